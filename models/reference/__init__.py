@@ -1,0 +1,1 @@
+"""The independent reference: models, attention operations and measurements in PyTorch."""

@@ -1,0 +1,107 @@
+"""The attention operations: how the scores of one query row become weights, one table row each.
+
+A score is x = q.k / sqrt(K), taken after the position has been rotated in. Every function below
+gets scores [..., H, T, T] and the mask `seen` [T, T] (true where query row i sees key column j), and
+returns weights of the same shape in which an unseen key weighs exactly 0.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+TINY = 1e-8  # keeps a division finite where a whole row weighs nothing
+
+
+def _only_seen(weights: Tensor, seen: Tensor) -> Tensor:
+    return torch.where(seen, weights, torch.zeros_like(weights))
+
+
+def _keys_seen(seen: Tensor) -> Tensor:
+    """How many keys each query row sees, [T, 1]: a row's count ignores the tokens after it."""
+    return seen.sum(-1, keepdim=True)
+
+
+def _softmax(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+    return x.masked_fill(~seen, -torch.inf).softmax(-1)
+
+
+def _with_extra_logit(x: Tensor, seen: Tensor, extra: Tensor) -> Tensor:
+    """Softmax over the seen keys and one further logit, whose share is then thrown away."""
+    column = extra.expand(x.shape[:-1]).unsqueeze(-1)
+    everything = torch.cat([x.masked_fill(~seen, -torch.inf), column], -1)
+    return everything.softmax(-1)[..., :-1]
+
+
+def _softmax1(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+    return _with_extra_logit(x, seen, x.new_zeros(()))
+
+
+def _sink_logit(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+    if sink is None:
+        raise ValueError("sink_logit needs the parameter s_h, one number per query head")
+    return _with_extra_logit(x, seen, sink[:, None])
+
+
+def _sigmoid(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+    return _only_seen(x.sigmoid(), seen)
+
+
+def _sigmoid_log_n(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+    return _only_seen((x - _keys_seen(seen).to(x.dtype).log()).sigmoid(), seen)
+
+
+def _sigmoid_norm(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+    weights = _sigmoid(x, seen, sink)
+    return weights / (weights.sum(-1, keepdim=True) + TINY)
+
+
+def _relu(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+    return _only_seen(x.relu() / _keys_seen(seen), seen)
+
+
+def _elu1(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+    return _only_seen(torch.nn.functional.elu(x) + 1, seen)
+
+
+def _identity(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+    return _only_seen(x, seen)
+
+
+def _as_it_is(weights: Tensor) -> Tensor:
+    return weights
+
+
+def _part_of_row(weights: Tensor) -> Tensor:
+    """The absolute value puts signed weights on the same footing; it leaves the others alone."""
+    size = weights.abs()
+    return size / (size.sum(-1, keepdim=True) + TINY)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`weights` turns scores into attention; `share` turns attention into the rows, summing to 1,
+    that alpha and Sink_k are defined on (a proxy where the operation does not normalise)."""
+
+    id: str
+    formula: str
+    normalises: bool
+    weights: Callable[[Tensor, Tensor, Tensor | None], Tensor]
+    share: Callable[[Tensor], Tensor]
+
+
+OPERATIONS: dict[str, Operation] = {
+    row.id: row
+    for row in (
+        Operation("softmax", "e^x / sum e^x", True, _softmax, _as_it_is),
+        Operation("sigmoid", "s(x)", False, _sigmoid, _part_of_row),
+        Operation("sigmoid_log_n", "s(x - ln n)", False, _sigmoid_log_n, _part_of_row),
+        Operation("sigmoid_norm", "s(x) / (sum s(x) + 1e-8)", True, _sigmoid_norm, _as_it_is),
+        Operation("softmax1", "e^x / (1 + sum e^x)", False, _softmax1, _part_of_row),
+        Operation("sink_logit", "e^x / (e^s_h + sum e^x)", False, _sink_logit, _part_of_row),
+        Operation("relu", "max(x, 0) / n", False, _relu, _part_of_row),
+        Operation("elu1", "elu(x) + 1", False, _elu1, _part_of_row),
+        Operation("identity", "x", False, _identity, _part_of_row),
+    )
+}

@@ -1,0 +1,1 @@
+"""The training recipes of the models in models/zoo."""

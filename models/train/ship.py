@@ -1,0 +1,221 @@
+"""Store trained weights in the zoo, measure what is stored, and write cards, index and table.
+
+    python -m models.train.ship --runs models/.runs     take the checkpoints named below, then
+    python -m models.train.ship                         measure the zoo and write its pages
+
+Every number on a card is measured on the F16 weights that ship, never on the run they came from.
+"""
+
+import argparse
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+
+from ..reference import metrics
+from ..reference.files import read_model, write_json, write_model
+from ..reference.model import Trace, forward
+from ..reference.operations import OPERATIONS
+from .corpus import BOS, END, SHA256, encode
+from .twin import STEPS, T as CONTEXT, config
+
+MODELS = Path(__file__).resolve().parents[1]
+ZOO = MODELS / "zoo"
+SEQUENCES, T = 100, 64
+LICENCE = ("The licence of Sinkscope. Trained on books in the public domain and stories under "
+           "CC BY, attributed in card.md.")
+
+
+@dataclass(frozen=True)
+class Entry:
+    id: str
+    operation: str
+    seed: int
+    step: int
+    title: str
+    what: str
+
+
+ENTRIES = (
+    Entry("softmax", "softmax", 1, STEPS, "Softmax twin",
+          "Every row of weights has to sum to 1. Heads that have nothing to say put their weight "
+          "on the first token: the sink."),
+    Entry("sigmoid", "sigmoid", 1, STEPS, "Sigmoid twin",
+          "Each key is weighed on its own and no row has to sum to 1. The same text, order and "
+          "initial weights as the softmax twin, and no sink."),
+)
+
+
+def take(entry: Entry, runs: Path) -> None:
+    """Copy one checkpoint of a run into the zoo, with everything needed to open it."""
+    run, folder = runs / f"{entry.operation}-{entry.seed}", ZOO / entry.id
+    weights = load_file(run / f"step-{entry.step:04d}.safetensors")
+    write_model(folder, config(entry.operation), weights, torch.float16)
+    shutil.copy(runs / "corpus" / "tokenizer.json", folder / "tokenizer.json")
+    write_json(folder / "tokenizer_config.json", {
+        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": BOS, "eos_token": END,
+        "model_max_length": CONTEXT, "clean_up_tokenization_spaces": False,
+    })
+    lines = (run / "training.jsonl").read_text().splitlines()
+    kept = [line for line in lines if json.loads(line)["step"] <= entry.step]
+    (folder / "training.jsonl").write_text("\n".join(kept) + "\n")
+
+
+@torch.no_grad()
+def measure(entry: Entry, texts: list[str]) -> dict[str, Any]:
+    """The numbers of a card: over the held-out passages, BOS and the 63 tokens after it."""
+    arch, weights = read_model(ZOO / entry.id)
+    tokenizer = Tokenizer.from_file(str(ZOO / entry.id / "tokenizer.json"))
+    ids = encode(tokenizer, texts[:SEQUENCES], T)
+    trace: Trace = forward(arch, weights, ids)
+    alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))
+    raw = metrics.alpha(trace.att)
+    hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], embedding left out
+    value = metrics.first_to_others(trace.v).mean(0)  # [L, G]
+    mass = metrics.row_mass(trace.att)
+
+    def number(x: torch.Tensor, digits: int = 3) -> float:
+        return round(x.item(), digits)
+
+    return {
+        "sink_1": number(metrics.sink(alphas)[0], 2),
+        "sink_1_raw": number(metrics.sink(raw)[0], 2),
+        "eps": metrics.EPS, "T": T, "sequences": len(ids), "bos": True,
+        "loss": number(metrics.loss(trace.logits, ids).mean()),
+        "alpha_max": number(alphas[..., 0].mean(0).max()),
+        "hidden_ratio": number(hidden.max()), "hidden_ratio_min": number(hidden.min()),
+        "value_ratio": number(value.mean()), "value_ratio_min": number(value.min()),
+        "row_mass_mean": number(mass.mean()),
+        "row_mass_min": number(mass.min(), 6), "row_mass_max": number(mass.max()),
+        "near_eps": int(((alphas[..., 0] - metrics.EPS).abs() < 0.002).sum()),
+    }
+
+
+MEANING = {
+    "sink_1": "Sink_1^0.3 in percent, on rows that sum to 1 (the proxy where the operation does "
+              "not normalise)",
+    "sink_1_raw": "the same on the weights as the model uses them",
+    "loss": "mean loss in nats per token",
+    "alpha_max": "largest alpha_1 of a head, averaged over the sequences first",
+    "hidden_ratio": "norm of h_1 over the mean norm of the other h_t, at the block (1..L) where it "
+                    "is largest",
+    "hidden_ratio_min": "the same at the block where it is smallest",
+    "value_ratio": "norm of v_1 over the mean norm of the other v_t, mean over heads",
+    "value_ratio_min": "the same at the head where it is smallest",
+    "row_mass_mean": "sum of a query's weights, mean over queries, heads and sequences",
+    "row_mass_min": "the smallest such sum",
+    "row_mass_max": "the largest such sum",
+    "near_eps": "alpha_1 values (of sequences x heads) within 0.002 of eps",
+}
+
+
+def card(entry: Entry, facts: dict[str, Any]) -> str:
+    measured = facts["measured"]
+    numbers = "\n".join(f"| `{name}` | {measured[name]} | {meaning} |"
+                        for name, meaning in MEANING.items())
+    files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
+    until = "" if entry.step == STEPS else (
+        f" Then take step {entry.step} of the run: the step before the learning rate starts to "
+        "fall." if entry.step == STEPS * 4 // 5 else f" Then take step {entry.step} of the run.")
+    return f"""# {entry.title}
+
+{entry.what}
+
+- {facts["parameters"]:,} parameters, {facts["bytes"]:,} bytes, context {facts["context"]}
+- attention operation: `{entry.operation}`, {OPERATIONS[entry.operation].formula}
+- model.safetensors sha256: `{facts["sha256"]}`
+
+## Measured
+
+On the stored F16 weights, over {measured["sequences"]} held-out passages (`../heldout.json`),
+T = {measured["T"]}: BOS and the 63 tokens after it; eps = {measured["eps"]}. MEASURED on weights
+trained here.
+
+| name | value | meaning |
+|---|---|---|
+{numbers}
+
+## Made with
+
+Seed {entry.seed}, {entry.step} steps of 16 sequences, BOS and 128 tokens each:
+
+    python -m models.train.twin {entry.operation} --seed {entry.seed} --corpora FOLDER
+{until and chr(10) + until.strip() + chr(10)}
+`training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
+of the held-out passages the loss, Sink_1, the largest alpha_1 and the mean row mass.
+
+## Data
+
+{files}
+
+`children_lit.txt`: 71 children's books, the ChiLit corpus (birmingham-ccr/corpora), texts from
+Project Gutenberg, public domain. `storybooks_ccby.txt`: 683 stories of the African Storybook
+(global-asp/asp-source) and of Pratham Books' StoryWeaver (global-asp/pb-source), by their authors,
+illustrators and translators, those under CC BY (Pratham Books: CC BY 4.0) or in the public domain.
+Every 12th document is held out of training; `../heldout.json` comes from held-out books in the
+public domain only.
+
+## Licence
+
+{facts["licence"]}
+"""
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    head = ("| id | operation | parameters | bytes | Sink_1 % | raw % | loss | alpha max "
+            "| hidden ratio | value ratio | row mass |\n|---|---|---|---|---|---|---|---|---|---|---|")
+    lines = [head]
+    for row in rows:
+        m = row["measured"]
+        lines.append(f"| [`{row['id']}`](zoo/{row['id']}/card.md) | `{row['operation']}` "
+                     f"| {row['parameters']:,} | {row['bytes']:,} | {m['sink_1']} "
+                     f"| {m['sink_1_raw']} | {m['loss']} | {m['alpha_max']} | {m['hidden_ratio']} "
+                     f"| {m['value_ratio']} | {m['row_mass_mean']} |")
+    return "\n".join(lines)
+
+
+def write_table(text: str) -> None:
+    """Replace what stands between the two markers of models/README.md."""
+    readme = MODELS / "README.md"
+    begin, end = "<!-- zoo table: written by models/train/ship.py -->", "<!-- end of zoo table -->"
+    before, rest = readme.read_text().split(begin)
+    after = rest.split(end)[1]
+    readme.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=Path, help="take the weights from these runs first")
+    runs = parser.parse_args().runs
+    if runs is not None:
+        for entry in ENTRIES:
+            take(entry, runs)
+        texts = json.loads((runs / "corpus" / "heldout.json").read_text())
+        (ZOO / "heldout.json").write_text(json.dumps(texts, indent=0) + "\n")
+    texts = json.loads((ZOO / "heldout.json").read_text())
+    rows = []
+    for entry in ENTRIES:
+        file = ZOO / entry.id / "model.safetensors"
+        row = {
+            "id": entry.id, "title": entry.title, "what": entry.what,
+            "parameters": sum(w.numel() for w in load_file(file).values()),
+            "bytes": file.stat().st_size,
+            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+            "operation": entry.operation, "context": CONTEXT,
+            "measured": measure(entry, texts), "licence": LICENCE,
+        }
+        (ZOO / entry.id / "card.md").write_text(card(entry, row))
+        rows.append(row)
+        print(row["id"], row["measured"])
+    write_json(ZOO / "index.json", rows)
+    write_table(table(rows))
+
+
+if __name__ == "__main__":
+    main()
