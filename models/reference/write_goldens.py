@@ -351,6 +351,10 @@ def metrics_case() -> None:
         ratios = np.arange(size, 0, -1)
         importance = (attention / ratios).sum(axis=-2)
         metric1 = (importance > eps).mean(axis=(0, 1, 2)) * 100
+        if np.abs(importance - eps).min() < 1e-5 * importance.max():
+            raise AssertionError(f"{name}: a head lies so close to eps that rounding decides")
+        if np.abs(metrics.alpha(torch.from_numpy(attention)).numpy() - importance).max() > 1e-12:
+            raise AssertionError(f"{name}: the reference and NumPy differ in alpha")
         arrays |= {f"{name}.att": attention, f"{name}.importance": importance,
                    f"{name}.metric1": metric1, f"{name}.row_mass": attention.sum(-1)}
     p = maps["stochastic"]
