@@ -1,0 +1,45 @@
+#include "status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct {
+    const char *name, *meaning;
+} codes[SS_STATUS_N] = {
+    [SS_OK] = {"ok", "nothing went wrong"},
+    [SS_BAD_FILE] = {"bad_file", "the bytes of a model file contradict themselves"},
+    [SS_BAD_CONFIG] = {"bad_config", "a key of config.json is missing or out of range"},
+    [SS_BAD_TENSOR] = {"bad_tensor", "a tensor is missing or not as the architecture needs it"},
+    [SS_BAD_TOKEN] = {"bad_token", "a token id is outside the vocabulary"},
+    [SS_BAD_REQUEST] = {"bad_request", "what was asked for does not exist"},
+    [SS_TOO_LONG] = {"too_long", "more tokens than there is room for"},
+    [SS_NO_MEMORY] = {"no_memory", "there is not enough memory"},
+    [SS_UNSUPPORTED] = {"unsupported", "well formed, but this build does not compute it"},
+};
+
+const char *ss_status_name(ss_status code) {
+    return (unsigned)code < SS_STATUS_N ? codes[code].name : "unknown";
+}
+
+const char *ss_status_meaning(ss_status code) {
+    return (unsigned)code < SS_STATUS_N ? codes[code].meaning : "unknown";
+}
+
+/* Text that came out of a file must not reach a page as control or broken UTF-8 bytes. */
+static void make_printable(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || (unsigned char)*text > 0x7e) *text = '?';
+}
+
+ss_status ss_fail(ss_error *err, ss_status code, const char *where, const char *text, ...) {
+    if (!err) return code;
+    err->code = code;
+    snprintf(err->where, sizeof err->where, "%s", where);
+    va_list args;
+    va_start(args, text);
+    vsnprintf(err->text, sizeof err->text, text, args);
+    va_end(args);
+    make_printable(err->where);
+    make_printable(err->text);
+    return code;
+}

@@ -1,0 +1,50 @@
+/*
+ * Status and error: how anything that reads untrusted bytes, or that may lack memory, answers.
+ *
+ * The first error wins: a function that fails fills ss_error once, and its callers pass the status
+ * on. Outputs are untouched on failure. There is no errno and no last-error global.
+ */
+#ifndef SS_BASE_STATUS_H
+#define SS_BASE_STATUS_H
+
+#include <assert.h>
+
+typedef enum ss_status {
+    SS_OK = 0,
+    SS_BAD_FILE,    /* a container's bytes contradict themselves */
+    SS_BAD_CONFIG,  /* a key of config.json is missing, of the wrong type or out of range */
+    SS_BAD_TENSOR,  /* a tensor is missing or has another shape, type or content than expected */
+    SS_BAD_TOKEN,   /* a token id is outside the vocabulary */
+    SS_BAD_REQUEST, /* the caller asked for a field, metric, layer, ... that does not exist */
+    SS_TOO_LONG,    /* more tokens than the run has room for or the model has positions for */
+    SS_NO_MEMORY,   /* the block is too small, or a size does not fit this machine */
+    SS_UNSUPPORTED, /* well formed, but not something this build computes */
+    SS_STATUS_N
+} ss_status;
+
+typedef struct ss_error {
+    ss_status code;
+    char where[96]; /* tensor name, key or byte offset; UTF-8, ends with NUL */
+    char text[320]; /* one sentence with expected and actual; UTF-8, ends with NUL */
+} ss_error;
+
+/* One word for a code, "bad_file"; "unknown" outside the table. */
+const char *ss_status_name(ss_status code);
+
+/* One sentence for a code. */
+const char *ss_status_meaning(ss_status code);
+
+/*
+ * Fills err (NULL is allowed) and returns code. where may come from the file: bytes outside
+ * printable ASCII are shown as '?'.
+ */
+#ifdef __GNUC__
+__attribute__((format(printf, 4, 5)))
+#endif
+ss_status
+ss_fail(ss_error *err, ss_status code, const char *where, const char *text, ...);
+
+/* A programmer's mistake, not a user's. */
+#define SS_ASSERT(condition) assert(condition)
+
+#endif

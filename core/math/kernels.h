@@ -1,0 +1,106 @@
+/*
+ * Kernels: arrays in, arrays out. This room knows no model.
+ *
+ * Every kernel stands here once as a contract: shapes, and the exact order in which it adds. It has
+ * two bodies, kernels_ref.c (textbook loops, the truth) and kernels_simd.c (wasm_simd128.h), with
+ * the suffixes _ref and _simd; both give the same bits, natively and in wasm. The plain name is
+ * bound at compile time: ss_matmul is ss_matmul_simd where __wasm_simd128__ is defined, else
+ * ss_matmul_ref. Arrays need no alignment; outputs never overlap inputs unless it says "in place".
+ * Kernels cannot fail: shapes are proved once, when a model opens and a run starts.
+ *
+ * Order of a reduction over x[0..n): eight lanes, lane j adds x[j], x[j+8], x[j+16], ... in that
+ * order from +0 (a ragged tail fills the first lanes only); then the tree
+ * ((s0+s4)+(s2+s6)) + ((s1+s5)+(s3+s7)).
+ */
+#ifndef SS_MATH_KERNELS_H
+#define SS_MATH_KERNELS_H
+
+#include <stddef.h>
+
+/* Columns in one packed panel. */
+#define SS_PANEL 8
+
+/*
+ * out[t][n] = bias[n] + a[t][0]*w[0][n] + a[t][1]*w[1][n] + ...   for t < T, n < N
+ * Products are added one at a time, k ascending, starting from bias[n] (+0 where bias is NULL).
+ * panels: [ceil(N/8)][Kin][8], column n of w is lane n%8 of panel n/8; unused lanes are zero.
+ * a: [T] rows of Kin floats, a_stride floats apart. out: [T] rows of N floats, out_stride apart.
+ */
+#define SS_MATMUL_ARGS                                                                             \
+    float *out, size_t out_stride, const float *a, size_t a_stride, const float *panels,           \
+        const float *bias, size_t T, size_t N, size_t Kin
+
+/* out[i] = exp(x[i] - shift), in place allowed; returns the sum of out in the reduction order. */
+#define SS_EXP_ARGS float *out, const float *x, float shift, size_t n
+
+/* out[i] = 1 / (1 + exp(-(x[i] + shift))), in place allowed; returns the sum of out. */
+#define SS_SIGMOID_ARGS float *out, const float *x, float shift, size_t n
+
+/* x[i] *= factor. */
+#define SS_SCALE_ARGS float *x, float factor, size_t n
+
+/* y[i] += x[i]. */
+#define SS_ADD_ARGS float *y, const float *x, size_t n
+
+/* Largest x[i]; n >= 1, no NaN. (The order does not change a maximum.) */
+#define SS_MAX_ARGS const float *x, size_t n
+
+/* Sum of x[i], in the reduction order. */
+#define SS_SUM_ARGS const float *x, size_t n
+
+/* Sum of a[i]*b[i], in the reduction order. */
+#define SS_DOT_ARGS const float *a, const float *b, size_t n
+
+/* RMSNorm: out[i] = (x[i] * r) * w[i], r = 1 / sqrt(dot(x,x)/n + eps). (Zhang & Sennrich 2019) */
+#define SS_RMSNORM_ARGS float *out, const float *x, const float *w, float eps, size_t n
+
+/*
+ * LayerNorm: m = sum(x)/n; c = x - m; r = 1 / sqrt(dot(c,c)/n + eps);
+ * out[i] = ((c[i] * r) * w[i]) + b[i]; b may be NULL. (Ba et al. 2016, biased variance)
+ */
+#define SS_LAYERNORM_ARGS                                                                          \
+    float *out, const float *x, const float *w, const float *b, float eps, size_t n
+
+/* x[i] = x[i] * sigmoid(x[i]) * up[i], multiplied left to right; sigmoid as in ss_sigmoid. */
+#define SS_SILU_MUL_ARGS float *x, const float *up, size_t n
+
+/* GELU, tanh form ("gelu_new"): 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), in place. */
+#define SS_GELU_ARGS float *x, size_t n
+
+#define SS_KERNELS(suffix)                                                                         \
+    void ss_matmul##suffix(SS_MATMUL_ARGS);                                                        \
+    float ss_exp##suffix(SS_EXP_ARGS);                                                             \
+    float ss_sigmoid##suffix(SS_SIGMOID_ARGS);                                                     \
+    void ss_scale##suffix(SS_SCALE_ARGS);                                                          \
+    void ss_add##suffix(SS_ADD_ARGS);                                                              \
+    float ss_max##suffix(SS_MAX_ARGS);                                                             \
+    float ss_sum##suffix(SS_SUM_ARGS);                                                             \
+    float ss_dot##suffix(SS_DOT_ARGS);                                                             \
+    void ss_rmsnorm##suffix(SS_RMSNORM_ARGS);                                                      \
+    void ss_layernorm##suffix(SS_LAYERNORM_ARGS);                                                  \
+    void ss_silu_mul##suffix(SS_SILU_MUL_ARGS);                                                    \
+    void ss_gelu##suffix(SS_GELU_ARGS);
+
+SS_KERNELS(_ref)
+
+#ifdef __wasm_simd128__
+SS_KERNELS(_simd)
+#define SS_BIND(name) name##_simd
+#else
+#define SS_BIND(name) name##_ref
+#endif
+
+#define ss_matmul SS_BIND(ss_matmul)
+#define ss_exp SS_BIND(ss_exp)
+#define ss_sigmoid SS_BIND(ss_sigmoid)
+#define ss_scale SS_BIND(ss_scale)
+#define ss_add SS_BIND(ss_add)
+#define ss_max SS_BIND(ss_max)
+#define ss_sum SS_BIND(ss_sum)
+#define ss_dot SS_BIND(ss_dot)
+#define ss_rmsnorm SS_BIND(ss_rmsnorm)
+#define ss_layernorm SS_BIND(ss_layernorm)
+#define ss_silu_mul SS_BIND(ss_silu_mul)
+#define ss_gelu SS_BIND(ss_gelu)
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * Do a few activations dwarf all others?
+ *
+ * The three largest |h| of a hidden state over all its tokens and channels, where they stand, and
+ * the median |h| (Sun et al. 2024, "Massive activations in large language models"). Of an even
+ * count the lower of the two middle ones is the median, as torch.median has it.
+ */
+#include "measures.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TOP 3
+
+typedef struct peak {
+    float size;
+    int channel, token;
+} peak;
+
+static const float *hidden_at(const ss_trace *trace, int row) {
+    size_t D = (size_t)trace->model->arch.D, C = (size_t)trace->capacity;
+    return trace->hidden + (size_t)row * C * D;
+}
+
+/* Descending; of equals the first token, then the first channel. Size -1 where there is none. */
+static void find_peaks(const float *h, int T, int D, peak peaks[TOP]) {
+    for (int i = 0; i < TOP; i++) peaks[i] = (peak){-1.0f, -1, -1};
+    for (int t = 0; t < T; t++)
+        for (int d = 0; d < D; d++) {
+            peak found = {fabsf(h[(size_t)t * (size_t)D + (size_t)d]), d, t};
+            for (int i = 0; i < TOP; i++)
+                if (found.size > peaks[i].size) {
+                    peak lower = peaks[i];
+                    peaks[i] = found;
+                    found = lower;
+                }
+        }
+}
+
+/* The bits of |x|, whose order as integers is the order of the numbers. */
+static uint32_t order_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffffu;
+}
+
+/* The rank-th smallest |x| (0-based) of n, byte by byte from the top: no copy, four passes. */
+static float select_abs(const float *x, size_t n, size_t rank) {
+    uint32_t prefix = 0, mask = 0;
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        size_t counts[256] = {0};
+        for (size_t i = 0; i < n; i++) {
+            uint32_t bits = order_of(x[i]);
+            if ((bits & mask) == prefix) counts[bits >> shift & 255]++;
+        }
+        uint32_t byte = 0;
+        while (rank >= counts[byte]) rank -= counts[byte++];
+        prefix |= byte << shift;
+        mask |= 255u << shift;
+    }
+    float found;
+    memcpy(&found, &prefix, sizeof found);
+    return found;
+}
+
+void ss_measure_massive(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    int D = trace->model->arch.D;
+    size_t n = (size_t)args->T * (size_t)D;
+    for (int row = 0; row <= trace->model->arch.L; row++, out += TOP + 1) {
+        peak peaks[TOP];
+        find_peaks(hidden_at(trace, row), args->T, D, peaks);
+        for (int i = 0; i < TOP; i++) out[i] = peaks[i].size < 0.0f ? NAN : peaks[i].size;
+        out[TOP] = select_abs(hidden_at(trace, row), n, (n - 1) / 2);
+    }
+}
+
+void ss_measure_massive_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    for (int row = 0; row <= trace->model->arch.L; row++) {
+        peak peaks[TOP];
+        find_peaks(hidden_at(trace, row), args->T, trace->model->arch.D, peaks);
+        for (int i = 0; i < TOP; i++) {
+            *out++ = peaks[i].channel < 0 ? NAN : (float)peaks[i].channel;
+            *out++ = peaks[i].token < 0 ? NAN : (float)peaks[i].token;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/*
+ * The METRIC table: trace -> numbers. One row per number that a view can show, one file per
+ * question a reader asks. Definitions follow Gu et al., "When Attention Sink Emerges in Language
+ * Models" (ICLR 2025), and the authors' evaluation code where the text is silent.
+ *
+ * Indices are 0-based here: key 0 is the paper's token 1, and alpha[k] is its alpha_{k+1}.
+ * An undefined number is NaN.
+ */
+#ifndef SS_METRICS_METRICS_H
+#define SS_METRICS_METRICS_H
+
+#include "../run/trace.h"
+
+#define SS_EPS_STANDARD 0.3f
+
+typedef struct ss_metric_args {
+    float eps; /* threshold of Sink_k^eps; a head counts where alpha_k > eps */
+    int T;     /* only the first T tokens; 1 .. trace->T */
+    int layer; /* for metrics of one head */
+    int head;  /* a query head */
+} ss_metric_args;
+
+/* Which arguments a metric reads. */
+enum { SS_ARG_EPS = 1, SS_ARG_TOKENS = 2, SS_ARG_LAYER = 4, SS_ARG_HEAD = 8 };
+
+typedef struct ss_metric {
+    const char *name, *question, *unit;
+    const char *shape[SS_RANK_MAX]; /* letters as in ss_field; T is args->T */
+    float low, high;                /* possible values; infinite where there is no bound */
+    int args;                       /* SS_ARG_... */
+    uint32_t fields;                /* SS_BIT(field) that the run must have recorded */
+    /* out has the shape's product of floats. */
+    void (*measure)(const ss_trace *trace, const ss_metric_args *args, float *out);
+    const char *source;
+} ss_metric;
+
+/* The table; *n rows. */
+const ss_metric *ss_metrics(int *n);
+
+/*
+ * Shape (into dims, rank returned) of a metric of this trace. SS_BAD_REQUEST, as -1, if the index,
+ * layer, head or T is out of range, a field was not recorded, or eps is not a number.
+ */
+int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,
+                    const ss_metric_args *args, ss_error *err);
+
+#endif

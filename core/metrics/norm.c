@@ -1,0 +1,68 @@
+/*
+ * Is the first token's vector larger or smaller than the others'?
+ *
+ * l2 norms of hidden states, keys and values, and the ratio of the first token's to the mean of the
+ * others' (Gu et al. 2025, section 3.3, figure 2 top and figure 7). The last hidden state is taken
+ * before the final norm. A value ratio far below 1 is value drain (Guo et al. 2024). A ratio is NaN
+ * for T = 1 or where the others are zero.
+ */
+#include "../math/kernels.h"
+#include "measures.h"
+
+#include <math.h>
+
+/* A field of [rows][C][width]: its norms, [rows][T]. */
+static void norms(const ss_trace *trace, const float *field, int rows, int width, int T,
+                  float *out) {
+    size_t n = (size_t)width, C = (size_t)trace->capacity;
+    for (size_t r = 0; r < (size_t)rows; r++)
+        for (size_t t = 0; t < (size_t)T; t++) {
+            const float *x = field + (r * C + t) * n;
+            *out++ = sqrtf(ss_dot(x, x, n));
+        }
+}
+
+/* The same field: first token's norm over the mean of the others', [rows]. */
+static void ratios(const ss_trace *trace, const float *field, int rows, int width, int T,
+                   float *out) {
+    size_t n = (size_t)width, C = (size_t)trace->capacity;
+    for (size_t r = 0; r < (size_t)rows; r++) {
+        const float *x = field + r * C * n;
+        double first = (double)sqrtf(ss_dot(x, x, n)), others = 0.0;
+        for (size_t t = 1; t < (size_t)T; t++)
+            others += (double)sqrtf(ss_dot(x + t * n, x + t * n, n));
+        out[r] = others > 0.0 ? (float)(first * (double)(T - 1) / others) : NAN;
+    }
+}
+
+static int hidden_rows(const ss_trace *trace) {
+    return trace->model->arch.L + 1;
+}
+
+static int head_rows(const ss_trace *trace) {
+    return trace->model->arch.L * trace->model->arch.G;
+}
+
+void ss_measure_hidden_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    norms(trace, trace->hidden, hidden_rows(trace), trace->model->arch.D, args->T, out);
+}
+
+void ss_measure_key_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    norms(trace, trace->k, head_rows(trace), trace->model->arch.K, args->T, out);
+}
+
+void ss_measure_value_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    norms(trace, trace->v, head_rows(trace), trace->model->arch.K, args->T, out);
+}
+
+void ss_measure_hidden_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    ratios(trace, trace->hidden, hidden_rows(trace), trace->model->arch.D, args->T, out);
+}
+
+void ss_measure_key_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    ratios(trace, trace->k, head_rows(trace), trace->model->arch.K, args->T, out);
+}
+
+void ss_measure_value_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    ratios(trace, trace->v, head_rows(trace), trace->model->arch.K, args->T, out);
+}

@@ -1,0 +1,121 @@
+/*
+ * Where does attention go that every query can reach?
+ *
+ *     alpha_k = 1/(T-k+1) * sum_{i=k..T} P_ik        importance score of key k, 1-based
+ *     Sink_k^eps = share of all heads with alpha_k > eps
+ *
+ * (Gu et al. 2025, section 3.2, equations 6 and 7; strictly greater, as in the authors' code.) The
+ * query's own row counts. P are the weights, or their share of the row where rows do not sum to 1.
+ */
+#include "../math/kernels.h"
+#include "measures.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Columns summed together in doubles, on the stack. */
+#define COLUMNS 64
+
+/* How close to eps a head must lie for bf16 arithmetic to have been able to flip it. */
+#define NEAR 0.002
+
+float ss_share_factor(const ss_operation *operation, const float *row, int n) {
+    if (operation->proxy == SS_PROXY_WEIGHTS) return 1.0f;
+    if (operation->proxy == SS_PROXY_SHARE) return 1.0f / (ss_sum(row, (size_t)n) + SS_PROXY_GUARD);
+    double sum = 0.0;
+    for (int j = 0; j < n; j++) sum += (double)fabsf(row[j]);
+    return 1.0f / ((float)sum + SS_PROXY_GUARD);
+}
+
+static int block_end(int T, int k0) {
+    return T - k0 < COLUMNS ? T - k0 : COLUMNS;
+}
+
+/* out[c] = alpha of key k0 + c of one head, for one block of columns; raw keeps the weights. */
+static void alpha_block(const ss_trace *trace, int l, int h, int T, bool raw, int k0,
+                        float out[COLUMNS]) {
+    const ss_operation *operation = ss_operation_of(trace, l, h);
+    bool absolute = !raw && operation->proxy == SS_PROXY_SHARE_ABS;
+    double sums[COLUMNS] = {0};
+    int end = block_end(T, k0);
+    for (int i = k0; i < T; i++) {
+        const float *row = ss_att_row(trace, l, h, i);
+        double factor = raw ? 1.0 : (double)ss_share_factor(operation, row, i + 1);
+        for (int c = 0; c < end && k0 + c <= i; c++) {
+            double weight = (double)row[k0 + c];
+            sums[c] += factor * (absolute ? fabs(weight) : weight);
+        }
+    }
+    for (int c = 0; c < end; c++) out[c] = (float)(sums[c] / (double)(T - (k0 + c)));
+}
+
+static void alpha_all(const ss_trace *trace, int T, bool raw, float *out) {
+    const ss_arch *arch = &trace->model->arch;
+    for (int l = 0; l < arch->L; l++)
+        for (int h = 0; h < arch->H; h++, out += T)
+            for (int k0 = 0; k0 < T; k0 += COLUMNS) {
+                float alpha[COLUMNS];
+                alpha_block(trace, l, h, T, raw, k0, alpha);
+                memcpy(out + k0, alpha, (size_t)block_end(T, k0) * sizeof *out);
+            }
+}
+
+void ss_measure_alpha(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    alpha_all(trace, args->T, false, out);
+}
+
+void ss_measure_alpha_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    alpha_all(trace, args->T, true, out);
+}
+
+/* If every query looked evenly at the keys it sees: (H_T - H_{k-1}) / (T-k+1), k 1-based. */
+void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    (void)trace;
+    double tail = 0.0; /* 1/T + .. + 1/k */
+    for (int k = args->T; k >= 1; k--) {
+        tail += 1.0 / (double)k;
+        out[k - 1] = (float)(tail / (double)(args->T - k + 1));
+    }
+}
+
+static bool is_sink(float alpha, float eps) {
+    return alpha > eps;
+}
+
+static bool is_near(float alpha, float eps) {
+    return fabs((double)alpha - (double)eps) < NEAR;
+}
+
+/* out[k] = number of heads whose alpha_k passes the test; floats count that far exactly. */
+static void count_heads(const ss_trace *trace, const ss_metric_args *args, bool raw,
+                        bool (*test)(float, float), float *out) {
+    const ss_arch *arch = &trace->model->arch;
+    int T = args->T;
+    memset(out, 0, (size_t)T * sizeof *out);
+    for (int l = 0; l < arch->L; l++)
+        for (int h = 0; h < arch->H; h++)
+            for (int k0 = 0; k0 < T; k0 += COLUMNS) {
+                float alpha[COLUMNS];
+                alpha_block(trace, l, h, T, raw, k0, alpha);
+                for (int c = 0; c < block_end(T, k0); c++)
+                    out[k0 + c] += test(alpha[c], args->eps) ? 1.0f : 0.0f;
+            }
+}
+
+static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, bool raw, float *out) {
+    count_heads(trace, args, raw, is_sink, out);
+    float heads = (float)(trace->model->arch.L * trace->model->arch.H);
+    for (int k = 0; k < args->T; k++) out[k] /= heads;
+}
+
+void ss_measure_sink_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    sink_ratio(trace, args, false, out);
+}
+
+void ss_measure_sink_ratio_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    sink_ratio(trace, args, true, out);
+}
+
+void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    count_heads(trace, args, false, is_near, out);
+}

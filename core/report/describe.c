@@ -1,0 +1,203 @@
+#include "describe.h"
+
+#include "../run/run.h"
+
+#include <cJSON.h>
+#include <math.h>
+
+#ifdef __wasm_simd128__
+#define KERNELS "simd"
+#else
+#define KERNELS "base"
+#endif
+
+static void add_text(cJSON *object, const char *key, const char *text) {
+    cJSON_AddStringToObject(object, key, text);
+}
+
+/* Infinite bounds become null. */
+static cJSON *number_or_null(float number) {
+    return isfinite(number) ? cJSON_CreateNumber((double)number) : cJSON_CreateNull();
+}
+
+/* A new object at the end of the list. */
+static cJSON *add_row(cJSON *list) {
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddItemToArray(list, row);
+    return row;
+}
+
+static void add_texts(cJSON *row, const char *key, const char *const *texts, int most) {
+    cJSON *list = cJSON_AddArrayToObject(row, key);
+    for (int i = 0; i < most && texts[i]; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(texts[i]));
+}
+
+static void add_parameters(cJSON *row, const ss_operation *operation) {
+    cJSON *list = cJSON_AddArrayToObject(row, "parameters");
+    for (int p = 0; p < SS_PARAMETERS_MAX && operation->parameters[p].name; p++) {
+        const ss_parameter *parameter = &operation->parameters[p];
+        cJSON *item = add_row(list);
+        add_text(item, "name", parameter->name);
+        cJSON_AddNumberToObject(item, "default", (double)parameter->standard);
+        cJSON_AddNumberToObject(item, "min", (double)parameter->low);
+        cJSON_AddNumberToObject(item, "max", (double)parameter->high);
+        cJSON_AddBoolToObject(item, "per_head", parameter->per_head);
+        add_text(item, "meaning", parameter->meaning);
+    }
+}
+
+static void add_operations(cJSON *root) {
+    cJSON *list = cJSON_AddArrayToObject(root, "operations");
+    int n;
+    const ss_operation *operations = ss_operations(&n);
+    for (int i = 0; i < n; i++) {
+        cJSON *row = add_row(list);
+        add_text(row, "name", operations[i].name);
+        add_text(row, "label", operations[i].label);
+        add_text(row, "formula", operations[i].formula);
+        cJSON_AddBoolToObject(row, "normalises", operations[i].normalises);
+        add_text(row, "proxy", ss_proxy_name(operations[i].proxy));
+        add_parameters(row, &operations[i]);
+        add_text(row, "source", operations[i].source);
+    }
+}
+
+static void add_arguments(cJSON *row, int args) {
+    static const char *const names[] = {"eps", "tokens", "layer", "head"};
+    cJSON *list = cJSON_AddArrayToObject(row, "arguments");
+    for (int i = 0; i < 4; i++)
+        if (args & 1 << i) cJSON_AddItemToArray(list, cJSON_CreateString(names[i]));
+}
+
+static void add_needs(cJSON *row, uint32_t fields) {
+    cJSON *list = cJSON_AddArrayToObject(row, "fields");
+    for (int i = 0; i < SS_FIELD_N; i++)
+        if (fields & SS_BIT(i)) cJSON_AddItemToArray(list, cJSON_CreateString(ss_fields()[i].name));
+}
+
+static void add_metrics(cJSON *root) {
+    cJSON *list = cJSON_AddArrayToObject(root, "metrics");
+    int n;
+    const ss_metric *metrics = ss_metrics(&n);
+    for (int i = 0; i < n; i++) {
+        cJSON *row = add_row(list);
+        add_text(row, "name", metrics[i].name);
+        add_text(row, "question", metrics[i].question);
+        add_text(row, "unit", metrics[i].unit);
+        add_texts(row, "shape", metrics[i].shape, SS_RANK_MAX);
+        cJSON *range = cJSON_AddArrayToObject(row, "range");
+        cJSON_AddItemToArray(range, number_or_null(metrics[i].low));
+        cJSON_AddItemToArray(range, number_or_null(metrics[i].high));
+        add_arguments(row, metrics[i].args);
+        add_needs(row, metrics[i].fields);
+        add_text(row, "source", metrics[i].source);
+    }
+}
+
+static void add_fields(cJSON *root) {
+    cJSON *list = cJSON_AddArrayToObject(root, "fields");
+    for (int i = 0; i < SS_FIELD_N; i++) {
+        const ss_field *field = &ss_fields()[i];
+        cJSON *row = add_row(list);
+        add_text(row, "name", field->name);
+        add_text(row, "meaning", field->meaning);
+        add_text(row, "unit", field->unit);
+        add_texts(row, "shape", field->shape, SS_RANK_MAX);
+        add_text(row, "type", field->type == SS_I32 ? "i32" : "f32");
+    }
+}
+
+static void add_edits(cJSON *root) {
+    cJSON *list = cJSON_AddArrayToObject(root, "edits");
+    for (int i = 0; i < SS_EDIT_N; i++) {
+        cJSON *row = add_row(list);
+        add_text(row, "name", ss_edit_name((ss_edit_kind)i));
+        add_text(row, "meaning", ss_edit_meaning((ss_edit_kind)i));
+    }
+}
+
+static void add_status(cJSON *root) {
+    cJSON *list = cJSON_AddArrayToObject(root, "status");
+    for (int i = 0; i < SS_STATUS_N; i++) {
+        cJSON *row = add_row(list);
+        cJSON_AddNumberToObject(row, "code", i);
+        add_text(row, "name", ss_status_name((ss_status)i));
+        add_text(row, "meaning", ss_status_meaning((ss_status)i));
+    }
+}
+
+static void add_letters(cJSON *root) {
+    static const char *const letters[][2] = {
+        {"L", "layers"},
+        {"H", "query heads"},
+        {"G", "key/value heads"},
+        {"T", "tokens"},
+        {"D", "model width"},
+        {"K", "head width"},
+        {"F", "feed-forward width"},
+        {"V", "vocabulary"},
+    };
+    cJSON *object = cJSON_AddObjectToObject(root, "letters");
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        add_text(object, letters[i][0], letters[i][1]);
+}
+
+/* Prints and frees root. */
+static ss_status print(cJSON *root, char *out, size_t bytes, ss_error *err) {
+    bool done = cJSON_PrintPreallocated(root, out, (int)bytes, 0);
+    cJSON_Delete(root);
+    return done ? SS_OK
+                : ss_fail(err, SS_NO_MEMORY, "describe", "the text needs more than %lu bytes",
+                          (unsigned long)bytes);
+}
+
+ss_status ss_describe(char *out, size_t bytes, int border, ss_error *err) {
+    cJSON *root = cJSON_CreateObject();
+    add_text(root, "version", SS_VERSION);
+    cJSON_AddNumberToObject(root, "border", border);
+    add_text(root, "kernels", KERNELS);
+    add_operations(root);
+    add_metrics(root);
+    add_fields(root);
+    add_edits(root);
+    add_status(root);
+    add_letters(root);
+    return print(root, out, bytes, err);
+}
+
+static void add_attention(cJSON *root, const ss_attention *attention) {
+    cJSON *object = cJSON_AddObjectToObject(root, "attention");
+    add_text(object, "operation", attention->operation);
+    cJSON *parameters = cJSON_AddObjectToObject(object, "parameters");
+    for (int i = 0; i < attention->parameters_n; i++)
+        cJSON_AddNumberToObject(parameters, attention->parameters[i].name,
+                                (double)attention->parameters[i].value);
+}
+
+ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_error *err) {
+    const ss_arch *arch = &model->arch;
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"L", arch->L},
+                   {"H", arch->H},
+                   {"G", arch->G},
+                   {"D", arch->D},
+                   {"K", arch->K},
+                   {"F", arch->F},
+                   {"V", arch->V},
+                   {"context", arch->context},
+                   {"parameters", (double)model->parameters}};
+    cJSON *root = cJSON_CreateObject();
+    add_text(root, "family", arch->family);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        cJSON_AddNumberToObject(root, numbers[i].name, numbers[i].value);
+    add_text(root, "positions", ss_positions_name(arch->positions));
+    add_text(root, "norm", ss_norm_name(arch->norm));
+    add_text(root, "feed_forward", ss_ffn_name(arch->ffn));
+    add_text(root, "activation", ss_activation_name(arch->activation));
+    cJSON_AddBoolToObject(root, "tied", arch->tied);
+    add_attention(root, &arch->attention);
+    return print(root, out, bytes, err);
+}

@@ -1,0 +1,25 @@
+/*
+ * Describe: what exists in this build, and what a model is, as JSON.
+ *
+ * The three tables (operations, metrics, trace fields), the kinds of edits, status codes and
+ * letters are printed from the C tables themselves, so that no name, unit or shape is written
+ * twice. Arrays of numbers never go through JSON.
+ */
+#ifndef SS_REPORT_DESCRIBE_H
+#define SS_REPORT_DESCRIBE_H
+
+#include "../metrics/metrics.h"
+
+#define SS_VERSION "0.1.0"
+
+/* Room that is enough for either text. */
+#define SS_DESCRIBE_BYTES 32768
+
+/* Writes NUL-ended JSON into out[bytes]; border is the number of the calls' version. SS_NO_MEMORY
+ * if it does not fit. */
+ss_status ss_describe(char *out, size_t bytes, int border, ss_error *err);
+
+/* Like ss_describe, for the architecture of one model. */
+ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_error *err);
+
+#endif

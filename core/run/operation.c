@@ -1,0 +1,187 @@
+#include "operation.h"
+
+#include "../math/kernels.h"
+#include "../math/scalar.h"
+
+#include <math.h>
+#include <string.h>
+
+static void softmax(float *x, size_t n, const float *parameters) {
+    (void)parameters;
+    float sum = ss_exp(x, x, ss_max(x, n), n);
+    ss_scale(x, 1.0f / sum, n);
+}
+
+/* One more key of logit s that carries no value: e^x / (e^s + sum e^x), shifted by the largest. */
+static void softmax_beside(float *x, size_t n, float s) {
+    float top = ss_max(x, n);
+    top = s > top ? s : top;
+    float sum = ss_exp(x, x, top, n) + ss_expf(s - top);
+    ss_scale(x, 1.0f / sum, n);
+}
+
+static void softmax1(float *x, size_t n, const float *parameters) {
+    (void)parameters;
+    softmax_beside(x, n, 0.0f);
+}
+
+static void sink_logit(float *x, size_t n, const float *parameters) {
+    softmax_beside(x, n, parameters[0]);
+}
+
+static void sigmoid(float *x, size_t n, const float *parameters) {
+    ss_sigmoid(x, x, parameters[0], n);
+}
+
+static void sigmoid_log_n(float *x, size_t n, const float *parameters) {
+    (void)parameters;
+    ss_sigmoid(x, x, -(float)ss_log((double)n), n);
+}
+
+static void sigmoid_norm(float *x, size_t n, const float *parameters) {
+    (void)parameters;
+    float sum = ss_sigmoid(x, x, 0.0f, n);
+    ss_scale(x, 1.0f / (sum + SS_PROXY_GUARD), n);
+}
+
+static void relu(float *x, size_t n, const float *parameters) {
+    (void)parameters;
+    for (size_t j = 0; j < n; j++) x[j] = x[j] > 0.0f ? x[j] / (float)n : 0.0f;
+}
+
+static void elu1(float *x, size_t n, const float *parameters) {
+    (void)parameters;
+    for (size_t j = 0; j < n; j++) x[j] = x[j] > 0.0f ? x[j] + 1.0f : ss_expf(x[j]);
+}
+
+static void identity(float *x, size_t n, const float *parameters) {
+    (void)x, (void)n, (void)parameters;
+}
+
+static const ss_operation table[] = {
+    {.name = "softmax",
+     .label = "softmax",
+     .formula = "exp(x_j) / sum_i exp(x_i)",
+     .normalises = true,
+     .proxy = SS_PROXY_WEIGHTS,
+     .row = softmax,
+     .source = "Vaswani et al. 2017, section 3.2.1"},
+    {.name = "sigmoid",
+     .label = "sigmoid",
+     .formula = "1 / (1 + exp(-(x_j + b)))",
+     .proxy = SS_PROXY_SHARE,
+     .parameters = {{"bias", 0.0f, -20.0f, 20.0f, false, "b, added to every score"}},
+     .row = sigmoid,
+     .source = "Gu et al. 2025, section 7.4, table 6: sigmoid without normalisation"},
+    {.name = "sigmoid_log_n",
+     .label = "sigmoid, bias -log n",
+     .formula = "1 / (1 + exp(-(x_j - log n))), n keys in sight",
+     .proxy = SS_PROXY_SHARE,
+     .row = sigmoid_log_n,
+     .source = "Ramapuram et al. 2025, section 2, with n the keys this query sees"},
+    {.name = "sigmoid_norm",
+     .label = "sigmoid, normalised",
+     .formula = "s(x_j) / (sum_i s(x_i) + 1e-8), s the sigmoid",
+     .normalises = true,
+     .proxy = SS_PROXY_WEIGHTS,
+     .row = sigmoid_norm,
+     .source = "Gu et al. 2025, section 7.4, table 6: sigmoid with normalisation"},
+    {.name = "softmax1",
+     .label = "softmax1 (off by one)",
+     .formula = "exp(x_j) / (1 + sum_i exp(x_i))",
+     .proxy = SS_PROXY_SHARE,
+     .row = softmax1,
+     .source = "Miller 2023; a key and a value of zeros"},
+    {.name = "sink_logit",
+     .label = "sink logit (learnable)",
+     .formula = "exp(x_j) / (exp(s_h) + sum_i exp(x_i))",
+     .proxy = SS_PROXY_SHARE,
+     .parameters = {{"logit", 0.0f, -30.0f, 30.0f, true, "s_h, the logit of a key without value"}},
+     .row = sink_logit,
+     .source = "OpenAI 2025, gpt-oss: one logit per head beside the keys"},
+    {.name = "relu",
+     .label = "ReLU / n",
+     .formula = "max(x_j, 0) / n, n keys in sight",
+     .proxy = SS_PROXY_SHARE,
+     .row = relu,
+     .source = "Guo et al. 2024, active-dormant attention heads"},
+    {.name = "elu1",
+     .label = "elu + 1",
+     .formula = "x_j + 1 if x_j > 0, else exp(x_j)",
+     .proxy = SS_PROXY_SHARE,
+     .row = elu1,
+     .source = "Gu et al. 2025, section 7.4, table 6: elu + 1 without normalisation"},
+    {.name = "identity",
+     .label = "identity (linear)",
+     .formula = "x_j",
+     .proxy = SS_PROXY_SHARE_ABS,
+     .row = identity,
+     .source = "Gu et al. 2025, section 7.4, table 6: identity without normalisation"},
+};
+
+const ss_operation *ss_operations(int *n) {
+    *n = (int)(sizeof table / sizeof *table);
+    return table;
+}
+
+int ss_operation_find(const char *name) {
+    int n;
+    const ss_operation *row = ss_operations(&n);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(row[i].name, name)) return i;
+    return -1;
+}
+
+const char *ss_proxy_name(ss_proxy proxy) {
+    return (const char *[]){"weights", "share", "share_abs"}[proxy];
+}
+
+static int find_parameter(const ss_operation *operation, const char *name) {
+    for (int p = 0; p < SS_PARAMETERS_MAX && operation->parameters[p].name; p++)
+        if (!strcmp(operation->parameters[p].name, name)) return p;
+    return -1;
+}
+
+/* A per-head parameter stays NaN where the model's tensor gives it. */
+static ss_status check_sinks(const ss_choice *choice, const ss_model *model, ss_error *err) {
+    for (int l = 0; l < model->arch.L; l++)
+        for (int p = 0; p < SS_PARAMETERS_MAX; p++)
+            if (isnan(choice->parameters[p]) && !model->layers[l].sinks)
+                return ss_fail(err, SS_BAD_CONFIG, "sinkscope.attention.parameters",
+                               "expected a tensor self_attn.sinks in layer %d, or the parameter "
+                               "%s in config.json",
+                               l, choice->operation->parameters[p].name);
+    return SS_OK;
+}
+
+ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *err) {
+    const ss_attention *attention = &model->arch.attention;
+    int index = ss_operation_find(attention->operation);
+    if (index < 0)
+        return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
+                       "expected an operation of this build's table, found %s",
+                       attention->operation);
+    ss_choice own = {.operation = &table[index]};
+    for (int p = 0; p < SS_PARAMETERS_MAX; p++) {
+        const ss_parameter *parameter = &own.operation->parameters[p];
+        own.parameters[p] = parameter->per_head ? NAN : parameter->standard;
+    }
+    for (int i = 0; i < attention->parameters_n; i++) {
+        int p = find_parameter(own.operation, attention->parameters[i].name);
+        if (p < 0)
+            return ss_fail(err, SS_BAD_CONFIG, "sinkscope.attention.parameters",
+                           "expected a parameter of %s, found %s", own.operation->name,
+                           attention->parameters[i].name);
+        own.parameters[p] = attention->parameters[i].value;
+    }
+    ss_status status = check_sinks(&own, model, err);
+    if (status == SS_OK) *choice = own;
+    return status;
+}
+
+ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int l, int h) {
+    ss_choice choice = *own;
+    for (int p = 0; p < SS_PARAMETERS_MAX; p++)
+        if (isnan(choice.parameters[p])) choice.parameters[p] = model->layers[l].sinks[h];
+    return choice;
+}

@@ -1,0 +1,391 @@
+#include "run.h"
+
+#include "../math/kernels.h"
+#include "../math/pack.h"
+#include "../math/scalar.h"
+#include "attention.h"
+#include "sample.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Rows of logits that are computed together where they are not recorded. */
+#define LOGIT_ROWS 8
+
+static const struct {
+    const char *name, *meaning;
+} edit_kinds[SS_EDIT_N] = {
+    [SS_EDIT_OPERATION] = {"operation",
+                           "heads compute another attention operation than the model's"},
+};
+
+const char *ss_edit_name(ss_edit_kind kind) {
+    return edit_kinds[kind].name;
+}
+
+const char *ss_edit_meaning(ss_edit_kind kind) {
+    return edit_kinds[kind].meaning;
+}
+
+/* ---- laying out -------------------------------------------------------------------------- */
+
+/* One piece of floats: a * b * c of them. A product that does not fit leaves the arena full. */
+static float *take(ss_arena *arena, size_t a, size_t b, size_t c) {
+    size_t ab;
+    if (!ss_mul_size(&ab, a, b) || !ss_mul_size(&ab, ab, c)) {
+        arena->full = true;
+        return NULL;
+    }
+    return ss_arena_take(arena, ab, sizeof(float));
+}
+
+static void lay_out_trace(ss_trace *trace, ss_arena *arena) {
+    const ss_arch *arch = &trace->model->arch;
+    size_t L = (size_t)arch->L, H = (size_t)arch->H, G = (size_t)arch->G, D = (size_t)arch->D;
+    size_t K = (size_t)arch->K, V = (size_t)arch->V, C = (size_t)trace->capacity;
+    uint32_t fields = trace->fields;
+#define TAKE(field, a, b, c) (fields & SS_BIT(field) ? take(arena, a, b, c) : NULL)
+    trace->choices = ss_arena_take(arena, L * H, sizeof *trace->choices);
+    trace->tokens = ss_arena_take(arena, C, sizeof *trace->tokens);
+    trace->hidden = TAKE(SS_FIELD_HIDDEN, L + 1, C, D);
+    trace->q = TAKE(SS_FIELD_Q, L * H, C, K);
+    trace->k = TAKE(SS_FIELD_K, L * G, C, K);
+    trace->v = TAKE(SS_FIELD_V, L * G, C, K);
+    trace->att = TAKE(SS_FIELD_ATT, L * H, C, C);
+    trace->att_out = TAKE(SS_FIELD_ATT_OUT, L, C, D);
+    trace->mlp_out = TAKE(SS_FIELD_MLP_OUT, L, C, D);
+    trace->logits = TAKE(SS_FIELD_LOGITS, C, V, 1);
+    trace->next = TAKE(SS_FIELD_NEXT, V, 1, 1);
+    trace->loss = TAKE(SS_FIELD_LOSS, C, 1, 1);
+#undef TAKE
+}
+
+static void lay_out_scratch(ss_scratch *scratch, const ss_trace *trace, ss_arena *arena) {
+    const ss_arch *arch = &trace->model->arch;
+    size_t C = (size_t)trace->capacity, n = C < SS_CHUNK ? C : SS_CHUNK, K = (size_t)arch->K;
+    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS;
+    scratch->x = take(arena, n, (size_t)arch->D, 1);
+    scratch->y = take(arena, n, (size_t)arch->D, 1);
+    scratch->heads = take(arena, n, (size_t)arch->H, K);
+    scratch->gate = take(arena, n, (size_t)arch->F, 1);
+    scratch->up = take(arena, n, (size_t)arch->F, 1);
+    scratch->scores = take(arena, rows, C, 1);
+    scratch->key_panels = take(arena, ss_panels_floats(C, K), 1, 1);
+    scratch->value_panels = take(arena, ss_panels_floats(K, C), 1, 1);
+    scratch->cosine = take(arena, n, (size_t)arch->rotary_width / 2, 1);
+    scratch->sine = take(arena, n, (size_t)arch->rotary_width / 2, 1);
+    scratch->logits = take(arena, LOGIT_ROWS, (size_t)arch->V, 1);
+}
+
+static void lay_out(ss_run *run, const ss_run_desc *desc, ss_arena *arena) {
+    *run = (ss_run){0};
+    run->trace.model = desc->model;
+    run->trace.capacity = desc->capacity;
+    run->trace.fields = desc->fields | SS_FIELDS_ALWAYS;
+    /* The loss of the first token of an extension needs the last logits of the one before. */
+    if (run->trace.fields & SS_BIT(SS_FIELD_LOSS)) run->trace.fields |= SS_BIT(SS_FIELD_NEXT);
+    lay_out_trace(&run->trace, arena);
+    lay_out_scratch(&run->scratch, &run->trace, arena);
+}
+
+static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
+    const ss_arch *arch = &desc->model->arch;
+    if (desc->capacity < 1 || desc->capacity > arch->context)
+        return ss_fail(err, SS_TOO_LONG, "capacity",
+                       "expected room for 1 to %d tokens (the model's context), found %d",
+                       arch->context, desc->capacity);
+    if (desc->fields & ~SS_FIELDS_ALL)
+        return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
+    int operations;
+    ss_operations(&operations);
+    for (int i = 0; i < desc->edits_n; i++) {
+        const ss_edit *edit = &desc->edits[i];
+        if (edit->kind != SS_EDIT_OPERATION || edit->operation < 0 || edit->operation >= operations)
+            return ss_fail(err, SS_BAD_REQUEST, "edits",
+                           "edit %d: expected an operation from 0 to %d, found %d", i,
+                           operations - 1, edit->operation);
+        if (edit->layer < -1 || edit->layer >= arch->L || edit->head < -1 || edit->head >= arch->H)
+            return ss_fail(err, SS_BAD_REQUEST, "edits",
+                           "edit %d: expected a layer below %d and a head below %d, or -1", i,
+                           arch->L, arch->H);
+    }
+    return SS_OK;
+}
+
+ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
+    ss_status status = check_desc(desc, err);
+    if (status != SS_OK) return status;
+    ss_arena arena = ss_arena_measure();
+    ss_run run;
+    lay_out(&run, desc, &arena);
+    if (arena.full)
+        return ss_fail(err, SS_NO_MEMORY, "capacity",
+                       "a run of %d tokens does not fit this machine's memory", desc->capacity);
+    *bytes = arena.used;
+    return SS_OK;
+}
+
+static ss_choice edited(const ss_edit *edit) {
+    int n;
+    ss_choice changed = {.operation = &ss_operations(&n)[edit->operation]};
+    for (int p = 0; p < SS_PARAMETERS_MAX; p++)
+        changed.parameters[p] = isnan(edit->parameters[p])
+                                    ? changed.operation->parameters[p].standard
+                                    : edit->parameters[p];
+    return changed;
+}
+
+static void choose_operations(ss_trace *trace, const ss_choice *own, const ss_run_desc *desc) {
+    const ss_arch *arch = &trace->model->arch;
+    for (int l = 0; l < arch->L; l++)
+        for (int h = 0; h < arch->H; h++) {
+            ss_choice *choice = &trace->choices[l * arch->H + h];
+            *choice = ss_operation_at(own, trace->model, l, h);
+            for (int i = 0; i < desc->edits_n; i++) {
+                const ss_edit *edit = &desc->edits[i];
+                if ((edit->layer < 0 || edit->layer == l) && (edit->head < 0 || edit->head == h)) {
+                    *choice = edited(edit);
+                    trace->edited = true;
+                }
+            }
+        }
+}
+
+ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err) {
+    ss_choice own;
+    ss_status status = check_desc(desc, err);
+    if (status == SS_OK) status = ss_operation_own(&own, desc->model, err);
+    if (status != SS_OK) return status;
+    ss_run made;
+    lay_out(&made, desc, arena);
+    if (arena->full)
+        return ss_fail(err, SS_NO_MEMORY, "run", "a run of %d tokens needs more than %lu bytes",
+                       desc->capacity, (unsigned long)arena->bytes);
+    choose_operations(&made.trace, &own, desc);
+    *run = made;
+    return SS_OK;
+}
+
+/* ---- the forward pass -------------------------------------------------------------------- */
+
+static void linear(float *out, const float *in, const ss_linear *w, int n) {
+    ss_matmul(out, w->out, in, w->in, w->panels, w->bias, (size_t)n, w->out, w->in);
+}
+
+static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *arch, int n) {
+    size_t D = (size_t)arch->D;
+    for (size_t t = 0; t < (size_t)n; t++)
+        if (arch->norm == SS_NORM_RMS)
+            ss_rmsnorm(out + t * D, x + t * D, w->gain, arch->norm_eps, D);
+        else
+            ss_layernorm(out + t * D, x + t * D, w->gain, w->bias, arch->norm_eps, D);
+}
+
+/* Copies scratch rows [n][width] to rows t0.. of a field [index][C][width], where it is recorded.
+ */
+static void record(const ss_trace *trace, float *field, int index, int t0, int n, size_t width,
+                   const float *rows) {
+    if (field)
+        memcpy(field + ((size_t)index * (size_t)trace->capacity + (size_t)t0) * width, rows,
+               (size_t)n * width * sizeof *rows);
+}
+
+/* x_t = the token's vector, plus its position's where positions are learned. */
+static void embed(ss_run *run, int t0, int n) {
+    const ss_model *model = run->trace.model;
+    size_t D = (size_t)model->arch.D;
+    for (int i = 0; i < n; i++) {
+        float *x = run->scratch.x + (size_t)i * D;
+        ss_panel_column(x, model->embedding.panels, (size_t)run->trace.tokens[t0 + i], D);
+        if (model->positions) ss_add(x, model->positions + (size_t)(t0 + i) * D, D);
+    }
+}
+
+/* Cosine and sine of every rotary angle of rows t0..: position times turn, rounded to float. */
+static void find_angles(ss_run *run, int t0, int n) {
+    const ss_model *model = run->trace.model;
+    size_t pairs = (size_t)model->arch.rotary_width / 2;
+    for (int i = 0; i < n; i++)
+        for (size_t j = 0; j < pairs; j++) {
+            double angle = (double)((float)(t0 + i) * model->rotary[j]);
+            run->scratch.cosine[(size_t)i * pairs + j] = (float)ss_cos(angle);
+            run->scratch.sine[(size_t)i * pairs + j] = (float)ss_sin(angle);
+        }
+}
+
+/* Turns the pairs (j, j + pairs) of one head's vector, as in RoFormer's rotate-half form. */
+static void rotate(float *x, const float *cosine, const float *sine, size_t pairs) {
+    for (size_t j = 0; j < pairs; j++) {
+        float a = x[j], b = x[j + pairs];
+        x[j] = a * cosine[j] - b * sine[j];
+        x[j + pairs] = b * cosine[j] + a * sine[j];
+    }
+}
+
+static void rotate_heads(ss_run *run, float *rows, int heads, int n) {
+    const ss_arch *arch = &run->trace.model->arch;
+    size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
+    for (size_t i = 0; i < (size_t)n; i++)
+        for (size_t h = 0; h < (size_t)heads; h++)
+            rotate(rows + (i * (size_t)heads + h) * K, run->scratch.cosine + i * pairs,
+                   run->scratch.sine + i * pairs, pairs);
+}
+
+/* Rows [n][heads*K] -> rows t0.. of field [l][heads][C][K]. */
+static void record_heads(const ss_trace *trace, float *field, int l, int heads, int t0, int n,
+                         const float *rows) {
+    if (!field) return;
+    size_t K = (size_t)trace->model->arch.K, C = (size_t)trace->capacity;
+    for (size_t h = 0; h < (size_t)heads; h++)
+        for (size_t i = 0; i < (size_t)n; i++)
+            memcpy(field + (((size_t)l * (size_t)heads + h) * C + (size_t)t0 + i) * K,
+                   rows + (i * (size_t)heads + h) * K, K * sizeof *rows);
+}
+
+/* y = Attention(norm(x)); x += y. */
+static void attention_block(ss_run *run, int l, int t0, int n) {
+    ss_trace *trace = &run->trace;
+    ss_scratch *s = &run->scratch;
+    const ss_arch *arch = &trace->model->arch;
+    const ss_layer *layer = &trace->model->layers[l];
+    bool rotary = arch->positions == SS_POSITIONS_ROTARY;
+
+    norm(s->y, s->x, &layer->attention_norm, arch, n);
+
+    /* Keys and values go to the cache, which is the trace. */
+    linear(s->heads, s->y, &layer->k, n);
+    if (rotary) rotate_heads(run, s->heads, arch->G, n);
+    record_heads(trace, trace->k, l, arch->G, t0, n, s->heads);
+    linear(s->heads, s->y, &layer->v, n);
+    record_heads(trace, trace->v, l, arch->G, t0, n, s->heads);
+
+    linear(s->heads, s->y, &layer->q, n);
+    if (rotary) rotate_heads(run, s->heads, arch->H, n);
+    record_heads(trace, trace->q, l, arch->H, t0, n, s->heads);
+
+    /* Each head mixes the values of the keys it sees; the heads' outputs are joined by o. */
+    ss_attend(run, l, t0, n);
+    linear(s->y, s->heads, &layer->o, n);
+    record(trace, trace->att_out, l, t0, n, (size_t)arch->D, s->y);
+    ss_add(s->x, s->y, (size_t)n * (size_t)arch->D);
+}
+
+/* y = FFN(norm(x)); x += y. Gated: down(silu(gate y) * up y); plain: down(gelu(up y)). */
+static void ffn_block(ss_run *run, int l, int t0, int n) {
+    ss_trace *trace = &run->trace;
+    ss_scratch *s = &run->scratch;
+    const ss_arch *arch = &trace->model->arch;
+    const ss_layer *layer = &trace->model->layers[l];
+    size_t inner = (size_t)n * (size_t)arch->F;
+
+    norm(s->y, s->x, &layer->ffn_norm, arch, n);
+    linear(s->up, s->y, &layer->up, n);
+    if (arch->ffn == SS_FFN_GATED) {
+        linear(s->gate, s->y, &layer->gate, n);
+        ss_silu_mul(s->gate, s->up, inner);
+    } else {
+        ss_gelu(s->up, inner);
+    }
+    linear(s->y, arch->ffn == SS_FFN_GATED ? s->gate : s->up, &layer->down, n);
+    record(trace, trace->mlp_out, l, t0, n, (size_t)arch->D, s->y);
+    ss_add(s->x, s->y, (size_t)n * (size_t)arch->D);
+}
+
+/* -ln softmax(logits)[token]; work [V] is overwritten and may be the logits themselves. */
+static float loss_of(const float *logits, int token, size_t V, float *work) {
+    float chosen = logits[token], top = ss_max(logits, V);
+    float sum = ss_exp(work, logits, top, V);
+    return (float)((double)top + ss_log((double)sum) - (double)chosen);
+}
+
+/* The loss of the first new token, from the logits that the last extension left. */
+static void first_loss(ss_run *run, int t0) {
+    ss_trace *trace = &run->trace;
+    if (trace->loss)
+        trace->loss[t0] = t0 ? loss_of(trace->next, trace->tokens[t0], (size_t)trace->model->arch.V,
+                                       run->scratch.logits)
+                             : NAN;
+}
+
+/* Logits of rows [first, first+rows) of the chunk at t0, normed in y: recorded, or for the loss. */
+static void head_rows(ss_run *run, int t0, int first, int rows, int total) {
+    ss_trace *trace = &run->trace;
+    const ss_model *model = trace->model;
+    size_t V = (size_t)model->arch.V, D = (size_t)model->arch.D;
+    float *out = trace->logits ? trace->logits + (size_t)(t0 + first) * V : run->scratch.logits;
+    linear(out, run->scratch.y + (size_t)first * D, &model->head, rows);
+    for (int i = 0; i < rows; i++) {
+        int t = t0 + first + i;
+        float *row = out + (size_t)i * V;
+        if (trace->next && t == total - 1) memcpy(trace->next, row, V * sizeof *row);
+        if (trace->loss && t + 1 < total)
+            trace->loss[t + 1] =
+                loss_of(row, trace->tokens[t + 1], V, trace->logits ? run->scratch.logits : row);
+    }
+}
+
+/* The final norm and the head, only for the rows that somebody asked for. */
+static void head(ss_run *run, int t0, int n, int total) {
+    ss_trace *trace = &run->trace;
+    bool every = trace->logits || trace->loss;
+    bool last = trace->next && t0 + n == total;
+    if (!every && !last) return;
+    norm(run->scratch.y, run->scratch.x, &trace->model->norm, &trace->model->arch, n);
+    for (int first = every ? 0 : n - 1; first < n; first += LOGIT_ROWS) {
+        int rows = n - first < LOGIT_ROWS ? n - first : LOGIT_ROWS;
+        head_rows(run, t0, first, rows, total);
+    }
+}
+
+static void forward(ss_run *run, int t0, int n, int total) {
+    ss_trace *trace = &run->trace;
+    const ss_arch *arch = &trace->model->arch;
+    size_t D = (size_t)arch->D;
+    embed(run, t0, n);
+    if (arch->positions == SS_POSITIONS_ROTARY) find_angles(run, t0, n);
+    record(trace, trace->hidden, 0, t0, n, D, run->scratch.x);
+    for (int l = 0; l < arch->L; l++) {
+        attention_block(run, l, t0, n);
+        ffn_block(run, l, t0, n);
+        record(trace, trace->hidden, l + 1, t0, n, D, run->scratch.x);
+    }
+    head(run, t0, n, total);
+}
+
+static ss_status check_tokens(const ss_run *run, const int32_t *tokens, int n, ss_error *err) {
+    const ss_trace *trace = &run->trace;
+    if (n < 0 || n > trace->capacity - trace->T)
+        return ss_fail(err, SS_TOO_LONG, "tokens",
+                       "expected at most %d more tokens (%d of %d are used), found %d",
+                       trace->capacity - trace->T, trace->T, trace->capacity, n);
+    int V = trace->model->arch.V;
+    for (int i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= V) {
+            char where[32];
+            snprintf(where, sizeof where, "token %d", trace->T + i);
+            return ss_fail(err, SS_BAD_TOKEN, where, "expected an id from 0 to %d, found %ld",
+                           V - 1, (long)tokens[i]);
+        }
+    return SS_OK;
+}
+
+ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
+    ss_status status = check_tokens(run, tokens, n, err);
+    if (status != SS_OK || n == 0) return status;
+    ss_trace *trace = &run->trace;
+    int t0 = trace->T, total = t0 + n;
+    memcpy(trace->tokens + t0, tokens, (size_t)n * sizeof *tokens);
+    first_loss(run, t0);
+    for (int t = t0; t < total; t += SS_CHUNK)
+        forward(run, t, total - t < SS_CHUNK ? total - t : SS_CHUNK, total);
+    trace->T = total;
+    return SS_OK;
+}
+
+int ss_run_sample(const ss_run *run, float temperature, int top_k, uint32_t random) {
+    const ss_trace *trace = &run->trace;
+    if (!trace->next || trace->T < 1) return -1;
+    return ss_sample(trace->next, trace->model->arch.V, temperature, top_k, random,
+                     run->scratch.logits);
+}

@@ -1,0 +1,86 @@
+/*
+ * Run: tokens + edits -> trace.
+ *
+ * The forward pass is written once. ss_run_extend adds n tokens behind those that are there: a
+ * prompt is one long extension, a generated token a short one, and both give the same bits, since
+ * every row is computed by the same kernels in the same order.
+ *
+ *     ss_run run;
+ *     ss_run_init(&run, &desc, &arena, &err);
+ *     ss_run_extend(&run, prompt, prompt_n, &err);       // run.trace now holds everything
+ *     int token = ss_run_sample(&run, 0.8f, 40, random); // and so on
+ */
+#ifndef SS_RUN_RUN_H
+#define SS_RUN_RUN_H
+
+#include "trace.h"
+
+/* A what-if applied to a run, never to the weights. */
+typedef enum ss_edit_kind {
+    SS_EDIT_OPERATION, /* heads compute another attention operation */
+    SS_EDIT_N
+} ss_edit_kind;
+
+typedef struct ss_edit {
+    ss_edit_kind kind;
+    int layer, head;                     /* -1: all of them */
+    int operation;                       /* row of the operation table */
+    float parameters[SS_PARAMETERS_MAX]; /* NaN: the default */
+} ss_edit;
+
+/* Name and meaning of a kind of edit, for the report. */
+const char *ss_edit_name(ss_edit_kind kind);
+const char *ss_edit_meaning(ss_edit_kind kind);
+
+typedef struct ss_run_desc {
+    const ss_model *model; /* must outlive the run */
+    int capacity;          /* tokens there must be room for, 1 .. context */
+    uint32_t fields;       /* mask of SS_BIT(field); SS_FIELDS_ALWAYS is added */
+    const ss_edit *edits;  /* applied in order, the last one wins */
+    int edits_n;
+} ss_run_desc;
+
+/* Rows that go through the layers together, and through one head's attention. */
+#define SS_CHUNK 64
+#define SS_ATTENTION_ROWS 20
+
+/* Working memory of one chunk; n <= SS_CHUNK rows. */
+typedef struct ss_scratch {
+    float *x;             /* [n][D] residual stream */
+    float *y;             /* [n][D] normed, or what is added next */
+    float *heads;         /* [n][H*K] projections, then mixed values */
+    float *gate, *up;     /* [n][F] */
+    float *scores;        /* [SS_ATTENTION_ROWS][C] */
+    float *key_panels;    /* [ceil(C/8)][K][8] */
+    float *value_panels;  /* [ceil(K/8)][C][8] */
+    float *cosine, *sine; /* [n][rotary_width/2] */
+    float *logits;        /* [8][V] */
+} ss_scratch;
+
+typedef struct ss_run {
+    ss_trace trace;
+    ss_scratch scratch;
+} ss_run;
+
+/* Bytes of arena that ss_run_init takes. */
+ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err);
+
+/* SS_TOO_LONG if capacity exceeds the context; SS_BAD_REQUEST for an edit that names what is not
+ * there; SS_NO_MEMORY if the arena is too small. */
+ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err);
+
+/*
+ * Runs tokens[n] behind those of the trace. SS_TOO_LONG if they do not fit the capacity,
+ * SS_BAD_TOKEN with the position of an id outside 0..V-1; the trace is then as before.
+ * Time O(n (parameters + L H T K)), and V D more for each position whose logits are asked for.
+ */
+ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err);
+
+/*
+ * The next token, from the logits at the last position (field next must be recorded, T >= 1).
+ * temperature <= 0 is greedy; top_k < 1 means all of V; random is 32 uniform bits.
+ * -1 if there are no logits.
+ */
+int ss_run_sample(const ss_run *run, float temperature, int top_k, uint32_t random);
+
+#endif

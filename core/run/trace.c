@@ -1,0 +1,100 @@
+#include "trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const ss_field table[SS_FIELD_N] = {
+    [SS_FIELD_TOKENS] = {"tokens", "token ids", "id", {"T"}, SS_I32},
+    [SS_FIELD_HIDDEN] = {"hidden",
+                         "residual stream: the embedding, then after each layer; the last one "
+                         "before the final norm",
+                         "",
+                         {"L+1", "T", "D"},
+                         SS_F32},
+    [SS_FIELD_Q] = {"q", "queries after the position encoding", "", {"L", "H", "T", "K"}, SS_F32},
+    [SS_FIELD_K] = {"k", "keys after the position encoding", "", {"L", "G", "T", "K"}, SS_F32},
+    [SS_FIELD_V] = {"v", "values", "", {"L", "G", "T", "K"}, SS_F32},
+    [SS_FIELD_ATT] =
+        {"att", "attention weights: row query, column key", "weight", {"L", "H", "T", "T"}, SS_F32},
+    [SS_FIELD_ATT_OUT] =
+        {"att_out", "what attention adds to the residual stream", "", {"L", "T", "D"}, SS_F32},
+    [SS_FIELD_MLP_OUT] = {"mlp_out",
+                          "what the feed-forward adds to the residual stream",
+                          "",
+                          {"L", "T", "D"},
+                          SS_F32},
+    [SS_FIELD_LOGITS] = {"logits", "scores of the next token", "nat", {"T", "V"}, SS_F32},
+    [SS_FIELD_NEXT] = {"next", "logits at the last position", "nat", {"V"}, SS_F32},
+    [SS_FIELD_LOSS] = {"loss",
+                       "-ln of the probability that the tokens before gave to token t",
+                       "nat",
+                       {"T"},
+                       SS_F32},
+};
+
+const ss_field *ss_fields(void) {
+    return table;
+}
+
+size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
+    const ss_arch *arch = &trace->model->arch;
+    switch (letter[0]) {
+    case 'L': return (size_t)arch->L + (letter[1] == '+');
+    case 'H': return (size_t)arch->H;
+    case 'G': return (size_t)arch->G;
+    case 'T': return (size_t)trace->T;
+    case 'D': return (size_t)arch->D;
+    case 'K': return (size_t)arch->K;
+    case 'V': return (size_t)arch->V;
+    default: return (size_t)strtoul(letter, NULL, 10);
+    }
+}
+
+static const void *buffer_of(const ss_trace *trace, int field) {
+    const void *buffers[SS_FIELD_N] = {trace->tokens, trace->hidden, trace->q,       trace->k,
+                                       trace->v,      trace->att,    trace->att_out, trace->mlp_out,
+                                       trace->logits, trace->next,   trace->loss};
+    return buffers[field];
+}
+
+/* The buffer's extent along a dimension, which for T is the capacity. */
+static size_t extent(const ss_trace *trace, const char *letter) {
+    return *letter == 'T' ? (size_t)trace->capacity : ss_trace_size_of(trace, letter);
+}
+
+/* Which of the view's arguments selects along this dimension, or -1. */
+static int selected(const char *letter, int layer, int head) {
+    if (*letter == 'L') return layer;
+    return *letter == 'H' || *letter == 'G' ? head : -1;
+}
+
+ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
+                        ss_error *err) {
+    if (field < 0 || field >= SS_FIELD_N)
+        return ss_fail(err, SS_BAD_REQUEST, "field", "expected a field from 0 to %d, found %d",
+                       SS_FIELD_N - 1, field);
+    const ss_field *row = &table[field];
+    if (!(trace->fields & SS_BIT(field)))
+        return ss_fail(err, SS_BAD_REQUEST, row->name, "this run did not record the field");
+    int rank = 0;
+    while (row->shape[rank]) rank++;
+    ss_tensor made = {.type = row->type};
+    size_t strides[SS_RANK_MAX], stride = 1, offset = 0;
+    for (int i = rank; i-- > 0; stride *= extent(trace, row->shape[i])) strides[i] = stride;
+    for (int i = 0; i < rank; i++) {
+        size_t size = ss_trace_size_of(trace, row->shape[i]);
+        int index = selected(row->shape[i], layer, head);
+        if (index < -1 || (index >= 0 && (size_t)index >= size))
+            return ss_fail(err, SS_BAD_REQUEST, row->name, "expected an index below %lu, found %d",
+                           (unsigned long)size, index);
+        if (index >= 0) {
+            offset += (size_t)index * strides[i];
+        } else {
+            made.dims[made.rank] = size;
+            made.strides[made.rank++] = strides[i];
+        }
+    }
+    made.data = (const unsigned char *)buffer_of(trace, field) + offset * 4;
+    *view = made;
+    return SS_OK;
+}

@@ -1,0 +1,72 @@
+/*
+ * The TRACE table: everything a run records, and the buffers it is recorded in.
+ *
+ * A trace has room for `capacity` tokens and holds T of them. Its keys and values are also the
+ * cache of the run, so they are always there; the other fields are recorded where the mask has
+ * their bit. Rows beyond T are undefined.
+ */
+#ifndef SS_RUN_TRACE_H
+#define SS_RUN_TRACE_H
+
+#include "operation.h"
+
+typedef enum ss_field_id {
+    SS_FIELD_TOKENS,
+    SS_FIELD_HIDDEN,
+    SS_FIELD_Q,
+    SS_FIELD_K,
+    SS_FIELD_V,
+    SS_FIELD_ATT,
+    SS_FIELD_ATT_OUT,
+    SS_FIELD_MLP_OUT,
+    SS_FIELD_LOGITS,
+    SS_FIELD_NEXT,
+    SS_FIELD_LOSS,
+    SS_FIELD_N
+} ss_field_id;
+
+#define SS_BIT(field) (1u << (field))
+/* Recorded whether asked for or not. */
+#define SS_FIELDS_ALWAYS (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
+#define SS_FIELDS_ALL ((1u << SS_FIELD_N) - 1)
+
+typedef struct ss_field {
+    const char *name, *meaning, *unit;
+    const char *shape[SS_RANK_MAX + 1]; /* letters, NULL-ended: "L+1", "T", "D" */
+    ss_dtype type;
+} ss_field;
+
+/* The table; SS_FIELD_N rows, in the order of ss_field_id. */
+const ss_field *ss_fields(void);
+
+typedef struct ss_trace {
+    const ss_model *model;
+    uint32_t fields;    /* what is recorded */
+    int capacity;       /* C below, in tokens */
+    int T;              /* tokens so far */
+    ss_choice *choices; /* [L][H] what each head computes */
+    bool edited;        /* some head computes what the model does not */
+    int32_t *tokens;    /* [C] */
+    float *hidden;      /* [L+1][C][D] residual stream: embedding, then after each layer */
+    float *q;           /* [L][H][C][K] after the position encoding */
+    float *k;           /* [L][G][C][K] after the position encoding */
+    float *v;           /* [L][G][C][K] */
+    float *att;         /* [L][H][C][C] weights; row t is 0 beyond key t */
+    float *att_out;     /* [L][C][D] what attention adds to the residual stream */
+    float *mlp_out;     /* [L][C][D] what the feed-forward adds */
+    float *logits;      /* [C][V] */
+    float *next;        /* [V] logits at the last position */
+    float *loss;        /* [C] -ln p(token t | those before), NaN at 0 */
+} ss_trace;
+
+/* What a letter of a shape is in this trace, "L+1" and plain numbers included; T is trace->T. */
+size_t ss_trace_size_of(const ss_trace *trace, const char *letter);
+
+/*
+ * A view of a field, [.., T, ..] of what was recorded. layer or head >= 0 selects and drops that
+ * dimension, -1 keeps it. SS_BAD_REQUEST if it was not recorded or an index is out of range.
+ */
+ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
+                        ss_error *err);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * dump MODEL_FOLDER OUT_FILE [-o OPERATION] TOKEN...
+ *
+ * Runs tokens through a model and writes every recorded field, then every metric (those of one head
+ * for the last head of the last layer), as raw little-endian numbers behind each other. The index
+ * goes to standard output, a line each: kind, name, number of elements. What the wasm builds must
+ * equal byte for byte.
+ */
+#include "files.h"
+
+#include <math.h>
+
+static void dump_field(const ss_trace *trace, int field, FILE *out) {
+    ss_tensor view;
+    ss_error err;
+    must(ss_trace_view(&view, trace, field, -1, -1, &err), &err, "field");
+    size_t dims[4] = {1, 1, 1, 1}, strides[4] = {0}, count = ss_tensor_count(&view);
+    for (int i = 0; i < view.rank; i++) {
+        dims[4 - view.rank + i] = view.dims[i];
+        strides[4 - view.rank + i] = view.strides[i];
+    }
+    const char *data = view.data;
+    for (size_t a = 0; a < dims[0]; a++)
+        for (size_t b = 0; b < dims[1]; b++)
+            for (size_t c = 0; c < dims[2]; c++)
+                for (size_t d = 0; d < dims[3]; d++)
+                    fwrite(data + 4 * (a * strides[0] + b * strides[1] + c * strides[2] +
+                                       d * strides[3]),
+                           4, 1, out);
+    printf("field %s %lu\n", ss_fields()[field].name, (unsigned long)count);
+}
+
+static void dump_metric(const ss_trace *trace, const char *name, FILE *out) {
+    const ss_arch *arch = &trace->model->arch;
+    size_t count;
+    float *numbers = measure(trace, name, SS_EPS_STANDARD, 0, arch->L - 1, arch->H - 1, &count);
+    fwrite(numbers, sizeof *numbers, count, out);
+    printf("metric %s %lu\n", name, (unsigned long)count);
+    free(numbers);
+}
+
+static ss_edit read_edit(const char *operation) {
+    ss_edit edit = {SS_EDIT_OPERATION, -1, -1, ss_operation_find(operation), {NAN, NAN}};
+    if (edit.operation < 0) {
+        printf("no operation %s\n", operation);
+        exit(2);
+    }
+    return edit;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 4) {
+        printf("usage: dump MODEL_FOLDER OUT_FILE [-o OPERATION] TOKEN...\n");
+        return 2;
+    }
+    bool edited = !strcmp(argv[3], "-o");
+    int first = edited ? 5 : 3, T = argc - first, metrics;
+    ss_edit edit = edited ? read_edit(argv[4]) : (ss_edit){0};
+    int32_t *tokens = malloc((size_t)argc * sizeof *tokens);
+    for (int t = 0; tokens && t < T; t++) tokens[t] = (int32_t)strtol(argv[first + t], NULL, 10);
+
+    opened_model model = open_model(argv[1]);
+    opened_run run = run_tokens(&model.model, tokens, T, &edit, edited);
+    FILE *out = fopen(argv[2], "wb");
+    if (!out) return 2;
+    for (int field = 0; field < SS_FIELD_N; field++) dump_field(&run.run.trace, field, out);
+    const ss_metric *rows = ss_metrics(&metrics);
+    for (int i = 0; i < metrics; i++) dump_metric(&run.run.trace, rows[i].name, out);
+    fclose(out);
+    close_run(&run);
+    close_model(&model);
+    free(tokens);
+    return 0;
+}

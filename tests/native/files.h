@@ -1,0 +1,147 @@
+/* Files and models for tests and tools; failures end the program, since nothing can go on. */
+#ifndef SS_TEST_FILES_H
+#define SS_TEST_FILES_H
+
+#include "sinkscope.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A whole file in a block of its own size, so that a sanitizer sees any byte read beyond it. */
+static inline ss_bytes read_file(const char *folder, const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        printf("cannot open %s\n", path);
+        exit(2);
+    }
+    fseek(file, 0, SEEK_END);
+    size_t n = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *data = malloc(n ? n : 1);
+    if (!data || fread(data, 1, n, file) != n) exit(2);
+    fclose(file);
+    return (ss_bytes){data, n};
+}
+
+static inline ss_arena arena_of(size_t bytes) {
+    size_t whole = (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN;
+    void *block = aligned_alloc(SS_ARENA_ALIGN, whole);
+    if (!block) exit(2);
+    return ss_arena_on(block, bytes);
+}
+
+/* A container over a file of its own. */
+typedef struct opened_file {
+    ss_bytes bytes;
+    ss_arena arena;
+    ss_container container;
+} opened_file;
+
+static inline ss_status open_bytes(opened_file *file, ss_error *err) {
+    file->arena = arena_of(ss_container_size(file->bytes));
+    return ss_container_open(&file->container, file->bytes, &file->arena, err);
+}
+
+static inline void close_file(opened_file *file) {
+    free(file->arena.block);
+    free((void *)(size_t)file->bytes.data);
+}
+
+static inline void must(ss_status status, const ss_error *err, const char *what) {
+    if (status != SS_OK) {
+        printf("%s: %s: %s: %s\n", what, ss_status_name(status), err->where, err->text);
+        exit(2);
+    }
+}
+
+static inline opened_file open_file(const char *folder, const char *name) {
+    opened_file file = {.bytes = read_file(folder, name)};
+    ss_error err;
+    must(open_bytes(&file, &err), &err, folder);
+    return file;
+}
+
+typedef struct opened_model {
+    ss_arena arena;
+    ss_model model;
+} opened_model;
+
+/* Opens folder/config.json and folder/model.safetensors. */
+static inline opened_model open_model(const char *folder) {
+    ss_error err;
+    ss_arch arch;
+    ss_bytes config = read_file(folder, "config.json");
+    must(ss_arch_read(&arch, config, &err), &err, folder);
+    opened_file weights = open_file(folder, "model.safetensors");
+    size_t bytes;
+    must(ss_model_size(&bytes, &arch, &weights.container, &err), &err, folder);
+    opened_model opened = {.arena = arena_of(bytes)};
+    must(ss_model_open(&opened.model, &arch, &weights.container, &opened.arena, &err), &err,
+         folder);
+    free((void *)(size_t)config.data);
+    close_file(&weights);
+    return opened;
+}
+
+static inline void close_model(opened_model *opened) {
+    free(opened->arena.block);
+}
+
+typedef struct opened_run {
+    ss_arena arena;
+    ss_run run;
+} opened_run;
+
+static inline opened_run open_run(const ss_run_desc *desc) {
+    ss_error err;
+    size_t bytes;
+    must(ss_run_size(&bytes, desc, &err), &err, "run size");
+    opened_run opened = {.arena = arena_of(bytes)};
+    must(ss_run_init(&opened.run, desc, &opened.arena, &err), &err, "run init");
+    return opened;
+}
+
+static inline void close_run(opened_run *opened) {
+    free(opened->arena.block);
+}
+
+/* A run of all fields over tokens[n] with room for exactly them. */
+static inline opened_run run_tokens(const ss_model *model, const int32_t *tokens, int n,
+                                    const ss_edit *edits, int edits_n) {
+    ss_run_desc desc = {model, n, SS_FIELDS_ALL, edits, edits_n};
+    opened_run opened = open_run(&desc);
+    ss_error err;
+    must(ss_run_extend(&opened.run, tokens, n, &err), &err, "run");
+    return opened;
+}
+
+/* The row of the metric table with that name. */
+static inline int metric_index(const char *name) {
+    int n;
+    const ss_metric *rows = ss_metrics(&n);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(rows[i].name, name)) return i;
+    printf("no metric %s\n", name);
+    exit(2);
+}
+
+/* A metric of all tokens (T 0) or the first T; the caller frees the numbers. */
+static inline float *measure(const ss_trace *trace, const char *name, float eps, int T, int layer,
+                             int head, size_t *count) {
+    ss_metric_args args = {eps, T ? T : trace->T, layer, head};
+    size_t dims[SS_RANK_MAX], total = 1;
+    ss_error err;
+    int n, index = metric_index(name), rank = ss_metric_shape(dims, trace, index, &args, &err);
+    must(rank < 0 ? err.code : SS_OK, &err, name);
+    for (int i = 0; i < rank; i++) total *= dims[i];
+    float *out = malloc((total ? total : 1) * sizeof *out);
+    if (!out) exit(2);
+    ss_metrics(&n)[index].measure(trace, &args, out);
+    if (count) *count = total;
+    return out;
+}
+
+#endif

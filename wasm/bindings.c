@@ -1,0 +1,247 @@
+/*
+ * The border: handles, addresses and numbers only. Each function checks, forwards, returns.
+ *
+ * JavaScript reserves a block, writes bytes into it and passes the address. Results come as views:
+ * 12 words that JavaScript reads with one Uint32Array. A view lives until the next call. This file
+ * owns what the core does not: the blocks (malloc), one error, and the text of describe.
+ */
+#include "../core/sinkscope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
+#define BORDER 1
+
+/* [address, type, rank, dims x 4, strides x 4, 0]; strides in elements. */
+typedef struct wasm_view {
+    uint32_t address, type, rank, dims[SS_RANK_MAX], strides[SS_RANK_MAX], zero;
+} wasm_view;
+
+/* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
+enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
+
+/* An edit as JavaScript writes it. */
+typedef struct wasm_edit {
+    int32_t kind, layer, head, operation;
+    float parameters[SS_PARAMETERS_MAX];
+} wasm_edit;
+
+typedef struct wasm_model {
+    void *block;
+    ss_model model;
+} wasm_model;
+
+typedef struct wasm_run {
+    void *block;
+    float *numbers; /* the last metric */
+    ss_run run;
+} wasm_run;
+
+static ss_error error;
+static char text[SS_DESCRIBE_BYTES];
+
+static uint32_t address_of(const void *pointer) {
+    return (uint32_t)(uintptr_t)pointer;
+}
+
+int ss_wasm_border(void) {
+    return BORDER;
+}
+
+/* At least that many bytes for an arena, or NULL. */
+static void *reserve(size_t bytes) {
+    if (bytes >= SIZE_MAX - SS_ARENA_ALIGN) return NULL;
+    return aligned_alloc(SS_ARENA_ALIGN, (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN);
+}
+
+/* A block of that many bytes, or 0. */
+uint32_t ss_wasm_reserve(uint32_t bytes) {
+    return address_of(reserve(bytes));
+}
+
+void ss_wasm_release(uint32_t address) {
+    free((void *)(uintptr_t)address);
+}
+
+/* The last failure: {u32 code; char where[96]; char text[320]}. */
+uint32_t ss_wasm_error(void) {
+    return address_of(&error);
+}
+
+static int view_text(wasm_view *view) {
+    *view = (wasm_view){.address = address_of(text), .type = VIEW_BYTES, .rank = 1};
+    view->dims[0] = (uint32_t)strlen(text);
+    view->strides[0] = 1;
+    return SS_OK;
+}
+
+int ss_wasm_describe(wasm_view *view) {
+    ss_status status = ss_describe(text, sizeof text, BORDER, &error);
+    return status == SS_OK ? view_text(view) : (int)status;
+}
+
+/* An arena on a new block of that size; *block is NULL, with the error, if there is none. */
+static ss_arena reserve_arena(void **block, size_t bytes) {
+    *block = reserve(bytes);
+    if (*block) return ss_arena_on(*block, bytes);
+    ss_fail(&error, SS_NO_MEMORY, "memory", "expected room for %lu more bytes",
+            (unsigned long)bytes);
+    return (ss_arena){.full = true};
+}
+
+static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
+                              const ss_container *container) {
+    size_t bytes;
+    ss_status status = ss_model_size(&bytes, arch, container, &error);
+    if (status != SS_OK) return status;
+    ss_arena arena = reserve_arena(&opened->block, bytes);
+    if (!opened->block) return SS_NO_MEMORY;
+    status = ss_model_open(&opened->model, arch, container, &arena, &error);
+    ss_choice own;
+    return status == SS_OK ? ss_operation_own(&own, &opened->model, &error) : status;
+}
+
+static ss_status open_file(wasm_model *opened, ss_bytes config, ss_bytes weights) {
+    ss_arch arch;
+    ss_status status = ss_arch_read(&arch, config, &error);
+    if (status != SS_OK) return status;
+    void *block;
+    ss_arena arena = reserve_arena(&block, ss_container_size(weights));
+    if (!block) return SS_NO_MEMORY;
+    ss_container container;
+    status = ss_container_open(&container, weights, &arena, &error);
+    if (status == SS_OK) status = open_weights(opened, &arch, &container);
+    free(block);
+    return status;
+}
+
+void ss_wasm_close_model(wasm_model *model) {
+    if (model) free(model->block);
+    free(model);
+}
+
+/* A handle, or NULL; the file's bytes may be released in both cases. */
+wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const uint8_t *weights,
+                         uint32_t weights_bytes) {
+    wasm_model *opened = calloc(1, sizeof *opened);
+    if (!opened) {
+        ss_fail(&error, SS_NO_MEMORY, "memory", "no room for a handle");
+        return NULL;
+    }
+    ss_status status =
+        open_file(opened, (ss_bytes){config, config_bytes}, (ss_bytes){weights, weights_bytes});
+    if (status == SS_OK) return opened;
+    ss_wasm_close_model(opened);
+    return NULL;
+}
+
+int ss_wasm_architecture(const wasm_model *model, wasm_view *view) {
+    ss_status status = ss_describe_model(text, sizeof text, &model->model, &error);
+    return status == SS_OK ? view_text(view) : (int)status;
+}
+
+void ss_wasm_close_run(wasm_run *run) {
+    if (run) {
+        free(run->numbers);
+        free(run->block);
+    }
+    free(run);
+}
+
+static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
+    size_t bytes;
+    ss_status status = ss_run_size(&bytes, desc, &error);
+    if (status != SS_OK) return status;
+    ss_arena arena = reserve_arena(&run->block, bytes);
+    return run->block ? ss_run_init(&run->run, desc, &arena, &error) : SS_NO_MEMORY;
+}
+
+/* Edits as the core has them, on the heap; NULL for none or, with the error, without memory. */
+static ss_edit *read_edits(const wasm_edit *edits, int n) {
+    ss_edit *read = n > 0 ? calloc((size_t)n, sizeof *read) : NULL;
+    for (int i = 0; read && i < n; i++) {
+        read[i] = (ss_edit){.kind = (ss_edit_kind)edits[i].kind,
+                            .layer = edits[i].layer,
+                            .head = edits[i].head,
+                            .operation = edits[i].operation};
+        memcpy(read[i].parameters, edits[i].parameters, sizeof read[i].parameters);
+    }
+    if (n > 0 && !read) ss_fail(&error, SS_NO_MEMORY, "edits", "no room for %d edits", n);
+    return read;
+}
+
+/* fields: bit i records row i of the trace table. A handle, or NULL. The model must stay open. */
+wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
+                        const wasm_edit *edits, int edits_n) {
+    wasm_run *run = calloc(1, sizeof *run);
+    ss_edit *read = read_edits(edits, edits_n);
+    ss_run_desc desc = {.model = &model->model,
+                        .capacity = capacity,
+                        .fields = fields,
+                        .edits = read,
+                        .edits_n = edits_n > 0 ? edits_n : 0};
+    bool started = run && (read || edits_n <= 0) && start_run(run, &desc) == SS_OK;
+    free(read);
+    if (started) return run;
+    ss_wasm_close_run(run);
+    return NULL;
+}
+
+/* Adds tokens[n]; a status. */
+int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
+    return (int)ss_run_extend(&run->run, tokens, n, &error);
+}
+
+/* The next token or -1; random: 32 uniform bits. */
+int ss_wasm_sample(const wasm_run *run, float temperature, int top_k, uint32_t random) {
+    return ss_run_sample(&run->run, temperature, top_k, random);
+}
+
+static int view_tensor(wasm_view *view, const ss_tensor *tensor) {
+    *view = (wasm_view){.address = address_of(tensor->data),
+                        .type = tensor->type == SS_I32 ? VIEW_I32 : VIEW_F32,
+                        .rank = (uint32_t)tensor->rank};
+    for (int i = 0; i < tensor->rank; i++) {
+        view->dims[i] = (uint32_t)tensor->dims[i];
+        view->strides[i] = (uint32_t)tensor->strides[i];
+    }
+    return SS_OK;
+}
+
+/* A recorded field; layer or head -1 keeps that dimension. A status. */
+int ss_wasm_field(const wasm_run *run, int field, int layer, int head, wasm_view *view) {
+    ss_tensor tensor;
+    ss_status status = ss_trace_view(&tensor, &run->run.trace, field, layer, head, &error);
+    return status == SS_OK ? view_tensor(view, &tensor) : (int)status;
+}
+
+static ss_tensor dense(size_t dims[SS_RANK_MAX], int rank) {
+    ss_tensor tensor = {.type = SS_F32, .rank = rank};
+    size_t stride = 1;
+    for (int i = rank; i-- > 0; stride *= dims[i]) {
+        tensor.dims[i] = dims[i];
+        tensor.strides[i] = stride;
+    }
+    return tensor;
+}
+
+/* A metric; tokens 0 means all of the run's. Its numbers live until the run's next metric. */
+int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, int head,
+                   wasm_view *view) {
+    const ss_trace *trace = &run->run.trace;
+    ss_metric_args args = {eps, tokens ? tokens : trace->T, layer, head};
+    size_t dims[SS_RANK_MAX];
+    int n, rank = ss_metric_shape(dims, trace, metric, &args, &error);
+    if (rank < 0) return (int)error.code;
+    ss_tensor tensor = dense(dims, rank);
+    size_t count = ss_tensor_count(&tensor);
+    float *numbers = realloc(run->numbers, (count ? count : 1) * sizeof *numbers);
+    if (!numbers)
+        return (int)ss_fail(&error, SS_NO_MEMORY, "metric", "no room for %lu numbers",
+                            (unsigned long)count);
+    run->numbers = numbers;
+    ss_metrics(&n)[metric].measure(trace, &args, numbers);
+    tensor.data = numbers;
+    return view_tensor(view, &tensor);
+}
