@@ -28,6 +28,21 @@ static void mix_values(float *out, size_t out_stride, const float *weights, size
     }
 }
 
+/* n scores -> n weights, exact zeros for the keys that the mask hides. */
+static void weigh(float *x, size_t n, const ss_choice *choice) {
+    size_t first = (size_t)choice->mask.first, recent = (size_t)choice->mask.recent;
+    if (first >= n || recent >= n - first) {
+        choice->operation->row(x, n, choice->parameters);
+        return;
+    }
+    /* The operation sees the keys in sight side by side; then they go back to their places. */
+    size_t hidden = n - first - recent;
+    memmove(x + first, x + first + hidden, recent * sizeof *x);
+    choice->operation->row(x, first + recent, choice->parameters);
+    memmove(x + first + hidden, x + first, recent * sizeof *x);
+    memset(x + first, 0, hidden * sizeof *x);
+}
+
 /* Rows [t, t+rows) of head h: scores, weights, mixed values. */
 static void attend_rows(ss_run *run, int l, int h, int t0, int t, int rows, int T) {
     ss_trace *trace = &run->trace;
@@ -43,7 +58,7 @@ static void attend_rows(ss_run *run, int l, int h, int t0, int t, int rows, int 
         float *x = s->scores + (size_t)r * C;
         size_t sees = (size_t)(t + r + 1);
         ss_scale(x, arch->score_scale, sees);
-        choice->operation->row(x, sees, choice->parameters);
+        weigh(x, sees, choice);
         memset(x + sees, 0, (keys - sees) * sizeof *x);
         if (trace->att) {
             size_t row = ((size_t)l * (size_t)arch->H + (size_t)h) * C + (size_t)(t + r);

@@ -3,6 +3,7 @@
 #include "../math/kernels.h"
 #include "../math/scalar.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -161,7 +162,7 @@ ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *e
         return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
                        "expected an operation of this build's table, found %s",
                        attention->operation);
-    ss_choice own = {.operation = &table[index]};
+    ss_choice own = {.operation = &table[index], .mask = {0, INT_MAX}};
     for (int p = 0; p < SS_PARAMETERS_MAX; p++) {
         const ss_parameter *parameter = &own.operation->parameters[p];
         own.parameters[p] = parameter->per_head ? NAN : parameter->standard;

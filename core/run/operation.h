@@ -47,10 +47,20 @@ int ss_operation_find(const char *name);
 /* "weights", "share", "share_abs". */
 const char *ss_proxy_name(ss_proxy proxy);
 
-/* An operation with its parameters: what one head of one run computes. */
+/*
+ * Which keys of its past a query sees: the first `first` and the last `recent`, its own included.
+ * This Lambda shape is what a cache that evicts the middle leaves, positions as they were (Xiao et
+ * al. 2024, StreamingLLM); first 0 is a window. recent is at least 1.
+ */
+typedef struct ss_mask {
+    int first, recent;
+} ss_mask;
+
+/* What one head of one run computes. */
 typedef struct ss_choice {
     const ss_operation *operation;
     float parameters[SS_PARAMETERS_MAX];
+    ss_mask mask;
 } ss_choice;
 
 /*

@@ -13,11 +13,15 @@
 /* Rows of logits that are computed together where they are not recorded. */
 #define LOGIT_ROWS 8
 
+/* Counts in an edit come as floats, which hold whole numbers up to here. */
+#define COUNT_MAX 16777216
+
 static const struct {
     const char *name, *meaning;
 } edit_kinds[SS_EDIT_N] = {
     [SS_EDIT_OPERATION] = {"operation",
                            "heads compute another attention operation than the model's"},
+    [SS_EDIT_MASK] = {"mask", "queries see only the first and the most recent keys"},
 };
 
 const char *ss_edit_name(ss_edit_kind kind) {
@@ -89,6 +93,31 @@ static void lay_out(ss_run *run, const ss_run_desc *desc, ss_arena *arena) {
     lay_out_scratch(&run->scratch, &run->trace, arena);
 }
 
+static bool is_count(float number, float least) {
+    return number >= least && number <= (float)COUNT_MAX && number == floorf(number);
+}
+
+static ss_status check_edit(const ss_edit *edit, int i, const ss_arch *arch, ss_error *err) {
+    int operations;
+    ss_operations(&operations);
+    if ((int)edit->kind < 0 || edit->kind >= SS_EDIT_N)
+        return ss_fail(err, SS_BAD_REQUEST, "edits", "edit %d: expected a kind below %d, found %d",
+                       i, SS_EDIT_N, (int)edit->kind);
+    if (edit->operation < 0 || edit->operation >= operations)
+        return ss_fail(err, SS_BAD_REQUEST, "edits",
+                       "edit %d: expected an operation from 0 to %d, found %d", i, operations - 1,
+                       edit->operation);
+    if (edit->kind == SS_EDIT_MASK &&
+        !(is_count(edit->parameters[0], 0) && is_count(edit->parameters[1], 1)))
+        return ss_fail(err, SS_BAD_REQUEST, "edits",
+                       "edit %d: expected 0 or more first keys and 1 or more recent ones", i);
+    if (edit->layer < -1 || edit->layer >= arch->L || edit->head < -1 || edit->head >= arch->H)
+        return ss_fail(err, SS_BAD_REQUEST, "edits",
+                       "edit %d: expected a layer below %d and a head below %d, or -1", i, arch->L,
+                       arch->H);
+    return SS_OK;
+}
+
 static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
     const ss_arch *arch = &desc->model->arch;
     if (desc->capacity < 1 || desc->capacity > arch->context)
@@ -97,18 +126,9 @@ static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
                        arch->context, desc->capacity);
     if (desc->fields & ~SS_FIELDS_ALL)
         return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
-    int operations;
-    ss_operations(&operations);
     for (int i = 0; i < desc->edits_n; i++) {
-        const ss_edit *edit = &desc->edits[i];
-        if (edit->kind != SS_EDIT_OPERATION || edit->operation < 0 || edit->operation >= operations)
-            return ss_fail(err, SS_BAD_REQUEST, "edits",
-                           "edit %d: expected an operation from 0 to %d, found %d", i,
-                           operations - 1, edit->operation);
-        if (edit->layer < -1 || edit->layer >= arch->L || edit->head < -1 || edit->head >= arch->H)
-            return ss_fail(err, SS_BAD_REQUEST, "edits",
-                           "edit %d: expected a layer below %d and a head below %d, or -1", i,
-                           arch->L, arch->H);
+        ss_status status = check_edit(&desc->edits[i], i, arch, err);
+        if (status != SS_OK) return status;
     }
     return SS_OK;
 }
@@ -126,17 +146,20 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
     return SS_OK;
 }
 
-static ss_choice edited(const ss_edit *edit) {
+static void apply(ss_choice *choice, const ss_edit *edit) {
+    if (edit->kind == SS_EDIT_MASK) {
+        choice->mask = (ss_mask){(int)edit->parameters[0], (int)edit->parameters[1]};
+        return;
+    }
     int n;
-    ss_choice changed = {.operation = &ss_operations(&n)[edit->operation]};
+    choice->operation = &ss_operations(&n)[edit->operation];
     for (int p = 0; p < SS_PARAMETERS_MAX; p++)
-        changed.parameters[p] = isnan(edit->parameters[p])
-                                    ? changed.operation->parameters[p].standard
+        choice->parameters[p] = isnan(edit->parameters[p])
+                                    ? choice->operation->parameters[p].standard
                                     : edit->parameters[p];
-    return changed;
 }
 
-static void choose_operations(ss_trace *trace, const ss_choice *own, const ss_run_desc *desc) {
+static void apply_edits(ss_trace *trace, const ss_choice *own, const ss_run_desc *desc) {
     const ss_arch *arch = &trace->model->arch;
     for (int l = 0; l < arch->L; l++)
         for (int h = 0; h < arch->H; h++) {
@@ -145,7 +168,7 @@ static void choose_operations(ss_trace *trace, const ss_choice *own, const ss_ru
             for (int i = 0; i < desc->edits_n; i++) {
                 const ss_edit *edit = &desc->edits[i];
                 if ((edit->layer < 0 || edit->layer == l) && (edit->head < 0 || edit->head == h)) {
-                    *choice = edited(edit);
+                    apply(choice, edit);
                     trace->edited = true;
                 }
             }
@@ -162,7 +185,7 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
     if (arena->full)
         return ss_fail(err, SS_NO_MEMORY, "run", "a run of %d tokens needs more than %lu bytes",
                        desc->capacity, (unsigned long)arena->bytes);
-    choose_operations(&made.trace, &own, desc);
+    apply_edits(&made.trace, &own, desc);
     *run = made;
     return SS_OK;
 }

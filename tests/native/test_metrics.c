@@ -1,0 +1,372 @@
+/*
+ * Metrics on maps and vectors made by hand, where the answer is known in closed form, and on random
+ * maps against the independent twin (tests/golden/metrics). Numbers in names are the oracles of
+ * section 6 of the specification.
+ */
+#include "check.h"
+#include "files.h"
+
+#include <math.h>
+
+/* A trace without a model behind it: L layers, H heads, T tokens, every field cleared. */
+typedef struct fake {
+    ss_layer layers[4];
+    ss_model model;
+    ss_trace trace;
+    ss_choice choices[64];
+} fake;
+
+static void *cleared(size_t count) {
+    void *numbers = calloc(count ? count : 1, sizeof(float));
+    if (!numbers) exit(2);
+    return numbers;
+}
+
+static void fake_open(fake *f, int L, int H, int T, int D, const char *operation) {
+    int n;
+    *f = (fake){0};
+    f->model.arch = (ss_arch){.L = L, .H = H, .G = H, .D = D, .K = D, .V = 2};
+    size_t heads = (size_t)(L * H), t = (size_t)T, d = (size_t)D;
+    f->trace = (ss_trace){.model = &f->model, .fields = SS_FIELDS_ALL, .capacity = T, .T = T};
+    f->trace.choices = f->choices;
+    for (size_t i = 0; i < heads; i++)
+        f->choices[i].operation = &ss_operations(&n)[ss_operation_find(operation)];
+    f->trace.att = cleared(heads * t * t);
+    f->trace.q = cleared(heads * t * d);
+    f->trace.k = cleared(heads * t * d);
+    f->trace.v = cleared(heads * t * d);
+    f->trace.hidden = cleared(((size_t)L + 1) * t * d);
+    f->trace.loss = cleared(t);
+}
+
+static void fake_close(fake *f) {
+    free(f->trace.att);
+    free(f->trace.q);
+    free(f->trace.k);
+    free(f->trace.v);
+    free(f->trace.hidden);
+    free(f->trace.loss);
+}
+
+static float *weight(fake *f, int head, int i, int j) {
+    size_t T = (size_t)f->trace.T;
+    return f->trace.att + ((size_t)head * T + (size_t)i) * T + j;
+}
+
+static void all_on_first(void) {
+    CASE("3. all on the first key: alpha_1 = 1, all others 0");
+    fake f;
+    fake_open(&f, 1, 1, 64, 1, "softmax");
+    for (int i = 0; i < 64; i++) *weight(&f, 0, i, 0) = 1;
+    float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
+    float *entropy = measure(&f.trace, "entropy_mean", 0.3f, 0, 0, 0, NULL);
+    for (int k = 0; k < 64; k++) {
+        CHECK_NEAR(alpha[k], k == 0, 0);
+        CHECK_NEAR(sink[k], k == 0, 0);
+    }
+    CHECK_NEAR(*entropy, 0, 0);
+    free(alpha);
+    free(sink);
+    free(entropy);
+    fake_close(&f);
+}
+
+static void all_on_self(void) {
+    CASE("3. all on itself: alpha_k = 1/(T-k+1), a sink only at the last three keys");
+    fake f;
+    fake_open(&f, 1, 1, 64, 1, "softmax");
+    for (int i = 0; i < 64; i++) *weight(&f, 0, i, i) = 1;
+    float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
+    for (int k = 0; k < 64; k++) {
+        CHECK_NEAR(alpha[k], 1.0 / (64 - k), 1e-7);
+        CHECK_NEAR(sink[k], k >= 61, 0);
+    }
+    free(alpha);
+    free(sink);
+    fake_close(&f);
+}
+
+static void strictly_greater(void) {
+    CASE("a head with alpha_1 = eps exactly does not count, and is reported as near");
+    fake f;
+    fake_open(&f, 1, 2, 2, 1, "softmax");
+    *weight(&f, 0, 0, 0) = 1;
+    *weight(&f, 0, 1, 0) = 0; /* alpha_1 = 0.5 */
+    *weight(&f, 0, 1, 1) = 1;
+    *weight(&f, 1, 0, 0) = 1;
+    *weight(&f, 1, 1, 0) = 0.5f; /* 0.75 */
+    *weight(&f, 1, 1, 1) = 0.5f;
+    float *at = measure(&f.trace, "sink_ratio", 0.5f, 0, 0, 0, NULL);
+    float *below = measure(&f.trace, "sink_ratio", 0.49f, 0, 0, 0, NULL);
+    float *near = measure(&f.trace, "near_eps", 0.5f, 0, 0, 0, NULL);
+    CHECK_NEAR(at[0], 0.5, 0);
+    CHECK_NEAR(below[0], 1, 0);
+    CHECK_NEAR(near[0], 1, 0);
+    free(at);
+    free(below);
+    free(near);
+    fake_close(&f);
+}
+
+static void uniform_baseline(void) {
+    CASE("1. the uniform baseline: the specification's table, and a uniform map measured");
+    static const struct {
+        int T;
+        double alpha_1;
+    } table[] = {{32, .1268}, {64, .0741}, {128, .0424}, {256, .0239}, {512, .0133}, {1024, .0073}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        fake f;
+        fake_open(&f, 1, 1, table[i].T, 1, "softmax");
+        for (int t = 0; t < table[i].T; t++)
+            for (int j = 0; j <= t; j++) *weight(&f, 0, t, j) = 1.0f / (float)(t + 1);
+        float *closed = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+        float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+        float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
+        float *entropy = measure(&f.trace, "entropy", 0.3f, 0, 0, 0, NULL);
+        CHECK_NEAR(closed[0], table[i].alpha_1, 5e-5);
+        for (int k = 0; k < table[i].T; k++) {
+            CHECK_NEAR(alpha[k], closed[k], 1e-6);
+            CHECK_NEAR(sink[k], 0, 0);
+            CHECK_NEAR(entropy[k], k > 0, 1e-6);
+        }
+        free(closed);
+        free(alpha);
+        free(sink);
+        free(entropy);
+        fake_close(&f);
+    }
+}
+
+static void prefix_of_tokens(void) {
+    CASE("tokens = n measures as if only the first n tokens had been run");
+    fake whole, part;
+    fake_open(&whole, 1, 1, 9, 1, "softmax");
+    fake_open(&part, 1, 1, 5, 1, "softmax");
+    for (int i = 0; i < 9; i++)
+        for (int j = 0; j <= i; j++) {
+            float w = (float)((i * 7 + j * 3) % 11) / 11.0f;
+            *weight(&whole, 0, i, j) = w;
+            if (i < 5) *weight(&part, 0, i, j) = w;
+        }
+    float *a = measure(&whole.trace, "alpha", 0.3f, 5, 0, 0, NULL);
+    float *b = measure(&part.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    CHECK_BITS(a, b, 5 * sizeof *a);
+    free(a);
+    free(b);
+    fake_close(&whole);
+    fake_close(&part);
+}
+
+static void proxies(void) {
+    CASE("rows that do not sum to 1: shares, raw weights and row mass side by side");
+    fake f;
+    fake_open(&f, 1, 1, 2, 1, "sigmoid");
+    *weight(&f, 0, 0, 0) = 0.0001f;
+    *weight(&f, 0, 1, 0) = 0.0003f;
+    *weight(&f, 0, 1, 1) = 0.0001f;
+    float *share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    float *raw = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
+    float *mass = measure(&f.trace, "row_mass_summary", 0.3f, 0, 0, 0, NULL);
+    CHECK_NEAR(share[0], (1.0 + 0.75) / 2, 1e-4); /* a sink that moves nothing */
+    CHECK_NEAR(raw[0], 0.0002, 1e-9);
+    CHECK_NEAR(mass[0], 0.00025, 1e-9);
+    CHECK_NEAR(mass[1], 0.0001, 1e-9);
+    CHECK_NEAR(mass[2], 0.0004, 1e-9);
+    free(share);
+    free(raw);
+    free(mass);
+
+    CASE("signed weights count by their size");
+    int n;
+    f.choices[0].operation = &ss_operations(&n)[ss_operation_find("identity")];
+    *weight(&f, 0, 0, 0) = -2;
+    *weight(&f, 0, 1, 0) = -3;
+    *weight(&f, 0, 1, 1) = 1;
+    share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    raw = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
+    CHECK_NEAR(share[0], 0.875, 1e-6);
+    CHECK_NEAR(raw[0], -2.5, 1e-6);
+    free(share);
+    free(raw);
+    fake_close(&f);
+
+    CASE("a row without mass has no entropy, and its share is 0, not NaN");
+    fake_open(&f, 1, 1, 2, 1, "relu");
+    float *entropy = measure(&f.trace, "entropy", 0.3f, 0, 0, 0, NULL);
+    share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    CHECK(isnan(entropy[1]));
+    CHECK_NEAR(share[0], 0, 0);
+    free(entropy);
+    free(share);
+    fake_close(&f);
+}
+
+static void norms_and_ratios(void) {
+    CASE("norms and ratios: a first token that is ten times the others, and values that are "
+         "drained");
+    fake f;
+    fake_open(&f, 1, 1, 4, 2, "softmax");
+    for (int t = 0; t < 4; t++) {
+        f.trace.hidden[8 + 2 * t] = t ? 3 : 30;
+        f.trace.hidden[8 + 2 * t + 1] = t ? 4 : 40;
+        f.trace.v[2 * t] = t ? 2.0f : 0.5f;
+    }
+    float *norm = measure(&f.trace, "hidden_norm", 0.3f, 0, 0, 0, NULL);
+    float *ratio = measure(&f.trace, "hidden_ratio", 0.3f, 0, 0, 0, NULL);
+    float *drain = measure(&f.trace, "value_ratio", 0.3f, 0, 0, 0, NULL);
+    float *single = measure(&f.trace, "value_ratio", 0.3f, 1, 0, 0, NULL);
+    CHECK_NEAR(norm[4], 50, 1e-5);
+    CHECK_NEAR(norm[5], 5, 1e-6);
+    CHECK(isnan(ratio[0])); /* all embeddings are zero */
+    CHECK_NEAR(ratio[1], 10, 1e-5);
+    CHECK_NEAR(drain[0], 0.25, 1e-6);
+    CHECK(isnan(single[0])); /* there are no others */
+    free(norm);
+    free(ratio);
+    free(drain);
+    free(single);
+    fake_close(&f);
+}
+
+static void massive_activations(void) {
+    CASE("massive activations: top three with their places, and the lower median");
+    fake f;
+    fake_open(&f, 0, 1, 2, 3, "softmax");
+    const float h[6] = {1, -900, 0.5f, 2, 0.25f, -300};
+    memcpy(f.trace.hidden, h, sizeof h);
+    float *top = measure(&f.trace, "massive", 0.3f, 0, 0, 0, NULL);
+    float *at = measure(&f.trace, "massive_at", 0.3f, 0, 0, 0, NULL);
+    const float expected[4] = {900, 300, 2, 1}, places[6] = {1, 0, 2, 1, 0, 1};
+    CHECK_BITS(top, expected, sizeof expected);
+    CHECK_BITS(at, places, sizeof places);
+    free(top);
+    free(at);
+    fake_close(&f);
+}
+
+static void geometry(void) {
+    CASE("7. cos * norms = q.k; pairs that the mask hides are NaN; the gap of one near key");
+    fake f;
+    fake_open(&f, 1, 1, 3, 2, "softmax");
+    const float q[6] = {1, 0, 2, 0, 0, 3}, k[6] = {4, 0, 0, 5, 0, -1};
+    memcpy(f.trace.q, q, sizeof q);
+    memcpy(f.trace.k, k, sizeof k);
+    float *dot = measure(&f.trace, "qk_dot", 0.3f, 0, 0, 0, NULL);
+    float *cosine = measure(&f.trace, "qk_cos", 0.3f, 0, 0, 0, NULL);
+    float *norm = measure(&f.trace, "qk_norm", 0.3f, 0, 0, 0, NULL);
+    float *gap = measure(&f.trace, "cos_gap", 0.3f, 0, 0, 0, NULL);
+    for (int i = 0; i < 9; i++)
+        if (i % 3 > i / 3)
+            CHECK(isnan(dot[i]) && isnan(cosine[i]) && isnan(norm[i]));
+        else
+            CHECK_NEAR(cosine[i] * norm[i], dot[i], 1e-5);
+    CHECK_NEAR(dot[7], 15, 1e-6);
+    CHECK_NEAR(cosine[8], -1, 1e-6);
+    CHECK_NEAR(*gap, (1 + 1 + 0) / 3.0 - (0 + 1 - 1) / 3.0, 1e-6);
+    free(dot);
+    free(cosine);
+    free(norm);
+    free(gap);
+    fake_close(&f);
+}
+
+static void bad_requests(void) {
+    CASE("a request that cannot be met says why");
+    fake f;
+    fake_open(&f, 1, 2, 3, 1, "softmax");
+    size_t dims[SS_RANK_MAX];
+    ss_error err;
+    int alpha = metric_index("alpha"), cosine = metric_index("qk_cos");
+    ss_metric_args args = {0.3f, 4, 0, 0};
+    CHECK_INT(ss_metric_shape(dims, &f.trace, alpha, &args, &err), -1);
+    CHECK_INT((int)err.code, SS_BAD_REQUEST);
+    args = (ss_metric_args){0.3f, 3, 0, 2};
+    CHECK_INT(ss_metric_shape(dims, &f.trace, cosine, &args, &err), -1);
+    CHECK(strstr(err.text, "head below 2") != NULL);
+    args = (ss_metric_args){NAN, 3, 0, 0};
+    CHECK_INT(ss_metric_shape(dims, &f.trace, metric_index("sink_ratio"), &args, &err), -1);
+    CHECK_INT(ss_metric_shape(dims, &f.trace, 999, &args, &err), -1);
+    f.trace.fields &= ~SS_BIT(SS_FIELD_ATT);
+    CHECK_INT(ss_metric_shape(dims, &f.trace, alpha, &args, &err), -1);
+    CHECK(strstr(err.text, "att") != NULL);
+    fake_close(&f);
+}
+
+static const float *golden(const opened_file *file, const char *group, const char *name,
+                           size_t *dims) {
+    char key[64];
+    snprintf(key, sizeof key, "%s.%s", group, name);
+    const ss_entry *entry = ss_container_find(&file->container, key);
+    if (!entry) exit(2);
+    if (dims) memcpy(dims, entry->tensor.dims, sizeof entry->tensor.dims);
+    size_t n = (entry->end - entry->begin) / sizeof(float); /* maps have five dimensions */
+    float *copy = malloc(n * sizeof *copy);
+    if (!copy) exit(2);
+    memcpy(copy, entry->tensor.data, n * sizeof *copy);
+    return copy;
+}
+
+/* One metric of every map against the golden name of a group: of the maps, or of their shares. */
+static void check_group(const opened_file *file, const char *maps_of, const char *group,
+                        const char *operation, const char *metric, const char *name) {
+    size_t dims[SS_RANK_MAX];
+    const float *expected = golden(file, group, name, dims);
+    const float *maps = golden(file, maps_of, "att", NULL);
+    const float *metric1 = golden(file, group, "metric1", NULL);
+    int N = (int)dims[0], L = (int)dims[1], H = (int)dims[2], T = (int)dims[3];
+    size_t each = (size_t)(L * H * T);
+    float worst = 0, *sums = cleared((size_t)T);
+    for (size_t s = 0; s < (size_t)N; s++) {
+        fake f;
+        fake_open(&f, L, H, T, 1, operation);
+        memcpy(f.trace.att, maps + s * each * (size_t)T, each * (size_t)T * sizeof *maps);
+        float *out = measure(&f.trace, metric, 0.3f, 0, 0, 0, NULL);
+        for (size_t i = 0; i < each; i++)
+            worst = fmaxf(worst, fabsf(out[i] - expected[s * each + i]));
+        const char *sink = strcmp(metric, "alpha_raw") ? "sink_ratio" : "sink_ratio_raw";
+        float *ratio = measure(&f.trace, sink, 0.3f, 0, 0, 0, NULL);
+        for (int k = 0; k < T; k++) sums[k] += ratio[k];
+        free(out);
+        free(ratio);
+        fake_close(&f);
+    }
+    printf("  %-12s %-10s off by %.1e\n", group, name, (double)worst);
+    CHECK(worst <= 2e-6f);
+    if (!strcmp(name, "importance"))
+        for (int k = 0; k < T; k++) CHECK_NEAR(100 * sums[k] / (float)N, metric1[k], 1e-3);
+    free(sums);
+    free((void *)(size_t)expected);
+    free((void *)(size_t)maps);
+    free((void *)(size_t)metric1);
+}
+
+static void random_maps(void) {
+    CASE("10. random maps against the independent twin of the authors' code; 2. sums of alpha");
+    opened_file file = open_file("tests/golden/metrics", "golden.safetensors");
+    check_group(&file, "stochastic", "stochastic", "softmax", "alpha", "importance");
+    check_group(&file, "stochastic", "stochastic", "softmax", "row_mass", "row_mass");
+    check_group(&file, "stochastic", "stochastic", "softmax", "entropy", "entropy");
+    check_group(&file, "raw", "raw", "sigmoid", "alpha_raw", "importance");
+    check_group(&file, "raw", "raw", "sigmoid", "row_mass", "row_mass");
+    check_group(&file, "raw", "raw_share", "sigmoid", "alpha", "importance");
+    check_group(&file, "signed", "signed", "identity", "alpha_raw", "importance");
+    check_group(&file, "signed", "signed_share", "identity", "alpha", "importance");
+    close_file(&file);
+}
+
+int main(void) {
+    all_on_first();
+    all_on_self();
+    strictly_greater();
+    uniform_baseline();
+    prefix_of_tokens();
+    proxies();
+    norms_and_ratios();
+    massive_activations();
+    geometry();
+    bad_requests();
+    random_maps();
+    return check_done();
+}

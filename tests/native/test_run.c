@@ -1,0 +1,433 @@
+/*
+ * Runs: what must hold for every model, shown on tiny ones. Numbers in names are the oracles of
+ * section 6 of the specification. The tiny models are those of tests/golden; where an oracle wants
+ * special weights, the packed ones are overwritten here.
+ */
+#include "check.h"
+#include "files.h"
+
+#include <math.h>
+
+#define LLAMA "tests/golden/hf-llama-gqa"
+#define GPT2 "tests/golden/hf-gpt2-plain"
+#define T_MAX 13
+
+static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
+
+static float *writable(const float *numbers) {
+    return (float *)(size_t)numbers;
+}
+
+static void fill(const ss_linear *w, float value) {
+    size_t n = (w->out + 7) / 8 * 8 * w->in;
+    for (size_t i = 0; i < n; i++) writable(w->panels)[i] = value;
+}
+
+static const float *att_row(const ss_trace *trace, int l, int h, int t) {
+    size_t C = (size_t)trace->capacity, H = (size_t)trace->model->arch.H;
+    return trace->att + (((size_t)l * H + (size_t)h) * C + (size_t)t) * C;
+}
+
+static size_t heads_of(const ss_trace *trace) {
+    return (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
+}
+
+static ss_edit swap_to(const char *operation, float parameter) {
+    return (ss_edit){SS_EDIT_OPERATION, -1, -1, ss_operation_find(operation), {parameter, NAN}};
+}
+
+/* Compares rows t < T of every field of two runs, whatever their capacities. */
+static void check_same(const ss_trace *a, const ss_trace *b, int T) {
+    for (int field = 0; field < SS_FIELD_N; field++) {
+        if (field == SS_FIELD_NEXT) continue; /* of the last token, which may differ */
+        ss_tensor x, y;
+        ss_error err;
+        must(ss_trace_view(&x, a, field, -1, -1, &err), &err, "view");
+        must(ss_trace_view(&y, b, field, -1, -1, &err), &err, "view");
+        bool maps = field == SS_FIELD_ATT;
+        int time = x.rank - (maps || (x.rank > 1 && field != SS_FIELD_TOKENS) ? 2 : 1);
+        size_t outer = 1, inner = 1;
+        for (int i = 0; i < time; i++) outer *= x.dims[i];
+        if (time + 1 < x.rank) inner = maps ? (size_t)T : x.dims[time + 1];
+        size_t step_x = time ? x.strides[time - 1] : 0, step_y = time ? y.strides[time - 1] : 0;
+        int same = 1;
+        for (size_t o = 0; o < outer; o++)
+            for (size_t t = 0; t < (size_t)T; t++)
+                same &= !memcmp((const float *)x.data + o * step_x + t * x.strides[time],
+                                (const float *)y.data + o * step_y + t * y.strides[time],
+                                inner * sizeof(float));
+        if (!same) printf("  field %s\n", ss_fields()[field].name);
+        CHECK(same);
+    }
+}
+
+static void prefill_equals_steps(const char *folder) {
+    CASE("a prompt at once, in pieces, and token by token give the same bits");
+    opened_model model = open_model(folder);
+    opened_run whole = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0};
+    const int pieces[] = {1, 4};
+    for (int p = 0; p < 2; p++) {
+        opened_run steps = open_run(&desc);
+        ss_error err;
+        for (int t = 0; t < T_MAX; t += pieces[p]) {
+            int n = T_MAX - t < pieces[p] ? T_MAX - t : pieces[p];
+            must(ss_run_extend(&steps.run, prompt + t, n, &err), &err, "extend");
+        }
+        check_same(&whole.run.trace, &steps.run.trace, T_MAX);
+        CHECK_BITS(whole.run.trace.next, steps.run.trace.next,
+                   (size_t)model.model.arch.V * sizeof(float));
+        close_run(&steps);
+    }
+    close_run(&whole);
+
+    CASE("a longer text does not change earlier rows");
+    opened_run part = run_tokens(&model.model, prompt, 7, NULL, 0);
+    opened_run again = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    /* Its last loss and logits are those of the longer run too. */
+    check_same(&part.run.trace, &again.run.trace, 7);
+    close_run(&part);
+    close_run(&again);
+    close_model(&model);
+}
+
+static void recorded_on_demand(void) {
+    CASE("fields that are not asked for change nothing in those that are");
+    opened_model model = open_model(LLAMA);
+    opened_run all = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    ss_error err;
+    for (int field = 0; field < SS_FIELD_N; field++) {
+        ss_run_desc desc = {&model.model, T_MAX, SS_BIT(field), NULL, 0};
+        opened_run one = open_run(&desc);
+        CHECK_INT(one.arena.used == one.arena.bytes, 1); /* size twin */
+        must(ss_run_extend(&one.run, prompt, T_MAX, &err), &err, "extend");
+        ss_tensor a, b;
+        must(ss_trace_view(&a, &all.run.trace, field, -1, -1, &err), &err, "view");
+        must(ss_trace_view(&b, &one.run.trace, field, -1, -1, &err), &err, "view");
+        CHECK_BITS(a.data, b.data, ss_tensor_count(&a) * 4);
+        int other = field == SS_FIELD_ATT ? SS_FIELD_HIDDEN : SS_FIELD_ATT;
+        CHECK_INT((int)ss_trace_view(&a, &one.run.trace, other, -1, -1, &err), SS_BAD_REQUEST);
+        close_run(&one);
+    }
+    close_run(&all);
+    close_model(&model);
+}
+
+static void uniform_attention(void) {
+    CASE("1. zero queries: uniform maps, alpha_k in closed form, no sink");
+    opened_model model = open_model(LLAMA);
+    for (int l = 0; l < model.model.arch.L; l++) fill(&model.model.layers[l].q, 0);
+    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    const ss_trace *trace = &run.run.trace;
+    float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    float *closed = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+    for (size_t i = 0; i < heads_of(trace) * T_MAX; i++)
+        CHECK_NEAR(alpha[i], closed[i % T_MAX], 1e-6);
+    free(alpha);
+    free(closed);
+    close_run(&run);
+    close_model(&model);
+}
+
+static void sums_of_alpha(void) {
+    CASE("2. rows that sum to 1: sum (T-k+1) alpha_k = T, alpha_1 >= 1/T; zero above the diagonal");
+    opened_model model = open_model(GPT2);
+    const char *operations[] = {"softmax", "sigmoid_norm"};
+    for (int o = 0; o < 2; o++) {
+        ss_edit edit = swap_to(operations[o], NAN);
+        opened_run run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+        const ss_trace *trace = &run.run.trace;
+        float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
+        for (size_t i = 0; i < heads_of(trace); i++) {
+            double sum = 0;
+            for (int k = 0; k < T_MAX; k++)
+                sum += (T_MAX - k) * (double)alpha[i * T_MAX + (size_t)k];
+            CHECK_NEAR(sum, T_MAX, 1e-5);
+            CHECK(alpha[i * T_MAX] >= 1.0f / T_MAX - 1e-6f);
+        }
+        for (int t = 0; t < T_MAX; t++)
+            for (int j = t + 1; j < T_MAX; j++) CHECK(att_row(trace, 1, 1, t)[j] == 0.0f);
+        free(alpha);
+        close_run(&run);
+    }
+    close_model(&model);
+}
+
+/* Runs under one edit and keeps layer 0, whose scores no edit has touched yet. */
+static void layer_of(float *att, float *mass, const ss_model *model, const ss_edit *edit) {
+    opened_run run = run_tokens(model, prompt, T_MAX, edit, 1);
+    const ss_trace *trace = &run.run.trace;
+    size_t n = (size_t)model->arch.H * T_MAX;
+    memcpy(att, trace->att, n * T_MAX * sizeof *att);
+    float *all = measure(trace, "row_mass", 0.3f, 0, 0, 0, NULL);
+    memcpy(mass, all, n * sizeof *mass);
+    free(all);
+    close_run(&run);
+}
+
+static void sink_logits(void) {
+    CASE("4. sink logit: -30 is softmax, 0 is softmax1, s scales softmax by sigmoid(LSE - s)");
+    opened_model model = open_model(LLAMA);
+    enum { ROWS = 4 * T_MAX };
+    static float soft[ROWS * T_MAX], one[ROWS * T_MAX], zero[ROWS * T_MAX], s2[ROWS * T_MAX];
+    static float low[ROWS * T_MAX], mass[ROWS], mass2[ROWS], unused[ROWS];
+    ss_edit edits[] = {swap_to("softmax", NAN), swap_to("softmax1", NAN), swap_to("sink_logit", 0),
+                       swap_to("sink_logit", 2), swap_to("sink_logit", -30)};
+    layer_of(soft, unused, &model.model, &edits[0]);
+    layer_of(one, mass, &model.model, &edits[1]);
+    layer_of(zero, unused, &model.model, &edits[2]);
+    layer_of(s2, mass2, &model.model, &edits[3]);
+    layer_of(low, unused, &model.model, &edits[4]);
+    CHECK_BITS(zero, one, sizeof one);
+    for (int i = 0; i < ROWS; i++) {
+        /* mass = sigmoid(LSE), so LSE = ln(mass / (1 - mass)); then that of s = 2 follows. */
+        double lse = log((double)mass[i] / (1 - (double)mass[i]));
+        CHECK_NEAR(mass2[i], 1 / (1 + exp(2 - lse)), 1e-5);
+        for (int j = 0; j < T_MAX; j++) {
+            CHECK_NEAR(one[i * T_MAX + j], mass[i] * soft[i * T_MAX + j], 1e-6);
+            CHECK_NEAR(s2[i * T_MAX + j], mass2[i] * soft[i * T_MAX + j], 1e-6);
+            CHECK_NEAR(low[i * T_MAX + j], soft[i * T_MAX + j], 1e-6);
+        }
+    }
+    close_model(&model);
+
+    CASE("4. -infinity as sink logit gives the bits of softmax");
+    int n;
+    const ss_operation *table = ss_operations(&n);
+    float a[] = {0.3f, -2, 5, 1}, b[] = {0.3f, -2, 5, 1}, parameters[] = {-INFINITY, 0};
+    table[ss_operation_find("softmax")].row(a, 4, parameters);
+    table[ss_operation_find("sink_logit")].row(b, 4, parameters);
+    CHECK_BITS(a, b, sizeof a);
+}
+
+static void repeated_token(void) {
+    CASE("5. one token repeated, rotary: the same hidden state everywhere, no row is a sink");
+    opened_model model = open_model(LLAMA);
+    int32_t tokens[T_MAX];
+    for (int t = 0; t < T_MAX; t++) tokens[t] = 7;
+    opened_run run = run_tokens(&model.model, tokens, T_MAX, NULL, 0);
+    const ss_trace *trace = &run.run.trace;
+    size_t D = (size_t)model.model.arch.D;
+    for (int l = 0; l <= model.model.arch.L; l++)
+        for (size_t t = 1; t < T_MAX; t++)
+            for (size_t d = 0; d < D; d++) {
+                const float *h = trace->hidden + (size_t)l * T_MAX * D;
+                CHECK_NEAR(h[t * D + d], h[d], 2e-5 * (1 + fabs((double)h[d])));
+            }
+
+    CASE("7. rotary positions: norms do not change, q_t . k_j depends on t - j only");
+    float *dot = measure(trace, "qk_dot", 0.3f, 0, 0, 2, NULL);
+    for (int t = 1; t < T_MAX; t++)
+        for (int j = 1; j <= t; j++)
+            CHECK_NEAR(dot[t * T_MAX + j], dot[(t - 1) * T_MAX + j - 1], 2e-4);
+    float *norm = measure(trace, "key_norm", 0.3f, 0, 0, 0, NULL);
+    for (int t = 1; t < T_MAX; t++) CHECK_NEAR(norm[t], norm[0], 1e-5 * (double)norm[0]);
+
+    CASE("5. the bound of proposition 4: A_ti <= e^(2 xi) / (e^(2 xi) + t - 1)");
+    double xi = 0;
+    for (int i = 0; i < T_MAX * T_MAX; i++)
+        if (!isnan(dot[i]))
+            xi = fmax(xi, fabs((double)dot[i] * (double)model.model.arch.score_scale));
+    for (int t = 0; t < T_MAX; t++)
+        for (int j = 0; j <= t; j++)
+            CHECK((double)att_row(trace, 0, 2, t)[j] <= exp(2 * xi) / (exp(2 * xi) + t) + 1e-6);
+    free(dot);
+    free(norm);
+    close_run(&run);
+
+    CASE("5. without positions every row of a repeated token is uniform");
+    size_t pairs = (size_t)model.model.arch.rotary_width / 2;
+    for (size_t j = 0; j < pairs; j++) writable(model.model.rotary)[j] = 0;
+    run = run_tokens(&model.model, tokens, T_MAX, NULL, 0);
+    for (int t = 0; t < T_MAX; t++)
+        for (int j = 0; j <= t; j++)
+            CHECK_NEAR(att_row(&run.run.trace, 1, 3, t)[j], 1.0 / (t + 1), 1e-6);
+    close_run(&run);
+    close_model(&model);
+}
+
+static void evicted_cache(void) {
+    CASE("6. a Lambda mask in one pass = token by token with the middle of the cache destroyed");
+    opened_model model = open_model(LLAMA);
+    ss_edit edit = {SS_EDIT_MASK, -1, -1, 0, {2, 4}};
+    opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1};
+    opened_run steps = open_run(&desc);
+    ss_trace *trace = &steps.run.trace;
+    size_t K = (size_t)model.model.arch.K, groups = (size_t)model.model.arch.G;
+    ss_error err;
+    for (int t = 0; t < T_MAX; t++) {
+        /* Key t-4 leaves the window of four, unless it is one of the first two. */
+        for (size_t g = 0; t - 4 >= 2 && g < groups * (size_t)model.model.arch.L; g++)
+            for (size_t i = 0; i < K; i++) {
+                size_t at = (g * T_MAX + (size_t)(t - 4)) * K + i;
+                writable(trace->k)[at] = 1e9f;
+                writable(trace->v)[at] = -1e9f;
+            }
+        must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "extend");
+    }
+    size_t D = (size_t)model.model.arch.D, V = (size_t)model.model.arch.V;
+    CHECK_BITS(whole.run.trace.hidden, trace->hidden,
+               ((size_t)model.model.arch.L + 1) * T_MAX * D * sizeof(float));
+    CHECK_BITS(whole.run.trace.logits, trace->logits, T_MAX * V * sizeof(float));
+    CHECK(att_row(trace, 0, 0, 12)[1] > 0 && att_row(trace, 0, 0, 12)[2] == 0 &&
+          att_row(trace, 0, 0, 12)[8] == 0 && att_row(trace, 0, 0, 12)[9] > 0);
+    CHECK(trace->edited);
+    close_run(&whole);
+    close_run(&steps);
+
+    CASE("a mask as wide as the text changes nothing");
+    ss_edit wide = {SS_EDIT_MASK, -1, -1, 0, {0, T_MAX}};
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run masked = run_tokens(&model.model, prompt, T_MAX, &wide, 1);
+    check_same(&plain.run.trace, &masked.run.trace, T_MAX);
+    close_run(&plain);
+    close_run(&masked);
+    close_model(&model);
+}
+
+static void same_again(void) {
+    CASE("8. the same sequence twice measures the same; the mean over both is the one value");
+    opened_model model = open_model(GPT2);
+    float *sink[2];
+    for (int i = 0; i < 2; i++) {
+        opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        sink[i] = measure(&run.run.trace, "sink_ratio", 0.2f, 0, 0, 0, NULL);
+        close_run(&run);
+    }
+    CHECK_BITS(sink[0], sink[1], T_MAX * sizeof(float));
+    for (int k = 0; k < T_MAX; k++) CHECK_NEAR((sink[0][k] + sink[1][k]) / 2, sink[0][k], 0);
+    free(sink[0]);
+    free(sink[1]);
+    close_model(&model);
+}
+
+static void biases(void) {
+    CASE("9. a value bias does not change the layer's maps");
+    opened_model model = open_model(GPT2);
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    const ss_linear *v = &model.model.layers[0].v;
+    for (size_t i = 0; i < v->out; i++) writable(v->bias)[i] += 3;
+    opened_run biased = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    size_t maps = (size_t)model.model.arch.H * T_MAX * T_MAX;
+    CHECK_BITS(plain.run.trace.att, biased.run.trace.att, maps * sizeof(float));
+    CHECK(memcmp(plain.run.trace.att_out, biased.run.trace.att_out, 4) != 0);
+    close_run(&plain);
+    close_run(&biased);
+    close_model(&model);
+
+    CASE("9. a constant on all scores of a row changes softmax1 and sigmoid, but not softmax");
+    const char *names[] = {"softmax", "softmax1", "sigmoid"};
+    int n;
+    const ss_operation *table = ss_operations(&n);
+    for (int o = 0; o < 3; o++) {
+        float a[] = {0.5f, -1, 2}, b[] = {2.5f, 1, 4}, parameters[] = {0, 0};
+        table[ss_operation_find(names[o])].row(a, 3, parameters);
+        table[ss_operation_find(names[o])].row(b, 3, parameters);
+        double gap = fabs((double)a[2] - (double)b[2]);
+        CHECK(o == 0 ? gap < 1e-7 : gap > 1e-2);
+    }
+}
+
+static void edits(void) {
+    CASE("an edit of one head leaves the other heads of its layer, and earlier layers, as they "
+         "were");
+    opened_model model = open_model(LLAMA);
+    ss_edit edit = swap_to("sigmoid", NAN);
+    edit.layer = 1;
+    edit.head = 2;
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    CHECK(!plain.run.trace.edited && swapped.run.trace.edited);
+    for (int l = 0; l < 2; l++)
+        for (int h = 0; h < 4; h++)
+            CHECK((memcmp(att_row(&plain.run.trace, l, h, 5), att_row(&swapped.run.trace, l, h, 5),
+                          6 * sizeof(float)) == 0) == !(l == 1 && h == 2));
+    close_run(&plain);
+    close_run(&swapped);
+    close_model(&model);
+}
+
+static void bad_requests(void) {
+    CASE("requests that cannot be met give a code and leave the run as it was");
+    opened_model model = open_model(LLAMA);
+    ss_error err;
+    size_t bytes;
+    int context = model.model.arch.context, V = model.model.arch.V;
+    ss_run_desc desc = {&model.model, context + 1, 0, NULL, 0};
+    CHECK_INT((int)ss_run_size(&bytes, &desc, &err), SS_TOO_LONG);
+    desc.capacity = 0;
+    CHECK_INT((int)ss_run_size(&bytes, &desc, &err), SS_TOO_LONG);
+    ss_edit wrong[] = {
+        {SS_EDIT_OPERATION, -1, -1, 99, {NAN, NAN}}, {SS_EDIT_OPERATION, 2, -1, 0, {NAN, NAN}},
+        {SS_EDIT_OPERATION, -1, 4, 0, {NAN, NAN}},   {SS_EDIT_MASK, -1, -1, 0, {0, 0}},
+        {SS_EDIT_MASK, -1, -1, 0, {NAN, 3}},         {(ss_edit_kind)9, -1, -1, 0, {0, 0}}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        desc = (ss_run_desc){&model.model, 4, 0, &wrong[i], 1};
+        CHECK_INT((int)ss_run_size(&bytes, &desc, &err), SS_BAD_REQUEST);
+    }
+    desc = (ss_run_desc){&model.model, 4, SS_FIELDS_ALL, NULL, 0};
+    must(ss_run_size(&bytes, &desc, &err), &err, "size");
+    ss_run none;
+    ss_arena small = arena_of(bytes - 1);
+    CHECK_INT((int)ss_run_init(&none, &desc, &small, &err), SS_NO_MEMORY);
+    free(small.block);
+
+    opened_run run = open_run(&desc);
+    CHECK_INT(ss_run_sample(&run.run, 1, 0, 0), -1); /* no token, no logits */
+    const int32_t outside[] = {1, 2, V}, negative[] = {-1};
+    CHECK_INT((int)ss_run_extend(&run.run, outside, 3, &err), SS_BAD_TOKEN);
+    CHECK(strcmp(err.where, "token 2") == 0);
+    CHECK_INT((int)ss_run_extend(&run.run, negative, 1, &err), SS_BAD_TOKEN);
+    CHECK_INT((int)ss_run_extend(&run.run, prompt, 5, &err), SS_TOO_LONG);
+    CHECK_INT(run.run.trace.T, 0);
+    must(ss_run_extend(&run.run, prompt, 4, &err), &err, "extend");
+    CHECK_INT((int)ss_run_extend(&run.run, prompt, 1, &err), SS_TOO_LONG);
+    ss_tensor view;
+    CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_ATT, 2, 0, &err), SS_BAD_REQUEST);
+    CHECK_INT((int)ss_trace_view(&view, &run.run.trace, 77, 0, 0, &err), SS_BAD_REQUEST);
+    close_run(&run);
+    close_model(&model);
+}
+
+static void sampling(void) {
+    CASE("greedy takes the largest logit; the same bits draw the same token; top-k keeps k");
+    opened_model model = open_model(GPT2);
+    opened_run run = run_tokens(&model.model, prompt, 5, NULL, 0);
+    const float *next = run.run.trace.next;
+    int V = model.model.arch.V, best = 0, seen = 0;
+    for (int v = 0; v < V; v++) best = next[v] > next[best] ? v : best;
+    CHECK_INT(ss_run_sample(&run.run, 0, 0, 123), best);
+    CHECK_INT(ss_run_sample(&run.run, 1, 1, 0xffffffffu), best);
+    int counts[1024] = {0};
+    for (uint32_t i = 0; i < 4000; i++) counts[ss_run_sample(&run.run, 1.5f, 3, i * 1073741u)]++;
+    for (int v = 0; v < V; v++) seen += counts[v] > 0;
+    CHECK_INT(seen, 3);
+
+    CASE("drawn tokens follow softmax(logits / temperature)");
+    int drawn[1024] = {0};
+    double sum = 0;
+    for (int v = 0; v < V; v++) sum += exp((double)next[v] - (double)next[best]);
+    for (uint32_t i = 0; i < 20000; i++) drawn[ss_run_sample(&run.run, 1, 0, i * 214748u)]++;
+    for (int v = 0; v < V; v++)
+        CHECK_NEAR(drawn[v] / 20000.0, exp((double)next[v] - (double)next[best]) / sum, 0.002);
+    close_run(&run);
+    close_model(&model);
+}
+
+int main(void) {
+    prefill_equals_steps(LLAMA);
+    prefill_equals_steps(GPT2);
+    recorded_on_demand();
+    uniform_attention();
+    sums_of_alpha();
+    sink_logits();
+    repeated_token();
+    evicted_cache();
+    same_again();
+    biases();
+    edits();
+    bad_requests();
+    sampling();
+    return check_done();
+}
