@@ -1,0 +1,331 @@
+/*
+ * Model files that are broken: each gives its code, names the place, and reads no byte outside the
+ * file (the sanitizers watch: every file lies in a block of its exact size).
+ */
+#include "check.h"
+#include "files.h"
+
+#include <math.h>
+
+#define LLAMA "tests/golden/hf-llama-gqa"
+#define GPT2 "tests/golden/hf-gpt2-plain"
+
+static ss_bytes copy_of(const void *data, size_t n) {
+    unsigned char *copy = malloc(n ? n : 1);
+    if (!copy) exit(2);
+    memcpy(copy, data, n);
+    return (ss_bytes){copy, n};
+}
+
+/* A safetensors file of that header and so many zero bytes of data. */
+static ss_bytes file_of(const char *header, size_t data_n) {
+    size_t n = strlen(header);
+    unsigned char *bytes = calloc(8 + n + data_n, 1);
+    if (!bytes) exit(2);
+    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)((uint64_t)n >> (8 * i));
+    memcpy(bytes + 8, header, n);
+    return (ss_bytes){bytes, 8 + n + data_n};
+}
+
+static void container_headers(void) {
+    static const struct {
+        const char *name, *header;
+        size_t data_n;
+        const char *where;
+    } table[] = {
+        {"not JSON", "{\"a\":", 0, "safetensors header"},
+        {"an array", "[]", 0, "safetensors header"},
+        {"something behind the object", "{} x", 0, "safetensors header"},
+        {"nothing", "", 0, "safetensors header"},
+        {"an entry that is a number", "{\"a\":1}", 0, "a"},
+        {"an unknown dtype", "{\"a\":{\"dtype\":\"F99\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+         "a"},
+        {"no shape", "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "a"},
+        {"a negative dim", "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4,
+         "a"},
+        {"half a dim", "{\"a\":{\"dtype\":\"F32\",\"shape\":[0.5],\"data_offsets\":[0,2]}}", 4,
+         "a"},
+        {"a shape whose product overflows",
+         "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4294967296],"
+         "\"data_offsets\":[0,0]}}",
+         0, "a"},
+        {"a dim beyond exact numbers",
+         "{\"a\":{\"dtype\":\"F32\",\"shape\":[1e300],\"data_offsets\":[0,4]}}", 4, "a"},
+        {"one offset", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "a"},
+        {"offsets in reverse", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}",
+         4, "a"},
+        {"data beyond the end", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+         4, "a"},
+        {"a size that is not the shape's",
+         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "a"},
+        {"two tensors that overlap",
+         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+         8, "b"},
+        {"one name twice",
+         "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+         "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+         8, "a"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        CASE(table[i].name);
+        opened_file file = {.bytes = file_of(table[i].header, table[i].data_n)};
+        ss_error err = {0};
+        CHECK_INT((int)open_bytes(&file, &err), SS_BAD_FILE);
+        CHECK(!strcmp(err.where, table[i].where));
+        CHECK(strlen(err.text) > 10);
+        close_file(&file);
+    }
+}
+
+static void header_lengths(void) {
+    CASE("a header length that is larger than the file, or huge");
+    const unsigned char lengths[][9] = {{9}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{'}};
+    for (int i = 0; i < 2; i++) {
+        opened_file file = {.bytes = copy_of(lengths[i], 9)};
+        ss_error err = {0};
+        CHECK_INT((int)open_bytes(&file, &err), SS_BAD_FILE);
+        CHECK(!strcmp(err.where, "byte 0"));
+        close_file(&file);
+    }
+    CASE("deep nesting is refused before the stack ends");
+    char *deep = malloc(200001);
+    if (!deep) exit(2);
+    memset(deep, '[', 200000);
+    deep[200000] = 0;
+    opened_file file = {.bytes = file_of(deep, 0)};
+    ss_error err = {0};
+    CHECK_INT((int)open_bytes(&file, &err), SS_BAD_FILE);
+    close_file(&file);
+    free(deep);
+    CASE("an empty table, metadata and a trailing space are fine");
+    file = (opened_file){.bytes = file_of("{\"__metadata__\":{\"format\":\"pt\"}}   ", 0)};
+    CHECK_INT((int)open_bytes(&file, &err), SS_OK);
+    CHECK(ss_container_find(&file.container, "__metadata__") == NULL);
+    close_file(&file);
+}
+
+static ss_status read_config(const char *text, ss_error *err) {
+    ss_bytes bytes = copy_of(text, strlen(text));
+    ss_arch arch;
+    ss_status status = ss_arch_read(&arch, bytes, err);
+    free((void *)(size_t)bytes.data);
+    return status;
+}
+
+#define LLAMA_KEYS                                                                                 \
+    "\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"                  \
+    "\"hidden_size\":8,\"intermediate_size\":8,\"vocab_size\":8"
+#define GPT2_KEYS "\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":8,\"vocab_size\":8"
+
+static void configs(void) {
+    static const struct {
+        const char *text;
+        ss_status status;
+        const char *where;
+    } table[] = {
+        {"", SS_BAD_CONFIG, "config.json"},
+        {"{", SS_BAD_CONFIG, "config.json"},
+        {"3", SS_BAD_CONFIG, "config.json"},
+        {"{}", SS_UNSUPPORTED, "model_type"},
+        {"{\"model_type\":5}", SS_BAD_CONFIG, "model_type"},
+        {"{\"model_type\":\"bert\"}", SS_UNSUPPORTED, "model_type"},
+        {"{\"model_type\":\"llama\"}", SS_BAD_CONFIG, "num_hidden_layers"},
+        {"{" LLAMA_KEYS "}", SS_OK, ""},
+        {"{" LLAMA_KEYS ",\"rope_scaling\":null,\"head_dim\":null}", SS_OK, ""},
+        {"{" LLAMA_KEYS ",\"num_key_value_heads\":0}", SS_BAD_CONFIG, "num_key_value_heads"},
+        {"{" LLAMA_KEYS ",\"num_key_value_heads\":1.5}", SS_BAD_CONFIG, "num_key_value_heads"},
+        {"{" LLAMA_KEYS ",\"head_dim\":3}", SS_UNSUPPORTED, "head_dim"},
+        {"{" LLAMA_KEYS ",\"head_dim\":\"4\"}", SS_BAD_CONFIG, "head_dim"},
+        {"{" LLAMA_KEYS ",\"hidden_act\":\"gelu\"}", SS_UNSUPPORTED, "hidden_act"},
+        {"{" LLAMA_KEYS ",\"rms_norm_eps\":-1}", SS_BAD_CONFIG, "rms_norm_eps"},
+        {"{" LLAMA_KEYS ",\"attention_bias\":1}", SS_BAD_CONFIG, "attention_bias"},
+        {"{" LLAMA_KEYS ",\"max_position_embeddings\":1e18}", SS_BAD_CONFIG,
+         "max_position_embeddings"},
+        {"{" LLAMA_KEYS ",\"rope_theta\":0}", SS_BAD_CONFIG, "rope_theta"},
+        {"{" LLAMA_KEYS ",\"rope_scaling\":{\"rope_type\":\"yarn\"}}", SS_UNSUPPORTED, "rope_type"},
+        {"{" LLAMA_KEYS ",\"rope_scaling\":{\"type\":\"linear\"}}", SS_UNSUPPORTED, "rope_type"},
+        {"{" LLAMA_KEYS ",\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5}}",
+         SS_OK, ""},
+        {"{" LLAMA_KEYS ",\"partial_rotary_factor\":0.5}", SS_UNSUPPORTED, "partial_rotary_factor"},
+        {"{" LLAMA_KEYS ",\"sinkscope\":[]}", SS_BAD_CONFIG, "sinkscope"},
+        {"{" LLAMA_KEYS ",\"sinkscope\":{\"attention\":{\"operation\":7}}}", SS_BAD_CONFIG,
+         "operation"},
+        {"{" LLAMA_KEYS ",\"sinkscope\":{\"attention\":{\"operation\":\"sigmoid\","
+         "\"parameters\":{\"bias\":\"x\"}}}}",
+         SS_BAD_CONFIG, "bias"},
+        {"{" LLAMA_KEYS ",\"sinkscope\":{\"attention\":{\"operation\":\"sigmoid\","
+         "\"parameters\":{\"a\":1,\"b\":1,\"c\":1}}}}",
+         SS_UNSUPPORTED, "sinkscope.attention.parameters"},
+        {"{\"model_type\":\"llama\",\"num_hidden_layers\":1e9}", SS_BAD_CONFIG,
+         "num_hidden_layers"},
+        {"{" GPT2_KEYS "}", SS_OK, ""},
+        {"{" GPT2_KEYS ",\"n_inner\":null}", SS_OK, ""},
+        {"{" GPT2_KEYS ",\"activation_function\":\"relu\"}", SS_UNSUPPORTED, "activation_function"},
+        {"{" GPT2_KEYS ",\"scale_attn_by_inverse_layer_idx\":true}", SS_UNSUPPORTED,
+         "scale_attn_by_inverse_layer_idx"},
+        {"{" GPT2_KEYS ",\"reorder_and_upcast_attn\":true}", SS_UNSUPPORTED,
+         "reorder_and_upcast_attn"},
+        {"{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":3,\"n_embd\":8,\"vocab_size\":8}",
+         SS_UNSUPPORTED, "n_head"},
+    };
+    CASE("configs: what is missing, out of range or not computed here is named by its key");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        ss_error err = {0};
+        CHECK_INT((int)read_config(table[i].text, &err), (int)table[i].status);
+        if (strcmp(err.where, table[i].where)) printf("  %s: %s\n", table[i].text, err.where);
+        CHECK(!strcmp(err.where, table[i].where));
+    }
+}
+
+/* Opens weights under a config; everything is closed again. */
+static ss_status try_open(ss_bytes config, ss_bytes weights, ss_error *err) {
+    ss_arch arch;
+    ss_status status = ss_arch_read(&arch, config, err);
+    if (status != SS_OK) return status;
+    opened_file file = {.bytes = weights};
+    status = open_bytes(&file, err);
+    size_t bytes;
+    if (status == SS_OK) status = ss_model_size(&bytes, &arch, &file.container, err);
+    if (status == SS_OK) {
+        ss_arena arena = arena_of(bytes);
+        ss_model model;
+        status = ss_model_open(&model, &arch, &file.container, &arena, err);
+        if (status == SS_OK) CHECK_INT(arena.used == bytes, 1); /* size twin */
+        free(arena.block);
+    }
+    free(file.arena.block);
+    return status;
+}
+
+/* The first place of text in the header, which must be there. */
+static unsigned char *find_in(ss_bytes file, const char *text) {
+    size_t n = strlen(text);
+    for (size_t i = 8; i + n <= file.n; i++)
+        if (!memcmp(file.data + i, text, n)) return (unsigned char *)(size_t)(file.data + i);
+    printf("%s is not in the file\n", text);
+    exit(2);
+}
+
+static void broken_weights(void) {
+    ss_bytes config = read_file(LLAMA, "config.json");
+    ss_bytes weights = read_file(LLAMA, "model.safetensors");
+    ss_error err = {0};
+    CASE("the file as it is opens");
+    CHECK_INT((int)try_open(config, weights, &err), SS_OK);
+
+    CASE("a tensor with another name is missing under its own");
+    ss_bytes broken = copy_of(weights.data, weights.n);
+    memcpy(find_in(broken, "model.norm.weight"), "model.morn.weight", 17);
+    CHECK_INT((int)try_open(config, broken, &err), SS_BAD_TENSOR);
+    CHECK(!strcmp(err.where, "model.norm.weight"));
+    free((void *)(size_t)broken.data);
+
+    CASE("a config with other widths names the first tensor, expected and actual");
+    ss_bytes other = copy_of(config.data, config.n);
+    unsigned char *width = find_in(other, "\"hidden_size\": 32");
+    memcpy(width, "\"hidden_size\": 48", 17);
+    CHECK_INT((int)try_open(other, weights, &err), SS_BAD_TENSOR);
+    CHECK(strstr(err.text, "expected shape [64, 48], found [64, 32]") != NULL);
+    free((void *)(size_t)other.data);
+
+    CASE("a NaN and an infinity are refused with their index");
+    const float bad[] = {NAN, INFINITY};
+    for (int i = 0; i < 2; i++) {
+        broken = copy_of(weights.data, weights.n);
+        memcpy((void *)(size_t)(broken.data + broken.n - 8), &bad[i], 4);
+        CHECK_INT((int)try_open(config, broken, &err), SS_BAD_TENSOR);
+        CHECK(strstr(err.text, "NaN or infinite") != NULL);
+        free((void *)(size_t)broken.data);
+    }
+
+    CASE("truncated at every hundredth: always a bad file, never a crash");
+    for (size_t i = 0; i < 100; i++) {
+        broken = copy_of(weights.data, weights.n * i / 100);
+        CHECK_INT((int)try_open(config, broken, &err), SS_BAD_FILE);
+        free((void *)(size_t)broken.data);
+    }
+
+    CASE("ten thousand flipped bits, in the header and behind: a status, never a crash");
+    uint32_t state = 12345;
+    size_t header = (size_t)weights.data[0] | (size_t)weights.data[1] << 8;
+    int refused = 0;
+    for (int i = 0; i < 10000; i++) {
+        state = state * 1664525u + 1013904223u;
+        size_t byte = state % (i % 2 ? header + 8 : weights.n);
+        unsigned char *at = (unsigned char *)(size_t)(weights.data + byte);
+        unsigned char kept = *at;
+        *at = (unsigned char)(kept ^ 1u << (state >> 29));
+        refused += try_open(config, weights, &err) != SS_OK;
+        *at = kept;
+    }
+    printf("  %d of 10000 were refused\n", refused);
+    CHECK(refused > 3000);
+    free((void *)(size_t)config.data);
+    free((void *)(size_t)weights.data);
+}
+
+static void conv1d(void) {
+    CASE("gpt2: a fused matrix of the wrong shape, and buffers that are not weights");
+    ss_bytes config = read_file(GPT2, "config.json");
+    ss_bytes weights = read_file(GPT2, "model.safetensors");
+    ss_error err = {0};
+    CHECK_INT((int)try_open(config, weights, &err), SS_OK);
+    ss_bytes broken = copy_of(weights.data, weights.n);
+    memcpy(find_in(broken, "h.0.attn.c_attn.bias"), "h.0.attn.c_attn.sabi", 20);
+    CHECK_INT((int)try_open(config, broken, &err), SS_BAD_TENSOR);
+    CHECK(!strcmp(err.where, "h.0.attn.c_attn.bias"));
+    free((void *)(size_t)broken.data);
+    free((void *)(size_t)config.data);
+    free((void *)(size_t)weights.data);
+}
+
+static void operations(void) {
+    CASE("an operation or parameter that the table does not have is refused when the model opens");
+    opened_model opened = open_model(LLAMA);
+    ss_attention *attention = &opened.model.arch.attention;
+    ss_choice own;
+    ss_error err;
+    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_OK);
+    strcpy(attention->operation, "sink_logit"); /* the model has no self_attn.sinks */
+    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_BAD_CONFIG);
+    attention->parameters_n = 1;
+    strcpy(attention->parameters[0].name, "logit");
+    attention->parameters[0].value = 1.5f;
+    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_OK);
+    CHECK_NEAR(own.parameters[0], 1.5, 0);
+    strcpy(attention->parameters[0].name, "slope");
+    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_BAD_CONFIG);
+    strcpy(attention->operation, "hardmax");
+    CHECK_INT((int)ss_operation_own(&own, &opened.model, &err), SS_UNSUPPORTED);
+    close_model(&opened);
+}
+
+static void arenas(void) {
+    CASE("an arena counts what it would give, and refuses what overflows");
+    ss_arena measure = ss_arena_measure();
+    ss_arena_take(&measure, 3, 1);
+    CHECK_INT(measure.used == SS_ARENA_ALIGN, 1);
+    ss_arena_take(&measure, SIZE_MAX / 2, 4);
+    CHECK(measure.full);
+    ss_arena arena = arena_of(128);
+    CHECK(ss_arena_take(&arena, 1, 65) != NULL);
+    CHECK(ss_arena_take(&arena, 1, 1) == NULL && arena.full);
+    free(arena.block);
+
+    CASE("text out of a file reaches an error as printable ASCII only");
+    ss_error err;
+    ss_fail(&err, SS_BAD_FILE, "a\x01\xff", "%s", "b\n\x80");
+    CHECK(!strcmp(err.where, "a??") && !strcmp(err.text, "b??"));
+}
+
+int main(void) {
+    container_headers();
+    header_lengths();
+    configs();
+    broken_weights();
+    conv1d();
+    operations();
+    arenas();
+    return check_done();
+}
