@@ -1,0 +1,96 @@
+/* The kernels as a textbook has them; kernels.h says what each must give, to the bit. */
+#include "kernels.h"
+
+#include "scalar.h"
+
+/* One row times one panel: eight sums side by side, each in the order of k. */
+static void row_times_panel(float sums[SS_PANEL], const float *a, const float *panel, size_t Kin) {
+    for (size_t k = 0; k < Kin; k++)
+        for (size_t lane = 0; lane < SS_PANEL; lane++)
+            sums[lane] += a[k] * panel[k * SS_PANEL + lane];
+}
+
+void ss_matmul_ref(SS_MATMUL_ARGS) {
+    for (size_t n = 0; n < N; n += SS_PANEL) {
+        size_t width = N - n < SS_PANEL ? N - n : SS_PANEL;
+        for (size_t t = 0; t < T; t++) {
+            float sums[SS_PANEL] = {0};
+            if (bias) memcpy(sums, bias + n, width * sizeof *sums);
+            row_times_panel(sums, a + t * a_stride, panels + n * Kin, Kin);
+            memcpy(out + t * out_stride + n, sums, width * sizeof *sums);
+        }
+    }
+}
+
+/* The tree that ends every reduction. */
+static float add_lanes(const float s[8]) {
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+float ss_exp_ref(SS_EXP_ARGS) {
+    float lanes[8] = {0};
+    for (size_t i = 0; i < n; i++) {
+        out[i] = ss_expf(x[i] - shift);
+        lanes[i % 8] += out[i];
+    }
+    return add_lanes(lanes);
+}
+
+float ss_sigmoid_ref(SS_SIGMOID_ARGS) {
+    float lanes[8] = {0};
+    for (size_t i = 0; i < n; i++) {
+        out[i] = ss_sigmoidf(x[i] + shift);
+        lanes[i % 8] += out[i];
+    }
+    return add_lanes(lanes);
+}
+
+void ss_scale_ref(SS_SCALE_ARGS) {
+    for (size_t i = 0; i < n; i++) x[i] *= factor;
+}
+
+void ss_add_ref(SS_ADD_ARGS) {
+    for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+float ss_max_ref(SS_MAX_ARGS) {
+    float largest = x[0];
+    for (size_t i = 1; i < n; i++) largest = largest < x[i] ? x[i] : largest;
+    return largest;
+}
+
+float ss_sum_ref(SS_SUM_ARGS) {
+    float lanes[8] = {0};
+    for (size_t i = 0; i < n; i++) lanes[i % 8] += x[i];
+    return add_lanes(lanes);
+}
+
+float ss_dot_ref(SS_DOT_ARGS) {
+    float lanes[8] = {0};
+    for (size_t i = 0; i < n; i++) lanes[i % 8] += a[i] * b[i];
+    return add_lanes(lanes);
+}
+
+void ss_rmsnorm_ref(SS_RMSNORM_ARGS) {
+    float r = 1.0f / sqrtf(ss_dot_ref(x, x, n) / (float)n + eps);
+    for (size_t i = 0; i < n; i++) out[i] = (x[i] * r) * w[i];
+}
+
+void ss_layernorm_ref(SS_LAYERNORM_ARGS) {
+    float mean = ss_sum_ref(x, n) / (float)n;
+    for (size_t i = 0; i < n; i++) out[i] = x[i] - mean;
+    float r = 1.0f / sqrtf(ss_dot_ref(out, out, n) / (float)n + eps);
+    for (size_t i = 0; i < n; i++) out[i] = b ? (out[i] * r) * w[i] + b[i] : (out[i] * r) * w[i];
+}
+
+void ss_silu_mul_ref(SS_SILU_MUL_ARGS) {
+    for (size_t i = 0; i < n; i++) x[i] = x[i] * ss_sigmoidf(x[i]) * up[i];
+}
+
+/* 0.5 (1 + tanh u) = sigmoid(2u), so no tanh is needed. 2 sqrt(2/pi) = 1.59576912. */
+void ss_gelu_ref(SS_GELU_ARGS) {
+    for (size_t i = 0; i < n; i++) {
+        float cube = x[i] * x[i] * x[i];
+        x[i] = x[i] * ss_sigmoidf(1.59576912f * (x[i] + 0.044715f * cube));
+    }
+}

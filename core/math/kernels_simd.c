@@ -1,0 +1,267 @@
+/*
+ * The kernels in 128-bit wasm SIMD: the same operations in the same order as kernels_ref.c, four
+ * lanes at a time. Vectors run across outputs, never along a sum; the eight lanes of a reduction
+ * are two vectors. Tails repeat the scalar functions. (Reading beyond an array never happens.)
+ *
+ * Instructions that are one machine instruction on x86 and Arm: pmax rather than max, the magic
+ * number rather than trunc_sat.
+ */
+#include "kernels.h"
+
+#ifdef __wasm_simd128__
+
+#include "scalar.h"
+
+#include <wasm_simd128.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/*
+ * MR rows times one panel. 5 x 8 sums are ten registers; with two of the panel and one of a row
+ * that leaves two of the fifteen that V8 hands out on x86-64: a larger tile spills.
+ */
+INLINE void tile(int MR, float *out, size_t out_stride, const float *a, size_t a_stride,
+                 const float *panel, const float bias[SS_PANEL], size_t Kin) {
+    v128_t low[5], high[5];
+    for (int r = 0; r < MR; r++) {
+        low[r] = wasm_v128_load(bias);
+        high[r] = wasm_v128_load(bias + 4);
+    }
+    for (size_t k = 0; k < Kin; k++) {
+        v128_t b0 = wasm_v128_load(panel + k * SS_PANEL);
+        v128_t b1 = wasm_v128_load(panel + k * SS_PANEL + 4);
+        for (int r = 0; r < MR; r++) {
+            v128_t x = wasm_v128_load32_splat(a + (size_t)r * a_stride + k);
+            low[r] = wasm_f32x4_add(low[r], wasm_f32x4_mul(x, b0));
+            high[r] = wasm_f32x4_add(high[r], wasm_f32x4_mul(x, b1));
+        }
+    }
+    for (int r = 0; r < MR; r++) {
+        wasm_v128_store(out + (size_t)r * out_stride, low[r]);
+        wasm_v128_store(out + (size_t)r * out_stride + 4, high[r]);
+    }
+}
+
+/* All rows times one whole panel. */
+static void rows_times_panel(float *out, size_t out_stride, const float *a, size_t a_stride,
+                             const float *panel, const float bias[SS_PANEL], size_t T, size_t Kin) {
+    for (; T >= 5; T -= 5, out += 5 * out_stride, a += 5 * a_stride)
+        tile(5, out, out_stride, a, a_stride, panel, bias, Kin);
+    if (T == 4) tile(4, out, out_stride, a, a_stride, panel, bias, Kin);
+    if (T == 3) tile(3, out, out_stride, a, a_stride, panel, bias, Kin);
+    if (T == 2) tile(2, out, out_stride, a, a_stride, panel, bias, Kin);
+    if (T == 1) tile(1, out, out_stride, a, a_stride, panel, bias, Kin);
+}
+
+/* One row times four panels: eight sums in flight hide the latency of an addition. */
+static void row_times_panels(float *out, const float *a, const float *panels, const float *bias,
+                             size_t Kin) {
+    static const float zero[4 * SS_PANEL];
+    v128_t sums[8];
+    for (int i = 0; i < 8; i++) sums[i] = wasm_v128_load((bias ? bias : zero) + 4 * i);
+    for (size_t k = 0; k < Kin; k++) {
+        v128_t x = wasm_v128_load32_splat(a + k);
+        for (int i = 0; i < 8; i++) {
+            const float *b = panels + (size_t)(i / 2) * SS_PANEL * Kin + k * SS_PANEL + 4 * (i % 2);
+            sums[i] = wasm_f32x4_add(sums[i], wasm_f32x4_mul(x, wasm_v128_load(b)));
+        }
+    }
+    for (int i = 0; i < 8; i++) wasm_v128_store(out + 4 * i, sums[i]);
+}
+
+/* The last panel, of which only width columns are outputs. */
+static void ragged_panel(float *out, size_t out_stride, const float *a, size_t a_stride,
+                         const float *panel, const float bias[SS_PANEL], size_t T, size_t Kin,
+                         size_t width) {
+    for (size_t t = 0; t < T; t++) {
+        float sums[SS_PANEL];
+        tile(1, sums, SS_PANEL, a + t * a_stride, a_stride, panel, bias, Kin);
+        memcpy(out + t * out_stride, sums, width * sizeof *sums);
+    }
+}
+
+void ss_matmul_simd(SS_MATMUL_ARGS) {
+    size_t n = 0;
+    for (; T == 1 && n + 4 * SS_PANEL <= N; n += 4 * SS_PANEL)
+        row_times_panels(out + n, a, panels + n * Kin, bias ? bias + n : NULL, Kin);
+    for (; n < N; n += SS_PANEL) {
+        size_t width = N - n < SS_PANEL ? N - n : SS_PANEL;
+        float start[SS_PANEL] = {0};
+        if (bias) memcpy(start, bias + n, width * sizeof *start);
+        if (width == SS_PANEL)
+            rows_times_panel(out + n, out_stride, a, a_stride, panels + n * Kin, start, T, Kin);
+        else
+            ragged_panel(out + n, out_stride, a, a_stride, panels + n * Kin, start, T, Kin, width);
+    }
+}
+
+/* ss_expf in four lanes. */
+INLINE v128_t exp4(v128_t x) {
+    v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(x, wasm_f32x4_splat(SS_LOG2_E)),
+                                    wasm_f32x4_splat(SS_EXP_MAGIC));
+    v128_t n = wasm_f32x4_sub(shifted, wasm_f32x4_splat(SS_EXP_MAGIC));
+    v128_t r = wasm_f32x4_sub(x, wasm_f32x4_mul(n, wasm_f32x4_splat(SS_LN2_HIGH)));
+    r = wasm_f32x4_sub(r, wasm_f32x4_mul(n, wasm_f32x4_splat(SS_LN2_LOW)));
+    const float c[] = {SS_EXP_C6, SS_EXP_C5, SS_EXP_C4, SS_EXP_C3, 0.5f};
+    v128_t p = wasm_f32x4_splat(SS_EXP_C7);
+    for (int i = 0; i < 5; i++) p = wasm_f32x4_add(wasm_f32x4_mul(p, r), wasm_f32x4_splat(c[i]));
+    p = wasm_f32x4_add(wasm_f32x4_mul(p, wasm_f32x4_mul(r, r)), r);
+    p = wasm_f32x4_add(p, wasm_f32x4_splat(1.0f));
+    v128_t power = wasm_i32x4_shl(wasm_i32x4_add(shifted, wasm_i32x4_splat(127)), 23);
+    v128_t y = wasm_f32x4_mul(p, power);
+    v128_t low = wasm_f32x4_lt(x, wasm_f32x4_splat(SS_EXP_LOW));
+    v128_t high = wasm_f32x4_gt(x, wasm_f32x4_splat(SS_EXP_HIGH));
+    y = wasm_v128_bitselect(wasm_f32x4_splat(INFINITY), y, high);
+    return wasm_v128_andnot(y, low);
+}
+
+/* ss_sigmoidf in four lanes. */
+INLINE v128_t sigmoid4(v128_t x) {
+    v128_t one = wasm_f32x4_splat(1.0f);
+    return wasm_f32x4_div(one, wasm_f32x4_add(one, exp4(wasm_f32x4_neg(x))));
+}
+
+/* The eight lanes of a reduction while it runs. */
+typedef struct lanes {
+    v128_t low, high;
+} lanes;
+
+INLINE lanes no_lanes(void) {
+    return (lanes){wasm_f32x4_splat(0.0f), wasm_f32x4_splat(0.0f)};
+}
+
+/* Adds tail[n], n < 8, to the first lanes, and all lanes up by the tree of kernels.h. */
+INLINE float add_lanes(lanes s, const float *tail, size_t n) {
+    float sums[8];
+    wasm_v128_store(sums, s.low);
+    wasm_v128_store(sums + 4, s.high);
+    for (size_t i = 0; i < n; i++) sums[i] += tail[i];
+    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
+           ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+float ss_exp_simd(SS_EXP_ARGS) {
+    lanes s = no_lanes();
+    v128_t by = wasm_f32x4_splat(shift);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        v128_t low = exp4(wasm_f32x4_sub(wasm_v128_load(x + i), by));
+        v128_t high = exp4(wasm_f32x4_sub(wasm_v128_load(x + i + 4), by));
+        wasm_v128_store(out + i, low);
+        wasm_v128_store(out + i + 4, high);
+        s = (lanes){wasm_f32x4_add(s.low, low), wasm_f32x4_add(s.high, high)};
+    }
+    for (size_t j = i; j < n; j++) out[j] = ss_expf(x[j] - shift);
+    return add_lanes(s, out + i, n - i);
+}
+
+float ss_sigmoid_simd(SS_SIGMOID_ARGS) {
+    lanes s = no_lanes();
+    v128_t by = wasm_f32x4_splat(shift);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        v128_t low = sigmoid4(wasm_f32x4_add(wasm_v128_load(x + i), by));
+        v128_t high = sigmoid4(wasm_f32x4_add(wasm_v128_load(x + i + 4), by));
+        wasm_v128_store(out + i, low);
+        wasm_v128_store(out + i + 4, high);
+        s = (lanes){wasm_f32x4_add(s.low, low), wasm_f32x4_add(s.high, high)};
+    }
+    for (size_t j = i; j < n; j++) out[j] = ss_sigmoidf(x[j] + shift);
+    return add_lanes(s, out + i, n - i);
+}
+
+void ss_scale_simd(SS_SCALE_ARGS) {
+    size_t i = 0;
+    for (v128_t by = wasm_f32x4_splat(factor); i + 4 <= n; i += 4)
+        wasm_v128_store(x + i, wasm_f32x4_mul(wasm_v128_load(x + i), by));
+    for (; i < n; i++) x[i] *= factor;
+}
+
+void ss_add_simd(SS_ADD_ARGS) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        wasm_v128_store(y + i, wasm_f32x4_add(wasm_v128_load(y + i), wasm_v128_load(x + i)));
+    for (; i < n; i++) y[i] += x[i];
+}
+
+float ss_max_simd(SS_MAX_ARGS) {
+    v128_t most = wasm_f32x4_splat(x[0]);
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) most = wasm_f32x4_pmax(most, wasm_v128_load(x + i));
+    float four[4], largest = x[0];
+    wasm_v128_store(four, most);
+    for (int j = 0; j < 4; j++) largest = largest < four[j] ? four[j] : largest;
+    for (; i < n; i++) largest = largest < x[i] ? x[i] : largest;
+    return largest;
+}
+
+float ss_sum_simd(SS_SUM_ARGS) {
+    lanes s = no_lanes();
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        s = (lanes){wasm_f32x4_add(s.low, wasm_v128_load(x + i)),
+                    wasm_f32x4_add(s.high, wasm_v128_load(x + i + 4))};
+    return add_lanes(s, x + i, n - i);
+}
+
+float ss_dot_simd(SS_DOT_ARGS) {
+    lanes s = no_lanes();
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        v128_t low = wasm_f32x4_mul(wasm_v128_load(a + i), wasm_v128_load(b + i));
+        v128_t high = wasm_f32x4_mul(wasm_v128_load(a + i + 4), wasm_v128_load(b + i + 4));
+        s = (lanes){wasm_f32x4_add(s.low, low), wasm_f32x4_add(s.high, high)};
+    }
+    float tail[8];
+    for (size_t j = i; j < n; j++) tail[j - i] = a[j] * b[j];
+    return add_lanes(s, tail, n - i);
+}
+
+void ss_rmsnorm_simd(SS_RMSNORM_ARGS) {
+    float r = 1.0f / sqrtf(ss_dot_simd(x, x, n) / (float)n + eps);
+    size_t i = 0;
+    for (v128_t by = wasm_f32x4_splat(r); i + 4 <= n; i += 4)
+        wasm_v128_store(out + i, wasm_f32x4_mul(wasm_f32x4_mul(wasm_v128_load(x + i), by),
+                                                wasm_v128_load(w + i)));
+    for (; i < n; i++) out[i] = (x[i] * r) * w[i];
+}
+
+void ss_layernorm_simd(SS_LAYERNORM_ARGS) {
+    float mean = ss_sum_simd(x, n) / (float)n;
+    for (size_t i = 0; i < n; i++) out[i] = x[i] - mean;
+    float r = 1.0f / sqrtf(ss_dot_simd(out, out, n) / (float)n + eps);
+    size_t i = 0;
+    for (v128_t by = wasm_f32x4_splat(r); b && i + 4 <= n; i += 4) {
+        v128_t y =
+            wasm_f32x4_mul(wasm_f32x4_mul(wasm_v128_load(out + i), by), wasm_v128_load(w + i));
+        wasm_v128_store(out + i, wasm_f32x4_add(y, wasm_v128_load(b + i)));
+    }
+    for (; i < n; i++) out[i] = b ? (out[i] * r) * w[i] + b[i] : (out[i] * r) * w[i];
+}
+
+void ss_silu_mul_simd(SS_SILU_MUL_ARGS) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        v128_t y = wasm_v128_load(x + i);
+        y = wasm_f32x4_mul(wasm_f32x4_mul(y, sigmoid4(y)), wasm_v128_load(up + i));
+        wasm_v128_store(x + i, y);
+    }
+    for (; i < n; i++) x[i] = x[i] * ss_sigmoidf(x[i]) * up[i];
+}
+
+void ss_gelu_simd(SS_GELU_ARGS) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        v128_t y = wasm_v128_load(x + i);
+        v128_t cube = wasm_f32x4_mul(wasm_f32x4_mul(y, y), y);
+        v128_t u = wasm_f32x4_add(y, wasm_f32x4_mul(wasm_f32x4_splat(0.044715f), cube));
+        y = wasm_f32x4_mul(y, sigmoid4(wasm_f32x4_mul(wasm_f32x4_splat(1.59576912f), u)));
+        wasm_v128_store(x + i, y);
+    }
+    for (; i < n; i++) {
+        float cube = x[i] * x[i] * x[i];
+        x[i] = x[i] * ss_sigmoidf(1.59576912f * (x[i] + 0.044715f * cube));
+    }
+}
+
+#endif

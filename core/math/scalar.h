@@ -1,0 +1,169 @@
+/*
+ * Scalar functions: one definition for native and wasm, so that both give the same bits.
+ *
+ * Built of IEEE operations that round once (+ - * / sqrt, comparisons), in a fixed order; no libm.
+ * The vector kernels repeat ss_expf and ss_sigmoidf lane by lane, operation by operation.
+ */
+#ifndef SS_MATH_SCALAR_H
+#define SS_MATH_SCALAR_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t ss_bits_of_float(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float ss_float_of_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline uint64_t ss_bits_of_double(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline double ss_double_of_bits(uint64_t bits) {
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/*
+ * e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. Adding 1.5 * 2^23 rounds to a whole
+ * number and leaves n in the low bits. ln 2 is subtracted in two parts, of which the first has few
+ * enough bits for n times it to be exact. e^r is its Taylor sum to r^7/7!: the rest is below
+ * 0.35^8/8! = 5e-9. Beyond the limits the result is 0 or infinity, without subnormals.
+ */
+#define SS_EXP_LOW (-87.0f)
+#define SS_EXP_HIGH 88.0f
+#define SS_EXP_MAGIC 12582912.0f
+#define SS_LOG2_E 1.44269504f
+#define SS_LN2_HIGH 0.693145752f /* 0x1.62e4p-1 */
+#define SS_LN2_LOW 1.42860677e-6f
+#define SS_EXP_C7 (1.0f / 5040.0f)
+#define SS_EXP_C6 (1.0f / 720.0f)
+#define SS_EXP_C5 (1.0f / 120.0f)
+#define SS_EXP_C4 (1.0f / 24.0f)
+#define SS_EXP_C3 (1.0f / 6.0f)
+
+static inline float ss_expf(float x) {
+    if (x < SS_EXP_LOW) return 0.0f;
+    if (x > SS_EXP_HIGH) return INFINITY;
+    float shifted = x * SS_LOG2_E + SS_EXP_MAGIC;
+    float n = shifted - SS_EXP_MAGIC;
+    float r = x - n * SS_LN2_HIGH - n * SS_LN2_LOW;
+    float p = SS_EXP_C7 * r + SS_EXP_C6;
+    p = p * r + SS_EXP_C5;
+    p = p * r + SS_EXP_C4;
+    p = p * r + SS_EXP_C3;
+    p = p * r + 0.5f;
+    p = p * (r * r) + r + 1.0f;
+    return p * ss_float_of_bits((ss_bits_of_float(shifted) + 127u) << 23);
+}
+
+static inline float ss_sigmoidf(float x) {
+    return 1.0f / (1.0f + ss_expf(-x));
+}
+
+/*
+ * ln x = e ln 2 + ln m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(f), f = (m-1)/(m+1):
+ * f^2 < 0.0295, so twelve terms of the series leave less than 1e-18.
+ */
+static inline double ss_log(double x) {
+    if (!(x > 0.0)) return x == 0.0 ? -(double)INFINITY : (double)NAN;
+    if (x > 1.7976931348623157e308) return x;
+    int exponent = 0;
+    if (x < 2.2250738585072014e-308) { /* subnormal: 2^54 makes it normal */
+        x *= 18014398509481984.0;
+        exponent = -54;
+    }
+    uint64_t bits = ss_bits_of_double(x);
+    exponent += (int)(bits >> 52) - 1023;
+    double m = ss_double_of_bits((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);
+    if (m > 1.4142135623730951) {
+        m *= 0.5;
+        exponent++;
+    }
+    double f = (m - 1.0) / (m + 1.0), square = f * f, sum = 0.0;
+    for (int k = 23; k >= 1; k -= 2) sum = sum * square + 1.0 / (double)k;
+    /* ln 2 in two parts; the first has 32 bits, so its product is exact. */
+    return (double)exponent * 0.693147180369123816490 +
+           ((double)exponent * 1.90821492927058770002e-10 + 2.0 * f * sum);
+}
+
+/* Like ss_expf, in double: Taylor to r^14/14!, whose rest is below 4e-19. */
+static inline double ss_exp_double(double x) {
+    if (x < -708.0) return 0.0;
+    if (x > 709.0) return (double)INFINITY;
+    double n = floor(x * 1.4426950408889634 + 0.5);
+    double r = x - n * 0.693147180369123816490 - n * 1.90821492927058770002e-10;
+    double sum = 1.0;
+    for (int k = 14; k >= 1; k--) sum = 1.0 + sum * r / (double)k;
+    return sum * ss_double_of_bits((uint64_t)((int64_t)n + 1023) << 52);
+}
+
+/* x^y for x > 0; relative error about 1e-16 * |y ln x|. */
+static inline double ss_pow(double x, double y) {
+    return ss_exp_double(y * ss_log(x));
+}
+
+/*
+ * x = q pi/2 + r with |r| <= pi/4, for |x| < 1e6: pi/2 in three parts of at most 33 bits, so that
+ * the first two products are exact. *quadrant is q modulo 4.
+ */
+static inline double ss_reduce_angle(double x, int *quadrant) {
+    double q = floor(x * 0.63661977236758134308 + 0.5);
+    *quadrant = (int)((int64_t)q & 3);
+    return ((x - q * 1.57079632673412561417) - q * 6.07710050630396597660e-11) -
+           q * 2.02226624879595063154e-21;
+}
+
+/* Taylor sums in nested form, to r^17/17! and r^16/16!: the rest is below 1e-17. */
+static inline double ss_sin_near(double r) {
+    double sum = 1.0;
+    for (int k = 16; k >= 2; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
+    return r * sum;
+}
+
+static inline double ss_cos_near(double r) {
+    double sum = 1.0;
+    for (int k = 15; k >= 1; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
+    return sum;
+}
+
+static inline double ss_sin(double x) {
+    int quadrant;
+    double r = ss_reduce_angle(x, &quadrant);
+    double size = quadrant & 1 ? ss_cos_near(r) : ss_sin_near(r);
+    return quadrant & 2 ? -size : size;
+}
+
+static inline double ss_cos(double x) {
+    int quadrant;
+    double r = ss_reduce_angle(x, &quadrant);
+    double size = quadrant & 1 ? ss_sin_near(r) : ss_cos_near(r);
+    return quadrant == 1 || quadrant == 2 ? -size : size;
+}
+
+/* IEEE half precision; subnormals, infinities and NaN included. */
+static inline float ss_float_of_f16(uint16_t half) {
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = half & 0x7fffu;
+    if (rest >= 0x7c00u) return ss_float_of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+    if (rest >= 0x400u) return ss_float_of_bits(sign | ((rest << 13) + 0x38000000u));
+    float size = (float)rest * 5.9604644775390625e-8f; /* 2^-24 */
+    return sign ? -size : size;
+}
+
+static inline float ss_float_of_bf16(uint16_t brain) {
+    return ss_float_of_bits((uint32_t)brain << 16);
+}
+
+#endif

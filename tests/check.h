@@ -1,0 +1,72 @@
+/*
+ * The test harness: a case is a sentence, a check prints what it expected and goes on.
+ *
+ *     CASE("an empty row has no entropy");
+ *     CHECK(isnan(entropy));
+ *     return check_done();   // prints "N passed, N failed"
+ */
+#ifndef SS_TEST_CHECK_H
+#define SS_TEST_CHECK_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+static struct {
+    const char *sentence;
+    long passed, failed;
+} check_state;
+
+#define CASE(text) (check_state.sentence = (text), (void)printf("- %s\n", check_state.sentence))
+
+/* Counts; true if the caller should say what differs. */
+static inline bool check_failed(bool passed, const char *file, int line, const char *what) {
+    if (passed) {
+        check_state.passed++;
+        return false;
+    }
+    check_state.failed++;
+    printf("%s:%d: in \"%s\": %s\n", file, line, check_state.sentence ? check_state.sentence : "",
+           what);
+    return true;
+}
+
+#define CHECK(condition) (void)check_failed((condition), __FILE__, __LINE__, #condition)
+
+#define CHECK_NEAR(actual, expected, tolerance)                                                    \
+    do {                                                                                           \
+        double check_a = (double)(actual), check_e = (double)(expected);                           \
+        if (check_failed(fabs(check_a - check_e) <= (double)(tolerance), __FILE__, __LINE__,       \
+                         #actual " is near " #expected))                                           \
+            printf("    expected %.9g within %g, found %.9g\n", check_e, (double)(tolerance),      \
+                   check_a);                                                                       \
+    } while (0)
+
+#define CHECK_INT(actual, expected)                                                                \
+    do {                                                                                           \
+        long long check_a = (long long)(actual), check_e = (long long)(expected);                  \
+        if (check_failed(check_a == check_e, __FILE__, __LINE__, #actual " is " #expected))        \
+            printf("    expected %lld, found %lld\n", check_e, check_a);                           \
+    } while (0)
+
+/* n bytes alike; else says which is the first that differs. */
+static inline void check_bits(const void *actual, const void *expected, size_t n, const char *file,
+                              int line, const char *what) {
+    const unsigned char *a = actual, *e = expected;
+    size_t i = 0;
+    while (i < n && a[i] == e[i]) i++;
+    if (check_failed(i == n, file, line, what))
+        printf("    of %lu bytes, byte %lu is the first that differs: expected %02x, found %02x\n",
+               (unsigned long)n, (unsigned long)i, e[i], a[i]);
+}
+
+#define CHECK_BITS(actual, expected, n)                                                            \
+    check_bits((actual), (expected), (n), __FILE__, __LINE__, #actual " has the bits of " #expected)
+
+/* The last line of every test program, and its exit status. */
+static inline int check_done(void) {
+    printf("%ld passed, %ld failed\n", check_state.passed, check_state.failed);
+    return check_state.failed != 0;
+}
+
+#endif
