@@ -79,7 +79,11 @@ export interface Describe {
   readonly metrics: readonly Metric[];
   readonly fields: readonly Field[];
   readonly edits: readonly { readonly name: string; readonly meaning: string }[];
-  readonly status: readonly { readonly code: number; readonly name: string; readonly meaning: string }[];
+  readonly status: readonly {
+    readonly code: number;
+    readonly name: string;
+    readonly meaning: string;
+  }[];
   readonly letters: Readonly<Record<string, string>>;
 }
 
@@ -101,17 +105,35 @@ export interface Architecture {
   readonly feed_forward: 'plain' | 'gated';
   readonly activation: string;
   readonly tied: boolean;
-  readonly attention: { readonly operation: string; readonly parameters: Readonly<Record<string, number>> };
+  readonly attention: {
+    readonly operation: string;
+    readonly parameters: Readonly<Record<string, number>>;
+  };
 }
 
-/** A what-if applied to a run, never to the weights. Absent layer or head means all of them. */
-export interface Edit {
+/** Heads compute another attention operation. Absent layer or head means all of them. */
+export interface OperationEdit {
   readonly kind: 'operation';
   readonly layer?: number;
   readonly head?: number;
   readonly operation: string;
+  /** By the names in describe.operations; absent ones have their defaults. */
   readonly parameters?: Readonly<Record<string, number>>;
 }
+
+/** Queries see only the first and the most recent keys, themselves included. */
+export interface MaskEdit {
+  readonly kind: 'mask';
+  readonly layer?: number;
+  readonly head?: number;
+  /** How many of the first keys. */
+  readonly first: number;
+  /** How many of the most recent keys. */
+  readonly recent: number;
+}
+
+/** A what-if applied to a run, never to the weights. In a list the last one wins. */
+export type Edit = OperationEdit | MaskEdit;
 
 export interface Progress {
   /** What is being done: 'read', 'open', 'run', 'generate'. */
@@ -150,8 +172,7 @@ export interface MetricArguments extends Where {
 
 /** One read out of a run: a field or a metric. */
 export type Read =
-  | ({ readonly field: string } & Where)
-  | ({ readonly metric: string } & MetricArguments);
+  ({ readonly field: string } & Where) | ({ readonly metric: string } & MetricArguments);
 
 export interface GenerateOptions extends Options {
   /** How many tokens to add. */
@@ -168,7 +189,10 @@ export interface Step {
   readonly token: number;
   /** Position of the token, 0-based. */
   readonly position: number;
-  /** The weights of this token's query over all keys: [L, H, position + 1]. */
+  /**
+   * The weights of this token's query over all keys: [L, H, position + 1]; [L, H, 0] if the run
+   * does not record 'att'.
+   */
   readonly att: Tensor;
 }
 
@@ -204,6 +228,9 @@ export interface ModelFiles {
 export interface Engine {
   readonly describe: Describe;
   open(files: ModelFiles, options?: Options): Promise<Model>;
+  /** Bytes of memory the engine holds; what is closed is used again, so it grows with the peak. */
+  memory(): Promise<number>;
+  /** Ends the worker. In Node.js the process lives until then. */
   close(): Promise<void>;
 }
 
@@ -212,7 +239,7 @@ export interface EngineOptions {
   readonly worker?: boolean;
   /** 'simd', 'base', or 'auto' (the default: SIMD where the host validates it). */
   readonly kernels?: 'auto' | 'simd' | 'base';
-  /** Where the two .wasm files lie; default: beside the module. */
+  /** The folder where the two .wasm files lie; default: beside the module. */
   readonly base?: URL | string;
 }
 
@@ -220,8 +247,15 @@ export function createEngine(options?: EngineOptions): Promise<Engine>;
 
 /** What went wrong, where (a tensor, a key, a byte), and a sentence with expected and actual. */
 export class SinkscopeError extends Error {
+  constructor(code: string, where: string, text: string);
+  /**
+   * A name from describe.status, or one of JavaScript's own: 'argument', 'read', 'closed',
+   * 'border', 'bad_tokenizer', 'internal'.
+   */
   readonly code: string;
   readonly where: string;
+  /** The sentence alone; message is "where: text". */
+  readonly text: string;
 }
 
 /** A piece of the prompt: which characters of the text this token covers. */
@@ -244,10 +278,14 @@ export interface Tokenizer {
   readonly special: readonly number[];
   /** bos: 'auto' follows the tokenizer's own post-processor; true or false overrides it. */
   encode(text: string, options?: { readonly bos?: 'auto' | boolean }): Token[];
+  /** Special tokens, and ids beyond the vocabulary, give no text. */
   decode(ids: ArrayLike<number>): string;
   /** One token as it reads, with spaces kept. */
   piece(id: number): string;
 }
 
-/** Opens a Hugging Face tokenizer.json (text or parsed), with tokenizer_config.json beside it if there is one. */
+/**
+ * Opens a Hugging Face tokenizer.json (text or parsed), with tokenizer_config.json beside it if
+ * there is one.
+ */
 export function openTokenizer(json: string | object, config?: string | object): Tokenizer;

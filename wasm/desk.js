@@ -1,0 +1,316 @@
+/**
+ * The engine's own side: models and runs by number, on one module. It runs in the worker, or in the
+ * page's thread when there is none; client.js gives both the same face.
+ */
+import { pause } from '#host';
+import { SinkscopeError, expect, expectInteger } from './errors.js';
+import { readConfig, readWeights } from './files.js';
+import { encodeEdits } from './edits.js';
+import { loadModule } from './module.js';
+
+/** @typedef {import('./sinkscope.js').Architecture} Architecture */
+/** @typedef {import('./sinkscope.js').Read} Read */
+/** @typedef {(stage: string, done: number, total: number) => void} Report */
+/** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
+/** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
+
+/** Tokens in one call of the core; between two calls a request to stop gets in. */
+const CHUNK = { first: 16, least: 4, most: 256, milliseconds: 40 };
+
+/** @param {string} address of the binary */
+export async function openDesk(address) {
+  return new Desk(await loadModule(new URL(address)));
+}
+
+export class Desk {
+  #module;
+  #describe;
+  #last = 0;
+  /** @type {Map<number, OpenModel>} */
+  #models = new Map();
+  /** @type {Map<number, OpenRun>} */
+  #runs = new Map();
+  /** @type {Map<number, AbortController>} */
+  #jobs = new Map();
+
+  /** @param {import('./module.js').Module} module */
+  constructor(module) {
+    this.#module = module;
+    this.#describe = /** @type {import('./sinkscope.js').Describe} */ (module.json('describe'));
+    module.codes = Object.fromEntries(this.#describe.status.map(({ code, name }) => [code, name]));
+  }
+
+  async describe() {
+    return this.#describe;
+  }
+
+  async memory() {
+    return this.#module.size;
+  }
+
+  /**
+   * Asks a job to stop; it does so before its next chunk.
+   * @param {number} job
+   */
+  async cancel(job) {
+    this.#jobs.get(job)?.abort();
+  }
+
+  /**
+   * @param {number} job
+   * @param {(signal: AbortSignal) => Promise<any>} work
+   */
+  async #cancellable(job, work) {
+    const controller = new AbortController();
+    this.#jobs.set(job, controller);
+    try {
+      return await work(controller.signal);
+    } finally {
+      this.#jobs.delete(job);
+    }
+  }
+
+  /**
+   * @param {number} job
+   * @param {{ config: Uint8Array | string, weights: Uint8Array | Blob | string, addresses: string[] }} files
+   *   addresses: which of the two are addresses
+   * @param {Report} [report]
+   */
+  async open(job, files, report = () => {}) {
+    const read = (/** @type {'config' | 'weights'} */ key) =>
+      files.addresses.includes(key) ? new URL(/** @type {string} */ (files[key])) : files[key];
+    return this.#cancellable(job, async (signal) => {
+      const config = await readConfig(/** @type {any} */ (read('config')), signal);
+      const weights = await readWeights(
+        this.#module,
+        /** @type {any} */ (read('weights')),
+        signal,
+        (done, total) => report('read', done, total),
+      );
+      try {
+        report('open', 0, 1);
+        await pause();
+        signal.throwIfAborted();
+        const opened = this.#open(config, weights);
+        report('open', 1, 1);
+        return opened;
+      } finally {
+        this.#module.release(weights.address);
+      }
+    });
+  }
+
+  /**
+   * @param {Uint8Array} config
+   * @param {{ address: number, bytes: number }} weights
+   */
+  #open(config, weights) {
+    const address = this.#module.lend(config, (text) =>
+      this.#module.handle('open', text, config.length, weights.address, weights.bytes),
+    );
+    const architecture = this.#module.json('architecture', address);
+    const model = ++this.#last;
+    this.#models.set(model, { address, architecture, runs: new Set() });
+    return { model, architecture };
+  }
+
+  /** @param {number} id */
+  async closeModel(id) {
+    const model = this.#model(id);
+    this.#models.delete(id);
+    for (const run of model.runs) await this.closeRun(run);
+    this.#module.call('close_model', model.address);
+  }
+
+  /**
+   * @param {number} job
+   * @param {number} modelId
+   * @param {Int32Array} tokens
+   * @param {{ fields?: readonly string[], edits?: readonly any[], capacity: number }} options
+   * @param {Report} [report]
+   */
+  async run(job, modelId, tokens, options, report = () => {}) {
+    return this.#cancellable(job, async (signal) => {
+      const id = this.#start(modelId, options);
+      try {
+        await this.#prefill(id, tokens, signal, report);
+        return id;
+      } catch (error) {
+        // The model may have been closed in between, and the run with it.
+        if (this.#runs.has(id)) await this.closeRun(id);
+        throw error;
+      }
+    });
+  }
+
+  /**
+   * @param {number} modelId
+   * @param {{ fields?: readonly string[], edits?: readonly any[], capacity: number }} options
+   */
+  #start(modelId, { fields, edits = [], capacity }) {
+    const { address: model, architecture, runs } = this.#model(modelId);
+    const mask = this.#mask(fields);
+    const start = (/** @type {number} */ list) =>
+      this.#module.handle('start', model, capacity, mask, list, edits.length);
+    const address = edits.length
+      ? this.#module.lend(encodeEdits(edits, this.#describe, architecture), start)
+      : start(0);
+    const id = ++this.#last;
+    const recordsAtt = (mask & (1 << this.#fieldIndex('att'))) !== 0;
+    this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
+    runs.add(id);
+    return id;
+  }
+
+  /**
+   * @param {number} id
+   * @param {Int32Array} tokens
+   * @param {AbortSignal} signal
+   * @param {Report} report
+   */
+  async #prefill(id, tokens, signal, report) {
+    let chunk = CHUNK.first;
+    for (let done = 0; done < tokens.length;) {
+      const start = performance.now();
+      const n = Math.min(chunk, tokens.length - done);
+      this.#extend(this.#run(id), tokens.subarray(done, done + n));
+      done += n;
+      report('run', done, tokens.length);
+      const spent = performance.now() - start;
+      if (spent > 2 * CHUNK.milliseconds) chunk = Math.max(CHUNK.least, chunk >> 1);
+      if (spent < CHUNK.milliseconds / 2) chunk = Math.min(CHUNK.most, chunk << 1);
+      await pause();
+      signal.throwIfAborted();
+    }
+  }
+
+  /**
+   * @param {OpenRun} run
+   * @param {Int32Array} tokens
+   */
+  #extend(run, tokens) {
+    this.#module.lend(tokens, (address) =>
+      this.#module.check('extend', run.address, address, tokens.length),
+    );
+    run.T += tokens.length;
+  }
+
+  /** @param {number} id */
+  async closeRun(id) {
+    const run = this.#run(id);
+    this.#runs.delete(id);
+    this.#models.get(run.model)?.runs.delete(id);
+    this.#module.call('close_run', run.address);
+  }
+
+  /**
+   * @param {number} id
+   * @param {readonly Read[]} reads
+   */
+  async read(id, reads) {
+    const run = this.#run(id);
+    return reads.map((read) =>
+      'field' in read ? this.#field(run, read) : this.#metric(run, read),
+    );
+  }
+
+  /**
+   * Adds one token drawn from the last position's logits.
+   * @param {number} id
+   * @param {number} temperature
+   * @param {number} topK
+   * @param {number} random 32 bits
+   */
+  async step(id, temperature, topK, random) {
+    const run = this.#run(id);
+    const token = this.#module.call('sample', run.address, temperature, topK, random);
+    if (token < 0) throw new SinkscopeError('bad_request', 'sample', 'there are no logits yet');
+    this.#extend(run, Int32Array.of(token));
+    const position = run.T - 1;
+    return { token, position, att: this.#row(run, position) };
+  }
+
+  /**
+   * Where every head looked from a position: [L, H, position + 1].
+   * @param {OpenRun} run
+   * @param {number} position
+   */
+  #row(run, position) {
+    const { L, H } = run.architecture;
+    if (!run.recordsAtt) return { shape: [L, H, 0], data: new Float32Array(0) };
+    const att = this.#fieldIndex('att');
+    return this.#module.rowOf(position, position + 1, 'field', run.address, att, -1, -1);
+  }
+
+  /**
+   * @param {OpenRun} run
+   * @param {{ field: string, layer?: number, head?: number }} read
+   */
+  #field(run, { field, layer, head }) {
+    const index = this.#fieldIndex(field);
+    checkWhere(run.architecture, layer, head);
+    return this.#module.tensor('field', run.address, index, layer ?? -1, head ?? -1);
+  }
+
+  /**
+   * @param {OpenRun} run
+   * @param {import('./sinkscope.js').MetricArguments & { metric: string }} read
+   */
+  #metric(run, { metric, eps = 0.3, tokens, layer, head }) {
+    const index = find(this.#describe.metrics, metric, 'metric');
+    expect(typeof eps === 'number', 'eps', 'a number', eps);
+    if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
+    checkWhere(run.architecture, layer, head);
+    const where = [layer ?? -1, head ?? -1];
+    return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...where);
+  }
+
+  /** @param {readonly string[] | undefined} fields */
+  #mask(fields) {
+    const all = this.#describe.fields.map(({ name }) => name);
+    const chosen = fields ?? all.filter((name) => name !== 'logits');
+    // The logits at the last position are always kept: they are what generate draws from.
+    return [...chosen, 'next'].reduce((mask, name) => mask | (1 << this.#fieldIndex(name)), 0);
+  }
+
+  /** @param {string} name */
+  #fieldIndex(name) {
+    return find(this.#describe.fields, name, 'field');
+  }
+
+  /** @param {number} id */
+  #model(id) {
+    const model = this.#models.get(id);
+    if (!model) throw new SinkscopeError('closed', 'model', 'this model has been closed');
+    return model;
+  }
+
+  /** @param {number} id */
+  #run(id) {
+    const run = this.#runs.get(id);
+    if (!run) throw new SinkscopeError('closed', 'run', 'this run, or its model, has been closed');
+    return run;
+  }
+}
+
+/**
+ * @param {Architecture} architecture
+ * @param {number | undefined} layer
+ * @param {number | undefined} head
+ */
+function checkWhere({ L, H }, layer, head) {
+  if (layer !== undefined) expectInteger(layer, 0, L - 1, 'layer');
+  if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
+}
+
+/**
+ * The row of a table by its name.
+ * @param {readonly { name: string }[]} table
+ * @param {unknown} name
+ * @param {string} what
+ */
+export function find(table, name, what) {
+  const index = table.findIndex((row) => row.name === name);
+  expect(index >= 0, what, `one of ${table.map((row) => row.name).join(', ')}`, name);
+  return index;
+}

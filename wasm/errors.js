@@ -1,0 +1,54 @@
+/** What went wrong, where, and a sentence with expected and actual. */
+export class SinkscopeError extends Error {
+  /**
+   * @param {string} code one word: a status of the core, or 'argument', 'read', 'closed', ...
+   * @param {string} where a tensor, a key, an argument, an address
+   * @param {string} text one sentence with expected and actual
+   */
+  constructor(code, where, text) {
+    super(where ? `${where}: ${text}` : text);
+    this.name = 'SinkscopeError';
+    this.code = code;
+    this.where = where;
+    this.text = text;
+  }
+}
+
+/**
+ * An error as a value that can be posted; postMessage itself would drop code and where.
+ * @param {unknown} error
+ */
+export function packError(error) {
+  if (error instanceof SinkscopeError) {
+    return { code: error.code, where: error.where, text: error.text };
+  }
+  return { code: 'internal', where: '', text: String(error) };
+}
+
+/** @param {{ code: string, where: string, text: string }} packed */
+export function unpackError(packed) {
+  return new SinkscopeError(packed.code, packed.where, packed.text);
+}
+
+/**
+ * @param {boolean} holds
+ * @param {string} where
+ * @param {string} expected
+ * @param {unknown} actual
+ */
+export function expect(holds, where, expected, actual) {
+  if (holds) return;
+  const shown = typeof actual === 'string' ? `"${actual}"` : String(actual);
+  throw new SinkscopeError('argument', where, `expected ${expected}, got ${shown}`);
+}
+
+/**
+ * @param {unknown} value
+ * @param {number} low
+ * @param {number} high inclusive
+ * @param {string} where
+ */
+export function expectInteger(value, low, high, where) {
+  const fits = Number.isInteger(value) && Number(value) >= low && Number(value) <= high;
+  expect(fits, where, `an integer from ${low} to ${high}`, value);
+}

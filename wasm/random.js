@@ -1,0 +1,16 @@
+/**
+ * Random bits that are the same on every machine: splitmix32, a counter run through a mixer. Small,
+ * and good enough to draw tokens.
+ * @param {number} seed
+ * @returns {() => number} 32 uniform bits a call
+ */
+export function randomBits(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let bits = state;
+    bits = Math.imul(bits ^ (bits >>> 16), 0x21f0aaad);
+    bits = Math.imul(bits ^ (bits >>> 15), 0x735a2d97);
+    return (bits ^ (bits >>> 15)) >>> 0;
+  };
+}

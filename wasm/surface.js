@@ -1,0 +1,63 @@
+/** How a token of a vocabulary reads: the bytes it stands for, or its text. */
+
+/** The 256 letters by which byte-level vocabularies write bytes: printable ones as themselves. */
+const letters = byteLetters();
+
+/** @returns {Map<string, number>} */
+function byteLetters() {
+  const table = new Map();
+  let next = 256;
+  for (let byte = 0; byte < 256; byte++) {
+    const printable = (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
+    table.set(String.fromCharCode(printable ? byte : next++), byte);
+  }
+  return table;
+}
+
+/**
+ * A function from tokens to their surfaces: a Uint8Array where tokens are made of bytes, so that
+ * parts of a character can be told, else a string.
+ * @param {any} file a parsed tokenizer.json
+ * @param {Set<string>} added tokens that stand for themselves
+ * @returns {(token: string) => Uint8Array | string}
+ */
+export function createSurface(file, added) {
+  const parts = [...stages(file.pre_tokenizer), ...stages(file.decoder)];
+  const isByteLevel = parts.some((part) => part?.type === 'ByteLevel');
+  const prefix = file.model.continuing_subword_prefix ?? '';
+  const suffix = file.model.end_of_word_suffix ?? '';
+  const read = isByteLevel
+    ? readLetters
+    : (/** @type {string} */ token) => readText(token, prefix, suffix);
+  return (token) => (added.has(token) ? token : read(token));
+}
+
+/**
+ * A stage, or the stages of a sequence.
+ * @param {any} stage
+ * @returns {any[]}
+ */
+function stages(stage) {
+  const inner = stage?.pretokenizers ?? stage?.decoders;
+  return Array.isArray(inner) ? inner.flatMap(stages) : [stage];
+}
+
+/** @param {string} token */
+function readLetters(token) {
+  const bytes = Uint8Array.from(token, (letter) => letters.get(letter) ?? 0);
+  return bytes;
+}
+
+/**
+ * @param {string} token
+ * @param {string} prefix
+ * @param {string} suffix
+ */
+function readText(token, prefix, suffix) {
+  const byte = /^<0x([0-9A-F]{2})>$/.exec(token);
+  if (byte) return Uint8Array.of(parseInt(byte[1], 16));
+  let text = token.replaceAll('\u2581', ' ');
+  if (prefix && text.startsWith(prefix)) text = text.slice(prefix.length);
+  if (suffix && text.endsWith(suffix)) text = text.slice(0, -suffix.length);
+  return text;
+}
