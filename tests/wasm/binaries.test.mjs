@@ -1,0 +1,82 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync, statSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { createServer } from 'node:http';
+import { binaries, root, withEngine } from './helper.mjs';
+import { chooseBinary } from '../../wasm/variants.js';
+
+const names = ['sinkscope.wasm', 'sinkscope.simd.wasm'];
+const read = (name) => readFileSync(new URL(name, binaries));
+
+// What Emscripten adds by itself; the versions differ in which of them.
+const toolchain =
+  /^(memory|_initialize|__indirect_function_table|__errno_location|_?_?emscripten_.*|stack.*)$/;
+
+for (const name of names) {
+  test(`${name} exports what exports.txt lists, and imports one function`, async () => {
+    const module = await WebAssembly.compile(read(name));
+    const listed = readFileSync(new URL('wasm/exports.txt', root), 'utf8').trim().split('\n');
+    const exported = WebAssembly.Module.exports(module).map((entry) => entry.name);
+    assert.deepEqual(
+      exported.filter((name) => !toolchain.test(name)).sort(),
+      listed.map((name) => name.replace(/^_/, '')).sort(),
+    );
+    const imported = WebAssembly.Module.imports(module).map(
+      (entry) => `${entry.module}.${entry.name}`,
+    );
+    assert.deepEqual(imported, ['env.emscripten_notify_memory_growth']);
+  });
+
+  test(`${name} is at most 60 KB compressed`, () => {
+    const size = gzipSync(read(name), { level: 9 }).length;
+    console.log(`${name}: ${statSync(new URL(name, binaries)).size} bytes, ${size} compressed`);
+    assert.ok(size <= 60 * 1024, `${size} bytes`);
+  });
+}
+
+test('the binary is chosen by what the host can do, or by name', async () => {
+  assert.equal(await chooseBinary('auto'), 'sinkscope.simd.wasm');
+  assert.equal(await chooseBinary('base'), 'sinkscope.wasm');
+  await assert.rejects(chooseBinary('avx'), { code: 'argument', where: 'kernels' });
+  for (const kernels of ['base', 'simd']) {
+    await withEngine({ kernels }, async (engine) => assert.equal(engine.describe.kernels, kernels));
+  }
+});
+
+test('a host without SIMD gets the base binary', async () => {
+  const { validate } = WebAssembly;
+  WebAssembly.validate = () => false;
+  try {
+    assert.equal(await chooseBinary('auto'), 'sinkscope.wasm');
+  } finally {
+    WebAssembly.validate = validate;
+  }
+});
+
+test('a server that sends the wrong type, or nothing, or something else', async () => {
+  const answers = {
+    '/octets/sinkscope.wasm': ['application/octet-stream', read(names[0])],
+    '/typed/sinkscope.wasm': ['application/wasm', read(names[0])],
+    '/page/sinkscope.wasm': ['text/html', '<!doctype html>'],
+  };
+  const server = createServer(({ url }, response) => {
+    const [type, body] = answers[url] ?? ['text/plain', ''];
+    response.writeHead(answers[url] ? 200 : 404, { 'content-type': type }).end(body);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const at = (path) => ({
+    kernels: 'base',
+    base: `http://127.0.0.1:${server.address().port}/${path}`,
+  });
+  try {
+    for (const path of ['octets', 'typed/']) {
+      await withEngine(at(path), async (engine) => assert.equal(engine.describe.border, 1));
+    }
+    for (const path of ['page', 'missing']) {
+      await assert.rejects(withEngine(at(path)), { code: 'read' });
+    }
+  } finally {
+    server.close();
+  }
+});

@@ -1,0 +1,54 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { withEngine } from './helper.mjs';
+
+test('describe is the same in both binaries but for its kernels', async () => {
+  const seen = [];
+  for (const kernels of ['base', 'simd']) {
+    await withEngine({ kernels }, async ({ describe }) => seen.push({ ...describe, kernels: '' }));
+  }
+  assert.deepEqual(seen[0], seen[1]);
+});
+
+test('describe keeps its promises', async () => {
+  await withEngine({}, async ({ describe }) => {
+    const { operations, metrics, fields, edits, status, letters } = describe;
+    for (const table of [operations, metrics, fields, edits, status]) {
+      const names = table.map(({ name }) => name);
+      assert.ok(
+        names.length > 0 && names.every((name) => /^[a-z][a-z0-9_]*$/.test(name)),
+        names.join(),
+      );
+      assert.equal(new Set(names).size, names.length, 'a name stands twice');
+    }
+    const known = fields.map(({ name }) => name);
+    for (const { name, range, arguments: args, fields: needed, question, source } of metrics) {
+      assert.ok(question && source, name);
+      assert.ok(
+        range.every((bound) => bound === null || Number.isFinite(bound)),
+        name,
+      );
+      assert.ok(
+        args.every((arg) => ['eps', 'tokens', 'layer', 'head'].includes(arg)),
+        name,
+      );
+      assert.ok(
+        needed.every((field) => known.includes(field)),
+        name,
+      );
+    }
+    for (const { name, shape } of [...metrics, ...fields]) {
+      for (const size of shape)
+        assert.ok(letters[size[0]] || /^\d+$/.test(size), `${name}: ${size}`);
+    }
+    for (const { name, proxy, formula, parameters } of operations) {
+      assert.ok(['weights', 'share', 'share_abs'].includes(proxy) && formula, name);
+      for (const { min, max, default: usual } of parameters)
+        assert.ok(min <= usual && usual <= max, name);
+    }
+    assert.deepEqual(
+      status.map(({ code }) => code),
+      status.map((_, i) => i),
+    );
+  });
+});

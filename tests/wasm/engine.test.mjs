@@ -1,0 +1,119 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { files, softmax, tiny, withEngine } from './helper.mjs';
+
+const tokens = [0, 17, 392, 5, 5, 81, 900, 3];
+
+for (const worker of [false, true]) {
+  const place = worker ? 'in a worker' : 'in this thread';
+
+  test(`opens, runs, reads, generates and closes ${place}`, async () => {
+    await withEngine({ worker }, async (engine) => {
+      const model = await engine.open(files(softmax));
+      const { L, H, V } = model.architecture;
+      const run = await model.run(tokens, { capacity: 12 });
+      assert.deepEqual(run.tokens, tokens);
+      const T = tokens.length;
+      const [att, head, alpha, sink] = await run.read([
+        { field: 'att' },
+        { field: 'att', layer: 2, head: 1 },
+        { metric: 'alpha' },
+        { metric: 'sink_ratio', eps: 0.1, tokens: 4 },
+      ]);
+      assert.deepEqual(att.shape, [L, H, T, T]);
+      assert.deepEqual(head.shape, [T, T]);
+      assert.deepEqual(head.data, att.data.slice((2 * H + 1) * T * T, (2 * H + 2) * T * T));
+      assert.deepEqual(alpha.shape, [L, H, T]);
+      assert.deepEqual(sink.shape, [4]);
+      assert.deepEqual((await run.field('tokens')).data, Int32Array.from(tokens));
+
+      const steps = [];
+      for await (const step of run.generate({ count: 4, temperature: 0.8, topK: 40, seed: 9 })) {
+        assert.deepEqual(step.att.shape, [L, H, step.position + 1]);
+        assert.ok(step.token >= 0 && step.token < V);
+        steps.push(step.token);
+      }
+      assert.deepEqual(run.tokens, [...tokens, ...steps]);
+      await run.close();
+      await model.close();
+    });
+  });
+}
+
+test('every field and metric of describe can be read', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const names = engine.describe.fields.map(({ name }) => name);
+    const ids = [1, 2, 3, 4, 5, 6];
+    const run = await model.run(ids, { fields: names });
+    const sizes = { ...model.architecture, T: ids.length };
+    const size = (letter) => (letter === 'L+1' ? sizes.L + 1 : (sizes[letter] ?? Number(letter)));
+    for (const { name, shape, type } of engine.describe.fields) {
+      const field = await run.field(name);
+      assert.deepEqual(field.shape, shape.map(size), name);
+      assert.ok(field.data instanceof (type === 'i32' ? Int32Array : Float32Array), name);
+    }
+    for (const { name, shape, range } of engine.describe.metrics) {
+      const metric = await run.metric(name, { layer: 0, head: 0 });
+      assert.deepEqual(metric.shape, shape.map(size), name);
+      const [low, high] = [range[0] ?? -Infinity, range[1] ?? Infinity];
+      for (const x of metric.data) {
+        assert.ok(Number.isNaN(x) || (x >= low - 1e-4 && x <= high + 1e-4), `${name}: ${x}`);
+      }
+    }
+  });
+});
+
+test('generation does not depend on how the prompt was cut, and the seed repeats it', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const { V, context } = model.architecture;
+    const long = Array.from({ length: Math.min(context, 40) - 6 }, (_, i) => (i * 7) % V);
+    const whole = await model.run(long);
+    const options = { count: 6, temperature: 1, seed: 4 };
+    const drawn = await Array.fromAsync?.(whole.generate(options));
+    const again = await model.run(long);
+    const tokens = [];
+    for await (const { token } of again.generate(options)) tokens.push(token);
+    if (drawn)
+      assert.deepEqual(
+        drawn.map(({ token }) => token),
+        tokens,
+      );
+    const prefilled = await model.run(again.tokens);
+    const [stepped, straight] = [await again.field('att'), await prefilled.field('att')];
+    assert.deepEqual(stepped, straight);
+  });
+});
+
+test('without the field att a step has no row', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const run = await model.run([1, 2], { fields: [] });
+    for await (const { att } of run.generate({ count: 1 })) assert.equal(att.data.length, 0);
+    await assert.rejects(run.field('att'), { code: 'bad_request' });
+  });
+});
+
+test('edits change a run and leave the next one alone', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const { L, H } = model.architecture;
+    const ids = [1, 2, 3, 4, 5];
+    const T = ids.length;
+    const plain = await (await model.run(ids)).field('att');
+    const edits = [{ kind: 'operation', operation: 'sigmoid', layer: L - 1, head: 0 }];
+    const edited = await model.run(ids, { edits });
+    assert.deepEqual(edited.edits, edits);
+    const { data } = await edited.field('att');
+    const first = (L - 1) * H * T * T;
+    assert.deepEqual(data.slice(0, first), plain.data.slice(0, first));
+    assert.notDeepEqual(data.slice(first, first + T * T), plain.data.slice(first, first + T * T));
+    assert.deepEqual(data.slice(first + T * T), plain.data.slice(first + T * T));
+    const masked = await model.run(ids, { edits: [{ kind: 'mask', first: 1, recent: 1 }] });
+    const map = await masked.field('att', { layer: 0, head: 0 });
+    assert.equal(map.data[4 * T + 2], 0);
+    assert.ok(map.data[4 * T] > 0 && map.data[4 * T + 4] > 0);
+    assert.deepEqual(await (await model.run(ids)).field('att'), plain);
+  });
+});

@@ -1,0 +1,118 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { SinkscopeError, createEngine } from '../../wasm/index.js';
+import { binaries, failure, files, tiny, withEngine } from './helper.mjs';
+
+const { config, weights } = files(tiny);
+const edited = (change) => {
+  const value = JSON.parse(config);
+  change(value);
+  return JSON.stringify(value);
+};
+
+// What is broken, and the code and place it is told with.
+const broken = [
+  ['no bytes', { weights: weights.subarray(0, 0) }, 'bad_file'],
+  ['a length only', { weights: weights.subarray(0, 8) }, 'bad_file'],
+  ['half a header', { weights: weights.subarray(0, 100) }, 'bad_file'],
+  ['a truncated file', { weights: weights.subarray(0, weights.length - 1) }, /bad_file|bad_tensor/],
+  ['an enormous header', { weights: Uint8Array.from(weights).fill(255, 0, 8) }, 'bad_file'],
+  ['a config that is no JSON', { config: '{' }, 'bad_config'],
+  ['an empty config', { config: '' }, 'bad_config'],
+  ['a config without layers', { config: edited((c) => delete c.num_hidden_layers) }, 'bad_config'],
+  ['a negative width', { config: edited((c) => (c.hidden_size = -8)) }, 'bad_config'],
+  ['another width', { config: edited((c) => (c.intermediate_size += 1)) }, 'bad_tensor'],
+  [
+    'an unknown family',
+    { config: edited((c) => (c.model_type = 'abacus')) },
+    /unsupported|bad_config/,
+  ],
+];
+
+test('broken files give a code, a place and a sentence, and the engine goes on', async () => {
+  for (const worker of [false, true]) {
+    await withEngine({ worker }, async (engine) => {
+      for (const [what, files, code] of broken) {
+        const error = await failure(engine.open({ config, weights, ...files }));
+        assert.equal(error.name, 'SinkscopeError', what);
+        assert.match(error.code, code instanceof RegExp ? code : new RegExp(`^${code}$`), what);
+        assert.ok(error.where && error.text, what);
+      }
+      const model = await engine.open({ config, weights });
+      await model.run([1, 2, 3]);
+    });
+  }
+});
+
+test('wrong arguments are refused before the core sees them', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open({ config, weights });
+    const { V, context } = model.architecture;
+    const edit = (edit) => model.run([1], { edits: [edit] });
+    const run = await model.run([1, 2, 3], { capacity: 5 });
+    const generate = async (options) => {
+      for await (const _ of run.generate(options));
+    };
+    const cases = [
+      [engine.open({ config: 3, weights }), 'config'],
+      [engine.open({ config, weights: 'model.safetensors' }), 'weights'],
+      [model.run([]), 'tokens.length'],
+      [model.run(new Array(context + 1).fill(0)), 'tokens.length'],
+      [model.run([1, V]), 'tokens[1]'],
+      [model.run([-1]), 'tokens[0]'],
+      [model.run([0.5]), 'tokens[0]'],
+      [model.run([1, 2], { capacity: 1 }), 'capacity'],
+      [model.run([1], { fields: ['attention'] }), 'field'],
+      [edit({ kind: 'erase' }), 'edit.kind'],
+      [edit({ kind: 'operation', operation: 'hardmax' }), 'edit.operation'],
+      [edit({ kind: 'operation', operation: 'softmax', layer: 99 }), 'edit.layer'],
+      [edit({ kind: 'operation', operation: 'softmax', head: -1 }), 'edit.head'],
+      [
+        edit({ kind: 'operation', operation: 'softmax', parameters: { z: 1 } }),
+        'edit.parameters.z',
+      ],
+      [edit({ kind: 'mask', first: 1 }), 'edit.recent'],
+      [run.field('att', { layer: 99 }), 'layer'],
+      [run.field('attention'), 'field'],
+      [run.metric('beta'), 'metric'],
+      [run.metric('alpha', { tokens: 4 }), 'tokens'],
+      [run.metric('alpha', { eps: 'a' }), 'eps'],
+      [generate({ count: 3 }), 'count'],
+      [generate({ count: 1, temperature: -1 }), 'temperature'],
+      [generate({ count: 1, topK: 0.5 }), 'topK'],
+    ];
+    for (const [promise, where] of cases) {
+      const error = await failure(promise);
+      assert.deepEqual([error.code, error.where], ['argument', where], error.text);
+    }
+  });
+});
+
+test('what is closed says so', async () => {
+  for (const worker of [false, true]) {
+    const engine = await createEngine({ base: binaries, worker });
+    const model = await engine.open({ config, weights });
+    const run = await model.run([1, 2]);
+    const other = await model.run([1, 2]);
+    await run.close();
+    for (const promise of [run.close(), run.field('att')]) {
+      assert.deepEqual((await failure(promise)).code, 'closed');
+    }
+    await model.close();
+    for (const promise of [model.close(), model.run([1]), other.field('att'), other.close()]) {
+      assert.deepEqual((await failure(promise)).code, 'closed');
+    }
+    const pending = engine.open({ config, weights });
+    await engine.close();
+    await engine.close();
+    await assert.rejects(engine.open({ config, weights }), { code: 'closed' });
+    if (worker) await assert.rejects(pending, { code: 'closed' });
+    else await pending;
+  }
+});
+
+test('an error is an Error', () => {
+  const error = new SinkscopeError('bad_file', 'header', 'expected 8 bytes, got 3');
+  assert.ok(error instanceof Error);
+  assert.equal(error.message, 'header: expected 8 bytes, got 3');
+});

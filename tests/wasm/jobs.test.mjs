@@ -1,0 +1,121 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { failure, files, softmax, tiny, withEngine } from './helper.mjs';
+
+const tokens = Array.from({ length: 120 }, (_, i) => i);
+
+for (const worker of [false, true]) {
+  const place = worker ? 'in a worker' : 'in this thread';
+
+  test(`progress is told and a run stops when asked ${place}`, async () => {
+    await withEngine({ worker }, async (engine) => {
+      const stages = [];
+      const note = ({ stage, done, total }) => stages.push(`${stage} ${done}/${total}`);
+      const { config, weights } = files(softmax);
+      const model = await engine.open({ config, weights }, { onProgress: note });
+      assert.deepEqual(stages, [
+        `read ${weights.length}/${weights.length}`,
+        'open 0/1',
+        'open 1/1',
+      ]);
+
+      const reached = [];
+      await model.run(tokens, { onProgress: ({ done }) => reached.push(done) });
+      assert.equal(reached.at(-1), tokens.length);
+      assert.ok(reached.length > 1 && reached.every((n, i) => i === 0 || n > reached[i - 1]));
+
+      const stop = new AbortController();
+      const seen = [];
+      const onProgress = ({ done }) => {
+        seen.push(done);
+        stop.abort(new Error('enough'));
+      };
+      const running = model.run(tokens, { signal: stop.signal, onProgress });
+      await assert.rejects(running, /enough/);
+      assert.ok(seen.length < reached.length || !worker, `stopped after ${seen}`);
+      await assert.rejects(model.run(tokens, { signal: stop.signal }), /enough/);
+
+      const run = await model.run(tokens.slice(0, 4));
+      const halt = new AbortController();
+      const steps = [];
+      const generating = (async () => {
+        for await (const { token } of run.generate({ count: 20, signal: halt.signal })) {
+          if (steps.push(token) === 2) halt.abort();
+        }
+      })();
+      await assert.rejects(generating, { name: 'AbortError' });
+      assert.equal(steps.length, 2);
+    });
+  });
+}
+
+test('cancelled runs leave nothing behind', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const cancel = async () => {
+      const stop = new AbortController();
+      const onProgress = () => stop.abort();
+      await assert.rejects(model.run(tokens, { signal: stop.signal, onProgress, capacity: 128 }));
+    };
+    for (let i = 0; i < 3; i++) await cancel();
+    const before = await engine.memory();
+    for (let i = 0; i < 20; i++) await cancel();
+    assert.equal(await engine.memory(), before);
+  });
+});
+
+test('50 times open, run, close: memory stays', async () => {
+  await withEngine({}, async (engine) => {
+    const cycle = async (i) => {
+      const model = await engine.open(files(i % 2 ? softmax : tiny));
+      const run = await model.run([1, 2, 3, 4, 5, 6, 7].slice(0, 1 + (i % 7)), { capacity: 32 });
+      await run.read([{ metric: 'alpha' }, { field: 'hidden' }]);
+      // Half of the runs are left to the model.
+      if (i % 4 < 2) await run.close();
+      await model.close();
+    };
+    for (let i = 0; i < 4; i++) await cycle(i);
+    const before = await engine.memory();
+    for (let i = 0; i < 50; i++) await cycle(i);
+    assert.equal(await engine.memory(), before);
+  });
+});
+
+test('weights come over the network, in pieces, with or without a length', async () => {
+  const { config, weights } = files(tiny);
+  const server = createServer(({ url }, response) => {
+    if (url === '/config.json') return response.end(config);
+    if (url === '/gone') return response.writeHead(404).end();
+    if (url !== '/chunked') response.setHeader('content-length', weights.length);
+    response.write(weights.subarray(0, 1000));
+    setTimeout(() => {
+      if (url === '/broken') response.destroy();
+      else if (url !== '/silent') response.end(weights.subarray(1000));
+    }, 50);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const at = (path) => new URL(path, `http://127.0.0.1:${server.address().port}`);
+  const open = (engine, path, options) =>
+    engine.open({ config: at('/config.json'), weights: at(path) }, options);
+  try {
+    for (const worker of [false, true]) {
+      await withEngine({ worker }, async (engine) => {
+        const totals = [];
+        const onProgress = ({ stage, total }) => stage === 'read' && totals.push(total);
+        await (await open(engine, '/sized', { onProgress })).close();
+        assert.equal(totals.at(-1), weights.length);
+        await (await open(engine, '/chunked')).close();
+        const blob = new Blob([weights]);
+        await (await engine.open({ config: config.toString(), weights: blob })).close();
+        assert.equal((await failure(open(engine, '/gone'))).code, 'read');
+        assert.equal((await failure(open(engine, '/broken'))).code, 'read');
+        const signal = AbortSignal.timeout(100);
+        await assert.rejects(open(engine, '/silent', { signal }), { name: 'TimeoutError' });
+      });
+    }
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});

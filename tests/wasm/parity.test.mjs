@@ -1,0 +1,115 @@
+// The same bits everywhere: native, wasm and wasm with SIMD, by comparing memory.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { files, goldenModels, readSafetensors, root, softmax, withEngine } from './helper.mjs';
+
+const dump = fileURLToPath(new URL('.build/native/dump', root));
+
+/**
+ * A NaN's sign and payload are the machine's own; every other bit counts.
+ * @param {ArrayBufferLike} buffer
+ */
+function bits(buffer) {
+  const floats = new Float32Array(buffer);
+  const words = new Uint32Array(buffer).slice();
+  // A token id is no NaN: ids are far below the first of them.
+  floats.forEach((x, i) => Number.isNaN(x) && (words[i] = 0x7fc00000));
+  return Buffer.from(words.buffer);
+}
+
+/** Every field and metric, in the order in which dump writes them. */
+async function readAll(kernels, folder, tokens, operation) {
+  const parts = {};
+  await withEngine({ kernels }, async (engine) => {
+    const model = await engine.open(files(folder));
+    const { fields, metrics } = engine.describe;
+    const edits = operation ? [{ kind: 'operation', operation }] : [];
+    const run = await model.run(tokens, { fields: fields.map(({ name }) => name), edits });
+    for (const { name } of fields)
+      parts[`field ${name}`] = bits((await run.field(name)).data.buffer);
+    const last = { layer: model.architecture.L - 1, head: model.architecture.H - 1 };
+    for (const { name } of metrics) {
+      parts[`metric ${name}`] = bits((await run.metric(name, last)).data.buffer);
+    }
+  });
+  return parts;
+}
+
+/** The same from the native build. */
+function dumpAll(folder, tokens, operation) {
+  const out = mkdtempSync(join(tmpdir(), 'sinkscope-'));
+  try {
+    const file = join(out, 'dump.bin');
+    const options = operation ? ['-o', operation] : [];
+    const args = [fileURLToPath(folder), file, ...options, ...tokens.map(String)];
+    const index = execFileSync(dump, args, { encoding: 'utf8' }).trim().split('\n');
+    const bytes = readFileSync(file);
+    const parts = {};
+    let at = 0;
+    for (const line of index) {
+      const [kind, name, count] = line.split(' ');
+      const part = Uint8Array.from(bytes.subarray(at, at + 4 * Number(count)));
+      parts[`${kind} ${name}`] = bits(part.buffer);
+      at += part.length;
+    }
+    assert.equal(at, bytes.length);
+    return parts;
+  } finally {
+    rmSync(out, { recursive: true });
+  }
+}
+
+function assertSame(actual, expected, what) {
+  assert.deepEqual(Object.keys(actual), Object.keys(expected), what);
+  for (const [name, part] of Object.entries(actual)) {
+    assert.ok(part.equals(expected[name]), `${what}: ${name} has other bits`);
+  }
+}
+
+const prompt = Array.from({ length: 70 }, (_, i) => (i * i * 31) % 1024);
+const cases = goldenModels().map((folder) => {
+  const { tokens } = readSafetensors(new URL('golden.safetensors', folder));
+  return { folder, tokens: [...tokens.data], operation: undefined };
+});
+for (const operation of [undefined, 'sigmoid', 'softmax1', 'relu', 'sink_logit']) {
+  cases.push({ folder: softmax, tokens: prompt, operation });
+}
+
+for (const { folder, tokens, operation } of cases) {
+  const name = folder.pathname.split('/').at(-2) + (operation ? ` as ${operation}` : '');
+  test(`${name}: base, SIMD and native give the same bits`, async (context) => {
+    const base = await readAll('base', folder, tokens, operation);
+    assertSame(await readAll('simd', folder, tokens, operation), base, 'SIMD against base');
+    if (!existsSync(dump)) return context.skip('no native dump');
+    assertSame(dumpAll(folder, tokens, operation), base, 'native against base');
+  });
+}
+
+/** The golden values themselves, through the border: an element may be off by tolerance x scale. */
+for (const folder of goldenModels()) {
+  const name = folder.pathname.split('/').at(-2);
+  test(`${name}: the fields are those of the reference`, async () => {
+    const expected = readSafetensors(new URL('golden.safetensors', folder));
+    const { tolerance } = JSON.parse(readFileSync(new URL('golden.json', folder), 'utf8'));
+    await withEngine({}, async (engine) => {
+      const model = await engine.open(files(folder));
+      const known = engine.describe.fields.map(({ name }) => name);
+      const run = await model.run(expected.tokens.data, { fields: known });
+      for (const [name, { shape, data }] of Object.entries(expected)) {
+        if (!known.includes(name)) continue;
+        const field = await run.field(name);
+        // The reference's loss has no entry for the first token.
+        const actual = name === 'loss' ? field.data.slice(1) : field.data;
+        if (name !== 'loss') assert.deepEqual(field.shape, shape, name);
+        const scale = Math.max(1, ...data.map(Math.abs));
+        const off = data.reduce((most, x, i) => Math.max(most, Math.abs(x - actual[i])), 0);
+        assert.ok(off <= tolerance * scale, `${name}: off by ${off}`);
+      }
+    });
+  });
+}

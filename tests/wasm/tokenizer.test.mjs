@@ -1,0 +1,182 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { openTokenizer } from '../../wasm/index.js';
+import { golden, softmax } from './helper.mjs';
+
+const file = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
+const config = readFileSync(new URL('tokenizer_config.json', softmax), 'utf8');
+const tokenizer = openTokenizer(file, config);
+const strings = JSON.parse(readFileSync(new URL('tokenizer/strings.json', golden), 'utf8'));
+
+test('ids, spans and decoded texts are those of the reference', () => {
+  for (const { text, ids, offsets, decoded } of strings) {
+    // The reference counts characters, JavaScript UTF-16 units.
+    const units = [0];
+    for (const character of text) units.push(units.at(-1) + character.length);
+    const tokens = tokenizer.encode(text);
+    const expected = ids.map((id, i) => [id, ...offsets[i].map((at) => units[at])]);
+    assert.deepEqual(
+      tokens.map(({ id, start, end }) => [id, start, end]),
+      expected,
+      text,
+    );
+    assert.equal(tokenizer.decode(ids), decoded);
+  }
+});
+
+test('the size, the special tokens and the pieces', () => {
+  assert.equal(tokenizer.size, 1024);
+  assert.equal(tokenizer.bos, 0);
+  assert.deepEqual(tokenizer.special, [0, 1]);
+  assert.equal(tokenizer.piece(0), '<s>');
+  assert.equal(tokenizer.piece(260), ' a');
+  assert.equal(tokenizer.piece(5000), '[5000]');
+  assert.equal(tokenizer.decode([]), '');
+  assert.equal(tokenizer.decode(Int32Array.of(0, 260, 5000)), ' a');
+});
+
+test('a BOS stands first or not, as asked', () => {
+  const first = (options) => tokenizer.encode('ab', options)[0];
+  assert.deepEqual(first(), { id: 0, text: '<s>', start: 0, end: 0, special: true });
+  assert.deepEqual(first({ bos: true }), first({ bos: 'auto' }));
+  assert.equal(first({ bos: false }).special, false);
+  assert.equal(tokenizer.encode('', { bos: false }).length, 0);
+  assert.throws(() => tokenizer.encode('a', { bos: 1 }), { code: 'argument', where: 'bos' });
+  assert.throws(() => tokenizer.encode(undefined), { code: 'argument', where: 'text' });
+});
+
+test('a token of half a character covers the whole character', () => {
+  const text = 'a😀漢';
+  const tokens = tokenizer.encode(text, { bos: false });
+  const covered = tokens.map(({ start, end }) => text.slice(start, end));
+  assert.deepEqual([...new Set(covered)], ['a', '😀', '漢']);
+  assert.ok(tokens.some((token) => token.text === '\ufffd'));
+});
+
+test('half a surrogate pair is read as U+FFFD and keeps its place', () => {
+  const tokens = tokenizer.encode('a\ud83db', { bos: false });
+  assert.deepEqual(tokens.at(-1), {
+    id: tokens.at(-1).id,
+    text: 'b',
+    start: 2,
+    end: 3,
+    special: false,
+  });
+  assert.equal(tokenizer.decode(tokens.map(({ id }) => id)), 'a\ufffdb');
+});
+
+test('a megabyte of text is done in seconds', () => {
+  const text = 'The quick brown fox jumps over it. '.repeat(28600);
+  const start = performance.now();
+  const tokens = tokenizer.encode(text);
+  const seconds = (performance.now() - start) / 1000;
+  assert.equal(tokens.at(-1).end, text.length);
+  console.log(`${text.length} characters in ${seconds.toFixed(1)} s`);
+  assert.ok(seconds < 30);
+});
+
+// Another kind of vocabulary: words with a block sign for the space, bytes for what is missing.
+const llama = {
+  added_tokens: [
+    { id: 0, content: '<unk>', special: true },
+    { id: 1, content: '<s>', special: true },
+  ],
+  normalizer: {
+    type: 'Sequence',
+    normalizers: [
+      { type: 'Prepend', prepend: '▁' },
+      { type: 'Replace', pattern: { String: ' ' }, content: '▁' },
+    ],
+  },
+  post_processor: {
+    type: 'TemplateProcessing',
+    single: [{ SpecialToken: { id: '<s>', type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
+  },
+  decoder: {
+    type: 'Sequence',
+    decoders: [
+      { type: 'Replace', pattern: { String: '▁' }, content: ' ' },
+      { type: 'ByteFallback' },
+      { type: 'Fuse' },
+      { type: 'Strip', content: ' ', start: 1, stop: 0 },
+    ],
+  },
+  model: {
+    type: 'BPE',
+    unk_token: '<unk>',
+    byte_fallback: true,
+    fuse_unk: true,
+    vocab: { '<unk>': 0, '<s>': 1, '▁': 2, a: 3, b: 4, '▁a': 5, '<0xC3>': 6, '<0xA9>': 7 },
+    merges: ['▁ a'],
+  },
+};
+
+test('a SentencePiece vocabulary: block signs, byte tokens, a space put before the text', () => {
+  const tokenizer = openTokenizer(llama);
+  const spans = (text) => tokenizer.encode(text).map(({ id, start, end }) => [id, start, end]);
+  assert.equal(tokenizer.bos, 1);
+  assert.deepEqual(spans('a ab'), [
+    [1, 0, 0],
+    [5, 0, 1],
+    [5, 1, 3],
+    [4, 3, 4],
+  ]);
+  assert.deepEqual(spans('aéb'), [
+    [1, 0, 0],
+    [5, 0, 1],
+    [6, 1, 2],
+    [7, 1, 2],
+    [4, 2, 3],
+  ]);
+  assert.equal(tokenizer.encode('ba')[1].text, ' ');
+  assert.equal(tokenizer.decode([1, 5, 6, 7, 5]), 'aé a');
+});
+
+test('an unknown token reaches to the next known one', () => {
+  const { normalizer: _, ...plain } = llama;
+  const tokens = openTokenizer(plain).encode('aZYb', { bos: false });
+  assert.deepEqual(
+    tokens.map(({ id, start, end }) => [id, start, end]),
+    [
+      [3, 0, 1],
+      [0, 1, 3],
+      [4, 3, 4],
+    ],
+  );
+});
+
+test('a normalizer that joins characters: spans are those of the text as typed', () => {
+  const joined = openTokenizer({ ...JSON.parse(file), normalizer: { type: 'NFC' } }, config);
+  const text = 'cafe\u0301 \u1112\u1161\u11ab <s> e\u0301a';
+  for (const { start, end, text: piece } of joined.encode(text, { bos: false })) {
+    if (!piece.includes('\ufffd')) assert.equal(text.slice(start, end).normalize('NFC'), piece);
+    else assert.ok(end > start);
+  }
+});
+
+test('what is not a tokenizer says what is wrong', () => {
+  const parsed = JSON.parse(file);
+  const cases = [
+    ['{', 'bad_tokenizer', 'tokenizer.json'],
+    ['[]', 'bad_tokenizer', 'tokenizer.json'],
+    ['null', 'bad_tokenizer', 'tokenizer.json'],
+    [{}, 'bad_tokenizer', 'model.vocab'],
+    [{ model: { vocab: 3 } }, 'bad_tokenizer', 'model.vocab'],
+    [{ ...parsed, pre_tokenizer: { type: 'Runes' } }, 'unsupported', 'pre_tokenizer.type'],
+    [{ ...parsed, normalizer: { type: 'Runes' } }, 'unsupported', 'normalizer.type'],
+    [{ ...parsed, decoder: { type: 'Runes' } }, 'unsupported', 'decoder.type'],
+    [{ ...parsed, post_processor: { type: 'Runes' } }, 'unsupported', 'post_processor.type'],
+    [{ ...parsed, added_tokens: 3 }, 'bad_tokenizer', 'tokenizer.json'],
+    [{ ...parsed, model: { type: 'BPE', vocab: {} } }, 'bad_tokenizer', 'tokenizer.json'],
+  ];
+  for (const [json, code, where] of cases) {
+    assert.throws(
+      () => openTokenizer(json),
+      (error) => {
+        assert.deepEqual([error.name, error.code, error.where], ['SinkscopeError', code, where]);
+        return true;
+      },
+    );
+  }
+});

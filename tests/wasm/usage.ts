@@ -1,0 +1,37 @@
+// Not run: every promise of sinkscope.d.ts used once, so that the type check reads them.
+import { createEngine, openTokenizer, SinkscopeError, type Tensor } from '../../wasm/sinkscope.js';
+
+export async function explore(files: URL, text: string): Promise<Tensor> {
+  const tokenizer = openTokenizer(await (await fetch(new URL('tokenizer.json', files))).text());
+  const engine = await createEngine({ kernels: 'auto', worker: true, base: '/wasm/' });
+  const model = await engine.open(
+    { config: new URL('config.json', files), weights: new URL('model.safetensors', files) },
+    { onProgress: ({ stage, done, total }) => console.log(stage, done / total) },
+  );
+  const ids = tokenizer.encode(text, { bos: true }).map(({ id }) => id);
+  const run = await model.run(ids, {
+    fields: ['att', 'hidden'],
+    edits: [
+      { kind: 'operation', operation: 'sink_logit', layer: 0 },
+      { kind: 'mask', first: 1, recent: 8 },
+    ],
+    capacity: ids.length + 8,
+    signal: AbortSignal.timeout(10_000),
+  });
+  try {
+    for await (const step of run.generate({ count: 8, temperature: 0.8, topK: 40, seed: 7 })) {
+      console.log(tokenizer.piece(step.token), step.att.shape);
+    }
+    const [map, sink] = await run.read([
+      { field: 'att', layer: 0, head: 0 },
+      { metric: 'sink_ratio', eps: 0.3, tokens: ids.length },
+    ]);
+    console.log(map.data[0], engine.describe.metrics.length, model.architecture.L);
+    return sink;
+  } catch (error) {
+    if (error instanceof SinkscopeError) console.error(error.code, error.where, error.text);
+    throw error;
+  } finally {
+    await engine.close();
+  }
+}
