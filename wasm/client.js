@@ -17,16 +17,40 @@ const SPARE_TOKENS = 64;
 
 /** @type {typeof import('./sinkscope.js').createEngine} */
 export async function createEngine(options = {}) {
-  const { worker = hasWorkers, kernels = 'auto' } = options;
+  const { kernels = 'auto' } = options;
   const address = new URL(await chooseBinary(kernels), folder(options.base)).href;
-  const link = worker ? new WorkerLink(await startWorker()) : new LocalLink();
+  const link = await connect(options.worker, address);
   try {
-    await link.call('load', address);
     return new Engine(link, await link.call('describe'));
   } catch (error) {
     link.close();
     throw error;
   }
+}
+
+/**
+ * A link to a desk that has loaded its binary. A page may not start the worker of another site, nor
+ * one from the disk; if none was asked for, its own thread does the work then.
+ * @param {boolean | undefined} worker
+ * @param {string} address
+ */
+async function connect(worker, address) {
+  if (worker ?? hasWorkers) {
+    /** @type {WorkerLink | undefined} */
+    let link;
+    try {
+      link = new WorkerLink(await startWorker());
+      await link.call('load', address);
+      return link;
+    } catch (error) {
+      link?.close();
+      const failedToStart = !(error instanceof SinkscopeError) || error.where === 'worker';
+      if (worker || !failedToStart) throw error;
+    }
+  }
+  const link = new LocalLink();
+  await link.call('load', address);
+  return link;
 }
 
 /**

@@ -235,7 +235,7 @@ export interface Engine {
 }
 
 export interface EngineOptions {
-  /** Run in a worker; default true where there are workers. */
+  /** Run in a worker; by default wherever one can be started. */
   readonly worker?: boolean;
   /** 'simd', 'base', or 'auto' (the default: SIMD where the host validates it). */
   readonly kernels?: 'auto' | 'simd' | 'base';
