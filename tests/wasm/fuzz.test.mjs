@@ -1,0 +1,50 @@
+// Files with random damage: an answer or an error with a code, never a trap, never a leak.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { randomBits } from '../../wasm/random.js';
+import { files, goldenModels, withEngine } from './helper.mjs';
+
+const rounds = Number(process.env.FUZZ_ROUNDS ?? 500);
+
+/** A copy with some bytes changed, cut off, or put twice; mostly near the head, where structure is. */
+function damage(bytes, random) {
+  const copy = Uint8Array.from(bytes);
+  const head = Math.min(copy.length, random() % 4 ? 4096 : copy.length);
+  const at = random() % head;
+  switch (random() % 4) {
+    case 0:
+      return copy.subarray(0, at);
+    case 1:
+      copy.copyWithin(at, random() % head);
+      return copy;
+    default:
+      for (let n = 1 + (random() % 4); n > 0; n--) copy[random() % head] = random();
+      return copy;
+  }
+}
+
+for (const folder of goldenModels().slice(0, 4)) {
+  test(`${folder.pathname.split('/').at(-2)}: damaged files are refused or run`, async () => {
+    const random = randomBits(20240607);
+    const whole = files(folder);
+    await withEngine({}, async (engine) => {
+      let opened = 0;
+      for (let round = 0; round < rounds; round++) {
+        const broken = { ...whole };
+        const key = random() % 2 ? 'config' : 'weights';
+        broken[key] = damage(whole[key], random);
+        try {
+          const model = await engine.open(broken);
+          opened++;
+          const run = await model.run([1, 2, 3].map((id) => id % model.architecture.V));
+          await run.read([{ metric: 'alpha' }, { field: 'hidden' }]);
+          await model.close();
+        } catch (error) {
+          assert.equal(error.name, 'SinkscopeError', `round ${round}: ${error.stack}`);
+          assert.notEqual(error.code, 'internal', `round ${round}, ${key}: ${error.message}`);
+        }
+      }
+      console.log(`${rounds} files, ${opened} opened, ${await engine.memory()} bytes of memory`);
+    });
+  });
+}
