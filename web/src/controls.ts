@@ -1,0 +1,292 @@
+/** The controls: state in, templates out. Every change goes through `set`. */
+import { html, nothing, type TemplateResult } from 'lit';
+import type { Describe, Operation, Token } from 'sinkscope';
+import type { Frame } from './frame';
+import type { Side } from './session';
+import { defaults, type State } from './state';
+import type { Pointed } from './views/view';
+import { CLASS_WORDS, classSentence, readable } from './words';
+import type { Card } from './zoo';
+
+export interface Actions {
+  readonly set: (change: Partial<State>) => void;
+  readonly point: (pointed: Pointed) => void;
+  readonly openFiles: (files: FileList | null) => void;
+  readonly generate: () => void;
+  readonly copy: (what: 'link' | 'embed') => void;
+  readonly cancel: () => void;
+}
+
+/** Parts that `hide=` in a link takes away. */
+export const HIDEABLE = [
+  'prompt',
+  'chips',
+  'numbers',
+  'models',
+  'swap',
+  'generate',
+  'how',
+  'links',
+];
+
+export function shown(state: State, name: string): boolean {
+  return !state.hide.includes(name);
+}
+
+const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
+
+function choices(
+  label: string,
+  current: string,
+  options: readonly (readonly [string, string])[],
+  pick: (value: string) => void,
+): TemplateResult {
+  return html`<label class="field"
+    ><span>${label}</span>
+    <select @change=${(event: Event) => pick(valueOf(event))}>
+      ${options.map(
+        ([value, name]) =>
+          html`<option value=${value} ?selected=${value === current}>${name}</option>`,
+      )}
+    </select></label
+  >`;
+}
+
+function numberField(
+  label: string,
+  name: 'T' | 'eps' | 'n' | 'seed' | 'temperature' | 'topK',
+  state: State,
+  range: readonly [number, number, number],
+  set: Actions['set'],
+): TemplateResult {
+  const [min, max, step] = range;
+  const change = (event: Event) => {
+    const value = Number(valueOf(event));
+    const bounded = Math.min(max, Math.max(min, Number.isFinite(value) ? value : defaults[name]));
+    const kept = step === 1 ? Math.round(bounded) : bounded;
+    (event.target as HTMLInputElement).value = String(kept);
+    set({ [name]: kept });
+  };
+  return html`<label class="field number-field"
+    ><span>${label}</span
+    ><input
+      type="number"
+      .value=${String(state[name])}
+      min=${min}
+      max=${max}
+      step=${step}
+      @change=${change}
+  /></label>`;
+}
+
+const INPUTS = [
+  ['text', 'natural text'],
+  ['random', 'random tokens'],
+  ['repeat', 'one token repeated'],
+] as const;
+
+function inputs(state: State, set: Actions['set']): TemplateResult {
+  return html`<div class="segmented" role="group" aria-label="Kind of input">
+    ${INPUTS.map(
+      ([value, name]) =>
+        html`<button
+          type="button"
+          aria-pressed=${state.input === value}
+          @click=${() => set({ input: value })}
+        >
+          ${name}
+        </button>`,
+    )}
+  </div>`;
+}
+
+export function promptControls(state: State, context: number, actions: Actions): TemplateResult {
+  const { set } = actions;
+  return html`
+    ${
+      shown(state, 'prompt')
+        ? html`<div class="prompt">
+            ${inputs(state, set)}
+            ${
+              state.input === 'text'
+                ? html`<label class="prompt-label"
+                    ><span>Text</span
+                    ><textarea
+                      rows="3"
+                      spellcheck="false"
+                      .value=${state.prompt}
+                      @input=${(event: Event) => set({ prompt: valueOf(event) })}
+                    ></textarea>
+                  </label>`
+                : numberField('seed', 'seed', state, [0, 4294967295, 1], set)
+            }
+          </div>`
+        : nothing
+    }
+    ${
+      shown(state, 'numbers')
+        ? html`<div class="numbers">
+            <label class="check"
+              ><input
+                type="checkbox"
+                .checked=${state.bos}
+                @change=${(event: Event) =>
+                  set({ bos: (event.target as HTMLInputElement).checked })}
+              />BOS first</label
+            >
+            ${numberField('tokens T', 'T', state, [1, context, 1], set)}
+            ${numberField('threshold ε', 'eps', state, [0, 1, 0.05], set)}
+            ${numberField('sequences', 'n', state, [1, 100, 1], set)}
+            ${choices(
+              'map colours',
+              state.scale,
+              [
+                ['linear', 'linear'],
+                ['root', 'square root'],
+              ],
+              (value) => set({ scale: value as State['scale'] }),
+            )}
+          </div>`
+        : nothing
+    }
+  `;
+}
+
+export function chips(
+  frame: Frame | undefined,
+  state: State,
+  pointed: Pointed,
+  actions: Actions,
+): TemplateResult {
+  if (!frame || !shown(state, 'chips')) return html``;
+  const chip = (token: Token, t: number) => {
+    const lit = pointed.query === t ? 'query' : pointed.key === t ? 'key' : '';
+    const chosen = state.query === t ? 'chosen' : '';
+    const made = t >= frame.T - frame.generated ? 'made' : '';
+    return html`<button
+      type="button"
+      class="chip ${token.special ? 'special' : ''} ${lit} ${chosen} ${made}"
+      title=${`token ${t + 1}, id ${token.id}`}
+      @pointerenter=${() => actions.point({ query: t, key: t })}
+      @pointerleave=${() => actions.point({})}
+      @click=${() => actions.set({ query: state.query === t ? -1 : t, key: -1 })}
+    >
+      ${readable(token.text)}
+    </button>`;
+  };
+  const cut = frame.dropped
+    ? html`<span class="cut">… ${frame.dropped} more not run (T = ${frame.T})</span>`
+    : nothing;
+  return html`<div class="chips" role="group" aria-label="Tokens">
+    ${frame.tokens.map(chip)}${cut}
+  </div>`;
+}
+
+function swapField(
+  side: Side,
+  state: State,
+  operations: readonly Operation[],
+  set: Actions['set'],
+): TemplateResult {
+  const swap = side === 'a' ? 'swapA' : 'swapB';
+  const value = side === 'a' ? 'paramA' : 'paramB';
+  const operation = operations.find((one) => one.name === state[swap]);
+  const parameter = operation?.parameters[0];
+  return html`${choices(
+    'operation',
+    state[swap],
+    [['', 'as trained'], ...operations.map((one) => [one.name, `swap in ${one.label}`] as const)],
+    (name) => set({ [swap]: name, [value]: NaN }),
+  )}
+  ${
+    parameter
+      ? html`<label class="field number-field" title=${parameter.meaning}
+          ><span>${parameter.name}</span
+          ><input
+            type="number"
+            step="0.5"
+            min=${parameter.min}
+            max=${parameter.max}
+            .value=${String(Number.isFinite(state[value]) ? state[value] : parameter.default)}
+            @change=${(event: Event) => set({ [value]: Number(valueOf(event)) })}
+        /></label>`
+      : nothing
+  }`;
+}
+
+export function sideControls(
+  side: Side,
+  state: State,
+  frame: Frame | undefined,
+  describe: Describe | undefined,
+  cards: readonly Pick<Card, 'id' | 'title'>[],
+  set: Actions['set'],
+): TemplateResult {
+  const models = cards.map(({ id, title }) => [id, title] as const);
+  const none = side === 'b' ? [['', 'none (one model)'] as const] : [];
+  return html`<div class="side-controls">
+      ${
+        shown(state, 'models')
+          ? choices(
+              side === 'a' ? 'model' : 'compare with',
+              state[side],
+              [...models, ...none],
+              (id) => set({ [side]: id }),
+            )
+          : nothing
+      }
+      ${
+        shown(state, 'swap') && describe && state[side]
+          ? swapField(side, state, describe.operations, set)
+          : nothing
+      }
+    </div>
+    ${
+      frame && state[side]
+        ? html`<p class="class ${frame.class}">
+            <strong class="badge">${CLASS_WORDS[frame.class]}</strong>
+            <span class="class-words">${classSentence(frame)}</span>
+            <code title=${frame.operation.source}>${frame.operation.formula}</code>
+          </p>`
+        : nothing
+    }`;
+}
+
+export function generateControls(state: State, busy: boolean, actions: Actions): TemplateResult {
+  if (!shown(state, 'generate')) return html``;
+  const { set, generate } = actions;
+  return html`<div class="generate">
+    <button type="button" class="primary" @click=${generate}>
+      ${busy ? 'Stop' : 'Generate 16 tokens'}
+    </button>
+    ${numberField('temperature', 'temperature', state, [0, 5, 0.1], set)}
+    ${numberField('top k', 'topK', state, [0, 100000, 1], set)}
+    ${state.input === 'text' ? numberField('seed', 'seed', state, [0, 4294967295, 1], set) : nothing}
+    <span class="hint">Temperature 0 is greedy. The views follow each token.</span>
+  </div>`;
+}
+
+export function linkControls(state: State, actions: Actions): TemplateResult {
+  if (!shown(state, 'links')) return html``;
+  const { set, copy, openFiles } = actions;
+  return html`<div class="links">
+    <label class="file"
+      >Open model files<input
+        type="file"
+        multiple
+        @change=${(event: Event) => openFiles((event.target as HTMLInputElement).files)}
+    /></label>
+    <button type="button" @click=${() => copy('link')}>Copy link</button>
+    <button type="button" @click=${() => copy('embed')}>Copy embed</button>
+    ${choices(
+      'theme',
+      state.theme,
+      [
+        ['auto', 'system'],
+        ['light', 'light'],
+        ['dark', 'dark'],
+      ],
+      (theme) => set({ theme: theme as State['theme'] }),
+    )}
+  </div>`;
+}

@@ -1,0 +1,4 @@
+import './style.css';
+import { startPage } from './page';
+
+startPage(document.body.classList.contains('embed'));

@@ -1,0 +1,463 @@
+/**
+ * The one file that knows all: state -> session -> frames -> views.
+ *
+ * A change of what is run starts a run and cancels the one before; anything else redraws what
+ * stands. A run that fails leaves the last good frame, and says why.
+ */
+import { render } from 'lit';
+import { createEngine, type Engine } from 'sinkscope';
+import {
+  chips,
+  generateControls,
+  linkControls,
+  promptControls,
+  shown,
+  sideControls,
+  type Actions,
+} from './controls';
+import { selectedHead, type Frame } from './frame';
+import { InputError, Session, type Files, type Side } from './session';
+import { createStore, parseHash, printHash, PROMPT_MAX, type State, type Store } from './state';
+import { views } from './views/index';
+import type { Pointed, View, ViewKind } from './views/view';
+import { finding } from './words';
+import { openZoo, type Card, type Zoo } from './zoo';
+
+const SIDES = ['a', 'b'] as const;
+/** Names of state rows that a run depends on; the rest only redraws. */
+const RUN_ROWS = ['input', 'prompt', 'seed', 'bos', 'T', 'eps', 'n'] as const;
+const SIDE_ROWS = { a: ['a', 'swapA', 'paramA'], b: ['b', 'swapB', 'paramB'] } as const;
+/** Work shorter than this shows no progress; typing waits this long for the next key. */
+const PATIENCE_MS = 200;
+const TYPING_MS = 120;
+const GENERATED = 16;
+
+type PerSide<T> = Partial<Record<Side, T>>;
+
+interface Panel {
+  readonly kind: ViewKind;
+  readonly section: HTMLElement;
+  readonly cells: Record<Side, HTMLElement>;
+  readonly made: PerSide<View>;
+}
+
+function need(id: string): HTMLElement {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`the page has no #${id}`);
+  return found;
+}
+
+/** An error as a reader should see it: place, then sentence. */
+function sentence(error: unknown): string {
+  if (error instanceof InputError) return error.message;
+  const { where, message } = error as { where?: string; message?: string };
+  return where ? `${where}: ${message}` : (message ?? String(error));
+}
+
+class Page {
+  readonly #store: Store;
+  readonly #panels: Panel[] = [];
+  readonly #frames: PerSide<Frame> = {};
+  readonly #errors: PerSide<string> = {};
+  readonly #jobs: PerSide<AbortController> = {};
+  readonly #own: Card[] = [];
+  readonly #embedded: boolean;
+  #notices: string[];
+  #pointed: Pointed = {};
+  #zoo: Zoo | undefined;
+  #session: Session | undefined;
+  #engine: Engine | undefined;
+  #generating: AbortController | undefined;
+  #typing = 0;
+  #queued = false;
+  #progress: { text: string; since: number } | undefined;
+  #firstSink = 0;
+  #lastText = '';
+
+  constructor(embedded: boolean) {
+    const { state, problems } = parseHash(location.hash);
+    this.#embedded = embedded;
+    this.#notices = [...problems];
+    this.#store = createStore(state);
+    this.#store.subscribe((now, before) => this.#changed(now, before));
+    this.#buildPanels();
+    addEventListener('hashchange', () => this.#follow());
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
+    addEventListener('resize', () => this.#queue());
+    document.addEventListener('dragover', (event) => event.preventDefault());
+    document.addEventListener('drop', (event) => {
+      event.preventDefault();
+      void this.#openFiles(event.dataTransfer?.files ?? null);
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#draw();
+    try {
+      const base = new URL('engine/', document.baseURI);
+      [this.#engine, this.#zoo] = await Promise.all([createEngine({ base }), openZoo()]);
+    } catch (error) {
+      this.#fail('a', error);
+      return;
+    }
+    this.#session = new Session(this.#engine, this.#zoo);
+    this.#checkNames();
+    for (const side of SIDES) void this.#run(side);
+  }
+
+  /** Names in a link that only the tables know. */
+  #checkNames(): void {
+    const state = this.#store.get();
+    const models = ['', ...this.#cards.map((card) => card.id)];
+    const operations = ['', ...this.#session!.describe.operations.map((one) => one.name)];
+    const change: Record<string, string> = {};
+    const check = (name: keyof State, names: readonly string[], standard: string) => {
+      if (names.includes(state[name] as string)) return;
+      this.#notices.push(
+        `The link asks for ${name} = “${state[name] as string}”, which is not here.`,
+      );
+      change[name] = standard;
+    };
+    check('a', models.slice(1), 'softmax');
+    check('b', models, '');
+    check('swapA', operations, '');
+    check('swapB', operations, '');
+    check(
+      'view',
+      views.map((view) => view.name),
+      'sinks',
+    );
+    if (Object.keys(change).length) this.#store.set(change as Partial<State>);
+  }
+
+  get #cards(): readonly Card[] {
+    return [...(this.#zoo?.cards ?? []), ...this.#own];
+  }
+
+  #buildPanels(): void {
+    const state = this.#store.get();
+    const root = need('views');
+    const known = views.some((view) => view.name === state.view) ? state.view : 'sinks';
+    for (const kind of views) {
+      if (this.#embedded && kind.name !== known) continue;
+      const section = document.createElement('section');
+      section.id = kind.name;
+      section.className = 'view';
+      section.innerHTML = `<h2></h2><p class="how"></p><div class="sides"></div>`;
+      section.querySelector('h2')!.textContent = kind.title;
+      section.querySelector('.how')!.textContent = kind.how;
+      const cells = Object.fromEntries(
+        SIDES.map((side) => {
+          const cell = document.createElement('div');
+          cell.className = `side side-${side}`;
+          section.querySelector('.sides')!.append(cell);
+          return [side, cell];
+        }),
+      ) as unknown as Record<Side, HTMLElement>;
+      root.append(section);
+      this.#panels.push({ kind, section, cells, made: {} });
+    }
+  }
+
+  #changed(now: State, before: State): void {
+    history.replaceState(null, '', `#${printHash(now)}`);
+    const differs = (name: keyof State) => !Object.is(now[name], before[name]);
+    const all = RUN_ROWS.some(differs);
+    const sides = SIDES.filter((side) => all || SIDE_ROWS[side].some(differs));
+    clearTimeout(this.#typing);
+    const run = () => sides.forEach((side) => void this.#run(side));
+    if (sides.length && now.prompt !== before.prompt)
+      this.#typing = window.setTimeout(run, TYPING_MS);
+    else run();
+    if (!sides.length && (differs('layer') || differs('head'))) void this.#readHeads();
+    this.#draw();
+  }
+
+  /** A link was pasted over this page's. */
+  #follow(): void {
+    const { state, problems } = parseHash(location.hash);
+    if (printHash(state) === printHash(this.#store.get()) && !problems.length) return;
+    this.#notices = [...problems];
+    this.#store.set(state);
+    if (this.#session) this.#checkNames();
+    this.#draw();
+  }
+
+  #watch(job: AbortController) {
+    return {
+      signal: job.signal,
+      onProgress: (what: string, done: number, total: number) => {
+        const share = total > 0 ? ` ${Math.floor((100 * done) / total)} %` : '';
+        this.#progress = { text: what + share, since: this.#progress?.since ?? performance.now() };
+        this.#queue();
+      },
+    };
+  }
+
+  async #run(side: Side): Promise<void> {
+    const state = this.#store.get();
+    this.#jobs[side]?.abort();
+    this.#generating?.abort();
+    if (!this.#session) return;
+    if (!state[side]) {
+      delete this.#frames[side];
+      delete this.#errors[side];
+      this.#queue();
+      return;
+    }
+    const job = new AbortController();
+    this.#jobs[side] = job;
+    this.#progress ??= { text: 'Running', since: performance.now() };
+    setTimeout(() => this.#queue(), PATIENCE_MS);
+    try {
+      if (state.input === 'text' && state.prompt.length > PROMPT_MAX)
+        throw new InputError(
+          `The text has ${state.prompt.length.toLocaleString('en')} characters; expected at most ` +
+            `${PROMPT_MAX.toLocaleString('en')}. The last result is kept.`,
+        );
+      const frame = await this.#session.run(side, state, this.#watch(job));
+      if (job.signal.aborted) return;
+      this.#frames[side] = frame;
+      delete this.#errors[side];
+      if (side === 'a' && !this.#firstSink) this.#noteFirstSink();
+      void this.#readHeads();
+    } catch (error) {
+      if (!job.signal.aborted) this.#fail(side, error);
+    } finally {
+      if (this.#jobs[side] === job) delete this.#jobs[side];
+      if (!this.#jobs.a && !this.#jobs.b) this.#progress = undefined;
+      this.#queue();
+    }
+  }
+
+  /** When the first sink map stands on the screen, counted from the start of the navigation. */
+  #noteFirstSink(): void {
+    this.#draw();
+    performance.mark('first-sink');
+    this.#firstSink = performance.now();
+  }
+
+  #fail(side: Side, error: unknown): void {
+    this.#errors[side] = sentence(error);
+    this.#queue();
+  }
+
+  /** Reads the maps of the selected head for both sides, where they are not the right ones. */
+  async #readHeads(): Promise<void> {
+    const { layer, head } = this.#selection();
+    await Promise.all(
+      SIDES.map(async (side) => {
+        const frame = this.#frames[side];
+        if (!frame || !this.#session) return;
+        const at = selectedHead(frame, layer, head);
+        const selected = await this.#session.head(side, at.layer, at.head).catch(() => undefined);
+        if (selected && selected.dot.shape[0] === frame.T && this.#frames[side] === frame)
+          this.#frames[side] = { ...frame, selected };
+      }),
+    );
+    this.#queue();
+  }
+
+  /** The head that both sides show: the chosen one, or the strongest sink of side A. */
+  #selection(): { layer: number; head: number } {
+    const { layer, head } = this.#store.get();
+    const { a } = this.#frames;
+    return a ? selectedHead(a, layer, head) : { layer, head };
+  }
+
+  async #generate(): Promise<void> {
+    if (this.#generating) {
+      this.#generating.abort();
+      return;
+    }
+    const job = new AbortController();
+    this.#generating = job;
+    const state = this.#store.get();
+    this.#draw();
+    await Promise.all(SIDES.map((side) => this.#generateSide(side, state, job)));
+    if (this.#generating === job) this.#generating = undefined;
+    await this.#readHeads();
+  }
+
+  async #generateSide(side: Side, state: State, job: AbortController): Promise<void> {
+    const frame = this.#frames[side];
+    if (!frame || !this.#session) return;
+    try {
+      for await (const next of this.#session.generate(side, frame, state, GENERATED, job.signal)) {
+        if (job.signal.aborted) return;
+        this.#frames[side] = next;
+        this.#queue();
+      }
+    } catch (error) {
+      if (!job.signal.aborted) this.#fail(side, error);
+    }
+  }
+
+  async #openFiles(list: FileList | null): Promise<void> {
+    if (!list?.length || !this.#session) return;
+    const job = new AbortController();
+    this.#progress = { text: 'Opening', since: performance.now() };
+    try {
+      const files = sortFiles([...list]);
+      const id = `own-${this.#own.length + 1}`;
+      await this.#session.openFiles(id, files, this.#watch(job));
+      this.#own.push({
+        id,
+        title: files.weights.name,
+        what: '',
+        parameters: 0,
+        operation: '',
+        measured: {},
+        licence: '',
+      });
+      this.#store.set({ a: id, swapA: '' });
+    } catch (error) {
+      this.#fail('a', error);
+    } finally {
+      this.#progress = undefined;
+      this.#queue();
+    }
+  }
+
+  readonly #actions: Actions = {
+    set: (change) => this.#store.set(change),
+    point: (pointed) => {
+      this.#pointed = pointed;
+      this.#queue();
+    },
+    openFiles: (files) => void this.#openFiles(files),
+    generate: () => void this.#generate(),
+    cancel: () => SIDES.forEach((side) => this.#jobs[side]?.abort()),
+    copy: (what) => void this.#copy(what),
+  };
+
+  async #copy(what: 'link' | 'embed'): Promise<void> {
+    const hash = printHash(this.#store.get());
+    const page = new URL(what === 'link' ? './' : 'embed.html', location.href.split('#')[0]);
+    const address = `${page.href}#${hash}`;
+    const frame = `<iframe src="${address.replaceAll('"', '%22')}" width="720" height="560" title="Sinkscope"></iframe>`;
+    const text = what === 'link' ? address : frame;
+    try {
+      await navigator.clipboard.writeText(text);
+      this.#notices = [`Copied: ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`];
+    } catch {
+      this.#notices = [`Copy this: ${text}`];
+    }
+    this.#queue();
+  }
+
+  get #theme(): 'light' | 'dark' {
+    const { theme } = this.#store.get();
+    if (theme !== 'auto') return theme;
+    return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  }
+
+  #queue(): void {
+    if (this.#queued) return;
+    this.#queued = true;
+    requestAnimationFrame(() => {
+      this.#queued = false;
+      this.#draw();
+    });
+  }
+
+  #draw(): void {
+    const state = this.#store.get();
+    document.documentElement.dataset.theme = this.#theme;
+    document.body.classList.toggle('single', !state.b);
+    this.#drawShell(state);
+    const frames = SIDES.map((side) => this.#frames[side]).filter((one) => one !== undefined);
+    const { layer, head } = this.#selection();
+    for (const side of SIDES) {
+      const frame = this.#frames[side];
+      if (!frame) continue;
+      const at = selectedHead(frame, layer, head);
+      const context = { state, theme: this.#theme, pointed: this.#pointed, ...at, frames };
+      for (const panel of this.#panels) {
+        const view = (panel.made[side] ??= panel.kind.create(panel.cells[side], {
+          set: this.#actions.set,
+          point: this.#actions.point,
+        }));
+        view.update(frame, context);
+      }
+    }
+  }
+
+  #drawShell(state: State): void {
+    const { a, b } = this.#frames;
+    const context = Math.min(...[a, b].map((f) => f?.architecture.context ?? 128));
+    render(promptControls(state, context, this.#actions), need('prompt'));
+    render(chips(a, state, this.#pointed, this.#actions), need('chips'));
+    for (const side of SIDES)
+      render(
+        sideControls(side, state, this.#frames[side], this.#session?.describe, this.#cards, (c) =>
+          this.#store.set(c),
+        ),
+        need(`side-${side}`),
+      );
+    render(generateControls(state, Boolean(this.#generating), this.#actions), need('generate'));
+    render(linkControls(state, this.#actions), need('links'));
+    for (const element of document.querySelectorAll<HTMLElement>('.how'))
+      element.hidden = !shown(state, 'how');
+    if (a) say(need('finding'), finding(a, b));
+    this.#drawMessages();
+    this.#drawFooter();
+  }
+
+  #drawMessages(): void {
+    const errors = SIDES.filter((side) => this.#errors[side]).map((side) => {
+      const kept = this.#frames[side] ? ' The last good result is shown.' : '';
+      return `${this.#errors[side]}${kept}`;
+    });
+    const text = [...new Set([...errors, ...this.#notices])].join('\n');
+    const messages = need('messages');
+    if (text !== this.#lastText) {
+      this.#lastText = text;
+      messages.textContent = text;
+      messages.hidden = !text;
+      messages.classList.toggle('error', errors.length > 0);
+    }
+    const late = this.#progress && performance.now() - this.#progress.since > PATIENCE_MS;
+    const progress = need('progress');
+    progress.hidden = !late;
+    if (late && this.#progress) say(progress, `${this.#progress.text} …`);
+  }
+
+  #drawFooter(): void {
+    const describe = this.#engine?.describe;
+    if (!describe) return;
+    const time = this.#firstSink ? ` · first sink after ${Math.round(this.#firstSink)} ms` : '';
+    const run = this.#frames.a ? ` · last run ${Math.round(this.#frames.a.milliseconds)} ms` : '';
+    say(
+      need('version'),
+      `Sinkscope ${describe.version} · ${describe.kernels} kernels${time}${run} · nothing leaves this machine`,
+    );
+  }
+}
+
+function say(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** config.json, weights and tokenizer.json out of what was dropped. */
+function sortFiles(files: readonly File[]): Files {
+  const find = (what: string, test: (name: string) => boolean) => {
+    const found = files.find((file) => test(file.name.toLowerCase()));
+    if (!found)
+      throw new InputError(
+        `Expected ${what} among the files; found ${files.map((file) => file.name).join(', ')}. ` +
+          `Choose config.json, model.safetensors and tokenizer.json together.`,
+      );
+    return found;
+  };
+  return {
+    config: find('config.json', (name) => name === 'config.json'),
+    weights: find('a .safetensors file', (name) => name.endsWith('.safetensors')),
+    tokenizer: find('tokenizer.json', (name) => name === 'tokenizer.json'),
+    tokenizerConfig: files.find((file) => file.name.toLowerCase() === 'tokenizer_config.json'),
+  };
+}
+
+export function startPage(embedded: boolean): void {
+  void new Page(embedded).start();
+}

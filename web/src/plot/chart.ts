@@ -1,0 +1,98 @@
+/**
+ * Lines and bars by Observable Plot, which is fetched when the first of them is drawn: the sink map
+ * does not wait for it.
+ */
+import type * as PlotModule from '@observablehq/plot';
+
+let loading: Promise<typeof PlotModule> | undefined;
+
+export interface Series {
+  readonly name: string;
+  /** A CSS variable's name, "--sink". */
+  readonly color: string;
+  readonly values: ArrayLike<number>;
+  readonly dashed?: boolean;
+}
+
+export interface ChartData {
+  readonly kind: 'lines' | 'bars';
+  readonly series: readonly Series[];
+  /** The first value's place on the x axis. */
+  readonly from: number;
+  readonly xLabel: string;
+  readonly yLabel: string;
+  readonly label: string;
+  readonly log?: boolean;
+  readonly yMax?: number;
+  readonly percent?: boolean;
+}
+
+interface Point {
+  readonly x: number;
+  readonly y: number;
+  readonly name: string;
+}
+
+function points(data: ChartData, series: Series): Point[] {
+  return Array.from(series.values, (y, i) => ({ x: data.from + i, y, name: series.name })).filter(
+    ({ y }) => Number.isFinite(y) && (!data.log || y > 0),
+  );
+}
+
+function marks(plot: typeof PlotModule, data: ChartData): PlotModule.Markish[] {
+  const [first, ...others] = data.series;
+  const line = (series: Series) =>
+    plot.lineY(points(data, series), {
+      x: 'x',
+      y: 'y',
+      stroke: `var(${series.color})`,
+      strokeDasharray: series.dashed ? '3,3' : undefined,
+      marker: series.values.length < 30 ? 'dot' : undefined,
+    });
+  if (data.kind === 'lines') return data.series.map(line);
+  const bars = plot.rectY(points(data, first), {
+    x1: (p: Point) => p.x - 0.38,
+    x2: (p: Point) => p.x + 0.38,
+    y: 'y',
+    fill: `var(${first.color})`,
+  });
+  return [bars, ...others.map(line)];
+}
+
+export async function drawChart(root: HTMLElement, data: ChartData): Promise<void> {
+  const plot = await (loading ??= import('@observablehq/plot'));
+  const drawn = plot.plot({
+    width: Math.max(220, root.clientWidth),
+    height: 168,
+    marginLeft: 44,
+    marginBottom: 32,
+    marginTop: 22,
+    style: { background: 'none', fontSize: '11px' },
+    ariaLabel: data.label,
+    x: { label: data.xLabel, tickFormat: 'd', ticks: 8, inset: 6 },
+    y: {
+      label: data.yLabel,
+      grid: true,
+      ticks: 4,
+      type: data.log ? 'log' : 'linear',
+      domain: data.yMax === undefined ? undefined : [0, data.yMax],
+      tickFormat: data.percent ? '%' : data.log ? '~g' : undefined,
+    },
+    marks: [...(data.log ? [] : [plot.ruleY([0])]), ...marks(plot, data)],
+  });
+  drawn.setAttribute('role', 'img');
+  root.replaceChildren(drawn, key(data));
+}
+
+/** The names of the series, in their colours. */
+function key(data: ChartData): HTMLElement {
+  const list = document.createElement('p');
+  list.className = 'chart-key';
+  for (const series of data.series) {
+    const item = document.createElement('span');
+    item.style.setProperty('--swatch', `var(${series.color})`);
+    item.textContent = series.name;
+    list.append(item);
+  }
+  return list;
+}

@@ -1,0 +1,68 @@
+/**
+ * A rose: how often two sets of directions point where, on half a circle. 0 degrees is to the right,
+ * 180 to the left; a petal's length is its share of the set.
+ */
+
+export interface RoseSet {
+  /** Radians, 0 .. pi. */
+  readonly angles: readonly number[];
+  /** A CSS class that gives the colour. */
+  readonly name: string;
+}
+
+const BINS = 36;
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** Shares of the angles that fall into each of BINS equal parts. */
+export function shares(angles: readonly number[]): Float64Array {
+  const counts = new Float64Array(BINS);
+  for (const angle of angles)
+    counts[Math.max(0, Math.min(BINS - 1, Math.floor((angle / Math.PI) * BINS)))] += 1;
+  return counts.map((count) => count / Math.max(1, angles.length));
+}
+
+function add(parent: Element, name: string, attributes: Record<string, string | number>): Element {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
+  parent.append(made);
+  return made;
+}
+
+function at(angle: number, radius: number): string {
+  return `${(radius * Math.cos(angle)).toFixed(2)},${(-radius * Math.sin(angle)).toFixed(2)}`;
+}
+
+function petals(set: RoseSet, most: number): string {
+  return Array.from(shares(set.angles), (share, i) => {
+    const [from, to] = [(i * Math.PI) / BINS, ((i + 1) * Math.PI) / BINS];
+    // Area, not length, tells how many: the eye sees areas.
+    const radius = 100 * Math.sqrt(share / most);
+    return `M0,0L${at(from, radius)}A${radius},${radius} 0 0 0 ${at(to, radius)}Z`;
+  }).join('');
+}
+
+export function drawRose(root: Element, sets: readonly RoseSet[], label: string): void {
+  const svg = document.createElementNS(SVG, 'svg');
+  svg.setAttribute('viewBox', '-122 -116 244 134');
+  svg.setAttribute('role', 'img');
+  svg.setAttribute('aria-label', label);
+  const most = Math.max(1e-9, ...sets.flatMap((set) => [...shares(set.angles)]));
+  add(svg, 'path', { d: 'M-100,0A100,100 0 0 1 100,0Z', class: 'rose-ground' });
+  for (const degrees of [0, 45, 90, 135, 180]) {
+    const angle = (degrees * Math.PI) / 180;
+    add(svg, 'path', { d: `M0,0L${at(angle, 100)}`, class: 'rose-ray' });
+    const text = add(svg, 'text', {
+      x: 110 * Math.cos(angle),
+      y: -108 * Math.sin(angle) + (degrees % 180 ? 0 : 12),
+      'text-anchor': 'middle',
+    });
+    text.textContent = `${degrees}°`;
+  }
+  for (const set of sets) {
+    add(svg, 'path', { d: petals(set, most), class: `rose-set ${set.name}` });
+    const mean = set.angles.reduce((a, b) => a + b, 0) / set.angles.length;
+    if (Number.isFinite(mean))
+      add(svg, 'path', { d: `M0,0L${at(mean, 100)}`, class: `rose-mean ${set.name}` });
+  }
+  root.replaceChildren(svg);
+}

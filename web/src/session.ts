@@ -1,0 +1,323 @@
+/**
+ * The only room of the page that talks to the engine: state in, frames out. Models stay open;
+ * a side's run stays open until its next one, so that more can be read from it.
+ */
+import {
+  openTokenizer,
+  type Describe,
+  type Edit,
+  type Engine,
+  type Model,
+  type Operation,
+  type Read,
+  type Run,
+  type Tensor,
+  type Token,
+  type Tokenizer,
+} from 'sinkscope';
+import type { Frame, HeadFrame } from './frame';
+import { hasBos, inputTokens, otherSequences } from './input';
+import type { State } from './state';
+import { zooAddress, type Zoo } from './zoo';
+
+export type Side = 'a' | 'b';
+
+/** Something the reader can put right, said in a sentence. */
+export class InputError extends Error {}
+
+interface OpenModel {
+  readonly id: string;
+  readonly title: string;
+  readonly own: boolean;
+  readonly model: Model;
+  readonly tokenizer: Tokenizer;
+}
+
+export interface Files {
+  readonly config: File;
+  readonly weights: File;
+  readonly tokenizer: File;
+  readonly tokenizerConfig?: File;
+}
+
+export interface Watch {
+  readonly signal: AbortSignal;
+  readonly onProgress: (what: string, done: number, total: number) => void;
+}
+
+const FIELDS = ['hidden', 'q', 'att', 'next', 'loss'];
+/** Read once for a frame, by their names in describe. */
+const METRICS = [
+  'alpha',
+  'alpha_raw',
+  'alpha_uniform',
+  'sink_ratio',
+  'sink_ratio_raw',
+  'near_eps',
+  'row_mass',
+  'row_mass_summary',
+  'entropy_mean',
+  'cos_gap',
+  'hidden_norm',
+  'key_norm',
+  'value_norm',
+  'hidden_ratio',
+  'key_ratio',
+  'value_ratio',
+  'massive',
+  'massive_at',
+  'loss_mean',
+];
+/** What a mean over several sequences replaces. */
+const AVERAGED = ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'loss_mean'];
+
+export class Session {
+  readonly #engine: Engine;
+  readonly #zoo: Zoo;
+  readonly #models = new Map<string, Promise<OpenModel>>();
+  readonly #runs = new Map<Side, { run: Run; opened: OpenModel }>();
+
+  constructor(engine: Engine, zoo: Zoo) {
+    this.#engine = engine;
+    this.#zoo = zoo;
+  }
+
+  get describe(): Describe {
+    return this.#engine.describe;
+  }
+
+  /** Opens files that the reader gave; the id is then a model like any other. */
+  async openFiles(id: string, files: Files, watch: Watch): Promise<void> {
+    const opened = this.#openFiles(id, files, watch);
+    await opened;
+    this.#models.set(id, opened);
+  }
+
+  async #openFiles(id: string, files: Files, watch: Watch): Promise<OpenModel> {
+    const tokenizer = openTokenizer(
+      await files.tokenizer.text(),
+      files.tokenizerConfig ? await files.tokenizerConfig.text() : undefined,
+    );
+    const model = await this.#engine.open(
+      { config: await files.config.text(), weights: files.weights },
+      { signal: watch.signal, onProgress: (p) => watch.onProgress('Opening', p.done, p.total) },
+    );
+    return checkSizes({ id, title: files.weights.name, own: true, model, tokenizer });
+  }
+
+  #model(id: string, watch: Watch): Promise<OpenModel> {
+    const known = this.#models.get(id);
+    if (known) return known;
+    const opening = this.#openZoo(id, watch);
+    this.#models.set(id, opening);
+    opening.catch(() => this.#models.delete(id));
+    return opening;
+  }
+
+  async #openZoo(id: string, watch: Watch): Promise<OpenModel> {
+    const card = this.#zoo.cards.find((one) => one.id === id);
+    if (!card) {
+      const names = this.#zoo.cards.map((one) => one.id).join(', ');
+      throw new InputError(`There is no model “${id}” here; there are ${names}.`);
+    }
+    const texts = ['tokenizer.json', 'tokenizer_config.json'].map(async (name) => {
+      const response = await fetch(zooAddress(`${id}/${name}`));
+      if (!response.ok) throw new InputError(`${id}/${name} could not be fetched.`);
+      return response.text();
+    });
+    // Not cancelled with the run: the next run needs the model just the same.
+    const model = this.#engine.open(
+      { config: zooAddress(`${id}/config.json`), weights: zooAddress(`${id}/model.safetensors`) },
+      { onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total) },
+    );
+    const [json, config] = await Promise.all(texts);
+    const tokenizer = openTokenizer(json, config);
+    return checkSizes({ id, title: card.title, own: false, model: await model, tokenizer });
+  }
+
+  /** The tokens of the input through one model, for the chips; null while it is not open. */
+  async tokens(id: string, state: State, watch: Watch): Promise<Token[]> {
+    return inputTokens((await this.#model(id, watch)).tokenizer, state);
+  }
+
+  /** Runs one side. The side's earlier run is closed when this one stands. */
+  async run(side: Side, state: State, watch: Watch): Promise<Frame> {
+    const opened = await this.#model(state[side], watch);
+    const began = performance.now();
+    const all = inputTokens(opened.tokenizer, state);
+    const { context } = opened.model.architecture;
+    const T = Math.min(state.T, context, all.length);
+    if (T === 0) throw new InputError('The prompt is empty: type something, or turn BOS on.');
+    const tokens = all.slice(0, T);
+    const edits = editsOf(side, state, this.describe.operations);
+    const run = await opened.model.run(
+      tokens.map((token) => token.id),
+      {
+        fields: FIELDS,
+        edits,
+        capacity: Math.min(context, T + 64),
+        signal: watch.signal,
+        onProgress: (p) => watch.onProgress('Running', p.done, p.total),
+      },
+    );
+    const frame = await this.#frame(opened, run, state, {
+      edits,
+      tokens,
+      dropped: all.length - T,
+      generated: 0,
+      began,
+    });
+    const whole = await this.#average(frame, opened, state, watch);
+    await this.#runs.get(side)?.run.close();
+    this.#runs.set(side, { run, opened });
+    return whole;
+  }
+
+  async #frame(
+    opened: OpenModel,
+    run: Run,
+    state: State,
+    made: {
+      edits: readonly Edit[];
+      tokens: readonly Token[];
+      dropped: number;
+      generated: number;
+      began: number;
+    },
+  ): Promise<Frame> {
+    const reads: Read[] = METRICS.map((metric) => ({ metric, eps: state.eps }));
+    const fields = ['att', 'next'];
+    const results = await run.read([...reads, ...fields.map((field) => ({ field }))]);
+    const names = [...METRICS, ...fields];
+    const tensors = Object.fromEntries(results.map((tensor, i) => [names[i], tensor]));
+    const { architecture } = opened.model;
+    const swapped = made.edits.find((edit) => edit.kind === 'operation');
+    const name =
+      swapped && 'operation' in swapped ? swapped.operation : architecture.attention.operation;
+    return {
+      model: { id: opened.id, title: opened.title },
+      class: made.edits.length ? 'counterfactual' : opened.own ? 'opened' : 'measured',
+      architecture,
+      operation: this.describe.operations.find((one) => one.name === name)!,
+      edits: made.edits,
+      tokens: made.tokens,
+      T: made.tokens.length,
+      dropped: made.dropped,
+      eps: state.eps,
+      bos: hasBos(opened.tokenizer, state),
+      sequences: 1,
+      generated: made.generated,
+      tensors,
+      next: likeliest(tensors.next, opened.tokenizer),
+      milliseconds: performance.now() - made.began,
+    };
+  }
+
+  /** The same measurements over further sequences of the same length, averaged. */
+  async #average(frame: Frame, opened: OpenModel, state: State, watch: Watch): Promise<Frame> {
+    if (state.n === 1) return frame;
+    const texts = state.input === 'text' ? await this.#zoo.heldOut() : [];
+    const sums = AVERAGED.map((name) => Float64Array.from(frame.tensors[name].data));
+    let count = 1;
+    for (const ids of otherSequences(opened.tokenizer, state, frame.T, texts)) {
+      if (count === state.n) break;
+      watch.onProgress(`Averaging ${opened.title}`, count, state.n);
+      const run = await opened.model.run(ids, {
+        fields: ['att', 'loss'],
+        edits: frame.edits,
+        capacity: ids.length,
+        signal: watch.signal,
+      });
+      const tensors = await run.read(AVERAGED.map((metric) => ({ metric, eps: state.eps })));
+      await run.close();
+      tensors.forEach((tensor, i) => tensor.data.forEach((v, j) => (sums[i][j] += v)));
+      count++;
+    }
+    const means = AVERAGED.map((name, i): [string, Tensor] => [
+      name,
+      { shape: frame.tensors[name].shape, data: Float32Array.from(sums[i], (v) => v / count) },
+    ]);
+    return {
+      ...frame,
+      sequences: count,
+      tensors: { ...frame.tensors, ...Object.fromEntries(means) },
+    };
+  }
+
+  /** The maps of one head, read from the side's last run. */
+  async head(side: Side, layer: number, head: number): Promise<HeadFrame | undefined> {
+    const run = this.#runs.get(side)?.run;
+    if (!run) return undefined;
+    const names = ['qk_dot', 'qk_cos', 'qk_norm'];
+    const [dot, cos, norm] = await run.read(names.map((metric) => ({ metric, layer, head })));
+    return { layer, head, dot, cos, norm };
+  }
+
+  /** Adds tokens to the side's run; a frame for each. */
+  async *generate(
+    side: Side,
+    frame: Frame,
+    state: State,
+    count: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<Frame> {
+    const open = this.#runs.get(side);
+    if (!open) return;
+    const { run, opened } = open;
+    const room = opened.model.architecture.context - run.tokens.length;
+    let tokens = frame.tokens;
+    const { temperature, topK, seed } = state;
+    const options = { count: Math.min(count, room, 64), temperature, topK, seed, signal };
+    if (options.count < 1) throw new InputError('The model has no room for more tokens.');
+    for await (const step of run.generate(options)) {
+      const text = opened.tokenizer.piece(step.token);
+      tokens = [...tokens, { id: step.token, text, start: 0, end: 0, special: false }];
+      yield this.#frame(opened, run, state, {
+        edits: frame.edits,
+        tokens,
+        dropped: frame.dropped,
+        generated: frame.generated + tokens.length - frame.tokens.length,
+        began: performance.now(),
+      });
+    }
+  }
+}
+
+/** A tokenizer of another model gives ids that mean nothing here, or do not exist. */
+function checkSizes(opened: OpenModel): OpenModel {
+  const { V } = opened.model.architecture;
+  if (opened.tokenizer.size > V)
+    throw new InputError(
+      `tokenizer.json: expected at most ${V} tokens, the model's vocabulary, found ` +
+        `${opened.tokenizer.size}.`,
+    );
+  return opened;
+}
+
+function editsOf(side: Side, state: State, operations: readonly Operation[]): Edit[] {
+  const name = side === 'a' ? state.swapA : state.swapB;
+  const value = side === 'a' ? state.paramA : state.paramB;
+  const operation = operations.find((one) => one.name === name);
+  if (!operation) return [];
+  const [first] = operation.parameters;
+  const given = first && Number.isFinite(value);
+  const parameters = given ? { [first.name]: clamp(value, first.min, first.max) } : undefined;
+  return [{ kind: 'operation', operation: name, parameters }];
+}
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(high, Math.max(low, value));
+}
+
+const SHOWN = 8;
+
+function likeliest(logits: Tensor, tokenizer: Tokenizer): Frame['next'] {
+  const data = logits.data as Float32Array;
+  const top = data.reduce((a, b) => Math.max(a, b), -Infinity);
+  const powers = Float64Array.from(data, (x) => Math.exp(x - top));
+  const sum = powers.reduce((a, b) => a + b, 0);
+  return Array.from(powers.keys())
+    .sort((i, j) => powers[j] - powers[i])
+    .slice(0, SHOWN)
+    .map((id) => ({ text: tokenizer.piece(id), probability: powers[id] / sum }));
+}

@@ -1,0 +1,57 @@
+/** alpha_k of the chosen head by position, and Sink_k over all heads. */
+import { ofHead } from '../frame';
+import { drawChart } from '../plot/chart';
+import { conditions } from '../words';
+import { largest, part, type ViewKind } from './view';
+
+/** Later keys are seen by few queries: a head that looks at itself would seem a sink at the end. */
+const KEYS = 10;
+
+export const scores: ViewKind = {
+  name: 'scores',
+  title: 'Sink scores by position',
+  how:
+    'Left: α_k of the chosen head for the first ten keys; the dashed line is what even attention ' +
+    'would give. Right: Sink_k, the share of all heads with α_k above ε. Late keys are left out: ' +
+    'α_k averages only the T − k + 1 queries that see key k.',
+  create(root) {
+    const pair = part(root, 'charts');
+    const left = part(pair, 'chart');
+    const right = part(pair, 'chart');
+    const small = part(root, 'conditions', 'p');
+    return {
+      update(frame, { layer, head, frames }) {
+        const alpha = ofHead(frame.tensors.alpha, layer, head).subarray(0, KEYS);
+        const uniform = frame.tensors.alpha_uniform.data.subarray(0, KEYS);
+        const sink = frame.tensors.sink_ratio.data.subarray(0, KEYS);
+        const where = `layer ${layer + 1}, head ${head + 1}`;
+        small.textContent = conditions(frame);
+        void drawChart(left, {
+          kind: 'bars',
+          from: 1,
+          xLabel: 'key k',
+          yLabel: `α_k, ${where}`,
+          yMax: 1,
+          label: `Sink score by key position, ${where} of ${frame.model.title}`,
+          series: [
+            { name: 'α_k', color: '--sink', values: alpha },
+            { name: 'even attention', color: '--ink-2', values: uniform, dashed: true },
+          ],
+        });
+        void drawChart(right, {
+          kind: 'bars',
+          from: 1,
+          xLabel: 'key k',
+          yLabel: 'Sink_k, all heads',
+          yMax: largest(
+            frames.map((one) => one.tensors.sink_ratio.data.subarray(0, KEYS)),
+            0.2,
+          ),
+          percent: true,
+          label: `Share of heads with a sink at each key, ${frame.model.title}`,
+          series: [{ name: `α_k > ${frame.eps}`, color: '--sink', values: sink }],
+        });
+      },
+    };
+  },
+};

@@ -1,0 +1,72 @@
+/** The sink map: alpha of token 1 in every head, before any threshold. */
+import { alphaOfKey, type Frame } from '../frame';
+import { sequential } from '../plot/color';
+import { createHeatmap } from '../plot/heatmap';
+import { drawLegend } from '../plot/legend';
+import { conditions, percent, show, sinkOf } from '../words';
+import { part, type Context, type ViewKind } from './view';
+
+function bigNumber(frame: Frame): string {
+  const raw = frame.tensors.sink_ratio_raw.data[0];
+  const own = frame.operation.normalises ? '' : ` · from raw weights ${percent(raw)}`;
+  const near = frame.tensors.near_eps.data[0];
+  const close = near ? ` · ${near} within 0.002 of ε` : '';
+  return own + close;
+}
+
+function numbers(frame: Frame, figure: HTMLElement, small: HTMLElement): void {
+  const star = frame.operation.normalises ? '' : '*';
+  figure.textContent = `${percent(sinkOf(frame))}${star}`;
+  small.textContent = conditions(frame) + bigNumber(frame);
+}
+
+export const sinks: ViewKind = {
+  name: 'sinks',
+  title: 'Sink map',
+  how:
+    'One cell for each head: the share of attention that token 1 receives, averaged over the ' +
+    'queries that see it (α₁). Sink₁ is the share of heads above ε. Click a head to open it below. ' +
+    'An asterisk marks the proxy for rows that do not sum to 1.',
+  create(root, { set, point }) {
+    const head = part(root, 'number');
+    const figure = part(head, 'figure', 'strong');
+    part(head, 'unit', 'span').textContent = 'Sink₁';
+    const small = part(root, 'conditions', 'p');
+    const legend = part(root, 'legend-place');
+    const plot = part(root, 'plot');
+    const map = createHeatmap(plot, {
+      onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
+      onChoose: (cell) => set({ layer: cell.row, head: cell.col }),
+    });
+    let alpha: { of: Frame; data: Float32Array } | undefined;
+    let scale = { theme: '', of: sequential('light') };
+    return {
+      update(frame: Frame, { theme, pointed, layer, head: h }: Context) {
+        if (alpha?.of !== frame) alpha = { of: frame, data: alphaOfKey(frame, 0) };
+        if (scale.theme !== theme) scale = { theme, of: sequential(theme) };
+        const { L, H } = frame.architecture;
+        const { data } = alpha;
+        numbers(frame, figure, small);
+        drawLegend(legend, scale.of, 0, 1, ['α₁ = 0', '1']);
+        const lit = pointed.layer !== undefined && pointed.layer < L;
+        map.draw({
+          rows: L,
+          cols: H,
+          data,
+          scale: scale.of,
+          rowTitle: 'layer',
+          colTitle: 'head',
+          label:
+            `Sink score of token 1 for ${L} layers by ${H} heads of ${frame.model.title}; ` +
+            `${percent(sinkOf(frame))} exceed ${frame.eps}.`,
+          chosen: { row: layer, col: h },
+          lit: lit ? { row: pointed.layer!, col: pointed.head ?? -1 } : undefined,
+          describe: ({ row, col }) =>
+            row < 0 || col < 0
+              ? ''
+              : `layer ${row + 1}, head ${col + 1}: α₁ = ${show(data[row * H + col], 3)}`,
+        });
+      },
+    };
+  },
+};

@@ -1,0 +1,35 @@
+/** The models that lie beside the page. */
+
+export interface Card {
+  readonly id: string;
+  readonly title: string;
+  readonly what: string;
+  readonly parameters: number;
+  readonly operation: string;
+  readonly measured: Readonly<Record<string, number | boolean>>;
+  readonly licence: string;
+}
+
+export interface Zoo {
+  readonly cards: readonly Card[];
+  /** Texts that no model of the zoo was trained on. */
+  readonly heldOut: () => Promise<readonly string[]>;
+}
+
+async function getJson<T>(address: URL): Promise<T> {
+  const response = await fetch(address);
+  if (!response.ok) throw new Error(`${address.pathname}: expected a file, got ${response.status}`);
+  return response.json() as Promise<T>;
+}
+
+export function zooAddress(path: string): URL {
+  return new URL(`zoo/${path}`, document.baseURI);
+}
+
+export async function openZoo(): Promise<Zoo> {
+  let texts: Promise<string[]> | undefined;
+  return {
+    cards: await getJson<Card[]>(zooAddress('index.json')),
+    heldOut: () => (texts ??= getJson<string[]>(zooAddress('heldout.json'))),
+  };
+}
