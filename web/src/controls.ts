@@ -1,5 +1,6 @@
 /** The controls: state in, templates out. Every change goes through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
+import { live } from 'lit/directives/live.js';
 import type { Describe, Operation, Token } from 'sinkscope';
 import type { Frame } from './frame';
 import type { Side } from './session';
@@ -71,7 +72,7 @@ function numberField(
     ><span>${label}</span
     ><input
       type="number"
-      .value=${String(state[name])}
+      .value=${live(String(state[name]))}
       min=${min}
       max=${max}
       step=${step}
@@ -100,56 +101,46 @@ function inputs(state: State, set: Actions['set']): TemplateResult {
   </div>`;
 }
 
-export function promptControls(state: State, context: number, actions: Actions): TemplateResult {
-  const { set } = actions;
-  return html`
-    ${
-      shown(state, 'prompt')
-        ? html`<div class="prompt">
-            ${inputs(state, set)}
-            ${
-              state.input === 'text'
-                ? html`<label class="prompt-label"
-                    ><span>Text</span
-                    ><textarea
-                      rows="3"
-                      spellcheck="false"
-                      .value=${state.prompt}
-                      @input=${(event: Event) => set({ prompt: valueOf(event) })}
-                    ></textarea>
-                  </label>`
-                : numberField('seed', 'seed', state, [0, 4294967295, 1], set)
-            }
-          </div>`
-        : nothing
-    }
-    ${
-      shown(state, 'numbers')
-        ? html`<div class="numbers">
-            <label class="check"
-              ><input
-                type="checkbox"
-                .checked=${state.bos}
-                @change=${(event: Event) =>
-                  set({ bos: (event.target as HTMLInputElement).checked })}
-              />BOS first</label
-            >
-            ${numberField('tokens T', 'T', state, [1, context, 1], set)}
-            ${numberField('threshold ε', 'eps', state, [0, 1, 0.05], set)}
-            ${numberField('sequences', 'n', state, [1, 100, 1], set)}
-            ${choices(
-              'map colours',
-              state.scale,
-              [
-                ['linear', 'linear'],
-                ['root', 'square root'],
-              ],
-              (value) => set({ scale: value as State['scale'] }),
-            )}
-          </div>`
-        : nothing
-    }
-  `;
+export function promptControls(state: State, { set }: Actions): TemplateResult {
+  if (!shown(state, 'prompt')) return html``;
+  const text = html`<label class="prompt-label"
+    ><span>Text</span
+    ><textarea
+      rows="5"
+      spellcheck="false"
+      .value=${live(state.prompt)}
+      @input=${(event: Event) => set({ prompt: valueOf(event) })}
+    ></textarea>
+  </label>`;
+  return html`<div class="prompt">
+    ${inputs(state, set)} ${state.input === 'text' ? text : nothing}
+  </div>`;
+}
+
+export function numberControls(state: State, context: number, { set }: Actions): TemplateResult {
+  if (!shown(state, 'numbers')) return html``;
+  return html`<div class="numbers">
+    ${numberField('tokens T', 'T', state, [1, context, 1], set)}
+    ${numberField('threshold ε', 'eps', state, [0, 1, 0.05], set)}
+    ${numberField('sequences', 'n', state, [1, 100, 1], set)}
+    ${numberField('seed', 'seed', state, [0, 4294967295, 1], set)}
+    ${choices(
+      'map colours',
+      state.scale,
+      [
+        ['linear', 'linear'],
+        ['root', 'square root'],
+      ],
+      (value) => set({ scale: value as State['scale'] }),
+    )}
+    <label class="check"
+      ><input
+        type="checkbox"
+        .checked=${live(state.bos)}
+        @change=${(event: Event) => set({ bos: (event.target as HTMLInputElement).checked })}
+      />BOS first</label
+    >
+  </div>`;
 }
 
 export function chips(
@@ -259,9 +250,10 @@ export function generateControls(state: State, busy: boolean, actions: Actions):
     <button type="button" class="primary" @click=${generate}>
       ${busy ? 'Stop' : 'Generate 16 tokens'}
     </button>
-    ${numberField('temperature', 'temperature', state, [0, 5, 0.1], set)}
-    ${numberField('top k', 'topK', state, [0, 100000, 1], set)}
-    ${state.input === 'text' ? numberField('seed', 'seed', state, [0, 4294967295, 1], set) : nothing}
+    <div class="numbers">
+      ${numberField('temperature', 'temperature', state, [0, 5, 0.1], set)}
+      ${numberField('top k', 'topK', state, [0, 100000, 1], set)}
+    </div>
     <span class="hint">Temperature 0 is greedy. The views follow each token.</span>
   </div>`;
 }

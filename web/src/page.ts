@@ -10,6 +10,7 @@ import {
   chips,
   generateControls,
   linkControls,
+  numberControls,
   promptControls,
   shown,
   sideControls,
@@ -386,7 +387,8 @@ class Page {
   #drawShell(state: State): void {
     const { a, b } = this.#frames;
     const context = Math.min(...[a, b].map((f) => f?.architecture.context ?? 128));
-    render(promptControls(state, context, this.#actions), need('prompt'));
+    render(promptControls(state, this.#actions), need('prompt'));
+    render(numberControls(state, context, this.#actions), need('numbers'));
     render(chips(a, state, this.#pointed, this.#actions), need('chips'));
     for (const side of SIDES)
       render(

@@ -32,8 +32,9 @@ export function classSentence(frame: Frame): string {
       `${frame.architecture.attention.operation}: this does not show what a model trained with ` +
       `the other operation would do.`
     );
-  const source = frame.class === 'opened' ? 'weights you opened' : 'weights trained for this page';
-  return `Measured on ${source}, ${size}.`;
+  const source = frame.class === 'opened' ? 'on weights you opened' : 'on weights trained here';
+  return `${source}, ${size}`;
+}, ${size}.`;
 }
 
 /** What is needed to get the same number again. */
@@ -54,33 +55,40 @@ export function sinkOf(frame: Frame): number {
 }
 
 function name(frame: Frame): string {
-  return frame.class === 'counterfactual'
-    ? `${frame.model.title} with ${frame.operation.label}`
-    : frame.model.title;
+  const title = frame.model.title.charAt(0).toLowerCase() + frame.model.title.slice(1);
+  return frame.class === 'counterfactual' ? `${title} with ${frame.operation.label}` : title;
 }
 
+function strongest(frame: Frame): string {
+  return percent(Math.max(...alphaOfKey(frame, 0)), 0);
+}
+
+/** How many heads have a sink on token 1; with several sequences, on average. */
+function heads(frame: Frame): string {
+  const all = frame.architecture.L * frame.architecture.H;
+  const count = sinkOf(frame) * all;
+  const shown = Number.isInteger(Math.round(count * 1e4) / 1e4) ? count.toFixed(0) : count.toFixed(1);
+  return count < 0.05 ? `none of the ${all} heads` : `${shown} of the ${all} heads`;
+}
+
+/** What the first side shows, in full. */
 function verdict(frame: Frame): string {
-  const share = sinkOf(frame);
-  const heads = frame.architecture.L * frame.architecture.H;
-  const best = Math.max(...alphaOfKey(frame, 0));
-  const first = frame.tokens[0];
-  const what = first ? `“${readable(first.text)}”` : 'the first token';
-  if (share > 0)
-    return (
-      `${percent(share, 0)} of the ${heads} heads of ${name(frame)} give ${what} more than ` +
-      `${percent(frame.eps, 0)} of their attention (strongest head: ${percent(best, 0)})`
-    );
-  return `no head of ${name(frame)} does (strongest: ${percent(best, 0)})`;
+  const what = `the first token, “${readable(frame.tokens[0]?.text ?? '')}”,`;
+  return (
+    `${heads(frame)} of the ${name(frame)} give ${what} more than ${percent(frame.eps, 0)} of ` +
+    `their attention (the strongest: ${strongest(frame)})`
+  );
 }
 
 /** The sentence over the figures: what one sees, with its numbers. */
 export function finding(a: Frame, b: Frame | undefined): string {
   const mass = [a, b].find((frame) => frame && !frame.operation.normalises);
   const note = mass
-    ? ` Rows of ${name(mass)} do not have to sum to 1: they carry ${show(massOf(mass))} on average.`
+    ? ` Rows of the ${name(mass)} need not sum to 1: they carry ${show(massOf(mass))} on average.`
     : '';
   if (!b) return `${capital(verdict(a))}.${note}`;
-  return `${capital(verdict(a))}; ${verdict(b)}.${note}`;
+  const other = `of the ${name(b)}, ${heads(b)} (the strongest: ${strongest(b)})`;
+  return `${capital(verdict(a))}; ${other}.${note}`;
 }
 
 export function massOf(frame: Frame): number {

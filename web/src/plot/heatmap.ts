@@ -24,6 +24,8 @@ export interface HeatmapData {
   readonly lit?: Cell;
   readonly rowTitle?: string;
   readonly colTitle?: string;
+  /** Width of a cell over its height; 1 if absent. */
+  readonly cellShape?: number;
   /** What a cell says when it is pointed at. */
   readonly describe: (cell: Cell) => string;
 }
@@ -135,7 +137,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     draw(data) {
       const repaint = !shown || shown.data !== data.data || shown.scale !== data.scale;
       shown = data;
-      plot.style.aspectRatio = `${data.cols} / ${data.rows}`;
+      plot.style.aspectRatio = `${data.cols * (data.cellShape ?? 1)} / ${data.rows}`;
       plot.setAttribute('aria-label', data.label);
       plot.dataset.row = data.rowTitle ?? '';
       plot.dataset.col = data.colTitle ?? '';

@@ -24,9 +24,8 @@ export const sinks: ViewKind = {
   name: 'sinks',
   title: 'Sink map',
   how:
-    'One cell for each head: the share of attention that token 1 receives, averaged over the ' +
-    'queries that see it (α₁). Sink₁ is the share of heads above ε. Click a head to open it below. ' +
-    'An asterisk marks the proxy for rows that do not sum to 1.',
+    'A cell is a head, its colour α₁: the mean attention that token 1 receives. Sink₁ is the share ' +
+    'of heads with α₁ > ε; * marks shares of rows that need not sum to 1. Click a head to open it.',
   create(root, { set, point }) {
     const head = part(root, 'number');
     const figure = part(head, 'figure', 'strong');
@@ -55,6 +54,7 @@ export const sinks: ViewKind = {
           data,
           scale: scale.of,
           rowTitle: 'layer',
+          cellShape: 1.7,
           colTitle: 'head',
           label:
             `Sink score of token 1 for ${L} layers by ${H} heads of ${frame.model.title}; ` +
