@@ -34,7 +34,6 @@ export function classSentence(frame: Frame): string {
     );
   const source = frame.class === 'opened' ? 'on weights you opened' : 'on weights trained here';
   return `${source}, ${size}`;
-}, ${size}.`;
 }
 
 /** What is needed to get the same number again. */
@@ -67,7 +66,9 @@ function strongest(frame: Frame): string {
 function heads(frame: Frame): string {
   const all = frame.architecture.L * frame.architecture.H;
   const count = sinkOf(frame) * all;
-  const shown = Number.isInteger(Math.round(count * 1e4) / 1e4) ? count.toFixed(0) : count.toFixed(1);
+  const shown = Number.isInteger(Math.round(count * 1e4) / 1e4)
+    ? count.toFixed(0)
+    : count.toFixed(1);
   return count < 0.05 ? `none of the ${all} heads` : `${shown} of the ${all} heads`;
 }
 
