@@ -5,12 +5,16 @@ import { defineConfig } from 'vite';
 const root = import.meta.dirname;
 const out = resolve(root, '../.build/page');
 
-/** What is fetched before the first sink can be drawn; the browser may begin at once. */
+/**
+ * What the page's own thread fetches first; the browser may begin at once. What the worker fetches
+ * is left out: a preload would not be its.
+ */
 const FIRST = [
-  'engine/sinkscope.simd.wasm',
-  ...['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'].flatMap(
-    (name) => [`zoo/softmax/${name}`, `zoo/sigmoid/${name}`],
-  ),
+  'zoo/index.json',
+  ...['tokenizer.json', 'tokenizer_config.json'].flatMap((name) => [
+    `zoo/softmax/${name}`,
+    `zoo/sigmoid/${name}`,
+  ]),
 ];
 
 /** The engine's binaries and the zoo lie beside the page as they are. */

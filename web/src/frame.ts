@@ -48,12 +48,14 @@ export function ofHead(tensor: Tensor, layer: number, head: number): Float32Arra
   return (tensor.data as Float32Array).subarray(at, at + n);
 }
 
-/** The [T, T] weights of one head. */
+/** The [T, T] weights of one head; NaN for keys that come after the query. */
 export function mapOf(frame: Frame, layer: number, head: number): Float32Array {
   const { H } = frame.architecture;
-  const size = frame.T * frame.T;
-  const at = (layer * H + head) * size;
-  return (frame.tensors.att.data as Float32Array).subarray(at, at + size);
+  const { T } = frame;
+  const at = (layer * H + head) * T * T;
+  const map = (frame.tensors.att.data as Float32Array).slice(at, at + T * T);
+  for (let t = 0; t < T; t++) map.fill(NaN, t * T + t + 1, (t + 1) * T);
+  return map;
 }
 
 /** alpha of one key in every head, [L, H]. */

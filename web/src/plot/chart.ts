@@ -27,6 +27,15 @@ export interface ChartData {
   readonly percent?: boolean;
 }
 
+/** Whole numbers: every one where there are few, else about eight. */
+function ticks(data: ChartData): number[] {
+  const n = Math.max(...data.series.map((series) => series.values.length));
+  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((s) => n / s <= 12) ?? 1000;
+  const from = step === 1 ? data.from : Math.ceil(data.from / step) * step;
+  const count = Math.floor((data.from + n - 1 - from) / step) + 1;
+  return Array.from({ length: Math.max(0, count) }, (_, i) => from + i * step);
+}
+
 interface Point {
   readonly x: number;
   readonly y: number;
@@ -69,7 +78,7 @@ export async function drawChart(root: HTMLElement, data: ChartData): Promise<voi
     marginTop: 22,
     style: { background: 'none', fontSize: '11px' },
     ariaLabel: data.label,
-    x: { label: data.xLabel, tickFormat: 'd', ticks: 8, inset: 6 },
+    x: { label: data.xLabel, tickFormat: 'd', ticks: ticks(data), inset: 6 },
     y: {
       label: data.yLabel,
       grid: true,

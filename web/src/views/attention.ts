@@ -44,11 +44,12 @@ export const attention: ViewKind = {
     const title = part(root, 'subtitle', 'p');
     const legend = part(root, 'legend-place');
     const plot = part(root, 'plot');
-    const map = createHeatmap(plot, {
+    const heatmap = createHeatmap(plot, {
       onPoint: (cell) => point(cell ? { query: cell.row, key: cell.col } : {}),
       onChoose: (cell) => set({ query: cell.row, key: cell.col }),
     });
     let drawn = '';
+    let map: { of: unknown; data: Float32Array } | undefined;
     let scale: ReturnType<typeof weightScale> | undefined;
     return {
       update(frame, context) {
@@ -57,7 +58,10 @@ export const attention: ViewKind = {
         const wanted = [theme, state.scale, high, signed].join();
         if (drawn !== wanted || !scale) scale = weightScale(context);
         drawn = wanted;
-        const weights = mapOf(frame, layer, head);
+        const of = [frame.tensors.att, layer, head];
+        if (!map || of.some((part, i) => part !== (map!.of as unknown[])[i]))
+          map = { of, data: mapOf(frame, layer, head) };
+        const weights = map.data;
         const mass = ofHead(frame.tensors.row_mass, layer, head);
         title.textContent = `layer ${layer + 1}, head ${head + 1} · ${frame.operation.label}`;
         drawLegend(legend, scale.scale, scale.low, scale.high, [
@@ -65,7 +69,7 @@ export const attention: ViewKind = {
           show(scale.high, scale.high === 1 ? 0 : 2),
         ]);
         const lit = pointed.query !== undefined || pointed.key !== undefined;
-        map.draw({
+        heatmap.draw({
           rows: frame.T,
           cols: frame.T,
           data: weights,

@@ -11,9 +11,9 @@ export const scores: ViewKind = {
   name: 'scores',
   title: 'Sink scores by position',
   how:
-    'Left: α_k of the chosen head for the first ten keys; the dashed line is what even attention ' +
-    'would give. Right: Sink_k, the share of all heads with α_k above ε. Late keys are left out: ' +
-    'α_k averages only the T − k + 1 queries that see key k.',
+    'Left: αₖ of the chosen head for the first ten keys; the dashed line is what even attention ' +
+    'would give. Right: Sinkₖ, the share of all heads with αₖ above ε. Late keys are left out: ' +
+    'αₖ averages only the T − k + 1 queries that see key k.',
   create(root) {
     const pair = part(root, 'charts');
     const left = part(pair, 'chart');
@@ -30,11 +30,11 @@ export const scores: ViewKind = {
           kind: 'bars',
           from: 1,
           xLabel: 'key k',
-          yLabel: `α_k, ${where}`,
+          yLabel: `αₖ, ${where}`,
           yMax: 1,
           label: `Sink score by key position, ${where} of ${frame.model.title}`,
           series: [
-            { name: 'α_k', color: '--sink', values: alpha },
+            { name: 'αₖ', color: '--sink', values: alpha },
             { name: 'even attention', color: '--ink-2', values: uniform, dashed: true },
           ],
         });
@@ -42,14 +42,14 @@ export const scores: ViewKind = {
           kind: 'bars',
           from: 1,
           xLabel: 'key k',
-          yLabel: 'Sink_k, all heads',
+          yLabel: 'Sinkₖ, all heads',
           yMax: largest(
             frames.map((one) => one.tensors.sink_ratio.data.subarray(0, KEYS)),
             0.2,
           ),
           percent: true,
           label: `Share of heads with a sink at each key, ${frame.model.title}`,
-          series: [{ name: `α_k > ${frame.eps}`, color: '--sink', values: sink }],
+          series: [{ name: `αₖ > ${frame.eps}`, color: '--sink', values: sink }],
         });
       },
     };
