@@ -18,18 +18,7 @@ export interface Actions {
   readonly cancel: () => void;
 }
 
-/** Parts that `hide=` in a link takes away. */
-export const HIDEABLE = [
-  'prompt',
-  'chips',
-  'numbers',
-  'models',
-  'swap',
-  'generate',
-  'how',
-  'links',
-];
-
+/** `hide=` in a link takes away any of: prompt chips numbers models swap generate how finding links. */
 export function shown(state: State, name: string): boolean {
   return !state.hide.includes(name);
 }

@@ -70,6 +70,7 @@ class Page {
   #engine: Engine | undefined;
   #generating: AbortController | undefined;
   #typing = 0;
+  #linking = 0;
   #queued = false;
   #progress: { text: string; since: number } | undefined;
   #firstSink = 0;
@@ -161,7 +162,7 @@ class Page {
   }
 
   #changed(now: State, before: State): void {
-    history.replaceState(null, '', `#${printHash(now)}`);
+    this.#writeLink();
     const differs = (name: keyof State) => !Object.is(now[name], before[name]);
     const all = RUN_ROWS.some(differs);
     const sides = SIDES.filter((side) => all || SIDE_ROWS[side].some(differs));
@@ -172,6 +173,15 @@ class Page {
     else run();
     if (!sides.length && (differs('layer') || differs('head'))) void this.#readHeads();
     this.#draw();
+  }
+
+  /** Browsers refuse addresses that change too often. */
+  #writeLink(): void {
+    clearTimeout(this.#linking);
+    this.#linking = window.setTimeout(() => {
+      const state = this.#store.get();
+      if (state.prompt.length <= PROMPT_MAX) history.replaceState(null, '', `#${printHash(state)}`);
+    }, TYPING_MS);
   }
 
   /** A link was pasted over this page's. */
@@ -399,8 +409,9 @@ class Page {
       );
     render(generateControls(state, Boolean(this.#generating), this.#actions), need('generate'));
     render(linkControls(state, this.#actions), need('links'));
-    for (const element of document.querySelectorAll<HTMLElement>('.how'))
-      element.hidden = !shown(state, 'how');
+    for (const name of ['how', 'finding'])
+      for (const element of document.querySelectorAll<HTMLElement>(`.${name}, #${name}`))
+        element.hidden = !shown(state, name);
     if (a) say(need('finding'), finding(a, b));
     this.#drawMessages();
     this.#drawFooter();

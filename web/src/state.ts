@@ -15,7 +15,7 @@ interface Row<Value> {
 }
 
 /** Longest prompt, in UTF-16 units, that a link carries or the page accepts. */
-export const PROMPT_MAX = 200_000;
+export const PROMPT_MAX = 20_000;
 
 function text(standard: string, longest: number): Row<string> {
   return {

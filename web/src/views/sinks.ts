@@ -3,12 +3,14 @@ import { alphaOfKey, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { conditions, percent, show, sinkOf } from '../words';
+import { conditions, massOf, percent, show, sinkOf } from '../words';
 import { part, type Context, type ViewKind } from './view';
 
 function bigNumber(frame: Frame): string {
   const raw = frame.tensors.sink_ratio_raw.data[0];
-  const own = frame.operation.normalises ? '' : ` · from raw weights ${percent(raw)}`;
+  const own = frame.operation.normalises
+    ? ''
+    : ` · from raw weights ${percent(raw)} · mean row mass ${show(massOf(frame))}`;
   const near = frame.tensors.near_eps.data[0];
   const close = near ? ` · ${near} within 0.002 of ε` : '';
   return own + close;
