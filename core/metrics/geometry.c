@@ -61,14 +61,43 @@ void ss_measure_qk_norm(const ss_trace *trace, const ss_metric_args *args, float
     map(trace, args, norms, out);
 }
 
-/* mean_t cos(q_t, k_1) - mean_{t, 1 < j <= t} cos(q_t, k_j); NaN for T = 1. */
-static float gap_of(const ss_trace *trace, int l, int h, int T) {
-    double first = 0.0, others = 0.0;
+static double norm_of(const float *x, size_t K) {
+    return sqrt((double)ss_dot(x, x, K));
+}
+
+/* Dims that are summed together, on the stack. */
+#define DIMS 64
+
+/* The gap's two sums over dims [d, d + n): q.k/|q||k| of every query with key 1, and with the
+ * others that it sees. The keys' unit vectors are added up once, so each query meets one vector. */
+static void add_cosines(const ss_trace *trace, int l, int h, int T, size_t d, size_t n,
+                        double *first, double *others) {
+    const ss_arch *arch = &trace->model->arch;
+    size_t K = (size_t)arch->K;
+    int g = l * arch->G + h / (arch->H / arch->G);
+    const float *k1 = vector_of(trace, trace->k, g, 0);
+    double units[DIMS] = {0}, k1_norm = norm_of(k1, K);
     for (int t = 0; t < T; t++) {
-        first += cosine(pair_of(trace, l, h, t, 0));
-        for (int j = 1; j <= t; j++) others += cosine(pair_of(trace, l, h, t, j));
+        const float *q = vector_of(trace, trace->q, l * arch->H + h, t);
+        const float *k = vector_of(trace, trace->k, g, t);
+        double q_norm = norm_of(q, K), k_norm = norm_of(k, K);
+        for (size_t i = 0; i < n; i++) {
+            if (t) units[i] += (double)k[d + i] / k_norm;
+            *first += (double)q[d + i] / q_norm * ((double)k1[d + i] / k1_norm);
+            *others += (double)q[d + i] / q_norm * units[i];
+        }
     }
-    double pairs = (double)T * (double)(T - 1) / 2.0;
+}
+
+/*
+ * mean_t cos(q_t, k_1) - mean_{t, 1 < j <= t} cos(q_t, k_j); NaN for T = 1 or where a vector is
+ * zero and has no direction.
+ */
+static float gap_of(const ss_trace *trace, int l, int h, int T) {
+    size_t K = (size_t)trace->model->arch.K;
+    double first = 0.0, others = 0.0, pairs = (double)T * (double)(T - 1) / 2.0;
+    for (size_t d = 0; d < K; d += DIMS)
+        add_cosines(trace, l, h, T, d, K - d < DIMS ? K - d : DIMS, &first, &others);
     return (float)(first / (double)T - others / pairs);
 }
 
