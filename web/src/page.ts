@@ -21,7 +21,7 @@ import { InputError, Session, type Files, type Side } from './session';
 import { createStore, parseHash, printHash, PROMPT_MAX, type State, type Store } from './state';
 import { views } from './views/index';
 import type { Pointed, View, ViewKind } from './views/view';
-import { finding } from './words';
+import { CLASS_WORDS, conditions, finding } from './words';
 import { openZoo, type Card, type Zoo } from './zoo';
 
 const SIDES = ['a', 'b'] as const;
@@ -390,8 +390,19 @@ class Page {
           point: this.#actions.point,
         }));
         view.update(frame, context);
+        this.#stamp(panel, side, frame);
       }
     }
+  }
+
+  /** Under every figure stands what is needed to get its numbers again. */
+  #stamp({ kind, cells }: Panel, side: Side, frame: Frame): void {
+    if (kind.stamped) return;
+    const cell = cells[side];
+    const stamp = cell.querySelector('.stamp') ?? document.createElement('p');
+    stamp.className = 'stamp';
+    say(stamp as HTMLElement, `${CLASS_WORDS[frame.class]} · ${conditions(frame)}`);
+    if (cell.lastElementChild !== stamp) cell.append(stamp);
   }
 
   #drawShell(state: State): void {

@@ -40,6 +40,8 @@ export interface ViewKind {
   readonly title: string;
   /** How to read it, in a sentence or two. */
   readonly how: string;
+  /** It says its conditions itself. */
+  readonly stamped?: boolean;
   readonly create: (root: HTMLElement, reach: Reach) => View;
 }
 
