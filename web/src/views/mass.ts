@@ -20,7 +20,7 @@ export const mass: ViewKind = {
         const raw = ofHead(frame.tensors.alpha_raw, layer, head)[0];
         small.textContent =
           `layer ${layer + 1}, head ${head + 1}: mean ${show(average)}, least ${show(least)}, ` +
-          `most ${show(most)}; unnormalised α₁ ${show(raw, 3)} · T = ${frame.T}`;
+          `most ${show(most)}; unnormalised α₁ ${show(raw, 3)}`;
         void drawChart(place, {
           kind: 'lines',
           from: 1,

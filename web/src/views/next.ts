@@ -26,10 +26,8 @@ export const next: ViewKind = {
         );
         const loss = frame.tensors.loss_mean.data[0];
         small.textContent =
-          `mean loss ${show(loss, 3)} nat per token (perplexity ${show(Math.exp(loss), 1)}) · ` +
-          `T = ${frame.T}` +
-          (frame.sequences > 1 ? `, mean of ${frame.sequences} sequences` : '') +
-          (frame.generated ? `, ${frame.generated} of them generated` : '');
+          `mean loss ${show(loss, 3)} nat per token (perplexity ${show(Math.exp(loss), 1)})` +
+          (frame.generated ? `, ${frame.generated} of the tokens generated` : '');
       },
     };
   },

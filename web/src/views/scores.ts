@@ -1,7 +1,6 @@
 /** alpha_k of the chosen head by position, and Sink_k over all heads. */
 import { ofHead } from '../frame';
 import { drawChart } from '../plot/chart';
-import { conditions } from '../words';
 import { largest, part, type ViewKind } from './view';
 
 /** Later keys are seen by few queries: a head that looks at itself would seem a sink at the end. */
@@ -18,14 +17,12 @@ export const scores: ViewKind = {
     const pair = part(root, 'charts');
     const left = part(pair, 'chart');
     const right = part(pair, 'chart');
-    const small = part(root, 'conditions', 'p');
     return {
       update(frame, { layer, head, frames }) {
         const alpha = ofHead(frame.tensors.alpha, layer, head).subarray(0, KEYS);
         const uniform = frame.tensors.alpha_uniform.data.subarray(0, KEYS);
         const sink = frame.tensors.sink_ratio.data.subarray(0, KEYS);
         const where = `layer ${layer + 1}, head ${head + 1}`;
-        small.textContent = conditions(frame);
         void drawChart(left, {
           kind: 'bars',
           from: 1,

@@ -3,7 +3,7 @@ import { alphaOfKey, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { conditions, massOf, percent, show, sinkOf } from '../words';
+import { CLASS_WORDS, conditions, massOf, percent, show, sinkOf } from '../words';
 import { part, type Context, type ViewKind } from './view';
 
 function bigNumber(frame: Frame): string {
@@ -19,12 +19,13 @@ function bigNumber(frame: Frame): string {
 function numbers(frame: Frame, figure: HTMLElement, small: HTMLElement): void {
   const star = frame.operation.normalises ? '' : '*';
   figure.textContent = `${percent(sinkOf(frame))}${star}`;
-  small.textContent = conditions(frame) + bigNumber(frame);
+  small.textContent = `${CLASS_WORDS[frame.class]} · ${conditions(frame)}${bigNumber(frame)}`;
 }
 
 export const sinks: ViewKind = {
   name: 'sinks',
   title: 'Sink map',
+  stamped: true,
   how:
     'A cell is a head, its colour α₁: the mean attention that token 1 receives. Sink₁ is the share ' +
     'of heads with α₁ > ε; * marks shares of rows that need not sum to 1. Click a head to open it.',
