@@ -54,7 +54,11 @@ function element(name: string, parent: Element): HTMLElement {
   return made;
 }
 
-function paint(canvas: HTMLCanvasElement, { rows, cols, data, scale }: HeatmapData): void {
+/** Draws a matrix into a canvas of one pixel a cell. */
+export function paint(
+  canvas: HTMLCanvasElement,
+  { rows, cols, data, scale }: Pick<HeatmapData, 'rows' | 'cols' | 'data' | 'scale'>,
+): void {
   canvas.width = cols;
   canvas.height = rows;
   const context = canvas.getContext('2d');

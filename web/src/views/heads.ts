@@ -3,20 +3,7 @@ import { mapOf, type Frame } from '../frame';
 import { show } from '../words';
 import { weightScale } from './attention';
 import { part, type Context, type ViewKind } from './view';
-import type { Scale } from '../plot/color';
-
-function paint(canvas: HTMLCanvasElement, weights: Float32Array, T: number, scale: Scale): void {
-  canvas.width = T;
-  canvas.height = T;
-  const context = canvas.getContext('2d');
-  if (!context) return;
-  const image = context.createImageData(T, T);
-  for (let i = 0; i < T * T; i++) {
-    const [r, g, b] = scale(weights[i]);
-    image.data.set([r, g, b, 255], 4 * i);
-  }
-  context.putImageData(image, 0, 0);
-}
+import { paint } from '../plot/heatmap';
 
 function button(grid: HTMLElement, layer: number, head: number): HTMLButtonElement {
   const made = document.createElement('button');
@@ -72,7 +59,12 @@ export const heads: ViewKind = {
           child.setAttribute('aria-label', name);
           child.setAttribute('title', name);
           if (again)
-            paint(child.firstElementChild as HTMLCanvasElement, mapOf(frame, l, h), frame.T, scale);
+            paint(child.firstElementChild as HTMLCanvasElement, {
+              rows: frame.T,
+              cols: frame.T,
+              data: mapOf(frame, l, h),
+              scale,
+            });
         });
       },
     };

@@ -10,8 +10,8 @@ export const scores: ViewKind = {
   name: 'scores',
   title: 'Sink scores by position',
   how:
-    'Left: αₖ of the chosen head for the first ten keys; the dashed line is what even attention ' +
-    'would give. Right: Sinkₖ, the share of all heads with αₖ above ε. Late keys are left out: ' +
+    'First αₖ of the chosen head for the first ten keys; the dashed line is what even attention ' +
+    'would give. Then Sinkₖ, the share of all heads with αₖ above ε. Late keys are left out: ' +
     'αₖ averages only the T − k + 1 queries that see key k.',
   create(root) {
     const pair = part(root, 'charts');
