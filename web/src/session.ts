@@ -160,17 +160,19 @@ export class Session {
         onProgress: (p) => watch.onProgress('Running', p.done, p.total),
       },
     );
-    const frame = await this.#frame(opened, run, state, {
-      edits,
-      tokens,
-      dropped: all.length - T,
-      generated: 0,
-      began,
-    });
-    const whole = await this.#average(frame, opened, state, watch);
-    await this.#runs.get(side)?.run.close();
-    this.#runs.set(side, { run, opened });
-    return whole;
+    try {
+      const made = { edits, tokens, dropped: all.length - T, generated: 0, began };
+      const frame = await this.#frame(opened, run, state, made);
+      const whole = await this.#average(frame, opened, state, watch);
+      watch.signal.throwIfAborted();
+      await this.#runs.get(side)?.run.close();
+      this.#runs.set(side, { run, opened });
+      return whole;
+    } catch (error) {
+      // Nobody else knows this run.
+      await run.close();
+      throw error;
+    }
   }
 
   async #frame(
@@ -228,8 +230,8 @@ export class Session {
         capacity: ids.length,
         signal: watch.signal,
       });
-      const tensors = await run.read(AVERAGED.map((metric) => ({ metric, eps: state.eps })));
-      await run.close();
+      const reads = AVERAGED.map((metric) => ({ metric, eps: state.eps }));
+      const tensors = await run.read(reads).finally(() => run.close());
       tensors.forEach((tensor, i) => tensor.data.forEach((v, j) => (sums[i][j] += v)));
       count++;
     }
