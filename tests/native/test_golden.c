@@ -10,9 +10,10 @@
 #include <math.h>
 
 static const char *const cases[] = {
-    "hf-gpt2-plain",  "hf-gpt2-prefixed", "hf-llama-bf16", "hf-llama-gqa",      "hf-llama-tied",
-    "ref-softmax",    "ref-sigmoid",      "ref-softmax1",  "ref-sigmoid_log_n", "ref-sigmoid_norm",
-    "ref-sink_logit", "ref-relu",         "ref-elu1",      "ref-identity",      "ref-gpt2-sigmoid",
+    "hf-gpt2-plain", "hf-gpt2-prefixed",  "hf-llama-bf16",    "hf-llama-gqa",
+    "hf-llama-tied", "hf-llama-bias",     "ref-softmax",      "ref-sigmoid",
+    "ref-softmax1",  "ref-sigmoid_log_n", "ref-sigmoid_norm", "ref-sink_logit",
+    "ref-relu",      "ref-elu1",          "ref-identity",     "ref-gpt2-sigmoid",
 };
 
 /* The tensor of that name, or NULL. */

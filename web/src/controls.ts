@@ -132,6 +132,16 @@ export function numberControls(state: State, context: number, { set }: Actions):
   </div>`;
 }
 
+/** A character that is cut into several tokens stands in the first; the others get a dot. */
+function chipText(frame: Frame, t: number, state: State): string {
+  const { text, start, end } = frame.tokens[t];
+  if (!text.includes('\ufffd') || start === end) return readable(text);
+  const before = frame.tokens[t - 1];
+  return before?.end === end && before.start === start
+    ? '·'
+    : readable(state.prompt.slice(start, end));
+}
+
 export function chips(
   frame: Frame | undefined,
   state: State,
@@ -147,12 +157,11 @@ export function chips(
       type="button"
       class="chip ${token.special ? 'special' : ''} ${lit} ${chosen} ${made}"
       title=${`token ${t + 1}, id ${token.id}`}
+      .textContent=${chipText(frame, t, state)}
       @pointerenter=${() => actions.point({ query: t, key: t })}
       @pointerleave=${() => actions.point({})}
       @click=${() => actions.set({ query: state.query === t ? -1 : t, key: -1 })}
-    >
-      ${readable(token.text)}
-    </button>`;
+    ></button>`;
   };
   const cut = frame.dropped
     ? html`<span class="cut">… ${frame.dropped} more not run (T = ${frame.T})</span>`

@@ -224,7 +224,7 @@ class Page {
       if (state.input === 'text' && state.prompt.length > PROMPT_MAX)
         throw new InputError(
           `The text has ${state.prompt.length.toLocaleString('en')} characters; expected at most ` +
-            `${PROMPT_MAX.toLocaleString('en')}. The last result is kept.`,
+            `${PROMPT_MAX.toLocaleString('en')}.`,
         );
       const frame = await this.#session.run(side, state, this.#watch(job));
       if (job.signal.aborted) return;
