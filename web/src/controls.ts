@@ -6,7 +6,7 @@ import type { Frame } from './frame';
 import type { Side } from './session';
 import { defaults, type State } from './state';
 import type { Pointed } from './views/view';
-import { CLASS_WORDS, classSentence, readable } from './words';
+import { CLASS_WORDS, classSentence, readable, show } from './words';
 import type { Card } from './zoo';
 
 export interface Actions {
@@ -203,12 +203,22 @@ function swapField(
   }`;
 }
 
+/** What was measured of the stored weights when they were put into the zoo. */
+function cardWords(card: Card | undefined): TemplateResult | typeof nothing {
+  if (!card?.measured.sequences) return nothing;
+  const { sink_1, eps, T, sequences, loss } = card.measured;
+  return html`<span
+    >· over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, BOS first): Sink₁
+    ${show(Number(sink_1), 1)} %, loss ${show(Number(loss))}</span
+  >`;
+}
+
 export function sideControls(
   side: Side,
   state: State,
   frame: Frame | undefined,
   describe: Describe | undefined,
-  cards: readonly Pick<Card, 'id' | 'title'>[],
+  cards: readonly Card[],
   set: Actions['set'],
 ): TemplateResult {
   const models = cards.map(({ id, title }) => [id, title] as const);
@@ -235,6 +245,7 @@ export function sideControls(
         ? html`<p class="class ${frame.class}">
             <strong class="badge">${CLASS_WORDS[frame.class]}</strong>
             <span class="class-words">${classSentence(frame)}</span>
+            ${frame.class === 'measured' ? cardWords(cards.find(({ id }) => id === state[side])) : nothing}
             <code title=${frame.operation.source}>${frame.operation.formula}</code>
           </p>`
         : nothing
