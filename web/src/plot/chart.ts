@@ -90,6 +90,8 @@ export async function drawChart(root: HTMLElement, data: ChartData): Promise<voi
     marks: [...(data.log ? [] : [plot.ruleY([0])]), ...marks(plot, data)],
   });
   drawn.setAttribute('role', 'img');
+  // One sentence stands for the picture; names of its inner groups would be read besides.
+  for (const group of drawn.querySelectorAll('g[aria-label]')) group.removeAttribute('aria-label');
   root.replaceChildren(drawn, key(data));
 }
 
