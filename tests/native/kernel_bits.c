@@ -1,0 +1,181 @@
+/*
+ * Prints one hash of output bits per kernel, over many sizes and strides. Every build of the core
+ * must print the same lines; tests/wasm/kernels.test.mjs compares native, base wasm and SIMD wasm.
+ *
+ * Numbers come from integers and powers of two, so that the inputs are the same everywhere. NaN is
+ * left out: its payload is the machine's choice.
+ */
+#include "math/kernels.h"
+#include "math/scalar.h"
+
+#ifndef __EMSCRIPTEN__
+#include <stdio.h>
+#endif
+
+enum { SIZE_MAX_TESTED = 67, ROOM = 4096 };
+
+/* A set of bodies for the contracts of kernels.h. */
+typedef struct kernel_set {
+    void (*matmul)(SS_MATMUL_ARGS);
+    float (*exp)(SS_EXP_ARGS);
+    float (*sigmoid)(SS_SIGMOID_ARGS);
+    void (*scale)(SS_SCALE_ARGS);
+    void (*add)(SS_ADD_ARGS);
+    float (*max)(SS_MAX_ARGS);
+    float (*sum)(SS_SUM_ARGS);
+    float (*dot)(SS_DOT_ARGS);
+    void (*rmsnorm)(SS_RMSNORM_ARGS);
+    void (*layernorm)(SS_LAYERNORM_ARGS);
+    void (*silu_mul)(SS_SILU_MUL_ARGS);
+    void (*gelu)(SS_GELU_ARGS);
+} kernel_set;
+
+/* Set 0 is what the core calls, set 1 the textbook. */
+static const kernel_set sets[] = {
+    {ss_matmul, ss_exp, ss_sigmoid, ss_scale, ss_add, ss_max, ss_sum, ss_dot, ss_rmsnorm,
+     ss_layernorm, ss_silu_mul, ss_gelu},
+    {ss_matmul_ref, ss_exp_ref, ss_sigmoid_ref, ss_scale_ref, ss_add_ref, ss_max_ref, ss_sum_ref,
+     ss_dot_ref, ss_rmsnorm_ref, ss_layernorm_ref, ss_silu_mul_ref, ss_gelu_ref},
+};
+
+static uint32_t seed;
+static uint64_t hash;
+static float in_a[ROOM], in_b[ROOM], in_c[ROOM], out[ROOM];
+
+/* Mostly below 4 in size; now and then up to 256, which is beyond the limits of exp, or 0. */
+static float next_float(void) {
+    seed = seed * 1664525u + 1013904223u;
+    float x = (float)((int32_t)(seed >> 8) - 0x800000) * (1.0f / 2097152.0f);
+    uint32_t kind = (seed >> 3) & 31u;
+    return kind == 0 ? x * 64.0f : kind == 1 ? x * 0.0f : x;
+}
+
+static void refill(void) {
+    for (size_t i = 0; i < ROOM; i++) {
+        in_a[i] = next_float();
+        in_b[i] = next_float();
+        in_c[i] = next_float();
+        out[i] = next_float();
+    }
+}
+
+/* FNV-1a over whole numbers. */
+static void fold(const float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) hash = (hash ^ ss_bits_of_float(x[i])) * 0x100000001b3u;
+}
+
+/* The numbers that a kernel wrote, and some after them that it must leave alone. */
+static void fold_result(const float *x, size_t n, float scalar) {
+    fold(x, n + 8);
+    fold(&scalar, 1);
+}
+
+/* `start` shifts every array, so that they stand at all distances from 16 bytes. */
+static void fold_matmul(const kernel_set *set, size_t n, size_t start) {
+    const float *bias = start & 1 ? in_c + start : NULL;
+    size_t Kin = (n * 5 + start) % 47, a_stride = Kin + start, out_stride = n + 3 * start;
+    for (size_t T = 0; T < 12; T++) {
+        set->matmul(out + start, out_stride, in_a + start, a_stride, in_b + start, bias, T, n, Kin);
+        fold(out, 12 * out_stride + start + 8);
+    }
+}
+
+static void fold_exp(const kernel_set *set, size_t n, size_t start) {
+    float sum = set->exp(out + start, in_a + 2 * start, in_b[0], n);
+    fold_result(out, n + start, sum);
+    sum = set->exp(out + start, out + start, in_b[1], n);
+    fold_result(out, n + start, sum);
+}
+
+static void fold_sigmoid(const kernel_set *set, size_t n, size_t start) {
+    float sum = set->sigmoid(out + start, in_a + 2 * start, in_b[0], n);
+    fold_result(out, n + start, sum);
+    sum = set->sigmoid(out + start, out + start, in_b[1], n);
+    fold_result(out, n + start, sum);
+}
+
+static void fold_scale(const kernel_set *set, size_t n, size_t start) {
+    set->scale(out + start, in_b[0], n);
+    fold_result(out, n + start, 0.0f);
+}
+
+static void fold_add(const kernel_set *set, size_t n, size_t start) {
+    set->add(out + start, in_a + 2 * start, n);
+    fold_result(out, n + start, 0.0f);
+}
+
+/* The sign of a zero that ties is not promised: + 0 makes it plus. */
+static void fold_max(const kernel_set *set, size_t n, size_t start) {
+    float most = n > 0 ? set->max(in_a + start, n) + 0.0f : 0.0f;
+    fold(&most, 1);
+}
+
+static void fold_sum(const kernel_set *set, size_t n, size_t start) {
+    float sum = set->sum(in_a + start, n);
+    fold(&sum, 1);
+}
+
+static void fold_dot(const kernel_set *set, size_t n, size_t start) {
+    float sum = set->dot(in_a + start, in_b + 2 * start, n);
+    fold(&sum, 1);
+}
+
+static void fold_rmsnorm(const kernel_set *set, size_t n, size_t start) {
+    if (n > 0) set->rmsnorm(out + start, in_a + 2 * start, in_b + 3 * start, 1e-5f, n);
+    fold_result(out, n + start, 0.0f);
+}
+
+static void fold_layernorm(const kernel_set *set, size_t n, size_t start) {
+    const float *bias = start & 1 ? in_c + start : NULL;
+    if (n > 0) set->layernorm(out + start, in_a + 2 * start, in_b + 3 * start, bias, 1e-5f, n);
+    fold_result(out, n + start, 0.0f);
+}
+
+static void fold_silu_mul(const kernel_set *set, size_t n, size_t start) {
+    set->silu_mul(out + start, in_a + 2 * start, n);
+    fold_result(out, n + start, 0.0f);
+}
+
+static void fold_gelu(const kernel_set *set, size_t n, size_t start) {
+    set->gelu(out + start, n);
+    fold_result(out, n + start, 0.0f);
+}
+
+static const struct {
+    const char *name;
+    void (*fold)(const kernel_set *set, size_t n, size_t start);
+} kernels[] = {
+    {"matmul", fold_matmul},     {"exp", fold_exp},
+    {"sigmoid", fold_sigmoid},   {"scale", fold_scale},
+    {"add", fold_add},           {"max", fold_max},
+    {"sum", fold_sum},           {"dot", fold_dot},
+    {"rmsnorm", fold_rmsnorm},   {"layernorm", fold_layernorm},
+    {"silu_mul", fold_silu_mul}, {"gelu", fold_gelu},
+};
+
+uint32_t ss_bits_count(void);
+uint32_t ss_bits(uint32_t kernel, uint32_t half);
+
+uint32_t ss_bits_count(void) {
+    return sizeof kernels / sizeof *kernels;
+}
+
+/* Low (0) or high (1) half of a kernel's hash; 2 and 3: the same of its textbook body. */
+uint32_t ss_bits(uint32_t kernel, uint32_t half) {
+    seed = 1;
+    hash = 0xcbf29ce484222325u;
+    for (size_t n = 0; n <= SIZE_MAX_TESTED; n++)
+        for (size_t start = 0; start < 5; start++) {
+            refill();
+            kernels[kernel].fold(&sets[half / 2], n, start);
+        }
+    return (uint32_t)(half % 2 ? hash >> 32 : hash);
+}
+
+#ifndef __EMSCRIPTEN__
+int main(void) {
+    for (uint32_t i = 0; i < ss_bits_count(); i++)
+        printf("%s %08x%08x\n", kernels[i].name, (unsigned)ss_bits(i, 1), (unsigned)ss_bits(i, 0));
+    return 0;
+}
+#endif

@@ -1,0 +1,316 @@
+/* core/math: every kernel against its contract; what does not depend on order, against libm. */
+#include "math/kernels.h"
+#include "math/pack.h"
+#include "math/scalar.h"
+
+#include "check.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t random_state = 1;
+
+/* Uniform in [-size, size). */
+static float random_float(float size) {
+    random_state = random_state * 1664525u + 1013904223u;
+    return (float)((int32_t)(random_state >> 8) - 0x800000) / 8388608.0f * size;
+}
+
+/* n random numbers in memory of just that size, so that the sanitizer sees one read too many. */
+static float *numbers(size_t n, float size) {
+    float *x = malloc(n * sizeof *x + 1);
+    if (!x) abort();
+    for (size_t i = 0; i < n; i++) x[i] = random_float(size);
+    return x;
+}
+
+/* ---- matmul ---- */
+
+enum { GUARD = 16, LARGEST = 2048 };
+static const float canary = -12345.678f;
+
+/* An output of n floats between two guards. */
+typedef struct guarded {
+    float all[LARGEST + 2 * GUARD], *out;
+    size_t n;
+} guarded;
+
+static void guard(guarded *g, size_t n) {
+    if (n > LARGEST) abort();
+    for (size_t i = 0; i < LARGEST + 2 * GUARD; i++) g->all[i] = canary;
+    g->out = g->all + GUARD;
+    g->n = n;
+}
+
+static bool untouched(const float *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(x + i, &canary, sizeof canary) != 0) return false;
+    return true;
+}
+
+static bool guards_stand(const guarded *g) {
+    return untouched(g->all, GUARD) && untouched(g->out + g->n, GUARD);
+}
+
+typedef struct shape {
+    size_t T, N, Kin, a_stride, out_stride;
+} shape;
+
+/* Row t, column n in double and, bit for bit, in the order of the contract. */
+static bool element_is_right(shape s, const float *out, const float *a, const float *w,
+                             const float *bias, size_t t, size_t n) {
+    float ordered = bias ? bias[n] : 0.0f;
+    double exact = (double)ordered, size = fabs(exact);
+    for (size_t k = 0; k < s.Kin; k++) {
+        double product = (double)a[t * s.a_stride + k] * (double)w[k * s.N + n];
+        exact += product;
+        size += fabs(product);
+        ordered += a[t * s.a_stride + k] * w[k * s.N + n];
+    }
+    float found = out[t * s.out_stride + n];
+    return fabs((double)found - exact) <= 1e-6 * size &&
+           ss_bits_of_float(found) == ss_bits_of_float(ordered);
+}
+
+static bool matmul_is_right(shape s, bool with_bias) {
+    float *a = numbers(s.T ? (s.T - 1) * s.a_stride + s.Kin : 0, 2.0f);
+    float *w = numbers(s.N * s.Kin, 2.0f), *bias = with_bias ? numbers(s.N, 2.0f) : NULL;
+    float *panels = numbers(ss_panels_floats(s.N, s.Kin), 1.0f);
+    guarded g;
+    guard(&g, s.T ? (s.T - 1) * s.out_stride + s.N : 0);
+    ss_pack(panels, w, SS_F32, s.N, s.Kin, 1, s.N);
+    ss_matmul(g.out, s.out_stride, a, s.a_stride, panels, bias, s.T, s.N, s.Kin);
+    bool right = true;
+    for (size_t t = 0; t < s.T; t++) {
+        for (size_t n = 0; n < s.N; n++) right &= element_is_right(s, g.out, a, w, bias, t, n);
+        if (t + 1 < s.T) right &= untouched(g.out + t * s.out_stride + s.N, s.out_stride - s.N);
+    }
+    right &= guards_stand(&g);
+    free(a), free(w), free(bias), free(panels);
+    return right;
+}
+
+static void check_matmul(void) {
+    static const size_t depths[] = {0, 1, 7, 64};
+    CASE("matmul adds in the order of its contract, and writes its outputs only");
+    for (size_t N = 0; N < 20; N++)
+        for (size_t T = 0; T < 12; T++)
+            for (size_t i = 0; i < 8; i++) {
+                shape s = {T, N, depths[i / 2], depths[i / 2] + 3, N + 5};
+                if (check_failed(matmul_is_right(s, i % 2), __FILE__, __LINE__, "matmul"))
+                    printf("    N %d, T %d, Kin %d\n", (int)N, (int)T, (int)s.Kin);
+            }
+    CASE("matmul of one long row, and of rows side by side");
+    CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, true));
+    CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, false));
+    CHECK(matmul_is_right((shape){13, 40, 129, 129, 40}, true));
+}
+
+/* ---- reductions ---- */
+
+/* Eight lanes and the tree, written lane by lane. */
+static float in_order(const float *terms, size_t n) {
+    float s[8];
+    for (size_t lane = 0; lane < 8; lane++) {
+        s[lane] = 0.0f;
+        for (size_t i = lane; i < n; i += 8) s[lane] += terms[i];
+    }
+    float even = (s[0] + s[4]) + (s[2] + s[6]), odd = (s[1] + s[5]) + (s[3] + s[7]);
+    return even + odd;
+}
+
+static bool equal(float a, float b) {
+    return ss_bits_of_float(a) == ss_bits_of_float(b);
+}
+
+static bool sum_is_ordered(const float *x, const float *y, size_t n) {
+    (void)y;
+    return equal(ss_sum(x, n), in_order(x, n));
+}
+
+static bool dot_is_ordered(const float *x, const float *y, size_t n) {
+    float *terms = numbers(n, 1.0f);
+    for (size_t i = 0; i < n; i++) terms[i] = x[i] * y[i];
+    bool right = equal(ss_dot(x, y, n), in_order(terms, n));
+    free(terms);
+    return right;
+}
+
+/* What exp and sigmoid share: a shift, numbers out, their sum; then the same in place. */
+static bool map_is_ordered(float (*map)(SS_EXP_ARGS), float (*scalar)(float, float), const float *x,
+                           float shift, size_t n) {
+    float *terms = numbers(n, 1.0f);
+    for (size_t i = 0; i < n; i++) terms[i] = scalar(x[i], shift);
+    guarded g;
+    guard(&g, n);
+    bool right = equal(map(g.out, x, shift, n), in_order(terms, n));
+    right &= memcmp(g.out, terms, n * sizeof *terms) == 0;
+    memcpy(g.out, x, n * sizeof *x);
+    right &= equal(map(g.out, g.out, shift, n), in_order(terms, n));
+    right &= memcmp(g.out, terms, n * sizeof *terms) == 0;
+    free(terms);
+    return right && guards_stand(&g);
+}
+
+static float exp_scalar(float x, float shift) {
+    return ss_expf(x - shift);
+}
+static float sigmoid_scalar(float x, float shift) {
+    return ss_sigmoidf(x + shift);
+}
+
+static bool exp_is_ordered(const float *x, const float *y, size_t n) {
+    return map_is_ordered(ss_exp, exp_scalar, x, n ? y[0] : 0.0f, n);
+}
+
+static bool sigmoid_is_ordered(const float *x, const float *y, size_t n) {
+    return map_is_ordered(ss_sigmoid, sigmoid_scalar, x, n ? y[0] : 0.0f, n);
+}
+
+static bool max_is_max(const float *x, const float *y, size_t n) {
+    (void)y;
+    if (n == 0) return true;
+    float largest = ss_max(x, n);
+    bool found = false;
+    for (size_t i = 0; i < n; i++) {
+        found |= x[i] == largest;
+        if (x[i] > largest) return false;
+    }
+    return found;
+}
+
+/* ---- one number in, one number out ---- */
+
+static bool scale_is_exact(const float *x, const float *y, size_t n) {
+    guarded g;
+    guard(&g, n);
+    bool right = true;
+    memcpy(g.out, x, n * sizeof *x);
+    ss_scale(g.out, n ? y[0] : 1.0f, n);
+    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i] * y[0]);
+    return right && guards_stand(&g);
+}
+
+static bool add_is_exact(const float *x, const float *y, size_t n) {
+    guarded g;
+    guard(&g, n);
+    bool right = true;
+    memcpy(g.out, x, n * sizeof *x);
+    ss_add(g.out, y, n);
+    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i] + y[i]);
+    return right && guards_stand(&g);
+}
+
+static bool silu_is_right(const float *x, const float *y, size_t n) {
+    guarded g;
+    guard(&g, n);
+    bool right = true;
+    memcpy(g.out, x, n * sizeof *x);
+    ss_silu_mul(g.out, y, n);
+    for (size_t i = 0; i < n; i++) {
+        double truth = (double)x[i] * (1.0 / (1.0 + exp(-(double)x[i]))) * (double)y[i];
+        right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth) + 1e-30;
+    }
+    return right && guards_stand(&g);
+}
+
+static bool gelu_is_right(const float *x, const float *y, size_t n) {
+    guarded g;
+    guard(&g, n);
+    bool right = true;
+    (void)y;
+    memcpy(g.out, x, n * sizeof *x);
+    ss_gelu(g.out, n);
+    for (size_t i = 0; i < n; i++) {
+        double v = (double)x[i], u = sqrt(2.0 / acos(-1.0)) * (v + 0.044715 * v * v * v);
+        right &= fabs((double)g.out[i] - 0.5 * v * (1.0 + tanh(u))) <= 1e-6 * fmax(1.0, fabs(v));
+    }
+    return right && guards_stand(&g);
+}
+
+/* ---- norms ---- */
+
+static bool rmsnorm_is_right(const float *x, const float *w, size_t n) {
+    if (n == 0) return true;
+    guarded g;
+    guard(&g, n);
+    bool right = true;
+    double squares = 0.0;
+    for (size_t i = 0; i < n; i++) squares += (double)x[i] * (double)x[i];
+    ss_rmsnorm(g.out, x, w, 1e-5f, n);
+    float r = 1.0f / sqrtf(ss_dot(x, x, n) / (float)n + 1e-5f);
+    for (size_t i = 0; i < n; i++) {
+        double truth = (double)x[i] / sqrt(squares / (double)n + 1e-5) * (double)w[i];
+        right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth);
+        right &= equal(g.out[i], (x[i] * r) * w[i]);
+    }
+    return right && guards_stand(&g);
+}
+
+/* In double; the tolerance is what subtracting a rounded mean can cost. */
+static bool layernorm_is_near(const float *out, const float *x, const float *w, const float *b,
+                              size_t n) {
+    double mean = 0.0, variance = 0.0;
+    for (size_t i = 0; i < n; i++) mean += (double)x[i] / (double)n;
+    for (size_t i = 0; i < n; i++) variance += pow((double)x[i] - mean, 2.0) / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double unit = ((double)x[i] - mean) / sqrt(variance + 1e-5);
+        double truth = unit * (double)w[i] + (b ? (double)b[i] : 0.0);
+        if (fabs((double)out[i] - truth) > 3e-5) return false;
+    }
+    return true;
+}
+
+static bool layernorm_is_right(const float *x, const float *w, size_t n) {
+    if (n == 0) return true;
+    guarded plain, biased;
+    guard(&plain, n);
+    guard(&biased, n);
+    float *b = numbers(n, 2.0f);
+    ss_layernorm(plain.out, x, w, NULL, 1e-5f, n);
+    ss_layernorm(biased.out, x, w, b, 1e-5f, n);
+    bool right = layernorm_is_near(plain.out, x, w, NULL, n);
+    right &= layernorm_is_near(biased.out, x, w, b, n);
+    for (size_t i = 0; i < n; i++) right &= equal(biased.out[i], plain.out[i] + b[i]);
+    free(b);
+    return right && guards_stand(&plain) && guards_stand(&biased);
+}
+
+static const struct vector_case {
+    const char *sentence;
+    bool (*holds)(const float *x, const float *y, size_t n);
+    float size;
+} vector_cases[] = {
+    {"sum adds in the documented order", sum_is_ordered, 10.0f},
+    {"dot adds in the documented order", dot_is_ordered, 10.0f},
+    {"exp is ss_expf, and its sum is in order", exp_is_ordered, 10.0f},
+    {"exp at its limits", exp_is_ordered, 120.0f},
+    {"sigmoid is ss_sigmoidf, and its sum is in order", sigmoid_is_ordered, 10.0f},
+    {"sigmoid at its limits", sigmoid_is_ordered, 120.0f},
+    {"max is in the row, and nothing is larger", max_is_max, 10.0f},
+    {"scale multiplies", scale_is_exact, 10.0f},
+    {"add adds", add_is_exact, 10.0f},
+    {"rmsnorm", rmsnorm_is_right, 10.0f},
+    {"layernorm, with and without a bias", layernorm_is_right, 10.0f},
+    {"silu_mul", silu_is_right, 10.0f},
+    {"gelu is the tanh form", gelu_is_right, 10.0f},
+};
+
+static void check_vectors(const struct vector_case *c) {
+    CASE(c->sentence);
+    for (size_t n = 0; n < 110; n++) {
+        size_t length = n < 100 ? n : 1000 + n;
+        float *x = numbers(length, c->size), *y = numbers(length, c->size);
+        if (check_failed(c->holds(x, y, length), __FILE__, __LINE__, c->sentence))
+            printf("    n %d\n", (int)length);
+        free(x), free(y);
+    }
+}
+
+int main(void) {
+    check_matmul();
+    for (size_t i = 0; i < sizeof vector_cases / sizeof *vector_cases; i++)
+        check_vectors(vector_cases + i);
+    return check_done();
+}

@@ -1,0 +1,245 @@
+/* core/math: scalar functions against libm, and the packing of matrices. */
+#include "math/pack.h"
+#include "math/scalar.h"
+
+#include "check.h"
+
+#include <stdint.h>
+
+/* ---- scalar functions ---- */
+
+static double as_float(double x) {
+    return (double)(float)x;
+}
+static double my_expf(double x) {
+    return (double)ss_expf((float)x);
+}
+static double libm_expf(double x) {
+    return exp(as_float(x));
+}
+static double my_sigmoidf(double x) {
+    return (double)ss_sigmoidf((float)x);
+}
+static double libm_sigmoidf(double x) {
+    return 1.0 / (1.0 + exp(-as_float(x)));
+}
+static double my_log_power(double x) {
+    return ss_log(exp2(x));
+}
+static double libm_log_power(double x) {
+    return log(exp2(x));
+}
+static double my_log_near(double x) {
+    return ss_log(1.0 + x);
+}
+static double libm_log_near(double x) {
+    return log(1.0 + x);
+}
+static double my_theta(double x) {
+    return ss_pow(10000.0, x);
+}
+static double libm_theta(double x) {
+    return pow(10000.0, x);
+}
+static double my_square_root(double x) {
+    return ss_pow(x, 0.5);
+}
+
+typedef double (*function)(double);
+
+static const struct curve {
+    const char *sentence;
+    function mine, libm;
+    double low, high, tolerance;
+    bool relative;
+} curves[] = {
+    {"ss_expf is exp where the result is normal", my_expf, libm_expf, -87, 88, 2e-7, true},
+    {"ss_expf is exp near 0", my_expf, libm_expf, -1e-3, 1e-3, 1.2e-7, true},
+    {"ss_sigmoidf is the sigmoid", my_sigmoidf, libm_sigmoidf, -86, 86, 3e-7, true},
+    {"ss_log is log for every exponent", my_log_power, libm_log_power, -1074, 1023.9, 4e-16, true},
+    {"ss_log is log near 1", my_log_near, libm_log_near, -0.01, 0.01, 6e-16, true},
+    {"ss_exp_double is exp", ss_exp_double, exp, -708, 709, 5e-16, true},
+    {"ss_pow gives rotary frequencies", my_theta, libm_theta, -2, 2, 6e-15, true},
+    {"ss_pow gives square roots", my_square_root, sqrt, 1e-3, 1e6, 4e-15, true},
+    {"ss_sin is sin in the first turns", ss_sin, sin, -10, 10, 3e-16, false},
+    {"ss_cos is cos in the first turns", ss_cos, cos, -10, 10, 3e-16, false},
+    {"ss_sin is sin far out", ss_sin, sin, -1e6, 1e6, 3e-16, false},
+    {"ss_cos is cos far out", ss_cos, cos, -1e6, 1e6, 3e-16, false},
+};
+
+static void check_curve(const struct curve *curve) {
+    enum { SAMPLES = 200000 };
+    double worst = 0.0, worst_x = curve->low;
+    for (int i = 0; i <= SAMPLES; i++) {
+        double x = curve->low + (curve->high - curve->low) * i / SAMPLES, truth = curve->libm(x);
+        double error = fabs(curve->mine(x) - truth);
+        if (curve->relative && error > 0.0) error /= fabs(truth);
+        if (error <= worst) continue; /* a NaN gets through and stays */
+        worst = error;
+        worst_x = x;
+    }
+    CASE(curve->sentence);
+    CHECK_NEAR(worst, 0.0, curve->tolerance);
+    printf("    largest error %.3g, at %.9g\n", worst, worst_x);
+}
+
+static bool same_bits(double a, double b) {
+    return ss_bits_of_double(a) == ss_bits_of_double(b) || (isnan(a) && isnan(b));
+}
+
+static const struct edge {
+    function mine;
+    double x, expected;
+    const char *name;
+} edges[] = {
+    {my_expf, 0.0, 1.0, "expf(0)"},
+    {my_expf, -0.0, 1.0, "expf(-0)"},
+    {my_expf, 1e-45, 1.0, "expf(subnormal)"},
+    {my_expf, -1e-45, 1.0, "expf(-subnormal)"},
+    {my_expf, -87.00001, 0.0, "expf below its limit"},
+    {my_expf, 88.00001, (double)INFINITY, "expf above its limit"},
+    {my_expf, (double)INFINITY, (double)INFINITY, "expf(inf)"},
+    {my_expf, -(double)INFINITY, 0.0, "expf(-inf)"},
+    {my_expf, (double)NAN, (double)NAN, "expf(NaN)"},
+    {my_sigmoidf, 0.0, 0.5, "sigmoidf(0)"},
+    {my_sigmoidf, -0.0, 0.5, "sigmoidf(-0)"},
+    {my_sigmoidf, 1e-45, 0.5, "sigmoidf(subnormal)"},
+    {my_sigmoidf, 100.0, 1.0, "sigmoidf(100)"},
+    {my_sigmoidf, -100.0, 0.0, "sigmoidf(-100)"},
+    {my_sigmoidf, (double)INFINITY, 1.0, "sigmoidf(inf)"},
+    {my_sigmoidf, -(double)INFINITY, 0.0, "sigmoidf(-inf)"},
+    {my_sigmoidf, (double)NAN, (double)NAN, "sigmoidf(NaN)"},
+    {ss_log, 1.0, 0.0, "log(1)"},
+    {ss_log, 0.0, -(double)INFINITY, "log(0)"},
+    {ss_log, -0.0, -(double)INFINITY, "log(-0)"},
+    {ss_log, -1.0, (double)NAN, "log(-1)"},
+    {ss_log, (double)INFINITY, (double)INFINITY, "log(inf)"},
+    {ss_log, -(double)INFINITY, (double)NAN, "log(-inf)"},
+    {ss_log, (double)NAN, (double)NAN, "log(NaN)"},
+    {ss_exp_double, 0.0, 1.0, "exp(0)"},
+    {ss_exp_double, -0.0, 1.0, "exp(-0)"},
+    {ss_exp_double, 5e-324, 1.0, "exp(subnormal)"},
+    {ss_exp_double, -709.0, 0.0, "exp below its limit"},
+    {ss_exp_double, 709.5, (double)INFINITY, "exp above its limit"},
+    {ss_exp_double, (double)INFINITY, (double)INFINITY, "exp(inf)"},
+    {ss_exp_double, -(double)INFINITY, 0.0, "exp(-inf)"},
+    {ss_sin, 0.0, 0.0, "sin(0)"},
+    {ss_sin, 5e-324, 5e-324, "sin(subnormal)"},
+    {ss_cos, 0.0, 1.0, "cos(0)"},
+    {ss_cos, -0.0, 1.0, "cos(-0)"},
+    {ss_cos, 5e-324, 1.0, "cos(subnormal)"},
+};
+
+static void check_edges(void) {
+    CASE("scalar functions at zeros, limits, infinities and NaN");
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        double actual = edges[i].mine(edges[i].x);
+        if (check_failed(same_bits(actual, edges[i].expected), __FILE__, __LINE__, edges[i].name))
+            printf("    expected %.17g, found %.17g\n", edges[i].expected, actual);
+    }
+    CHECK(ss_sin(-0.0) == 0.0);
+    CHECK(ss_expf(-87.0f) > 0.0f && ss_expf(88.0f) < INFINITY);
+    CHECK_NEAR(ss_log(5e-324), log(5e-324), 1e-13);
+}
+
+static bool equal(float a, float b) {
+    return ss_bits_of_float(a) == ss_bits_of_float(b);
+}
+
+/* ---- packing ---- */
+
+/* The value of a small float from its fields. */
+static float decode(unsigned bits, int exponent_bits, int fraction_bits) {
+    int top = (1 << exponent_bits) - 1, bias = top / 2;
+    int exponent = (int)(bits >> fraction_bits) & top;
+    int fraction = (int)(bits & ((1u << fraction_bits) - 1u)), hidden = 1 << fraction_bits;
+    float size = exponent == top ? (fraction ? NAN : INFINITY)
+                 : exponent == 0
+                     ? ldexpf((float)fraction, 1 - bias - fraction_bits)
+                     : ldexpf((float)(fraction + hidden), exponent - bias - fraction_bits);
+    return bits & 0x8000u ? -size : size;
+}
+
+static void check_halves(ss_dtype type, int exponent_bits, int fraction_bits) {
+    enum { ALL = 65536 };
+    static unsigned char source[2 * ALL];
+    static float out[ALL];
+    for (unsigned i = 0; i < ALL; i++) {
+        source[2 * i] = (unsigned char)(i & 255u);
+        source[2 * i + 1] = (unsigned char)(i >> 8);
+    }
+    size_t bad = ss_unpack_floats(out, source, type, ALL), wrong = 0;
+    for (unsigned i = 0; i < ALL; i++) {
+        float expected = decode(i, exponent_bits, fraction_bits);
+        wrong += !(equal(out[i], expected) || (isnan(out[i]) && isnan(expected)));
+    }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(bad, ((1u << exponent_bits) - 1u) << fraction_bits); /* the first is +inf */
+}
+
+enum { COLUMNS = 11, DEPTH = 5, COUNT = COLUMNS * DEPTH };
+
+/* Writes i + 1 as number i; exact in every type, as up to 56 it needs six bits. */
+static void write_number(unsigned char *source, ss_dtype type, size_t i, uint32_t bits) {
+    size_t width = ss_dtype_bytes(type);
+    for (size_t j = 0; j < width; j++) source[i * width + j] = (unsigned char)(bits >> (8 * j));
+}
+
+static uint32_t encode(ss_dtype type, float x) {
+    uint32_t bits = ss_bits_of_float(x);
+    if (type == SS_F32) return bits;
+    if (type == SS_BF16) return bits >> 16;
+    return (bits >> 16 & 0x8000u) | ((bits & 0x7fffffffu) - 0x38000000u) >> 13;
+}
+
+static float expected_lane(size_t position, size_t stride_n, size_t stride_k) {
+    size_t lane = position % 8, k = position / 8 % DEPTH, n = position / 8 / DEPTH * 8 + lane;
+    return n < COLUMNS ? (float)(n * stride_n + k * stride_k + 1) : 0.0f;
+}
+
+static void check_pack(ss_dtype type, size_t stride_n, size_t stride_k) {
+    unsigned char bytes[4 * COUNT + 1], *source = bytes + 1;
+    float panels[16 * DEPTH], column[DEPTH];
+    for (size_t i = 0; i < COUNT; i++) write_number(source, type, i, encode(type, (float)(i + 1)));
+    CHECK_INT(ss_panels_floats(COLUMNS, DEPTH), 16 * DEPTH);
+    CHECK(ss_pack(panels, source, type, COLUMNS, DEPTH, stride_n, stride_k) == SIZE_MAX);
+    for (size_t i = 0; i < 16 * DEPTH; i++)
+        CHECK(equal(panels[i], expected_lane(i, stride_n, stride_k)));
+    for (size_t n = 0; n < COLUMNS; n++) {
+        ss_panel_column(column, panels, n, DEPTH);
+        for (size_t k = 0; k < DEPTH; k++)
+            CHECK(equal(column[k], (float)(n * stride_n + k * stride_k + 1)));
+    }
+    write_number(source, type, 41, encode(type, 1.0f) | encode(type, INFINITY));
+    write_number(source, type, 37, UINT32_MAX);
+    CHECK_INT(ss_pack(panels, source, type, COLUMNS, DEPTH, stride_n, stride_k), 37);
+    CHECK_INT(ss_unpack_floats(panels, source, type, COUNT), 37);
+}
+
+static void check_packing(void) {
+    static const ss_dtype types[] = {SS_F32, SS_F16, SS_BF16};
+    CASE("all 65536 halves");
+    check_halves(SS_F16, 5, 10);
+    CASE("all 65536 brain floats");
+    check_halves(SS_BF16, 8, 7);
+    CASE("pack: both orders, every type, unaligned; the first number that is not finite");
+    for (int i = 0; i < 3; i++) {
+        check_pack(types[i], DEPTH, 1);
+        check_pack(types[i], 1, COLUMNS);
+    }
+    CASE("keys are packed as columns");
+    float keys[10 * 9 + DEPTH], panels[16 * DEPTH];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) keys[i] = (float)i;
+    ss_pack_keys(panels, keys, 9, COLUMNS, DEPTH);
+    for (size_t i = 0; i < 16 * DEPTH; i++) {
+        size_t n = i / 8 / DEPTH * 8 + i % 8, k = i / 8 % DEPTH;
+        CHECK(equal(panels[i], n < COLUMNS ? keys[n * 9 + k] : 0.0f));
+    }
+}
+
+int main(void) {
+    for (size_t i = 0; i < sizeof curves / sizeof *curves; i++) check_curve(curves + i);
+    check_edges();
+    check_packing();
+    return check_done();
+}
