@@ -26,11 +26,14 @@ function rgb(hex: string): Rgb {
   return [bits >> 16, (bits >> 8) & 255, bits & 255];
 }
 
-/** 256 steps between evenly spaced stops, mixed in light rather than in code values. */
+/** An odd number, so that there is one in the middle. */
+const STEPS = 257;
+
+/** Steps between evenly spaced stops, mixed in light rather than in code values. */
 function ramp(stops: readonly string[]): readonly Rgb[] {
   const colors = stops.map(rgb);
-  return Array.from({ length: 256 }, (_, i) => {
-    const at = (i / 255) * (colors.length - 1);
+  return Array.from({ length: STEPS }, (_, i) => {
+    const at = (i / (STEPS - 1)) * (colors.length - 1);
     const from = Math.min(Math.floor(at), colors.length - 2);
     return [0, 1, 2].map((c) => {
       const [a, b] = [colors[from][c] ** 2, colors[from + 1][c] ** 2];
@@ -46,7 +49,7 @@ const RAMPS = {
 
 function along(steps: readonly Rgb[], theme: Theme, share: number): Rgb {
   if (Number.isNaN(share)) return HIDDEN[theme];
-  return steps[Math.max(0, Math.min(255, Math.round(255 * share)))];
+  return steps[Math.max(0, Math.min(STEPS - 1, Math.round((STEPS - 1) * share)))];
 }
 
 export function sequential(theme: Theme, high = 1, root = false): Scale {
