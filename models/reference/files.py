@@ -21,7 +21,9 @@ def write_model(folder: Path, config: dict[str, Any], weights: Weights, dtype: t
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", config)
     stored = {name: w.detach().cpu().to(dtype).contiguous() for name, w in weights.items()}
-    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    file = folder / "model.safetensors"
+    save_file(stored, file, metadata={"format": "pt"})
+    file.chmod(0o644)  # it is served from here, and safetensors keeps its files to their owner
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -33,6 +33,7 @@ class Architecture:
     norm_eps: float
     tied: bool
     operation: str
+    bias: float = 0.0  # added to every score; the parameter of sigmoid
     rope_theta: float = 10000.0  # read by llama only
 
 
@@ -52,7 +53,11 @@ class Trace:
 
 def architecture(config: dict[str, Any]) -> Architecture:
     """What a config.json says, in this project's letters."""
-    operation = config.get("sinkscope", {}).get("attention", {}).get("operation", "softmax")
+    attention = config.get("sinkscope", {}).get("attention", {})
+    operation = attention.get("operation", "softmax")
+    bias = attention.get("parameters", {}).get("bias", 0.0)
+    if bias and operation != "sigmoid":
+        raise ValueError(f"{operation} has no parameter bias")
     if config["model_type"] == "llama":
         D, H = config["hidden_size"], config["num_attention_heads"]
         # transformers 5 moved the base of the rotation into a sub-object
@@ -61,7 +66,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
             "llama", config["num_hidden_layers"], H, config.get("num_key_value_heads") or H, D,
             config.get("head_dim") or D // H, config["intermediate_size"], config["vocab_size"],
             config["max_position_embeddings"], config["rms_norm_eps"],
-            config["tie_word_embeddings"], operation,
+            config["tie_word_embeddings"], operation, bias,
             rope.get("rope_theta", config.get("rope_theta", 10000.0)),
         )
     if config["model_type"] == "gpt2":
@@ -69,7 +74,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
         return Architecture(
             "gpt2", config["n_layer"], H, H, D, D // H, config.get("n_inner") or 4 * D,
             config["vocab_size"], config["n_positions"], config["layer_norm_epsilon"],
-            True, operation,
+            True, operation, bias,
         )
     raise ValueError(f"model_type is {config['model_type']!r}, expected 'llama' or 'gpt2'")
 
@@ -90,7 +95,7 @@ def _rotate(x: Tensor, theta: float) -> Tensor:
 
 
 class _Llama:
-    """RMSNorm, rotary positions, grouped heads, SwiGLU, no biases."""
+    """RMSNorm, rotary positions, grouped heads, SwiGLU; a bias wherever the file has one."""
 
     def __init__(self, arch: Architecture, weights: Weights) -> None:
         self.arch, self.weights = arch, weights
@@ -100,7 +105,9 @@ class _Llama:
         return x * torch.rsqrt(mean_square + self.arch.norm_eps) * self.weights[name + ".weight"]
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
-        return x @ self.weights[name + ".weight"].T
+        y = x @ self.weights[name + ".weight"].T
+        bias = self.weights.get(name + ".bias")
+        return y if bias is None else y + bias
 
     def embed(self, tokens: Tensor) -> Tensor:
         return self.weights["model.embed_tokens.weight"][tokens]
@@ -172,14 +179,15 @@ class _Gpt2:
 _FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
 
 
-def attend(operation: Operation, q: Tensor, k: Tensor, v: Tensor,
+def attend(operation: Operation, bias: float, q: Tensor, k: Tensor, v: Tensor,
            sink: Tensor | None) -> tuple[Tensor, Tensor]:
     """q [..., H, T, K], k and v [..., G, T, K] -> weights [..., H, T, T], mix [..., T, H*K]"""
     H, T, K = q.shape[-3:]
     per_group = H // k.shape[-3]  # query head h reads key/value head h // (H/G)
     k, v = k.repeat_interleave(per_group, -3), v.repeat_interleave(per_group, -3)
     seen = torch.ones(T, T, dtype=torch.bool, device=q.device).tril()
-    att = operation.weights(q @ k.transpose(-1, -2) / math.sqrt(K), seen, sink)
+    scores = q @ k.transpose(-1, -2) / math.sqrt(K) + bias
+    att = operation.weights(scores, seen, sink)
     return att, (att @ v).transpose(-3, -2).flatten(-2)
 
 
@@ -194,7 +202,7 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     steps["hidden"].append(x)
     for layer in range(arch.L):
         q, k, v = model.qkv(x, layer)
-        att, mixed = attend(operation, q, k, v, model.sink(layer))
+        att, mixed = attend(operation, arch.bias, q, k, v, model.sink(layer))
         att_out = model.merge(mixed, layer)
         x = x + att_out
         mlp_out = model.feed_forward(x, layer)

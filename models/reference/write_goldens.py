@@ -184,6 +184,13 @@ def hf_llama_bf16() -> None:
     ), "Weights stored as BF16, computed in F32; one key/value head for all.", bf16=True)
 
 
+def hf_llama_bias() -> None:
+    hf_case("hf-llama-bias", "llama", llama(
+        hidden_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=36, vocab_size=47, tie_word_embeddings=True, attention_bias=True,
+    ), "attention_bias: q, k, v and o have biases.")
+
+
 def hf_gpt2_plain() -> None:
     hf_case("hf-gpt2-plain", "gpt2", gpt2(n_embd=24, n_layer=2, n_head=3, vocab_size=67),
             "Names without a prefix; h.N.attn.bias is a stored causal mask, to be skipped.",
@@ -412,6 +419,7 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-llama-gqa": hf_llama_gqa,
     "hf-llama-tied": hf_llama_tied,
     "hf-llama-bf16": hf_llama_bf16,
+    "hf-llama-bias": hf_llama_bias,
     "hf-gpt2-plain": hf_gpt2_plain,
     "hf-gpt2-prefixed": hf_gpt2_prefixed,
     **{f"ref-{op}": lambda op=op: ref_case(f"ref-{op}", "llama", op) for op in OPERATIONS},
