@@ -48,11 +48,9 @@ function need(id: string): HTMLElement {
   return found;
 }
 
-/** An error as a reader should see it: place, then sentence. */
+/** An error as a reader should see it; the engine's begin with their place. */
 function sentence(error: unknown): string {
-  if (error instanceof InputError) return error.message;
-  const { where, message } = error as { where?: string; message?: string };
-  return where ? `${where}: ${message}` : (message ?? String(error));
+  return error instanceof Error ? error.message : String(error);
 }
 
 class Page {
@@ -71,6 +69,10 @@ class Page {
   #generating: AbortController | undefined;
   #typing = 0;
   #linking = 0;
+  /** Sides whose run the state has outdated. */
+  readonly #waiting = new Set<Side>();
+  /** Reads of a head that are under way. */
+  #reading = 0;
   #queued = false;
   #progress: { text: string; since: number } | undefined;
   #firstSink = 0;
@@ -166,13 +168,23 @@ class Page {
     const differs = (name: keyof State) => !Object.is(now[name], before[name]);
     const all = RUN_ROWS.some(differs);
     const sides = SIDES.filter((side) => all || SIDE_ROWS[side].some(differs));
-    clearTimeout(this.#typing);
-    const run = () => sides.forEach((side) => void this.#run(side));
-    if (sides.length && now.prompt !== before.prompt)
-      this.#typing = window.setTimeout(run, TYPING_MS);
-    else run();
+    for (const side of sides) this.#waiting.add(side);
+    if (sides.length) this.#schedule(now.prompt !== before.prompt ? TYPING_MS : 0);
     if (!sides.length && (differs('layer') || differs('head'))) void this.#readHeads();
     this.#draw();
+  }
+
+  /** Runs the sides that wait, after a pause in the typing. */
+  #schedule(pause: number): void {
+    clearTimeout(this.#typing);
+    const run = () => {
+      this.#typing = 0;
+      const sides = [...this.#waiting];
+      this.#waiting.clear();
+      for (const side of sides) void this.#run(side);
+    };
+    if (pause) this.#typing = window.setTimeout(run, pause);
+    else run();
   }
 
   /** Browsers refuse addresses that change too often. */
@@ -256,6 +268,7 @@ class Page {
   /** Reads the maps of the selected head for both sides, where they are not the right ones. */
   async #readHeads(): Promise<void> {
     const { layer, head } = this.#selection();
+    this.#reading++;
     await Promise.all(
       SIDES.map(async (side) => {
         const frame = this.#frames[side];
@@ -266,6 +279,7 @@ class Page {
           this.#frames[side] = { ...frame, selected };
       }),
     );
+    this.#reading--;
     this.#queue();
   }
 
@@ -375,6 +389,7 @@ class Page {
   #draw(): void {
     const state = this.#store.get();
     document.documentElement.dataset.theme = this.#theme;
+    this.#markBusy();
     document.body.classList.toggle('single', !state.b);
     this.#drawShell(state);
     const frames = SIDES.map((side) => this.#frames[side]).filter((one) => one !== undefined);
@@ -393,6 +408,13 @@ class Page {
         this.#stamp(panel, side, frame);
       }
     }
+  }
+
+  /** While something runs, the page says so to whoever watches it from outside. */
+  #markBusy(): void {
+    const busy = Boolean(this.#typing || this.#jobs.a || this.#jobs.b || this.#reading);
+    if (busy) document.body.dataset.busy = '';
+    else delete document.body.dataset.busy;
   }
 
   /** Under every figure stands what is needed to get its numbers again. */

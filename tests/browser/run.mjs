@@ -1,0 +1,40 @@
+/**
+ * The page in a real browser: what a reader does, what a stranger's link or file does to it, and
+ * pictures of it in .build/screenshots. Ends with `N passed, N failed`.
+ */
+import { openStage } from './stage.mjs';
+import { reading } from './reading.mjs';
+import { links } from './links.mjs';
+import { trouble } from './trouble.mjs';
+import { looks } from './looks.mjs';
+
+const LIMIT_MS = 60_000;
+
+const wanted = process.argv[2] ?? '';
+const stage = await openStage();
+let passed = 0;
+let failed = 0;
+
+function limit() {
+  return new Promise((_, reject) => {
+    setTimeout(() => reject(new Error(`took longer than ${LIMIT_MS} ms`)), LIMIT_MS).unref();
+  });
+}
+
+for (const [name, test] of Object.entries({ ...reading, ...links, ...trouble, ...looks })) {
+  if (!name.includes(wanted)) continue;
+  const began = performance.now();
+  try {
+    const note = await Promise.race([test(stage), limit()]);
+    passed++;
+    console.log(
+      `ok   ${name} (${Math.round(performance.now() - began)} ms)${note ? `: ${note}` : ''}`,
+    );
+  } catch (error) {
+    failed++;
+    console.log(`FAIL ${name}\n     ${String(error?.stack ?? error).replaceAll('\n', '\n     ')}`);
+  }
+}
+await stage.close();
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,99 @@
+/** What the browser tests stand on: a static server, Chromium, a page that reports everything. */
+import { createServer } from 'node:http';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+const require = createRequire(join(root, 'web/package.json'));
+const { chromium } = require('playwright-core');
+const axe = require.resolve('axe-core/axe.min.js');
+const pageRoot = join(root, '.build/page');
+
+const TYPES = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.json': 'application/json',
+  '.wasm': 'application/wasm',
+};
+const ARGUMENTS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+async function answer(request, response) {
+  const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
+  const file = join(pageRoot, path === '/' ? 'index.html' : path);
+  try {
+    const bytes = await readFile(file);
+    response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' });
+    response.end(bytes);
+  } catch {
+    response.writeHead(404).end();
+  }
+}
+
+export async function openStage() {
+  const server = createServer(answer);
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+  const browser = await chromium.launch({ executablePath, args: ARGUMENTS });
+  const origin = `http://127.0.0.1:${server.address().port}`;
+  return {
+    /** A page with its sink drawn, or with a message where `ready` says so. */
+    async open(hash = '', options = {}) {
+      const { file = 'index.html', width = 1280, scheme = 'light', script } = options;
+      const context = await browser.newContext({
+        viewport: { width, height: 900 },
+        colorScheme: scheme,
+        permissions: ['clipboard-read', 'clipboard-write'],
+      });
+      const page = await context.newPage();
+      page.troubles = [];
+      page.on('console', (m) => m.type() === 'error' && page.troubles.push(m.text()));
+      page.on('pageerror', (error) => page.troubles.push(error.message));
+      page.on('request', (r) => {
+        const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
+        if (!own) page.troubles.push(`asks ${r.url()}`);
+      });
+      page.on('requestfailed', (r) => page.troubles.push(`failed: ${r.url()}`));
+      if (script) await page.addInitScript(script);
+      await page.goto(`${origin}/${file}${hash ? `#${hash}` : ''}`);
+      await page.waitForFunction(() =>
+        /first sink/.test(document.querySelector('#version').textContent),
+      );
+      await settled(page);
+      return page;
+    },
+    async close() {
+      await browser.close();
+      server.close();
+    },
+  };
+}
+
+/** Nothing is running, and what ran is drawn. */
+export async function settled(page) {
+  await page.waitForFunction(() => document.body.dataset.busy === undefined);
+  await page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
+}
+
+export const text = (page, selector) => page.textContent(selector);
+export const chips = (page) => page.locator('.chip').allTextContents();
+export const figure = (page, side) => text(page, `#sinks .side-${side} .figure`);
+
+/** Runs axe over the page; the rules that are broken, with the first place of each. */
+export async function violations(page) {
+  await page.addScriptTag({ path: axe });
+  const result = await page.evaluate(() => globalThis.axe.run());
+  return result.violations.map(({ id, nodes }) => `${id}: ${nodes[0].target} (${nodes.length})`);
+}

@@ -1,0 +1,177 @@
+/** Broken files and unusual texts: a message that names the place, and the last good frame. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { chips, figure, root, settled, text } from './stage.mjs';
+
+const folder = `${root}models/zoo/softmax/`;
+const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
+
+async function model() {
+  const [config, weights, tokenizer] = await Promise.all(
+    ['config.json', 'model.safetensors', 'tokenizer.json'].map((name) => readFile(folder + name)),
+  );
+  return { config, weights, tokenizer };
+}
+
+/** A copy of the weights with one text of the header replaced by another of the same length. */
+function renamed(weights, from, to) {
+  const copy = Buffer.from(weights);
+  copy.write(to, copy.indexOf(from));
+  return copy;
+}
+
+/** F16 NaN in the last number of the file. */
+function withNan(weights) {
+  const copy = Buffer.from(weights);
+  copy.writeUInt16LE(0x7e00, copy.length - 2);
+  return copy;
+}
+
+function changed(json, change) {
+  return Buffer.from(JSON.stringify({ ...JSON.parse(String(json)), ...change }));
+}
+
+const BROKEN = {
+  'a truncated file': (m) => ({ ...m, weights: m.weights.subarray(0, 100_000) }),
+  'a file of nothing': (m) => ({ ...m, weights: Buffer.alloc(0) }),
+  'a flipped bit in the header': (m) => {
+    const weights = Buffer.from(m.weights);
+    weights[weights.indexOf('data_offsets') + 15] ^= 0x40;
+    return { ...m, weights };
+  },
+  'a missing tensor': (m) => ({
+    ...m,
+    weights: renamed(m.weights, 'model.norm.weight', 'model.morn.weight'),
+    says: /model\.norm\.weight.*expected a tensor of shape \[128\]/,
+  }),
+  'another shape than the config says': (m) => ({
+    ...m,
+    config: changed(m.config, { intermediate_size: 999 }),
+    says: /mlp\..*expected shape \[999, 128\], found \[344, 128\]/,
+  }),
+  'absurd sizes': (m) => ({
+    ...m,
+    config: changed(m.config, { num_hidden_layers: 1e9 }),
+    says: /num_hidden_layers.*from 1 to 1024, found 1e\+09/,
+  }),
+  'a config that is no JSON': (m) => ({
+    ...m,
+    config: Buffer.from('{"a":1,'),
+    says: /config\.json/,
+  }),
+  'another family': (m) => ({
+    ...m,
+    config: changed(m.config, { model_type: 'mamba' }),
+    says: /model_type.*mamba/,
+  }),
+  'a weight that is NaN': (m) => ({ ...m, weights: withNan(m.weights), says: /NaN or infinite/ }),
+  'a tokenizer of an unknown type': (m) => ({
+    ...m,
+    tokenizer: changed(m.tokenizer, { pre_tokenizer: { type: 'Telepathy' } }),
+    says: /pre_tokenizer\.type.*Telepathy/,
+  }),
+  'a tokenizer that is no JSON': (m) => ({
+    ...m,
+    tokenizer: Buffer.from('nope'),
+    says: /tokenizer\.json/,
+  }),
+};
+
+async function choose(page, { config, weights, tokenizer }) {
+  const files = [file('config.json', config), file('my.safetensors', weights)];
+  if (tokenizer) files.push(file('tokenizer.json', tokenizer));
+  await page.setInputFiles('.file input', files);
+}
+
+async function message(page) {
+  await page.waitForFunction(() => !document.querySelector('#messages').hidden);
+  return text(page, '#messages');
+}
+
+async function stillWorks(page) {
+  await page.fill('textarea', 'Still here.');
+  await page.waitForFunction(() => document.querySelectorAll('.chip').length < 12);
+  await settled(page);
+}
+
+const brokenCases = Object.fromEntries(
+  Object.entries(BROKEN).map(([name, breakIt]) => [
+    `opening ${name} says so and keeps the last frame`,
+    async (stage) => {
+      const page = await stage.open();
+      const before = [await figure(page, 'a'), await chips(page)];
+      const broken = breakIt(await model());
+      await choose(page, broken);
+      const said = await message(page);
+      assert.match(said, broken.says ?? /byte|expected/i);
+      assert.match(said, /last good result is shown/);
+      assert.deepEqual([await figure(page, 'a'), await chips(page)], before);
+      await stillWorks(page);
+      await page.context().close();
+      return said.split('\n')[0].slice(0, 140);
+    },
+  ]),
+);
+
+export const trouble = {
+  async 'good files of one’s own open and run'(stage) {
+    const page = await stage.open();
+    await choose(page, await model());
+    await page.waitForFunction(() =>
+      /weights you opened/.test(document.querySelector('#side-a').textContent),
+    );
+    await settled(page);
+    assert.match(await text(page, '#attention .side-a .stamp'), /my\.safetensors/);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'files without a config are named'(stage) {
+    const page = await stage.open();
+    const { weights } = await model();
+    await page.setInputFiles('.file input', [file('my.safetensors', weights)]);
+    assert.match(
+      await message(page),
+      /Expected config\.json among the files; found my\.safetensors/,
+    );
+  },
+
+  ...brokenCases,
+
+  async 'an empty prompt, a long one, a megabyte, and half a surrogate'(stage) {
+    const page = await stage.open('bos=0');
+    const before = await figure(page, 'a');
+    await page.fill('textarea', '');
+    assert.match(await message(page), /prompt is empty/);
+    assert.equal(await figure(page, 'a'), before);
+    await page.fill('textarea', 'word '.repeat(500));
+    await page.waitForSelector('.cut');
+    assert.match(await text(page, '.cut'), /more not run/);
+    const began = Date.now();
+    await page.fill('textarea', 'x'.repeat(1_000_000));
+    assert.match(await message(page), /1,000,000 characters; expected at most/);
+    assert.ok(Date.now() - began < 5000);
+    await page.fill('textarea', 'half \ud800 a pair, 漢字 😀');
+    await settled(page);
+    await page.waitForFunction(() => document.querySelector('#messages').hidden);
+    assert.ok((await chips(page)).includes('😀'));
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'a browser without SIMD gets the base kernels and the same digits'(stage) {
+    const simd = await stage.open();
+    const script = 'WebAssembly.validate = () => false;';
+    const base = await stage.open('', { script });
+    assert.match(await text(base, '#version'), /base kernels/);
+    assert.match(await text(simd, '#version'), /simd kernels/);
+    for (const selector of ['#sinks .side-a .conditions', '#geometry .side-a .subtitle', '.next'])
+      assert.equal(await text(base, selector), await text(simd, selector));
+  },
+
+  async 'a model file that cannot be fetched is named, and the other side stands'(stage) {
+    const page = await stage.open('b=');
+    await page.route('**/zoo/sigmoid/model.safetensors', (route) => route.fulfill({ status: 404 }));
+    await page.locator('#side-b select').first().selectOption('sigmoid');
+    assert.match(await message(page), /404|sigmoid/);
+    assert.match(await text(page, '#finding'), /softmax twin/);
+  },
+};
