@@ -4,6 +4,7 @@
  */
 import { openStage } from './stage.mjs';
 import { reading } from './reading.mjs';
+import { controls } from './controls.mjs';
 import { links } from './links.mjs';
 import { trouble } from './trouble.mjs';
 import { looks } from './looks.mjs';
@@ -21,7 +22,13 @@ function limit() {
   });
 }
 
-for (const [name, test] of Object.entries({ ...reading, ...links, ...trouble, ...looks })) {
+for (const [name, test] of Object.entries({
+  ...reading,
+  ...controls,
+  ...links,
+  ...trouble,
+  ...looks,
+})) {
   if (!name.includes(wanted)) continue;
   const began = performance.now();
   try {
@@ -34,6 +41,7 @@ for (const [name, test] of Object.entries({ ...reading, ...links, ...trouble, ..
     failed++;
     console.log(`FAIL ${name}\n     ${String(error?.stack ?? error).replaceAll('\n', '\n     ')}`);
   }
+  await stage.clear();
 }
 await stage.close();
 console.log(`${passed} passed, ${failed} failed`);
