@@ -275,7 +275,8 @@ class Page {
         if (!frame || !this.#session) return;
         const at = selectedHead(frame, layer, head);
         const selected = await this.#session.head(side, at.layer, at.head).catch(() => undefined);
-        if (selected && selected.dot.shape[0] === frame.T && this.#frames[side] === frame)
+        const same = this.#frames[side]?.tensors === frame.tensors;
+        if (selected && selected.dot.shape[0] === frame.T && same)
           this.#frames[side] = { ...frame, selected };
       }),
     );

@@ -35,7 +35,7 @@ function degrees(radians: number): string {
   return Number.isFinite(radians) ? `${((radians * 180) / Math.PI).toFixed(0)}°` : '–';
 }
 
-function sayGap(frame: Frame, { layer, head }: Context): string {
+function sayGap(frame: Frame, { layer, head }: HeadFrame): string {
   const { H, G } = frame.architecture;
   const group = Math.floor(head / (H / G));
   const gap = frame.tensors.cos_gap.data[layer * H + head];
@@ -73,7 +73,7 @@ export const geometry: ViewKind = {
         const { pointed, theme } = context;
         const again = drawn.head !== head || drawn.theme !== theme;
         drawn = { head, theme };
-        subtitle.textContent = `layer ${head.layer + 1}, head ${head.head + 1} · ${sayGap(frame, context)}`;
+        subtitle.textContent = `layer ${head.layer + 1}, head ${head.head + 1} · ${sayGap(frame, head)}`;
         for (const one of maps) {
           if (again || !one.scale) one.scale = scaleOf(one.kind, head, context);
           const [scale, size] = one.scale;
