@@ -275,8 +275,12 @@ class Page {
         if (!frame || !this.#session) return;
         const at = selectedHead(frame, layer, head);
         const selected = await this.#session.head(side, at.layer, at.head).catch(() => undefined);
+        // In the meantime another run may have come, or another head been chosen.
+        const now = this.#selection();
+        const wanted = selectedHead(frame, now.layer, now.head);
         const same = this.#frames[side]?.tensors === frame.tensors;
-        if (selected && selected.dot.shape[0] === frame.T && same)
+        const right = selected?.layer === wanted.layer && selected.head === wanted.head;
+        if (selected && selected.dot.shape[0] === frame.T && same && right)
           this.#frames[side] = { ...frame, selected };
       }),
     );
