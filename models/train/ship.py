@@ -23,7 +23,7 @@ from ..reference.files import read_model, write_json, write_model
 from ..reference.model import Trace, forward
 from ..reference.operations import OPERATIONS
 from .corpus import BOS, END, SHA256, encode
-from .twin import STEPS, T as CONTEXT, config
+from .twin import DECAY, STEPS, T as CONTEXT, config
 
 MODELS = Path(__file__).resolve().parents[1]
 ZOO = MODELS / "zoo"
@@ -47,8 +47,12 @@ ENTRIES = (
           "Every row of weights has to sum to 1. Heads that have nothing to say put their weight "
           "on the first token: the sink."),
     Entry("sigmoid", "sigmoid", 1, STEPS, "Sigmoid twin",
-          "Each key is weighed on its own and no row has to sum to 1. The same text, order and "
-          "initial weights as the softmax twin, and no sink."),
+          "Each key is weighed on its own, s(x - ln 128), and no row has to sum to 1. The same text, "
+          "order and initial weights as the softmax twin, and no sink."),
+    Entry("sigmoid-before-decay", "sigmoid", 1, DECAY[0], "Sigmoid twin, before the decay",
+          "The sigmoid twin before its learning rate falls. Shares of attention show a sink, but the "
+          "rows they are shares of carry almost no mass: look at the row mass before you believe "
+          "a share."),
 )
 
 
@@ -122,7 +126,7 @@ def card(entry: Entry, facts: dict[str, Any]) -> str:
     files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
     until = "" if entry.step == STEPS else (
         f" Then take step {entry.step} of the run: the step before the learning rate starts to "
-        "fall." if entry.step == STEPS * 4 // 5 else f" Then take step {entry.step} of the run.")
+        "fall." if entry.step == DECAY[0] else f" Then take step {entry.step} of the run.")
     return f"""# {entry.title}
 
 {entry.what}

@@ -9,6 +9,7 @@ An interrupted run goes on from its last checkpoint when the same command is giv
 
 import argparse
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -23,9 +24,9 @@ from ..reference.model import Architecture, Weights, architecture, forward
 from ..reference.operations import OPERATIONS
 from .corpus import BOS_ID, END_ID, VOCABULARY, Corpus
 
-STEPS = 4000
+STEPS = 6600
 WARM_UP = 100
-DECAY = STEPS // 5  # the last fifth
+DECAY = (3200, 4000)  # the learning rate falls to a tenth between these steps, and stays there
 LEARNING_RATE = 3e-3
 SEQUENCES, T = 16, 128
 SAVE_EVERY = 200
@@ -52,24 +53,25 @@ def config(operation: str) -> dict[str, Any]:
         "hidden_act": "silu",
         "attention_bias": False,
         "mlp_bias": False,
-        "tie_word_embeddings": True,
+        "tie_word_embeddings": False,
         "bos_token_id": BOS_ID,
         "eos_token_id": END_ID,
         "torch_dtype": "float16",
     }
     if operation != "softmax":
-        plain["sinkscope"] = {"attention": {"operation": operation, "parameters": {}}}
+        # A sigmoid of 0 is a half: without a bias each key starts with half of the weight, and T keys
+        # with T/2. With -ln T a row starts with about 1, as in Ramapuram et al. (2025).
+        parameters = {"bias": -math.log(T)} if operation == "sigmoid" else {}
+        plain["sinkscope"] = {"attention": {"operation": operation, "parameters": parameters}}
     return plain
 
 
 def initial_weights(arch: Architecture, seed: int) -> Weights:
-    """N(0, 2/(5 width)) everywhere; the last matrix of a block starts smaller the deeper the
-    model, as in the experiments that the twins repeat in small."""
+    """N(0, 0.02^2) for every matrix, gains of 1; drawn in one order for every operation."""
     generator = torch.Generator().manual_seed(seed)
 
-    def normal(out: int, width: int, std: float | None = None) -> Tensor:
-        spread = std if std is not None else (2 / (5 * width)) ** 0.5
-        return torch.randn(out, width, generator=generator) * spread
+    def normal(out: int, width: int) -> Tensor:
+        return torch.randn(out, width, generator=generator) * 0.02
 
     weights = {"model.embed_tokens.weight": normal(arch.V, arch.D)}
     for layer in range(arch.L):
@@ -83,20 +85,29 @@ def initial_weights(arch: Architecture, seed: int) -> Weights:
             at + "post_attention_layernorm.weight": torch.ones(arch.D),
             at + "mlp.gate_proj.weight": normal(arch.F, arch.D),
             at + "mlp.up_proj.weight": normal(arch.F, arch.D),
-            at + "mlp.down_proj.weight": normal(arch.D, arch.F, arch.F**-0.5 / arch.L),
+            at + "mlp.down_proj.weight": normal(arch.D, arch.F),
         }
-    if arch.operation == "sink_logit":
-        weights |= {f"model.layers.{layer}.self_attn.sinks": torch.zeros(arch.H)
-                    for layer in range(arch.L)}
-    return weights | {"model.norm.weight": torch.ones(arch.D)}
+        if arch.operation == "sink_logit":
+            weights[at + "self_attn.sinks"] = torch.zeros(arch.H)
+    weights["model.norm.weight"] = torch.ones(arch.D)
+    if not arch.tied:
+        weights["lm_head.weight"] = normal(arch.V, arch.D)
+    return weights
 
 
 def learning_rate(step: int) -> float:
-    """Linear warm-up, constant, then a linear fall to a tenth."""
+    """Linear warm-up, constant, a linear fall to a tenth, constant."""
     if step < WARM_UP:
         return LEARNING_RATE * (step + 1) / WARM_UP
-    into_decay = max(0, step - (STEPS - DECAY)) / DECAY
-    return LEARNING_RATE * (1 - 0.9 * into_decay)
+    begin, end = DECAY
+    fallen = min(1.0, max(0, step - begin) / (end - begin))
+    return LEARNING_RATE * (1 - 0.9 * fallen)
+
+
+def text_loss(arch: Architecture, weights: Weights, text: Tensor) -> Tensor:
+    """Mean loss of text [N, T+1], every token after the first predicted from those before it."""
+    logits = forward(arch, weights, text[:, :-1]).logits
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
 
 
 @torch.no_grad()
@@ -124,7 +135,7 @@ def train(operation: str, seed: int, corpora: Path, runs: Path, device: str) -> 
     optimiser = torch.optim.AdamW(
         [{"params": [w for w in weights.values() if w.dim() == 2], "weight_decay": 1.0},
          {"params": [w for w in weights.values() if w.dim() < 2], "weight_decay": 0.0}],
-        lr=LEARNING_RATE, betas=(0.9, 0.95),
+        lr=LEARNING_RATE, betas=(0.9, 0.95), fused=True,
     )
     start = 0
     if checkpoint.exists():
@@ -138,6 +149,7 @@ def train(operation: str, seed: int, corpora: Path, runs: Path, device: str) -> 
     lines = log.read_text().splitlines() if log.exists() else []
     log.write_text("".join(li + "\n" for li in lines if json.loads(li)["step"] <= start))
 
+    compiled_loss = torch.compile(text_loss)  # with BF16 products, half the time of plain F32
     ids = corpus.held_out_ids(PROBES, PROBE_T).to(device)
     losses: list[float] = []
     began = time.monotonic()
@@ -145,8 +157,8 @@ def train(operation: str, seed: int, corpora: Path, runs: Path, device: str) -> 
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(step)
         text = corpus.batch(seed, step, SEQUENCES, T).to(device)
-        logits = forward(arch, weights, text[:, :-1]).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
+        with torch.autocast(device, torch.bfloat16):
+            loss = compiled_loss(arch, weights, text)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         optimiser.step()

@@ -203,6 +203,15 @@ function swapField(
   }`;
 }
 
+/** The parameters that this run's operation was given, in the model's file or by the edit. */
+function givenWords(frame: Frame): string {
+  const edit = frame.edits.find((one) => one.kind === 'operation');
+  const given = edit ? (edit.parameters ?? {}) : frame.architecture.attention.parameters;
+  return Object.entries(given)
+    .map(([name, value]) => `, ${name} = ${show(value)}`)
+    .join('');
+}
+
 /** What was measured of the stored weights when they were put into the zoo. */
 function cardWords(card: Card | undefined): TemplateResult | typeof nothing {
   if (!card?.measured.sequences) return nothing;
@@ -246,7 +255,9 @@ export function sideControls(
             <strong class="badge">${CLASS_WORDS[frame.class]}</strong>
             <span class="class-words">${classSentence(frame)}</span>
             ${frame.class === 'measured' ? cardWords(cards.find(({ id }) => id === state[side])) : nothing}
-            <code title=${frame.operation.source}>${frame.operation.formula}</code>
+            <code title=${frame.operation.source}
+              >${frame.operation.formula}${givenWords(frame)}</code
+            >
           </p>`
         : nothing
     }`;
