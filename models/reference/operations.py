@@ -1,8 +1,9 @@
 """The attention operations: how the scores of one query row become weights, one table row each.
 
-A score is x = q.k / sqrt(K), taken after the position has been rotated in. Every function below
-gets scores [..., H, T, T] and the mask `seen` [T, T] (true where query row i sees key column j), and
-returns weights of the same shape in which an unseen key weighs exactly 0.
+A score is x = q.k / sqrt(K), taken after the position has been rotated in. The constant b that a
+sigmoid model may add to it (0 where its config names none) is already in x when it gets here. Every
+function below gets scores [..., H, T, T] and the mask `seen` [T, T] (true where query row i sees key
+column j), and returns weights of the same shape in which an unseen key weighs exactly 0.
 """
 
 from collections.abc import Callable
@@ -95,7 +96,7 @@ OPERATIONS: dict[str, Operation] = {
     row.id: row
     for row in (
         Operation("softmax", "e^x / sum e^x", True, _softmax, _as_it_is),
-        Operation("sigmoid", "s(x)", False, _sigmoid, _part_of_row),
+        Operation("sigmoid", "s(x + b)", False, _sigmoid, _part_of_row),
         Operation("sigmoid_log_n", "s(x - ln n)", False, _sigmoid_log_n, _part_of_row),
         Operation("sigmoid_norm", "s(x) / (sum s(x) + 1e-8)", True, _sigmoid_norm, _as_it_is),
         Operation("softmax1", "e^x / (1 + sum e^x)", False, _softmax1, _part_of_row),
