@@ -61,7 +61,7 @@ function numberField(
     ><span>${label}</span
     ><input
       type="number"
-      .value=${live(String(state[name]))}
+      .value=${String(state[name])}
       min=${min}
       max=${max}
       step=${step}
