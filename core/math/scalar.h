@@ -101,7 +101,7 @@ static inline double ss_log(double x) {
 
 /* Like ss_expf, in double: Taylor to r^14/14!, whose rest is below 4e-19. */
 static inline double ss_exp_double(double x) {
-    if (x < -708.0) return 0.0;
+    if (!(x >= -708.0)) return x < -708.0 ? 0.0 : x; /* NaN has no whole part to convert */
     if (x > 709.0) return (double)INFINITY;
     double n = floor(x * 1.4426950408889634 + 0.5);
     double r = x - n * 0.693147180369123816490 - n * 1.90821492927058770002e-10;
@@ -117,9 +117,12 @@ static inline double ss_pow(double x, double y) {
 
 /*
  * x = q pi/2 + r with |r| <= pi/4, for |x| < 1e6: pi/2 in three parts of at most 33 bits, so that
- * the first two products are exact. *quadrant is q modulo 4.
+ * the first two products are exact. *quadrant is q modulo 4. Beyond 1e6 digits are lost one by one;
+ * where none would be left, and for NaN, r is NaN.
  */
 static inline double ss_reduce_angle(double x, int *quadrant) {
+    *quadrant = 0;
+    if (!(fabs(x) < 1e15)) return (double)NAN;
     double q = floor(x * 0.63661977236758134308 + 0.5);
     *quadrant = (int)((int64_t)q & 3);
     return ((x - q * 1.57079632673412561417) - q * 6.07710050630396597660e-11) -
