@@ -1,122 +1,117 @@
 /*
- * How fast ss_matmul is, on shapes of the zoo's twins and of GPT-2. tests/bench/matmul.mjs compiles
- * this to base wasm and to SIMD wasm and times both in one page; built natively, it times itself.
+ * Speed of ss_matmul at the shapes of the zoo's models and of GPT-2, and of a softmax row.
+ *
+ * Natively main() prints a line per shape. For wasm, tests/bench/matmul.mjs calls bench_run and
+ * holds the clock; it runs the base and the SIMD binary in turn, on one page.
  */
 #include "math/kernels.h"
 #include "math/scalar.h"
 
-#ifndef __EMSCRIPTEN__
-#include <stdio.h>
-#include <time.h>
-#endif
+#include <stdlib.h>
 
-typedef struct bench_shape {
-    uint32_t T, N, Kin;
-} bench_shape;
+typedef struct bench {
+    const char *name;
+    uint32_t T, N, Kin; /* T = 0: softmax of rows of N */
+} bench;
 
-static const bench_shape shapes[] = {
-    /* a twin: projections, feed-forward, head, scores of one head, one token */
-    {64, 128, 128},
-    {128, 128, 128},
-    {128, 344, 128},
-    {128, 128, 344},
-    {128, 1024, 128},
-    {20, 100, 32},
-    {1, 344, 128},
-    /* GPT-2: queries to values, mixing, feed-forward, one token */
-    {64, 2304, 768},
-    {64, 768, 768},
-    {64, 3072, 768},
-    {64, 768, 3072},
-    {256, 2304, 768},
-    {256, 768, 768},
-    {256, 3072, 768},
-    {256, 768, 3072},
-    {1, 3072, 768},
+static const bench benches[] = {
+    {"zoo q, k, v, o", 64, 128, 128},  {"zoo q, k, v, o", 128, 128, 128},
+    {"zoo gate, up", 64, 344, 128},    {"zoo gate, up", 128, 344, 128},
+    {"zoo down", 64, 128, 344},        {"zoo down", 128, 128, 344},
+    {"zoo head", 64, 1024, 128},       {"zoo head", 128, 1024, 128},
+    {"gpt2 qkv", 64, 2304, 768},       {"gpt2 qkv", 256, 2304, 768},
+    {"gpt2 projection", 64, 768, 768}, {"gpt2 projection", 256, 768, 768},
+    {"gpt2 mlp in", 64, 3072, 768},    {"gpt2 mlp in", 256, 3072, 768},
+    {"gpt2 mlp out", 64, 768, 3072},   {"gpt2 mlp out", 256, 768, 3072},
+    {"softmax row", 0, 1024, 0},
 };
-enum { SHAPES = sizeof shapes / sizeof *shapes, ROWS_MAX = 256, WIDTH_MAX = 3072 };
 
-static float panels[WIDTH_MAX * 768], in[ROWS_MAX * WIDTH_MAX], out[ROWS_MAX * WIDTH_MAX];
+enum { MAX_T = 256, MAX_WIDTH = 3072, MAX_WEIGHTS = 768 * 3072 };
+static float panels[MAX_WEIGHTS], input[MAX_T * MAX_WIDTH], output[MAX_T * MAX_WIDTH];
+static float bias[MAX_WIDTH];
 
-uint32_t bench_shapes(void);
-uint32_t bench_size(uint32_t shape, uint32_t letter);
+uint32_t bench_count(void);
+const char *bench_name(uint32_t i);
+uint32_t bench_rows(uint32_t i);
+uint32_t bench_columns(uint32_t i);
+uint32_t bench_depth(uint32_t i);
 void bench_fill(void);
-void bench_textbook(uint32_t shape, uint32_t times);
-void bench_matmul(uint32_t shape, uint32_t times);
-uint32_t bench_hash(uint32_t shape);
+float bench_run(uint32_t i, uint32_t times);
 
-uint32_t bench_shapes(void) {
-    return SHAPES;
+uint32_t bench_count(void) {
+    return sizeof benches / sizeof *benches;
 }
-
-/* T, N or Kin, for letter 0, 1 or 2. */
-uint32_t bench_size(uint32_t shape, uint32_t letter) {
-    const bench_shape *s = shapes + shape;
-    return letter == 0 ? s->T : letter == 1 ? s->N : s->Kin;
+const char *bench_name(uint32_t i) {
+    return benches[i].name;
+}
+uint32_t bench_rows(uint32_t i) {
+    return benches[i].T;
+}
+uint32_t bench_columns(uint32_t i) {
+    return benches[i].N;
+}
+uint32_t bench_depth(uint32_t i) {
+    return benches[i].Kin;
 }
 
 static void fill(float *x, size_t n) {
     uint32_t seed = 1;
     for (size_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
-        x[i] = (float)((int32_t)(seed >> 8) - 0x800000) * (1.0f / 8388608.0f);
+        x[i] = (float)((int32_t)(seed >> 8) - 0x800000) / 8388608.0f;
     }
 }
 
-/* Speed does not depend on values; subnormals, which it might depend on, do not occur. */
+/* Once, before the first run. */
 void bench_fill(void) {
-    fill(panels, sizeof panels / sizeof *panels);
-    fill(in, sizeof in / sizeof *in);
+    fill(panels, MAX_WEIGHTS);
+    fill(input, MAX_T * MAX_WIDTH);
+    fill(bias, MAX_WIDTH);
 }
 
-void bench_textbook(uint32_t shape, uint32_t times) {
-    bench_shape s = shapes[shape];
-    for (uint32_t i = 0; i < times; i++)
-        ss_matmul_ref(out, s.N, in, s.Kin, panels, NULL, s.T, s.N, s.Kin);
+static void softmax(size_t n) {
+    float sum = ss_exp(output, input, ss_max(input, n), n);
+    ss_scale(output, 1.0f / sum, n);
 }
 
-/* What the core calls: textbook or SIMD, by build. */
-void bench_matmul(uint32_t shape, uint32_t times) {
-    bench_shape s = shapes[shape];
-    for (uint32_t i = 0; i < times; i++)
-        ss_matmul(out, s.N, in, s.Kin, panels, NULL, s.T, s.N, s.Kin);
-}
-
-/* Of the last outputs: builds that are compared must have done the same work. */
-uint32_t bench_hash(uint32_t shape) {
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < (size_t)shapes[shape].T * shapes[shape].N; i++)
-        hash = (hash ^ ss_bits_of_float(out[i])) * 16777619u;
-    return hash;
+/* Runs bench i so many times; returns a number that it computed, so that none may be left out. */
+float bench_run(uint32_t i, uint32_t times) {
+    const bench *b = &benches[i];
+    for (uint32_t r = 0; r < times; r++) {
+        if (b->T == 0)
+            softmax(b->N);
+        else
+            ss_matmul(output, b->N, input, b->Kin, panels, bias, b->T, b->N, b->Kin);
+    }
+    return output[b->N - 1];
 }
 
 #ifndef __EMSCRIPTEN__
-static double seconds(void) {
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include <stdio.h>
+#include <time.h>
 
-/* The best of several runs, each of about a fifth of a GFLOP. */
-static double gflops(uint32_t shape) {
-    bench_shape s = shapes[shape];
-    double flop = 2.0 * s.T * s.N * s.Kin, best = 0.0;
-    uint32_t times = 1u + (uint32_t)(2e8 / flop);
-    for (int i = 0; i < 5; i++) {
-        double start = seconds();
-        bench_matmul(shape, times);
-        double rate = 1e-9 * flop * times / (seconds() - start);
-        if (rate > best) best = rate;
-    }
-    return best;
+static double seconds(uint32_t i, uint32_t times) {
+    clock_t start = clock();
+    volatile float kept = bench_run(i, times);
+    (void)kept;
+    return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
 
 int main(void) {
     bench_fill();
-    printf("    T     N   Kin   GFLOP/s, native textbook\n");
-    for (uint32_t i = 0; i < SHAPES; i++)
-        printf("%5u %5u %5u %9.1f\n", (unsigned)shapes[i].T, (unsigned)shapes[i].N,
-               (unsigned)shapes[i].Kin, gflops(i));
+    for (uint32_t i = 0; i < bench_count(); i++) {
+        uint32_t times = 1;
+        while (seconds(i, times) < 0.02) times *= 2;
+        double best = seconds(i, times);
+        for (int r = 0; r < 4; r++) {
+            double next = seconds(i, times);
+            if (next < best) best = next;
+        }
+        const bench *b = &benches[i];
+        double work = b->T ? 2.0 * b->T * b->N * b->Kin : (double)b->N;
+        printf("%-16s %3u x %4u x %4u  %8.2f %s\n", b->name, (unsigned)b->T, (unsigned)b->N,
+               (unsigned)b->Kin, work * times / best * 1e-9, b->T ? "GFLOP/s" : "numbers/ns");
+    }
     return 0;
 }
 #endif
