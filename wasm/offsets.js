@@ -20,11 +20,14 @@ const REACH = 256;
  * @param {readonly string[]} tokens
  * @param {Surface} surface
  * @param {{ normalizer: ((text: string) => string) | null, added_tokens: readonly { content: string }[] }} library
+ * @param {boolean} isByteLevel else the sign U+2581 means a space
  * @returns {Uint32Array} [start, end] of each token, in UTF-16 units
  */
-export function locate(text, tokens, surface, { normalizer, added_tokens: added }) {
+export function locate(text, tokens, surface, { normalizer, added_tokens: added }, isByteLevel) {
   const made = normalizer === null ? identity(text) : align(text, normalizer, added);
-  const bytes = encoder.encode(made.text.replaceAll('\u2581', ' '));
+  // A space is as long as the sign in UTF-16, so that places in the text stay the same.
+  if (!isByteLevel) made.text = made.text.replaceAll('\u2581', ' ');
+  const bytes = encoder.encode(made.text);
   const spans = spansOfBytes(made, bytes.length);
   return walk(tokens, surface, bytes, spans, text.length);
 }
@@ -141,8 +144,7 @@ function spansOfBytes({ text, from, to }, n) {
   for (let i = 0; i < text.length;) {
     const code = /** @type {number} */ (text.codePointAt(i));
     const units = code > 0xffff ? 2 : 1;
-    // The block sign of SentencePiece was replaced by a space.
-    const length = code < 0x80 || code === 0x2581 ? 1 : code < 0x800 ? 2 : code > 0xffff ? 4 : 3;
+    const length = code < 0x80 ? 1 : code < 0x800 ? 2 : code > 0xffff ? 4 : 3;
     for (const end = byte + length; byte < end; byte++) {
       starts[byte] = from ? from[i] : i;
       ends[byte] = to ? to[i + units - 1] : i + units;

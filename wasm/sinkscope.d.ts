@@ -270,14 +270,37 @@ export interface Token {
   readonly special: boolean;
 }
 
+/** A token that stands for no text. */
+export interface SpecialToken {
+  readonly id: number;
+  readonly text: string;
+  /** What it is for, by tokenizer_config.json: the first that holds, for GPT-2 has one for all. */
+  readonly kind: 'bos' | 'eos' | 'unk' | 'pad' | 'sep' | 'cls' | 'mask' | 'other';
+}
+
+export interface EncodeOptions {
+  /**
+   * Which special tokens are put around the text: 'auto' follows the tokenizer's own
+   * post-processor, 'none' puts none, a list puts these tokens in front and none behind.
+   */
+  readonly special?: 'auto' | 'none' | readonly string[];
+  /** Short for special: true puts the BOS token in front, false puts none. */
+  readonly bos?: 'auto' | boolean;
+}
+
 export interface Tokenizer {
   readonly size: number;
   /** The id of the beginning-of-sequence token, or null. */
   readonly bos: number | null;
   /** Ids that stand for no text: BOS, end of text, padding. */
   readonly special: readonly number[];
-  /** bos: 'auto' follows the tokenizer's own post-processor; true or false overrides it. */
-  encode(text: string, options?: { readonly bos?: 'auto' | boolean }): Token[];
+  /** The same tokens with their names, by id: what a reader may choose from. */
+  readonly specials: readonly SpecialToken[];
+  /**
+   * Tokens that were added, not typed, have special: true.
+   * @example tokenizer.encode('Hi', { special: ['</s>', '</s>'] }); // two ids before the text's own
+   */
+  encode(text: string, options?: EncodeOptions): Token[];
   /** Special tokens, and ids beyond the vocabulary, give no text. */
   decode(ids: ArrayLike<number>): string;
   /** One token as it reads, with spaces kept. */
@@ -289,3 +312,35 @@ export interface Tokenizer {
  * there is one.
  */
 export function openTokenizer(json: string | object, config?: string | object): Tokenizer;
+
+/** What openTokenizer takes, as objects. */
+export interface TokenizerFiles {
+  readonly json: object;
+  readonly config: object;
+}
+
+/**
+ * vocab.json and merges.txt of a byte-level vocabulary (GPT-2, GPT-Neo, OPT), with
+ * tokenizer_config.json and special_tokens_map.json where there are such.
+ * @example
+ * const { json, config } = tokenizerOfVocabulary(vocab, merges, { add_bos_token: true, bos_token: '</s>' });
+ * const tokenizer = openTokenizer(json, config);
+ */
+export function tokenizerOfVocabulary(
+  vocabJson: string | object,
+  mergesText: string,
+  config?: string | object,
+  specialTokensMap?: string | object,
+): TokenizerFiles;
+
+/** The value of a key of a GGUF file, or undefined where the file has no such key. */
+export type GgufReader = (
+  key: string,
+) => string | number | boolean | readonly string[] | ArrayLike<number> | undefined;
+
+/**
+ * The tokenizer inside a GGUF file, of the kinds "gpt2" (byte-level BPE) and "llama" (SentencePiece
+ * BPE). A tokenizer.ggml.pre that this build does not know is refused by name.
+ * @example const { json, config } = tokenizerOfGguf((key) => metadata.get(key));
+ */
+export function tokenizerOfGguf(read: GgufReader): TokenizerFiles;

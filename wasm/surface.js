@@ -1,4 +1,4 @@
-/** How a token of a vocabulary reads: the bytes it stands for, or its text. */
+/** How a token of a vocabulary reads: the bytes it stands for, or its text; and the way back. */
 
 /** The 256 letters by which byte-level vocabularies write bytes: printable ones as themselves. */
 const letters = byteLetters();
@@ -14,6 +14,18 @@ function byteLetters() {
   return table;
 }
 
+const lettersOfBytes = [...letters.entries()].sort((a, b) => a[1] - b[1]).map(([letter]) => letter);
+const encoder = new TextEncoder();
+
+/**
+ * A token in byte letters; some vocabularies hold text that was never written so.
+ * @param {string} token
+ */
+export function spell(token) {
+  if ([...token].every((letter) => letters.has(letter))) return token;
+  return Array.from(encoder.encode(token), (byte) => lettersOfBytes[byte]).join('');
+}
+
 /**
  * A function from tokens to their surfaces: a Uint8Array where tokens are made of bytes, so that
  * parts of a character can be told, else a string.
@@ -22,14 +34,21 @@ function byteLetters() {
  * @returns {(token: string) => Uint8Array | string}
  */
 export function createSurface(file, added) {
-  const parts = [...stages(file.pre_tokenizer), ...stages(file.decoder)];
-  const isByteLevel = parts.some((part) => part?.type === 'ByteLevel');
   const prefix = file.model.continuing_subword_prefix ?? '';
   const suffix = file.model.end_of_word_suffix ?? '';
-  const read = isByteLevel
+  const read = isByteLevel(file)
     ? readLetters
     : (/** @type {string} */ token) => readText(token, prefix, suffix);
   return (token) => (added.has(token) ? token : read(token));
+}
+
+/**
+ * Whether tokens are made of bytes written as letters.
+ * @param {any} file a parsed tokenizer.json
+ */
+export function isByteLevel(file) {
+  const parts = [...stages(file.pre_tokenizer), ...stages(file.decoder)];
+  return parts.some((part) => part?.type === 'ByteLevel');
 }
 
 /**

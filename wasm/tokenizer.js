@@ -3,11 +3,22 @@
  * @huggingface/tokenizers; the offsets, which it does not give, are found in offsets.js.
  */
 import { Tokenizer as Library } from '@huggingface/tokenizers';
+import { mendDecoder, translate } from './dialect.js';
 import { SinkscopeError, expect } from './errors.js';
 import { locate } from './offsets.js';
-import { createSurface } from './surface.js';
+import { createSurface, isByteLevel } from './surface.js';
+import {
+  ROLES,
+  checkId,
+  checkMerges,
+  checkVocab,
+  nameOf,
+  parseObject,
+  refuse,
+} from './vocabulary.js';
 
 /** @typedef {import('./sinkscope.js').Token} Token */
+/** @typedef {import('./sinkscope.js').SpecialToken} SpecialToken */
 /** @typedef {import('./sinkscope.js').Tokenizer} TokenizerShape */
 
 /** Names of the token that begins a sequence, for a tokenizer.json that comes alone. */
@@ -20,29 +31,79 @@ const BOS_NAMES = [
   '<|endoftext|>',
 ];
 
-const utf8 = new TextDecoder();
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** @type {typeof import('./sinkscope.js').openTokenizer} */
 export function openTokenizer(json, config = {}) {
-  const file = parse(json, 'tokenizer.json');
-  const settings = parse(config, 'tokenizer_config.json');
-  return new Tokenizer(openLibrary(file, settings), file, settings);
+  const file = parseObject(json, 'tokenizer.json');
+  const settings = parseObject(config, 'tokenizer_config.json');
+  return guard(() => {
+    check(file);
+    return new Tokenizer(openLibrary(file, settings), file, settings);
+  });
 }
 
 /**
- * @param {string | object} json
- * @param {string} name of the file
- * @returns {any}
+ * Whatever the library trips over in a file that nobody vouches for is an error with a place.
+ * @template T
+ * @param {() => T} use
+ * @returns {T}
  */
-function parse(json, name) {
-  let value = json;
+function guard(use) {
   try {
-    if (typeof json === 'string') value = JSON.parse(json);
+    return use();
   } catch (error) {
-    throw new SinkscopeError('bad_tokenizer', name, `is not JSON: ${String(error)}`);
+    throw error instanceof SinkscopeError ? error : libraryError(error);
   }
-  if (value && typeof value === 'object' && !Array.isArray(value)) return value;
-  throw new SinkscopeError('bad_tokenizer', name, 'expected an object');
+}
+
+/** @param {any} file */
+function check(file) {
+  const { vocab, merges, continuing_subword_prefix: prefix } = file.model ?? {};
+  if (!vocab || typeof vocab !== 'object') refuse('model.vocab', 'expected a table of tokens');
+  if (Array.isArray(vocab)) checkPieces(vocab);
+  else checkVocab(vocab, 'model.vocab');
+  checkAdded(file.added_tokens ?? []);
+  if (typeof (prefix ?? '') !== 'string') {
+    refuse('model.continuing_subword_prefix', `expected a string, got ${typeof prefix}`);
+  }
+  if (file.model.type !== 'BPE') return;
+  if (!Array.isArray(merges)) refuse('model.merges', `expected an array, got ${typeof merges}`);
+  const pairs = merges.map((/** @type {any} */ merge, /** @type {number} */ i) => pairOf(merge, i));
+  const has = (/** @type {string} */ token) => Object.hasOwn(vocab, token);
+  checkMerges(pairs, has, 'model.merges', prefix?.length);
+}
+
+/** @param {any[]} pieces with their scores */
+function checkPieces(pieces) {
+  const isPiece = (/** @type {any} */ piece) =>
+    typeof piece?.[0] === 'string' && Number.isFinite(piece[1]);
+  const wrong = pieces.findIndex((piece) => !isPiece(piece));
+  if (wrong >= 0) refuse(`model.vocab ${wrong}`, 'expected a token and its score');
+}
+
+/** @param {any} added */
+function checkAdded(added) {
+  if (!Array.isArray(added)) refuse('added_tokens', `expected an array, got ${typeof added}`);
+  added.forEach((/** @type {any} */ token, /** @type {number} */ i) => {
+    const content = token?.content;
+    if (typeof content !== 'string' || content === '') {
+      refuse(`added_tokens ${i} content`, `expected text, got ${JSON.stringify(content)}`);
+    }
+    checkId(token.id, `added_tokens ${i} id`);
+  });
+}
+
+/**
+ * @param {any} merge "a b" or, since tokens may hold spaces, ["a", "b"]
+ * @param {number} i
+ * @returns {string[]}
+ */
+function pairOf(merge, i) {
+  const pair = typeof merge === 'string' ? merge.split(' ') : merge;
+  const isPair =
+    Array.isArray(pair) && pair.length === 2 && pair.every((part) => typeof part === 'string');
+  return isPair ? pair : refuse(`model.merges ${i}`, 'expected two tokens');
 }
 
 /**
@@ -50,17 +111,11 @@ function parse(json, name) {
  * @param {any} settings
  */
 function openLibrary(file, settings) {
-  const vocab = file.model?.vocab;
-  if (!vocab || typeof vocab !== 'object') {
-    throw new SinkscopeError('bad_tokenizer', 'model.vocab', 'expected a table of tokens');
-  }
   const parts = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null };
-  const whole = { ...parts, ...file, added_tokens: file.added_tokens ?? [] };
-  try {
-    return new Library(whole, settings);
-  } catch (error) {
-    throw libraryError(error);
-  }
+  const whole = { ...parts, ...translate(file), added_tokens: file.added_tokens ?? [] };
+  const library = new Library(whole, settings);
+  mendDecoder(library.decoder);
+  return library;
 }
 
 /** @param {unknown} error */
@@ -82,6 +137,7 @@ function libraryError(error) {
 class Tokenizer {
   #library;
   #surface;
+  #isByteLevel;
   #added;
   /** @type {string[]} */
   #prefix = [];
@@ -97,10 +153,12 @@ class Tokenizer {
     this.#library = library;
     this.#added = library.get_added_tokens_decoder();
     this.#surface = createSurface(file, new Set([...this.#added.values()].map((t) => t.content)));
+    this.#isByteLevel = isByteLevel(file);
     this.#readTemplate();
     this.size = largestId(file) + 1;
     this.bos = this.#findBos(settings);
-    this.special = [...this.#added.values()].filter((t) => t.special).map((t) => t.id);
+    this.specials = this.#findSpecials(settings);
+    this.special = this.specials.map(({ id }) => id);
   }
 
   /** What the post-processor puts around a text, seen on a text of one letter. */
@@ -115,12 +173,26 @@ class Tokenizer {
 
   /** @param {any} settings */
   #findBos(settings) {
-    const named = settings.bos_token?.content ?? settings.bos_token;
+    const named = nameOf(settings, 'bos_token');
     // An ordinary word that happens to read "<s>" does not begin sequences.
     const added = new Set([...this.#added.values()].map((token) => token.content));
     const guesses = [this.#prefix[0], ...BOS_NAMES].filter((name) => added.has(name));
     const ids = [named, ...guesses].map((name) => this.#id(name));
     return ids.find((id) => id !== undefined) ?? null;
+  }
+
+  /**
+   * @param {any} settings
+   * @returns {SpecialToken[]}
+   */
+  #findSpecials(settings) {
+    const kindOf = (/** @type {{ id: number, content: string }} */ { id, content }) => {
+      const role = ROLES.find(([key]) => nameOf(settings, key) === content);
+      return role ? role[1] : id === this.bos ? 'bos' : 'other';
+    };
+    const special = [...this.#added.values()].filter((token) => token.special);
+    special.sort((a, b) => a.id - b.id);
+    return special.map((token) => ({ id: token.id, text: token.content, kind: kindOf(token) }));
   }
 
   /** @param {unknown} token */
@@ -134,48 +206,58 @@ class Tokenizer {
    * @returns {string[]}
    */
   #tokenize(text, template) {
-    try {
-      return this.#library.tokenize(text, { add_special_tokens: template });
-    } catch (error) {
-      throw libraryError(error);
-    }
+    return this.#library.tokenize(text, { add_special_tokens: template });
   }
 
   /**
    * @param {string} text
-   * @param {{ bos?: 'auto' | boolean }} [options]
+   * @param {{ bos?: 'auto' | boolean, special?: 'auto' | 'none' | readonly string[] }} [options]
    */
-  encode(text, { bos = 'auto' } = {}) {
+  encode(text, { bos = 'auto', special = 'auto' } = {}) {
     expect(typeof text === 'string', 'text', 'a string', text);
+    const { before, after } = this.#around(bos, special);
+    const token = (/** @type {string} */ piece, start = 0, end = start, isSpecial = true) =>
+      this.#token(piece, start, end, isSpecial);
+    return guard(() => {
+      // Half a surrogate pair has no UTF-8; the sign that replaces it is one unit long, too.
+      const sound = text.replace(/\p{Surrogate}/gu, '\ufffd');
+      const pieces = this.#tokenize(sound, false);
+      const spans = locate(sound, pieces, this.#surface, this.#library, this.#isByteLevel);
+      return [
+        ...before.map((piece) => token(piece)),
+        ...pieces.map((piece, i) => token(piece, spans[2 * i], spans[2 * i + 1], false)),
+        ...after.map((piece) => token(piece, text.length)),
+      ];
+    });
+  }
+
+  /**
+   * The tokens to put around a text.
+   * @param {'auto' | boolean} bos
+   * @param {'auto' | 'none' | readonly string[]} special
+   * @returns {{ before: readonly string[], after: readonly string[] }}
+   */
+  #around(bos, special) {
     expect(bos === 'auto' || typeof bos === 'boolean', 'bos', "'auto', true or false", bos);
-    // Half a surrogate pair has no UTF-8; the sign that replaces it is one unit long, too.
-    const sound = text.replace(/\p{Surrogate}/gu, '\ufffd');
-    const pieces = this.#tokenize(sound, false);
-    const spans = locate(sound, pieces, this.#surface, this.#library);
-    const tokens = pieces.map((piece, i) =>
-      this.#token(piece, spans[2 * i], spans[2 * i + 1], false),
-    );
-    return [...this.#before(bos), ...tokens, ...this.#after(bos, text.length)];
-  }
-
-  /**
-   * @param {'auto' | boolean} bos
-   * @returns {Token[]}
-   */
-  #before(bos) {
-    if (bos === 'auto') return this.#prefix.map((piece) => this.#token(piece, 0, 0, true));
-    if (!bos) return [];
+    if (bos === 'auto') return this.#chosen(special);
+    expect(special === 'auto', 'special', "'auto' where bos is given", special);
+    if (!bos) return { before: [], after: [] };
     expect(this.bos !== null, 'bos', 'a tokenizer that has such a token', bos);
-    return [this.#token(this.#library.id_to_token(Number(this.bos)) ?? '', 0, 0, true)];
+    return { before: [this.#library.id_to_token(Number(this.bos)) ?? ''], after: [] };
   }
 
   /**
-   * @param {'auto' | boolean} bos
-   * @param {number} end
+   * @param {'auto' | 'none' | readonly string[]} special
+   * @returns {{ before: readonly string[], after: readonly string[] }}
    */
-  #after(bos, end) {
-    const suffix = bos === 'auto' ? this.#suffix : [];
-    return suffix.map((piece) => this.#token(piece, end, end, true));
+  #chosen(special) {
+    if (special === 'auto') return { before: this.#prefix, after: this.#suffix };
+    if (special === 'none') return { before: [], after: [] };
+    expect(Array.isArray(special), 'special', "'auto', 'none' or a list of tokens", special);
+    for (const name of special) {
+      expect(this.#id(name) !== undefined, 'special', 'tokens of the vocabulary', name);
+    }
+    return { before: special, after: [] };
   }
 
   /**
@@ -204,14 +286,8 @@ class Tokenizer {
   decode(ids) {
     const known = Array.from(ids).filter((id) => this.#library.id_to_token(id) !== undefined);
     if (known.length === 0) return '';
-    try {
-      return this.#library.decode(known, {
-        skip_special_tokens: true,
-        clean_up_tokenization_spaces: false,
-      });
-    } catch (error) {
-      throw libraryError(error);
-    }
+    const options = { skip_special_tokens: true, clean_up_tokenization_spaces: false };
+    return guard(() => this.#library.decode(known, options));
   }
 
   /** @param {number} id */

@@ -167,8 +167,9 @@ test('what is not a tokenizer says what is wrong', () => {
     [{ ...parsed, normalizer: { type: 'Runes' } }, 'unsupported', 'normalizer.type'],
     [{ ...parsed, decoder: { type: 'Runes' } }, 'unsupported', 'decoder.type'],
     [{ ...parsed, post_processor: { type: 'Runes' } }, 'unsupported', 'post_processor.type'],
-    [{ ...parsed, added_tokens: 3 }, 'bad_tokenizer', 'tokenizer.json'],
-    [{ ...parsed, model: { type: 'BPE', vocab: {} } }, 'bad_tokenizer', 'tokenizer.json'],
+    [{ ...parsed, added_tokens: 3 }, 'bad_tokenizer', 'added_tokens'],
+    [{ ...parsed, model: { type: 'BPE', vocab: {} } }, 'bad_tokenizer', 'model.vocab'],
+    [{ ...parsed, model: { type: 'BPE', vocab: { a: 0 } } }, 'bad_tokenizer', 'model.merges'],
   ];
   for (const [json, code, where] of cases) {
     assert.throws(

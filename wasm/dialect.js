@@ -1,0 +1,114 @@
+/**
+ * Where @huggingface/tokenizers reads a tokenizer.json otherwise than the Rust library that wrote
+ * it, the file is said again in words that both read alike.
+ *
+ * - ByteLevel splits by JavaScript's \s, which counts U+FEFF as a space and U+0085 not; a Split by
+ *   the same pattern uses Unicode's White_Space.
+ * - Digits knows 0 to 9 only, and not the numbers of other scripts.
+ * - Split cuts on both sides of a match, whatever its behavior says; and with invert it drops what
+ *   lies between.
+ * - (?i:'s) is folded in ASCII, and does not match the long s.
+ * - ByteFallback drops a byte order mark, and reads bytes that are no UTF-8 as fewer signs.
+ */
+
+/** The pattern of GPT-2, by which ByteLevel splits. */
+export const WORDS =
+  "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+/** @param {string} pattern */
+export function isolate(pattern) {
+  return { type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false };
+}
+
+/**
+ * @param {any} file a parsed tokenizer.json
+ * @returns {any} one that means the same
+ */
+export function translate(file) {
+  if (!file.pre_tokenizer) return file;
+  return { ...file, pre_tokenizer: sequence([file.pre_tokenizer].flatMap(translateStage)) };
+}
+
+/** @param {any[]} pretokenizers */
+function sequence(pretokenizers) {
+  return pretokenizers.length === 1 ? pretokenizers[0] : { type: 'Sequence', pretokenizers };
+}
+
+/**
+ * @param {any} stage
+ * @returns {any[]}
+ */
+function translateStage(stage) {
+  if (stage?.type === 'Sequence' && Array.isArray(stage.pretokenizers)) {
+    return stage.pretokenizers.flatMap(translateStage);
+  }
+  if (stage?.type === 'ByteLevel') return translateByteLevel(stage);
+  if (stage?.type === 'Digits') return [isolate(stage.individual_digits ? '\\p{N}' : '\\p{N}+')];
+  if (stage?.type === 'Split') return [translateSplit(stage)];
+  return [stage];
+}
+
+/** @param {any} stage */
+function translateByteLevel(stage) {
+  // A space is put before a piece that does not begin with one, and that before the piece is split.
+  const prefix = { type: 'Replace', pattern: { Regex: '\\A(?! )' }, content: ' ' };
+  return [
+    ...(stage.add_prefix_space === true ? [prefix] : []),
+    ...(stage.use_regex === false ? [] : [isolate(WORDS)]),
+    { ...stage, add_prefix_space: false, use_regex: false },
+  ];
+}
+
+/** @param {any} stage */
+function translateSplit(stage) {
+  const source = sourceOf(stage.pattern);
+  // What is no pattern is left to the library, which refuses it.
+  if (source === null) return stage;
+  switch (stage.behavior) {
+    case 'Isolated':
+      return isolate(source);
+    case 'Contiguous':
+      return isolate(`(?:${source})+`);
+    case 'MergedWithPrevious':
+      return isolate(`[\\s\\S]*?(?:${source})|[\\s\\S]+`);
+    case 'MergedWithNext':
+      return isolate(`(?:${source})(?:(?!${source})[\\s\\S])*|(?:(?!${source})[\\s\\S])+`);
+    default:
+      return { ...stage, pattern: { Regex: source } };
+  }
+}
+
+/**
+ * @param {any} pattern
+ * @returns {string | null}
+ */
+function sourceOf(pattern) {
+  if (typeof pattern?.Regex === 'string') {
+    return pattern.Regex.replaceAll("(?i:'s|", "(?i:'s|'\u017f|");
+  }
+  if (typeof pattern?.String !== 'string') return null;
+  return pattern.String.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}
+
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Each byte of what is no UTF-8 reads as U+FFFD. */
+const byteReader = {
+  /** @param {Uint8Array} bytes */
+  decode(bytes) {
+    try {
+      return strict.decode(bytes);
+    } catch {
+      return '\ufffd'.repeat(bytes.length);
+    }
+  },
+};
+
+/**
+ * Gives the stages that read bytes one by one a reader of their own: no words of tokenizer.json do.
+ * @param {any} decoder of the library
+ */
+export function mendDecoder(decoder) {
+  if (decoder?.config?.type === 'ByteFallback') decoder.text_decoder = byteReader;
+  for (const stage of decoder?.decoders ?? []) mendDecoder(stage);
+}

@@ -1,0 +1,339 @@
+/**
+ * The tokenizer inside a GGUF file, said in the form of tokenizer.json. The file holds a vocabulary and
+ * names how text is split; what those names stand for is the table below.
+ *
+ *     "gpt2"     byte-level BPE: tokens and merges
+ *     "llama"    SentencePiece BPE: tokens and scores, of which the merges are made
+ */
+import { WORDS, isolate } from './dialect.js';
+import { SinkscopeError } from './errors.js';
+import { spell } from './surface.js';
+import { byteLevelFile, checkMerges, refuse, splitPair, template } from './vocabulary.js';
+
+/** @typedef {import('./sinkscope.js').GgufReader} GgufReader */
+/** @typedef {import('./sinkscope.js').TokenizerFiles} TokenizerFiles */
+
+/** What a token is, by tokenizer.ggml.token_type. */
+const NORMAL = 1;
+const UNKNOWN = 2;
+const CONTROL = 3;
+const USER_DEFINED = 4;
+const BYTE = 6;
+
+/** SentencePiece writes spaces so. */
+const BLOCK = '\u2581';
+
+/** A longer token would cost its length squared to take apart; SentencePiece's own end at 16. */
+const LONGEST_PIECE = 256;
+
+/**
+ * A later pattern that keeps line ends apart and puts a sign before its word.
+ * @param {string} numbers how many digits make a piece
+ */
+const laterWords = (numbers) =>
+  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${numbers}` +
+  '| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
+
+/**
+ * How a byte-level vocabulary splits text, by tokenizer.ggml.pre. The normal forms are those of the
+ * models' own tokenizer.json: a GGUF does not tell them.
+ * @typedef {{ split: object[], form?: string, ignoreMerges?: boolean, bos?: boolean }} Pre
+ * @type {{ names: readonly string[], pre: Pre }[]}
+ */
+const PRE_TOKENIZERS = [
+  { names: ['gpt-2', 'default', 'phi-2'], pre: { split: [isolate(WORDS)] } },
+  {
+    names: ['smollm', 'starcoder', 'refact'],
+    pre: { split: [isolate('\\p{N}'), isolate(WORDS)] },
+  },
+  { names: ['gpt-neox', 'olmo', 'mpt'], pre: { split: [isolate(WORDS)], form: 'NFC' } },
+  {
+    names: ['qwen2', 'deepseek-r1-qwen'],
+    pre: { split: [isolate(laterWords('\\p{N}'))], form: 'NFC' },
+  },
+  {
+    names: ['llama-bpe', 'llama3', 'llama-v3'],
+    pre: { split: [isolate(laterWords('\\p{N}{1,3}'))], ignoreMerges: true, bos: true },
+  },
+];
+
+/** @type {typeof import('./sinkscope.js').tokenizerOfGguf} */
+export function tokenizerOfGguf(read) {
+  const model = read('tokenizer.ggml.model');
+  if (model === 'gpt2') return byteLevel(read);
+  if (model === 'llama') return sentencePiece(read);
+  throw new SinkscopeError(
+    'unsupported',
+    'tokenizer.ggml.model',
+    `expected "gpt2" or "llama", got ${JSON.stringify(model)?.slice(0, 80)}`,
+  );
+}
+
+/**
+ * @param {GgufReader} read
+ * @returns {TokenizerFiles}
+ */
+function byteLevel(read) {
+  const { split, form, ignoreMerges, bos } = findPre(read('tokenizer.ggml.pre') ?? 'default');
+  const { tokens, types } = readTokens(read);
+  const spelled = tokens.map((token, i) => (isAdded(types[i]) ? token : spell(token)));
+  const vocab = table(spelled);
+  const merges = readMerges(read);
+  checkMerges(merges, (token) => vocab.has(token), 'tokenizer.ggml.merges');
+  const roles = readRoles(read, tokens, bos ?? false);
+  const json = byteLevelFile({
+    vocab: Object.fromEntries(vocab),
+    merges,
+    added: addedTokens(tokens, types),
+    normalizer: form ? { type: form } : null,
+    split,
+    ignoreMerges,
+    post: roles.post,
+  });
+  return { json, config: roles.config };
+}
+
+/**
+ * @param {unknown} name
+ * @returns {Pre}
+ */
+function findPre(name) {
+  const found = PRE_TOKENIZERS.find(({ names }) => names.includes(String(name)));
+  if (found) return found.pre;
+  const known = PRE_TOKENIZERS.flatMap(({ names }) => names).join(', ');
+  throw new SinkscopeError(
+    'unsupported',
+    'tokenizer.ggml.pre',
+    `expected one of ${known}, got ${JSON.stringify(name)?.slice(0, 80)}`,
+  );
+}
+
+/**
+ * @param {GgufReader} read
+ * @returns {TokenizerFiles}
+ */
+function sentencePiece(read) {
+  const isGemma = String(read('general.architecture')).startsWith('gemma');
+  const { tokens: written, types } = readTokens(read);
+  // Gemma's files write tokens of spaces as spaces; the text has block signs by then.
+  const tokens = written.map((token) =>
+    isGemma && /^ +$/.test(token) ? BLOCK.repeat(token.length) : token,
+  );
+  const vocab = table(tokens);
+  const roles = readRoles(read, tokens, true);
+  const given = read('tokenizer.ggml.merges');
+  // Gemma's scores do not follow the order in which its merges were learned; its ids do.
+  const scores = isGemma ? tokens.map((_, i) => -i) : readScores(read, tokens.length);
+  const merges =
+    given === undefined ? mergesOfScores(tokens, types, scores, vocab) : readMerges(read);
+  checkMerges(merges, (token) => vocab.has(token), 'tokenizer.ggml.merges');
+  const unknown = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
+  const isPrefixed = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
+  const json = {
+    version: '1.0',
+    added_tokens: addedTokens(written, types).filter(({ content }) => vocab.has(content)),
+    ...sentencePieceStages(isPrefixed),
+    post_processor: roles.post,
+    model: {
+      type: 'BPE',
+      unk_token: unknown,
+      fuse_unk: true,
+      byte_fallback: types.includes(BYTE),
+      vocab: Object.fromEntries(vocab),
+      merges,
+    },
+  };
+  return { json, config: { ...roles.config, unk_token: unknown } };
+}
+
+/** @param {boolean} isPrefixed a space is put before the text, and taken away again */
+function sentencePieceStages(isPrefixed) {
+  const block = { type: 'Replace', pattern: { String: ' ' }, content: BLOCK };
+  const prefix = isPrefixed ? [{ type: 'Prepend', prepend: BLOCK }] : [];
+  const strip = isPrefixed ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : [];
+  const space = { type: 'Replace', pattern: { String: BLOCK }, content: ' ' };
+  return {
+    normalizer: { type: 'Sequence', normalizers: [...prefix, block] },
+    pre_tokenizer: null,
+    decoder: {
+      type: 'Sequence',
+      decoders: [space, { type: 'ByteFallback' }, { type: 'Fuse' }, ...strip],
+    },
+  };
+}
+
+/**
+ * Every way to join a piece of two others, the best piece first; of one piece, the longest left part
+ * first.
+ * @param {readonly string[]} tokens
+ * @param {ArrayLike<number>} types
+ * @param {ArrayLike<number>} scores
+ * @param {Map<string, number>} vocab
+ */
+function mergesOfScores(tokens, types, scores, vocab) {
+  const isPiece = (/** @type {number | undefined} */ id) =>
+    id !== undefined && (types[id] === NORMAL || types[id] === USER_DEFINED);
+  /** @type {{ pair: [string, string], score: number, left: number, right: number }[]} */
+  const found = [];
+  tokens.forEach((token, id) => {
+    if (!isPiece(id)) return;
+    const characters = [...token];
+    if (characters.length > LONGEST_PIECE) {
+      const text = `expected at most ${LONGEST_PIECE} characters, got ${characters.length}`;
+      refuse(`tokenizer.ggml.tokens ${id}`, text);
+    }
+    for (
+      let n = 1, at = characters[0]?.length;
+      n < characters.length;
+      at += characters[n++].length
+    ) {
+      const left = token.slice(0, at);
+      if (!isPiece(vocab.get(left))) continue;
+      const right = token.slice(at);
+      if (!isPiece(vocab.get(right))) continue;
+      found.push({ pair: [left, right], score: scores[id], left: n, right: characters.length - n });
+    }
+  });
+  found.sort((a, b) => b.score - a.score || b.left - a.left || b.right - a.right);
+  return found.map(({ pair }) => pair);
+}
+
+/**
+ * @param {GgufReader} read
+ * @returns {{ tokens: string[], types: number[] }}
+ */
+function readTokens(read) {
+  const tokens = readStrings(read, 'tokenizer.ggml.tokens');
+  const key = 'tokenizer.ggml.token_type';
+  const types = read(key);
+  if (types === undefined) return { tokens, types: tokens.map(() => NORMAL) };
+  return { tokens, types: readNumbers(types, key, tokens.length) };
+}
+
+/**
+ * @param {GgufReader} read
+ * @param {number} n
+ */
+function readScores(read, n) {
+  const key = 'tokenizer.ggml.scores';
+  return readNumbers(read(key), key, n);
+}
+
+/**
+ * @param {GgufReader} read
+ * @param {string} key
+ * @returns {string[]}
+ */
+function readStrings(read, key) {
+  const value = read(key);
+  if (!Array.isArray(value))
+    return refuse(key, `expected an array of strings, got ${typeof value}`);
+  const wrong = value.findIndex((item) => typeof item !== 'string' || item === '');
+  if (wrong < 0) return value;
+  return refuse(`${key} ${wrong}`, `expected a string, got ${JSON.stringify(value[wrong])}`);
+}
+
+/**
+ * @param {unknown} value
+ * @param {string} key
+ * @param {number} n
+ * @returns {number[]}
+ */
+function readNumbers(value, key, n) {
+  if (!Array.isArray(value) && !ArrayBuffer.isView(value)) {
+    return refuse(key, `expected an array of numbers, got ${typeof value}`);
+  }
+  const numbers = Array.from(/** @type {ArrayLike<unknown>} */ (value));
+  if (numbers.length !== n) {
+    refuse(key, `expected ${n} numbers, one a token, got ${numbers.length}`);
+  }
+  const wrong = numbers.findIndex((item) => !Number.isFinite(item));
+  if (wrong >= 0) refuse(`${key} ${wrong}`, `expected a number, got ${String(numbers[wrong])}`);
+  return /** @type {number[]} */ (numbers);
+}
+
+/** @param {GgufReader} read */
+function readMerges(read) {
+  const key = 'tokenizer.ggml.merges';
+  return readStrings(read, key).map((line, i) => splitPair(line, `${key} ${i}`));
+}
+
+/**
+ * @param {GgufReader} read
+ * @param {string} key
+ * @returns {boolean | undefined}
+ */
+function readFlag(read, key) {
+  const value = read(key);
+  if (value === undefined || typeof value === 'boolean') return value;
+  return refuse(key, `expected true or false, got ${JSON.stringify(value)?.slice(0, 80)}`);
+}
+
+/** @param {readonly string[]} tokens */
+function table(tokens) {
+  /** @type {Map<string, number>} */
+  const ids = new Map();
+  tokens.forEach((token, id) => {
+    const first = ids.get(token);
+    if (first !== undefined) {
+      const text = `"${token.slice(0, 80)}" is also token ${first}`;
+      refuse(`tokenizer.ggml.tokens ${id}`, text);
+    }
+    ids.set(token, id);
+  });
+  return ids;
+}
+
+/** @param {number} type */
+function isAdded(type) {
+  return type === UNKNOWN || type === CONTROL || type === USER_DEFINED;
+}
+
+/**
+ * @param {readonly string[]} tokens
+ * @param {readonly number[]} types
+ */
+function addedTokens(tokens, types) {
+  const all = tokens.map((content, id) => ({
+    id,
+    content,
+    normalized: false,
+    special: types[id] !== USER_DEFINED,
+  }));
+  return all.filter(({ id }) => isAdded(types[id]));
+}
+
+/**
+ * Which tokens begin and end a text, and what is put around it.
+ * @param {GgufReader} read
+ * @param {readonly string[]} tokens
+ * @param {boolean} addsBos where the file does not say
+ */
+function readRoles(read, tokens, addsBos) {
+  const name = (/** @type {string} */ role) => {
+    const key = `tokenizer.ggml.${role}_token_id`;
+    const id = read(key);
+    if (id === undefined) return null;
+    if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < tokens.length) {
+      return tokens[Number(id)];
+    }
+    return refuse(key, `expected an id below ${tokens.length}, got ${JSON.stringify(id)}`);
+  };
+  const bos = name('bos');
+  const eos = name('eos');
+  const put = (/** @type {string} */ role, /** @type {string | null} */ token, by = false) => {
+    const key = `tokenizer.ggml.add_${role}_token`;
+    const flag = readFlag(read, key);
+    if (flag === true && token === null) refuse(key, `is true, but no ${role}_token_id is given`);
+    return (flag ?? by) ? token : null;
+  };
+  const post = template(put('bos', bos, addsBos), put('eos', eos));
+  const config = {
+    bos_token: bos,
+    eos_token: eos,
+    unk_token: name('unknown'),
+    pad_token: name('padding'),
+    clean_up_tokenization_spaces: false,
+  };
+  return { config, post };
+}

@@ -1,0 +1,231 @@
+/**
+ * Byte-level vocabularies that come as vocab.json and merges.txt (GPT-2, GPT-Neo, OPT), said in the
+ * form of tokenizer.json; and what any vocabulary must hold before it is used.
+ *
+ *     vocab.json, merges.txt, tokenizer_config.json -> { json, config } -> openTokenizer
+ */
+import { SinkscopeError } from './errors.js';
+
+/** No vocabulary comes near it; ids beyond it would make tables of holes. */
+const MOST_TOKENS = 1 << 24;
+
+/** The names a tokenizer_config.json gives to tokens that stand for no text, as [key, kind]. */
+export const ROLES = /** @type {const} */ ([
+  ['bos_token', 'bos'],
+  ['eos_token', 'eos'],
+  ['unk_token', 'unk'],
+  ['pad_token', 'pad'],
+  ['sep_token', 'sep'],
+  ['cls_token', 'cls'],
+  ['mask_token', 'mask'],
+]);
+
+/**
+ * @param {string} where
+ * @param {string} text
+ * @returns {never}
+ */
+export function refuse(where, text) {
+  throw new SinkscopeError('bad_tokenizer', where, text);
+}
+
+/**
+ * @param {string | object} json
+ * @param {string} name of the file
+ * @returns {any}
+ */
+export function parseObject(json, name) {
+  let value = json;
+  try {
+    if (typeof json === 'string') value = JSON.parse(json);
+  } catch (error) {
+    refuse(name, `is not JSON: ${String(error)}`);
+  }
+  if (value && typeof value === 'object' && !Array.isArray(value)) return value;
+  return refuse(name, 'expected an object');
+}
+
+/** @type {typeof import('./sinkscope.js').tokenizerOfVocabulary} */
+export function tokenizerOfVocabulary(vocabJson, mergesText, config = {}, specialTokensMap = {}) {
+  const vocab = parseObject(vocabJson, 'vocab.json');
+  const names = parseObject(specialTokensMap, 'special_tokens_map.json');
+  const settings = { ...names, ...parseObject(config, 'tokenizer_config.json') };
+  checkVocab(vocab, 'vocab.json');
+  const merges = readMerges(mergesText);
+  checkMerges(merges, (token) => Object.hasOwn(vocab, token), 'merges.txt');
+  // GPT-2's own files name no token; whoever has this one means the end and the start of a text.
+  const only = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
+  const bos = nameOf(settings, 'bos_token') ?? only;
+  const eos = nameOf(settings, 'eos_token') ?? only;
+  const json = byteLevelFile({
+    vocab,
+    merges,
+    added: addedTokens(vocab, settings, [bos, eos]),
+    prefixSpace: settings.add_prefix_space === true,
+    post: template(
+      settings.add_bos_token === true ? required(bos, 'bos_token') : null,
+      settings.add_eos_token === true ? required(eos, 'eos_token') : null,
+    ),
+  });
+  return { json, config: { ...settings, bos_token: bos ?? null, eos_token: eos ?? null } };
+}
+
+/**
+ * @param {string | undefined} token
+ * @param {string} key
+ */
+function required(token, key) {
+  return (
+    token ?? refuse(`tokenizer_config.json ${key}`, `add_${key} is true, but no token is named`)
+  );
+}
+
+/**
+ * A token's name in a tokenizer_config.json: a string, or an object with its content.
+ * @param {any} settings
+ * @param {string} key
+ * @returns {string | undefined}
+ */
+export function nameOf(settings, key) {
+  const name = settings[key]?.content ?? settings[key];
+  return typeof name === 'string' && name !== '' ? name : undefined;
+}
+
+/**
+ * Tokens that are found in the text before it is split: those of added_tokens_decoder, and those
+ * that have a role.
+ * @param {Record<string, number>} vocab
+ * @param {any} settings
+ * @param {readonly (string | undefined)[]} more
+ */
+function addedTokens(vocab, settings, more) {
+  const added = new Map();
+  for (const [id, token] of Object.entries(settings.added_tokens_decoder ?? {})) {
+    const content = token?.content;
+    const where = `tokenizer_config.json added_tokens_decoder ${id}`;
+    if (typeof content !== 'string' || content === '')
+      refuse(where, 'expected a token with content');
+    added.set(content, { ...token, id: Number(id) });
+  }
+  const names = [...ROLES.map(([key]) => nameOf(settings, key)), ...more];
+  for (const name of names) {
+    // A token without an id cannot be given to a model: it stands in no vocabulary.
+    if (name === undefined || added.has(name) || !Object.hasOwn(vocab, name)) continue;
+    added.set(name, { id: vocab[name], content: name, normalized: false, special: true });
+  }
+  return [...added.values()];
+}
+
+/**
+ * A tokenizer.json of the byte-level kind.
+ * @param {{ vocab: object, merges: string[][], added: object[], post: object | null,
+ *   prefixSpace?: boolean, normalizer?: object | null, split?: object[], ignoreMerges?: boolean }} parts
+ *   split: stages that cut the text before it is written as bytes; default: the pattern of GPT-2
+ */
+export function byteLevelFile(parts) {
+  const { vocab, merges, added, post, split, prefixSpace = false } = parts;
+  const bytes = {
+    type: 'ByteLevel',
+    add_prefix_space: prefixSpace,
+    trim_offsets: false,
+    use_regex: split === undefined,
+  };
+  return {
+    version: '1.0',
+    added_tokens: added,
+    normalizer: parts.normalizer ?? null,
+    pre_tokenizer: split ? { type: 'Sequence', pretokenizers: [...split, bytes] } : bytes,
+    post_processor: post,
+    decoder: bytes,
+    model: { type: 'BPE', ignore_merges: parts.ignoreMerges ?? false, vocab, merges },
+  };
+}
+
+/**
+ * A post-processor that puts tokens around a text; null where there is none to put.
+ * @param {string | null} bos
+ * @param {string | null} eos
+ */
+export function template(bos, eos) {
+  if (bos === null && eos === null) return null;
+  const special = (/** @type {string} */ id) => ({ SpecialToken: { id, type_id: 0 } });
+  const single = [
+    ...(bos === null ? [] : [special(bos)]),
+    { Sequence: { id: 'A', type_id: 0 } },
+    ...(eos === null ? [] : [special(eos)]),
+  ];
+  return { type: 'TemplateProcessing', single, pair: single, special_tokens: {} };
+}
+
+/**
+ * The pairs of merges.txt, one a line, the first to be joined first. A token may begin with '#': only
+ * the first line may be a remark, "#version".
+ * @param {unknown} text
+ */
+function readMerges(text) {
+  if (typeof text !== 'string') return refuse('merges.txt', `expected text, got ${typeof text}`);
+  const lines = text.split(/\r?\n/);
+  /** @type {string[][]} */
+  const merges = [];
+  lines.forEach((line, i) => {
+    if (line === '' || (i === 0 && line.startsWith('#version'))) return;
+    merges.push(splitPair(line, `merges.txt line ${i + 1}`));
+  });
+  return merges;
+}
+
+/**
+ * @param {string} line
+ * @param {string} where
+ */
+export function splitPair(line, where) {
+  const pair = line.split(' ');
+  if (pair.length === 2 && !pair.includes('')) return pair;
+  return refuse(where, `expected two tokens, got "${line.slice(0, 80)}"`);
+}
+
+/**
+ * Ids must be whole numbers, each of one token only.
+ * @param {Record<string, unknown>} vocab
+ * @param {string} where
+ */
+export function checkVocab(vocab, where) {
+  const seen = new Map();
+  for (const [token, id] of Object.entries(vocab)) {
+    checkId(id, `${where} "${token.slice(0, 80)}"`);
+    if (seen.has(id)) refuse(where, `"${token}" and "${seen.get(id)}" have the same id ${id}`);
+    seen.set(id, token);
+  }
+  if (seen.size === 0) refuse(where, 'expected tokens, got an empty table');
+}
+
+/**
+ * @param {unknown} id
+ * @param {string} where
+ */
+export function checkId(id, where) {
+  if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < MOST_TOKENS) return;
+  refuse(where, `expected an id below ${MOST_TOKENS}, got ${JSON.stringify(id)?.slice(0, 80)}`);
+}
+
+/**
+ * A pair may stand only once, of tokens that exist, and must give one that exists: what the merges
+ * make could not be looked up otherwise.
+ * @param {readonly (readonly string[])[]} merges
+ * @param {(token: string) => boolean} has
+ * @param {string} where
+ * @param {number} [skipped] characters that mark a token as continuing a word, dropped when joined
+ */
+export function checkMerges(merges, has, where, skipped = 0) {
+  const seen = new Set();
+  for (const [left, right] of merges) {
+    const joined = left + right.slice(skipped);
+    const pair = `${left} ${right}`;
+    if (seen.has(pair)) refuse(where, `"${pair}" stands twice`);
+    seen.add(pair);
+    const missing = [left, right, joined].find((token) => !has(token));
+    if (missing !== undefined) {
+      refuse(where, `"${pair}" needs the token "${missing}", which is not in the vocabulary`);
+    }
+  }
+}
