@@ -4,7 +4,25 @@
 
 #include <stddef.h>
 
-typedef enum ss_dtype { SS_F32 = 0, SS_I32 = 1, SS_F16 = 2, SS_BF16 = 3 } ss_dtype;
+/*
+ * The types from SS_Q8_0 on are those of GGUF: blocks of numbers that share a scale. They have a
+ * size per block and none per number.
+ */
+typedef enum ss_dtype {
+    SS_F32 = 0,
+    SS_I32 = 1,
+    SS_F16 = 2,
+    SS_BF16 = 3,
+    SS_Q8_0,
+    SS_Q4_0,
+    SS_Q4_1,
+    SS_Q5_0,
+    SS_Q5_1,
+    SS_Q4_K,
+    SS_Q5_K,
+    SS_Q6_K,
+    SS_DTYPE_N
+} ss_dtype;
 
 #define SS_RANK_MAX 4
 
@@ -16,9 +34,18 @@ typedef struct ss_tensor {
     size_t strides[SS_RANK_MAX]; /* in elements */
 } ss_tensor;
 
-/* Bytes of one element. */
-static inline size_t ss_dtype_bytes(ss_dtype type) {
-    return type == SS_F32 || type == SS_I32 ? 4 : 2;
+/* Numbers in one block: 1 for the plain types. */
+size_t ss_dtype_block(ss_dtype type);
+
+/* Bytes of one block. */
+size_t ss_dtype_block_bytes(ss_dtype type);
+
+/* "F32", "Q4_K". */
+const char *ss_dtype_name(ss_dtype type);
+
+/* Bytes of n numbers in a row; n is a multiple of the block. */
+static inline size_t ss_dtype_bytes(ss_dtype type, size_t n) {
+    return n / ss_dtype_block(type) * ss_dtype_block_bytes(type);
 }
 
 /* Number of elements; the shape was checked for overflow when the tensor was made. */

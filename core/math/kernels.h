@@ -30,6 +30,9 @@
     float *out, size_t out_stride, const float *a, size_t a_stride, const float *panels,           \
         const float *bias, size_t T, size_t N, size_t Kin
 
+/* panel[k][lane] = rows[lane][k] for k < n: eight rows of n floats side by side; NULL is zeros. */
+#define SS_INTERLEAVE_ARGS float *panel, const float *const rows[SS_PANEL], size_t n
+
 /* out[i] = exp(x[i] - shift), in place allowed; returns the sum of out in the reduction order. */
 #define SS_EXP_ARGS float *out, const float *x, float shift, size_t n
 
@@ -69,6 +72,7 @@
 
 #define SS_KERNELS(suffix)                                                                         \
     void ss_matmul##suffix(SS_MATMUL_ARGS);                                                        \
+    void ss_interleave##suffix(SS_INTERLEAVE_ARGS);                                                \
     float ss_exp##suffix(SS_EXP_ARGS);                                                             \
     float ss_sigmoid##suffix(SS_SIGMOID_ARGS);                                                     \
     void ss_scale##suffix(SS_SCALE_ARGS);                                                          \
@@ -91,6 +95,7 @@ SS_KERNELS(_simd)
 #endif
 
 #define ss_matmul SS_BIND(ss_matmul)
+#define ss_interleave SS_BIND(ss_interleave)
 #define ss_exp SS_BIND(ss_exp)
 #define ss_sigmoid SS_BIND(ss_sigmoid)
 #define ss_scale SS_BIND(ss_scale)

@@ -22,6 +22,12 @@ void ss_matmul_ref(SS_MATMUL_ARGS) {
     }
 }
 
+void ss_interleave_ref(SS_INTERLEAVE_ARGS) {
+    for (size_t lane = 0; lane < SS_PANEL; lane++)
+        for (size_t k = 0; k < n; k++)
+            panel[k * SS_PANEL + lane] = rows[lane] ? rows[lane][k] : 0.0f;
+}
+
 /* The tree that ends every reduction. */
 static float add_lanes(const float s[8]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));

@@ -12,6 +12,7 @@
 
 #include "scalar.h"
 
+#include <stdbool.h>
 #include <wasm_simd128.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -106,6 +107,31 @@ void ss_matmul_simd(SS_MATMUL_ARGS) {
         else
             ragged_panel(out + n, out_stride, a, a_stride, panels + n * Kin, start, T, Kin, width);
     }
+}
+
+/* Four numbers of each of four rows -> the columns, eight floats apart. */
+INLINE void transpose4(float *panel, const float *const rows[4], size_t k) {
+    v128_t a = wasm_v128_load(rows[0] + k), b = wasm_v128_load(rows[1] + k);
+    v128_t c = wasm_v128_load(rows[2] + k), d = wasm_v128_load(rows[3] + k);
+    v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), AB = wasm_i32x4_shuffle(a, b, 2, 6, 3, 7);
+    v128_t cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5), CD = wasm_i32x4_shuffle(c, d, 2, 6, 3, 7);
+    wasm_v128_store(panel, wasm_i64x2_shuffle(ab, cd, 0, 2));
+    wasm_v128_store(panel + SS_PANEL, wasm_i64x2_shuffle(ab, cd, 1, 3));
+    wasm_v128_store(panel + 2 * SS_PANEL, wasm_i64x2_shuffle(AB, CD, 0, 2));
+    wasm_v128_store(panel + 3 * SS_PANEL, wasm_i64x2_shuffle(AB, CD, 1, 3));
+}
+
+void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
+    bool whole = true;
+    for (size_t lane = 0; lane < SS_PANEL; lane++) whole &= rows[lane] != NULL;
+    size_t k = 0;
+    for (; whole && k + 4 <= n; k += 4) {
+        transpose4(panel + k * SS_PANEL, rows, k);
+        transpose4(panel + k * SS_PANEL + 4, rows + 4, k);
+    }
+    for (; k < n; k++)
+        for (size_t lane = 0; lane < SS_PANEL; lane++)
+            panel[k * SS_PANEL + lane] = rows[lane] ? rows[lane][k] : 0.0f;
 }
 
 /* ss_expf in four lanes. */

@@ -1,100 +1,27 @@
 #include "container.h"
 
-#include "json.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-/* Like the format's own reader, which refuses longer headers. */
-#define HEADER_BYTES_MAX 100000000
-
-/* The shortest entry, {"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}}, less what it may share.
- */
-#define ENTRY_BYTES_MIN 48
-
-size_t ss_container_size(ss_bytes file) {
-    uint64_t header;
-    if (!ss_read_u64(&header, file, 0) || header > file.n || header > HEADER_BYTES_MAX)
-        return SS_ARENA_ALIGN;
-    /* Names cannot be longer than the header that holds them. */
-    size_t entries = (size_t)header / ENTRY_BYTES_MIN + 1;
-    return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_ALIGN;
-}
-
-/* Bits per element of the format's types; those we compute with also have an ss_dtype. */
-static const struct {
-    const char *name;
-    int bytes;
-    int type; /* ss_dtype or -1 */
-} dtypes[] = {
-    {"F32", 4, SS_F32}, {"F16", 2, SS_F16}, {"BF16", 2, SS_BF16}, {"I32", 4, SS_I32},
-    {"F64", 8, -1},     {"I64", 8, -1},     {"U64", 8, -1},       {"U32", 4, -1},
-    {"I16", 2, -1},     {"U16", 2, -1},     {"I8", 1, -1},        {"U8", 1, -1},
-    {"BOOL", 1, -1},    {"F8_E4M3", 1, -1}, {"F8_E5M2", 1, -1},
+static const ss_format_reader *const readers[SS_FORMAT_N] = {
+    [SS_SAFETENSORS] = &ss_safetensors_reader,
 };
 
-/* Fills type and returns the bytes of an element; 0 for an unknown dtype. */
-static size_t read_dtype(ss_entry *entry, const cJSON *item) {
-    for (size_t i = 0; cJSON_IsString(item) && i < sizeof dtypes / sizeof *dtypes; i++)
-        if (!strcmp(item->valuestring, dtypes[i].name)) {
-            entry->readable = dtypes[i].type >= 0;
-            entry->tensor.type = (ss_dtype)(entry->readable ? dtypes[i].type : 0);
-            return (size_t)dtypes[i].bytes;
-        }
-    return 0;
+ss_format ss_container_format(ss_bytes file) {
+    if (file.n >= 4 && !memcmp(file.data, "GGUF", 4)) return SS_GGUF;
+    if (file.n >= 4 && !memcmp(file.data, "PK\003\004", 4)) return SS_TORCH_FILE;
+    return SS_SAFETENSORS;
 }
 
-/* A whole number that is exact in a double and fits a size_t. */
-static bool read_size(size_t *out, const cJSON *item) {
-    const double limit = SIZE_MAX > 9007199254740992u ? 9007199254740992.0 : (double)SIZE_MAX;
-    double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
-    if (!(value >= 0 && value <= limit) || value != (double)(size_t)value) return false;
-    *out = (size_t)value;
-    return true;
-}
-
-/* Multiplies the shape into *bytes, which holds the element's size; false if it is no shape. */
-static bool read_shape(ss_entry *entry, const cJSON *shape, size_t *bytes) {
-    if (!cJSON_IsArray(shape)) return false;
-    ss_tensor *tensor = &entry->tensor;
-    const cJSON *item;
-    cJSON_ArrayForEach(item, shape) {
-        size_t dim;
-        if (!read_size(&dim, item) || !ss_mul_size(bytes, *bytes, dim)) return false;
-        if (tensor->rank < SS_RANK_MAX)
-            tensor->dims[tensor->rank++] = dim;
-        else
-            entry->readable = false;
+/* Each shard's own entries, and once more all of them side by side. */
+size_t ss_container_size(const ss_bytes *files, int n) {
+    size_t bytes = SS_ARENA_ALIGN;
+    for (int i = 0; i < n; i++) {
+        const ss_format_reader *reader = readers[ss_container_format(files[i])];
+        size_t own = reader ? reader->size(files[i]) : 0;
+        if (!ss_add_size(&bytes, bytes, n > 1 ? 2 * own : own)) return SIZE_MAX;
     }
-    size_t stride = 1;
-    for (int i = tensor->rank; i-- > 0; stride *= tensor->dims[i]) tensor->strides[i] = stride;
-    return true;
-}
-
-static ss_status read_entry(ss_entry *entry, const cJSON *item, ss_bytes data, ss_error *err) {
-    const char *name = item->string;
-    size_t bytes = read_dtype(entry, cJSON_GetObjectItemCaseSensitive(item, "dtype"));
-    if (!bytes)
-        return ss_fail(err, SS_BAD_FILE, name, "expected a dtype of the safetensors format");
-    if (!read_shape(entry, cJSON_GetObjectItemCaseSensitive(item, "shape"), &bytes))
-        return ss_fail(err, SS_BAD_FILE, name,
-                       "expected a shape of whole numbers whose product fits this machine");
-    const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
-    if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 ||
-        !read_size(&entry->begin, cJSON_GetArrayItem(offsets, 0)) ||
-        !read_size(&entry->end, cJSON_GetArrayItem(offsets, 1)))
-        return ss_fail(err, SS_BAD_FILE, name, "expected data_offsets of two whole numbers");
-    if (entry->begin > entry->end || entry->end > data.n)
-        return ss_fail(err, SS_BAD_FILE, name,
-                       "expected data inside the %lu bytes behind the header, found %lu to %lu",
-                       (unsigned long)data.n, (unsigned long)entry->begin,
-                       (unsigned long)entry->end);
-    if (entry->end - entry->begin != bytes)
-        return ss_fail(err, SS_BAD_FILE, name,
-                       "expected %lu bytes for its shape and dtype, found %lu",
-                       (unsigned long)bytes, (unsigned long)(entry->end - entry->begin));
-    entry->tensor.data = data.data + entry->begin;
-    return SS_OK;
+    return bytes;
 }
 
 static int by_place(const void *a, const void *b) {
@@ -107,69 +34,64 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const ss_entry *)a)->name, ((const ss_entry *)b)->name);
 }
 
-/* Sorts by place to find overlaps, then by name to find twins and to search. */
-static ss_status check_entries(ss_entry *entries, size_t n, ss_error *err) {
-    qsort(entries, n, sizeof *entries, by_place);
-    for (size_t i = 1; i < n; i++)
+ss_status ss_entries_apart(ss_entries found, ss_error *err) {
+    ss_entry *entries = found.entries;
+    qsort(entries, found.n, sizeof *entries, by_place);
+    for (size_t i = 1; i < found.n; i++)
         if (entries[i].begin < entries[i - 1].end)
             return ss_fail(err, SS_BAD_FILE, entries[i].name,
                            "expected its own bytes, but it begins at %lu inside %.80s",
                            (unsigned long)entries[i].begin, entries[i - 1].name);
-    qsort(entries, n, sizeof *entries, by_name);
-    for (size_t i = 1; i < n; i++)
-        if (!strcmp(entries[i].name, entries[i - 1].name))
-            return ss_fail(err, SS_BAD_FILE, entries[i].name, "expected each name once");
     return SS_OK;
 }
 
-static ss_status read_entries(ss_container *container, const cJSON *header, ss_bytes data,
-                              ss_arena *arena, ss_error *err) {
-    size_t n = 0, names_bytes = 0;
-    const cJSON *item;
-    cJSON_ArrayForEach(item, header) {
-        n++;
-        names_bytes += strlen(item->string) + 1;
-    }
-    ss_entry *entries = ss_arena_take(arena, n, sizeof *entries);
-    char *names = ss_arena_take(arena, names_bytes, 1);
-    if (arena->full)
-        return ss_fail(err, SS_NO_MEMORY, "safetensors header", "no room for %lu tensors",
-                       (unsigned long)n);
-    size_t used = 0;
-    cJSON_ArrayForEach(item, header) {
-        if (!strcmp(item->string, "__metadata__")) continue;
-        ss_entry *entry = &entries[used];
-        *entry = (ss_entry){.name = names};
-        ss_status status = read_entry(entry, item, data, err);
-        if (status != SS_OK) return status;
-        size_t length = strlen(item->string) + 1;
-        memcpy(names, item->string, length);
-        names += length;
-        used++;
-    }
-    ss_status status = check_entries(entries, used, err);
-    if (status == SS_OK) *container = (ss_container){.entries = entries, .n = used};
-    return status;
+static ss_status check_names(ss_entries found, ss_error *err) {
+    qsort(found.entries, found.n, sizeof *found.entries, by_name);
+    for (size_t i = 1; i < found.n; i++)
+        if (!strcmp(found.entries[i].name, found.entries[i - 1].name))
+            return ss_fail(err, SS_BAD_FILE, found.entries[i].name, "expected each name once");
+    return SS_OK;
 }
 
-ss_status ss_container_open(ss_container *container, ss_bytes file, ss_arena *arena,
+static ss_status read_file(ss_entries *out, ss_bytes file, ss_format format, ss_arena *arena,
+                           ss_error *err) {
+    if (ss_container_format(file) != format)
+        return ss_fail(err, SS_BAD_FILE, "byte 0", "expected shards of one format, found %s and %s",
+                       readers[format]->name, readers[ss_container_format(file)]->name);
+    return readers[format]->read(out, file, arena, err);
+}
+
+/* Appends more to all, which has room for them. */
+static void append(ss_entries *all, ss_entries more) {
+    if (more.n) memcpy(all->entries + all->n, more.entries, more.n * sizeof *more.entries);
+    all->n += more.n;
+}
+
+static ss_status read_shards(ss_entries *all, const ss_bytes *files, int n, ss_format format,
+                             ss_arena *arena, ss_error *err) {
+    size_t most = 0;
+    for (int i = 0; i < n; i++) most += readers[format]->size(files[i]) / sizeof(ss_entry) + 1;
+    *all = (ss_entries){ss_arena_take(arena, most, sizeof(ss_entry)), 0};
+    if (arena->full) return ss_fail(err, SS_NO_MEMORY, "shards", "no room for their tensors");
+    for (int i = 0; i < n; i++) {
+        ss_entries found;
+        ss_status status = read_file(&found, files[i], format, arena, err);
+        if (status != SS_OK) return status;
+        append(all, found);
+    }
+    return SS_OK;
+}
+
+ss_status ss_container_open(ss_container *container, const ss_bytes *files, int n, ss_arena *arena,
                             ss_error *err) {
-    uint64_t header_bytes;
-    if (!ss_read_u64(&header_bytes, file, 0))
-        return ss_fail(err, SS_BAD_FILE, "byte 0",
-                       "expected a safetensors file of at least 8 bytes, found %lu",
-                       (unsigned long)file.n);
-    if (header_bytes > HEADER_BYTES_MAX || header_bytes > file.n - 8)
-        return ss_fail(err, SS_BAD_FILE, "byte 0",
-                       "expected a header of at most %lu bytes, the file says %.0f",
-                       (unsigned long)(file.n - 8), (double)header_bytes);
-    ss_bytes text = {file.data + 8, (size_t)header_bytes};
-    ss_bytes data = {text.data + text.n, file.n - 8 - text.n};
-    cJSON *header;
-    ss_status status = ss_json_parse(&header, text, "safetensors header", SS_BAD_FILE, err);
-    if (status != SS_OK) return status;
-    status = read_entries(container, header, data, arena, err);
-    cJSON_Delete(header);
+    ss_format format = ss_container_format(files[0]);
+    if (!readers[format])
+        return ss_fail(err, SS_UNSUPPORTED, "byte 0", "expected a safetensors file");
+    ss_entries all;
+    ss_status status = n == 1 ? read_file(&all, files[0], format, arena, err)
+                              : read_shards(&all, files, n, format, arena, err);
+    if (status == SS_OK) status = check_names(all, err);
+    if (status == SS_OK) *container = (ss_container){all.entries, all.n, format};
     return status;
 }
 

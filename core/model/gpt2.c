@@ -43,9 +43,10 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     layer->attention_norm.gain = ss_load_numbers(loader, "h.%d.ln_1.weight", 0, D);
     layer->attention_norm.bias = ss_load_numbers(loader, "h.%d.ln_1.bias", 0, D);
     ss_linear *qkv[] = {&layer->q, &layer->k, &layer->v};
-    for (size_t i = 0; i < 3; i++)
-        ss_load_columns(loader, qkv[i], SS_IN_OUT, "h.%d.attn.c_attn.weight",
-                        "h.%d.attn.c_attn.bias", D, 3 * D, i * D, D);
+    for (size_t i = 0; i < 3; i++) {
+        ss_place place = {.layout = SS_IN_OUT, .in = D, .out = D, .total = 3 * D, .first = i * D};
+        ss_load_matrix(loader, qkv[i], &place, "h.%d.attn.c_attn.weight", "h.%d.attn.c_attn.bias");
+    }
     ss_load_linear(loader, &layer->o, SS_IN_OUT, "h.%d.attn.c_proj.weight", "h.%d.attn.c_proj.bias",
                    D, D);
     if (ss_load_has(loader, "h.%d.attn.sinks"))

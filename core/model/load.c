@@ -1,6 +1,6 @@
 #include "load.h"
 
-#include "../math/pack.h"
+#include "../math/unpack.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -53,20 +53,22 @@ static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tenso
                 !memcmp(tensor->dims, expected->dims, sizeof(size_t) * (size_t)tensor->rank);
     if (!entry->readable || tensor->type == SS_I32)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
-                                 "expected F32, F16 or BF16 numbers, found another dtype");
+                                 "expected numbers of a type that weights have, found another");
     else if (!same)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
                                  "expected shape [%s], found [%s]", want, have);
     return loader->status == SS_OK ? tensor : NULL;
 }
 
-/* first is where the packed part begins in the tensor, so that the index names the file's number.
- */
-static void check_finite(ss_loader *loader, const char *name, size_t bad, size_t first) {
+/* Proves numbers [first, first + n) of the tensor. */
+static void check_finite(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first,
+                         size_t n) {
+    const unsigned char *bytes = tensor->data;
+    size_t bad = ss_first_not_finite(bytes + ss_dtype_bytes(tensor->type, first), tensor->type, n);
     if (bad != SIZE_MAX && loader->status == SS_OK)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
                                  "expected finite numbers, but number %lu is NaN or infinite",
-                                 (unsigned long)(bad + first));
+                                 (unsigned long)(first + bad));
 }
 
 /* Takes count floats; NULL while measuring or, with an error, when the arena is full. */
@@ -78,51 +80,98 @@ static float *take(ss_loader *loader, size_t count) {
     return numbers;
 }
 
-static const float *load_part(ss_loader *loader, const char *name, const ss_tensor *expected,
-                              size_t first, size_t n) {
-    const ss_tensor *tensor = find(loader, name, expected);
-    if (!tensor) return NULL;
-    loader->parameters += n;
-    float *numbers = take(loader, n);
-    const unsigned char *bytes = tensor->data;
-    if (numbers)
-        check_finite(loader, name,
-                     ss_unpack_floats(numbers, bytes + first * ss_dtype_bytes(tensor->type),
-                                      tensor->type, n),
-                     first);
+/* Rows of a block type cannot begin inside a block. */
+static bool check_blocks(ss_loader *loader, const char *name, const ss_tensor *tensor) {
+    size_t last = tensor->dims[tensor->rank - 1], block = ss_dtype_block(tensor->type);
+    if (last % block == 0) return true;
+    loader->status =
+        ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
+                "expected rows of whole %s blocks of %lu, found rows of %lu",
+                ss_dtype_name(tensor->type), (unsigned long)block, (unsigned long)last);
+    return false;
+}
+
+float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n) {
+    ss_tensor shape = {.rank = 1, .dims = {n}};
+    if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
+    const ss_tensor *tensor = find(loader, name, &shape);
+    if (!tensor || !check_blocks(loader, name, tensor)) return NULL;
+    size_t count = ss_tensor_count(tensor);
+    loader->parameters += count;
+    float *numbers = take(loader, count);
+    if (!numbers) return NULL;
+    check_finite(loader, name, tensor, 0, count);
+    ss_unpack(numbers, tensor->data, tensor->type, count);
     return numbers;
 }
 
-const float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n) {
-    ss_tensor shape = {.rank = 1, .dims = {n}};
-    if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
-    return load_part(loader, name, &shape, 0, rows ? rows * n : n);
+/* The numbers of the outputs that linear has, out of a bias of all outputs of the tensor. */
+static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_place *place,
+                              const char *name) {
+    ss_tensor shape = {.rank = 1, .dims = {w->total}};
+    if (place->slices) shape = (ss_tensor){.rank = 2, .dims = {place->slices, w->total}};
+    const ss_tensor *tensor = find(loader, name, &shape);
+    if (!tensor || !check_blocks(loader, name, tensor)) return NULL;
+    if (ss_dtype_block(tensor->type) > 1) {
+        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
+                                 "expected a bias of F32, F16 or BF16 numbers, found %s",
+                                 ss_dtype_name(tensor->type));
+        return NULL;
+    }
+    loader->parameters += w->out;
+    float *numbers = take(loader, w->out);
+    const unsigned char *bytes = tensor->data;
+    for (size_t n = 0; numbers && n < w->out; n++) {
+        size_t i = place->slice * w->total + ss_matrix_place(w, n);
+        check_finite(loader, name, tensor, i, 1);
+        ss_unpack(numbers + n, bytes + ss_dtype_bytes(tensor->type, i), tensor->type, 1);
+    }
+    return numbers;
 }
 
-void ss_load_columns(ss_loader *loader, ss_linear *linear, ss_layout layout, const char *name,
-                     const char *bias, size_t in, size_t total, size_t first, size_t out) {
-    bool out_in = layout == SS_OUT_IN;
+static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_t total) {
+    size_t slice = place->slice * total * place->in;
+    return (ss_matrix){
+        .data = (const unsigned char *)tensor->data + ss_dtype_bytes(tensor->type, slice),
+        .type = tensor->type,
+        .in = place->in,
+        .out = place->out,
+        .total = total,
+        .first = place->first,
+        .group = place->group ? place->group : place->out,
+        .step = place->group ? place->step : place->out,
+        .pair = place->pair,
+        .in_out = place->layout == SS_IN_OUT,
+    };
+}
+
+void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place, const char *name,
+                    const char *bias) {
+    bool out_in = place->layout == SS_OUT_IN;
+    size_t total = place->total ? place->total : place->out, in = place->in;
     ss_tensor shape = {.rank = 2, .dims = {out_in ? total : in, out_in ? in : total}};
+    if (place->slices)
+        shape = (ss_tensor){.rank = 3,
+                            .dims = {place->slices, out_in ? total : in, out_in ? in : total}};
     const ss_tensor *tensor = find(loader, name, &shape);
-    if (!tensor) return;
-    loader->parameters += in * out;
-    float *panels = take(loader, ss_panels_floats(out, in));
-    size_t start = first * (out_in ? in : 1);
-    const unsigned char *bytes = tensor->data;
-    if (panels)
-        check_finite(loader, name,
-                     ss_pack(panels, bytes + start * ss_dtype_bytes(tensor->type), tensor->type,
-                             out, in, out_in ? in : 1, out_in ? 1 : total),
-                     start);
-    *linear = (ss_linear){.panels = panels, .in = in, .out = out};
-    if (bias)
-        linear->bias =
-            load_part(loader, bias, &(ss_tensor){.rank = 1, .dims = {total}}, first, out);
+    if (!tensor || !check_blocks(loader, name, tensor)) return;
+    if (!out_in && ss_dtype_block(tensor->type) > 1) {
+        loader->status = ss_fail(loader->err, SS_UNSUPPORTED, full_name(loader, name).text,
+                                 "expected a matrix of blocks to lie as [out][in]");
+        return;
+    }
+    loader->parameters += in * place->out;
+    if (loader->widest < in) loader->widest = in;
+    *linear = (ss_linear){.w = matrix_at(tensor, place, total)};
+    /* Parts of one tensor are proved once, with the part that holds its first output. */
+    if (loader->arena->block && place->first == 0 && place->slice == 0)
+        check_finite(loader, name, tensor, 0, ss_tensor_count(tensor));
+    if (bias) linear->bias = load_bias(loader, &linear->w, place, bias);
 }
 
 void ss_load_linear(ss_loader *loader, ss_linear *linear, ss_layout layout, const char *name,
                     const char *bias, size_t in, size_t out) {
-    ss_load_columns(loader, linear, layout, name, bias, in, out, 0, out);
+    ss_load_matrix(loader, linear, &(ss_place){.layout = layout, .in = in, .out = out}, name, bias);
 }
 
 ss_layer *ss_load_layers(ss_loader *loader, int L) {

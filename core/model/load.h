@@ -15,6 +15,7 @@ typedef struct ss_loader {
     const char *prefix; /* stands before every name, "" or "transformer." */
     int layer;          /* fills the %d of names */
     size_t parameters;
+    size_t widest; /* inputs of the widest matrix so far */
     ss_status status;
     ss_error *err;
 } ss_loader;
@@ -25,22 +26,37 @@ typedef enum ss_layout {
     SS_IN_OUT  /* [in][out], the Conv1D of GPT-2 */
 } ss_layout;
 
+/*
+ * A matrix of in inputs and out outputs, and where it stands in its tensor: output n is output
+ * first + n / group * step + n % group of the tensor's total. Zeros mean the plain case: all of a
+ * tensor of two dimensions.
+ */
+typedef struct ss_place {
+    ss_layout layout;
+    size_t in, out;
+    size_t total;         /* outputs of the tensor; 0: out */
+    size_t first;         /* where ours begin */
+    size_t group, step;   /* so many in a row, then the next after step; 0: all in a row */
+    size_t pair;          /* head width, if the file keeps rotary pairs side by side; or 0 */
+    size_t slices, slice; /* of a tensor [slices][..][..], this one; slices 0: no such dimension */
+} ss_place;
+
 /* True if the prefixed, numbered name is in the file. */
 bool ss_load_has(const ss_loader *loader, const char *name);
 
 /*
- * Packs columns [first, first + out) of the matrix at name, which must have in x total outputs.
- * bias is the name of a vector of total numbers, or NULL.
+ * The matrix of that name, left in its place. bias names a vector of place->total numbers ([slices]
+ * of them where there are slices) of which the same outputs are taken, or is NULL.
  */
-void ss_load_columns(ss_loader *loader, ss_linear *linear, ss_layout layout, const char *name,
-                     const char *bias, size_t in, size_t total, size_t first, size_t out);
+void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place, const char *name,
+                    const char *bias);
 
-/* Like ss_load_columns, but the whole matrix. */
+/* The plain case. */
 void ss_load_linear(ss_loader *loader, ss_linear *linear, ss_layout layout, const char *name,
                     const char *bias, size_t in, size_t out);
 
-/* Numbers of shape [rows][n], or [n] where rows is 0. */
-const float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
+/* Numbers of shape [rows][n], or [n] where rows is 0, as floats in the arena. */
+float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
 
 /* [L], cleared; NULL while measuring, then layers are loaded into ss_load_layer's spare. */
 ss_layer *ss_load_layers(ss_loader *loader, int L);

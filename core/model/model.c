@@ -21,6 +21,7 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
     ss_family_find(arch->family)->load(model, &loader);
     if (arch->positions == SS_POSITIONS_ROTARY) model->rotary = take_rotary(&loader, arch);
     model->parameters = loader.parameters;
+    model->widest = loader.widest;
     if (loader.status == SS_OK && arena->full)
         return ss_fail(err, SS_NO_MEMORY, "model", "the model needs more than %lu bytes",
                        (unsigned long)arena->bytes);

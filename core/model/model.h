@@ -1,22 +1,22 @@
 /*
  * Model: the architecture and its weights, ready to run.
  *
- * Weights are converted to f32 and packed into panels (math/pack.h) once, in the model's arena; the
- * file's bytes may go when ss_model_open returns. Shapes and finiteness are proved here, so that
+ * Matrices stay where the file's bytes lie (math/matrix.h), so the files must outlive the model;
+ * vectors become floats in the model's arena. Shapes and finiteness are proved here, so that
  * nothing behind this room can fail on them.
  */
 #ifndef SS_MODEL_MODEL_H
 #define SS_MODEL_MODEL_H
 
 #include "../base/arena.h"
+#include "../math/matrix.h"
 #include "arch.h"
 #include "container.h"
 
 /* y = x w + b. */
 typedef struct ss_linear {
-    const float *panels; /* [ceil(out/8)][in][8] */
-    const float *bias;   /* [out] or NULL */
-    size_t in, out;
+    ss_matrix w;
+    const float *bias; /* [out] or NULL */
 } ss_linear;
 
 typedef struct ss_norm {
@@ -37,13 +37,14 @@ typedef struct ss_layer {
 
 typedef struct ss_model {
     ss_arch arch;
-    ss_linear embedding;    /* columns are token vectors: D -> V; the head too, where tied */
+    ss_linear embedding;    /* outputs are token vectors: D -> V; the head too, where tied */
     ss_linear head;         /* D -> V */
     const float *positions; /* [context][D], learned positions only */
     const float *rotary;    /* [rotary_width/2] turn per position, rotary only */
     ss_norm norm;           /* the last one */
     ss_layer *layers;       /* [L] */
     size_t parameters;      /* numbers in the file that the model uses */
+    size_t widest;          /* inputs of the widest matrix */
 } ss_model;
 
 /* Bytes of arena that ss_model_open takes; checks every name and shape, reads no weight. */
@@ -51,7 +52,7 @@ ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *
                         ss_error *err);
 
 /*
- * Packs the weights into the arena. SS_BAD_TENSOR with the tensor's name, expected and actual;
+ * Finds the weights and proves them. SS_BAD_TENSOR with the tensor's name, expected and actual;
  * weights that are NaN or infinite are refused with their index.
  */
 ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container *container,

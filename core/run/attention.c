@@ -15,8 +15,8 @@ static void pack_group(ss_run *run, int l, int g, size_t T) {
     const ss_arch *arch = &trace->model->arch;
     size_t K = (size_t)arch->K;
     size_t at = ((size_t)l * (size_t)arch->G + (size_t)g) * (size_t)trace->capacity * K;
-    ss_pack_keys(run->scratch.key_panels, trace->k + at, K, T, K);
-    ss_pack(run->scratch.value_panels, trace->v + at, SS_F32, K, T, 1, K);
+    ss_pack_rows(run->scratch.key_panels, trace->k + at, K, T, K);
+    ss_pack_columns(run->scratch.value_panels, trace->v + at, K, K, T);
 }
 
 /* out[r] = sum_j weights[r][j] v[j] over the first `keys` of T keys. */

@@ -41,9 +41,11 @@ typedef struct ss_run_desc {
     int edits_n;
 } ss_run_desc;
 
-/* Rows that go through the layers together, and through one head's attention. */
-#define SS_CHUNK 64
+/* Rows that go through the layers together: they share the cost of unpacking the weights. */
+#define SS_CHUNK 256
+/* Rows that go through one head's attention together, and through the head of the model. */
 #define SS_ATTENTION_ROWS 20
+#define SS_LOGIT_ROWS 64
 
 /* Working memory of one chunk; n <= SS_CHUNK rows. */
 typedef struct ss_scratch {
@@ -55,7 +57,8 @@ typedef struct ss_scratch {
     float *key_panels;    /* [ceil(C/8)][K][8] */
     float *value_panels;  /* [ceil(K/8)][C][8] */
     float *cosine, *sine; /* [n][rotary_width/2] */
-    float *logits;        /* [8][V] */
+    float *logits;        /* [1 or SS_LOGIT_ROWS][V] */
+    float *panels;        /* weights unpacked for one product */
 } ss_scratch;
 
 typedef struct ss_run {

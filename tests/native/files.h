@@ -41,8 +41,8 @@ typedef struct opened_file {
 } opened_file;
 
 static inline ss_status open_bytes(opened_file *file, ss_error *err) {
-    file->arena = arena_of(ss_container_size(file->bytes));
-    return ss_container_open(&file->container, file->bytes, &file->arena, err);
+    file->arena = arena_of(ss_container_size(&file->bytes, 1));
+    return ss_container_open(&file->container, &file->bytes, 1, &file->arena, err);
 }
 
 static inline void close_file(opened_file *file) {
@@ -65,6 +65,7 @@ static inline opened_file open_file(const char *folder, const char *name) {
 }
 
 typedef struct opened_model {
+    opened_file weights; /* which the model reads from */
     ss_arena arena;
     ss_model model;
 } opened_model;
@@ -78,15 +79,15 @@ static inline opened_model open_model(const char *folder) {
     opened_file weights = open_file(folder, "model.safetensors");
     size_t bytes;
     must(ss_model_size(&bytes, &arch, &weights.container, &err), &err, folder);
-    opened_model opened = {.arena = arena_of(bytes)};
+    opened_model opened = {.weights = weights, .arena = arena_of(bytes)};
     must(ss_model_open(&opened.model, &arch, &weights.container, &opened.arena, &err), &err,
          folder);
     free((void *)(size_t)config.data);
-    close_file(&weights);
     return opened;
 }
 
 static inline void close_model(opened_model *opened) {
+    close_file(&opened->weights);
     free(opened->arena.block);
 }
 

@@ -79,7 +79,7 @@ static bool matmul_is_right(shape s, bool with_bias) {
     float *panels = numbers(ss_panels_floats(s.N, s.Kin), 1.0f);
     guarded g;
     guard(&g, s.T ? (s.T - 1) * s.out_stride + s.N : 0);
-    ss_pack(panels, w, SS_F32, s.N, s.Kin, 1, s.N);
+    ss_pack_columns(panels, w, s.N, s.N, s.Kin);
     ss_matmul(g.out, s.out_stride, a, s.a_stride, panels, bias, s.T, s.N, s.Kin);
     bool right = true;
     for (size_t t = 0; t < s.T; t++) {
@@ -105,6 +105,27 @@ static void check_matmul(void) {
     CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, true));
     CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, false));
     CHECK(matmul_is_right((shape){13, 40, 129, 129, 40}, true));
+}
+
+static void check_interleave(void) {
+    CASE("interleave: eight rows side by side, zeros for those that are not there");
+    float *rows = numbers(8 * 23, 2.0f);
+    for (size_t n = 0; n < 23; n++)
+        for (unsigned there = 0; there < 256; there += 51) {
+            const float *lanes[SS_PANEL];
+            for (size_t lane = 0; lane < SS_PANEL; lane++)
+                lanes[lane] = there >> lane & 1u ? rows + lane * 23 : NULL;
+            guarded g;
+            guard(&g, n * SS_PANEL);
+            ss_interleave(g.out, lanes, n);
+            bool right = guards_stand(&g);
+            for (size_t i = 0; i < n * SS_PANEL; i++) {
+                const float *row = lanes[i % SS_PANEL];
+                right &= g.out[i] == (row ? row[i / SS_PANEL] : 0.0f);
+            }
+            CHECK(right);
+        }
+    free(rows);
 }
 
 /* ---- reductions ---- */
@@ -310,6 +331,7 @@ static void check_vectors(const struct vector_case *c) {
 
 int main(void) {
     check_matmul();
+    check_interleave();
     for (size_t i = 0; i < sizeof vector_cases / sizeof *vector_cases; i++)
         check_vectors(vector_cases + i);
     return check_done();

@@ -1,0 +1,23 @@
+#include "tensor.h"
+
+static const struct {
+    const char *name;
+    size_t block, bytes;
+} types[SS_DTYPE_N] = {
+    [SS_F32] = {"F32", 1, 4},       [SS_I32] = {"I32", 1, 4},       [SS_F16] = {"F16", 1, 2},
+    [SS_BF16] = {"BF16", 1, 2},     [SS_Q8_0] = {"Q8_0", 32, 34},   [SS_Q4_0] = {"Q4_0", 32, 18},
+    [SS_Q4_1] = {"Q4_1", 32, 20},   [SS_Q5_0] = {"Q5_0", 32, 22},   [SS_Q5_1] = {"Q5_1", 32, 24},
+    [SS_Q4_K] = {"Q4_K", 256, 144}, [SS_Q5_K] = {"Q5_K", 256, 176}, [SS_Q6_K] = {"Q6_K", 256, 210},
+};
+
+size_t ss_dtype_block(ss_dtype type) {
+    return types[type].block;
+}
+
+size_t ss_dtype_block_bytes(ss_dtype type) {
+    return types[type].bytes;
+}
+
+const char *ss_dtype_name(ss_dtype type) {
+    return types[type].name;
+}

@@ -1,0 +1,78 @@
+#include "matrix.h"
+
+#include "kernels.h"
+#include "unpack.h"
+
+#include <string.h>
+
+/* Inputs that are unpacked at a time: of every block type a whole number of blocks. */
+#define STRIP 256
+
+/* Panels that one row of numbers is multiplied with at a time; see ss_matmul. */
+#define PANELS 4
+
+size_t ss_matrix_work(size_t in) {
+    return PANELS * SS_PANEL * in + SS_PANEL * STRIP;
+}
+
+size_t ss_matrix_place(const ss_matrix *w, size_t n) {
+    if (w->pair) {
+        /* Rotary pairs (j, j + pair/2) of a head lie at 2j and 2j + 1. */
+        size_t j = n % w->pair, half = w->pair / 2;
+        n += (j < half ? 2 * j : 2 * (j - half) + 1) - j;
+    }
+    return w->first + n / w->group * w->step + n % w->group;
+}
+
+/* Inputs [k, k + n) of output o, one after the other in the file. */
+static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, size_t n) {
+    const unsigned char *row = w->data + ss_matrix_place(w, o) * ss_dtype_bytes(w->type, w->in);
+    ss_unpack(out, row + ss_dtype_bytes(w->type, k), w->type, n);
+}
+
+/* The panel of outputs [n, n + width), whose rows in the file become its columns. */
+static void panel_of_rows(float *panel, const ss_matrix *w, size_t n, size_t width, float *strips) {
+    for (size_t k = 0; k < w->in; k += STRIP) {
+        size_t count = w->in - k < STRIP ? w->in - k : STRIP;
+        const float *lanes[SS_PANEL] = {0};
+        for (size_t lane = 0; lane < width; lane++) {
+            unpack_strip(strips + lane * STRIP, w, n + lane, k, count);
+            lanes[lane] = strips + lane * STRIP;
+        }
+        ss_interleave(panel + k * SS_PANEL, lanes, count);
+    }
+}
+
+/* The same where the file has a row of outputs for each input. */
+static void panel_of_columns(float *panel, const ss_matrix *w, size_t n, size_t width) {
+    bool together = ss_matrix_place(w, n + width - 1) - ss_matrix_place(w, n) == width - 1;
+    for (size_t k = 0; k < w->in; k++, panel += SS_PANEL) {
+        const unsigned char *row = w->data + ss_dtype_bytes(w->type, k * w->total);
+        size_t count = together ? width : 1;
+        for (size_t lane = 0; lane < width; lane += count)
+            ss_unpack(panel + lane, row + ss_dtype_bytes(w->type, ss_matrix_place(w, n + lane)),
+                      w->type, count);
+        memset(panel + width, 0, (SS_PANEL - width) * sizeof *panel);
+    }
+}
+
+void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
+                     float *work) {
+    float *strips = work + PANELS * SS_PANEL * w->in;
+    size_t most = T == 1 ? PANELS * SS_PANEL : SS_PANEL;
+    for (size_t n = 0; n < w->out; n += most) {
+        size_t columns = w->out - n < most ? w->out - n : most;
+        for (size_t c = 0; c < columns; c += SS_PANEL) {
+            size_t width = columns - c < SS_PANEL ? columns - c : SS_PANEL;
+            if (w->in_out)
+                panel_of_columns(work + c * w->in, w, n + c, width);
+            else
+                panel_of_rows(work + c * w->in, w, n + c, width, strips);
+        }
+        ss_matmul(out + n, w->out, a, w->in, work, bias ? bias + n : NULL, T, columns, w->in);
+    }
+}
+
+void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
+    unpack_strip(out, w, n, 0, w->in);
+}

@@ -1,0 +1,43 @@
+/*
+ * Matrix: weights as their file holds them, and the product with them.
+ *
+ * The numbers stay where the file's bytes lie, in the type in which they are stored. A product
+ * unpacks the columns it is about to use into a small panel of floats and multiplies all rows with
+ * it, so that a model in memory is as large as its file. Unpacking costs what 1/T of the product
+ * costs, times a small factor: it is next to nothing for a prompt and most of the time for one
+ * token.
+ */
+#ifndef SS_MATH_MATRIX_H
+#define SS_MATH_MATRIX_H
+
+#include "../base/tensor.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct ss_matrix {
+    const unsigned char *data; /* of the whole tensor, or of one slice of three dimensions */
+    ss_dtype type;
+    size_t in, out; /* K rows, N columns of the product */
+    size_t total;   /* outputs of the tensor, of which ours are some */
+    size_t first;   /* output n of ours is */
+    size_t group;   /*     first + n / group * step + n % group */
+    size_t step;    /* of the tensor's */
+    size_t pair; /* GGUF's llama: rows of heads this wide lie as rotary pairs side by side; or 0 */
+    bool in_out; /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
+} ss_matrix;
+
+/* Where output n of ours stands among the tensor's. */
+size_t ss_matrix_place(const ss_matrix *w, size_t n);
+
+/* Floats of work that a product with a matrix of that many inputs needs. */
+size_t ss_matrix_work(size_t in);
+
+/* out[t] = a[t] w + bias for T rows; bias [out] or NULL; work of ss_matrix_work(w->in) floats. */
+void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
+                     float *work);
+
+/* out[in] = the weights of output n: of an embedding, the vector of token n. */
+void ss_matrix_output(float *out, const ss_matrix *w, size_t n);
+
+#endif

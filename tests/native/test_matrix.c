@@ -1,0 +1,108 @@
+/* Products with weights that stay as their file holds them. */
+#include "math/matrix.h"
+#include "math/scalar.h"
+
+#include "check.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IN = 300, TOTAL = 24, ROWS = 5 };
+
+/* Small whole numbers are exact in every plain type. */
+static float weight(size_t o, size_t k) {
+    return (float)((int)((o * 31 + k * 7) % 15) - 7);
+}
+
+static void write_number(unsigned char *at, ss_dtype type, float x) {
+    uint32_t bits = ss_bits_of_float(x), half = bits >> 16;
+    if (type == SS_F16) half = (bits >> 16 & 0x8000u) | ((bits & 0x7fffffffu) - 0x38000000u) >> 13;
+    if (type == SS_F16 && x == 0.0f) half = 0;
+    if (type == SS_F32)
+        for (int j = 0; j < 4; j++) at[j] = (unsigned char)(bits >> (8 * j));
+    else
+        at[0] = (unsigned char)half, at[1] = (unsigned char)(half >> 8);
+}
+
+/* A tensor of TOTAL outputs and IN inputs, one byte off every alignment; in its own block. */
+static unsigned char *make_tensor(ss_dtype type, bool in_out) {
+    size_t width = ss_dtype_bytes(type, 1);
+    unsigned char *block = malloc(1 + IN * TOTAL * width);
+    if (!block) abort();
+    for (size_t o = 0; o < TOTAL; o++)
+        for (size_t k = 0; k < IN; k++)
+            write_number(block + 1 + width * (in_out ? k * TOTAL + o : o * IN + k), type,
+                         weight(o, k));
+    return block;
+}
+
+/* Which output of the tensor stands for output n, written as a search instead of a formula. */
+static size_t expected_place(const ss_matrix *w, size_t n) {
+    size_t wanted = n, heads = w->pair ? w->out / w->pair : 0;
+    for (size_t h = 0, i = 0; h < heads; h++)
+        for (size_t half = 0; half < 2; half++)
+            for (size_t j = 0; j < w->pair / 2; j++, i++)
+                if (i == n) wanted = h * w->pair + 2 * j + half;
+    size_t o = w->first;
+    for (size_t i = 0; i < wanted; i++) o += (i + 1) % w->group ? 1 : w->step - w->group + 1;
+    return o;
+}
+
+static void check_product(const ss_matrix *w, size_t T, bool with_bias) {
+    float a[ROWS * IN], out[ROWS * TOTAL], bias[TOTAL];
+    float *work = malloc(ss_matrix_work(IN) * sizeof *work);
+    if (!work) abort();
+    for (size_t i = 0; i < ROWS * IN; i++) a[i] = (float)((int)(i % 9) - 4);
+    for (size_t n = 0; n < TOTAL; n++) bias[n] = (float)n;
+    ss_matrix_times(out, a, w, with_bias ? bias : NULL, T, work);
+    for (size_t t = 0; t < T; t++)
+        for (size_t n = 0; n < w->out; n++) {
+            float sum = with_bias ? bias[n] : 0.0f; /* exact: all numbers are small and whole */
+            for (size_t k = 0; k < IN; k++) sum += a[t * IN + k] * weight(expected_place(w, n), k);
+            if (check_failed(out[t * w->out + n] == sum, __FILE__, __LINE__, "product"))
+                printf("    row %d, output %d\n", (int)t, (int)n);
+        }
+    free(work);
+}
+
+static void check_matrix(ss_matrix w) {
+    for (size_t T = 1; T <= ROWS; T++) {
+        check_product(&w, T, false);
+        check_product(&w, T, true);
+    }
+    float vector[IN];
+    for (size_t n = 0; n < w.out && !w.in_out; n++) {
+        ss_matrix_output(vector, &w, n);
+        bool right = true;
+        for (size_t k = 0; k < IN; k++) right &= vector[k] == weight(expected_place(&w, n), k);
+        CHECK(right);
+    }
+}
+
+int main(void) {
+    static const ss_dtype types[] = {SS_F32, SS_F16, SS_BF16};
+    for (int i = 0; i < 6; i++) {
+        ss_matrix w = {.type = types[i / 2], .in = IN, .total = TOTAL, .in_out = i % 2};
+        unsigned char *block = make_tensor(w.type, w.in_out);
+        w.data = block + 1;
+        printf("-- %s, %s\n", ss_dtype_name(w.type), w.in_out ? "[in][out]" : "[out][in]");
+        CASE("a whole matrix");
+        w.out = w.group = w.step = TOTAL;
+        check_matrix(w);
+        CASE("outputs from the middle, not a multiple of a panel");
+        w.first = 3, w.out = w.group = w.step = 13;
+        check_matrix(w);
+        CASE("queries of a tensor in which each head has its own queries, keys and values");
+        w.first = 4, w.out = 8, w.group = 4, w.step = 12;
+        check_matrix(w);
+        CASE("every other output");
+        w.first = 1, w.out = 12, w.group = 1, w.step = 2;
+        check_matrix(w);
+        CASE("rotary pairs that lie side by side");
+        w.first = 0, w.out = w.group = w.step = TOTAL, w.pair = 6;
+        check_matrix(w);
+        free(block);
+    }
+    return check_done();
+}
