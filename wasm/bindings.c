@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define BORDER 1
+#define BORDER 2
 
 /* [address, type, rank, dims x 4, strides x 4, 0]; strides in elements. */
 typedef struct wasm_view {
@@ -27,8 +27,18 @@ typedef struct wasm_edit {
     float parameters[SS_PARAMETERS_MAX];
 } wasm_edit;
 
+/* A file of weights that JavaScript has put into a reserved block. */
+typedef struct wasm_file {
+    uint32_t address, bytes;
+} wasm_file;
+
+/* Shards of one model: far more than anybody publishes. */
+#define FILES_MAX 1024
+
 typedef struct wasm_model {
     void *block;
+    ss_bytes *files; /* [n], which the model reads its weights from */
+    int files_n;
     ss_model model;
 } wasm_model;
 
@@ -102,37 +112,66 @@ static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
     return status == SS_OK ? ss_operation_own(&own, &opened->model, &error) : status;
 }
 
-static ss_status open_file(wasm_model *opened, ss_bytes config, ss_bytes weights) {
+static ss_status open_files(wasm_model *opened, ss_bytes config) {
     ss_arch arch;
     ss_status status = ss_arch_read(&arch, config, &error);
     if (status != SS_OK) return status;
     void *block;
-    ss_arena arena = reserve_arena(&block, ss_container_size(weights));
+    ss_arena arena = reserve_arena(&block, ss_container_size(opened->files, opened->files_n));
     if (!block) return SS_NO_MEMORY;
     ss_container container;
-    status = ss_container_open(&container, weights, &arena, &error);
+    status = ss_container_open(&container, opened->files, opened->files_n, &arena, &error);
     if (status == SS_OK) status = open_weights(opened, &arch, &container);
     free(block);
     return status;
 }
 
-void ss_wasm_close_model(wasm_model *model) {
-    if (model) free(model->block);
+/* Frees all but the files' bytes. */
+static void drop(wasm_model *model) {
+    if (model) {
+        free(model->files);
+        free(model->block);
+    }
     free(model);
 }
 
-/* A handle, or NULL; the file's bytes may be released in both cases. */
-wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const uint8_t *weights,
-                         uint32_t weights_bytes) {
-    wasm_model *opened = calloc(1, sizeof *opened);
-    if (!opened) {
-        ss_fail(&error, SS_NO_MEMORY, "memory", "no room for a handle");
+void ss_wasm_close_model(wasm_model *model) {
+    for (int i = 0; model && i < model->files_n; i++) free((void *)(uintptr_t)model->files[i].data);
+    drop(model);
+}
+
+/* A handle that knows its files, or NULL with the error. */
+static wasm_model *new_model(const wasm_file *files, int n) {
+    if (n < 1 || n > FILES_MAX) {
+        ss_fail(&error, SS_BAD_REQUEST, "weights", "expected 1 to %d files, found %d", FILES_MAX,
+                n);
         return NULL;
     }
-    ss_status status =
-        open_file(opened, (ss_bytes){config, config_bytes}, (ss_bytes){weights, weights_bytes});
-    if (status == SS_OK) return opened;
-    ss_wasm_close_model(opened);
+    wasm_model *model = calloc(1, sizeof *model);
+    ss_bytes *own = calloc((size_t)n, sizeof *own);
+    if (!model || !own) {
+        ss_fail(&error, SS_NO_MEMORY, "memory", "no room for a handle");
+        free(model);
+        free(own);
+        return NULL;
+    }
+    for (int i = 0; i < n; i++)
+        own[i] = (ss_bytes){(const unsigned char *)(uintptr_t)files[i].address, files[i].bytes};
+    model->files = own;
+    model->files_n = n;
+    return model;
+}
+
+/*
+ * A handle, or NULL. The model reads its weights where they lie: with a handle the files' blocks
+ * are the model's, to be released with it; with NULL they are still the caller's. The config's
+ * bytes may go in both cases.
+ */
+wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const wasm_file *files,
+                         int n) {
+    wasm_model *opened = new_model(files, n);
+    if (opened && open_files(opened, (ss_bytes){config, config_bytes}) == SS_OK) return opened;
+    drop(opened);
     return NULL;
 }
 

@@ -138,6 +138,23 @@ function closedEngine() {
   return new SinkscopeError('closed', 'engine', 'this engine has been closed');
 }
 
+/**
+ * A source as it can be posted: of an address, which cannot, its text.
+ * @param {any} source
+ * @param {string} name
+ * @param {boolean} mayBeText
+ */
+function sendable(source, name, mayBeText) {
+  if (source instanceof URL) return { url: source.href };
+  if (source?.url instanceof URL || typeof source?.url === 'string') {
+    return { ...source, url: new URL(source.url).href };
+  }
+  const bytes = source instanceof Uint8Array || source instanceof Blob;
+  const kinds = `a ${mayBeText ? 'string, ' : ''}Uint8Array, Blob or URL`;
+  expect(bytes || (mayBeText && typeof source === 'string'), name, kinds, source);
+  return source;
+}
+
 let lastJob = 0;
 
 /**
@@ -194,18 +211,11 @@ class Engine {
    * @param {Options} [options]
    */
   async open({ config, weights }, options = {}) {
-    const configFits = typeof config === 'string' || config instanceof Uint8Array;
-    expect(configFits || config instanceof URL, 'config', 'a string, Uint8Array or URL', config);
-    const weightsFit = weights instanceof Uint8Array || weights instanceof Blob;
-    expect(weightsFit || weights instanceof URL, 'weights', 'a Uint8Array, Blob or URL', weights);
-    // A URL cannot be posted, so its text is, with a note which of the two it is.
-    const addresses = [];
-    if (config instanceof URL) addresses.push('config');
-    if (weights instanceof URL) addresses.push('weights');
+    const all = Array.isArray(weights) ? weights : [weights];
+    expect(all.length > 0, 'weights', 'at least one file', weights);
     const files = {
-      config: config instanceof URL ? config.href : config,
-      weights: weights instanceof URL ? weights.href : weights,
-      addresses,
+      config: config === undefined ? undefined : sendable(config, 'config', true),
+      weights: all.map((source) => sendable(source, 'weights', false)),
     };
     const call = this.#call;
     const { model, architecture } = await callJob(call, options, 'open', files);

@@ -10,12 +10,16 @@ import { loadModule } from './module.js';
 
 /** @typedef {import('./sinkscope.js').Architecture} Architecture */
 /** @typedef {import('./sinkscope.js').Read} Read */
-/** @typedef {(stage: string, done: number, total: number) => void} Report */
+/** @typedef {import('./files.js').Source} Source */
+/** @typedef {(stage: string, done: number, total: number) => void | Promise<void>} Report */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
-/** Tokens in one call of the core; between two calls a request to stop gets in. */
-const CHUNK = { first: 16, least: 4, most: 256, milliseconds: 40 };
+/**
+ * Tokens in one call of the core; between two calls a request to stop gets in. Each call unpacks all
+ * weights once, so a few tokens cost as much as many.
+ */
+const CHUNK = { first: 32, least: 32, most: 256, milliseconds: 40 };
 
 /** @param {string} address of the binary */
 export async function openDesk(address) {
@@ -72,41 +76,69 @@ export class Desk {
 
   /**
    * @param {number} job
-   * @param {{ config: Uint8Array | string, weights: Uint8Array | Blob | string, addresses: string[] }} files
-   *   addresses: which of the two are addresses
+   * @param {{ config?: Source | string, weights: Source[] }} files
    * @param {Report} [report]
    */
   async open(job, files, report = () => {}) {
-    const read = (/** @type {'config' | 'weights'} */ key) =>
-      files.addresses.includes(key) ? new URL(/** @type {string} */ (files[key])) : files[key];
     return this.#cancellable(job, async (signal) => {
-      const config = await readConfig(/** @type {any} */ (read('config')), signal);
-      const weights = await readWeights(
-        this.#module,
-        /** @type {any} */ (read('weights')),
-        signal,
-        (done, total) => report('read', done, total),
-      );
+      const config = await readConfig(received(files.config ?? ''), signal);
+      const blocks = await this.#readAll(files.weights.map(received), signal, report);
       try {
         report('open', 0, 1);
         await pause();
         signal.throwIfAborted();
-        const opened = this.#open(config, weights);
-        report('open', 1, 1);
+        const opened = this.#open(config, blocks);
+        // The page hears of the end before it gets the answer, which comes another way.
+        await report('open', 1, 1);
         return opened;
-      } finally {
-        this.#module.release(weights.address);
+      } catch (error) {
+        this.#releaseAll(blocks);
+        throw error;
       }
     });
   }
 
   /**
-   * @param {Uint8Array} config
-   * @param {{ address: number, bytes: number }} weights
+   * The files of weights, one after the other, each in a block of its own.
+   * @param {Source[]} sources
+   * @param {AbortSignal} signal
+   * @param {Report} report
    */
-  #open(config, weights) {
+  async #readAll(sources, signal, report) {
+    /** @type {{ address: number, bytes: number }[]} */
+    const blocks = [];
+    let before = 0;
+    try {
+      for (const [i, source] of sources.entries()) {
+        const block = await readWeights(this.#module, source, signal, (done, total) =>
+          // How much comes after this file is not known.
+          report('read', before + done, i + 1 < sources.length ? NaN : before + total),
+        );
+        blocks.push(block);
+        before += block.bytes;
+      }
+      return blocks;
+    } catch (error) {
+      this.#releaseAll(blocks);
+      throw error;
+    }
+  }
+
+  /** @param {{ address: number }[]} blocks */
+  #releaseAll(blocks) {
+    for (const { address } of blocks) this.#module.release(address);
+  }
+
+  /**
+   * @param {Uint8Array} config
+   * @param {{ address: number, bytes: number }[]} blocks the model's from here on, if it opens
+   */
+  #open(config, blocks) {
+    const list = Uint32Array.from(blocks.flatMap(({ address, bytes }) => [address, bytes]));
     const address = this.#module.lend(config, (text) =>
-      this.#module.handle('open', text, config.length, weights.address, weights.bytes),
+      this.#module.lend(list, (files) =>
+        this.#module.handle('open', text, config.length, files, blocks.length),
+      ),
     );
     const architecture = this.#module.json('architecture', address);
     const model = ++this.#last;
@@ -175,11 +207,11 @@ export class Desk {
       const n = Math.min(chunk, tokens.length - done);
       this.#extend(this.#run(id), tokens.subarray(done, done + n));
       done += n;
-      report('run', done, tokens.length);
+      const told = report('run', done, tokens.length);
       const spent = performance.now() - start;
       if (spent > 2 * CHUNK.milliseconds) chunk = Math.max(CHUNK.least, chunk >> 1);
       if (spent < CHUNK.milliseconds / 2) chunk = Math.min(CHUNK.most, chunk << 1);
-      await pause();
+      await (done < tokens.length ? pause() : told);
       signal.throwIfAborted();
     }
   }
@@ -291,6 +323,16 @@ export class Desk {
     if (!run) throw new SinkscopeError('closed', 'run', 'this run, or its model, has been closed');
     return run;
   }
+}
+
+/**
+ * A source as it was before it was posted.
+ * @param {any} source
+ */
+function received(source) {
+  if (typeof source?.url !== 'string') return source;
+  const url = new URL(source.url);
+  return Object.keys(source).length > 1 ? { ...source, url } : url;
 }
 
 /**

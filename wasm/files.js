@@ -4,15 +4,17 @@ import { SinkscopeError } from './errors.js';
 
 /** @typedef {import('./module.js').Module} Module */
 /** @typedef {(done: number, total: number) => void} Report */
+/** @typedef {import('./sinkscope.js').Source} Source */
 
 /**
- * @param {Uint8Array | string | URL} config
+ * @param {string | Source} config
  * @param {AbortSignal} signal
  */
 export async function readConfig(config, signal) {
   if (typeof config === 'string') return new TextEncoder().encode(config);
   if (config instanceof Uint8Array) return config;
-  const response = await answer(config);
+  if (config instanceof Blob) return new Uint8Array(await config.arrayBuffer());
+  const response = await answer(addressOf(config));
   signal.throwIfAborted();
   return new Uint8Array(await response.arrayBuffer());
 }
@@ -20,7 +22,7 @@ export async function readConfig(config, signal) {
 /**
  * Reserves a block for the weights and fills it; the caller releases it.
  * @param {Module} module
- * @param {Uint8Array | Blob | URL} weights
+ * @param {Source} weights
  * @param {AbortSignal} signal
  * @param {Report} report in bytes
  */
@@ -34,11 +36,17 @@ export async function readWeights(module, weights, signal, report) {
   if (weights instanceof Blob) {
     return fill(module, weights.stream(), weights.size, 'weights', signal, report);
   }
-  const response = await answer(weights);
+  const address = addressOf(weights);
+  const response = await answer(address);
   const body = response.body ?? new Blob([]).stream();
   const length = announced(response);
   if (length === undefined) return gather(module, body, signal, report);
-  return fill(module, body, length, weights.href, signal, report);
+  return fill(module, body, length, address.href, signal, report);
+}
+
+/** @param {URL | { url: URL | string }} source */
+function addressOf(source) {
+  return source instanceof URL ? source : new URL(source.url);
 }
 
 /** @param {URL} address */

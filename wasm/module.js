@@ -6,7 +6,7 @@ import { request } from '#host';
 import { SinkscopeError } from './errors.js';
 
 /** The border these files were written for. */
-const BORDER = 1;
+const BORDER = 2;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
