@@ -219,10 +219,29 @@ export interface Model {
   close(): Promise<void>;
 }
 
-/** The files of a model: bytes, text, or an address to fetch (streamed, with progress in bytes). */
+/** Bytes, or an address to fetch them from (streamed, with progress in bytes). */
+export type Source =
+  | Uint8Array
+  | Blob
+  | URL
+  | {
+      readonly url: URL | string;
+      /** Sent as a bearer token to that host alone; never stored. */
+      readonly token?: string;
+      /** Keep what was fetched, for the next time. */
+      readonly cache?: boolean;
+    };
+
+/**
+ * The files of a model. The bytes of weights are put into the engine's memory once and stay there, in
+ * the type in which they are stored, as long as the model is open.
+ * @example await engine.open({ weights: file }) // a GGUF file, which needs no config
+ */
 export interface ModelFiles {
-  readonly config: Uint8Array | string | URL;
-  readonly weights: Uint8Array | Blob | URL;
+  /** config.json; a GGUF file has none. */
+  readonly config?: string | Source;
+  /** safetensors, pytorch_model.bin or GGUF; several are shards of one model. */
+  readonly weights: Source | readonly Source[];
 }
 
 export interface Engine {
