@@ -87,8 +87,8 @@ function split(text, added) {
 const CLUSTER = /[\u1100-\u11ff\uac00-\ud7a3]+\p{M}*|\P{M}\p{M}*|\p{M}+/gsu;
 
 /**
- * Walks both texts cluster by cluster; each cluster has become what it is alone, if that stands
- * there, or itself, or nothing.
+ * Walks both texts cluster by cluster, and character by character where each has become what it is
+ * alone; else the cluster has become what it is alone, or itself, or nothing.
  * @param {string} section
  * @param {string} made
  * @param {(text: string) => string} normalizer
@@ -97,38 +97,63 @@ const CLUSTER = /[\u1100-\u11ff\uac00-\ud7a3]+\p{M}*|\P{M}\p{M}*|\p{M}+/gsu;
  * @param {Uint32Array} to
  */
 function alignSection(section, made, normalizer, start, from, to) {
-  /** @type {Map<string, string>} */
-  const known = new Map();
-  const alone = (/** @type {string} */ cluster) => {
-    let result = known.get(cluster);
-    if (result === undefined) known.set(cluster, (result = normalizer(cluster)));
-    return result;
-  };
+  const alone = remember((/** @type {string} */ part) => normalizer(part).slice(prefix.length));
+  const prefix = prefixOf(normalizer);
   let at = 0;
+  const put = (
+    /** @type {number} */ length,
+    /** @type {number} */ place,
+    /** @type {string} */ part,
+  ) => {
+    from.fill(start + place, at, at + length);
+    to.fill(start + place + part.length, at, at + length);
+    at += length;
+  };
+  // What is put before a text belongs to its first character.
+  if (made.startsWith(prefix)) put(prefix.length, 0, firstOf(section));
   for (const { 0: cluster, index } of section.matchAll(CLUSTER)) {
-    const forms = [alone(cluster), cluster, stripFirst(alone(cluster))];
-    let form = forms.find((form) => form && made.startsWith(form, at));
-    // The normalizer put something before the first cluster: it came from nowhere.
-    if (form === undefined && at === 0 && made.startsWith(cluster, 1)) {
-      from[0] = to[0] = start;
-      at = 1;
-      form = cluster;
-    }
-    for (const end = at + (form?.length ?? 0); at < end; at++) {
-      from[at] = start + index;
-      to[at] = start + index + cluster.length;
+    const forms = [...cluster].map(alone);
+    if (forms.join('') === alone(cluster) && made.startsWith(alone(cluster), at)) {
+      let place = index;
+      for (const [i, character] of [...cluster].entries()) {
+        put(forms[i].length, place, character);
+        place += character.length;
+      }
+    } else {
+      const form = [alone(cluster), cluster].find((text) => made.startsWith(text, at));
+      put(form?.length ?? 0, index, cluster);
     }
   }
-  from.fill(start + section.length, at, made.length);
-  to.fill(start + section.length, at, made.length);
+  from.fill(start + section.length, at);
+  to.fill(start + section.length, at);
 }
 
 /**
- * Without its first character: "\u2581a" is "a" alone, behind another word.
- * @param {string} form
+ * @param {(part: string) => string} compute
+ * @returns {(part: string) => string}
  */
-function stripFirst(form) {
-  return form.length > 1 ? form.slice(1) : '';
+function remember(compute) {
+  /** @type {Map<string, string>} */
+  const known = new Map();
+  return (part) => {
+    let result = known.get(part);
+    if (result === undefined) known.set(part, (result = compute(part)));
+    return result;
+  };
+}
+
+/**
+ * What the normalizer puts before any text.
+ * @param {(text: string) => string} normalizer
+ */
+function prefixOf(normalizer) {
+  const form = normalizer('a');
+  return form.length > 1 && form.endsWith('a') ? form.slice(0, -1) : '';
+}
+
+/** @param {string} text */
+function firstOf(text) {
+  return text === '' ? '' : String.fromCodePoint(/** @type {number} */ (text.codePointAt(0)));
 }
 
 /**

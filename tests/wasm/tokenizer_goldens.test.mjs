@@ -1,0 +1,155 @@
+// Every tokenizer against what Hugging Face and SentencePiece give on a thousand lines.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/index.js';
+import { golden as goldens, softmax } from './helper.mjs';
+
+const folder = new URL('tokenizers/', goldens);
+const read = (name, base = folder) => readFileSync(new URL(name, base), 'utf8');
+const lines = JSON.parse(read('lines.json'));
+
+const fromFile = (base) => openTokenizer(read('tokenizer.json', base));
+
+function fromVocabulary(base) {
+  const files = ['vocab.json', 'merges.txt', 'tokenizer_config.json'].map((name) =>
+    read(name, base),
+  );
+  const { json, config } = tokenizerOfVocabulary(...files);
+  return openTokenizer(json, config);
+}
+
+function fromGguf(name, change) {
+  const metadata = { ...JSON.parse(read(name)), ...change };
+  const { json, config } = tokenizerOfGguf((key) => metadata[key]);
+  return openTokenizer(json, config);
+}
+
+/** Name of a golden -> its tokenizer, and what its normalizer does to a text. */
+const cases = {
+  gpt2: () => ({ tokenizer: fromVocabulary(new URL('gpt2/', folder)), form: null }),
+  opt: () => ({ tokenizer: fromVocabulary(new URL('opt/', folder)), form: null }),
+  gptneox: () => ({ tokenizer: fromFile(new URL('gptneox/', folder)), form: 'NFC' }),
+  zoo: () => ({ tokenizer: fromFile(softmax), form: null }),
+  smollm2: ({ files }) => ({ tokenizer: fromGguf(files), form: null }),
+  qwen2: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: 'NFC' }),
+  llama3: ({ files, change }) => ({ tokenizer: fromGguf(files, change), form: null }),
+  sentencepiece: ({ files }) => ({ tokenizer: fromGguf(files) }),
+  gemma: ({ files }) => ({ tokenizer: fromGguf(files) }),
+};
+
+/** FNV-1a over whole numbers, as 8 hexadecimal digits. */
+function hashOf(numbers) {
+  let h = 0x811c9dc5;
+  for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
+  return h.toString(16).padStart(8, '0');
+}
+
+const own = (tokens) => tokens.filter((token) => !token.special);
+const spansOf = (tokens) => own(tokens).flatMap(({ start, end }) => [start, end]);
+const idsOf = (tokens) => tokens.map(({ id }) => id);
+const characters = (text) => Array.from(text, (character) => character.codePointAt(0));
+
+/** Where the reference gives nothing that could be compared. */
+const NOTHING = '--------';
+
+/** Fails with the first line that differs, and says how many do; returns how many were compared. */
+function compare(what, expected, found) {
+  const wanted = expected.match(/.{8}/g);
+  assert.equal(wanted.length, lines.length);
+  const compared = wanted.flatMap((hash, i) => (hash === NOTHING ? [] : [i]));
+  const wrong = compared.filter((i) => wanted[i] !== hashOf(found(i)));
+  const [first] = wrong;
+  const shown = first === undefined ? '' : `${JSON.stringify(lines[first])} gives ${found(first)}`;
+  assert.equal(
+    wrong.length,
+    0,
+    `${what}: ${wrong.length} of ${lines.length} lines differ: ${shown}`,
+  );
+  return compared.length;
+}
+
+/** Bytes for which SmolLM2's vocabulary has no token; its own library drops them, too. */
+const MISSING = /[\x04\x06\x13\x14\x16\x1d\u{40000}-\u{bffff}]/u;
+
+/** A byte-level text is found again in its tokens, but for what was typed as a special token. */
+function roundTrips(tokenizer, form) {
+  const names = tokenizer.specials.map(({ text }) => text);
+  const isWhole = (line) => !names.some((name) => line.includes(name));
+  const known = tokenizer.encode('\x1d', { special: 'none' }).length > 0;
+  const whole = lines.filter((line) => isWhole(line) && (known || !MISSING.test(line)));
+  for (const line of whole) {
+    const tokens = tokenizer.encode(line, { special: 'none' });
+    assert.equal(tokenizer.decode(idsOf(tokens)), form ? line.normalize(form) : line);
+  }
+  return whole.length;
+}
+
+/** A character with its marks: what tokens of an NFC text may share. */
+const SHARED = /^.\p{M}*$/su;
+
+/** Spans follow each other; where they overlap, both hold a part of the same character. */
+function covers(line, tokens) {
+  let [last, end] = [0, 0];
+  for (const { start, end: next } of tokens) {
+    const shared = line.slice(start, end).normalize('NFC');
+    const fits = start === end || (start >= last && next >= end && SHARED.test(shared));
+    assert.ok(fits, `${JSON.stringify(line)}: [${start}, ${next}) after [${last}, ${end})`);
+    [last, end] = [start, next];
+  }
+  assert.equal(end, line.length);
+}
+
+function checkCase(name, tokenizer, form, golden) {
+  const tokens = lines.map((line) => tokenizer.encode(line));
+  compare('ids', golden.ids, (i) => idsOf(tokens[i]));
+  const n = compare('spans', golden.spans, (i) => spansOf(tokens[i]));
+  compare('decoded', golden.decoded, (i) => characters(tokenizer.decode(idsOf(own(tokens[i])))));
+  const sum = tokens.reduce((all, list) => all + list.length, 0);
+  assert.equal(sum, golden.tokens);
+  console.log(
+    `${name}: ${sum} tokens of ${lines.length} lines as expected, the spans of ${n} lines`,
+  );
+  if (form === undefined) return;
+  console.log(`${name}: ${roundTrips(tokenizer, form)} lines read back byte for byte`);
+}
+
+for (const [name, open] of Object.entries(cases)) {
+  test(`${name}: ids, spans and decoded texts of a thousand lines`, () => {
+    const golden = JSON.parse(read(`${name}.json`));
+    const { tokenizer, form } = open(golden);
+    checkCase(name, tokenizer, form, golden);
+  });
+}
+
+test('byte-level tokens cover every character, in order and without a gap', () => {
+  for (const name of ['gpt2', 'opt', 'gptneox', 'zoo']) {
+    const { tokenizer } = cases[name](JSON.parse(read(`${name}.json`)));
+    for (const line of lines) covers(line, tokenizer.encode(line, { special: 'none' }));
+  }
+});
+
+// The published tokenizers, too large for the repository.
+const published = process.env.SINKSCOPE_TOKENIZERS;
+const skip = published
+  ? false
+  : 'SINKSCOPE_TOKENIZERS names no folder with the published tokenizers';
+const full = published && pathToFileURL(`${published}/`);
+
+const publishedCases = {
+  gpt2: () => {
+    const vocab = read('gpt2_vocab.json', full);
+    const { json, config } = tokenizerOfVocabulary(vocab, read('gpt2_merges.txt', full));
+    return { tokenizer: openTokenizer(json, config), form: null };
+  },
+  gptneox: () => ({ tokenizer: openTokenizer(read('gptneox_tokenizer.json', full)), form: 'NFC' }),
+  smollm2: () => ({ tokenizer: fromGguf(new URL('smollm2.gguf.json', full).href), form: null }),
+};
+
+for (const [name, open] of Object.entries(publishedCases)) {
+  test(`the published ${name}`, { skip }, () => {
+    const { tokenizer, form } = open();
+    checkCase(name, tokenizer, form, JSON.parse(read(`full-${name}.json`)));
+  });
+}
