@@ -50,9 +50,9 @@ ENTRIES = (
           "Each key is weighed on its own, s(x - ln 128), and no row has to sum to 1. The same text, "
           "order and initial weights as the softmax twin, and no sink."),
     Entry("sigmoid-before-decay", "sigmoid", 1, DECAY[0], "Sigmoid twin, before the decay",
-          "The sigmoid twin before its learning rate falls. Shares of attention show a sink, but the "
-          "rows they are shares of carry almost no mass: look at the row mass before you believe "
-          "a share."),
+          "The sigmoid twin before its learning rate falls. Some shares of attention look like a sink, "
+          "but the rows they are shares of carry little mass: look at the row mass before you "
+          "believe a share."),
 )
 
 
