@@ -10,6 +10,8 @@
  * - (?i:'s) is folded in ASCII, and does not match the long s.
  * - ByteFallback drops a byte order mark, and reads bytes that are no UTF-8 as fewer signs.
  */
+import { SinkscopeError } from './errors.js';
+import { refuse } from './vocabulary.js';
 
 /** The pattern of GPT-2, by which ByteLevel splits. */
 export const WORDS =
@@ -25,6 +27,9 @@ export function isolate(pattern) {
  * @returns {any} one that means the same
  */
 export function translate(file) {
+  checkPatterns(file.normalizer, 'normalizer');
+  checkPatterns(file.pre_tokenizer, 'pre_tokenizer');
+  checkPatterns(file.decoder, 'decoder');
   if (!file.pre_tokenizer) return file;
   return { ...file, pre_tokenizer: sequence([file.pre_tokenizer].flatMap(translateStage)) };
 }
@@ -45,7 +50,14 @@ function translateStage(stage) {
   if (stage?.type === 'ByteLevel') return translateByteLevel(stage);
   if (stage?.type === 'Digits') return [isolate(stage.individual_digits ? '\\p{N}' : '\\p{N}+')];
   if (stage?.type === 'Split') return [translateSplit(stage)];
+  if (stage?.type === 'FixedLength') checkLength(stage.length);
   return [stage];
+}
+
+/** @param {unknown} length of the pieces; the library would cut pieces of none for ever */
+function checkLength(length) {
+  if (Number.isInteger(length) && Number(length) > 0) return;
+  refuse('pre_tokenizer.length', `expected a length above 0, got ${JSON.stringify(length)}`);
 }
 
 /** @param {any} stage */
@@ -88,6 +100,46 @@ function sourceOf(pattern) {
   }
   if (typeof pattern?.String !== 'string') return null;
   return pattern.String.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}
+
+/**
+ * Looks at every pattern of a stage and those within.
+ * @param {any} stage
+ * @param {string} where
+ */
+function checkPatterns(stage, where) {
+  if (!stage || typeof stage !== 'object') return;
+  if (typeof stage.Regex === 'string' && repeatsRepeats(stage.Regex)) {
+    const text = `"${stage.Regex.slice(0, 80)}" repeats a choice of repeats, which may take for ever`;
+    throw new SinkscopeError('unsupported', where, text);
+  }
+  for (const [key, inner] of Object.entries(stage)) checkPatterns(inner, `${where}.${key}`);
+}
+
+/** What repeats the thing before it more than a fixed number of times. */
+const REPEAT = /[*+]|\{\d*,/y;
+
+/**
+ * Whether a group that holds a repeat or a choice is itself repeated, as in (a+)+ or (a|a)*: such a
+ * pattern can take exponential time on a short text.
+ * @param {string} pattern
+ */
+function repeatsRepeats(pattern) {
+  const plain = pattern.replace(/\\./gs, '_').replace(/\[[^\]]*\]/g, '_');
+  const repeatsAt = (/** @type {number} */ place) => {
+    REPEAT.lastIndex = place;
+    return REPEAT.test(plain);
+  };
+  /** For each open group whether it holds such a thing. */
+  const open = [false];
+  for (let i = 0; i < plain.length; i++) {
+    if (plain[i] === '(') open.push(false);
+    const closes = plain[i] === ')' && open.length > 1;
+    const holds = closes ? Boolean(open.pop()) : plain[i] === '|' || repeatsAt(i);
+    if (closes && holds && repeatsAt(i + 1)) return true;
+    if (holds) open[open.length - 1] = true;
+  }
+  return false;
 }
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,0 +1,266 @@
+// What is no tokenizer ends in an error with a code and a place: never in another kind of error, a
+// hang or a crash.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/index.js';
+import { golden, softmax } from './helper.mjs';
+
+const folder = new URL('tokenizers/', golden);
+const read = (name, base = folder) => readFileSync(new URL(name, base), 'utf8');
+
+const file = JSON.parse(read('tokenizer.json', softmax));
+const vocab = read('gpt2/vocab.json');
+const merges = read('gpt2/merges.txt');
+const metadata = JSON.parse(read('sentencepiece.gguf.json'));
+
+/** A tokenizer small enough to be opened thousands of times: letters and ten merges. */
+function shrink() {
+  const kept = file.model.merges.slice(0, 10);
+  const made = kept.map((merge) => merge.join(''));
+  const wanted = new Set([...made, ...file.added_tokens.map(({ content }) => content)]);
+  const names = Object.keys(file.model.vocab).filter((t) => [...t].length === 1 || wanted.has(t));
+  const vocab = Object.fromEntries(names.map((name, id) => [name, id]));
+  const added = file.added_tokens.map((token) => ({ ...token, id: vocab[token.content] }));
+  return { ...file, added_tokens: added, model: { ...file.model, vocab, merges: kept } };
+}
+
+/** Pseudo-random numbers in 0 .. n - 1: the same ones every time. */
+function createRandom(seed) {
+  let state = seed;
+  return (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+}
+
+const text = 'Ab  cd 12\n\tthe "é😀漢" <s> the\u2581';
+
+/** Opens and uses; returns 'good', or the code of the error. Any other error is thrown. */
+function attempt(open) {
+  const start = performance.now();
+  let result = 'good';
+  try {
+    const { json, config } = open();
+    const tokenizer = openTokenizer(json, config);
+    const tokens = tokenizer.encode(text);
+    for (const { id } of tokens) assert.ok(Number.isInteger(id) && id >= 0 && id < tokenizer.size);
+    assert.equal(typeof tokenizer.decode(tokens.map(({ id }) => id)), 'string');
+  } catch (error) {
+    if (error.name !== 'SinkscopeError') throw error;
+    assert.match(error.code, /^(bad_tokenizer|unsupported)$/);
+    assert.ok(error.where && error.text, String(error));
+    result = error.code;
+  }
+  assert.ok(performance.now() - start < 5000);
+  return result;
+}
+
+/** Every attempt, counted by how it ended. */
+function tally(attempts) {
+  const counts = { good: 0, bad_tokenizer: 0, unsupported: 0 };
+  for (const open of attempts) counts[attempt(open)]++;
+  console.log(JSON.stringify(counts));
+  return counts;
+}
+
+function flip(bytes, random, flips) {
+  const copy = Uint8Array.from(bytes);
+  for (let i = 0; i < flips; i++) copy[random(copy.length)] ^= 1 << random(8);
+  return new TextDecoder().decode(copy);
+}
+
+const hundred = Array.from({ length: 100 }, (_, i) => i / 100);
+const cut = (whole, part) => whole.slice(0, Math.floor(whole.length * part));
+const gguf = (values) => () => tokenizerOfGguf((key) => values[key]);
+
+test('files cut short at every hundredth', () => {
+  const json = JSON.stringify(file);
+  const cuts = [
+    ...hundred.map((part) => () => ({ json: cut(json, part) })),
+    ...hundred.map((part) => () => tokenizerOfVocabulary(cut(vocab, part), merges)),
+  ];
+  assert.deepEqual(tally(cuts), { good: 0, bad_tokenizer: 200, unsupported: 0 });
+  // Fewer merges are a vocabulary, too; half a line is not.
+  const counts = tally(
+    hundred.map((part) => () => tokenizerOfVocabulary(vocab, cut(merges, part))),
+  );
+  assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported === 0);
+});
+
+test('three thousand flipped bits', () => {
+  const random = createRandom(1);
+  const bytes = new TextEncoder().encode(JSON.stringify(shrink()));
+  const counts = tally(
+    Array.from({ length: 3000 }, (_, i) => () => ({ json: flip(bytes, random, 1 + (i % 3)) })),
+  );
+  assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported > 0);
+  const lines = new TextEncoder().encode(merges.split('\n').slice(0, 60).join('\n'));
+  const flipped = tally(
+    Array.from({ length: 300 }, () => () => tokenizerOfVocabulary(vocab, flip(lines, random, 1))),
+  );
+  assert.ok(flipped.good > 0 && flipped.bad_tokenizer > 0);
+});
+
+/** Values that stand where something else is expected. */
+const STRANGE = [
+  null,
+  true,
+  -1,
+  0.5,
+  1e300,
+  '',
+  'x',
+  '__proto__',
+  [],
+  [[]],
+  {},
+  { a: 1 },
+  undefined,
+];
+
+/** A deep copy with one value, picked at random, replaced by a strange one. */
+function spoil(value, random) {
+  const isLeaf = value === null || typeof value !== 'object' || Object.keys(value).length === 0;
+  if (isLeaf || random(6) === 0) return STRANGE[random(STRANGE.length)];
+  const keys = Object.keys(value);
+  const key = keys[random(keys.length)];
+  const copy = Array.isArray(value) ? [...value] : { ...value };
+  copy[key] = spoil(value[key], random);
+  return copy;
+}
+
+test('three thousand values of another kind', () => {
+  const random = createRandom(2);
+  const small = shrink();
+  const config = { bos_token: '<s>', eos_token: { content: '</s>' }, add_bos_token: true };
+  const counts = tally(
+    Array.from({ length: 2000 }, () => () => ({ json: spoil(small, random), config })),
+  );
+  assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported > 0);
+  tally(Array.from({ length: 400 }, () => () => ({ json: small, config: spoil(config, random) })));
+  const opened = () => tokenizerOfVocabulary(small.model.vocab, '', spoil(config, random));
+  tally(Array.from({ length: 400 }, () => opened));
+  const keys = Object.keys(metadata);
+  const spoiled = tally(
+    Array.from({ length: 200 }, () => {
+      const key = keys[random(keys.length)];
+      return gguf({ ...metadata, [key]: spoil(metadata[key], random) });
+    }),
+  );
+  assert.ok(spoiled.good > 0 && spoiled.bad_tokenizer > 0 && spoiled.unsupported > 0);
+});
+
+/** An error's code and place. */
+function failure(open) {
+  try {
+    const { json, config } = open();
+    openTokenizer(json, config).encode(text);
+  } catch (error) {
+    return [error.code, error.where];
+  }
+  return ['none', ''];
+}
+
+test('a vocabulary and merges that do not fit say which line', () => {
+  const table = { a: 0, b: 1, ab: 2, '#': 3, 'a#': 4 };
+  const cases = [
+    [table, 'a b\na b', 'merges.txt'],
+    [table, 'a c', 'merges.txt'],
+    [table, 'b a', 'merges.txt'],
+    [table, '#version: 0.2\na b\na b ab', 'merges.txt line 3'],
+    [table, 'a b\nab', 'merges.txt line 2'],
+    [table, 'a b\n ab', 'merges.txt line 2'],
+    [table, 3, 'merges.txt'],
+    [{ a: 0, b: 0 }, '', 'vocab.json'],
+    [{}, '', 'vocab.json'],
+    [{ a: '0' }, '', 'vocab.json "a"'],
+    [{ a: -1 }, '', 'vocab.json "a"'],
+    [{ a: 1e9 }, '', 'vocab.json "a"'],
+    ['[1]', '', 'vocab.json'],
+    ['{"a":', '', 'vocab.json'],
+  ];
+  for (const [json, text, where] of cases) {
+    assert.deepEqual(
+      failure(() => tokenizerOfVocabulary(json, text)),
+      ['bad_tokenizer', where],
+    );
+  }
+});
+
+test('metadata of a GGUF that does not fit says which key', () => {
+  const key = 'tokenizer.ggml.';
+  const {
+    tokens,
+    scores,
+    token_type: types,
+  } = Object.fromEntries(
+    Object.entries(metadata).map(([name, value]) => [name.slice(key.length), value]),
+  );
+  const cases = [
+    [{ model: undefined }, 'unsupported', 'model'],
+    [{ model: 'wpm' }, 'unsupported', 'model'],
+    [{ model: 'gpt2', pre: 'klingon' }, 'unsupported', 'pre'],
+    [{ model: 'gpt2', pre: 'gpt-2' }, 'bad_tokenizer', 'merges'],
+    [{ tokens: undefined }, 'bad_tokenizer', 'tokens'],
+    [{ tokens: tokens.with(7, 7) }, 'bad_tokenizer', 'tokens 7'],
+    [{ tokens: tokens.with(9, tokens[8]) }, 'bad_tokenizer', 'tokens 9'],
+    [{ tokens: tokens.with(1100, 'a'.repeat(300)) }, 'bad_tokenizer', 'tokens 1100'],
+    [{ scores: scores.slice(1) }, 'bad_tokenizer', 'scores'],
+    [{ scores: scores.with(5, NaN) }, 'bad_tokenizer', 'scores 5'],
+    [{ scores: 'many' }, 'bad_tokenizer', 'scores'],
+    [{ token_type: [...types, 1] }, 'bad_tokenizer', 'token_type'],
+    [{ bos_token_id: tokens.length }, 'bad_tokenizer', 'bos_token_id'],
+    [{ eos_token_id: -1 }, 'bad_tokenizer', 'eos_token_id'],
+    [{ bos_token_id: undefined }, 'bad_tokenizer', 'add_bos_token'],
+    [{ add_space_prefix: 1 }, 'bad_tokenizer', 'add_space_prefix'],
+    [{ merges: ['a b c'] }, 'bad_tokenizer', 'merges 0'],
+    [{ merges: ['a zzz'] }, 'bad_tokenizer', 'merges'],
+  ];
+  for (const [change, code, where] of cases) {
+    const named = Object.entries(change).map(([name, value]) => [key + name, value]);
+    const values = { ...metadata, ...Object.fromEntries(named) };
+    assert.deepEqual(failure(gguf(values)), [code, key + where]);
+  }
+});
+
+test('a stage that would not end is refused', () => {
+  const small = shrink();
+  const split = (Regex) => ({ type: 'Split', pattern: { Regex }, behavior: 'Isolated' });
+  const stages = [
+    [split('(a+)+b'), 'unsupported', 'pre_tokenizer.pattern'],
+    [split('(?:a|aa)*$'), 'unsupported', 'pre_tokenizer.pattern'],
+    [split('((a*)b?){2,}'), 'unsupported', 'pre_tokenizer.pattern'],
+    [
+      { type: 'Sequence', pretokenizers: [split('(\\s*)*x')] },
+      'unsupported',
+      'pre_tokenizer.pretokenizers.0.pattern',
+    ],
+    [{ type: 'FixedLength', length: 0 }, 'bad_tokenizer', 'pre_tokenizer.length'],
+    [{ type: 'FixedLength', length: -3 }, 'bad_tokenizer', 'pre_tokenizer.length'],
+  ];
+  for (const [stage, code, where] of stages) {
+    assert.deepEqual(
+      failure(() => ({ json: { ...small, pre_tokenizer: stage } })),
+      [code, where],
+    );
+  }
+  const fine = ['(?:ab)+', "(?i:'s|'t)?\\p{L}+", '[(a+)+]+', '\\(a+\\)+', '(\\d{3})+'];
+  for (const pattern of fine) {
+    assert.equal(
+      attempt(() => ({ json: { ...small, pre_tokenizer: split(pattern) } })),
+      'good',
+    );
+  }
+});
+
+test('stages within stages, deeper than any stack', () => {
+  const depth = 200000;
+  const json = JSON.stringify({ ...shrink(), pre_tokenizer: 0 });
+  const nested = `${'{"type":"Sequence","pretokenizers":['.repeat(depth)}${']}'.repeat(depth)}`;
+  const deep = json.replace('"pre_tokenizer":0', `"pre_tokenizer":${nested}`);
+  assert.equal(
+    attempt(() => ({ json: deep })),
+    'bad_tokenizer',
+  );
+});
