@@ -12,9 +12,12 @@ export async function workerEndpoint() {
 
 export const hasWorkers = typeof Worker === 'function';
 
-/** @param {URL} address */
-export function request(address) {
-  return fetch(address);
+/**
+ * @param {URL} address
+ * @param {RequestInit} [init]
+ */
+export function request(address, init) {
+  return fetch(address, init);
 }
 
 /** Lets messages in. Timers are held back to 4 ms when nested, a port is not. */

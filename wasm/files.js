@@ -1,10 +1,19 @@
 /** The files of a model, from wherever they come, into the memory of the module. */
-import { request } from '#host';
+import { placeOf } from './ask.js';
+import { openCached } from './cache.js';
+import { openDownload } from './download.js';
 import { SinkscopeError } from './errors.js';
+import { createMeter } from './meter.js';
 
 /** @typedef {import('./module.js').Module} Module */
-/** @typedef {(done: number, total: number) => void} Report */
 /** @typedef {import('./sinkscope.js').Source} Source */
+/** @typedef {import('./sinkscope.js').ReadFacts} ReadFacts */
+/** @typedef {(done: number, total: number, facts?: ReadFacts) => void} Report */
+/** @typedef {import('./sinkscope.js').RemoteFile} RemoteFile */
+/** @typedef {{ bytes: number | undefined, stream: ReadableStream<Uint8Array> }} Opened */
+
+/** No config.json or tokenizer is as long as this; what is, is something else. */
+const LONGEST_TEXT = 2 ** 26;
 
 /**
  * @param {string | Source} config
@@ -12,11 +21,35 @@ import { SinkscopeError } from './errors.js';
  */
 export async function readConfig(config, signal) {
   if (typeof config === 'string') return new TextEncoder().encode(config);
-  if (config instanceof Uint8Array) return config;
-  if (config instanceof Blob) return new Uint8Array(await config.arrayBuffer());
-  const response = await answer(addressOf(config));
-  signal.throwIfAborted();
-  return new Uint8Array(await response.arrayBuffer());
+  return readAll(config, signal);
+}
+
+/**
+ * A small file as one piece.
+ * @param {Source} source
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Uint8Array>}
+ */
+export async function readAll(source, signal = new AbortController().signal) {
+  if (source instanceof Uint8Array) return source;
+  const { stream } = await openSource(source, signal, () => {});
+  const where = nameOf(source);
+  const kept = [];
+  let bytes = 0;
+  for await (const chunk of chunks(stream, where, signal)) {
+    bytes += chunk.length;
+    if (bytes > LONGEST_TEXT) {
+      throw new SinkscopeError('read', where, `expected at most ${LONGEST_TEXT} bytes, more came`);
+    }
+    kept.push(chunk);
+  }
+  const all = new Uint8Array(bytes);
+  let at = 0;
+  for (const chunk of kept) {
+    all.set(chunk, at);
+    at += chunk.length;
+  }
+  return all;
 }
 
 /**
@@ -33,41 +66,64 @@ export async function readWeights(module, weights, signal, report) {
     report(weights.length, weights.length);
     return { address, bytes: weights.length };
   }
-  if (weights instanceof Blob) {
-    return fill(module, weights.stream(), weights.size, 'weights', signal, report);
-  }
-  const address = addressOf(weights);
-  const response = await answer(address);
-  const body = response.body ?? new Blob([]).stream();
-  const length = announced(response);
-  if (length === undefined) return gather(module, body, signal, report);
-  return fill(module, body, length, address.href, signal, report);
-}
-
-/** @param {URL | { url: URL | string }} source */
-function addressOf(source) {
-  return source instanceof URL ? source : new URL(source.url);
-}
-
-/** @param {URL} address */
-async function answer(address) {
-  try {
-    const response = await request(address);
-    if (response.ok) return response;
-    throw new Error(`the server answered ${response.status}`);
-  } catch (error) {
-    throw new SinkscopeError('read', address.href, `could not be read: ${String(error)}`);
-  }
+  const where = nameOf(weights);
+  const told = teller(report);
+  const { bytes, stream } = await openSource(weights, signal, told.note);
+  if (bytes === undefined) return gather(module, stream, where, signal, told.progress);
+  return fill(module, stream, bytes, where, signal, told.progress);
 }
 
 /**
- * The size of the body, if it was announced; that of a compressed answer is another one.
- * @param {Response} response
+ * Adds to each report the rate, the seconds that remain, and the last thing that was to be said.
+ * @param {Report} report
  */
-function announced(response) {
-  const encoded = (response.headers.get('content-encoding') ?? 'identity') !== 'identity';
-  const length = Number(response.headers.get('content-length') ?? NaN);
-  return encoded || !Number.isSafeInteger(length) ? undefined : length;
+function teller(report) {
+  const measure = createMeter();
+  let last = { done: 0, total: NaN };
+  /** @type {string | undefined} */
+  let note;
+  const progress = (/** @type {number} */ done, /** @type {number} */ total) => {
+    last = { done, total };
+    report(done, total, { ...measure(done, total), note });
+  };
+  return {
+    progress,
+    /** @param {string} text told at once: a pause should have its reason beside it */
+    note(text) {
+      note = text;
+      progress(last.done, last.total);
+    },
+  };
+}
+
+/**
+ * @param {Exclude<Source, Uint8Array>} source
+ * @param {AbortSignal} signal
+ * @param {(note: string) => void} onNote
+ * @returns {Promise<Opened>}
+ */
+async function openSource(source, signal, onNote) {
+  if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
+  const { url, token, cache, version, id } = remote(source);
+  const onRetry = (/** @type {{ reason: string }} */ { reason }) => onNote(reason);
+  const options = { signal, token, version, id, onRetry, onNote };
+  const address = new URL(url);
+  return cache ? openCached(address, options) : openDownload(address, options);
+}
+
+/**
+ * @param {URL | RemoteFile} source
+ * @returns {RemoteFile}
+ */
+function remote(source) {
+  return source instanceof URL ? { url: source } : source;
+}
+
+/** @param {Source} source */
+function nameOf(source) {
+  if (source instanceof Uint8Array) return 'file';
+  if (source instanceof Blob) return 'name' in source ? String(source.name) : 'weights';
+  return placeOf(new URL(remote(source).url));
 }
 
 /**
@@ -103,14 +159,15 @@ async function fill(module, stream, length, where, signal, report) {
  * Like fill, but of unknown length: the chunks are kept until the end.
  * @param {Module} module
  * @param {ReadableStream<Uint8Array>} stream
+ * @param {string} where
  * @param {AbortSignal} signal
  * @param {Report} report
  */
-async function gather(module, stream, signal, report) {
+async function gather(module, stream, where, signal, report) {
   const kept = [];
   const isDue = clock();
   let bytes = 0;
-  for await (const chunk of chunks(stream, 'weights', signal)) {
+  for await (const chunk of chunks(stream, where, signal)) {
     kept.push(chunk);
     bytes += chunk.length;
     if (isDue()) report(bytes, NaN);
@@ -148,6 +205,7 @@ async function* chunks(stream, where, signal) {
     for (;;) {
       signal.throwIfAborted();
       const { done, value } = await reader.read().catch((error) => {
+        if (error instanceof SinkscopeError) throw error;
         throw new SinkscopeError('read', where, `broke off: ${String(error)}`);
       });
       signal.throwIfAborted();

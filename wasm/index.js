@@ -1,5 +1,10 @@
+export { cacheBytes, cacheClear, cacheKind, cacheList } from './cache.js';
 export { createEngine } from './client.js';
+export { filesOfDrop, filesOfList, planFiles } from './disk.js';
+export { openDownload } from './download.js';
 export { SinkscopeError } from './errors.js';
 export { tokenizerOfGguf } from './gguf_tokenizer.js';
+export { resolveHub } from './hub.js';
+export { modelFiles, planText } from './plan.js';
 export { openTokenizer } from './tokenizer.js';
 export { tokenizerOfVocabulary } from './vocabulary.js';

@@ -23,10 +23,11 @@ export const hasWorkers = true;
 /**
  * Like fetch, which knows no files in Node.js.
  * @param {URL} address
+ * @param {RequestInit} [init]
  * @returns {Promise<Response>}
  */
-export async function request(address) {
-  if (address.protocol !== 'file:') return fetch(address);
+export async function request(address, init) {
+  if (address.protocol !== 'file:') return fetch(address, init);
   const file = await open(address);
   const { size } = await file.stat();
   const stream = /** @type {ReadableStream<Uint8Array>} */ (

@@ -1,0 +1,191 @@
+/** A question to a server: asked again where that may help, and refused in words where it cannot. */
+import { request } from '#host';
+import { SinkscopeError } from './errors.js';
+
+/**
+ * @typedef {object} Patience
+ * @property {AbortSignal} [signal]
+ * @property {string} [token] sent to this server alone: fetch drops it when another origin takes over
+ * @property {number} [tries] how often one thing is asked for; default 5
+ * @property {number} [wait] milliseconds before the second try; each further wait is twice as long
+ * @property {(retry: { reason: string, wait: number }) => void} [onRetry]
+ */
+
+/** Answers after which the same question may get another answer. */
+const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
+/** Nobody looks at a page that waits longer than this, in milliseconds. */
+const LONGEST_WAIT = 30_000;
+const TRIES = 5;
+const FIRST_WAIT = 500;
+
+/** What the hub's X-Error-Code means. */
+const MEANINGS = /** @type {Record<string, string>} */ ({
+  RepoNotFound: 'expected a model of this name on the hub, found none',
+  RevisionNotFound: 'expected a branch, tag or commit of this name, found none',
+  EntryNotFound: 'expected this file in the repository, found none',
+  DisabledRepo: 'the hub has disabled this repository',
+});
+
+/**
+ * The answer, if it is 2xx or 416; a 416 is one about ranges that the caller has to read.
+ * @param {URL} address
+ * @param {Patience & { method?: string, headers?: Record<string, string> }} [options]
+ * @returns {Promise<Response>}
+ * @throws {SinkscopeError} 'access' (401, 403), 'not_found' (the hub knows no such thing),
+ *   'busy' (429), 'offline', 'read' (all else)
+ */
+export async function ask(address, options = {}) {
+  const { method = 'GET', token, signal, tries = TRIES } = options;
+  const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
+  for (let tried = 1; ; tried++) {
+    signal?.throwIfAborted();
+    const answer = await attempt(address, { method, headers, signal });
+    if (answer instanceof Response && (answer.ok || answer.status === 416)) return answer;
+    const wait = waitBefore(answer, tried, options);
+    if (!mayPass(address, answer) || tried >= tries || wait > LONGEST_WAIT) {
+      throw refusal(address, answer, token !== undefined);
+    }
+    await retryAfter(wait, sentence(answer), options);
+  }
+}
+
+/**
+ * Says why, and waits.
+ * @param {number} wait in milliseconds
+ * @param {string} reason
+ * @param {Patience} options
+ */
+export function retryAfter(wait, reason, { signal, onRetry }) {
+  onRetry?.({ reason, wait });
+  return sleep(wait, signal);
+}
+
+/**
+ * Twice as long after each failure.
+ * @param {number} failures
+ * @param {Patience} options
+ */
+export function backOff(failures, { wait = FIRST_WAIT }) {
+  return Math.min(wait * 2 ** (failures - 1), LONGEST_WAIT);
+}
+
+/**
+ * The answer or, where there is none, why.
+ * @param {URL} address
+ * @param {RequestInit} init
+ * @returns {Promise<Response | Error>}
+ */
+async function attempt(address, init) {
+  try {
+    const answer = await request(address, init);
+    // The body of a refusal is not wanted, and holds the connection until it is dropped.
+    if (!answer.ok) void answer.body?.cancel().catch(() => {});
+    return answer;
+  } catch (error) {
+    init.signal?.throwIfAborted();
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/**
+ * @param {URL} address
+ * @param {Response | Error} answer
+ */
+function mayPass(address, answer) {
+  if (answer instanceof Response) return PASSING.has(answer.status);
+  return address.protocol !== 'file:' && !isOffline();
+}
+
+function isOffline() {
+  return globalThis.navigator?.onLine === false;
+}
+
+/**
+ * @param {Response | Error} answer
+ * @param {number} tried
+ * @param {Patience} options
+ */
+function waitBefore(answer, tried, options) {
+  const told = answer instanceof Response ? answer.headers.get('retry-after') : null;
+  if (!told) return backOff(tried, options);
+  const wait = /^\d+$/.test(told) ? 1000 * Number(told) : Date.parse(told) - Date.now();
+  return Number.isNaN(wait) ? backOff(tried, options) : Math.max(wait, 0);
+}
+
+/** @param {Response | Error} answer */
+function sentence(answer) {
+  if (answer instanceof Response) return `the server answered ${answer.status}`;
+  // Node.js says "fetch failed" and keeps the reason below.
+  return String(answer.cause instanceof Error ? answer.cause.message : answer);
+}
+
+/**
+ * @param {URL} address
+ * @param {Response | Error} answer
+ * @param {boolean} hasToken
+ */
+function refusal(address, answer, hasToken) {
+  const where = placeOf(address);
+  if (!(answer instanceof Response)) {
+    return isOffline()
+      ? new SinkscopeError('offline', where, 'expected a network, this machine is offline')
+      : new SinkscopeError('read', where, `could not be read: ${sentence(answer)}`);
+  }
+  const { status, headers } = answer;
+  const answered = sentence(answer);
+  if (status === 401 || status === 403) {
+    return new SinkscopeError('access', where, `${noAccess(status, hasToken)}; ${answered}`);
+  }
+  if (status === 429) {
+    const again = headers.get('retry-after');
+    const when = again ? `; it wants to be asked again in ${again} s` : '';
+    return new SinkscopeError('busy', where, `too many requests from here; ${answered}${when}`);
+  }
+  const meaning = MEANINGS[headers.get('x-error-code') ?? ''];
+  return meaning
+    ? new SinkscopeError('not_found', where, `${meaning}; ${answered}`)
+    : new SinkscopeError('read', where, answered);
+}
+
+/**
+ * @param {number} status 401 or 403
+ * @param {boolean} hasToken
+ */
+function noAccess(status, hasToken) {
+  if (!hasToken) {
+    return 'needs an access token: the model is gated or private, or there is none of this name';
+  }
+  return status === 401
+    ? 'expected a valid access token, this one was not accepted'
+    : 'expected a token whose account has access; a gated model asks for it on its own page';
+}
+
+/**
+ * An address as it may be shown: a signed one carries a secret behind the question mark.
+ * @param {URL} address
+ */
+export function placeOf(address) {
+  return address.origin === 'null'
+    ? address.href.replace(/[?#].*/, '')
+    : address.origin + address.pathname;
+}
+
+/**
+ * @param {number} milliseconds
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<void>}
+ */
+export function sleep(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop);
+      resolve();
+    }, milliseconds);
+    signal?.addEventListener('abort', stop, { once: true });
+  });
+}

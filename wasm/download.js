@@ -1,0 +1,264 @@
+/** A file over the network, whole, whatever happens to the connections that carry it. */
+import { ask, backOff, placeOf, retryAfter } from './ask.js';
+import { SinkscopeError } from './errors.js';
+
+/**
+ * @typedef {import('./ask.js').Patience & {
+ *   from?: number,
+ *   version?: string,
+ *   stall?: number,
+ * }} DownloadOptions
+ * from: the first byte wanted; version: what the address names never changes, for example because it
+ * holds a commit; stall: milliseconds of silence after which a connection counts as cut.
+ */
+
+const TRIES = 5;
+const STALL = 60_000;
+const NO_TAG = 'expected an ETag to go on from there, found none';
+
+/**
+ * Browsers ask for compressed answers, whose bytes can neither be counted nor continued, and let no
+ * page forbid it. They ask for plain ones when a range is wanted, even if it is all of the file.
+ */
+const MAY_ASK_PLAIN = new Request('http://localhost', {
+  headers: { 'accept-encoding': 'identity' },
+}).headers.has('accept-encoding');
+
+/**
+ * Asks for a file; the promise holds once the server has answered.
+ * @param {URL | string} url
+ * @param {DownloadOptions} [options]
+ * @returns {Promise<{ bytes: number | undefined, tag: string | undefined,
+ *   stream: ReadableStream<Uint8Array> }>} bytes of the whole file, though the stream begins at
+ *   `from`; tag: the ETag or the date that tells this file from a later one
+ * @throws {SinkscopeError} as `ask` does; the stream ends with 'read' when it cannot be continued
+ */
+export async function openDownload(url, options = {}) {
+  const download = new Download(new URL(url), options);
+  await download.connect();
+  return { bytes: download.total, tag: download.tag, stream: download.stream() };
+}
+
+class Download {
+  #address;
+  #options;
+  /** Where the next byte stands in the file. */
+  #position;
+  /** Bytes of the answer that were handed out before: the server did not skip them. */
+  #skip = 0;
+  #failures = 0;
+  #stop = new AbortController();
+  /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
+  #reader;
+  /** @type {number | undefined} */
+  total;
+  /** @type {string | undefined} */
+  tag;
+
+  /**
+   * @param {URL} address
+   * @param {DownloadOptions} options
+   */
+  constructor(address, options) {
+    const { signal, from = 0, version } = options;
+    this.#address = address;
+    this.#options = { ...options, signal: this.#stop.signal };
+    this.#position = from;
+    this.tag = version;
+    if (signal?.aborted) this.#stop.abort(signal.reason);
+    const pass = () => this.#stop.abort(signal?.reason);
+    signal?.addEventListener('abort', pass, { once: true });
+    this.#release = () => signal?.removeEventListener('abort', pass);
+  }
+
+  #release;
+
+  /** Asks for the rest of the file, from the next byte on. */
+  async connect() {
+    try {
+      const answer = await ask(this.#address, { ...this.#options, headers: this.#headers() });
+      this.#reader = this.#accept(answer).getReader();
+    } catch (error) {
+      if (!this.#reader) this.#release();
+      throw error;
+    }
+  }
+
+  #headers() {
+    /** @type {Record<string, string>} */
+    const headers = MAY_ASK_PLAIN ? { 'accept-encoding': 'identity' } : {};
+    if (this.#position > 0 || !MAY_ASK_PLAIN) headers.range = `bytes=${this.#position}-`;
+    // Another site would have to be asked whether it allows this one; what it answers is compared.
+    const isNear = MAY_ASK_PLAIN || this.#address.origin === globalThis.location?.origin;
+    const { version } = this.#options;
+    if (this.#position > 0 && this.tag && !version && isNear) headers['if-range'] = this.tag;
+    return headers;
+  }
+
+  /**
+   * Compares the answer with what is known of the file.
+   * @param {Response} answer
+   */
+  #accept(answer) {
+    const { start, total } = extent(answer, this.#position);
+    const tag = this.#options.version ?? tagOf(answer);
+    const isFirst = this.total === undefined && this.tag === undefined;
+    if (!isFirst && this.#position > 0 && (tag === undefined || tag !== this.tag)) {
+      const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG;
+      throw this.#error(`broke off after ${this.#position} bytes: ${text}`);
+    }
+    if (this.total !== undefined && total !== undefined && total !== this.total) {
+      throw this.#error(`expected ${this.total} bytes as announced, found ${total}`);
+    }
+    // Not >, for a refusal of the range may leave both untold.
+    if (!(start <= this.#position && this.#position <= (total ?? Infinity))) {
+      throw this.#error(`expected byte ${this.#position}, found ${start} of ${total}`);
+    }
+    this.#skip = this.#position - start;
+    this.tag ??= tag;
+    this.total ??= total;
+    return (answer.status === 416 ? undefined : answer.body) ?? new Blob([]).stream();
+  }
+
+  /** @returns {ReadableStream<Uint8Array>} */
+  stream() {
+    return new ReadableStream(
+      {
+        pull: async (controller) => {
+          const chunk = await this.#next().catch((error) => {
+            this.#release();
+            throw error;
+          });
+          if (chunk) return controller.enqueue(chunk);
+          this.#release();
+          controller.close();
+        },
+        cancel: (reason) => {
+          this.#release();
+          this.#stop.abort(reason);
+        },
+      },
+      // Nothing is fetched before somebody wants it.
+      { highWaterMark: 0 },
+    );
+  }
+
+  /** The next bytes, undefined at the end; through a new connection if need be. */
+  async #next() {
+    for (;;) {
+      try {
+        if (!this.#reader) await this.connect();
+        return await this.#read();
+      } catch (error) {
+        this.#drop();
+        if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
+        if (error instanceof SinkscopeError) throw error;
+        await this.#despair(error);
+      }
+    }
+  }
+
+  /**
+   * Waits before the next connection, or gives up.
+   * @param {unknown} error
+   */
+  async #despair(error) {
+    this.#failures++;
+    const { tries = TRIES } = this.#options;
+    const reason = `broke off after ${this.#position} bytes: ${String(error)}`;
+    const mayGoOn = this.#position === 0 || this.tag !== undefined;
+    if (!mayGoOn) throw this.#error(`${reason}; ${NO_TAG}`);
+    if (this.#failures >= tries) throw this.#error(`${reason}; ${tries} tries brought nothing`);
+    await retryAfter(backOff(this.#failures, this.#options), reason, this.#options);
+  }
+
+  async #read() {
+    for (;;) {
+      const chunk = await this.#chunk();
+      if (!chunk) return this.#end();
+      const skipped = Math.min(this.#skip, chunk.length);
+      this.#skip -= skipped;
+      if (skipped === chunk.length) continue;
+      this.#failures = 0;
+      this.#position += chunk.length - skipped;
+      if (this.#position > (this.total ?? Infinity)) {
+        throw this.#error(`${this.total} bytes were announced, more came`);
+      }
+      return chunk.subarray(skipped);
+    }
+  }
+
+  /** What the connection brings next; a silent one counts as cut. */
+  async #chunk() {
+    const reader = /** @type {ReadableStreamDefaultReader<Uint8Array>} */ (this.#reader);
+    const { stall = STALL } = this.#options;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const silence = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no byte came for ${stall} ms`)), stall);
+    });
+    try {
+      const read = /** @type {Promise<ReadableStreamReadResult<Uint8Array>>} */ (
+        Promise.race([reader.read(), silence])
+      );
+      return (await read).value;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #end() {
+    if (this.total === undefined || this.#position === this.total) return undefined;
+    throw new Error(`expected ${this.total} bytes, the connection ended`);
+  }
+
+  #drop() {
+    void this.#reader?.cancel().catch(() => {});
+    this.#reader = undefined;
+  }
+
+  /** @param {string} text */
+  #error(text) {
+    return new SinkscopeError('read', placeOf(this.#address), text);
+  }
+}
+
+/**
+ * Where an answer begins in the file, and how long the file is if that is told.
+ * @param {Response} answer
+ * @param {number} wanted the byte that was asked for
+ */
+function extent(answer, wanted) {
+  const { status, headers } = answer;
+  if (status === 416) {
+    const total = Number(/^bytes \*\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? NaN);
+    return { start: total, total };
+  }
+  const length = lengthOf(headers);
+  if (status !== 206) return { start: 0, total: length };
+  const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
+  // A server may keep Content-Range from pages of other sites.
+  if (!range) return { start: wanted, total: length === undefined ? length : wanted + length };
+  return { start: Number(range[1]), total: range[2] === '*' ? undefined : Number(range[2]) };
+}
+
+/**
+ * The size of the body, if it was announced; that of a compressed answer is another one.
+ * @param {Headers} headers
+ */
+function lengthOf(headers) {
+  const encoded = (headers.get('content-encoding') ?? 'identity') !== 'identity';
+  const length = Number(headers.get('content-length') ?? NaN);
+  return encoded || !Number.isSafeInteger(length) ? undefined : length;
+}
+
+/**
+ * What two answers share only if they are of the same bytes: a weak ETag promises less.
+ * @param {Response} answer
+ */
+function tagOf({ headers }) {
+  const etag = headers.get('etag');
+  if (etag && !etag.startsWith('W/')) return etag;
+  const encoded = (headers.get('content-encoding') ?? 'identity') !== 'identity';
+  return (encoded ? undefined : headers.get('last-modified')) ?? undefined;
+}

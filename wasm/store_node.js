@@ -1,0 +1,30 @@
+/** Where Node.js keeps bytes under names: in files of one folder; store_browser.js is the twin. */
+import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+/** @typedef {import('./cache.js').Store} Store */
+
+/**
+ * SINKSCOPE_CACHE, else `sinkscope` in the user's folder of caches.
+ * @returns {Promise<Store | undefined>}
+ */
+export async function openStore() {
+  const { SINKSCOPE_CACHE, XDG_CACHE_HOME } = process.env;
+  const caches = XDG_CACHE_HOME || join(homedir(), '.cache');
+  const folder = SINKSCOPE_CACHE || join(caches, 'sinkscope');
+  const at = (/** @type {string} */ name) => join(folder, name);
+  return {
+    kind: 'folder',
+    async put(name, bytes) {
+      await mkdir(folder, { recursive: true });
+      // Whole or not at all, whoever else writes or reads.
+      const aside = at(`${name}.${process.pid}.tmp`);
+      await writeFile(aside, bytes);
+      await rename(aside, at(name));
+    },
+    get: (name) => readFile(at(name)).catch(() => undefined),
+    remove: (name) => rm(at(name), { force: true }),
+    names: () => readdir(folder).catch(() => []),
+  };
+}
