@@ -8,9 +8,11 @@
  * - Split cuts on both sides of a match, whatever its behavior says; and with invert it drops what
  *   lies between.
  * - (?i:'s) is folded in ASCII, and does not match the long s.
+ * - A byte without a token keeps those before and behind it from being merged.
  * - ByteFallback drops a byte order mark, and reads bytes that are no UTF-8 as fewer signs.
  */
 import { SinkscopeError } from './errors.js';
+import { isByteLevel, letters } from './surface.js';
 import { refuse } from './vocabulary.js';
 
 /** The pattern of GPT-2, by which ByteLevel splits. */
@@ -31,7 +33,21 @@ export function translate(file) {
   checkPatterns(file.pre_tokenizer, 'pre_tokenizer');
   checkPatterns(file.decoder, 'decoder');
   if (!file.pre_tokenizer) return file;
-  return { ...file, pre_tokenizer: sequence([file.pre_tokenizer].flatMap(translateStage)) };
+  const stages = [file.pre_tokenizer].flatMap(translateStage);
+  return { ...file, pre_tokenizer: sequence([...stages, ...dropUnknown(file)]) };
+}
+
+/**
+ * A stage that takes away the letters of bytes for which a vocabulary has no token.
+ * @param {any} file
+ */
+function dropUnknown({ model, pre_tokenizer: stage }) {
+  if (model?.type !== 'BPE' || (model.unk_token ?? null) !== null) return [];
+  if (!isByteLevel({ pre_tokenizer: stage })) return [];
+  const missing = [...letters.keys()].filter((letter) => !Object.hasOwn(model.vocab, letter));
+  if (missing.length === 0) return [];
+  const codes = missing.map((letter) => `\\u{${letter.charCodeAt(0).toString(16)}}`);
+  return [{ type: 'Replace', pattern: { Regex: `[${codes.join('')}]` }, content: '' }];
 }
 
 /** @param {any[]} pretokenizers */

@@ -1,7 +1,7 @@
 /** How a token of a vocabulary reads: the bytes it stands for, or its text; and the way back. */
 
 /** The 256 letters by which byte-level vocabularies write bytes: printable ones as themselves. */
-const letters = byteLetters();
+export const letters = byteLetters();
 
 /** @returns {Map<string, number>} */
 function byteLetters() {

@@ -90,6 +90,7 @@ EDGES = [
     "constructor toString", "\ufeffbom", "a\ufeffb \ufeff c", "\x85next\x85 line", "a\u2028b\u2029c",
     "\u00a0nbsp\u2003em\u3000wide\u202fnarrow", "zero\u200bwidth\u2060joiner", "soft\u00adhyphen",
     "a\u180eb", "\x00\x01\x02", "a\x00b", "\x7f\x80\x9f", "\x1b[31mred\x1b[0m", "\x0b\x0c\x1c\x1f",
+    " \x1d! a\x1db \x16the",
     "\ufffd\ufffd", "\ufffe\uffff", "\U0010ffff\U000f0000\ue000", "\u202eright\u202c to left",
     "\u00b2\u00bd\u2163\u2460", "\u0661\u0662\u0663 \u0967\u0968 \uff11\uff12 \U0001d7d8",
     "\ufb01ne \ufb03 \u01c4 \u1e9e", "K\u212a \u00c5\u212b \u03a9\u2126", "\u0130i\u0131I",
