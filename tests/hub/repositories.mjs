@@ -1,0 +1,93 @@
+/** The repositories of the hub that the tests stand on: the zoo, and what is made of it on the fly. */
+import { createHash } from 'node:crypto';
+import { readFileSync, readdirSync } from 'node:fs';
+
+const zoo = new URL('../../models/zoo/', import.meta.url);
+
+/** Tokens that the gated repository knows: one whose account was let in, one that was not. */
+export const TOKENS = { member: 'hf_member', stranger: 'hf_stranger' };
+
+const bytesOf = (value) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
+
+/** @returns {Record<string, Buffer>} */
+function folder(name) {
+  const at = new URL(`${name}/`, zoo);
+  return Object.fromEntries(readdirSync(at).map((file) => [file, readFileSync(new URL(file, at))]));
+}
+
+/** A safetensors file, taken apart: [name, entry, bytes]. */
+function tensorsOf(file) {
+  const start = 8 + Number(file.readBigUInt64LE(0));
+  const header = JSON.parse(file.subarray(8, start).toString());
+  delete header.__metadata__;
+  return Object.entries(header).map(([name, entry]) => {
+    const [from, to] = entry.data_offsets;
+    return [name, entry, file.subarray(start + from, start + to)];
+  });
+}
+
+function safetensors(tensors) {
+  const header = {};
+  let at = 0;
+  for (const [name, { dtype, shape }, bytes] of tensors) {
+    header[name] = { dtype, shape, data_offsets: [at, (at += bytes.length)] };
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  return Buffer.concat([length, text, ...tensors.map(([, , bytes]) => bytes)]);
+}
+
+/** The same model in several files with an index, which names the last one first. */
+function sharded(files, n) {
+  const { 'model.safetensors': whole, ...rest } = files;
+  const tensors = tensorsOf(whole);
+  const map = {};
+  for (let i = n; i-- > 0;) {
+    const mine = tensors.filter((_, j) => j % n === i);
+    const name = `model-${String(i + 1).padStart(5, '0')}-of-${String(n).padStart(5, '0')}.safetensors`;
+    rest[name] = safetensors(mine);
+    for (const [tensor] of mine) map[tensor] = name;
+  }
+  rest['model.safetensors.index.json'] = bytesOf({ metadata: {}, weight_map: map });
+  return rest;
+}
+
+/** As the hub names them: 40 hexadecimal digits. */
+const commitOf = (id, revision) => createHash('sha1').update(`${id}@${revision}`).digest('hex');
+
+/** Sizes alone: nobody is to fetch these. */
+const HUGE = { 'config.json': 0, 'model.safetensors': 5 * 2 ** 30 };
+
+/**
+ * @returns {Map<string, { gated?: string, hidden?: boolean, licence?: string,
+ *   revisions: Record<string, { commit: string, files: Record<string, Buffer>, sizes?: Record<string, number> }> }>}
+ */
+export function repositories() {
+  const softmax = folder('softmax');
+  const sigmoid = folder('sigmoid');
+  const small = { 'config.json': softmax['config.json'] };
+  const ggufs = Object.fromEntries(
+    ['Q4_0', 'Q8_0'].map((kind) => [`tiny-${kind}.gguf`, bytesOf(`GGUF ${kind}`)]),
+  );
+  const repository = (id, main, more = {}, revisions = {}) => {
+    const made = Object.entries({ main, ...revisions }).map(([revision, files]) => [
+      revision,
+      { commit: commitOf(id, revision), files, sizes: more.sizes },
+    ]);
+    return [id, { licence: 'apache-2.0', ...more, revisions: Object.fromEntries(made) }];
+  };
+  return new Map([
+    repository('sinkscope/softmax', softmax, {}, { v0: sigmoid, 'refs/pr/1': sigmoid }),
+    repository('sinkscope/sigmoid', sigmoid),
+    repository('sinkscope/sigmoid-before-decay', folder('sigmoid-before-decay')),
+    repository('legacy', softmax, { licence: undefined }),
+    repository('sinkscope/sharded', sharded(softmax, 3)),
+    repository('sinkscope/gated', softmax, { gated: 'manual' }),
+    repository('sinkscope/private', softmax, { hidden: true }),
+    repository('sinkscope/quantised', { ...ggufs, 'README.md': bytesOf('---\n---\n') }),
+    repository('sinkscope/huge', small, { sizes: HUGE }),
+    repository('sinkscope/adapter', { 'adapter_config.json': bytesOf({}) }),
+    repository('sinkscope/bare', { 'model.safetensors': softmax['model.safetensors'] }),
+  ]);
+}

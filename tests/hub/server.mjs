@@ -1,0 +1,276 @@
+/**
+ * A hub on this machine: its list of files, its resolve addresses, a second origin that the large
+ * files are fetched from, and all that can go wrong on the way.
+ *
+ *     node tests/hub/server.mjs [port]      to try a page by hand
+ */
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { pathToFileURL } from 'node:url';
+import { TOKENS, repositories } from './repositories.mjs';
+
+/** What the hub lets a page of another site see. */
+const EXPOSED = [
+  'X-Repo-Commit,X-Request-Id,X-Error-Code,X-Error-Message,X-Total-Count,ETag,Link',
+  'Accept-Ranges,Content-Range,X-Linked-Size,X-Linked-ETag',
+].join();
+
+/** Whoever asks with another header is refused, as a strict hub would. */
+const ALLOWED = new Set(['authorization', 'range']);
+
+const isLarge = (file) => /\.(safetensors|bin|gguf)$/.test(file);
+const etagOf = (bytes) => `"${createHash('sha256').update(bytes).digest('hex')}"`;
+
+/**
+ * A fault is put on answers whose host and path fit, so many times. What it may hold:
+ *   status, headers   this answer instead
+ *   cut               the connection ends after so many bytes of the body
+ *   slow              bytes a second
+ *   length            a Content-Length that is not true
+ *   gzip              compressed, if that is accepted
+ *   etag              another ETag, or null for none
+ *   noRange           ranges are not known
+ *   hang              no byte of the body comes
+ * @typedef {{ host?: 'hub' | 'cdn', path: RegExp, method?: string, times?: number, status?: number,
+ *   headers?: Record<string, string>, cut?: number, slow?: number, length?: number, gzip?: boolean,
+ *   etag?: string | null, noRange?: boolean, hang?: boolean }} Fault
+ */
+
+class Hub {
+  #repositories = repositories();
+  /** @type {Fault[]} */
+  #faults = [];
+  /** Large files by the name that they have at the second origin. */
+  #blobs = new Map();
+  /** @type {import('node:http').Server[]} */
+  #servers = [];
+  /** Every request: { host, method, path, headers, status }. */
+  log = [];
+  endpoint = '';
+  cdn = '';
+
+  async open(port = 0) {
+    const listen = async (host, at) => {
+      const server = createServer((request, response) => {
+        // A reader that goes away in the middle is no error here.
+        response.on('error', () => {});
+        this.#answer(host, request, response);
+      });
+      this.#servers.push(server);
+      await new Promise((done) => server.listen(at, '127.0.0.1', done));
+      return `http://127.0.0.1:${server.address().port}`;
+    };
+    this.endpoint = await listen('hub', port);
+    this.cdn = await listen('cdn', 0);
+    return this;
+  }
+
+  /** @param {Fault} fault */
+  fault(fault) {
+    this.#faults.push({ times: Infinity, ...fault });
+  }
+
+  /** Forgets faults and requests. */
+  reset() {
+    this.#faults = [];
+    this.log.length = 0;
+  }
+
+  /** The requests whose host and path fit. */
+  seen(path, host) {
+    return this.log.filter((one) => path.test(one.path) && (!host || one.host === host));
+  }
+
+  /** @param {string} id */
+  repository(id) {
+    return this.#repositories.get(id);
+  }
+
+  async close() {
+    for (const server of this.#servers) {
+      server.closeAllConnections();
+      await new Promise((done) => server.close(done));
+    }
+  }
+
+  #answer(host, request, response) {
+    const url = new URL(request.url, 'http://hub');
+    const path = decodeURIComponent(url.pathname);
+    const { method, headers } = request;
+    const entry = { host, method, path, headers };
+    this.log.push(entry);
+    response.on('close', () => (entry.status = response.statusCode));
+    share(headers, response);
+    if (method === 'OPTIONS') return allow(host, headers, response);
+    const fault = this.#take(host, method, path);
+    if (fault.status) return refuse(response, fault.status, fault.headers);
+    if (host === 'cdn') return this.#blob(path, request, response, fault);
+    const listed = /^\/api\/models\/(.+)\/revision\/(.+)$/.exec(path);
+    if (listed) return this.#list(listed[1], listed[2], request, response);
+    const [, id, rest] = /^\/(.+?)\/resolve\/(.+)$/.exec(path) ?? [];
+    if (id) return this.#resolve(id, rest, request, response, fault);
+    refuse(response, 404);
+  }
+
+  #take(host, method, path) {
+    const fits = (fault) =>
+      fault.times > 0 &&
+      (fault.host ?? host) === host &&
+      (fault.method ?? method) === method &&
+      fault.path.test(path);
+    const fault = this.#faults.find(fits);
+    if (fault) fault.times--;
+    return fault ?? {};
+  }
+
+  #list(id, revision, request, response) {
+    const found = this.#find(id, revision, request, response);
+    if (!found) return;
+    const { commit, files, sizes = {} } = found.revision;
+    const siblings = [...new Set([...Object.keys(files), ...Object.keys(sizes)])].map((name) => {
+      const size = sizes[name] || files[name].length;
+      return { rfilename: name, size, ...(isLarge(name) ? { lfs: { size } } : {}) };
+    });
+    const { licence: license, gated = false } = found.repository;
+    const body = {
+      id,
+      sha: commit,
+      gated,
+      siblings,
+      ...(license ? { cardData: { license } } : {}),
+    };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  }
+
+  /** The repository at a revision, or a refusal in the hub's words. */
+  #find(id, revision, request, response) {
+    const repository = this.#repositories.get(id);
+    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
+    const known = Object.values(TOKENS).includes(token);
+    if (token !== undefined && !known) return refuse(response, 401, code('InvalidToken'));
+    if (!repository || (repository.hidden && !known)) {
+      // The hub does not tell whether there is something to hide.
+      return refuse(response, known ? 404 : 401, code('RepoNotFound'));
+    }
+    const { revisions } = repository;
+    const at =
+      revisions[revision] ?? Object.values(revisions).find((one) => one.commit === revision);
+    if (!at) return refuse(response, 404, code('RevisionNotFound'));
+    return { repository, revision: at, token };
+  }
+
+  #resolve(id, rest, request, response, fault) {
+    const revisions = Object.keys(this.#repositories.get(id)?.revisions ?? {});
+    const name = revisions.find((one) => rest.startsWith(`${one}/`)) ?? rest.split('/')[0];
+    const found = this.#find(id, name, request, response);
+    if (!found) return;
+    if (found.repository.gated && found.token !== TOKENS.member) {
+      return refuse(response, found.token ? 403 : 401, code('GatedRepo'));
+    }
+    const file = rest.slice(name.length + 1);
+    const bytes = found.revision.files[file];
+    response.setHeader('x-repo-commit', found.revision.commit);
+    if (!bytes) return refuse(response, 404, code('EntryNotFound'));
+    if (!isLarge(file)) return send(bytes, request, response, fault);
+    const etag = etagOf(bytes);
+    const blob = `/${etag.slice(1, -1)}/${file}`;
+    this.#blobs.set(blob, bytes);
+    response.writeHead(302, {
+      location: `${this.cdn}${blob}?signature=secret`,
+      'x-linked-size': bytes.length,
+      'x-linked-etag': etag,
+    });
+    response.end();
+  }
+
+  #blob(path, request, response, fault) {
+    // A signed address and a token exclude each other, as at the stores behind the hub.
+    if (request.headers.authorization) return refuse(response, 400);
+    const bytes = this.#blobs.get(path);
+    return bytes ? send(bytes, request, response, fault) : refuse(response, 403);
+  }
+}
+
+const code = (name) => ({ 'x-error-code': name });
+
+function refuse(response, status, headers = {}) {
+  response.writeHead(status, headers).end(JSON.stringify({ error: `status ${status}` }));
+}
+
+/** Lets pages of other sites read the answer. */
+function share({ origin }, response) {
+  if (!origin) return;
+  response.setHeader('access-control-allow-origin', origin);
+  response.setHeader('access-control-expose-headers', EXPOSED);
+  response.setHeader('vary', 'Origin');
+}
+
+/** The hub answers preflights; the second origin knows none. */
+function allow(host, headers, response) {
+  const asked = (headers['access-control-request-headers'] ?? '').split(/,\s*/).filter(Boolean);
+  if (host === 'cdn' || !asked.every((name) => ALLOWED.has(name))) return refuse(response, 403);
+  response.writeHead(204, {
+    'access-control-allow-methods': 'GET,HEAD',
+    'access-control-allow-headers': [...ALLOWED].join(),
+  });
+  response.end();
+}
+
+/** The bytes, or the range that is asked for, or what the fault makes of them. */
+function send(bytes, request, response, fault) {
+  const { headers } = request;
+  const etag = fault.etag === undefined ? etagOf(bytes) : fault.etag;
+  if (fault.gzip && /gzip/.test(headers['accept-encoding'] ?? '') && !headers.range) {
+    const packed = gzipSync(bytes);
+    const told = { 'content-encoding': 'gzip', 'content-length': packed.length, etag: `W/${etag}` };
+    return response.writeHead(200, told).end(packed);
+  }
+  if (etag) response.setHeader('etag', etag);
+  const mayRange = !fault.noRange && (headers['if-range'] ?? etag) === etag;
+  const range = mayRange ? /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') : null;
+  if (!fault.noRange) response.setHeader('accept-ranges', 'bytes');
+  const from = range ? Number(range[1]) : 0;
+  if (range && from >= bytes.length) {
+    return refuse(response, 416, { 'content-range': `bytes */${bytes.length}` });
+  }
+  const to = range?.[2] ? Math.min(Number(range[2]) + 1, bytes.length) : bytes.length;
+  const told = { 'content-length': fault.length ?? to - from };
+  if (range) told['content-range'] = `bytes ${from}-${to - 1}/${fault.length ?? bytes.length}`;
+  response.writeHead(range ? 206 : 200, told);
+  if (request.method === 'HEAD') return response.end();
+  void write(bytes.subarray(from, to), response, fault);
+}
+
+async function write(body, response, { cut, slow, length, hang }) {
+  const end = cut ?? body.length;
+  const step = slow ? Math.max(1, Math.round(slow / 20)) : 65_536;
+  response.flushHeaders();
+  if (hang) return;
+  for (let at = 0; at < end && !response.destroyed; at += step) {
+    const hasRoom = response.write(body.subarray(at, Math.min(at + step, end)));
+    if (slow) await new Promise((done) => setTimeout(done, 50));
+    else if (!hasRoom) await drained(response);
+  }
+  const isFalse = cut !== undefined || (length ?? body.length) !== body.length;
+  if (!isFalse) return response.end();
+  // What was written should arrive before the connection ends.
+  response.write('', () => setTimeout(() => response.destroy(), 20));
+}
+
+function drained(response) {
+  return new Promise((done) => {
+    response.once('drain', done);
+    response.once('close', done);
+  });
+}
+
+/** @param {number} [port] of the hub; its second origin takes any */
+export function openHub(port) {
+  return new Hub().open(port);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const hub = await openHub(Number(process.argv[2] ?? 8090));
+  console.log(`${hub.endpoint} serves sinkscope/softmax and others; ${hub.cdn} their large files`);
+}
