@@ -87,12 +87,18 @@ function translateByteLevel(stage) {
   ];
 }
 
+/** To join what lies between matches to the match before is to join a match to what comes next. */
+const INVERTED = /** @type {Record<string, string>} */ ({
+  MergedWithPrevious: 'MergedWithNext',
+  MergedWithNext: 'MergedWithPrevious',
+});
+
 /** @param {any} stage */
 function translateSplit(stage) {
   const source = sourceOf(stage.pattern);
   // What is no pattern is left to the library, which refuses it.
   if (source === null) return stage;
-  switch (stage.behavior) {
+  switch ((stage.invert && INVERTED[stage.behavior]) || stage.behavior) {
     case 'Isolated':
       return isolate(source);
     case 'Contiguous':
