@@ -103,7 +103,9 @@ class Download {
     const { start, total } = extent(answer, this.#position);
     const tag = this.#options.version ?? tagOf(answer);
     const isFirst = this.total === undefined && this.tag === undefined;
-    if (!isFirst && this.#position > 0 && (tag === undefined || tag !== this.tag)) {
+    // Without any tag one may still begin anew, but not go on.
+    const mayBeAnother = tag !== this.tag || (tag === undefined && this.#position > 0);
+    if (!isFirst && mayBeAnother) {
       const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG;
       throw this.#error(`broke off after ${this.#position} bytes: ${text}`);
     }

@@ -68,7 +68,7 @@ export function parseHubId(id, endpoint = baseOf(ENDPOINT)) {
 function parseName(text) {
   const gguf = /^([^/@:]+\/[^/@:]+)(?:@([^:]+?))?\/([^/@:]+\.gguf)$/i.exec(text);
   const [, repository, revision, file] =
-    gguf ?? /^([^@:]+)(?:@([^:]+))?(?::(.+))?$/.exec(text) ?? [];
+    gguf ?? /^([^@:]+)(?:@([^:]+))?(?::(.+\.(?:gguf|safetensors|bin)))?$/i.exec(text) ?? [];
   return { repository, revision, file };
 }
 

@@ -252,16 +252,19 @@ async function write(body, response, { cut, slow, length, hang }) {
     if (slow) await new Promise((done) => setTimeout(done, 50));
     else if (!hasRoom) await drained(response);
   }
-  const isFalse = cut !== undefined || (length ?? body.length) !== body.length;
+  const isFalse = end < body.length || (length ?? body.length) !== body.length;
   if (!isFalse) return response.end();
-  // What was written should arrive before the connection ends.
-  response.write('', () => setTimeout(() => response.destroy(), 20));
+  // A reader forgets what it has not read when the connection breaks, so it gets time.
+  setTimeout(() => response.destroy(), 100);
 }
 
 function drained(response) {
   return new Promise((done) => {
-    response.once('drain', done);
-    response.once('close', done);
+    const settle = () => {
+      response.off('drain', settle).off('close', settle);
+      done();
+    };
+    response.on('drain', settle).on('close', settle);
   });
 }
 

@@ -1,0 +1,234 @@
+import { after, before, beforeEach, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { resolveHub, modelFiles, openTokenizer, planText } from '../../wasm/index.js';
+import { parseHubId } from '../../wasm/hub.js';
+import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/plan.js';
+import { TOKENS } from '../hub/repositories.mjs';
+import { openHub } from '../hub/server.mjs';
+import { files, softmax, withEngine } from './helper.mjs';
+
+let hub;
+before(async () => (hub = await openHub()));
+beforeEach(() => hub.reset());
+after(() => hub.close());
+
+const resolve = (id, options) => resolveHub(id, { endpoint: hub.endpoint, wait: 1, ...options });
+
+test('a name gives the files, their sizes, the memory and the licence', async () => {
+  const plan = await resolve('sinkscope/softmax');
+  const { weights } = files(softmax);
+  assert.equal(plan.format, 'safetensors');
+  assert.equal(plan.bytes, weights.length);
+  assert.ok(plan.memory > plan.bytes && plan.memory < 2 * plan.bytes, `${plan.memory}`);
+  assert.equal(plan.licence, 'apache-2.0');
+  assert.equal(plan.gated, false);
+  assert.equal(plan.refusal, undefined);
+  assert.match(plan.commit, /^[0-9a-f]{40}$/);
+  assert.deepEqual(Object.keys(plan.files).sort(), [
+    'config',
+    'tokenizer',
+    'tokenizer_config',
+    'weights',
+  ]);
+  const { url } = plan.files.weights[0];
+  assert.equal(url, `${hub.endpoint}/sinkscope/softmax/resolve/${plan.commit}/model.safetensors`);
+  assert.equal(hub.seen(/safetensors/).length, 0, 'nothing large is fetched for a plan');
+});
+
+test('a plan opens in the engine, in a worker and here, with progress and the same numbers', async () => {
+  const plan = await resolve('sinkscope/softmax');
+  const text = await planText(plan, plan.files.tokenizer);
+  const ids = openTokenizer(text)
+    .encode('Once upon a time')
+    .map(({ id }) => id);
+  for (const worker of [false, true]) {
+    await withEngine({ worker }, async (engine) => {
+      const seen = [];
+      const onProgress = (progress) => progress.stage === 'read' && seen.push(progress);
+      const model = await engine.open(modelFiles(plan), { onProgress });
+      assert.equal(seen.at(-1).done, plan.bytes);
+      const local = await engine.open(files(softmax));
+      const metric = async (one) => (await (await one.run(ids)).metric('alpha')).data;
+      assert.deepEqual(await metric(model), await metric(local));
+    });
+  }
+});
+
+test('shards come in the order of the index and make the same model', async () => {
+  const plan = await resolve('sinkscope/sharded');
+  assert.deepEqual(
+    plan.files.weights.map(({ name }) => name),
+    [3, 2, 1].map((i) => `model-0000${i}-of-00003.safetensors`),
+  );
+  await withEngine({}, async (engine) => {
+    const run = async (source) =>
+      (await (await engine.open(source)).run([1, 2, 3])).metric('alpha');
+    assert.deepEqual(await run(modelFiles(plan)), await run(files(softmax)));
+  });
+});
+
+test('names are read in all their forms, and nothing else is', () => {
+  const page = 'https://huggingface.co/';
+  const good = [
+    ['owner/name', 'owner/name', 'main'],
+    ['gpt2', 'gpt2', 'main'],
+    [' owner/name ', 'owner/name', 'main'],
+    ['owner/name@v1.0', 'owner/name', 'v1.0'],
+    ['owner/name@refs/pr/1', 'owner/name', 'refs/pr/1'],
+    ['owner/name:a/b.gguf', 'owner/name', 'main', 'a/b.gguf'],
+    ['owner/name@dev:b.gguf', 'owner/name', 'dev', 'b.gguf'],
+    ['owner/name/b.gguf', 'owner/name', 'main', 'b.gguf'],
+    ['owner/name@dev/b.gguf', 'owner/name', 'dev', 'b.gguf'],
+    [`${page}owner/name`, 'owner/name', 'main'],
+    [`${page}owner/name/tree/dev`, 'owner/name', 'dev'],
+    [`${page}owner/name/blob/main/b.gguf?x=1`, 'owner/name', 'main', 'b.gguf'],
+  ];
+  for (const [text, repository, revision, file] of good) {
+    const name = { repository, revision, ...(file ? { file } : {}) };
+    assert.deepEqual(parseHubId(text), name, text);
+  }
+  for (const text of [
+    '',
+    '/',
+    'a/b/c',
+    '../name',
+    'owner/..',
+    'owner/name@../x',
+    'owner/name@',
+    'owner/na me',
+    'owner/name?x',
+    'owner/name:../../secret',
+    'https://elsewhere.example/owner/name',
+    'javascript:alert(1)',
+    'x'.repeat(200),
+    null,
+  ]) {
+    const code = (error) => error.code === 'argument' || text === null;
+    assert.throws(() => parseHubId(text === null ? '\u0000' : text), code, String(text));
+  }
+});
+
+test('a revision, a request for merging and an old name without owner are found', async () => {
+  const plans = await Promise.all(
+    ['sinkscope/softmax@v0', 'sinkscope/softmax@refs/pr/1', 'legacy'].map((id) => resolve(id)),
+  );
+  const [v0, pr, legacy] = plans;
+  assert.equal(new Set(plans.map(({ commit }) => commit)).size, 3);
+  assert.equal(v0.revision, 'v0');
+  assert.equal(legacy.licence, undefined);
+  const config = async (plan) => JSON.parse(await planText(plan, plan.files.config));
+  assert.deepEqual(await config(pr), await config(v0));
+  assert.notDeepEqual(await config(pr), await config(legacy));
+});
+
+test('what is not there is told apart', async () => {
+  const cases = [
+    ['sinkscope/nothing', {}, 'access', /needs an access token.*none of this name.*401/],
+    ['sinkscope/nothing', { token: TOKENS.member }, 'not_found', /model of this name.*404/],
+    ['sinkscope/softmax@v9', {}, 'not_found', /branch, tag or commit.*404/],
+    ['sinkscope/softmax:x.gguf', {}, 'read', /weights called x\.gguf, found .*config\.json/],
+    ['sinkscope/adapter', {}, 'read', /expected model\.safetensors.*found adapter_config\.json/],
+    ['sinkscope/bare', {}, 'read', /config\.json beside model\.safetensors, found model/],
+    ['sinkscope/softmax', { token: 'hf_wrong' }, 'access', /valid access token.*401/],
+    ['sinkscope/softmax', { endpoint: 'ftp://x' }, 'argument', /endpoint/],
+  ];
+  for (const [id, options, code, message] of cases) {
+    await assert.rejects(resolve(id, options), { name: 'SinkscopeError', code, message }, id);
+  }
+});
+
+test('a gated model is listed, and needs a token of somebody who was let in', async () => {
+  const denied = { code: 'access', message: /needs an access token.*401/ };
+  await assert.rejects(resolve('sinkscope/gated'), denied);
+  const stranger = { token: TOKENS.stranger };
+  const refused = { code: 'access', message: /account has access.*403/ };
+  await assert.rejects(resolve('sinkscope/gated', stranger), refused);
+  const plan = await resolve('sinkscope/gated', { token: TOKENS.member });
+  assert.equal(plan.gated, true);
+  assert.ok(!JSON.stringify(plan).includes(TOKENS.member), 'a plan may be stored: no token in it');
+  await withEngine({ worker: true }, async (engine) => {
+    await assert.rejects(engine.open(modelFiles(plan)), { code: 'access' });
+    await engine.open(modelFiles(plan, { token: TOKENS.member }));
+  });
+  const away = hub.log.filter(({ host, headers }) => host === 'cdn' && headers.authorization);
+  assert.equal(away.length, 0);
+});
+
+test('of several GGUF files the caller chooses', async () => {
+  const plan = await resolve('sinkscope/quantised');
+  assert.equal(plan.files.weights.length, 0);
+  assert.deepEqual(
+    plan.choices.map(({ id }) => id),
+    ['sinkscope/quantised:tiny-Q4_0.gguf', 'sinkscope/quantised:tiny-Q8_0.gguf'],
+  );
+  assert.throws(() => modelFiles(plan), { code: 'argument' });
+  const chosen = await resolve(plan.choices[1].id);
+  assert.equal(chosen.files.weights[0].name, 'tiny-Q8_0.gguf');
+  assert.equal(chosen.files.config, undefined);
+  assert.equal(modelFiles(chosen).config, undefined);
+});
+
+test('what 32-bit addresses cannot hold is refused before it is fetched', async () => {
+  const plan = await resolve('sinkscope/huge');
+  assert.equal(plan.bytes, 5 * 2 ** 30);
+  assert.match(plan.refusal, /needs about 5\.\d\d GiB.*32-bit addresses holds 3\.75 GiB/);
+  assert.throws(() => modelFiles(plan), { code: 'too_large' });
+  const plain = (bytes) =>
+    makePlan([{ name: 'x.gguf', bytes }], { id: 'x', readText: async () => '' });
+  assert.equal((await plain(MEMORY_LIMIT)).refusal, undefined);
+  assert.ok((await plain(MEMORY_LIMIT + 1)).refusal);
+});
+
+test('a run is estimated by its formula', () => {
+  const llama = {
+    num_hidden_layers: 2,
+    hidden_size: 8,
+    num_attention_heads: 4,
+    num_key_value_heads: 2,
+    intermediate_size: 16,
+    vocab_size: 100,
+  };
+  // hidden 3*8, q 2*4*2, k and v 2*2*2*2, attention 2*4*64, adds 2*2*8; 3*8 + 4*2 + 2*16 + 100.
+  const floats = 24 + 16 + 16 + 512 + 32 + (24 + 8 + 32 + 100);
+  assert.equal(runBytes(llama), 4 * 64 * floats);
+  const gpt2 = { n_layer: 2, n_embd: 8, n_head: 4, vocab_size: 100 };
+  assert.equal(runBytes(gpt2), 4 * 64 * (24 + 16 + 32 + 512 + 32 + (24 + 8 + 64 + 100)));
+  assert.equal(runBytes({ n_layer: 'many' }), 0);
+});
+
+test('a busy list is asked again; a hub without lists is probed', async () => {
+  hub.fault({ path: /api\/models/, times: 2, status: 429, headers: { 'retry-after': '0' } });
+  assert.equal((await resolve('sinkscope/softmax')).licence, 'apache-2.0');
+  hub.reset();
+  hub.fault({ path: /api\/models/, status: 404 });
+  const plan = await resolve('sinkscope/softmax');
+  assert.equal(plan.bytes, files(softmax).weights.length);
+  assert.match(plan.commit, /^[0-9a-f]{40}$/);
+  assert.ok(hub.seen(/model\.safetensors$/, 'hub').every(({ method }) => method === 'HEAD'));
+  await assert.rejects(resolve('nobody/nothing'), { code: 'access' });
+});
+
+test('lists that make no sense are refused', async () => {
+  const evil = { 'config.json': Buffer.from('[1]'), 'model.safetensors': Buffer.alloc(8) };
+  const add = (files) => {
+    const repository = { revisions: { main: { commit: 'x', files } } };
+    hub.repository('sinkscope/softmax').revisions.evil = repository.revisions.main;
+  };
+  add(evil);
+  const noObject = { code: 'read', message: /config\.json: expected a JSON object/ };
+  await assert.rejects(resolve('sinkscope/softmax@evil'), noObject);
+  add({ ...evil, 'config.json': Buffer.from('{}'), '../outside.safetensors': Buffer.alloc(1) });
+  const { files: parts, memory, bytes } = await resolve('sinkscope/softmax@evil');
+  assert.equal(parts.weights.length, 1);
+  assert.equal(memory, bytes, 'a config that tells nothing adds nothing');
+  const index = Buffer.from(JSON.stringify({ weight_map: { a: 'gone.safetensors' } }));
+  add({ 'config.json': Buffer.from('{}'), 'model.safetensors.index.json': index });
+  const noShard = { code: 'read', message: /gone\.safetensors, which the index names/ };
+  await assert.rejects(resolve('sinkscope/softmax@evil'), noShard);
+});
+
+test('a signal stops the look-up', async () => {
+  await assert.rejects(resolve('sinkscope/softmax', { signal: AbortSignal.abort() }), {
+    name: 'AbortError',
+  });
+});

@@ -1,0 +1,198 @@
+import { after, before, beforeEach, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { openDownload } from '../../wasm/index.js';
+import { createMeter } from '../../wasm/meter.js';
+import { openHub } from '../hub/server.mjs';
+import { softmax } from './helper.mjs';
+
+const weights = readFileSync(new URL('model.safetensors', softmax));
+const PATH = /model\.safetensors$/;
+let hub;
+let url;
+
+before(async () => {
+  hub = await openHub();
+  url = `${hub.endpoint}/sinkscope/softmax/resolve/main/model.safetensors`;
+});
+beforeEach(() => hub.reset());
+after(() => hub.close());
+
+/** Reads a download to its end; tests have no time to wait. */
+async function read(options = {}) {
+  const { bytes, stream } = await openDownload(url, { wait: 5, ...options });
+  const chunks = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return { bytes, content: Buffer.concat(chunks) };
+}
+
+const ranges = () => hub.seen(PATH, 'cdn').map(({ headers }) => headers.range);
+
+test('a file arrives whole, with its size, through the redirect', async () => {
+  const { bytes, content } = await read();
+  assert.equal(bytes, weights.length);
+  assert.ok(content.equals(weights));
+  assert.equal(hub.seen(PATH, 'cdn')[0].headers['accept-encoding'], 'identity');
+});
+
+test('the token stays with the host that it is for', async () => {
+  const { content } = await read({ token: 'hf_member' });
+  assert.ok(content.equals(weights));
+  assert.equal(hub.seen(PATH, 'hub')[0].headers.authorization, 'Bearer hf_member');
+  assert.equal(hub.seen(PATH, 'cdn')[0].headers.authorization, undefined);
+});
+
+test('a connection that is cut is continued where it ended', async () => {
+  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
+  const reasons = [];
+  const { content } = await read({ onRetry: ({ reason }) => reasons.push(reason) });
+  assert.ok(content.equals(weights));
+  const [first, second] = ranges();
+  assert.equal(first, undefined);
+  const from = Number(/^bytes=(\d+)-$/.exec(second)[1]);
+  assert.ok(from > 0 && from <= 1_000_000, second);
+  assert.match(hub.seen(PATH, 'cdn')[1].headers['if-range'], /^"[0-9a-f]{64}"$/);
+  assert.match(reasons.join(), new RegExp(`broke off after ${from} bytes`));
+});
+
+test('cut again and again, it arrives as long as each connection brings something', async () => {
+  hub.fault({ host: 'cdn', path: PATH, cut: 400_000 });
+  const { content } = await read();
+  assert.ok(content.equals(weights));
+  assert.ok(ranges().length >= Math.ceil(weights.length / 400_000));
+});
+
+test('tries that bring nothing end it', async () => {
+  hub.fault({ host: 'cdn', path: PATH, cut: 0 });
+  await assert.rejects(read({ tries: 3 }), {
+    code: 'read',
+    message: /model\.safetensors: broke off after 0 bytes: .*3 tries brought nothing/,
+  });
+  assert.equal(ranges().length, 3);
+});
+
+test('a file that changed in between is not put together from two', async () => {
+  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 500 });
+  hub.fault({ host: 'cdn', path: PATH, etag: '"another"' });
+  await assert.rejects(read(), { code: 'read', message: /expected to go on with .*"another"/ });
+});
+
+test('a server without ranges sends all again, and what is known is skipped', async () => {
+  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000, noRange: true });
+  hub.fault({ host: 'cdn', path: PATH, noRange: true });
+  const { content } = await read();
+  assert.ok(content.equals(weights));
+});
+
+test('without an ETag nothing is continued', async () => {
+  hub.fault({ host: 'cdn', path: PATH, etag: null, cut: 1_000_000 });
+  await assert.rejects(read(), { code: 'read', message: /after [1-9]\d* bytes.*expected an ETag/ });
+  assert.equal(ranges().length, 1);
+  // An address that names a commit holds the same bytes for ever.
+  hub.reset();
+  hub.fault({ host: 'cdn', path: PATH, etag: null, times: 1, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: PATH, etag: null });
+  assert.ok((await read({ version: 'commit' })).content.equals(weights));
+});
+
+test('a length that is not true is told', async () => {
+  hub.fault({ host: 'cdn', path: PATH, length: weights.length + 10 });
+  await assert.rejects(read(), {
+    code: 'read',
+    message: new RegExp(
+      `expected ${weights.length + 10} bytes as announced, found ${weights.length}`,
+    ),
+  });
+});
+
+test('a silent connection counts as cut', async () => {
+  hub.fault({ host: 'cdn', path: PATH, times: 1, hang: true });
+  const { content } = await read({ stall: 60 });
+  assert.ok(content.equals(weights));
+});
+
+test('a busy server is asked again when it says, and not for ever', async () => {
+  hub.fault({ path: PATH, times: 1, status: 429, headers: { 'retry-after': '1' } });
+  hub.fault({ path: PATH, times: 2, status: 503 });
+  const waits = [];
+  const { content } = await read({ onRetry: ({ wait }) => waits.push(wait) });
+  assert.ok(content.equals(weights));
+  assert.deepEqual(waits, [1000, 10, 20]);
+  hub.reset();
+  hub.fault({ path: PATH, status: 429, headers: { 'retry-after': '3600' } });
+  await assert.rejects(read(), { code: 'busy', message: /too many requests.*in 3600 s/ });
+  assert.equal(hub.seen(PATH).length, 1);
+  hub.reset();
+  hub.fault({ path: PATH, status: 500 });
+  await assert.rejects(read({ tries: 3 }), { code: 'read', message: /answered 500/ });
+  assert.equal(hub.seen(PATH).length, 3);
+});
+
+test('what no second try can cure is told at once', async () => {
+  for (const [status, code] of [
+    [401, 'access'],
+    [403, 'access'],
+    [404, 'read'],
+    [410, 'read'],
+  ]) {
+    hub.reset();
+    hub.fault({ path: PATH, status });
+    await assert.rejects(read(), { code, message: new RegExp(`answered ${status}`) });
+    assert.equal(hub.seen(PATH).length, 1);
+  }
+  const nowhere = openDownload('http://127.0.0.1:1/x', { wait: 1, tries: 2 });
+  await assert.rejects(nowhere, { code: 'read', message: /127\.0\.0\.1:1\/x: could not be read/ });
+});
+
+test('no secret of an address is shown', async () => {
+  const failing = openDownload(`${url}x?signature=secret`, { wait: 1, tries: 1 });
+  await assert.rejects(
+    failing,
+    (error) => !/secret/.test(error.message) && error.code === 'not_found',
+  );
+});
+
+test('a signal stops it at once: before, while it waits, while bytes come', async () => {
+  await assert.rejects(read({ signal: AbortSignal.abort() }), { name: 'AbortError' });
+  hub.fault({ path: PATH, status: 503 });
+  const began = performance.now();
+  const waiting = read({ signal: AbortSignal.timeout(50), wait: 20_000 });
+  await assert.rejects(waiting, { name: 'TimeoutError' });
+  hub.reset();
+  hub.fault({ host: 'cdn', path: PATH, hang: true });
+  await assert.rejects(read({ signal: AbortSignal.timeout(50) }), { name: 'TimeoutError' });
+  assert.ok(performance.now() - began < 2000);
+});
+
+test('nothing is fetched that nobody reads', async () => {
+  const { stream } = await openDownload(url, {});
+  const reader = stream.getReader();
+  await reader.read();
+  await reader.cancel();
+  await new Promise((done) => setTimeout(done, 50));
+  assert.equal(hub.seen(PATH, 'cdn').length, 1);
+});
+
+test('an empty file and one of unknown size', async () => {
+  hub.repository('sinkscope/softmax').revisions.main.files['empty.txt'] = Buffer.alloc(0);
+  const empty = `${hub.endpoint}/sinkscope/softmax/resolve/main/empty.txt`;
+  const { bytes, stream } = await openDownload(empty);
+  assert.equal(bytes, 0);
+  assert.ok((await stream.getReader().read()).done);
+});
+
+test('the rate is smoothed and the rest follows from it', () => {
+  let time = 0;
+  const measure = createMeter(() => time);
+  assert.ok(Number.isNaN(measure(0, 1000).rate));
+  for (let i = 1; i <= 10; i++) {
+    time = 100 * i;
+    measure(10 * i, 1000);
+  }
+  const even = measure(100, 1000);
+  assert.ok(Math.abs(even.rate - 100) < 1e-9 && Math.abs(even.remaining - 9) < 1e-9);
+  // A burst of ten times the rate moves it by a part only.
+  time += 100;
+  const { rate } = measure(200, 1000);
+  assert.ok(rate > 100 && rate < 200, `${rate}`);
+});
