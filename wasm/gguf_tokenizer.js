@@ -78,8 +78,7 @@ function byteLevel(read) {
   const { tokens, types } = readTokens(read);
   const spelled = tokens.map((token, i) => (isAdded(types[i]) ? token : spell(token)));
   const vocab = table(spelled);
-  const merges = readMerges(read);
-  checkMerges(merges, (token) => vocab.has(token), 'tokenizer.ggml.merges');
+  const merges = readMerges(read, vocab);
   const roles = readRoles(read, tokens, bos ?? false);
   const json = byteLevelFile({
     vocab: Object.fromEntries(vocab),
@@ -125,8 +124,7 @@ function sentencePiece(read) {
   // Gemma's scores do not follow the order in which its merges were learned; its ids do.
   const scores = isGemma ? tokens.map((_, i) => -i) : readScores(read, tokens.length);
   const merges =
-    given === undefined ? mergesOfScores(tokens, types, scores, vocab) : readMerges(read);
-  checkMerges(merges, (token) => vocab.has(token), 'tokenizer.ggml.merges');
+    given === undefined ? mergesOfScores(tokens, types, scores, vocab) : readMerges(read, vocab);
   const unknown = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
   const isPrefixed = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
   const json = {
@@ -252,10 +250,15 @@ function readNumbers(value, key, n) {
   return /** @type {number[]} */ (numbers);
 }
 
-/** @param {GgufReader} read */
-function readMerges(read) {
+/**
+ * @param {GgufReader} read
+ * @param {Map<string, number>} vocab
+ */
+function readMerges(read, vocab) {
   const key = 'tokenizer.ggml.merges';
-  return readStrings(read, key).map((line, i) => splitPair(line, `${key} ${i}`));
+  const merges = readStrings(read, key).map((line, i) => splitPair(line, `${key} ${i}`));
+  checkMerges(merges, (token) => vocab.has(token), key);
+  return merges;
 }
 
 /**

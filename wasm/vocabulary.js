@@ -103,8 +103,7 @@ function addedTokens(vocab, settings, more) {
   for (const [id, token] of Object.entries(settings.added_tokens_decoder ?? {})) {
     const content = token?.content;
     const where = `tokenizer_config.json added_tokens_decoder ${id}`;
-    if (typeof content !== 'string' || content === '')
-      refuse(where, 'expected a token with content');
+    if (typeof content !== 'string' || content === '') refuse(where, 'expected content');
     added.set(content, { ...token, id: Number(id) });
   }
   const names = [...ROLES.map(([key]) => nameOf(settings, key)), ...more];
@@ -158,20 +157,22 @@ export function template(bos, eos) {
 }
 
 /**
- * The pairs of merges.txt, one a line, the first to be joined first. A token may begin with '#': only
- * the first line may be a remark, "#version".
+ * The pairs of merges.txt, one a line, the first to be joined first; a line that stands twice would
+ * make that order doubtful. A token may begin with '#': only the first line may be a remark.
  * @param {unknown} text
  */
 function readMerges(text) {
   if (typeof text !== 'string') return refuse('merges.txt', `expected text, got ${typeof text}`);
-  const lines = text.split(/\r?\n/);
-  /** @type {string[][]} */
-  const merges = [];
-  lines.forEach((line, i) => {
+  /** @type {Map<string, number>} */
+  const seen = new Map();
+  text.split(/\r?\n/).forEach((line, i) => {
     if (line === '' || (i === 0 && line.startsWith('#version'))) return;
-    merges.push(splitPair(line, `merges.txt line ${i + 1}`));
+    const first = seen.get(line);
+    if (first !== undefined)
+      refuse(`merges.txt line ${i + 1}`, `is that of line ${first + 1} again`);
+    seen.set(line, i);
   });
-  return merges;
+  return [...seen].map(([line, i]) => splitPair(line, `merges.txt line ${i + 1}`));
 }
 
 /**
@@ -209,23 +210,19 @@ export function checkId(id, where) {
 }
 
 /**
- * A pair may stand only once, of tokens that exist, and must give one that exists: what the merges
- * make could not be looked up otherwise.
+ * Pairs must be of tokens that exist, and give one that exists: what they make could not be looked up
+ * otherwise.
  * @param {readonly (readonly string[])[]} merges
  * @param {(token: string) => boolean} has
  * @param {string} where
  * @param {number} [skipped] characters that mark a token as continuing a word, dropped when joined
  */
 export function checkMerges(merges, has, where, skipped = 0) {
-  const seen = new Set();
-  for (const [left, right] of merges) {
+  merges.forEach(([left, right], i) => {
     const joined = left + right.slice(skipped);
-    const pair = `${left} ${right}`;
-    if (seen.has(pair)) refuse(where, `"${pair}" stands twice`);
-    seen.add(pair);
+    if (has(left) && has(right) && has(joined)) return;
     const missing = [left, right, joined].find((token) => !has(token));
-    if (missing !== undefined) {
-      refuse(where, `"${pair}" needs the token "${missing}", which is not in the vocabulary`);
-    }
-  }
+    const text = `"${left} ${right}" needs "${missing}", which is not in the vocabulary`;
+    refuse(`${where} ${i}`, text);
+  });
 }

@@ -87,7 +87,8 @@ EDGES = [
     "\u2581", "\u2581a \u2581\u2581b", "a\u2581b", "\u0120a \u010a", "<0x0A>", "<0xE2><0x96>",
     "<s>", "</s>", "<unk>", "<s> a </s>", "a<s>b", "<|endoftext|>", "end.<|endoftext|>\nStart",
     "<|im_start|>user\nhi<|im_end|>", "<|end", "<pad>", "<mask> x", "[CLS] [SEP]", "__proto__",
-    "constructor toString", "\ufeffbom", "a\ufeffb \ufeff c", "\x85next\x85 line", "a\u2028b\u2029c",
+    "constructor toString", "\ufeffbom", "a\ufeffb \ufeff c", "\x85next\x85 line",
+    "a\u2028b\u2029c",
     "\u00a0nbsp\u2003em\u3000wide\u202fnarrow", "zero\u200bwidth\u2060joiner", "soft\u00adhyphen",
     "a\u180eb", "\x00\x01\x02", "a\x00b", "\x7f\x80\x9f", "\x1b[31mred\x1b[0m", "\x0b\x0c\x1c\x1f",
     " \x1d! a\x1db \x16the",
@@ -123,7 +124,8 @@ MARKS = [chr(c) for c in range(0x0300, 0x0363)]
 
 
 def assigned(low: int, high: int) -> list[str]:
-    return [chr(c) for c in range(low, high + 1) if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
+    characters = map(chr, range(low, high + 1))
+    return [c for c in characters if unicodedata.category(c) not in ("Cn", "Cs")]
 
 
 def lines(corpus: Path) -> list[str]:
@@ -149,7 +151,8 @@ def lines(corpus: Path) -> list[str]:
         return "".join(rng.choices([family, toned, rng.choice(FACES), " ", "a"], k=5))
 
     def marks() -> str:
-        return "".join(rng.choice("aeiouxE \u0915\u05d0") + "".join(rng.choices(MARKS, k=rng.randint(0, 3)))
+        letters = "aeiouxE \u0915\u05d0"
+        return "".join(rng.choice(letters) + "".join(rng.choices(MARKS, k=rng.randint(0, 3)))
                        for _ in range(rng.randint(2, 9)))
 
     def figures() -> str:
@@ -157,11 +160,13 @@ def lines(corpus: Path) -> list[str]:
         return "".join(rng.choices(digits, k=rng.randint(2, 18)))
 
     def signs() -> str:
-        return "".join(rng.choices("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \nab1", k=rng.randint(2, 24)))
+        printable = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \nab1"
+        return "".join(rng.choices(printable, k=rng.randint(2, 24)))
 
     made = [*EDGES, *natural, *CODE]
     made += [rng.choice(prose)[:90] for _ in range(150)]
-    kinds = [(mixed, 5), (one_script, 5), (any_script, 3), (emoji, 2), (marks, 2), (figures, 2), (signs, 2)]
+    kinds = [(mixed, 5), (one_script, 5), (any_script, 3), (emoji, 2), (marks, 2), (figures, 2),
+             (signs, 2)]
     chosen = [make for make, weight in kinds for _ in range(weight)]
     while len(made) < COUNT:
         made.append(rng.choice(chosen)())

@@ -1,9 +1,9 @@
 """Write tests/golden/tokenizers: what tokenizers must give on a thousand lines, computed by Hugging
 Face transformers and tokenizers, and by SentencePiece.
 
-    python -m models.reference.write_tokenizers lines --corpus FILE        lines.json
-    python -m models.reference.write_tokenizers reduced --source FOLDER    small tokenizers, and what they give
-    python -m models.reference.write_tokenizers full --source FOLDER       what the published ones give
+    python -m models.reference.write_tokenizers lines --corpus FILE       lines.json
+    python -m models.reference.write_tokenizers reduced --source FOLDER   small ones, what they give
+    python -m models.reference.write_tokenizers full --source FOLDER      what the published give
 
 FOLDER holds gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf. They are too
 large for this repository: `reduced` keeps the first merges of each, with everything around them.
@@ -36,7 +36,7 @@ NO_SPANS = "-" * 8
 Metadata = dict[str, Any]
 
 
-# --- what is written --------------------------------------------------------------------------------
+# --- what is written ------------------------------------------------------------------------------
 
 
 def read_lines() -> list[str]:
@@ -60,9 +60,10 @@ def units(text: str, offsets: list[tuple[int, int]]) -> list[int]:
 
 
 def write_case(name: str, tokenizer: Tokenizer, **more: Any) -> None:
-    """Of each line a hash of the ids, added ones included; of the spans of its own tokens, in UTF-16
-    units; and of the characters of what its own ids decode to. No spans are given where the tokens
-    are not those of the whole text as it stands: there the library gives those of the rest."""
+    """Of each line a hash of the ids, added ones included; of the spans of its own tokens, in
+    UTF-16 units; and of the characters of what its own ids decode to. No spans are given where the
+    tokens are not those of the whole text as it stands: there the library gives those of the
+    rest."""
     texts = read_lines()
     added = [tokenizer.encode(text) for text in texts]
     own = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
@@ -81,11 +82,7 @@ def write_case(name: str, tokenizer: Tokenizer, **more: Any) -> None:
     print(f"{name}: {(GOLDEN / f'{name}.json').stat().st_size} bytes")
 
 
-# --- vocab.json and merges.txt ----------------------------------------------------------------------
-
-
-def reduce_merges(merges: list[str]) -> list[str]:
-    return merges[:MERGES]
+# --- vocab.json and merges.txt --------------------------------------------------------------------
 
 
 def needed(vocab: dict[str, int], merges: list[str], more: Iterable[str] = ()) -> dict[str, int]:
@@ -101,7 +98,8 @@ def read_gpt2(source: Path) -> tuple[dict[str, int], list[str]]:
     return vocab, [line for line in merges if line and not line.startswith("#version")]
 
 
-def write_vocabulary(folder: Path, vocab: dict[str, int], merges: list[str], config: Any) -> Tokenizer:
+def write_vocabulary(folder: Path, vocab: dict[str, int], merges: list[str],
+                     config: Metadata) -> Tokenizer:
     folder.mkdir(parents=True, exist_ok=True)
     write_compact(folder / "vocab.json", vocab)
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n")
@@ -113,20 +111,21 @@ def write_compact(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def gpt2(source: Path) -> None:
-    vocab, merges = read_gpt2(source)
-    merges = reduce_merges(merges)
-    vocab = needed(vocab, merges, ["<|endoftext|>"])
-    tokenizer = write_vocabulary(GOLDEN / "gpt2", vocab, merges, {"tokenizer_class": "GPT2Tokenizer"})
-    write_case("gpt2", tokenizer, files="gpt2")
-
-
+GPT2_CONFIG = {"tokenizer_class": "GPT2Tokenizer"}
 OPT_CONFIG = {
     "tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "add_prefix_space": False,
     "bos_token": {"__type": "AddedToken", "content": "</s>", "lstrip": False, "normalized": True,
                   "rstrip": False, "single_word": False},
     "eos_token": "</s>", "unk_token": "</s>", "pad_token": "<pad>", "errors": "replace",
 }
+
+
+def gpt2(source: Path) -> None:
+    vocab, merges = read_gpt2(source)
+    merges = merges[:MERGES]
+    vocab = needed(vocab, merges, ["<|endoftext|>"])
+    tokenizer = write_vocabulary(GOLDEN / "gpt2", vocab, merges, GPT2_CONFIG)
+    write_case("gpt2", tokenizer, files="gpt2")
 
 
 def opt(source: Path) -> None:
@@ -139,13 +138,13 @@ def opt(source: Path) -> None:
     write_case("opt", tokenizer, files="opt")
 
 
-# --- tokenizer.json ---------------------------------------------------------------------------------
+# --- tokenizer.json -------------------------------------------------------------------------------
 
 
 def gptneox(source: Path) -> None:
     file = json.loads((source / "gptneox_tokenizer.json").read_text())
     model, added = file["model"], file["added_tokens"]
-    model["merges"] = reduce_merges(model["merges"])
+    model["merges"] = model["merges"][:MERGES]
     names = {token["content"]: token["id"] for token in added}
     model["vocab"] = needed(model["vocab"] | names, model["merges"], names)
     for token in added:
@@ -160,13 +159,13 @@ def zoo(_: Path) -> None:
     write_case("zoo", Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json")))
 
 
-# --- GGUF -------------------------------------------------------------------------------------------
+# --- GGUF -----------------------------------------------------------------------------------------
 
 
 def read_gguf(path: Path) -> Metadata:
     fields = gguf.GGUFReader(path).fields
-    kept = (key for key in fields if key.startswith("tokenizer.ggml.") or key == "general.architecture")
-    return {key: fields[key].contents() for key in kept}
+    kept = [key for key in fields if key.startswith("tokenizer.ggml.")]
+    return {key: fields[key].contents() for key in ["general.architecture", *kept]}
 
 
 def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
@@ -204,7 +203,7 @@ def smollm2(source: Path) -> None:
     metadata = read_gguf(source / "smollm2.gguf")
     key = "tokenizer.ggml."
     tokens, types = metadata[f"{key}tokens"], metadata[f"{key}token_type"]
-    merges = reduce_merges(metadata[f"{key}merges"])
+    merges = metadata[f"{key}merges"][:MERGES]
     control = [token for token, kind in zip(tokens, types) if kind != 1]
     kept = needed({token: i for i, token in enumerate(tokens)}, merges, control)
     metadata |= {f"{key}tokens": list(kept), f"{key}merges": merges,
@@ -275,8 +274,8 @@ def sentence_piece(_: Path) -> None:
 
 
 def gemma(metadata: Metadata) -> None:
-    """As Gemma's files are: tokens of spaces written as spaces, no space put before a text, merges in
-    the order of ids whatever the scores."""
+    """As Gemma's files are: tokens of spaces written as spaces, no space put before a text, merges
+    in the order of ids whatever the scores."""
     key = "tokenizer.ggml."
     tokens, types = list(metadata[f"{key}tokens"]), list(metadata[f"{key}token_type"])
     first = types.index(1)
@@ -289,13 +288,13 @@ def gemma(metadata: Metadata) -> None:
     write_case("gemma", gguf_tokenizer(metadata), files="gemma.gguf.json")
 
 
-# --- the published ones -----------------------------------------------------------------------------
+# --- the published ones ---------------------------------------------------------------------------
 
 
 def full(source: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         vocab, merges = read_gpt2(source)
-        tokenizer = write_vocabulary(Path(folder), vocab, merges, {"tokenizer_class": "GPT2Tokenizer"})
+        tokenizer = write_vocabulary(Path(folder), vocab, merges, GPT2_CONFIG)
         write_case("full-gpt2", tokenizer)
     write_case("full-gptneox", Tokenizer.from_file(str(source / "gptneox_tokenizer.json")))
     metadata = read_gguf(source / "smollm2.gguf")

@@ -165,9 +165,9 @@ function failure(open) {
 test('a vocabulary and merges that do not fit say which line', () => {
   const table = { a: 0, b: 1, ab: 2, '#': 3, 'a#': 4 };
   const cases = [
-    [table, 'a b\na b', 'merges.txt'],
-    [table, 'a c', 'merges.txt'],
-    [table, 'b a', 'merges.txt'],
+    [table, 'a b\na b', 'merges.txt line 2'],
+    [table, 'a c', 'merges.txt 0'],
+    [table, 'b a', 'merges.txt 0'],
     [table, '#version: 0.2\na b\na b ab', 'merges.txt line 3'],
     [table, 'a b\nab', 'merges.txt line 2'],
     [table, 'a b\n ab', 'merges.txt line 2'],
@@ -215,7 +215,7 @@ test('metadata of a GGUF that does not fit says which key', () => {
     [{ bos_token_id: undefined }, 'bad_tokenizer', 'add_bos_token'],
     [{ add_space_prefix: 1 }, 'bad_tokenizer', 'add_space_prefix'],
     [{ merges: ['a b c'] }, 'bad_tokenizer', 'merges 0'],
-    [{ merges: ['a zzz'] }, 'bad_tokenizer', 'merges'],
+    [{ merges: ['a zzz'] }, 'bad_tokenizer', 'merges 0'],
   ];
   for (const [change, code, where] of cases) {
     const named = Object.entries(change).map(([name, value]) => [key + name, value]);

@@ -65,6 +65,10 @@ const tokenizer: Tokenizer = {
   size: 10,
   bos: 0,
   special: [0, 1],
+  specials: [
+    { id: 0, text: '<s>', kind: 'bos' },
+    { id: 1, text: '</s>', kind: 'eos' },
+  ],
   encode: (text, options) => {
     const begin = options?.bos ? [{ id: 0, text: '<s>', start: 0, end: 0, special: true }] : [];
     const rest = [...text].map((t, i) => ({
