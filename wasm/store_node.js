@@ -1,4 +1,5 @@
 /** Where Node.js keeps bytes under names: in files of one folder; store_browser.js is the twin. */
+import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +20,7 @@ export async function openStore() {
     async put(name, bytes) {
       await mkdir(folder, { recursive: true });
       // Whole or not at all, whoever else writes or reads.
-      const aside = at(`${name}.${process.pid}.tmp`);
+      const aside = at(`${name}.${randomUUID()}.tmp`);
       await writeFile(aside, bytes);
       await rename(aside, at(name));
     },

@@ -1,0 +1,145 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { filesOfDrop, filesOfList, modelFiles, planFiles, planText } from '../../wasm/index.js';
+import { repositories } from '../hub/repositories.mjs';
+import { files, softmax, withEngine } from './helper.mjs';
+
+const names = ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
+const contents = Object.fromEntries(
+  names.map((name) => [name, readFileSync(new URL(name, softmax))]),
+);
+const blob = (content) => new Blob([content]);
+const list = (entries) =>
+  Object.entries(entries).map(([path, content]) => ({ path, file: blob(content) }));
+
+test('the files of a model make a plan that opens', async () => {
+  const [plan, ...others] = await planFiles(list(contents));
+  assert.equal(others.length, 0);
+  assert.equal(plan.format, 'safetensors');
+  assert.equal(plan.bytes, contents['model.safetensors'].length);
+  assert.equal(await planText(plan, plan.files.config), contents['config.json'].toString());
+  for (const worker of [false, true]) {
+    await withEngine({ worker }, async (engine) => {
+      const run = async (source) => (await (await engine.open(source)).run([1, 2])).metric('alpha');
+      assert.deepEqual(await run(modelFiles(plan)), await run(files(softmax)));
+    });
+  }
+});
+
+test('shards of a folder come in the order of the index', async () => {
+  const { main } = repositories().get('sinkscope/sharded').revisions;
+  const inside = Object.entries(main.files).map(([name, content]) => [`zoo/it/${name}`, content]);
+  const [plan] = await planFiles(list(Object.fromEntries(inside)));
+  assert.equal(plan.id, 'zoo/it');
+  assert.deepEqual(
+    plan.files.weights.map(({ name }) => name),
+    [3, 2, 1].map((i) => `model-0000${i}-of-00003.safetensors`),
+  );
+  await withEngine({}, (engine) => engine.open(modelFiles(plan)));
+});
+
+test('several models are a choice: one a folder, one a GGUF file', async () => {
+  const plans = await planFiles(
+    list({
+      'all/a/config.json': contents['config.json'],
+      'all/a/model.safetensors': 'x',
+      'all/a/README.md': '---\nlanguage: en\nlicense: mit\n---\n# A',
+      'all/b/config.json': contents['config.json'],
+      'all/b/pytorch_model.bin': 'xy',
+      'all/c/one.gguf': 'GGUF',
+      'all/c/two-00001-of-00002.gguf': 'GGUF',
+      'all/c/two-00002-of-00002.gguf': 'GGUF!',
+      'all/c/mmproj-x.gguf': 'GGUF',
+      'all/d/notes.txt': 'nothing',
+    }),
+  );
+  assert.deepEqual(
+    plans.map(({ id, format, bytes, licence }) => [id, format, bytes, licence]),
+    [
+      ['all/a', 'safetensors', 1, 'mit'],
+      ['all/b', 'pytorch', 2, undefined],
+      ['all/c/one.gguf', 'gguf', 4, undefined],
+      ['all/c/two-00001-of-00002.gguf', 'gguf', 9, undefined],
+    ],
+  );
+});
+
+test('a weights file of any name will do where it is the only one', async () => {
+  const [plan] = await planFiles(list({ 'config.json': '{}', 'mine.safetensors': 'x' }));
+  assert.equal(plan.files.weights[0].name, 'mine.safetensors');
+  const [gguf] = await planFiles(list({ 'mine.gguf': 'x' }));
+  assert.equal(gguf.format, 'gguf');
+  assert.equal(modelFiles(gguf).config, undefined);
+});
+
+test('what is missing is named, and so is what was found', async () => {
+  const config = '{}';
+  const index = (map) => JSON.stringify({ weight_map: map });
+  const cases = [
+    [{}, /expected model\.safetensors.*found no files/],
+    [{ 'a.txt': '' }, /or a \.gguf file; found a\.txt/],
+    [{ 'config.json': config }, /expected model\.safetensors.*found config\.json/],
+    [{ 'm/model.safetensors': '' }, /^m: expected config\.json beside model\.safetensors/],
+    [{ 'x/config.json': config, 'y/model.safetensors': '' }, /^y: expected config\.json beside/],
+    [{ 'config.json': '[', 'model.safetensors': '' }, /config\.json: expected a JSON object/],
+    [
+      { 'config.json': config, 'model.safetensors.index.json': index({ a: 'b.safetensors' }) },
+      /expected b\.safetensors, which the index names, found config\.json/,
+    ],
+    [{ 'config.json': config, 'model.safetensors.index.json': '{}' }, /a weight_map that names/],
+    [
+      { 'config.json': config, 'model.safetensors.index.json': index({ a: '../../etc/passwd' }) },
+      /which the index names/,
+    ],
+    [
+      { 'config.json': config, 'a.safetensors': '', 'b.safetensors': '' },
+      /expected model\.safetensors, its index.*found config\.json, a\.safe/,
+    ],
+  ];
+  for (const [entries, message] of cases) {
+    await assert.rejects(planFiles(list(entries)), { code: 'read', message });
+  }
+});
+
+test('a picker’s list keeps the folders', () => {
+  const picked = [
+    { name: 'config.json', webkitRelativePath: 'm/config.json' },
+    { name: 'model.gguf', webkitRelativePath: '' },
+  ];
+  assert.deepEqual(
+    filesOfList(picked).map(({ path }) => path),
+    ['m/config.json', 'model.gguf'],
+  );
+});
+
+/** Entries as a browser hands them out: a hundred at a time, then none. */
+function entry(path, inside) {
+  const name = path.split('/').at(-1);
+  if (inside === undefined) {
+    return { isFile: true, name, fullPath: path, file: (done) => done(new Blob(['x'])) };
+  }
+  const left = Object.entries(inside).map(([key, value]) => entry(`${path}/${key}`, value));
+  const createReader = () => ({ readEntries: (done) => done(left.splice(0, 2)) });
+  return { isFile: false, name, fullPath: path, createReader };
+}
+
+test('a drop is walked through, folders and all', async () => {
+  const tree = { a: undefined, b: undefined, c: { d: undefined }, '.git': { e: undefined } };
+  const items = [
+    { kind: 'string' },
+    { kind: 'file', webkitGetAsEntry: () => entry('/m', tree) },
+    { kind: 'file', getAsFile: () => new File(['x'], 'single.gguf') },
+  ];
+  const found = await filesOfDrop({ items });
+  assert.deepEqual(
+    found.map(({ path }) => path),
+    ['m/a', 'm/b', 'm/c/d', 'single.gguf'],
+  );
+});
+
+test('a drop of too many files is refused', async () => {
+  const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`f${i}`, undefined]));
+  const items = [{ kind: 'file', webkitGetAsEntry: () => entry('/m', many) }];
+  await assert.rejects(filesOfDrop({ items }), { code: 'read', message: /at most 10000 files/ });
+});

@@ -1,0 +1,196 @@
+import { after, before, beforeEach, test } from 'node:test';
+import assert from 'node:assert/strict';
+import {
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  cacheBytes,
+  cacheClear,
+  cacheKind,
+  cacheList,
+  modelFiles,
+  planText,
+  resolveHub,
+} from '../../wasm/index.js';
+import { openCached } from '../../wasm/cache.js';
+import { TOKENS } from '../hub/repositories.mjs';
+import { openHub } from '../hub/server.mjs';
+import { failure, softmax, withEngine } from './helper.mjs';
+
+const weights = readFileSync(new URL('model.safetensors', softmax));
+const PATH = /model\.safetensors$/;
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
+process.env.SINKSCOPE_CACHE = folder;
+let hub;
+
+before(async () => (hub = await openHub()));
+beforeEach(async () => {
+  hub.reset();
+  await cacheClear();
+});
+after(async () => {
+  await hub.close();
+  rmSync(folder, { recursive: true });
+});
+
+const resolve = (id, options) => resolveHub(id, { endpoint: hub.endpoint, wait: 1, ...options });
+const address = () => new URL(`${hub.endpoint}/sinkscope/softmax/resolve/main/model.safetensors`);
+const parts = () => readdirSync(folder).filter((name) => !name.endsWith('.json'));
+
+/** Reads up to `most` bytes and gives the rest up. */
+async function read(options = {}, most = Infinity, open = openCached) {
+  const { bytes, stream } = await open(address(), { wait: 1, ...options });
+  const chunks = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    chunks.push(Buffer.from(chunk));
+    length += chunk.length;
+    if (length >= most) break;
+  }
+  return { bytes, content: Buffer.concat(chunks) };
+}
+
+test('what was fetched once is not fetched again, in this thread and in a worker', async () => {
+  assert.equal(await cacheKind(), 'folder');
+  const plan = await resolve('sinkscope/softmax');
+  for (const worker of [false, true]) {
+    await withEngine({ worker }, async (engine) => {
+      await engine.open(modelFiles(plan, { cache: true }));
+      await planText(plan, plan.files.tokenizer, { cache: true });
+    });
+  }
+  assert.equal(hub.seen(PATH, 'hub').length, 1);
+  assert.equal(hub.seen(/tokenizer\.json$/).length, 1);
+  const listed = await cacheList();
+  assert.equal(listed.length, 3);
+  assert.ok(listed.every(({ id, complete }) => id === 'sinkscope/softmax' && complete));
+  const sum = listed.reduce((bytes, file) => bytes + file.total, 0);
+  assert.equal(await cacheBytes(), sum);
+});
+
+test('without cache: true nothing is kept', async () => {
+  const plan = await resolve('sinkscope/softmax');
+  await withEngine({}, (engine) => engine.open(modelFiles(plan)));
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('an unfinished download goes on where it was left', async () => {
+  await read({ version: 'c' }, 1_000_000);
+  const [{ bytes: kept, total, complete }] = await cacheList();
+  assert.ok(kept >= 1_000_000 && kept < total && !complete, `${kept}`);
+  const { bytes, content } = await read({ version: 'c' });
+  assert.equal(bytes, weights.length);
+  assert.ok(content.equals(weights));
+  assert.equal(hub.seen(PATH, 'cdn').at(-1).headers.range, `bytes=${kept}-`);
+  hub.reset();
+  assert.ok((await read({ version: 'c' })).content.equals(weights));
+  assert.equal(hub.log.length, 0);
+});
+
+test('a download that fails keeps what it got', async () => {
+  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: PATH, status: 404 });
+  assert.equal((await failure(read())).code, 'read');
+  assert.ok((await cacheBytes()) > 0);
+  hub.reset();
+  assert.ok((await read()).content.equals(weights));
+});
+
+test('where only the ETag tells the version, it is asked for, and another one is fetched', async () => {
+  await read();
+  hub.reset();
+  assert.ok((await read()).content.equals(weights));
+  assert.equal(hub.seen(PATH, 'cdn').length, 1);
+  hub.fault({ host: 'cdn', path: PATH, etag: '"another"' });
+  assert.ok((await read()).content.equals(weights));
+  assert.equal((await cacheList()).length, 2);
+  hub.reset();
+  hub.fault({ host: 'cdn', path: PATH, etag: null });
+  const notes = [];
+  await read({ onNote: (note) => notes.push(note) });
+  assert.match(notes.join(), /not kept: the server tells no size or ETag/);
+});
+
+test('a model, an address or all of it is forgotten', async () => {
+  await read({ version: 'c', id: 'a/b' });
+  await read({ version: 'd' });
+  assert.equal((await cacheList()).length, 2);
+  await cacheClear('a/b');
+  assert.deepEqual(
+    (await cacheList()).map(({ id }) => id),
+    [address().href],
+  );
+  await cacheClear('no/such');
+  assert.equal((await cacheList()).length, 1);
+  await cacheClear();
+  assert.equal(await cacheBytes(), 0);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('what is damaged is fetched anew', async () => {
+  const damages = {
+    'a part that is too short': () => truncateSync(join(folder, parts()[0]), 100),
+    'a part that is gone': () => rmSync(join(folder, parts()[0])),
+    'a part that is too long': () =>
+      writeFileSync(join(folder, parts()[0].replace(/\d+$/, '9999999')), Buffer.alloc(9999999)),
+    'a card that is no JSON': () => {
+      const card = readdirSync(folder).find((name) => name.endsWith('.json'));
+      writeFileSync(join(folder, card), '{');
+    },
+    'a foreign file': () => writeFileSync(join(folder, 'x.json'), 'null'),
+  };
+  for (const [what, damage] of Object.entries(damages)) {
+    await cacheClear();
+    await read({ version: 'c' });
+    damage();
+    await cacheList();
+    assert.ok((await read({ version: 'c' })).content.equals(weights), what);
+    assert.ok((await read({ version: 'c' })).content.equals(weights), what);
+  }
+});
+
+test('two that fetch the same at once both get it', async () => {
+  const both = await Promise.all([read({ version: 'c' }), read({ version: 'c' })]);
+  for (const { content } of both) assert.ok(content.equals(weights));
+  hub.reset();
+  assert.ok((await read({ version: 'c' })).content.equals(weights));
+  assert.equal(hub.log.length, 0);
+});
+
+test('where nothing can be written it goes on, and says so', async () => {
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  process.env.SINKSCOPE_CACHE = join(file, 'below');
+  try {
+    // Another instance of the module, for one has one store.
+    const { openCached: open } = await import('../../wasm/cache.js?elsewhere');
+    const notes = [];
+    const options = { version: 'c', onNote: (note) => notes.push(note) };
+    assert.ok((await read(options, Infinity, open)).content.equals(weights));
+    assert.equal(notes.length, 1);
+    assert.match(notes[0], /not kept: .*no room.*ENOTDIR/);
+  } finally {
+    process.env.SINKSCOPE_CACHE = folder;
+  }
+});
+
+test('no token is written anywhere', async () => {
+  const token = TOKENS.member;
+  const plan = await resolve('sinkscope/gated', { token, cache: true });
+  await withEngine({ worker: true }, (engine) =>
+    engine.open(modelFiles(plan, { token, cache: true })),
+  );
+  const kept = readdirSync(folder);
+  assert.ok(kept.length >= 4);
+  for (const name of kept) {
+    assert.ok(!readFileSync(join(folder, name)).includes(token), name);
+    assert.ok(!name.includes(token));
+  }
+});
