@@ -20,15 +20,24 @@
 /* Columns in one packed panel. */
 #define SS_PANEL 8
 
+/* Rows that a register tile multiplies at a time. */
+#define SS_TILE 5
+
 /*
  * out[t][n] = bias[n] + a[t][0]*w[0][n] + a[t][1]*w[1][n] + ...   for t < T, n < N
  * Products are added one at a time, k ascending, starting from bias[n] (+0 where bias is NULL).
+ * tiles: a as ss_tile gives it. out: [T] rows of N floats, out_stride apart.
  * panels: [ceil(N/8)][Kin][8], column n of w is lane n%8 of panel n/8; unused lanes are zero.
- * a: [T] rows of Kin floats, a_stride floats apart. out: [T] rows of N floats, out_stride apart.
  */
 #define SS_MATMUL_ARGS                                                                             \
-    float *out, size_t out_stride, const float *a, size_t a_stride, const float *panels,           \
-        const float *bias, size_t T, size_t N, size_t Kin
+    float *out, size_t out_stride, const float *tiles, const float *panels, const float *bias,     \
+        size_t T, size_t N, size_t Kin
+
+/*
+ * T rows of Kin floats, stride floats apart, in the order in which ss_matmul reads them: five rows
+ * side by side, [Kin][5], then the next five; the last rows, fewer than five, [Kin][T%5].
+ */
+#define SS_TILE_ARGS float *tiles, const float *rows, size_t stride, size_t T, size_t Kin
 
 /* panel[k][lane] = rows[lane][k] for k < n: eight rows of n floats side by side; NULL is zeros. */
 #define SS_INTERLEAVE_ARGS float *panel, const float *const rows[SS_PANEL], size_t n
@@ -72,6 +81,7 @@
 
 #define SS_KERNELS(suffix)                                                                         \
     void ss_matmul##suffix(SS_MATMUL_ARGS);                                                        \
+    void ss_tile##suffix(SS_TILE_ARGS);                                                            \
     void ss_interleave##suffix(SS_INTERLEAVE_ARGS);                                                \
     float ss_exp##suffix(SS_EXP_ARGS);                                                             \
     float ss_sigmoid##suffix(SS_SIGMOID_ARGS);                                                     \
@@ -95,6 +105,7 @@ SS_KERNELS(_simd)
 #endif
 
 #define ss_matmul SS_BIND(ss_matmul)
+#define ss_tile SS_BIND(ss_tile)
 #define ss_interleave SS_BIND(ss_interleave)
 #define ss_exp SS_BIND(ss_exp)
 #define ss_sigmoid SS_BIND(ss_sigmoid)

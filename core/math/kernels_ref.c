@@ -3,23 +3,37 @@
 
 #include "scalar.h"
 
-/* One row times one panel: eight sums side by side, each in the order of k. */
-static void row_times_panel(float sums[SS_PANEL], const float *a, const float *panel, size_t Kin) {
+/* Row r of a tile of rows times one panel: eight sums side by side, each in the order of k. */
+static void row_times_panel(float sums[SS_PANEL], const float *tile, size_t rows, size_t r,
+                            const float *panel, size_t Kin) {
     for (size_t k = 0; k < Kin; k++)
         for (size_t lane = 0; lane < SS_PANEL; lane++)
-            sums[lane] += a[k] * panel[k * SS_PANEL + lane];
+            sums[lane] += tile[k * rows + r] * panel[k * SS_PANEL + lane];
+}
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
 }
 
 void ss_matmul_ref(SS_MATMUL_ARGS) {
     for (size_t n = 0; n < N; n += SS_PANEL) {
-        size_t width = N - n < SS_PANEL ? N - n : SS_PANEL;
+        size_t width = smaller(N - n, SS_PANEL);
         for (size_t t = 0; t < T; t++) {
+            size_t first = t - t % SS_TILE;
             float sums[SS_PANEL] = {0};
             if (bias) memcpy(sums, bias + n, width * sizeof *sums);
-            row_times_panel(sums, a + t * a_stride, panels + n * Kin, Kin);
+            row_times_panel(sums, tiles + first * Kin, smaller(T - first, SS_TILE), t - first,
+                            panels + n * Kin, Kin);
             memcpy(out + t * out_stride + n, sums, width * sizeof *sums);
         }
     }
+}
+
+void ss_tile_ref(SS_TILE_ARGS) {
+    for (size_t first = 0; first < T; first += SS_TILE)
+        for (size_t k = 0; k < Kin; k++)
+            for (size_t t = first; t < T && t < first + SS_TILE; t++)
+                *tiles++ = rows[t * stride + k];
 }
 
 void ss_interleave_ref(SS_INTERLEAVE_ARGS) {

@@ -17,52 +17,41 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* The products of number k of each row with row k of the panel, added to the sums of a tile. */
-INLINE void tile_step(int MR, v128_t *low, v128_t *high, const float *const *rows,
-                      const float *panel, size_t k) {
-    v128_t b0 = wasm_v128_load(panel + k * SS_PANEL);
-    v128_t b1 = wasm_v128_load(panel + k * SS_PANEL + 4);
-    for (int r = 0; r < MR; r++) {
-        v128_t x = wasm_v128_load32_splat(rows[r] + k);
-        low[r] = wasm_f32x4_add(low[r], wasm_f32x4_mul(x, b0));
-        high[r] = wasm_f32x4_add(high[r], wasm_f32x4_mul(x, b1));
-    }
-}
-
 /*
- * MR rows times one panel. V8 hands out fifteen vector registers on x86-64; LLVM mixes two steps of
- * k, so 4 x 8 sums are eight registers, the panel's rows four, and two more are in use: nothing is
- * spilled. 5 x 8 fits only one step at a time, and that is not faster (44 against 45 GFLOP/s).
+ * A tile of MR rows times one panel. V8 hands out fifteen vector registers on x86-64: 5 x 8 sums
+ * are ten, the panel's rows two, a number of a row and a product two more. Two steps of k at a
+ * time, or one more row, would spill.
  */
-INLINE void tile(int MR, float *out, size_t out_stride, const float *a, size_t a_stride,
-                 const float *panel, const float bias[SS_PANEL], size_t Kin) {
-    v128_t low[4], high[4];
-    const float *rows[4];
+INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile,
+                        const float *panel, const float bias[SS_PANEL], size_t Kin) {
+    v128_t low[SS_TILE], high[SS_TILE];
     for (int r = 0; r < MR; r++) {
         low[r] = wasm_v128_load(bias);
         high[r] = wasm_v128_load(bias + 4);
-        rows[r] = a + (size_t)r * a_stride;
     }
-    for (; Kin >= 2; Kin -= 2, panel += 2 * SS_PANEL) {
-        tile_step(MR, low, high, rows, panel, 0);
-        tile_step(MR, low, high, rows, panel, 1);
-        for (int r = 0; r < MR; r++) rows[r] += 2;
+    for (; Kin > 0; Kin--, panel += SS_PANEL, tile += MR) {
+        v128_t b0 = wasm_v128_load(panel), b1 = wasm_v128_load(panel + 4);
+        for (int r = 0; r < MR; r++) {
+            v128_t x = wasm_v128_load32_splat(tile + r);
+            low[r] = wasm_f32x4_add(low[r], wasm_f32x4_mul(x, b0));
+            high[r] = wasm_f32x4_add(high[r], wasm_f32x4_mul(x, b1));
+        }
     }
-    if (Kin > 0) tile_step(MR, low, high, rows, panel, 0);
     for (int r = 0; r < MR; r++) {
         wasm_v128_store(out + (size_t)r * out_stride, low[r]);
         wasm_v128_store(out + (size_t)r * out_stride + 4, high[r]);
     }
 }
 
-/* All rows times one whole panel. */
-static void rows_times_panel(float *out, size_t out_stride, const float *a, size_t a_stride,
-                             const float *panel, const float bias[SS_PANEL], size_t T, size_t Kin) {
-    for (; T >= 4; T -= 4, out += 4 * out_stride, a += 4 * a_stride)
-        tile(4, out, out_stride, a, a_stride, panel, bias, Kin);
-    if (T == 3) tile(3, out, out_stride, a, a_stride, panel, bias, Kin);
-    if (T == 2) tile(2, out, out_stride, a, a_stride, panel, bias, Kin);
-    if (T == 1) tile(1, out, out_stride, a, a_stride, panel, bias, Kin);
+/* All tiles times one whole panel. */
+static void tiles_times_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
+                              const float bias[SS_PANEL], size_t T, size_t Kin) {
+    for (; T >= SS_TILE; T -= SS_TILE, out += SS_TILE * out_stride, tiles += SS_TILE * Kin)
+        times_panel(SS_TILE, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 4) times_panel(4, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 3) times_panel(3, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 2) times_panel(2, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 1) times_panel(1, out, out_stride, tiles, panel, bias, Kin);
 }
 
 /* One row times four panels: eight sums in flight hide the latency of an addition. */
@@ -82,13 +71,12 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
 }
 
 /* The last panel, of which only width columns are outputs. */
-static void ragged_panel(float *out, size_t out_stride, const float *a, size_t a_stride,
-                         const float *panel, const float bias[SS_PANEL], size_t T, size_t Kin,
-                         size_t width) {
-    float whole[4 * SS_PANEL];
-    for (size_t t = 0; t < T; t += 4) {
-        size_t rows = T - t < 4 ? T - t : 4;
-        rows_times_panel(whole, SS_PANEL, a + t * a_stride, a_stride, panel, bias, rows, Kin);
+static void ragged_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
+                         const float bias[SS_PANEL], size_t T, size_t Kin, size_t width) {
+    float whole[SS_TILE * SS_PANEL];
+    for (size_t t = 0; t < T; t += SS_TILE) {
+        size_t rows = T - t < SS_TILE ? T - t : SS_TILE;
+        tiles_times_panel(whole, SS_PANEL, tiles + t * Kin, panel, bias, rows, Kin);
         for (size_t r = 0; r < rows; r++)
             memcpy(out + (t + r) * out_stride, whole + r * SS_PANEL, width * sizeof *whole);
     }
@@ -97,28 +85,28 @@ static void ragged_panel(float *out, size_t out_stride, const float *a, size_t a
 void ss_matmul_simd(SS_MATMUL_ARGS) {
     size_t n = 0;
     for (; T == 1 && n + 4 * SS_PANEL <= N; n += 4 * SS_PANEL)
-        row_times_panels(out + n, a, panels + n * Kin, bias ? bias + n : NULL, Kin);
+        row_times_panels(out + n, tiles, panels + n * Kin, bias ? bias + n : NULL, Kin);
     for (; n < N; n += SS_PANEL) {
         size_t width = N - n < SS_PANEL ? N - n : SS_PANEL;
         float start[SS_PANEL] = {0};
         if (bias) memcpy(start, bias + n, width * sizeof *start);
         if (width == SS_PANEL)
-            rows_times_panel(out + n, out_stride, a, a_stride, panels + n * Kin, start, T, Kin);
+            tiles_times_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin);
         else
-            ragged_panel(out + n, out_stride, a, a_stride, panels + n * Kin, start, T, Kin, width);
+            ragged_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin, width);
     }
 }
 
-/* Four numbers of each of four rows -> the columns, eight floats apart. */
-INLINE void transpose4(float *panel, const float *const rows[4], size_t k) {
+/* Four numbers of each of four rows -> the four columns. */
+INLINE void transpose4(v128_t columns[4], const float *const rows[4], size_t k) {
     v128_t a = wasm_v128_load(rows[0] + k), b = wasm_v128_load(rows[1] + k);
     v128_t c = wasm_v128_load(rows[2] + k), d = wasm_v128_load(rows[3] + k);
     v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), AB = wasm_i32x4_shuffle(a, b, 2, 6, 3, 7);
     v128_t cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5), CD = wasm_i32x4_shuffle(c, d, 2, 6, 3, 7);
-    wasm_v128_store(panel, wasm_i64x2_shuffle(ab, cd, 0, 2));
-    wasm_v128_store(panel + SS_PANEL, wasm_i64x2_shuffle(ab, cd, 1, 3));
-    wasm_v128_store(panel + 2 * SS_PANEL, wasm_i64x2_shuffle(AB, CD, 0, 2));
-    wasm_v128_store(panel + 3 * SS_PANEL, wasm_i64x2_shuffle(AB, CD, 1, 3));
+    columns[0] = wasm_i64x2_shuffle(ab, cd, 0, 2);
+    columns[1] = wasm_i64x2_shuffle(ab, cd, 1, 3);
+    columns[2] = wasm_i64x2_shuffle(AB, CD, 0, 2);
+    columns[3] = wasm_i64x2_shuffle(AB, CD, 1, 3);
 }
 
 void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
@@ -126,12 +114,40 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
     for (size_t lane = 0; lane < SS_PANEL; lane++) whole &= rows[lane] != NULL;
     size_t k = 0;
     for (; whole && k + 4 <= n; k += 4) {
-        transpose4(panel + k * SS_PANEL, rows, k);
-        transpose4(panel + k * SS_PANEL + 4, rows + 4, k);
+        v128_t low[4], high[4];
+        transpose4(low, rows, k);
+        transpose4(high, rows + 4, k);
+        for (size_t i = 0; i < 4; i++) {
+            wasm_v128_store(panel + (k + i) * SS_PANEL, low[i]);
+            wasm_v128_store(panel + (k + i) * SS_PANEL + 4, high[i]);
+        }
     }
     for (; k < n; k++)
         for (size_t lane = 0; lane < SS_PANEL; lane++)
             panel[k * SS_PANEL + lane] = rows[lane] ? rows[lane][k] : 0.0f;
+}
+
+/* Four numbers of each of five rows, side by side. */
+INLINE void tile_step(float *tile, const float *rows, size_t stride) {
+    const float *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
+    v128_t columns[4], last = wasm_v128_load(rows + 4 * stride);
+    transpose4(columns, four, 0);
+    for (int k = 0; k < 4; k++) wasm_v128_store(tile + k * SS_TILE, columns[k]);
+    wasm_v128_store32_lane(tile + 4, last, 0);
+    wasm_v128_store32_lane(tile + 9, last, 1);
+    wasm_v128_store32_lane(tile + 14, last, 2);
+    wasm_v128_store32_lane(tile + 19, last, 3);
+}
+
+void ss_tile_simd(SS_TILE_ARGS) {
+    for (; T >= SS_TILE; T -= SS_TILE, rows += SS_TILE * stride) {
+        size_t k = 0;
+        for (; k + 4 <= Kin; k += 4, tiles += 4 * SS_TILE) tile_step(tiles, rows + k, stride);
+        for (; k < Kin; k++)
+            for (size_t t = 0; t < SS_TILE; t++) *tiles++ = rows[t * stride + k];
+    }
+    for (size_t k = 0; k < Kin; k++)
+        for (size_t t = 0; t < T; t++) *tiles++ = rows[t * stride + k];
 }
 
 /* ss_expf in four lanes. */

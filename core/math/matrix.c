@@ -11,8 +11,12 @@
 /* Panels that one row of numbers is multiplied with at a time; see ss_matmul. */
 #define PANELS 4
 
-size_t ss_matrix_work(size_t in) {
-    return PANELS * SS_PANEL * in + SS_PANEL * STRIP;
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+size_t ss_matrix_work(size_t T, size_t in) {
+    return SS_PANEL * STRIP + (PANELS * SS_PANEL + T) * in;
 }
 
 size_t ss_matrix_place(const ss_matrix *w, size_t n) {
@@ -33,7 +37,7 @@ static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, siz
 /* The panel of outputs [n, n + width), whose rows in the file become its columns. */
 static void panel_of_rows(float *panel, const ss_matrix *w, size_t n, size_t width, float *strips) {
     for (size_t k = 0; k < w->in; k += STRIP) {
-        size_t count = w->in - k < STRIP ? w->in - k : STRIP;
+        size_t count = smaller(w->in - k, STRIP);
         const float *lanes[SS_PANEL] = {0};
         for (size_t lane = 0; lane < width; lane++) {
             unpack_strip(strips + lane * STRIP, w, n + lane, k, count);
@@ -58,18 +62,20 @@ static void panel_of_columns(float *panel, const ss_matrix *w, size_t n, size_t 
 
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work) {
-    float *strips = work + PANELS * SS_PANEL * w->in;
+    float *strips = work, *panels = strips + SS_PANEL * STRIP;
+    float *tiles = panels + PANELS * SS_PANEL * w->in;
     size_t most = T == 1 ? PANELS * SS_PANEL : SS_PANEL;
+    ss_tile(tiles, a, w->in, T, w->in);
     for (size_t n = 0; n < w->out; n += most) {
-        size_t columns = w->out - n < most ? w->out - n : most;
+        size_t columns = smaller(w->out - n, most);
         for (size_t c = 0; c < columns; c += SS_PANEL) {
-            size_t width = columns - c < SS_PANEL ? columns - c : SS_PANEL;
+            size_t width = smaller(columns - c, SS_PANEL);
             if (w->in_out)
-                panel_of_columns(work + c * w->in, w, n + c, width);
+                panel_of_columns(panels + c * w->in, w, n + c, width);
             else
-                panel_of_rows(work + c * w->in, w, n + c, width, strips);
+                panel_of_rows(panels + c * w->in, w, n + c, width, strips);
         }
-        ss_matmul(out + n, w->out, a, w->in, work, bias ? bias + n : NULL, T, columns, w->in);
+        ss_matmul(out + n, w->out, tiles, panels, bias ? bias + n : NULL, T, columns, w->in);
     }
 }
 

@@ -30,10 +30,10 @@ typedef struct ss_matrix {
 /* Where output n of ours stands among the tensor's. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 
-/* Floats of work that a product with a matrix of that many inputs needs. */
-size_t ss_matrix_work(size_t in);
+/* Floats of work that a product of T rows with a matrix of that many inputs needs. */
+size_t ss_matrix_work(size_t T, size_t in);
 
-/* out[t] = a[t] w + bias for T rows; bias [out] or NULL; work of ss_matrix_work(w->in) floats. */
+/* out[t] = a[t] w + bias for T rows; bias [out] or NULL; work of ss_matrix_work(T, in) floats. */
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work);
 

@@ -20,11 +20,11 @@ static void pack_group(ss_run *run, int l, int g, size_t T) {
 }
 
 /* out[r] = sum_j weights[r][j] v[j] over the first `keys` of T keys. */
-static void mix_values(float *out, size_t out_stride, const float *weights, size_t stride,
-                       const float *panels, size_t rows, size_t keys, size_t T, size_t K) {
+static void mix_values(float *out, size_t out_stride, const float *tiles, const float *panels,
+                       size_t rows, size_t keys, size_t T, size_t K) {
     for (size_t c = 0; c < K; c += SS_PANEL) {
         size_t width = K - c < SS_PANEL ? K - c : SS_PANEL;
-        ss_matmul(out + c, out_stride, weights, stride, panels + c * T, NULL, rows, width, keys);
+        ss_matmul(out + c, out_stride, tiles, panels + c * T, NULL, rows, width, keys);
     }
 }
 
@@ -53,7 +53,8 @@ static void attend_rows(ss_run *run, int l, int h, int t0, int t, int rows, int 
     float *q = s->heads + (size_t)(t - t0) * width + (size_t)h * K;
     const ss_choice *choice = &trace->choices[l * arch->H + h];
 
-    ss_matmul(s->scores, C, q, width, s->key_panels, NULL, (size_t)rows, keys, K);
+    ss_tile(s->tiles, q, width, (size_t)rows, K);
+    ss_matmul(s->scores, C, s->tiles, s->key_panels, NULL, (size_t)rows, keys, K);
     for (int r = 0; r < rows; r++) {
         float *x = s->scores + (size_t)r * C;
         size_t sees = (size_t)(t + r + 1);
@@ -66,7 +67,8 @@ static void attend_rows(ss_run *run, int l, int h, int t0, int t, int rows, int 
             memset(trace->att + row * C + keys, 0, (C - keys) * sizeof *x);
         }
     }
-    mix_values(q, width, s->scores, C, s->value_panels, (size_t)rows, keys, (size_t)T, K);
+    ss_tile(s->tiles, s->scores, C, (size_t)rows, keys);
+    mix_values(q, width, s->tiles, s->value_panels, (size_t)rows, keys, (size_t)T, K);
 }
 
 void ss_attend(ss_run *run, int l, int t0, int n) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static void linear(ss_run *run, float *out, const float *in, const ss_linear *linear, int n) {
-    ss_matrix_times(out, in, &linear->w, linear->bias, (size_t)n, run->scratch.panels);
+    ss_matrix_times(out, in, &linear->w, linear->bias, (size_t)n, run->scratch.work);
 }
 
 static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *arch, int n) {

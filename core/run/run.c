@@ -76,12 +76,13 @@ static void lay_out_scratch(ss_scratch *scratch, const ss_trace *trace, ss_arena
     scratch->gate = take(arena, n, (size_t)arch->F, 1);
     scratch->up = take(arena, n, (size_t)arch->F, 1);
     scratch->scores = take(arena, rows, C, 1);
+    scratch->tiles = take(arena, rows, C > K ? C : K, 1);
     scratch->key_panels = take(arena, ss_panels_floats(C, K), 1, 1);
     scratch->value_panels = take(arena, ss_panels_floats(K, C), 1, 1);
     scratch->cosine = take(arena, n, (size_t)arch->rotary_width / 2, 1);
     scratch->sine = take(arena, n, (size_t)arch->rotary_width / 2, 1);
     scratch->logits = take(arena, logit_rows(trace, n), (size_t)arch->V, 1);
-    scratch->panels = take(arena, ss_matrix_work(trace->model->widest), 1, 1);
+    scratch->work = take(arena, ss_matrix_work(n, trace->model->widest), 1, 1);
 }
 
 static void lay_out(ss_run *run, const ss_run_desc *desc, ss_arena *arena) {

@@ -54,11 +54,12 @@ typedef struct ss_scratch {
     float *heads;         /* [n][H*K] projections, then mixed values */
     float *gate, *up;     /* [n][F] */
     float *scores;        /* [SS_ATTENTION_ROWS][C] */
+    float *tiles;         /* queries or weights as a product reads them, as many */
     float *key_panels;    /* [ceil(C/8)][K][8] */
     float *value_panels;  /* [ceil(K/8)][C][8] */
     float *cosine, *sine; /* [n][rotary_width/2] */
     float *logits;        /* [1 or SS_LOGIT_ROWS][V] */
-    float *panels;        /* weights unpacked for one product */
+    float *work;          /* weights unpacked for one product, and its rows */
 } ss_scratch;
 
 typedef struct ss_run {

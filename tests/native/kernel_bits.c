@@ -17,6 +17,8 @@ enum { SIZE_MAX_TESTED = 67, ROOM = 4096 };
 /* A set of bodies for the contracts of kernels.h. */
 typedef struct kernel_set {
     void (*matmul)(SS_MATMUL_ARGS);
+    void (*tile)(SS_TILE_ARGS);
+    void (*interleave)(SS_INTERLEAVE_ARGS);
     float (*exp)(SS_EXP_ARGS);
     float (*sigmoid)(SS_SIGMOID_ARGS);
     void (*scale)(SS_SCALE_ARGS);
@@ -32,15 +34,16 @@ typedef struct kernel_set {
 
 /* Set 0 is what the core calls, set 1 the textbook. */
 static const kernel_set sets[] = {
-    {ss_matmul, ss_exp, ss_sigmoid, ss_scale, ss_add, ss_max, ss_sum, ss_dot, ss_rmsnorm,
-     ss_layernorm, ss_silu_mul, ss_gelu},
-    {ss_matmul_ref, ss_exp_ref, ss_sigmoid_ref, ss_scale_ref, ss_add_ref, ss_max_ref, ss_sum_ref,
-     ss_dot_ref, ss_rmsnorm_ref, ss_layernorm_ref, ss_silu_mul_ref, ss_gelu_ref},
+    {ss_matmul, ss_tile, ss_interleave, ss_exp, ss_sigmoid, ss_scale, ss_add, ss_max, ss_sum,
+     ss_dot, ss_rmsnorm, ss_layernorm, ss_silu_mul, ss_gelu},
+    {ss_matmul_ref, ss_tile_ref, ss_interleave_ref, ss_exp_ref, ss_sigmoid_ref, ss_scale_ref,
+     ss_add_ref, ss_max_ref, ss_sum_ref, ss_dot_ref, ss_rmsnorm_ref, ss_layernorm_ref,
+     ss_silu_mul_ref, ss_gelu_ref},
 };
 
 static uint32_t seed;
 static uint64_t hash;
-static float in_a[ROOM], in_b[ROOM], in_c[ROOM], out[ROOM];
+static float in_a[ROOM], in_b[ROOM], in_c[ROOM], out[ROOM], tiles[ROOM];
 
 /* Mostly below 4 in size; now and then up to 256, which is beyond the limits of exp, or 0. */
 static float next_float(void) {
@@ -75,9 +78,22 @@ static void fold_matmul(const kernel_set *set, size_t n, size_t start) {
     const float *bias = start & 1 ? in_c + start : NULL;
     size_t Kin = (n * 5 + start) % 47, a_stride = Kin + start, out_stride = n + 3 * start;
     for (size_t T = 0; T < 12; T++) {
-        set->matmul(out + start, out_stride, in_a + start, a_stride, in_b + start, bias, T, n, Kin);
+        set->tile(tiles, in_a + start, a_stride, T, Kin);
+        set->matmul(out + start, out_stride, tiles, in_b + start, bias, T, n, Kin);
         fold(out, 12 * out_stride + start + 8);
     }
+}
+
+static void fold_tile(const kernel_set *set, size_t n, size_t start) {
+    set->tile(out, in_a + start, n + start, start + 7, n);
+    fold(out, (start + 7) * n);
+}
+
+static void fold_interleave(const kernel_set *set, size_t n, size_t start) {
+    const float *rows[SS_PANEL] = {0};
+    for (size_t lane = 0; lane < SS_PANEL - start % 2; lane++) rows[lane] = in_a + start + lane * n;
+    set->interleave(out, rows, n);
+    fold(out, SS_PANEL * n);
 }
 
 static void fold_exp(const kernel_set *set, size_t n, size_t start) {
@@ -145,11 +161,10 @@ static const struct {
     const char *name;
     void (*fold)(const kernel_set *set, size_t n, size_t start);
 } kernels[] = {
-    {"matmul", fold_matmul},     {"exp", fold_exp},
-    {"sigmoid", fold_sigmoid},   {"scale", fold_scale},
-    {"add", fold_add},           {"max", fold_max},
-    {"sum", fold_sum},           {"dot", fold_dot},
-    {"rmsnorm", fold_rmsnorm},   {"layernorm", fold_layernorm},
+    {"matmul", fold_matmul},     {"tile", fold_tile},       {"interleave", fold_interleave},
+    {"exp", fold_exp},           {"sigmoid", fold_sigmoid}, {"scale", fold_scale},
+    {"add", fold_add},           {"max", fold_max},         {"sum", fold_sum},
+    {"dot", fold_dot},           {"rmsnorm", fold_rmsnorm}, {"layernorm", fold_layernorm},
     {"silu_mul", fold_silu_mul}, {"gelu", fold_gelu},
 };
 

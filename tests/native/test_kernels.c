@@ -80,14 +80,16 @@ static bool matmul_is_right(shape s, bool with_bias) {
     guarded g;
     guard(&g, s.T ? (s.T - 1) * s.out_stride + s.N : 0);
     ss_pack_columns(panels, w, s.N, s.N, s.Kin);
-    ss_matmul(g.out, s.out_stride, a, s.a_stride, panels, bias, s.T, s.N, s.Kin);
+    float *tiles = numbers(s.T * s.Kin, 1.0f);
+    ss_tile(tiles, a, s.a_stride, s.T, s.Kin);
+    ss_matmul(g.out, s.out_stride, tiles, panels, bias, s.T, s.N, s.Kin);
     bool right = true;
     for (size_t t = 0; t < s.T; t++) {
         for (size_t n = 0; n < s.N; n++) right &= element_is_right(s, g.out, a, w, bias, t, n);
         if (t + 1 < s.T) right &= untouched(g.out + t * s.out_stride + s.N, s.out_stride - s.N);
     }
     right &= guards_stand(&g);
-    free(a), free(w), free(bias), free(panels);
+    free(a), free(w), free(bias), free(panels), free(tiles);
     return right;
 }
 
@@ -105,6 +107,26 @@ static void check_matmul(void) {
     CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, true));
     CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, false));
     CHECK(matmul_is_right((shape){13, 40, 129, 129, 40}, true));
+}
+
+static void check_tile(void) {
+    CASE("tile: five rows side by side, and the rest side by side");
+    float *rows = numbers(12 * 26, 2.0f);
+    for (size_t T = 0; T < 12; T++)
+        for (size_t Kin = 0; Kin < 24; Kin++) {
+            guarded g;
+            guard(&g, T * Kin);
+            ss_tile(g.out, rows, 26, T, Kin);
+            bool right = guards_stand(&g);
+            for (size_t t = 0; t < T; t++)
+                for (size_t k = 0; k < Kin; k++) {
+                    size_t first = t / SS_TILE * SS_TILE;
+                    size_t width = T - first < SS_TILE ? T - first : SS_TILE;
+                    right &= g.out[first * Kin + k * width + t % SS_TILE] == rows[t * 26 + k];
+                }
+            CHECK(right);
+        }
+    free(rows);
 }
 
 static void check_interleave(void) {
@@ -331,6 +353,7 @@ static void check_vectors(const struct vector_case *c) {
 
 int main(void) {
     check_matmul();
+    check_tile();
     check_interleave();
     for (size_t i = 0; i < sizeof vector_cases / sizeof *vector_cases; i++)
         check_vectors(vector_cases + i);

@@ -51,7 +51,7 @@ static size_t expected_place(const ss_matrix *w, size_t n) {
 
 static void check_product(const ss_matrix *w, size_t T, bool with_bias) {
     float a[ROWS * IN], out[ROWS * TOTAL], bias[TOTAL];
-    float *work = malloc(ss_matrix_work(IN) * sizeof *work);
+    float *work = malloc(ss_matrix_work(ROWS, IN) * sizeof *work);
     if (!work) abort();
     for (size_t i = 0; i < ROWS * IN; i++) a[i] = (float)((int)(i % 9) - 4);
     for (size_t n = 0; n < TOTAL; n++) bias[n] = (float)n;
