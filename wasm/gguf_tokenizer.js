@@ -171,7 +171,7 @@ function sentencePieceStages(isPrefixed) {
 function mergesOfScores(tokens, types, scores, vocab) {
   const isPiece = (/** @type {number | undefined} */ id) =>
     id !== undefined && (types[id] === NORMAL || types[id] === USER_DEFINED);
-  /** @type {{ pair: [string, string], score: number, left: number, right: number }[]} */
+  /** @type {{ pair: string[], score: number, left: number, right: number }[]} */
   const found = [];
   tokens.forEach((token, id) => {
     if (!isPiece(id)) return;
@@ -180,17 +180,16 @@ function mergesOfScores(tokens, types, scores, vocab) {
       const text = `expected at most ${LONGEST_PIECE} characters, got ${characters.length}`;
       refuse(`tokenizer.ggml.tokens ${id}`, text);
     }
-    for (
-      let n = 1, at = characters[0]?.length;
-      n < characters.length;
-      at += characters[n++].length
-    ) {
+    let at = 0;
+    characters.slice(0, -1).forEach((character, i) => {
+      at += character.length;
       const left = token.slice(0, at);
-      if (!isPiece(vocab.get(left))) continue;
+      if (!isPiece(vocab.get(left))) return;
       const right = token.slice(at);
-      if (!isPiece(vocab.get(right))) continue;
-      found.push({ pair: [left, right], score: scores[id], left: n, right: characters.length - n });
-    }
+      if (!isPiece(vocab.get(right))) return;
+      const [n, rest] = [i + 1, characters.length - i - 1];
+      found.push({ pair: [left, right], score: scores[id], left: n, right: rest });
+    });
   });
   found.sort((a, b) => b.score - a.score || b.left - a.left || b.right - a.right);
   return found.map(({ pair }) => pair);
