@@ -8,6 +8,7 @@ import { SinkscopeError } from './errors.js';
  * @property {string} [token] sent to this server alone: fetch drops it when another origin takes over
  * @property {number} [tries] how often one thing is asked for; default 5
  * @property {number} [wait] milliseconds before the second try; each further wait is twice as long
+ * @property {boolean} [unstored] the browser's own cache is left out: who keeps it elsewhere, would twice
  * @property {(retry: { reason: string, wait: number }) => void} [onRetry]
  */
 
@@ -39,7 +40,9 @@ export async function ask(address, options = {}) {
   const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
   for (let tried = 1; ; tried++) {
     signal?.throwIfAborted();
-    const answer = await attempt(address, { method, headers, signal });
+    /** @type {RequestInit} */
+    const init = { method, headers, signal, cache: options.unstored ? 'no-store' : 'default' };
+    const answer = await attempt(address, init);
     if (answer instanceof Response && (answer.ok || answer.status === 416)) return answer;
     const wait = waitBefore(answer, tried, options);
     if (!mayPass(address, answer) || tried >= tries || wait > LONGEST_WAIT) {

@@ -94,6 +94,7 @@ export async function cacheClear(id) {
  * @returns {Promise<{ bytes: number | undefined, stream: ReadableStream<Uint8Array> }>}
  */
 export async function openCached(address, options) {
+  options = { ...options, unstored: true };
   const kept = await store();
   if (kept && options.version) {
     const card = await readCard(await keyOf(address, options.version));

@@ -8,6 +8,7 @@ import { controls } from './controls.mjs';
 import { links } from './links.mjs';
 import { trouble } from './trouble.mjs';
 import { looks } from './looks.mjs';
+import { hub } from './hub.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -28,6 +29,7 @@ for (const [name, test] of Object.entries({
   ...links,
   ...trouble,
   ...looks,
+  ...hub,
 })) {
   if (!name.includes(wanted)) continue;
   const began = performance.now();

@@ -47,6 +47,7 @@ export async function openStage() {
   const browser = await chromium.launch({ executablePath, args: ARGUMENTS });
   const origin = `http://127.0.0.1:${server.address().port}`;
   return {
+    browser,
     /** A page with its sink drawn, or with a message where `ready` says so. */
     async open(hash = '', options = {}) {
       const { file = 'index.html', width = 1280, scheme = 'light', script } = options;

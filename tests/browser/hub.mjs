@@ -1,0 +1,275 @@
+/** The package in Chromium against the hub of tests/hub: streams, the cache, what is kept of whom. */
+import assert from 'node:assert/strict';
+import { readFile, stat } from 'node:fs/promises';
+import { TOKENS } from '../hub/repositories.mjs';
+import { openHubPage, visit } from './hub_stage.mjs';
+import { root } from './stage.mjs';
+
+const WEIGHTS = /model\.safetensors$/;
+const zoo = `${root}models/zoo/softmax/`;
+const load = (page, id, options) =>
+  page.evaluate(([name, more]) => globalThis.tool.load(name, more), [id, options]);
+const kept = (page) => page.evaluate(() => globalThis.sinkscope.cacheBytes());
+const listed = (page) => page.evaluate(() => globalThis.sinkscope.cacheList());
+
+/** The same run on files that came with the test. */
+async function expected(page) {
+  const [config, weights] = await Promise.all(
+    ['config.json', 'model.safetensors'].map((name) => readFile(zoo + name)),
+  );
+  return page.evaluate(
+    ([text, base64]) => {
+      const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+      return globalThis.tool.alpha({ config: text, weights: bytes });
+    },
+    [config.toString(), weights.toString('base64')],
+  );
+}
+
+export const hub = {
+  async 'a model of the hub streams into the engine, and after a reload comes from the cache'(
+    stage,
+  ) {
+    const { page, hub } = await openHubPage(stage);
+    const { alpha, seen } = await page.evaluate(async () => {
+      const seen = [];
+      const onProgress = (progress) => progress.stage === 'read' && seen.push(progress);
+      return { alpha: await globalThis.tool.load('sinkscope/softmax', { onProgress }), seen };
+    });
+    assert.deepEqual(alpha, await expected(page));
+    const { size } = await stat(`${zoo}model.safetensors`);
+    assert.deepEqual([seen.at(-1).done, seen.at(-1).total], [size, size]);
+    // Chromium asks for no compressed answer where a range is wanted.
+    const [first] = hub.seen(WEIGHTS, 'cdn');
+    assert.equal(first.headers.range, 'bytes=0-');
+    assert.equal(first.headers['accept-encoding'], 'identity');
+    assert.equal(
+      hub.log.filter(({ host, method }) => host === 'cdn' && method === 'OPTIONS').length,
+      0,
+    );
+    assert.equal(await page.evaluate(() => globalThis.sinkscope.cacheKind()), 'opfs');
+    assert.ok((await kept(page)) > size);
+    hub.reset();
+    await visit(page);
+    assert.deepEqual(await load(page, 'sinkscope/softmax'), alpha);
+    assert.equal(hub.seen(/resolve|model/).filter(({ path }) => !/^\/api/.test(path)).length, 1);
+    assert.equal(hub.seen(WEIGHTS).length, 0);
+  },
+
+  async 'a download that a reload interrupts goes on behind what is kept'(stage) {
+    const { page, hub } = await openHubPage(stage);
+    hub.fault({ host: 'cdn', path: WEIGHTS, slow: 500_000 });
+    // Not awaited: the page is left in the middle of it.
+    await page.evaluate(() => void globalThis.tool.load('sinkscope/softmax').catch(() => {}));
+    while ((await kept(page)) < 500_000) await page.waitForTimeout(100);
+    await visit(page);
+    const [{ bytes, total, complete }] = (await listed(page)).filter(({ url }) =>
+      /model\.safetensors$/.test(url),
+    );
+    assert.ok(bytes > 500_000 && bytes < total && !complete, `${bytes}`);
+    hub.reset();
+    assert.deepEqual(await load(page, 'sinkscope/softmax'), await expected(page));
+    assert.deepEqual(
+      hub.seen(WEIGHTS, 'cdn').map(({ headers }) => headers.range),
+      [`bytes=${bytes}-`],
+    );
+    return `${bytes} of ${total} bytes were kept`;
+  },
+
+  async 'a connection that is cut is continued, across origins without a preflight'(stage) {
+    const { page, hub } = await openHubPage(stage);
+    hub.fault({ host: 'cdn', path: WEIGHTS, times: 1, cut: 1_000_000 });
+    assert.deepEqual(await load(page, 'sinkscope/softmax', { cache: false }), await expected(page));
+    const ranges = hub.seen(WEIGHTS, 'cdn').map(({ headers }) => headers.range);
+    assert.equal(ranges.length, 2);
+    assert.match(ranges[1], /^bytes=[1-9]\d*-/);
+    assert.equal(await kept(page), 0);
+  },
+
+  async 'the cache is listed and cleared, a model or all of it'(stage) {
+    const { page, hub } = await openHubPage(stage);
+    await load(page, 'sinkscope/softmax');
+    await load(page, 'sinkscope/sharded');
+    const ids = new Set((await listed(page)).map(({ id }) => id));
+    assert.deepEqual([...ids].sort(), ['sinkscope/sharded', 'sinkscope/softmax']);
+    await page.evaluate(() => globalThis.sinkscope.cacheClear('sinkscope/sharded'));
+    assert.ok((await listed(page)).every(({ id }) => id === 'sinkscope/softmax'));
+    await page.evaluate(() => globalThis.sinkscope.cacheClear());
+    assert.equal(await kept(page), 0);
+    hub.reset();
+    await load(page, 'sinkscope/softmax');
+    assert.equal(hub.seen(WEIGHTS, 'cdn').length, 1);
+  },
+
+  async 'a download is cancelled at once, and the server hears of it'(stage) {
+    const { page, hub } = await openHubPage(stage);
+    hub.fault({ host: 'cdn', path: WEIGHTS, slow: 200_000 });
+    const { failed, took } = await page.evaluate(async () => {
+      const stop = new AbortController();
+      let began = 0;
+      const onProgress = ({ stage, done }) => {
+        if (stage !== 'read' || done < 20_000 || began) return;
+        began = performance.now();
+        stop.abort();
+      };
+      const loading = globalThis.tool.load('sinkscope/softmax', {
+        signal: stop.signal,
+        onProgress,
+      });
+      const failed = await globalThis.tool.failure(loading);
+      return { failed, took: performance.now() - began };
+    });
+    assert.equal(failed.name, 'AbortError');
+    assert.ok(took < 1000, `${took} ms`);
+    await page.waitForTimeout(200);
+    assert.ok(hub.seen(WEIGHTS, 'cdn').every(({ status }) => status !== undefined));
+    return `${Math.round(took)} ms`;
+  },
+
+  async 'a token goes to its host alone and is written nowhere'(stage) {
+    const { page, hub } = await openHubPage(stage);
+    const token = TOKENS.member;
+    await load(page, 'sinkscope/gated', { token });
+    const asked = hub.seen(WEIGHTS, 'hub').find(({ method }) => method === 'GET');
+    assert.equal(asked.headers.authorization, `Bearer ${token}`);
+    assert.ok(hub.log.every(({ host, headers }) => host === 'hub' || !headers.authorization));
+    const stored = await page.evaluate(async () => {
+      const found = [location.href, document.cookie, JSON.stringify({ ...localStorage })];
+      found.push(
+        JSON.stringify({ ...sessionStorage }),
+        JSON.stringify(await indexedDB.databases()),
+      );
+      found.push(JSON.stringify(await caches.keys()), JSON.stringify(history.state));
+      const walk = async (folder) => {
+        for await (const [name, handle] of folder.entries()) {
+          found.push(name);
+          if (handle.kind === 'directory') await walk(handle);
+          else found.push(await (await handle.getFile()).text());
+        }
+      };
+      await walk(await navigator.storage.getDirectory());
+      return found;
+    });
+    assert.ok(
+      stored.some((text) => /sinkscope\/gated/.test(text)),
+      'the cache was looked into',
+    );
+    assert.ok(stored.every((text) => !text.includes(token)));
+  },
+
+  async 'refusals are told in words that help'(stage) {
+    const { page, hub } = await openHubPage(stage);
+    const failure = (id, options) =>
+      page.evaluate(
+        ([name, more]) => globalThis.tool.failure(globalThis.tool.load(name, more)),
+        [id, options],
+      );
+    const cases = [
+      ['sinkscope/gated', {}, 'access', /needs an access token.*401/],
+      ['sinkscope/gated', { token: TOKENS.stranger }, 'access', /account has access.*403/],
+      ['sinkscope/softmax', { token: 'hf_wrong' }, 'access', /valid access token.*401/],
+      ['sinkscope/softmax@v9', {}, 'not_found', /branch, tag or commit.*404/],
+      ['sinkscope/huge', {}, 'too_large', /needs about 5\.\d+ GiB/],
+      ['a/b/c', {}, 'argument', /expected owner\/name/],
+    ];
+    for (const [id, options, code, message] of cases) {
+      const told = await failure(id, options);
+      assert.equal(told.code, code, `${id}: ${told.message}`);
+      assert.match(told.message, message);
+    }
+    hub.fault({ path: /api/, status: 429 });
+    const busy = await failure('sinkscope/softmax');
+    assert.equal(busy.code, 'busy');
+    assert.equal(hub.seen(/api/).filter(({ status }) => status === 429).length, 3);
+    await page.context().setOffline(true);
+    const offline = await failure('sinkscope/softmax');
+    assert.equal(offline.code, 'offline');
+    return `${busy.message}\n     ${offline.message}`;
+  },
+
+  async 'where the quota is used up the model still loads, and it is said'(stage) {
+    const { page } = await openHubPage(stage);
+    const devtools = await page.context().newCDPSession(page);
+    const quota = { origin: new URL(page.origin).origin, quotaSize: 1_000_000 };
+    await devtools.send('Storage.overrideQuotaForOrigin', quota);
+    assert.deepEqual(await load(page, 'sinkscope/softmax'), await expected(page));
+    assert.ok((await kept(page)) < 1_000_000);
+    const notes = await page.evaluate(async () => {
+      const notes = [];
+      const plan = await globalThis.tool.resolve('sinkscope/softmax');
+      const [{ url, version }] = plan.files.weights;
+      const options = { version, onNote: (note) => notes.push(note) };
+      const { stream } = await globalThis.openCached(new URL(url), options);
+      for (const reader = stream.getReader(); !(await reader.read()).done;);
+      return notes;
+    });
+    assert.equal(notes.length, 1);
+    assert.match(notes[0], /no room.*QuotaExceeded/i);
+    return notes[0];
+  },
+
+  async 'a browser without private files keeps it in the Cache API'(stage) {
+    const script = 'StorageManager.prototype.getDirectory = () => Promise.reject(new Error("no"));';
+    const { page, hub } = await openHubPage(stage, script);
+    // A script that goes first does not reach workers.
+    const here = { worker: false };
+    const alpha = await load(page, 'sinkscope/softmax', here);
+    assert.equal(await page.evaluate(() => globalThis.sinkscope.cacheKind()), 'cache');
+    await visit(page);
+    hub.reset();
+    assert.deepEqual(await load(page, 'sinkscope/softmax', here), alpha);
+    assert.equal(hub.seen(WEIGHTS).length, 0);
+    await page.evaluate(() => globalThis.sinkscope.cacheClear());
+    assert.equal(await kept(page), 0);
+  },
+
+  async 'a browser that keeps nothing loads all the same'(stage) {
+    const script = `StorageManager.prototype.getDirectory = () => Promise.reject(new Error("no"));
+      CacheStorage.prototype.open = () => Promise.reject(new Error("no"));`;
+    const { page } = await openHubPage(stage, script);
+    assert.deepEqual(
+      await load(page, 'sinkscope/softmax', { worker: false }),
+      await expected(page),
+    );
+    assert.equal(await page.evaluate(() => globalThis.sinkscope.cacheKind()), 'none');
+  },
+
+  async 'a picked folder and a drop open, and no request leaves the page'(stage) {
+    const { page, hub } = await openHubPage(stage);
+    await page.evaluate(() => {
+      document.body.innerHTML = '<input type="file" webkitdirectory><input type="file" multiple>';
+    });
+    const asked = [];
+    await page.locator('input').first().setInputFiles(zoo);
+    await page
+      .locator('input')
+      .last()
+      .setInputFiles(['config.json', 'model.safetensors'].map((name) => zoo + name));
+    page.on('request', (request) => asked.push(request.url()));
+    const results = await page.evaluate(async () => {
+      const { planFiles, filesOfList, filesOfDrop, modelFiles } = globalThis.sinkscope;
+      const [folder, loose] = document.querySelectorAll('input');
+      const transfer = new DataTransfer();
+      for (const file of loose.files) transfer.items.add(file);
+      const lists = [filesOfList(folder.files), filesOfList(loose.files)];
+      lists.push(await filesOfDrop(transfer));
+      const results = [];
+      for (const list of lists) {
+        const [plan] = await planFiles(list);
+        results.push({ id: plan.id, alpha: await globalThis.tool.alpha(modelFiles(plan)) });
+      }
+      return results;
+    });
+    const alpha = await expected(page);
+    assert.deepEqual(
+      results.map(({ id }) => id),
+      ['softmax', 'files', 'files'],
+    );
+    for (const result of results) assert.deepEqual(result.alpha, alpha);
+    assert.equal(hub.log.length, 0);
+    assert.ok(
+      asked.every((url) => /\.(wasm|js)$|^blob:/.test(url)),
+      asked.join(),
+    );
+  },
+};

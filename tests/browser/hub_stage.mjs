@@ -1,0 +1,126 @@
+/** A page that holds the package and nothing else, and the hub that it loads models from. */
+import { createServer } from 'node:http';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { extname, join, normalize } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { openHub } from '../hub/server.mjs';
+import { root } from './stage.mjs';
+
+const source = join(root, '.build/hub-source');
+const built = join(root, '.build/hub-page');
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
+
+const HTML = '<!doctype html><title>hub</title><script type="module" src="./page.js"></script>';
+const PAGE = `
+import * as sinkscope from 'sinkscope';
+import { openCached } from 'sinkscope/cache.js';
+globalThis.sinkscope = sinkscope;
+globalThis.openCached = openCached;
+`;
+
+/** Bundled as the real page is: a worker has no import map. */
+async function build() {
+  await mkdir(source, { recursive: true });
+  await writeFile(join(source, 'index.html'), HTML);
+  await writeFile(join(source, 'page.js'), PAGE);
+  const vite = await import(pathToFileURL(join(root, 'web/node_modules/vite/dist/node/index.js')));
+  await vite.build({
+    root: source,
+    configFile: false,
+    logLevel: 'error',
+    base: './',
+    resolve: {
+      alias: [
+        { find: /^sinkscope$/, replacement: join(root, 'wasm/index.js') },
+        { find: /^sinkscope\//, replacement: join(root, 'wasm/') },
+      ],
+    },
+    worker: { format: 'es' },
+    build: { outDir: built, emptyOutDir: true, target: 'es2022' },
+  });
+}
+
+async function serve() {
+  const server = createServer(async (request, response) => {
+    const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
+    const isBinary = extname(path) === '.wasm';
+    const file = isBinary ? join(root, '.build', path) : join(built, path);
+    try {
+      const bytes = await readFile(path === '/' ? join(built, 'index.html') : file);
+      response.writeHead(200, { 'content-type': TYPES[path === '/' ? '.html' : extname(path)] });
+      response.end(bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  server.unref();
+  return `http://127.0.0.1:${server.address().port}/`;
+}
+
+let making;
+
+async function make() {
+  await build();
+  return { origin: await serve(), hub: await openHub() };
+}
+
+/**
+ * A page on an origin of its own, with an empty cache, and the hub without faults.
+ * @param {{ browser: import('playwright-core').Browser }} stage
+ * @param {string} [script] runs before the page's own
+ */
+export async function openHubPage({ browser }, script) {
+  making ??= make();
+  const { origin, hub } = await making;
+  hub.reset();
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  page.origin = origin;
+  if (script) await page.addInitScript(script);
+  await page.addInitScript(HELPERS, hub.endpoint);
+  await visit(page);
+  return { page, hub };
+}
+
+/** Loads the page, or loads it again. */
+export async function visit(page) {
+  await page.goto(page.origin);
+  await page.waitForFunction(() => globalThis.sinkscope !== undefined);
+}
+
+/** What the tests call inside the page. */
+function HELPERS(endpoint) {
+  const tool = {
+    resolve: (id, options) =>
+      globalThis.sinkscope.resolveHub(id, { endpoint, wait: 5, tries: 3, ...options }),
+
+    /** The sink scores of a fixed run: what two ways of loading have to agree on. */
+    async alpha(files, options = {}) {
+      const { worker = true, ...others } = options;
+      const engine = await globalThis.sinkscope.createEngine({ base: '/wasm/', worker });
+      try {
+        const model = await engine.open(files, others);
+        const run = await model.run([0, 5, 17, 300, 42]);
+        return [...(await run.metric('alpha')).data];
+      } finally {
+        await engine.close();
+      }
+    },
+
+    /** Looks a model up and runs it. */
+    async load(id, { worker, token, onProgress, signal, cache = true } = {}) {
+      const plan = await tool.resolve(id, { token });
+      const files = globalThis.sinkscope.modelFiles(plan, { cache, token });
+      return tool.alpha(files, { worker, onProgress, signal });
+    },
+
+    /** How a promise fails, as a value that can leave the page. */
+    failure: (promise) =>
+      promise.then(
+        () => ({ code: 'none' }),
+        ({ name, code, message }) => ({ name, code, message }),
+      ),
+  };
+  globalThis.tool = tool;
+}
