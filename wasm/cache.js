@@ -9,17 +9,12 @@ import { openStore } from '#store';
 import { placeOf } from './ask.js';
 import { openDownload } from './download.js';
 import { SinkscopeError } from './errors.js';
+import { Keeper, chain, keyOf, partOf, readCard, removeKey } from './parts.js';
 
-/**
- * @typedef {object} Store
- * @property {'opfs' | 'cache' | 'folder'} kind
- * @property {(name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>} put
- * @property {(name: string) => Promise<Uint8Array | undefined>} get
- * @property {(name: string) => Promise<void>} remove
- * @property {() => Promise<string[]>} names
- */
-/** @typedef {{ url: string, id: string, version: string, bytes: number }} Card */
-/** @typedef {{ name: string, key: string, start: number, bytes: number }} Part */
+/** @typedef {import('./parts.js').Store} Store */
+/** @typedef {import('./parts.js').Card} Card */
+/** @typedef {import('./parts.js').Part} Part */
+/** @typedef {import('./sinkscope.js').Plan} Plan */
 /**
  * @typedef {import('./download.js').DownloadOptions & {
  *   id?: string,
@@ -27,10 +22,6 @@ import { SinkscopeError } from './errors.js';
  * }} KeepOptions
  * id: the name under which it is listed and cleared; onNote: told once when nothing can be kept.
  */
-
-/** A part is written when it is this large, or this old: a slow line loses seconds, not megabytes. */
-const PART_BYTES = 2 ** 23;
-const PART_MS = 2000;
 
 /** @type {Promise<Store | undefined> | undefined} */
 let opening;
@@ -47,11 +38,12 @@ export async function cacheKind() {
  */
 export async function cacheList() {
   const kept = await store();
-  const names = kept ? await kept.names() : [];
+  if (!kept) return [];
+  const names = await kept.names();
   const files = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -5));
   const listed = await Promise.all(
     files.map(async (key) => {
-      const card = await readCard(key);
+      const card = await readCard(kept, key);
       if (!card) return [];
       const bytes = chain(names, key).reduce((sum, part) => sum + part.bytes, 0);
       const { id, url, bytes: total } = card;
@@ -81,8 +73,48 @@ export async function cacheClear(id) {
   }
   for (const name of names.filter((name) => name.endsWith('.json'))) {
     const key = name.slice(0, -5);
-    const card = await readCard(key);
+    const card = await readCard(kept, key);
     if (card && (card.id === id || card.url === id)) await removeKey(kept, key);
+  }
+  for (const name of names.filter((name) => name.endsWith('.plan'))) {
+    if ((await readPlan(kept, name))?.id === id) await kept.remove(name);
+  }
+}
+
+/**
+ * Keeps a plan, so that a model that is kept opens without a network.
+ * @param {string} address what was asked for
+ * @param {Plan} plan
+ */
+export async function rememberPlan(address, plan) {
+  const kept = await store();
+  if (!kept) return;
+  const bytes = new TextEncoder().encode(JSON.stringify(plan));
+  const name = `${await keyOf(address, 'plan')}.plan`;
+  // A full disk is no reason to fail: the plan is there.
+  await kept.put(name, bytes).catch(() => {});
+}
+
+/**
+ * @param {string} address
+ * @returns {Promise<Plan | undefined>}
+ */
+export async function recallPlan(address) {
+  const kept = await store();
+  return kept && readPlan(kept, `${await keyOf(address, 'plan')}.plan`);
+}
+
+/**
+ * @param {Store} kept
+ * @param {string} name
+ * @returns {Promise<Plan | undefined>}
+ */
+async function readPlan(kept, name) {
+  try {
+    const plan = JSON.parse(new TextDecoder().decode(await kept.get(name)));
+    return Array.isArray(plan.files.weights) ? plan : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -97,7 +129,7 @@ export async function openCached(address, options) {
   options = { ...options, unstored: true };
   const kept = await store();
   if (kept && options.version) {
-    const card = await readCard(await keyOf(address, options.version));
+    const card = await readCard(kept, await keyOf(address.href, options.version));
     if (card) return new Kept(kept, card, address, options).open();
   }
   const download = await openDownload(address, options);
@@ -143,7 +175,7 @@ class Kept {
   }
 
   async open() {
-    this.#key = await keyOf(this.#address, this.#card.version);
+    this.#key = await keyOf(this.#address.href, this.#card.version);
     this.#parts = chain(await this.#store.names(), this.#key);
     const kept = this.#parts.reduce((sum, part) => sum + part.bytes, 0);
     if (kept > this.#card.bytes) this.#parts = [];
@@ -230,146 +262,4 @@ class Kept {
     await this.#network?.cancel(reason).catch(() => {});
     await this.#keeper?.flush();
   }
-}
-
-/** Writes chunks as parts. Whoever appends waits for the disk, so nothing piles up. */
-class Keeper {
-  #store;
-  #key;
-  #card;
-  #start;
-  #onNote;
-  /** @type {Uint8Array[]} */
-  #chunks = [];
-  #bytes = 0;
-  #since = performance.now();
-  #failed = false;
-
-  /**
-   * @param {Store} store
-   * @param {string} key
-   * @param {Card} card
-   * @param {number} start where the first chunk stands in the file
-   * @param {((note: string) => void) | undefined} onNote
-   */
-  constructor(store, key, card, start, onNote) {
-    this.#store = store;
-    this.#key = key;
-    this.#card = card;
-    this.#start = start;
-    this.#onNote = onNote;
-  }
-
-  begin() {
-    const text = JSON.stringify(this.#card);
-    return this.#put(`${this.#key}.json`, new TextEncoder().encode(text));
-  }
-
-  /** @param {Uint8Array} chunk */
-  async append(chunk) {
-    if (this.#failed) return;
-    // A copy, for the reader of the stream may transfer what it got.
-    this.#chunks.push(chunk.slice());
-    this.#bytes += chunk.length;
-    const isOld = performance.now() - this.#since > PART_MS;
-    if (this.#bytes >= PART_BYTES || isOld) await this.flush();
-  }
-
-  async flush() {
-    if (this.#failed || this.#bytes === 0) return;
-    const part = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const chunk of this.#chunks) {
-      part.set(chunk, at);
-      at += chunk.length;
-    }
-    const start = this.#start;
-    this.#chunks = [];
-    this.#bytes = 0;
-    this.#start += part.length;
-    this.#since = performance.now();
-    await this.#put(`${this.#key}.${start}.${part.length}`, part);
-  }
-
-  /**
-   * A full disk, or a quota, must not end the download: it goes on, and nothing more is kept.
-   * @param {string} name
-   * @param {Uint8Array<ArrayBuffer>} bytes
-   */
-  async #put(name, bytes) {
-    try {
-      await this.#store.put(name, bytes);
-    } catch (error) {
-      this.#failed = true;
-      await removeKey(this.#store, this.#key).catch(() => {});
-      this.#onNote?.(`not kept: the browser or the disk has no room for it (${String(error)})`);
-    }
-  }
-}
-
-/**
- * @param {string} key
- * @returns {Promise<Card | undefined>}
- */
-async function readCard(key) {
-  try {
-    const bytes = await (await store())?.get(`${key}.json`);
-    const card = JSON.parse(new TextDecoder().decode(bytes));
-    const texts = [card.url, card.id, card.version].every((text) => typeof text === 'string');
-    return texts && Number.isSafeInteger(card.bytes) ? card : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * @param {URL} address
- * @param {string} version
- */
-async function keyOf(address, version) {
-  const text = new TextEncoder().encode(`${address.href}\n${version}`);
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', text));
-  return Array.from(hash.subarray(0, 16), (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
-
-/**
- * @param {string} name
- * @returns {Part | undefined}
- */
-function partOf(name) {
-  const match = /^([0-9a-f]{32})\.(\d+)\.(\d+)$/.exec(name);
-  return match
-    ? { name, key: match[1], start: Number(match[2]), bytes: Number(match[3]) }
-    : undefined;
-}
-
-/**
- * The parts of a file from its first byte on, without a gap.
- * @param {string[]} names
- * @param {string} key
- */
-function chain(names, key) {
-  const parts = names.flatMap((name) => partOf(name) ?? []).filter((part) => part.key === key);
-  // Two pages may have fetched the same file: of parts that begin alike, the longest counts.
-  parts.sort((a, b) => a.bytes - b.bytes);
-  const byStart = new Map(parts.map((part) => [part.start, part]));
-  /** @type {Part[]} */
-  const found = [];
-  let end = 0;
-  for (let part = byStart.get(0); part; part = byStart.get(end)) {
-    found.push(part);
-    end += part.bytes;
-    // A part of nothing would be its own successor.
-    if (part.bytes === 0) break;
-  }
-  return found;
-}
-
-/**
- * @param {Store} store
- * @param {string} key
- */
-async function removeKey(store, key) {
-  const names = (await store.names()).filter((name) => name.startsWith(`${key}.`));
-  await Promise.all(names.map((name) => store.remove(name)));
 }

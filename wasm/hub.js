@@ -1,5 +1,6 @@
 /** Models of a hub by name: what there is, what it would cost, and where it is fetched from. */
 import { ask } from './ask.js';
+import { recallPlan, rememberPlan } from './cache.js';
 import { SinkscopeError, expect } from './errors.js';
 import { readAll } from './files.js';
 import { makePlan } from './plan.js';
@@ -29,6 +30,28 @@ const USUAL = [
 export async function resolveHub(id, options = {}) {
   const endpoint = baseOf(options.endpoint ?? ENDPOINT);
   const name = parseHubId(id, endpoint);
+  const { repository, revision, file = '' } = name;
+  const address = new URL(`${repository}@${revision}:${file}`, endpoint).href;
+  try {
+    const plan = await look(endpoint, name, options);
+    // Without a commit the addresses may hold other files tomorrow.
+    if (options.cache && plan.commit) await rememberPlan(address, plan);
+    return plan;
+  } catch (error) {
+    const isAway = error instanceof SinkscopeError && /^(offline|read|busy)$/.test(error.code);
+    const plan = options.cache && isAway ? await recallPlan(address) : undefined;
+    if (plan) return { ...plan, remembered: true };
+    throw error;
+  }
+}
+
+/**
+ * @param {URL} endpoint
+ * @param {Name} name
+ * @param {HubOptions} options
+ * @returns {Promise<import('./sinkscope.js').Plan>}
+ */
+async function look(endpoint, name, options) {
   const { files, commit, licence, gated } = await list(endpoint, name, options);
   const { token, signal, cache } = options;
   const plan = await makePlan(files, {

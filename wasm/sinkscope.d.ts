@@ -380,7 +380,7 @@ export interface HubOptions {
   readonly endpoint?: string | URL;
   /** An access token. It is held in memory, sent to the endpoint, and written nowhere. */
   readonly token?: string;
-  /** Keep the small files that are read on the way. */
+  /** Keep what was found, and give it again where the hub cannot be reached. */
   readonly cache?: boolean;
   readonly signal?: AbortSignal;
   /** How often one thing is asked for before it is given up; default 5. */
@@ -436,6 +436,8 @@ export interface Plan {
   readonly licence?: string;
   /** It can be listed, but its files need a token. */
   readonly gated?: boolean;
+  /** From an earlier visit, for the hub could not be reached. */
+  readonly remembered?: boolean;
 }
 
 /**

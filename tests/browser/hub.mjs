@@ -187,6 +187,44 @@ export const hub = {
     return `${busy.message}\n     ${offline.message}`;
   },
 
+  async 'a model that is kept opens without a network'(stage) {
+    const { page, hub } = await openHubPage(stage);
+    const options = [{ cache: true }];
+    const open = () =>
+      page.evaluate(async ([options]) => {
+        const plan = await globalThis.tool.resolve('sinkscope/softmax', options);
+        const files = globalThis.sinkscope.modelFiles(plan, options);
+        return [plan.remembered, await globalThis.tool.alpha(files)];
+      }, options);
+    const [, alpha] = await open();
+    hub.reset();
+    hub.fault({ path: /./, status: 503 });
+    assert.deepEqual(await open(), [true, alpha]);
+    assert.ok(hub.seen(WEIGHTS).every(({ method }) => method === 'HEAD'));
+  },
+
+  async 'a worker without writable streams keeps it by its own handles'(stage) {
+    const { page, hub } = await openHubPage(stage);
+    await page.evaluate(async () => {
+      globalThis.engine = await globalThis.sinkscope.createEngine({ base: '/wasm/', worker: true });
+    });
+    // As Safari was before version 26.
+    await page.workers()[0].evaluate(() => delete FileSystemFileHandle.prototype.createWritable);
+    const open = () =>
+      page.evaluate(async () => {
+        const plan = await globalThis.tool.resolve('sinkscope/softmax');
+        const files = globalThis.sinkscope.modelFiles(plan, { cache: true });
+        const model = await globalThis.engine.open(files);
+        return [...(await (await model.run([0, 5, 17, 300, 42])).metric('alpha')).data];
+      });
+    const alpha = await open();
+    assert.deepEqual(alpha, await expected(page));
+    assert.ok((await listed(page)).every(({ complete }) => complete));
+    hub.reset();
+    assert.deepEqual(await open(), alpha);
+    assert.equal(hub.seen(WEIGHTS).length, 0);
+  },
+
   async 'where the quota is used up the model still loads, and it is said'(stage) {
     const { page } = await openHubPage(stage);
     const devtools = await page.context().newCDPSession(page);

@@ -181,6 +181,29 @@ test('where nothing can be written it goes on, and says so', async () => {
   }
 });
 
+test('a model that is kept opens without a network', async () => {
+  const options = { cache: true };
+  const id = 'sinkscope/softmax';
+  const open = (plan) =>
+    withEngine({ worker: true }, (engine) => engine.open(modelFiles(plan, options)));
+  const plan = await resolve(id, options);
+  await open(plan);
+  hub.reset();
+  hub.fault({ path: /./, status: 503 });
+  const again = await resolve(id, options);
+  assert.deepEqual(again, { ...JSON.parse(JSON.stringify(plan)), remembered: true });
+  await open(again);
+  // What the hub refuses is not given out of the cache.
+  hub.reset();
+  hub.fault({ path: /./, status: 401 });
+  assert.equal((await failure(resolve(id, options))).code, 'access');
+  await cacheClear(id);
+  assert.deepEqual(readdirSync(folder), []);
+  hub.reset();
+  hub.fault({ path: /./, status: 503 });
+  assert.equal((await failure(resolve(id, options))).code, 'read');
+});
+
 test('no token is written anywhere', async () => {
   const token = TOKENS.member;
   const plan = await resolve('sinkscope/gated', { token, cache: true });

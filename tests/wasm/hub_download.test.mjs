@@ -173,11 +173,15 @@ test('nothing is fetched that nobody reads', async () => {
   assert.equal(hub.seen(PATH, 'cdn').length, 1);
 });
 
-test('an empty file and one of unknown size', async () => {
+test('an empty file, and one that comes compressed though nobody asked for it', async () => {
   hub.repository('sinkscope/softmax').revisions.main.files['empty.txt'] = Buffer.alloc(0);
   const empty = `${hub.endpoint}/sinkscope/softmax/resolve/main/empty.txt`;
   const { bytes, stream } = await openDownload(empty);
   assert.equal(bytes, 0);
+  hub.fault({ host: 'cdn', path: PATH, gzip: true });
+  const packed = await read();
+  assert.equal(packed.bytes, undefined);
+  assert.ok(packed.content.equals(weights));
   assert.ok((await stream.getReader().read()).done);
 });
 

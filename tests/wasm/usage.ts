@@ -1,5 +1,23 @@
 // Not run: every promise of sinkscope.d.ts used once, so that the type check reads them.
-import { createEngine, openTokenizer, SinkscopeError, type Tensor } from '../../wasm/sinkscope.js';
+import {
+  cacheBytes,
+  cacheClear,
+  cacheKind,
+  cacheList,
+  createEngine,
+  filesOfDrop,
+  filesOfList,
+  modelFiles,
+  openDownload,
+  openTokenizer,
+  planFiles,
+  planText,
+  resolveHub,
+  SinkscopeError,
+  type Engine,
+  type Plan,
+  type Tensor,
+} from '../../wasm/sinkscope.js';
 
 export async function explore(files: URL, text: string): Promise<Tensor> {
   const tokenizer = openTokenizer(await (await fetch(new URL('tokenizer.json', files))).text());
@@ -34,4 +52,43 @@ export async function explore(files: URL, text: string): Promise<Tensor> {
   } finally {
     await engine.close();
   }
+}
+
+export async function fetchModel(engine: Engine, id: string, token: string): Promise<void> {
+  const signal = AbortSignal.timeout(60_000);
+  const found = await resolveHub(id, {
+    endpoint: 'https://example.org',
+    token,
+    cache: true,
+    signal,
+  });
+  const plan = found.choices[0]?.id ? await resolveHub(found.choices[0].id) : found;
+  console.log(plan.bytes, plan.memory, plan.licence ?? 'none stated', plan.refusal, plan.commit);
+  const { tokenizer } = plan.files;
+  if (tokenizer) openTokenizer(await planText(plan, tokenizer, { token, signal }));
+  await engine.open(modelFiles(plan, { token, cache: true }), {
+    signal,
+    onProgress: ({ done, total, rate = NaN, remaining = NaN, note = '' }) =>
+      console.log(done / total, rate, remaining, note),
+  });
+  if ((await cacheKind()) !== 'none') console.log(await cacheBytes());
+  for (const { id, bytes, total, complete } of await cacheList())
+    console.log(id, bytes, total, complete);
+  await cacheClear(plan.id);
+}
+
+export async function openDropped(drop: DataTransfer, input: HTMLInputElement): Promise<Plan[]> {
+  return [
+    ...(await planFiles(await filesOfDrop(drop))),
+    ...(await planFiles(filesOfList(input.files ?? []))),
+  ];
+}
+
+export async function sizeOf(url: URL): Promise<number> {
+  const { bytes, stream } = await openDownload(url, {
+    tries: 3,
+    onRetry: ({ reason, wait }) => console.log(reason, wait),
+  });
+  await stream.cancel();
+  return bytes ?? NaN;
 }
