@@ -45,10 +45,11 @@ NEAR = 0.002  # a head this close to eps may fall on either side in another arit
 TOLERANCE = 2e-5
 
 
-def describe(folder: Path, family: str, operation: str, notes: str, **more: Any) -> None:
+def describe(folder: Path, family: str, operation: str, notes: str,
+             script: str = "write_goldens.py", **more: Any) -> None:
     write_json(folder / "golden.json", {
         "written_by": {
-            "script": "models/reference/write_goldens.py",
+            "script": f"models/reference/{script}",
             "torch": torch.__version__.split("+")[0],
             "transformers": transformers.__version__,
             "tokenizers": tokenizers.__version__,
