@@ -9,6 +9,7 @@ import { SinkscopeError } from './errors.js';
  * @property {number} [tries] how often one thing is asked for; default 5
  * @property {number} [wait] milliseconds before the second try; each further wait is twice as long
  * @property {boolean} [unstored] the browser's own cache is left out: who keeps it elsewhere, would twice
+ * @property {number} [stall] milliseconds of silence after which a connection counts as cut
  * @property {(retry: { reason: string, wait: number }) => void} [onRetry]
  */
 
@@ -18,6 +19,8 @@ const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
 const LONGEST_WAIT = 30_000;
 const TRIES = 5;
 const FIRST_WAIT = 500;
+/** Milliseconds of silence after which a connection counts as cut. */
+export const STALL = 60_000;
 
 /** What the hub's X-Error-Code means. */
 const MEANINGS = /** @type {Record<string, string>} */ ({
@@ -32,7 +35,7 @@ const MEANINGS = /** @type {Record<string, string>} */ ({
  * @param {URL} address
  * @param {Patience & { method?: string, headers?: Record<string, string> }} [options]
  * @returns {Promise<Response>}
- * @throws {SinkscopeError} 'access' (401, 403), 'not_found' (the hub knows no such thing),
+ * @throws {SinkscopeError} with a cause where there was no answer at all: 'access' (401, 403), 'not_found' (the hub knows no such thing),
  *   'busy' (429), 'offline', 'read' (all else)
  */
 export async function ask(address, options = {}) {
@@ -41,8 +44,8 @@ export async function ask(address, options = {}) {
   for (let tried = 1; ; tried++) {
     signal?.throwIfAborted();
     /** @type {RequestInit} */
-    const init = { method, headers, signal, cache: options.unstored ? 'no-store' : 'default' };
-    const answer = await attempt(address, init);
+    const init = { method, headers, cache: options.unstored ? 'no-store' : 'default' };
+    const answer = await attempt(address, init, options);
     if (answer instanceof Response && (answer.ok || answer.status === 416)) return answer;
     const wait = waitBefore(answer, tried, options);
     if (!mayPass(address, answer) || tried >= tries || wait > LONGEST_WAIT) {
@@ -73,20 +76,28 @@ export function backOff(failures, { wait = FIRST_WAIT }) {
 }
 
 /**
- * The answer or, where there is none, why.
+ * The answer or, where there is none, why. Silence is none.
  * @param {URL} address
  * @param {RequestInit} init
+ * @param {Patience} options
  * @returns {Promise<Response | Error>}
  */
-async function attempt(address, init) {
+async function attempt(address, init, { signal, stall = STALL }) {
+  const stop = new AbortController();
+  const silence = new Error(`no answer came for ${stall} ms`);
+  const timer = setTimeout(() => stop.abort(silence), stall);
+  // The signal holds for the body too, so it stays tied to the request.
+  const both = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
   try {
-    const answer = await request(address, init);
+    const answer = await request(address, { ...init, signal: both });
     // The body of a refusal is not wanted, and holds the connection until it is dropped.
     if (!answer.ok) void answer.body?.cancel().catch(() => {});
     return answer;
   } catch (error) {
-    init.signal?.throwIfAborted();
+    signal?.throwIfAborted();
     return error instanceof Error ? error : new Error(String(error));
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -109,10 +120,19 @@ function isOffline() {
  * @param {Patience} options
  */
 function waitBefore(answer, tried, options) {
-  const told = answer instanceof Response ? answer.headers.get('retry-after') : null;
-  if (!told) return backOff(tried, options);
+  const told = answer instanceof Response ? toldWait(answer) : undefined;
+  if (told === undefined) return backOff(tried, options);
   const wait = /^\d+$/.test(told) ? 1000 * Number(told) : Date.parse(told) - Date.now();
   return Number.isNaN(wait) ? backOff(tried, options) : Math.max(wait, 0);
+}
+
+/**
+ * Seconds or a date; the hub counts requests in windows and says when the next one begins.
+ * @param {Response} answer
+ */
+function toldWait({ headers }) {
+  const window = /;\s*t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1];
+  return headers.get('retry-after') ?? window;
 }
 
 /** @param {Response | Error} answer */
@@ -130,21 +150,22 @@ function sentence(answer) {
 function refusal(address, answer, hasToken) {
   const where = placeOf(address);
   if (!(answer instanceof Response)) {
-    return isOffline()
+    const error = isOffline()
       ? new SinkscopeError('offline', where, 'expected a network, this machine is offline')
       : new SinkscopeError('read', where, `could not be read: ${sentence(answer)}`);
+    return Object.assign(error, { cause: answer });
   }
-  const { status, headers } = answer;
+  const { status } = answer;
   const answered = sentence(answer);
   if (status === 401 || status === 403) {
     return new SinkscopeError('access', where, `${noAccess(status, hasToken)}; ${answered}`);
   }
   if (status === 429) {
-    const again = headers.get('retry-after');
+    const again = toldWait(answer);
     const when = again ? `; it wants to be asked again in ${again} s` : '';
     return new SinkscopeError('busy', where, `too many requests from here; ${answered}${when}`);
   }
-  const meaning = MEANINGS[headers.get('x-error-code') ?? ''];
+  const meaning = MEANINGS[answer.headers.get('x-error-code') ?? ''];
   return meaning
     ? new SinkscopeError('not_found', where, `${meaning}; ${answered}`)
     : new SinkscopeError('read', where, answered);

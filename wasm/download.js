@@ -1,24 +1,23 @@
 /** A file over the network, whole, whatever happens to the connections that carry it. */
-import { ask, backOff, placeOf, retryAfter } from './ask.js';
+import { STALL, ask, backOff, placeOf, retryAfter } from './ask.js';
 import { SinkscopeError } from './errors.js';
 
 /**
  * @typedef {import('./ask.js').Patience & {
  *   from?: number,
  *   version?: string,
- *   stall?: number,
+ *   bytes?: number,
  * }} DownloadOptions
  * from: the first byte wanted; version: what the address names never changes, for example because it
- * holds a commit; stall: milliseconds of silence after which a connection counts as cut.
+ * holds a commit; bytes: the size, where it is known already.
  */
 
 const TRIES = 5;
-const STALL = 60_000;
 const NO_TAG = 'expected an ETag to go on from there, found none';
 
 /**
  * Browsers ask for compressed answers, whose bytes can neither be counted nor continued, and let no
- * page forbid it. They ask for plain ones when a range is wanted, even if it is all of the file.
+ * page forbid it, unless a range is wanted. Small files come so, and weights do not shrink.
  */
 const MAY_ASK_PLAIN = new Request('http://localhost', {
   headers: { 'accept-encoding': 'identity' },
@@ -47,6 +46,10 @@ class Download {
   /** Bytes of the answer that were handed out before: the server did not skip them. */
   #skip = 0;
   #failures = 0;
+  #mayRange = true;
+  #answered = false;
+  /** The announced size may be that of a compressed answer. */
+  #isBlind = false;
   #stop = new AbortController();
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
   #reader;
@@ -60,11 +63,12 @@ class Download {
    * @param {DownloadOptions} options
    */
   constructor(address, options) {
-    const { signal, from = 0, version } = options;
+    const { signal, from = 0, version, bytes } = options;
     this.#address = address;
     this.#options = { ...options, signal: this.#stop.signal };
     this.#position = from;
     this.tag = version;
+    this.total = bytes;
     if (signal?.aborted) this.#stop.abort(signal.reason);
     const pass = () => this.#stop.abort(signal?.reason);
     signal?.addEventListener('abort', pass, { once: true });
@@ -76,7 +80,7 @@ class Download {
   /** Asks for the rest of the file, from the next byte on. */
   async connect() {
     try {
-      const answer = await ask(this.#address, { ...this.#options, headers: this.#headers() });
+      const answer = await this.#ask();
       this.#reader = this.#accept(answer).getReader();
     } catch (error) {
       if (!this.#reader) this.#release();
@@ -84,14 +88,27 @@ class Download {
     }
   }
 
+  /** Some stores refuse pages of other sites that want a range: then all is sent again. */
+  async #ask() {
+    const headers = this.#headers();
+    try {
+      return await ask(this.#address, { ...this.#options, headers });
+    } catch (error) {
+      const mayBeTheRange = headers.range && error instanceof SinkscopeError && error.cause;
+      if (!mayBeTheRange || error.code !== 'read') throw error;
+      this.#mayRange = false;
+      return ask(this.#address, { ...this.#options, headers: this.#headers(), tries: 1 });
+    }
+  }
+
   #headers() {
     /** @type {Record<string, string>} */
     const headers = MAY_ASK_PLAIN ? { 'accept-encoding': 'identity' } : {};
-    if (this.#position > 0 || !MAY_ASK_PLAIN) headers.range = `bytes=${this.#position}-`;
+    if (this.#position > 0 && this.#mayRange) headers.range = `bytes=${this.#position}-`;
     // Another site would have to be asked whether it allows this one; what it answers is compared.
     const isNear = MAY_ASK_PLAIN || this.#address.origin === globalThis.location?.origin;
     const { version } = this.#options;
-    if (this.#position > 0 && this.tag && !version && isNear) headers['if-range'] = this.tag;
+    if (headers.range && this.tag && !version && isNear) headers['if-range'] = this.tag;
     return headers;
   }
 
@@ -100,12 +117,14 @@ class Download {
    * @param {Response} answer
    */
   #accept(answer) {
-    const { start, total } = extent(answer, this.#position);
+    const { start, total: told } = extent(answer, this.#position);
+    this.#isBlind = isBlind(answer);
+    // Of two sizes the one that was known before counts, if the other may be of a compressed answer.
+    const total = this.#isBlind ? (this.total ?? told) : told;
     const tag = this.#options.version ?? tagOf(answer);
-    const isFirst = this.total === undefined && this.tag === undefined;
     // Without any tag one may still begin anew, but not go on.
     const mayBeAnother = tag !== this.tag || (tag === undefined && this.#position > 0);
-    if (!isFirst && mayBeAnother) {
+    if (this.#answered && mayBeAnother) {
       const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG;
       throw this.#error(`broke off after ${this.#position} bytes: ${text}`);
     }
@@ -117,6 +136,7 @@ class Download {
       throw this.#error(`expected byte ${this.#position}, found ${start} of ${total}`);
     }
     this.#skip = this.#position - start;
+    this.#answered = true;
     this.tag ??= tag;
     this.total ??= total;
     return (answer.status === 416 ? undefined : answer.body) ?? new Blob([]).stream();
@@ -184,7 +204,8 @@ class Download {
       this.#failures = 0;
       this.#position += chunk.length - skipped;
       if (this.#position > (this.total ?? Infinity)) {
-        throw this.#error(`${this.total} bytes were announced, more came`);
+        if (this.#isBlind && this.#options.bytes === undefined) this.total = undefined;
+        else throw this.#error(`${this.total} bytes were announced, more came`);
       }
       return chunk.subarray(skipped);
     }
@@ -252,6 +273,14 @@ function lengthOf(headers) {
   const encoded = (headers.get('content-encoding') ?? 'identity') !== 'identity';
   const length = Number(headers.get('content-length') ?? NaN);
   return encoded || !Number.isSafeInteger(length) ? undefined : length;
+}
+
+/**
+ * Whether a browser hides from the page if the answer was compressed, as it does for other sites.
+ * @param {Response} answer
+ */
+function isBlind({ type, status, headers }) {
+  return type === 'cors' && status === 200 && !headers.has('content-encoding') && !MAY_ASK_PLAIN;
 }
 
 /**

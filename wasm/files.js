@@ -104,9 +104,9 @@ function teller(report) {
  */
 async function openSource(source, signal, onNote) {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
-  const { url, token, cache, version, id } = remote(source);
+  const { url, token, cache, version, id, bytes } = remote(source);
   const onRetry = (/** @type {{ reason: string }} */ { reason }) => onNote(reason);
-  const options = { signal, token, version, id, onRetry, onNote };
+  const options = { signal, token, version, id, bytes, onRetry, onNote };
   const address = new URL(url);
   return cache ? openCached(address, options) : openDownload(address, options);
 }

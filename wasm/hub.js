@@ -57,8 +57,8 @@ async function look(endpoint, name, options) {
   const plan = await makePlan(files, {
     id: name.repository,
     file: name.file,
-    async readText({ url, version }) {
-      const source = { url: String(url), version, token, cache, id: name.repository };
+    async readText({ url, version, bytes }) {
+      const source = { url: String(url), version, bytes, token, cache, id: name.repository };
       return new TextDecoder().decode(await readAll(source, signal));
     },
   });

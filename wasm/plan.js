@@ -228,6 +228,6 @@ export async function planText(plan, file, { signal, ...options } = {}) {
  * @param {{ token?: string, cache?: boolean }} options
  * @returns {import('./sinkscope.js').Source}
  */
-function sourceOf({ id }, { blob, url = '', version }, { token, cache }) {
-  return blob ?? { url, version, id, token, cache };
+function sourceOf({ id }, { blob, url = '', version, bytes }, { token, cache }) {
+  return blob ?? { url, version, bytes, id, token, cache };
 }

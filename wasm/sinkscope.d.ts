@@ -237,6 +237,8 @@ export interface RemoteFile {
   readonly cache?: boolean;
   /** What the address holds never changes, for example because it names this commit. */
   readonly version?: string;
+  /** The size, where it is known: compressed answers do not tell it. */
+  readonly bytes?: number;
   /** The name under which the cache lists it; default: the address. */
   readonly id?: string;
 }
@@ -414,7 +416,7 @@ export interface Plan {
     readonly vocab?: PlanFile;
     readonly merges?: PlanFile;
   };
-  /** Of the weights, which is what there is to download. */
+  /** Of the weights, which is what there is to download; 0 where no size is told. */
   readonly bytes: number;
   /**
    * An estimate: the weights as they are stored and, where there is a config.json, a run of 64 tokens
@@ -479,6 +481,7 @@ export interface DownloadOptions extends Pick<
   /** The first byte wanted. */
   readonly from?: number;
   readonly version?: string;
+  readonly bytes?: number;
   /** Milliseconds of silence after which a connection counts as cut; default 60000. */
   readonly stall?: number;
 }

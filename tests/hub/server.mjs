@@ -17,7 +17,7 @@ const EXPOSED = [
 ].join();
 
 /** Whoever asks with another header is refused, as a strict hub would. */
-const ALLOWED = new Set(['authorization', 'range']);
+const ALLOWED = new Set(['authorization']);
 
 const isLarge = (file) => /\.(safetensors|bin|gguf)$/.test(file);
 const etagOf = (bytes) => `"${createHash('sha256').update(bytes).digest('hex')}"`;
@@ -32,9 +32,10 @@ const etagOf = (bytes) => `"${createHash('sha256').update(bytes).digest('hex')}"
  *   etag              another ETag, or null for none
  *   noRange           ranges are not known
  *   hang              no byte of the body comes
+ *   silent            no answer comes
  * @typedef {{ host?: 'hub' | 'cdn', path: RegExp, method?: string, times?: number, status?: number,
  *   headers?: Record<string, string>, cut?: number, slow?: number, length?: number, gzip?: boolean,
- *   etag?: string | null, noRange?: boolean, hang?: boolean }} Fault
+ *   etag?: string | null, noRange?: boolean, hang?: boolean, silent?: boolean }} Fault
  */
 
 class Hub {
@@ -104,8 +105,12 @@ class Hub {
     share(headers, response);
     if (method === 'OPTIONS') return allow(host, headers, response);
     const fault = this.#take(host, method, path);
+    if (fault.silent) return;
     if (fault.status) return refuse(response, fault.status, fault.headers);
     if (host === 'cdn') return this.#blob(path, request, response, fault);
+    if (path.startsWith('/api/resolve-cache/')) {
+      return this.#cached(path, request, response, fault);
+    }
     const listed = /^\/api\/models\/(.+)\/revision\/(.+)$/.exec(path);
     if (listed) return this.#list(listed[1], listed[2], request, response);
     const [, id, rest] = /^\/(.+?)\/resolve\/(.+)$/.exec(path) ?? [];
@@ -172,7 +177,7 @@ class Hub {
     const bytes = found.revision.files[file];
     response.setHeader('x-repo-commit', found.revision.commit);
     if (!bytes) return refuse(response, 404, code('EntryNotFound'));
-    if (!isLarge(file)) return send(bytes, request, response, fault);
+    if (!isLarge(file)) return this.#small(id, found.revision.commit, file, response);
     const etag = etagOf(bytes);
     const blob = `/${etag.slice(1, -1)}/${file}`;
     this.#blobs.set(blob, bytes);
@@ -182,6 +187,22 @@ class Hub {
       'x-linked-etag': etag,
     });
     response.end();
+  }
+
+  /** Small files are answered by a cache of the hub itself. */
+  #small(id, commit, file, response) {
+    const path = `${id}/${commit}/${file}`.split('/').map(encodeURIComponent).join('/');
+    response.writeHead(307, { location: `/api/resolve-cache/models/${path}` }).end();
+  }
+
+  #cached(path, request, response, fault) {
+    const [, id, commit, file] = /^\/api\/resolve-cache\/models\/(.+)\/([0-9a-f]{40})\/(.+)$/.exec(
+      path,
+    );
+    const { revisions } = this.#repositories.get(id);
+    const { files } = Object.values(revisions).find((one) => one.commit === commit);
+    response.setHeader('x-repo-commit', commit);
+    send(files[file], request, response, fault);
   }
 
   #blob(path, request, response, fault) {

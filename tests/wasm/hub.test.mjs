@@ -211,7 +211,7 @@ test('a busy list is asked again; a hub without lists is probed', async () => {
 test('lists that make no sense are refused', async () => {
   const evil = { 'config.json': Buffer.from('[1]'), 'model.safetensors': Buffer.alloc(8) };
   const add = (files) => {
-    const repository = { revisions: { main: { commit: 'x', files } } };
+    const repository = { revisions: { main: { commit: 'e'.repeat(40), files } } };
     hub.repository('sinkscope/softmax').revisions.evil = repository.revisions.main;
   };
   add(evil);

@@ -107,8 +107,11 @@ test('a length that is not true is told', async () => {
 
 test('a silent connection counts as cut', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, hang: true });
-  const { content } = await read({ stall: 60 });
+  const { content } = await read({ stall: 300 });
   assert.ok(content.equals(weights));
+  hub.fault({ path: PATH, silent: true });
+  const silence = { code: 'read', message: /no answer came for 100 ms/ };
+  await assert.rejects(read({ stall: 100, tries: 2 }), silence);
 });
 
 test('a busy server is asked again when it says, and not for ever', async () => {
@@ -122,6 +125,11 @@ test('a busy server is asked again when it says, and not for ever', async () => 
   hub.fault({ path: PATH, status: 429, headers: { 'retry-after': '3600' } });
   await assert.rejects(read(), { code: 'busy', message: /too many requests.*in 3600 s/ });
   assert.equal(hub.seen(PATH).length, 1);
+  // As the hub itself says it.
+  hub.reset();
+  const ratelimit = '"resolvers";r=0;t=200';
+  hub.fault({ path: PATH, status: 429, headers: { ratelimit } });
+  await assert.rejects(read(), { code: 'busy', message: /in 200 s/ });
   hub.reset();
   hub.fault({ path: PATH, status: 500 });
   await assert.rejects(read({ tries: 3 }), { code: 'read', message: /answered 500/ });
