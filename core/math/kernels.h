@@ -42,6 +42,9 @@
 /* panel[k][lane] = rows[lane][k] for k < n: eight rows of n floats side by side; NULL is zeros. */
 #define SS_INTERLEAVE_ARGS float *panel, const float *const rows[SS_PANEL], size_t n
 
+/* out[i] = the IEEE half at halves + 2i, little-endian and unaligned; exact. */
+#define SS_HALVES_ARGS float *out, const unsigned char *halves, size_t n
+
 /* out[i] = exp(x[i] - shift), in place allowed; returns the sum of out in the reduction order. */
 #define SS_EXP_ARGS float *out, const float *x, float shift, size_t n
 
@@ -83,6 +86,7 @@
     void ss_matmul##suffix(SS_MATMUL_ARGS);                                                        \
     void ss_tile##suffix(SS_TILE_ARGS);                                                            \
     void ss_interleave##suffix(SS_INTERLEAVE_ARGS);                                                \
+    void ss_halves##suffix(SS_HALVES_ARGS);                                                        \
     float ss_exp##suffix(SS_EXP_ARGS);                                                             \
     float ss_sigmoid##suffix(SS_SIGMOID_ARGS);                                                     \
     void ss_scale##suffix(SS_SCALE_ARGS);                                                          \
@@ -107,6 +111,7 @@ SS_KERNELS(_simd)
 #define ss_matmul SS_BIND(ss_matmul)
 #define ss_tile SS_BIND(ss_tile)
 #define ss_interleave SS_BIND(ss_interleave)
+#define ss_halves SS_BIND(ss_halves)
 #define ss_exp SS_BIND(ss_exp)
 #define ss_sigmoid SS_BIND(ss_sigmoid)
 #define ss_scale SS_BIND(ss_scale)

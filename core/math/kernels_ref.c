@@ -42,6 +42,11 @@ void ss_interleave_ref(SS_INTERLEAVE_ARGS) {
             panel[k * SS_PANEL + lane] = rows[lane] ? rows[lane][k] : 0.0f;
 }
 
+void ss_halves_ref(SS_HALVES_ARGS) {
+    for (size_t i = 0; i < n; i++)
+        out[i] = ss_float_of_f16((uint16_t)(halves[2 * i] | halves[2 * i + 1] << 8));
+}
+
 /* The tree that ends every reduction. */
 static float add_lanes(const float s[8]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));

@@ -8,7 +8,7 @@
 /* Inputs that are unpacked at a time: of every block type a whole number of blocks. */
 #define STRIP 256
 
-/* Panels that one row of numbers is multiplied with at a time; see ss_matmul. */
+/* The most panels that are unpacked at a time. */
 #define PANELS 4
 
 static size_t smaller(size_t a, size_t b) {
@@ -47,34 +47,43 @@ static void panel_of_rows(float *panel, const ss_matrix *w, size_t n, size_t wid
     }
 }
 
-/* The same where the file has a row of outputs for each input. */
-static void panel_of_columns(float *panel, const ss_matrix *w, size_t n, size_t width) {
-    bool together = ss_matrix_place(w, n + width - 1) - ss_matrix_place(w, n) == width - 1;
-    for (size_t k = 0; k < w->in; k++, panel += SS_PANEL) {
+/* The panels of outputs [n, n + columns) where the file has a row of outputs for each input. */
+static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_t columns) {
+    size_t first = ss_matrix_place(w, n), last = ss_matrix_place(w, n + columns - 1);
+    bool together = !w->pair && last - first == columns - 1;
+    for (size_t k = 0; k < w->in; k++) {
         const unsigned char *row = w->data + ss_dtype_bytes(w->type, k * w->total);
-        size_t count = together ? width : 1;
-        for (size_t lane = 0; lane < width; lane += count)
-            ss_unpack(panel + lane, row + ss_dtype_bytes(w->type, ss_matrix_place(w, n + lane)),
-                      w->type, count);
-        memset(panel + width, 0, (SS_PANEL - width) * sizeof *panel);
+        float strip[PANELS * SS_PANEL] = {0};
+        size_t count = together ? columns : 1;
+        for (size_t c = 0; c < columns; c += count)
+            ss_unpack(strip + c, row + ss_dtype_bytes(w->type, ss_matrix_place(w, n + c)), w->type,
+                      count);
+        for (size_t c = 0; c < columns; c += SS_PANEL)
+            memcpy(panels + c * w->in + k * SS_PANEL, strip + c, SS_PANEL * sizeof *strip);
     }
+}
+
+/* The panels of outputs [n, n + columns). */
+static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t columns,
+                          float *strips) {
+    if (w->in_out) {
+        panels_of_columns(panels, w, n, columns);
+        return;
+    }
+    for (size_t c = 0; c < columns; c += SS_PANEL)
+        panel_of_rows(panels + c * w->in, w, n + c, smaller(columns - c, SS_PANEL), strips);
 }
 
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work) {
     float *strips = work, *panels = strips + SS_PANEL * STRIP;
     float *tiles = panels + PANELS * SS_PANEL * w->in;
-    size_t most = T == 1 ? PANELS * SS_PANEL : SS_PANEL;
+    /* One row wants several panels at a time, and so does a file that has outputs side by side. */
+    size_t most = T == 1 || w->in_out ? PANELS * SS_PANEL : SS_PANEL;
     ss_tile(tiles, a, w->in, T, w->in);
     for (size_t n = 0; n < w->out; n += most) {
         size_t columns = smaller(w->out - n, most);
-        for (size_t c = 0; c < columns; c += SS_PANEL) {
-            size_t width = smaller(columns - c, SS_PANEL);
-            if (w->in_out)
-                panel_of_columns(panels + c * w->in, w, n + c, width);
-            else
-                panel_of_rows(panels + c * w->in, w, n + c, width, strips);
-        }
+        unpack_panels(panels, w, n, columns, strips);
         ss_matmul(out + n, w->out, tiles, panels, bias ? bias + n : NULL, T, columns, w->in);
     }
 }

@@ -156,14 +156,15 @@ static inline double ss_cos(double x) {
     return quadrant == 1 || quadrant == 2 ? -size : size;
 }
 
+#define SS_HALF_STEP 5.9604644775390625e-8f /* 2^-24, from one subnormal half to the next */
+
 /* IEEE half precision; subnormals, infinities and NaN included. */
 static inline float ss_float_of_f16(uint16_t half) {
-    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = (uint32_t)(half & 0x7fffu) << 13;
-    /* Exact: 2^112 is what the two exponents' biases differ by, and it lifts subnormals, too. */
-    uint32_t size =
-        ss_bits_of_float(ss_float_of_bits(rest) * 5192296858534827628530496329220096.0f);
-    uint32_t no_number = 0x70000000u | rest; /* exponent all ones: infinities and NaN */
-    return ss_float_of_bits(sign | (rest >= 0x0f800000u ? no_number : size));
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = half & 0x7fffu;
+    if (rest >= 0x7c00u) return ss_float_of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+    if (rest >= 0x400u) return ss_float_of_bits(sign | ((rest << 13) + 0x38000000u));
+    float size = (float)rest * SS_HALF_STEP;
+    return sign ? -size : size;
 }
 
 static inline float ss_float_of_bf16(uint16_t brain) {

@@ -176,17 +176,29 @@ static void head(ss_run *run, int t0, int n, int total) {
     }
 }
 
-void ss_forward(ss_run *run, int t0, int n, int total) {
+static void begin_chunk(ss_run *run, int t0, int n) {
+    const ss_trace *trace = &run->trace;
+    embed(run, t0, n);
+    if (trace->model->arch.positions == SS_POSITIONS_ROTARY) find_angles(run, t0, n);
+    record(trace, trace->hidden, 0, t0, n, (size_t)trace->model->arch.D, run->scratch.x);
+}
+
+bool ss_forward_step(ss_run *run) {
     ss_trace *trace = &run->trace;
     const ss_arch *arch = &trace->model->arch;
-    size_t D = (size_t)arch->D;
-    embed(run, t0, n);
-    if (arch->positions == SS_POSITIONS_ROTARY) find_angles(run, t0, n);
-    record(trace, trace->hidden, 0, t0, n, D, run->scratch.x);
-    for (int l = 0; l < arch->L; l++) {
-        attention_block(run, l, t0, n);
-        ffn_block(run, l, t0, n);
-        record(trace, trace->hidden, l + 1, t0, n, D, run->scratch.x);
+    ss_pass *pass = &run->pass;
+    int t0 = trace->T, n = pass->total - t0 < SS_CHUNK ? pass->total - t0 : SS_CHUNK;
+    if (n == 0) return false;
+    if (pass->layer == 0) begin_chunk(run, t0, n);
+    if (pass->layer < arch->L) {
+        attention_block(run, pass->layer, t0, n);
+        ffn_block(run, pass->layer, t0, n);
+        pass->layer++;
+        record(trace, trace->hidden, pass->layer, t0, n, (size_t)arch->D, run->scratch.x);
+        return true;
     }
-    head(run, t0, n, total);
+    head(run, t0, n, pass->total);
+    pass->layer = 0;
+    trace->T += n;
+    return trace->T < pass->total;
 }

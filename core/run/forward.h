@@ -10,7 +10,10 @@
 /* The loss of the first new token at trace.T, from the logits that the last extension left. */
 void ss_forward_begin(ss_run *run);
 
-/* Rows [t0, t0 + n) of an extension that ends at total; their tokens stand in the trace. */
-void ss_forward(ss_run *run, int t0, int n, int total);
+/*
+ * The next piece of the run's pass: one layer of one chunk of rows, or the chunk's logits. The
+ * chunk counts to trace.T when its logits are done. False when nothing is left.
+ */
+bool ss_forward_step(ss_run *run);
 
 #endif

@@ -210,17 +210,25 @@ static ss_status check_tokens(const ss_run *run, const int32_t *tokens, int n, s
     return SS_OK;
 }
 
-ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
+ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_status status = check_tokens(run, tokens, n, err);
     if (status != SS_OK || n == 0) return status;
     ss_trace *trace = &run->trace;
-    int t0 = trace->T, total = t0 + n;
-    memcpy(trace->tokens + t0, tokens, (size_t)n * sizeof *tokens);
+    SS_ASSERT(run->pass.layer == 0);
+    memcpy(trace->tokens + trace->T, tokens, (size_t)n * sizeof *tokens);
+    run->pass = (ss_pass){.total = trace->T + n};
     ss_forward_begin(run);
-    for (int t = t0; t < total; t += SS_CHUNK)
-        ss_forward(run, t, total - t < SS_CHUNK ? total - t : SS_CHUNK, total);
-    trace->T = total;
     return SS_OK;
+}
+
+bool ss_run_step(ss_run *run) {
+    return ss_forward_step(run);
+}
+
+ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
+    ss_status status = ss_run_begin(run, tokens, n, err);
+    while (status == SS_OK && ss_run_step(run)) continue;
+    return status;
 }
 
 int ss_run_sample(const ss_run *run, float temperature, int top_k, uint32_t random) {

@@ -62,9 +62,16 @@ typedef struct ss_scratch {
     float *work;          /* weights unpacked for one product, and its rows */
 } ss_scratch;
 
+/* An extension under way. */
+typedef struct ss_pass {
+    int total; /* tokens there will be when it is done; trace.T where there is none */
+    int layer; /* the next of the chunk that begins at trace.T; L: its logits */
+} ss_pass;
+
 typedef struct ss_run {
     ss_trace trace;
     ss_scratch scratch;
+    ss_pass pass;
 } ss_run;
 
 /* Bytes of arena that ss_run_init takes. */
@@ -81,6 +88,13 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
  */
 ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 
+/*
+ * The same in pieces, for those who have other things to do in between: begin, then step until it
+ * returns false. trace.T grows chunk by chunk; until then only rows below it are whole. An
+ * extension that is given up leaves a run that can only be thrown away.
+ */
+ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err);
+bool ss_run_step(ss_run *run);
 /*
  * The next token, from the logits at the last position (field next must be recorded, T >= 1).
  * temperature <= 0 is greedy; top_k < 1 means all of V; random is 32 uniform bits.
