@@ -232,6 +232,15 @@ int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_extend(&run->run, tokens, n, &error);
 }
 
+/* Like extend, but only begins it; step does one piece and returns 1 while there is more. */
+int ss_wasm_begin(wasm_run *run, const int32_t *tokens, int n) {
+    return (int)ss_run_begin(&run->run, tokens, n, &error);
+}
+
+int ss_wasm_step(wasm_run *run) {
+    return ss_run_step(&run->run);
+}
+
 /* The next token or -1; random: 32 uniform bits. */
 int ss_wasm_sample(const wasm_run *run, float temperature, int top_k, uint32_t random) {
     return ss_run_sample(&run->run, temperature, top_k, random);

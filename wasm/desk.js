@@ -15,11 +15,8 @@ import { loadModule } from './module.js';
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
-/**
- * Tokens in one call of the core; between two calls a request to stop gets in. Each call unpacks all
- * weights once, so a few tokens cost as much as many.
- */
-const CHUNK = { first: 32, least: 32, most: 256, milliseconds: 40 };
+/** How long the core may compute before a request to stop gets in. */
+const PATIENCE = 40;
 
 /** @param {string} address of the binary */
 export async function openDesk(address) {
@@ -201,19 +198,24 @@ export class Desk {
    * @param {Report} report
    */
   async #prefill(id, tokens, signal, report) {
-    let chunk = CHUNK.first;
-    for (let done = 0; done < tokens.length;) {
-      const start = performance.now();
-      const n = Math.min(chunk, tokens.length - done);
-      this.#extend(this.#run(id), tokens.subarray(done, done + n));
-      done += n;
-      const told = report('run', done, tokens.length);
-      const spent = performance.now() - start;
-      if (spent > 2 * CHUNK.milliseconds) chunk = Math.max(CHUNK.least, chunk >> 1);
-      if (spent < CHUNK.milliseconds / 2) chunk = Math.min(CHUNK.most, chunk << 1);
-      await (done < tokens.length ? pause() : told);
+    const run = this.#run(id);
+    this.#module.lend(tokens, (address) =>
+      this.#module.check('begin', run.address, address, tokens.length),
+    );
+    // A chunk of the core's is 256 tokens, L layers and the logits: one step each.
+    const steps = Math.ceil(tokens.length / 256) * (run.architecture.L + 1);
+    let last = performance.now();
+    for (let step = 1; this.#module.call('step', run.address); step++) {
+      if (performance.now() - last < PATIENCE) continue;
+      report('run', Math.floor((tokens.length * step) / steps), tokens.length);
+      await pause();
       signal.throwIfAborted();
+      this.#run(id); // the model may have been closed in between, and the run with it
+      last = performance.now();
     }
+    run.T += tokens.length;
+    await report('run', tokens.length, tokens.length);
+    signal.throwIfAborted();
   }
 
   /**

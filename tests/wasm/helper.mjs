@@ -41,6 +41,50 @@ export function readSafetensors(file) {
 }
 
 /**
+ * A llama of random weights that takes long enough for a request to stop to arrive.
+ * @param {{ L: number, D: number, F: number, V: number, context: number }} sizes
+ */
+export function randomModel({ L, D, F, V, context }) {
+  const shapes = { 'model.embed_tokens.weight': [V, D], 'model.norm.weight': [D] };
+  for (let l = 0; l < L; l++) {
+    const at = `model.layers.${l}.`;
+    for (const name of ['input_layernorm', 'post_attention_layernorm'])
+      shapes[`${at}${name}.weight`] = [D];
+    for (const name of ['q', 'k', 'v', 'o']) shapes[`${at}self_attn.${name}_proj.weight`] = [D, D];
+    shapes[`${at}mlp.gate_proj.weight`] = [F, D];
+    shapes[`${at}mlp.up_proj.weight`] = [F, D];
+    shapes[`${at}mlp.down_proj.weight`] = [D, F];
+  }
+  let end = 0;
+  const entries = Object.entries(shapes).map(([name, shape]) => {
+    const begin = end;
+    end += 4 * shape.reduce((a, b) => a * b);
+    return [name, { dtype: 'F32', shape, data_offsets: [begin, end] }];
+  });
+  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  const numbers = Float32Array.from(
+    { length: end / 4 },
+    (_, i) => ((i * 7919) % 201) / 4000 - 0.025,
+  );
+  const config = JSON.stringify({
+    model_type: 'llama',
+    num_hidden_layers: L,
+    num_attention_heads: 4,
+    hidden_size: D,
+    intermediate_size: F,
+    vocab_size: V,
+    max_position_embeddings: context,
+    tie_word_embeddings: true,
+  });
+  return {
+    config,
+    weights: new Uint8Array(Buffer.concat([length, header, Buffer.from(numbers.buffer)])),
+  };
+}
+
+/**
  * Opens an engine for the time of one use.
  * @param {import('../../wasm/sinkscope.js').EngineOptions} options
  * @param {(engine: import('../../wasm/sinkscope.js').Engine) => Promise<void>} use

@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { failure, files, softmax, tiny, withEngine } from './helper.mjs';
+import { failure, files, randomModel, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokens = Array.from({ length: 120 }, (_, i) => i);
 
@@ -11,19 +11,23 @@ for (const worker of [false, true]) {
   test(`progress is told and a run stops when asked ${place}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const stages = [];
-      const note = ({ stage, done, total }) => stages.push(`${stage} ${done}/${total}`);
+      const noteStage = ({ stage, done, total }) => stages.push(`${stage} ${done}/${total}`);
       const { config, weights } = files(softmax);
-      const model = await engine.open({ config, weights }, { onProgress: note });
+      const model = await engine.open({ config, weights }, { onProgress: noteStage });
       assert.deepEqual(stages, [
         `read ${weights.length}/${weights.length}`,
         'open 0/1',
         'open 1/1',
       ]);
 
+      // Half a second and more: reports come every 40 ms, and a request to stop gets in as often.
+      const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
+      const many = Array.from({ length: 1000 }, (_, i) => i % 64);
       const reached = [];
-      await model.run(tokens, { onProgress: ({ done }) => reached.push(done) });
-      assert.equal(reached.at(-1), tokens.length);
-      assert.ok(reached.length > 1 && reached.every((n, i) => i === 0 || n > reached[i - 1]));
+      const note = ({ done }) => reached.push(done);
+      await slow.run(many, { onProgress: note });
+      assert.equal(reached.at(-1), many.length);
+      assert.ok(reached.length > 2 && reached.every((n, i) => i === 0 || n >= reached[i - 1]));
 
       const stop = new AbortController();
       const seen = [];
@@ -31,10 +35,10 @@ for (const worker of [false, true]) {
         seen.push(done);
         stop.abort(new Error('enough'));
       };
-      const running = model.run(tokens, { signal: stop.signal, onProgress });
-      await assert.rejects(running, /enough/);
-      assert.ok(seen.length < reached.length || !worker, `stopped after ${seen}`);
-      await assert.rejects(model.run(tokens, { signal: stop.signal }), /enough/);
+      await assert.rejects(slow.run(many, { signal: stop.signal, onProgress }), /enough/);
+      assert.ok(!seen.includes(many.length), `stopped after ${seen}`);
+      await assert.rejects(slow.run(many, { signal: stop.signal }), /enough/);
+      await slow.close();
 
       const run = await model.run(tokens.slice(0, 4));
       const halt = new AbortController();
