@@ -151,7 +151,7 @@ export interface Progress {
 }
 
 export interface Options {
-  /** Stops between two chunks of tokens; the promise rejects with the signal's reason. */
+  /** Stops between two layers; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: Progress) => void;
 }
