@@ -69,29 +69,37 @@ export async function readWeights(module, weights, signal, report) {
   const where = nameOf(weights);
   const told = teller(report);
   const { bytes, stream } = await openSource(weights, signal, told.note);
+  told.progress(0, bytes ?? NaN);
   if (bytes === undefined) return gather(module, stream, where, signal, told.progress);
   return fill(module, stream, bytes, where, signal, told.progress);
 }
 
 /**
- * Adds to each report the rate, the seconds that remain, and the last thing that was to be said.
+ * Adds to each report the rate, the seconds that remain, and what is to be said.
  * @param {Report} report
  */
 function teller(report) {
   const measure = createMeter();
   let last = { done: 0, total: NaN };
   /** @type {string | undefined} */
-  let note;
-  const progress = (/** @type {number} */ done, /** @type {number} */ total) => {
-    last = { done, total };
-    report(done, total, { ...measure(done, total), note });
-  };
+  let lasting;
+  const tell = (/** @type {string | undefined} */ note) =>
+    report(last.done, last.total, { ...measure(last.done, last.total), ...(note ? { note } : {}) });
   return {
-    progress,
-    /** @param {string} text told at once: a pause should have its reason beside it */
-    note(text) {
-      note = text;
-      progress(last.done, last.total);
+    /** @type {Report} */
+    progress(done, total) {
+      last = { done, total };
+      tell(lasting);
+    },
+    /**
+     * Told at once, for a pause should have its reason beside it; and with all that follows, unless
+     * it passes with the next byte.
+     * @param {string} text
+     * @param {boolean} passes
+     */
+    note(text, passes) {
+      if (!passes) lasting = text;
+      tell(text);
     },
   };
 }
@@ -99,13 +107,14 @@ function teller(report) {
 /**
  * @param {Exclude<Source, Uint8Array>} source
  * @param {AbortSignal} signal
- * @param {(note: string) => void} onNote
+ * @param {(note: string, passes: boolean) => void} tell
  * @returns {Promise<Opened>}
  */
-async function openSource(source, signal, onNote) {
+async function openSource(source, signal, tell) {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
   const { url, token, cache, version, id, bytes } = remote(source);
-  const onRetry = (/** @type {{ reason: string }} */ { reason }) => onNote(reason);
+  const onRetry = (/** @type {{ reason: string }} */ { reason }) => tell(reason, true);
+  const onNote = (/** @type {string} */ note) => tell(note, false);
   const options = { signal, token, version, id, bytes, onRetry, onNote };
   const address = new URL(url);
   return cache ? openCached(address, options) : openDownload(address, options);
@@ -216,4 +225,14 @@ async function* chunks(stream, where, signal) {
     signal.removeEventListener('abort', stop);
     stop();
   }
+}
+
+/**
+ * How many bytes a source has; NaN where only its server knows.
+ * @param {Source} source
+ */
+export function sizeOf(source) {
+  if (source instanceof Uint8Array) return source.length;
+  if (source instanceof Blob) return source.size;
+  return remote(source).bytes ?? NaN;
 }

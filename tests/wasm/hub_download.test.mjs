@@ -2,6 +2,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { openDownload } from '../../wasm/index.js';
+import { readWeights } from '../../wasm/files.js';
 import { createMeter } from '../../wasm/meter.js';
 import { openHub } from '../hub/server.mjs';
 import { softmax } from './helper.mjs';
@@ -207,4 +208,28 @@ test('the rate is smoothed and the rest follows from it', () => {
   time += 100;
   const { rate } = measure(200, 1000);
   assert.ok(rate > 100 && rate < 200, `${rate}`);
+});
+
+test('reports tell the rate, what remains, and why there is a pause', async () => {
+  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: PATH, slow: 10_000_000 });
+  const memory = new Uint8Array(weights.length + 1);
+  const module = {
+    reserve: () => 1,
+    release() {},
+    bytes: (address, length) => memory.subarray(address, address + length),
+  };
+  const reports = [];
+  const report = (done, total, facts) => reports.push({ done, total, ...facts });
+  const { signal } = new AbortController();
+  const block = await readWeights(module, new URL(url), signal, report);
+  assert.deepEqual(block, { address: 1, bytes: weights.length });
+  assert.ok(Buffer.from(memory.subarray(1)).equals(weights));
+  assert.deepEqual([reports[0].done, reports[0].total], [0, weights.length]);
+  const [pause, ...others] = reports.filter(({ note }) => note);
+  assert.match(pause.note, /broke off after \d+ bytes/);
+  assert.equal(others.length, 0);
+  const { done, total, rate, remaining } = reports.at(-1);
+  assert.ok(done === total && remaining === 0 && rate > 1e6, `${rate}`);
+  assert.ok(reports.every((one, i) => i === 0 || one.done >= reports[i - 1].done));
 });
