@@ -1,0 +1,127 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { planFiles, resolveHub } from '../../wasm/index.js';
+
+const JUNK = [
+  null,
+  true,
+  -1,
+  0.5,
+  1e308,
+  '',
+  '../x',
+  '\u0000',
+  'a'.repeat(5000),
+  [],
+  {},
+  [[]],
+  'x.gguf',
+];
+
+/** The same sequence in every run. */
+function randomOf(seed) {
+  let state = seed;
+  return (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+}
+
+/** A copy in which one value somewhere is another, or gone. */
+function mutated(value, random) {
+  if (typeof value !== 'object' || value === null || random(6) === 0)
+    return JUNK[random(JUNK.length)];
+  const copy = Array.isArray(value) ? [...value] : { ...value };
+  const keys = Object.keys(copy);
+  if (keys.length === 0) return JUNK[random(JUNK.length)];
+  const key = keys[random(keys.length)];
+  if (random(8) === 0) delete copy[key];
+  else copy[key] = mutated(copy[key], random);
+  return copy;
+}
+
+const listed = ['config.json', 'model.safetensors.index.json', 'tokenizer.json', 'a.safetensors'];
+const LIST = {
+  sha: 'c'.repeat(40),
+  gated: false,
+  cardData: { license: 'mit' },
+  tags: ['license:mit'],
+  siblings: listed.map((rfilename) =>
+    rfilename.endsWith('.json') ? { rfilename } : { rfilename, size: 100, lfs: { size: 100 } },
+  ),
+};
+const INDEX = { metadata: {}, weight_map: { w: 'a.safetensors', v: 'a.safetensors' } };
+const CONFIG = { num_hidden_layers: 2, hidden_size: 8, num_attention_heads: 2, vocab_size: 10 };
+
+/** A plan that keeps its word, or an error with code and place. */
+async function check(promise) {
+  try {
+    for (const plan of [await promise].flat()) {
+      assert.ok(Number.isFinite(plan.bytes) && plan.bytes >= 0, `${plan.bytes}`);
+      assert.ok(plan.memory >= plan.bytes);
+      assert.ok(plan.files.weights.every((file) => typeof file.name === 'string'));
+      assert.ok(plan.licence === undefined || typeof plan.licence === 'string');
+    }
+    return 1;
+  } catch (error) {
+    assert.equal(error.name, 'SinkscopeError', error.stack);
+    assert.ok(error.code && error.text);
+    return 0;
+  }
+}
+
+test('a thousand lists, configs and indexes that make no sense end in a plan or an error', async () => {
+  const random = randomOf(7);
+  let made = {};
+  const server = createServer(({ url }, response) => {
+    const one = Object.entries(made).find(([name]) => url.includes(name))?.[1];
+    if (one === undefined) return response.writeHead(404).end();
+    response.end(JSON.stringify(one));
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  const endpoint = `http://127.0.0.1:${server.address().port}`;
+  let plans = 0;
+  const times = 1000;
+  try {
+    for (let i = 0; i < times; i++) {
+      const original = { 'api/models': LIST, 'index.json': INDEX, 'config.json': CONFIG };
+      const broken = Object.keys(original)[i % 3];
+      made = { ...original, [broken]: mutated(original[broken], random) };
+      const id = i % 5 ? 'a/b' : 'a/b:x.gguf';
+      plans += await check(resolveHub(id, { endpoint, wait: 1, tries: 1 }));
+    }
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+  // Both must happen, or this tests nothing.
+  assert.ok(plans > times / 10 && plans < (times * 9) / 10, `${plans} plans`);
+});
+
+test('a thousand folders that make no sense end in plans or an error', async () => {
+  const random = randomOf(11);
+  const names = [
+    ...listed,
+    'x.gguf',
+    'y-00001-of-00002.gguf',
+    'README.md',
+    'b/config.json',
+    '/',
+    '',
+  ];
+  const texts = [
+    () => JSON.stringify(mutated(INDEX, random)),
+    () => JSON.stringify(CONFIG),
+    () => '{',
+  ];
+  let plans = 0;
+  for (let i = 0; i < 1000; i++) {
+    const files = Array.from({ length: random(7) }, () => ({
+      path: names[random(names.length)],
+      file: new Blob([texts[random(texts.length)]()]),
+    }));
+    plans += await check(planFiles(files));
+  }
+  assert.ok(plans > 100 && plans < 900, `${plans} plans`);
+});
