@@ -1,5 +1,6 @@
 #include "unpack.h"
 
+#include "blocks.h"
 #include "kernels.h"
 #include "scalar.h"
 
@@ -28,9 +29,10 @@ static void unpack_bf16(float *restrict out, const unsigned char *restrict sourc
 typedef void unpack_row(float *out, const unsigned char *source, size_t n);
 
 static unpack_row *const unpackers[SS_DTYPE_N] = {
-    [SS_F32] = unpack_f32,
-    [SS_F16] = ss_halves,
-    [SS_BF16] = unpack_bf16,
+    [SS_F32] = unpack_f32,      [SS_F16] = ss_halves,       [SS_BF16] = unpack_bf16,
+    [SS_Q8_0] = ss_unpack_q8_0, [SS_Q4_0] = ss_unpack_q4_0, [SS_Q4_1] = ss_unpack_q4_1,
+    [SS_Q5_0] = ss_unpack_q5_0, [SS_Q5_1] = ss_unpack_q5_1, [SS_Q4_K] = ss_unpack_q4_k,
+    [SS_Q5_K] = ss_unpack_q5_k, [SS_Q6_K] = ss_unpack_q6_k,
 };
 
 void ss_unpack(float *out, const unsigned char *source, ss_dtype type, size_t n) {
@@ -46,11 +48,24 @@ static size_t first_with(const unsigned char *source, size_t bytes, unsigned hig
     return SIZE_MAX;
 }
 
+/* Blocks, one or two of whose numbers are halves at that byte. */
+static size_t first_block_with(const unsigned char *source, ss_dtype type, size_t at, size_t halves,
+                               size_t n) {
+    size_t block = ss_dtype_block(type), bytes = ss_dtype_block_bytes(type);
+    for (size_t i = 0; i < n / block; i++)
+        if (first_with(source + i * bytes + at, 2, 0x7c00, halves) != SIZE_MAX) return i * block;
+    return SIZE_MAX;
+}
+
 size_t ss_first_not_finite(const unsigned char *source, ss_dtype type, size_t n) {
     switch (type) {
     case SS_F32: return first_with(source, 4, 0x7f80, n);
     case SS_F16: return first_with(source, 2, 0x7c00, n);
     case SS_BF16: return first_with(source, 2, 0x7f80, n);
-    default: return SIZE_MAX;
+    case SS_Q6_K: return first_block_with(source, type, 208, 1, n);
+    case SS_Q8_0:
+    case SS_Q4_0:
+    case SS_Q5_0: return first_block_with(source, type, 0, 1, n);
+    default: return first_block_with(source, type, 0, 2, n);
     }
 }

@@ -1,0 +1,54 @@
+/* Every quantised type against the numbers that the `gguf` package reads from the same blocks. */
+#include "check.h"
+#include "files.h"
+#include "math/unpack.h"
+
+#include <stdint.h>
+
+#define FOLDER "tests/golden/unpack"
+
+static const ss_tensor *tensor_of(const opened_file *file, ss_dtype type, const char *what) {
+    char name[32];
+    snprintf(name, sizeof name, "%s.%s", ss_dtype_name(type), what);
+    const ss_entry *entry = ss_container_find(&file->container, name);
+    if (!entry) {
+        printf("no %s in the golden\n", name);
+        exit(2);
+    }
+    return &entry->tensor;
+}
+
+static void check_type(const opened_file *file, ss_dtype type) {
+    const ss_tensor *blocks = tensor_of(file, type, "blocks");
+    const ss_tensor *numbers = tensor_of(file, type, "numbers");
+    size_t n = numbers->dims[0], bytes = ss_dtype_bytes(type, n);
+    CHECK_INT(blocks->dims[0], bytes);
+    /* In a block of its own, so that a sanitizer sees any byte read or number written beyond. */
+    unsigned char *source = malloc(bytes);
+    float *out = malloc(n * sizeof *out), *part = malloc(n * sizeof *out);
+    if (!source || !out || !part) exit(2);
+    memcpy(source, blocks->data, bytes);
+
+    CASE(ss_dtype_name(type));
+    ss_unpack(out, source, type, n);
+    CHECK_BITS(out, numbers->data, n * sizeof *out);
+    CHECK(ss_first_not_finite(source, type, n) == SIZE_MAX);
+
+    size_t block = ss_dtype_block(type), size = ss_dtype_block_bytes(type);
+    for (size_t i = 0; i < n / block; i++)
+        ss_unpack(part + i * block, source + i * size, type, block);
+    CHECK_BITS(part, out, n * sizeof *out);
+
+    size_t scale = type == SS_Q6_K ? 208 : 0, bad = n / block - 1;
+    source[bad * size + scale] = 0x00;
+    source[bad * size + scale + 1] = 0xfc; /* minus infinity */
+    CHECK_INT(ss_first_not_finite(source, type, n), bad * block);
+    free(source), free(out), free(part);
+}
+
+int main(void) {
+    opened_file file = open_file(FOLDER, "golden.safetensors");
+    for (int type = SS_Q8_0; type < SS_DTYPE_N; type++) check_type(&file, (ss_dtype)type);
+    close_file(&file);
+    return check_done();
+}
