@@ -178,8 +178,15 @@ class Kept {
     this.#key = await keyOf(this.#address.href, this.#card.version);
     this.#parts = chain(await this.#store.names(), this.#key);
     const kept = this.#parts.reduce((sum, part) => sum + part.bytes, 0);
-    if (kept > this.#card.bytes) this.#parts = [];
-    if (this.#parts.length > 0) await this.#leaveFirst();
+    if (kept > this.#card.bytes) {
+      this.#parts = [];
+      await removeKey(this.#store, this.#key);
+    }
+    if (this.#parts.length > 0 && this.#first) {
+      await this.#leaveFirst();
+      // There are parts without a card, or with one that could not be read.
+      await this.#keeperFrom(0).begin();
+    }
     const stream = new ReadableStream(
       {
         pull: (controller) => this.#pull(controller),
@@ -226,7 +233,8 @@ class Kept {
   }
 
   async #fromNetwork() {
-    if (this.#position === this.#card.bytes && !this.#first) return undefined;
+    const isWhole = this.#position === this.#card.bytes;
+    if (isWhole && !this.#first && !this.#network) return undefined;
     this.#network ??= await this.#connect();
     const { done, value } = await this.#network.read();
     if (done) return undefined;
@@ -239,9 +247,14 @@ class Kept {
     const from = this.#position;
     const stream = this.#first ?? (await this.#rest(from));
     this.#first = undefined;
-    this.#keeper = new Keeper(this.#store, this.#key, this.#card, from, this.#options.onNote);
+    this.#keeper = this.#keeperFrom(from);
     await this.#keeper.begin();
     return stream.getReader();
+  }
+
+  /** @param {number} from */
+  #keeperFrom(from) {
+    return new Keeper(this.#store, this.#key, this.#card, from, this.#options.onNote);
   }
 
   /** @param {number} from */

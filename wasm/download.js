@@ -203,12 +203,17 @@ class Download {
       if (skipped === chunk.length) continue;
       this.#failures = 0;
       this.#position += chunk.length - skipped;
-      if (this.#position > (this.total ?? Infinity)) {
-        if (this.#isBlind && this.#options.bytes === undefined) this.total = undefined;
-        else throw this.#error(`${this.total} bytes were announced, more came`);
-      }
+      if (this.#position > (this.total ?? Infinity)) this.#exceed();
       return chunk.subarray(skipped);
     }
+  }
+
+  /** More came than was announced: of a compressed answer that may be. */
+  #exceed() {
+    if (!this.#isBlind || this.#options.bytes !== undefined) {
+      throw this.#error(`${this.total} bytes were announced, more came`);
+    }
+    this.total = undefined;
   }
 
   /** What the connection brings next; a silent one counts as cut. */

@@ -152,7 +152,9 @@ test('what is damaged is fetched anew', async () => {
     damage();
     await cacheList();
     assert.ok((await read({ version: 'c' })).content.equals(weights), what);
+    hub.reset();
     assert.ok((await read({ version: 'c' })).content.equals(weights), what);
+    assert.equal(hub.log.length, 0, `${what}: it is whole again`);
   }
 });
 
