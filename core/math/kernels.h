@@ -66,12 +66,16 @@
 /* Sum of a[i]*b[i], in the reduction order. */
 #define SS_DOT_ARGS const float *a, const float *b, size_t n
 
-/* RMSNorm: out[i] = (x[i] * r) * w[i], r = 1 / sqrt(dot(x,x)/n + eps). (Zhang & Sennrich 2019) */
+/*
+ * RMSNorm: out[i] = (x[i] * r) * w[i], r = 1 / sqrt(dot(x,x)/n + eps), in place allowed.
+ * (Zhang & Sennrich 2019)
+ */
 #define SS_RMSNORM_ARGS float *out, const float *x, const float *w, float eps, size_t n
 
 /*
  * LayerNorm: m = sum(x)/n; c = x - m; r = 1 / sqrt(dot(c,c)/n + eps);
- * out[i] = ((c[i] * r) * w[i]) + b[i]; b may be NULL. (Ba et al. 2016, biased variance)
+ * out[i] = ((c[i] * r) * w[i]) + b[i]; b may be NULL; in place allowed. (Ba et al. 2016, biased
+ * variance)
  */
 #define SS_LAYERNORM_ARGS                                                                          \
     float *out, const float *x, const float *w, const float *b, float eps, size_t n
@@ -81,6 +85,15 @@
 
 /* GELU, tanh form ("gelu_new"): 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), in place. */
 #define SS_GELU_ARGS float *x, size_t n
+
+/* GELU, exact ("gelu"): x Phi(x) = x (1 + erf(x / sqrt 2)) / 2, in place; ss_gelu_erff. */
+#define SS_GELU_ERF_ARGS float *x, size_t n
+
+/* x[i] = max(x[i], 0), in place. */
+#define SS_RELU_ARGS float *x, size_t n
+
+/* x[i] *= y[i]. */
+#define SS_MULTIPLY_ARGS float *x, const float *y, size_t n
 
 #define SS_KERNELS(suffix)                                                                         \
     void ss_matmul##suffix(SS_MATMUL_ARGS);                                                        \
@@ -97,7 +110,10 @@
     void ss_rmsnorm##suffix(SS_RMSNORM_ARGS);                                                      \
     void ss_layernorm##suffix(SS_LAYERNORM_ARGS);                                                  \
     void ss_silu_mul##suffix(SS_SILU_MUL_ARGS);                                                    \
-    void ss_gelu##suffix(SS_GELU_ARGS);
+    void ss_gelu##suffix(SS_GELU_ARGS);                                                            \
+    void ss_gelu_erf##suffix(SS_GELU_ERF_ARGS);                                                    \
+    void ss_relu##suffix(SS_RELU_ARGS);                                                            \
+    void ss_multiply##suffix(SS_MULTIPLY_ARGS);
 
 SS_KERNELS(_ref)
 
@@ -123,5 +139,8 @@ SS_KERNELS(_simd)
 #define ss_layernorm SS_BIND(ss_layernorm)
 #define ss_silu_mul SS_BIND(ss_silu_mul)
 #define ss_gelu SS_BIND(ss_gelu)
+#define ss_gelu_erf SS_BIND(ss_gelu_erf)
+#define ss_relu SS_BIND(ss_relu)
+#define ss_multiply SS_BIND(ss_multiply)
 
 #endif

@@ -119,3 +119,15 @@ void ss_gelu_ref(SS_GELU_ARGS) {
         x[i] = x[i] * ss_sigmoidf(1.59576912f * (x[i] + 0.044715f * cube));
     }
 }
+
+void ss_gelu_erf_ref(SS_GELU_ERF_ARGS) {
+    for (size_t i = 0; i < n; i++) x[i] = ss_gelu_erff(x[i]);
+}
+
+void ss_relu_ref(SS_RELU_ARGS) {
+    for (size_t i = 0; i < n; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+void ss_multiply_ref(SS_MULTIPLY_ARGS) {
+    for (size_t i = 0; i < n; i++) x[i] *= y[i];
+}

@@ -341,4 +341,40 @@ void ss_gelu_simd(SS_GELU_ARGS) {
     }
 }
 
+/* ss_gelu_erff in four lanes. */
+INLINE v128_t gelu_erf4(v128_t x) {
+    const float c[] = {SS_GELU_C6, SS_GELU_C5, SS_GELU_C4, SS_GELU_C3, SS_GELU_C2, SS_GELU_C1};
+    v128_t zero = wasm_f32x4_splat(0.0f), one = wasm_f32x4_splat(1.0f);
+    v128_t u = wasm_v128_bitselect(wasm_f32x4_neg(x), x, wasm_f32x4_lt(x, zero));
+    v128_t slow = wasm_f32x4_add(one, wasm_f32x4_mul(wasm_f32x4_splat(SS_GELU_P), u));
+    v128_t t = wasm_f32x4_div(one, slow), p = wasm_f32x4_splat(SS_GELU_C7);
+    for (int i = 0; i < 6; i++) p = wasm_f32x4_add(wasm_f32x4_mul(p, t), wasm_f32x4_splat(c[i]));
+    v128_t half = wasm_f32x4_mul(wasm_f32x4_mul(u, u), wasm_f32x4_splat(-0.5f));
+    v128_t tail = wasm_f32x4_mul(wasm_f32x4_mul(p, t), exp4(half));
+    v128_t above = wasm_v128_and(x, wasm_f32x4_gt(x, zero));
+    return wasm_f32x4_sub(above, wasm_f32x4_mul(u, tail));
+}
+
+void ss_gelu_erf_simd(SS_GELU_ERF_ARGS) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) wasm_v128_store(x + i, gelu_erf4(wasm_v128_load(x + i)));
+    for (; i < n; i++) x[i] = ss_gelu_erff(x[i]);
+}
+
+void ss_relu_simd(SS_RELU_ARGS) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        v128_t y = wasm_v128_load(x + i);
+        wasm_v128_store(x + i, wasm_v128_and(y, wasm_f32x4_gt(y, wasm_f32x4_splat(0.0f))));
+    }
+    for (; i < n; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+void ss_multiply_simd(SS_MULTIPLY_ARGS) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        wasm_v128_store(x + i, wasm_f32x4_mul(wasm_v128_load(x + i), wasm_v128_load(y + i)));
+    for (; i < n; i++) x[i] *= y[i];
+}
+
 #endif

@@ -30,15 +30,18 @@ typedef struct kernel_set {
     void (*layernorm)(SS_LAYERNORM_ARGS);
     void (*silu_mul)(SS_SILU_MUL_ARGS);
     void (*gelu)(SS_GELU_ARGS);
+    void (*gelu_erf)(SS_GELU_ERF_ARGS);
+    void (*relu)(SS_RELU_ARGS);
+    void (*multiply)(SS_MULTIPLY_ARGS);
 } kernel_set;
 
 /* Set 0 is what the core calls, set 1 the textbook. */
 static const kernel_set sets[] = {
     {ss_matmul, ss_tile, ss_interleave, ss_exp, ss_sigmoid, ss_scale, ss_add, ss_max, ss_sum,
-     ss_dot, ss_rmsnorm, ss_layernorm, ss_silu_mul, ss_gelu},
+     ss_dot, ss_rmsnorm, ss_layernorm, ss_silu_mul, ss_gelu, ss_gelu_erf, ss_relu, ss_multiply},
     {ss_matmul_ref, ss_tile_ref, ss_interleave_ref, ss_exp_ref, ss_sigmoid_ref, ss_scale_ref,
      ss_add_ref, ss_max_ref, ss_sum_ref, ss_dot_ref, ss_rmsnorm_ref, ss_layernorm_ref,
-     ss_silu_mul_ref, ss_gelu_ref},
+     ss_silu_mul_ref, ss_gelu_ref, ss_gelu_erf_ref, ss_relu_ref, ss_multiply_ref},
 };
 
 static uint32_t seed;
@@ -157,15 +160,31 @@ static void fold_gelu(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, n + start, 0.0f);
 }
 
+static void fold_gelu_erf(const kernel_set *set, size_t n, size_t start) {
+    set->gelu_erf(out + start, n);
+    fold_result(out, n + start, 0.0f);
+}
+
+static void fold_relu(const kernel_set *set, size_t n, size_t start) {
+    set->relu(out + start, n);
+    fold_result(out, n + start, 0.0f);
+}
+
+static void fold_multiply(const kernel_set *set, size_t n, size_t start) {
+    set->multiply(out + start, in_b + start, n);
+    fold_result(out, n + start, 0.0f);
+}
+
 static const struct {
     const char *name;
     void (*fold)(const kernel_set *set, size_t n, size_t start);
 } kernels[] = {
-    {"matmul", fold_matmul},     {"tile", fold_tile},       {"interleave", fold_interleave},
-    {"exp", fold_exp},           {"sigmoid", fold_sigmoid}, {"scale", fold_scale},
-    {"add", fold_add},           {"max", fold_max},         {"sum", fold_sum},
-    {"dot", fold_dot},           {"rmsnorm", fold_rmsnorm}, {"layernorm", fold_layernorm},
-    {"silu_mul", fold_silu_mul}, {"gelu", fold_gelu},
+    {"matmul", fold_matmul},     {"tile", fold_tile},         {"interleave", fold_interleave},
+    {"exp", fold_exp},           {"sigmoid", fold_sigmoid},   {"scale", fold_scale},
+    {"add", fold_add},           {"max", fold_max},           {"sum", fold_sum},
+    {"dot", fold_dot},           {"rmsnorm", fold_rmsnorm},   {"layernorm", fold_layernorm},
+    {"silu_mul", fold_silu_mul}, {"gelu", fold_gelu},         {"gelu_erf", fold_gelu_erf},
+    {"relu", fold_relu},         {"multiply", fold_multiply},
 };
 
 uint32_t ss_bits_count(void);

@@ -272,6 +272,33 @@ static bool gelu_is_right(const float *x, const float *y, size_t n) {
     return right && guards_stand(&g);
 }
 
+static bool gelu_erf_is_right(const float *x, const float *y, size_t n) {
+    guarded g;
+    guard(&g, n);
+    bool right = true;
+    (void)y;
+    memcpy(g.out, x, n * sizeof *x);
+    ss_gelu_erf(g.out, n);
+    for (size_t i = 0; i < n; i++) {
+        double v = (double)x[i], exact = 0.5 * v * (1.0 + erf(v * sqrt(0.5)));
+        right &= fabs((double)g.out[i] - exact) <= 1.5e-7 * fmax(1.0, fabs(v));
+    }
+    return right && guards_stand(&g);
+}
+
+static bool relu_is_right(const float *x, const float *y, size_t n) {
+    guarded g;
+    guard(&g, n);
+    bool right = true;
+    memcpy(g.out, x, n * sizeof *x);
+    ss_relu(g.out, n);
+    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i] > 0 ? x[i] : 0.0f);
+    memcpy(g.out, x, n * sizeof *x);
+    ss_multiply(g.out, y, n);
+    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i] * y[i]);
+    return right && guards_stand(&g);
+}
+
 /* ---- norms ---- */
 
 static bool rmsnorm_is_right(const float *x, const float *w, size_t n) {
@@ -288,6 +315,9 @@ static bool rmsnorm_is_right(const float *x, const float *w, size_t n) {
         right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth);
         right &= equal(g.out[i], (x[i] * r) * w[i]);
     }
+    memcpy(g.out, x, n * sizeof *x);
+    ss_rmsnorm(g.out, g.out, w, 1e-5f, n);
+    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], (x[i] * r) * w[i]);
     return right && guards_stand(&g);
 }
 
@@ -338,6 +368,8 @@ static const struct vector_case {
     {"layernorm, with and without a bias", layernorm_is_right, 10.0f},
     {"silu_mul", silu_is_right, 10.0f},
     {"gelu is the tanh form", gelu_is_right, 10.0f},
+    {"gelu_erf is the exact form", gelu_erf_is_right, 10.0f},
+    {"relu and multiply", relu_is_right, 10.0f},
 };
 
 static void check_vectors(const struct vector_case *c) {

@@ -1,0 +1,59 @@
+"""Fit the constants of the exact GELU in core/math/scalar.h.
+
+    python -m models.reference.fit_gelu
+
+x Phi(x) = max(x, 0) - u Q(u) with u = |x| and Q the upper tail of the normal distribution. Q(u)
+e^(u^2/2) is smooth and slow; in t = 1 / (1 + p u) a short polynomial follows it. The fit minimises
+the largest error of u Q(u) (Lawson's weights), and prints it as computed in double and in float.
+"""
+
+import math
+
+import numpy as np
+import torch
+
+P = 0.35
+DEGREE = 7
+
+
+def tail(u: np.ndarray) -> np.ndarray:
+    """Q(u) e^(u^2/2)."""
+    return 0.5 * torch.special.erfcx(torch.from_numpy(u / math.sqrt(2))).numpy()
+
+
+def fit() -> np.ndarray:
+    u = np.linspace(0, 12, 20001)
+    t = 1 / (1 + P * u)
+    scale = u * np.exp(-u * u / 2) + 1e-4  # what an error of the polynomial is multiplied by
+    powers = t[:, None] ** np.arange(1, DEGREE + 1)
+    weights = np.ones_like(u)
+    best, least = np.zeros(DEGREE), math.inf
+    for _ in range(2000):
+        root = np.sqrt(weights) * scale
+        c, *_ = np.linalg.lstsq(powers * root[:, None], tail(u) * root, rcond=None)
+        error = np.abs(powers @ c - tail(u)) * scale
+        if error.max() < least:
+            best, least = c, error.max()
+        weights *= error / error.max() + 1e-3
+        weights /= weights.sum()
+    return best
+
+
+def main() -> None:
+    c = fit().astype(np.float32)
+    for k, value in enumerate(c, 1):
+        print(f"#define SS_GELU_C{k} {value:.9g}f")
+    x = np.linspace(-12, 12, 2_000_001).astype(np.float32)
+    exact = torch.nn.functional.gelu(torch.from_numpy(x).double()).numpy()
+    for kind in (np.float64, np.float32):
+        u = np.abs(x).astype(kind)
+        t = kind(1) / (kind(1) + kind(np.float32(P)) * u)
+        sum_ = np.zeros_like(t)
+        for value in c[::-1]:
+            sum_ = (sum_ + kind(value)) * t
+        found = np.maximum(x, 0).astype(kind) - u * (np.exp(-u * u * kind(0.5)) * sum_)
+        print(kind.__name__, "largest error", f"{np.abs(found - exact).max():.2g}")
+
+
+if __name__ == "__main__":
+    main()
