@@ -19,18 +19,11 @@ const char *ss_ffn_name(ss_ffn_kind ffn) {
 }
 
 const char *ss_activation_name(ss_activation activation) {
-    return (const char *[]){"silu", "gelu_tanh"}[activation];
+    return (const char *[]){"silu", "gelu_tanh", "gelu", "relu", "clamped_swiglu"}[activation];
 }
 
-static const ss_family families[] = {
-    {"llama", ss_llama_read, ss_llama_load},
-    {"gpt2", ss_gpt2_read, ss_gpt2_load},
-};
-
-const ss_family *ss_family_find(const char *name) {
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (!strcmp(name, families[i].name)) return &families[i];
-    return NULL;
+const char *ss_rope_scaling_name(ss_rope_scaling scaling) {
+    return (const char *[]){"none", "linear", "llama3", "yarn"}[scaling];
 }
 
 static void read_parameters(ss_attention *attention, ss_json *json) {
@@ -55,18 +48,18 @@ static void read_parameters(ss_attention *attention, ss_json *json) {
 
 /* Our own key: {"sinkscope": {"attention": {"operation": .., "parameters": {..}}}}. */
 static void read_attention(ss_attention *attention, ss_json *json) {
-    snprintf(attention->operation, sizeof attention->operation, "softmax");
     const cJSON *own = ss_json_object(json, "sinkscope");
     if (!own) return;
     ss_json outer = {own, json->file, json->status, json->err};
     const cJSON *object = ss_json_object(&outer, "attention");
     ss_json inner = {object, json->file, outer.status, json->err};
     if (object) {
-        const char *name = ss_json_text(&inner, "operation", "softmax");
+        const char *name = ss_json_text(&inner, "operation", attention->operation);
         if (strlen(name) >= sizeof attention->operation)
             ss_json_refuse(&inner, "sinkscope.attention.operation", "operations of its table",
                            name);
-        snprintf(attention->operation, sizeof attention->operation, "%s", name);
+        else if (name != attention->operation)
+            snprintf(attention->operation, sizeof attention->operation, "%s", name);
         read_parameters(attention, &inner);
     }
     json->status = inner.status;
@@ -82,10 +75,15 @@ ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err) {
     ss_arch read = {0};
     if (family) {
         snprintf(read.family, sizeof read.family, "%s", family->name);
+        snprintf(read.attention.operation, sizeof read.attention.operation, "softmax");
+        read.embedding_scale = 1.0f;
+        ss_family_refuse(&json);
         family->read(&read, &json);
         read_attention(&read.attention, &json);
     } else {
-        ss_json_refuse(&json, "model_type", "\"llama\" and \"gpt2\"", *type ? type : "nothing");
+        char names[160];
+        ss_family_names(names, sizeof names);
+        ss_json_refuse(&json, "model_type", names, *type ? type : "nothing");
     }
     cJSON_Delete(root);
     if (json.status == SS_OK) *arch = read;

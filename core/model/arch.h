@@ -11,6 +11,10 @@
 #include "../base/status.h"
 #include "json.h"
 
+/* Most layers, and experts of one, that a config may ask for: far above any published model. */
+#define SS_LAYERS_MAX 1024
+#define SS_EXPERTS_MAX 1024
+
 typedef enum ss_positions {
     SS_POSITIONS_NONE,
     SS_POSITIONS_LEARNED,
@@ -18,7 +22,33 @@ typedef enum ss_positions {
 } ss_positions;
 typedef enum ss_norm_kind { SS_NORM_LAYER, SS_NORM_RMS } ss_norm_kind;
 typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED } ss_ffn_kind;
-typedef enum ss_activation { SS_ACTIVATION_SILU, SS_ACTIVATION_GELU_TANH } ss_activation;
+typedef enum ss_activation {
+    SS_ACTIVATION_SILU,
+    SS_ACTIVATION_GELU_TANH,
+    SS_ACTIVATION_GELU, /* exact, with erf */
+    SS_ACTIVATION_RELU,
+    SS_ACTIVATION_CLAMPED_SWIGLU, /* of gpt-oss; gated only, with a limit and a slope */
+    SS_ACTIVATION_N
+} ss_activation;
+
+/* How rotary positions reach beyond the context that the model was first trained with. */
+typedef enum ss_rope_scaling {
+    SS_ROPE_PLAIN,
+    SS_ROPE_LINEAR, /* every pair turns slower by factor (Chen et al. 2023) */
+    SS_ROPE_LLAMA3, /* slow pairs do, fast ones do not, those between by their turns */
+    SS_ROPE_YARN    /* the same, those between by their index (Peng et al. 2023) */
+} ss_rope_scaling;
+
+typedef struct ss_rotary {
+    double base; /* theta: pair j turns by base^(-2j/rotary_width) per position */
+    double part; /* of the head width that is turned, 0 .. 1 */
+    ss_rope_scaling scaling;
+    double factor;
+    double original;  /* tokens of the first context; llama3 and yarn, like what follows */
+    double low, high; /* a slow pair turns fewer than low times in it, a fast one more than high */
+    bool whole;       /* yarn: the bounds between are rounded to whole pairs */
+    float size;       /* of the turned vectors: yarn's attention factor, else 1 */
+} ss_rotary;
 
 /* Parameters that one attention operation can have. */
 #define SS_PARAMETERS_MAX 2
@@ -40,20 +70,34 @@ typedef struct ss_arch {
     int G;       /* key/value heads; divides H */
     int D;       /* model width */
     int K;       /* head width */
-    int F;       /* feed-forward width */
+    int F;       /* feed-forward width; of one expert, where there are experts */
     int V;       /* vocabulary */
+    int E;       /* experts of a layer; 0: one feed-forward for all tokens */
     int context; /* most tokens in a sequence */
     ss_positions positions;
-    int rotary_width;   /* first so many of the K dims are rotated; even */
-    double rotary_base; /* theta: pair j turns by base^(-2j/rotary_width) per position */
-    ss_norm_kind norm;  /* before attention, before feed-forward, and at the end */
+    int rotary_width;        /* first so many of the K dims are rotated; even */
+    ss_rotary rotary;        /* of layers that see all keys, and of all layers */
+    ss_rotary window_rotary; /* of layers with a window, where own_rotary says so */
+    bool own_rotary;
+    int window;                   /* keys that a query of a windowed layer sees, its own included */
+    bool windowed[SS_LAYERS_MAX]; /* [L] */
+    float embedding_scale;        /* token vectors are multiplied by it; usually 1 */
+    ss_norm_kind norm;            /* before attention, before feed-forward, and at the end */
     float norm_eps;
+    bool branch_norms; /* attention and feed-forward are normed again before they are added */
+    bool qk_norm;      /* queries and keys are normed, head by head, before they are rotated */
+    bool parallel;     /* attention and feed-forward read the same residual stream */
     ss_ffn_kind ffn;
     ss_activation activation;
-    float score_scale;   /* x = q.k * score_scale, usually 1/sqrt(K) */
-    bool attention_bias; /* q, k, v, o have biases */
+    float gate_limit, gate_slope; /* of the clamped SwiGLU */
+    float score_scale;            /* x = q.k * score_scale, usually 1/sqrt(K) */
+    bool attention_bias;          /* q, k, v have biases */
+    bool output_bias;             /* o has one */
     bool ffn_bias;
-    bool tied; /* the head is the embedding */
+    int chosen;         /* experts that one token goes through, 1 .. E */
+    bool router_shares; /* their weights are shares of all E and sum to less than 1; else to 1 */
+    int shared_F;       /* width of one more expert that every token goes through; or 0 */
+    bool tied;          /* the head is the embedding */
     ss_attention attention;
 } ss_arch;
 
@@ -62,6 +106,12 @@ const char *ss_positions_name(ss_positions positions);
 const char *ss_norm_name(ss_norm_kind norm);
 const char *ss_ffn_name(ss_ffn_kind ffn);
 const char *ss_activation_name(ss_activation activation);
+const char *ss_rope_scaling_name(ss_rope_scaling scaling);
+
+/* Keys that a query of layer l sees at most, its own included; 0: all before it. */
+static inline int ss_arch_window(const ss_arch *arch, int l) {
+    return arch->windowed[l] ? arch->window : 0;
+}
 
 /*
  * Reads config.json. SS_BAD_CONFIG with the key; SS_UNSUPPORTED for a model_type, or a value of a

@@ -1,6 +1,7 @@
 /*
  * Families: one file each, translating a config.json and its tensor names into the description and
- * the weights. A new family is one row in family.c and one file.
+ * the weights. A new family is one row in family.c and one file, or a few lines in the file of its
+ * nearest relative.
  */
 #ifndef SS_MODEL_FAMILY_H
 #define SS_MODEL_FAMILY_H
@@ -10,7 +11,7 @@
 
 typedef struct ss_family {
     const char *name; /* model_type in config.json */
-    /* Fills all of arch but its family and attention; errors stay in json. */
+    /* Fills all of arch but its family; errors stay in json. */
     void (*read)(ss_arch *arch, ss_json *json);
     /* Asks the loader for every tensor; errors stay in the loader. */
     void (*load)(ss_model *model, ss_loader *loader);
@@ -19,13 +20,88 @@ typedef struct ss_family {
 /* The row of that name, or NULL. */
 const ss_family *ss_family_find(const char *name);
 
-void ss_llama_read(ss_arch *arch, ss_json *json);
-void ss_llama_load(ss_model *model, ss_loader *loader);
-void ss_gpt2_read(ss_arch *arch, ss_json *json);
+/* "llama, gpt2, ...": all names, for an error. */
+void ss_family_names(char *text, size_t bytes);
+
+/* Refuses, by name, keys of any family that change the arithmetic to what no family computes. */
+void ss_family_refuse(ss_json *json);
+
+void ss_gemma3_load(ss_model *model, ss_loader *loader);
+void ss_gemma3_read(ss_arch *arch, ss_json *json);
 void ss_gpt2_load(ss_model *model, ss_loader *loader);
+void ss_gpt2_read(ss_arch *arch, ss_json *json);
+void ss_gpt_neo_load(ss_model *model, ss_loader *loader);
+void ss_gpt_neo_read(ss_arch *arch, ss_json *json);
+void ss_gpt_neox_load(ss_model *model, ss_loader *loader);
+void ss_gpt_neox_read(ss_arch *arch, ss_json *json);
+void ss_gpt_oss_load(ss_model *model, ss_loader *loader);
+void ss_gpt_oss_read(ss_arch *arch, ss_json *json);
+void ss_llama_load(ss_model *model, ss_loader *loader);
+void ss_llama_read(ss_arch *arch, ss_json *json);
+void ss_mistral_read(ss_arch *arch, ss_json *json);
+void ss_mixtral_load(ss_model *model, ss_loader *loader);
+void ss_mixtral_read(ss_arch *arch, ss_json *json);
+void ss_opt_load(ss_model *model, ss_loader *loader);
+void ss_opt_read(ss_arch *arch, ss_json *json);
+void ss_qwen2_read(ss_arch *arch, ss_json *json);
+void ss_qwen2_moe_load(ss_model *model, ss_loader *loader);
+void ss_qwen2_moe_read(ss_arch *arch, ss_json *json);
+void ss_qwen3_read(ss_arch *arch, ss_json *json);
+
+/* ---- what several families read ----------------------------------------------------------- */
+
+/* The activation that key names; standard where it is absent. */
+ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard);
+
+/*
+ * rope_theta with rope_parameters, or rope_scaling as files before transformers 5 call it, into
+ * rotary, which holds base and part as defaults. Refuses types and keys that it does not know.
+ */
+void ss_read_rotary(ss_rotary *rotary, ss_json *json);
+
+/* The same from the object itself; context: that of the config, the default of the first one. */
+void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int context);
+
+/* ss_read_rotary of llama and its like, which turn whole heads. */
+void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
+
+/* sliding_window in tokens; null means none, which is 0, and absent means standard. */
+int ss_read_window(ss_json *json, int standard);
+
+/* layer_types, where it stands, says which layers have the window; else they are as they were. */
+void ss_read_layer_types(ss_arch *arch, ss_json *json);
+
+/* Refuses a head width that rotary positions cannot turn, and heads that no group can share. */
+void ss_check_heads(const ss_arch *arch, ss_json *json);
+
+/* What llama's relatives have instead of llama's own where their config is silent; 0: llama's. */
+typedef struct ss_llama_defaults {
+    int G, K, context;
+    double theta, norm_eps;
+    bool tied;
+    const char *activation_key, *activation;
+} ss_llama_defaults;
+
+/* Sizes, rotary positions, RMSNorm, gated feed-forward and no biases. */
+void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults);
+
+/* ---- what several families load ----------------------------------------------------------- */
+
+/* Embedding, head, last norm; from here on names have the prefix that the file gives them. */
+void ss_load_llama_ends(ss_model *model, ss_loader *loader);
+void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
+
+/* Norms, q, k, v, o, and what the description adds to them. */
+void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
+
+/* gate, up and down: "<name>.gate_proj" and so on, F wide. */
+void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
+                       size_t F);
+
+/* Refuses what a feed-forward without gate is not computed with. */
+void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);
 
 /* Bounds for sizes in a config: far above any published model, far below overflow. */
-#define SS_LAYERS_MAX 1024
 #define SS_HEADS_MAX 1024
 #define SS_WIDTH_MAX 65536
 #define SS_FFN_MAX 1048576

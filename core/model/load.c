@@ -23,6 +23,10 @@ static ss_name full_name(const ss_loader *loader, const char *name) {
     return full;
 }
 
+bool ss_load_is(const ss_loader *loader, ss_format format) {
+    return loader->container->format == format;
+}
+
 bool ss_load_has(const ss_loader *loader, const char *name) {
     return ss_container_find(loader->container, full_name(loader, name).text) != NULL;
 }
@@ -169,21 +173,63 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
     if (bias) linear->bias = load_bias(loader, &linear->w, place, bias);
 }
 
-void ss_load_linear(ss_loader *loader, ss_linear *linear, ss_layout layout, const char *name,
-                    const char *bias, size_t in, size_t out) {
-    ss_load_matrix(loader, linear, &(ss_place){.layout = layout, .in = in, .out = out}, name, bias);
+/* "<name>.<what>". */
+static ss_name part_of(const char *name, const char *what) {
+    ss_name full;
+    snprintf(full.text, sizeof full.text, "%s.%s", name, what);
+    return full;
 }
 
-ss_layer *ss_load_layers(ss_loader *loader, int L) {
-    ss_layer *layers = ss_arena_take(loader->arena, (size_t)L, sizeof *layers);
-    if (layers)
-        memset(layers, 0, (size_t)L * sizeof *layers);
+void ss_load_place(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
+                   const ss_place *place) {
+    ss_name weight = part_of(name, "weight"), bias = part_of(name, "bias");
+    ss_load_matrix(loader, linear, place, weight.text, has_bias ? bias.text : NULL);
+}
+
+void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
+                    size_t in, size_t out) {
+    ss_load_place(loader, linear, name, has_bias, &(ss_place){.in = in, .out = out});
+}
+
+void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_bias, size_t n) {
+    norm->gain = ss_load_numbers(loader, part_of(name, "weight").text, 0, n);
+    if (has_bias) norm->bias = ss_load_numbers(loader, part_of(name, "bias").text, 0, n);
+}
+
+void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
+    const char *prefix = loader->prefix;
+    model->head = model->embedding;
+    if (model->arch.tied) return;
+    loader->prefix = "";
+    ss_load_linear(loader, &model->head, name, false, (size_t)model->arch.D, (size_t)model->arch.V);
+    loader->prefix = prefix;
+}
+
+/* n cleared pieces of a model; NULL while measuring or, with an error, when the arena is full. */
+static void *take_cleared(ss_loader *loader, const char *what, int n, size_t size) {
+    void *pieces = ss_arena_take(loader->arena, (size_t)n, size);
+    if (pieces)
+        memset(pieces, 0, (size_t)n * size);
     else if (loader->arena->full && loader->status == SS_OK)
-        loader->status = ss_fail(loader->err, SS_NO_MEMORY, "model", "no room for %d layers", L);
-    return layers;
+        loader->status = ss_fail(loader->err, SS_NO_MEMORY, "model", "no room for %d %s", n, what);
+    return pieces;
 }
 
-ss_layer *ss_load_layer(ss_loader *loader, ss_layer *layers, ss_layer *spare, int l) {
-    loader->layer = l;
-    return layers ? &layers[l] : spare;
+void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load) {
+    int L = model->arch.L;
+    model->layers = take_cleared(loader, "layers", L, sizeof *model->layers);
+    for (int l = 0; l < L && loader->status == SS_OK; l++) {
+        ss_layer spare = {0};
+        loader->layer = l;
+        load(model->layers ? &model->layers[l] : &spare, loader, &model->arch);
+    }
+}
+
+const ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load) {
+    ss_ffn *experts = take_cleared(loader, "experts", arch->E, sizeof *experts);
+    for (int e = 0; e < arch->E && loader->status == SS_OK; e++) {
+        ss_ffn spare = {0};
+        load(experts ? &experts[e] : &spare, loader, arch, e);
+    }
+    return experts;
 }

@@ -41,6 +41,9 @@ typedef struct ss_place {
     size_t slices, slice; /* of a tensor [slices][..][..], this one; slices 0: no such dimension */
 } ss_place;
 
+/* True if the files are of that format, which may keep tensors in an order of its own. */
+bool ss_load_is(const ss_loader *loader, ss_format format);
+
 /* True if the prefixed, numbered name is in the file. */
 bool ss_load_has(const ss_loader *loader, const char *name);
 
@@ -51,17 +54,31 @@ bool ss_load_has(const ss_loader *loader, const char *name);
 void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place, const char *name,
                     const char *bias);
 
-/* The plain case. */
-void ss_load_linear(ss_loader *loader, ss_linear *linear, ss_layout layout, const char *name,
-                    const char *bias, size_t in, size_t out);
+/* The matrix "<name>.weight", with its bias "<name>.bias" where has_bias. */
+void ss_load_place(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
+                   const ss_place *place);
+
+/* The plain case of it: all of a tensor [out][in]. */
+void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
+                    size_t in, size_t out);
+
+/* The gain [n] "<name>.weight", with its bias where has_bias. */
+void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_bias, size_t n);
+
+/* Like ss_load_linear for the head, whose name has no prefix; the embedding, where it is tied. */
+void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
 
 /* Numbers of shape [rows][n], or [n] where rows is 0, as floats in the arena. */
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
 
-/* [L], cleared; NULL while measuring, then layers are loaded into ss_load_layer's spare. */
-ss_layer *ss_load_layers(ss_loader *loader, int L);
+/* What a family does for one layer, and for expert e of one layer. */
+typedef void ss_load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
+typedef void ss_load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
 
-/* Layer l to fill: of layers, or spare while measuring. Names get the number l from here on. */
-ss_layer *ss_load_layer(ss_loader *loader, ss_layer *layers, ss_layer *spare, int l);
+/* Loads every layer of the model; in load, names get its number. */
+void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load);
+
+/* [E] experts of the layer; NULL while measuring. */
+const ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load);
 
 #endif

@@ -1,16 +1,11 @@
 #include "model.h"
 
-#include "../math/scalar.h"
 #include "family.h"
+#include "rotary.h"
 
-/* Rounded to float as the models were trained with: base^(-2j/width). */
-static const float *take_rotary(ss_loader *loader, const ss_arch *arch) {
-    size_t pairs = (size_t)arch->rotary_width / 2;
-    float *turns = ss_arena_take(loader->arena, pairs, sizeof *turns);
-    for (size_t j = 0; turns && j < pairs; j++) {
-        double exponent = (double)(2 * j) / (double)arch->rotary_width;
-        turns[j] = 1.0f / (float)ss_pow(arch->rotary_base, exponent);
-    }
+static const float *take_turns(ss_loader *loader, const ss_rotary *rotary, int width) {
+    float *turns = ss_arena_take(loader->arena, (size_t)width / 2, sizeof *turns);
+    if (turns) ss_rotary_turns(turns, rotary, width);
     return turns;
 }
 
@@ -19,7 +14,10 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
     ss_loader loader = {.container = container, .arena = arena, .prefix = "", .err = err};
     *model = (ss_model){.arch = *arch};
     ss_family_find(arch->family)->load(model, &loader);
-    if (arch->positions == SS_POSITIONS_ROTARY) model->rotary = take_rotary(&loader, arch);
+    if (arch->positions == SS_POSITIONS_ROTARY)
+        model->rotary = take_turns(&loader, &arch->rotary, arch->rotary_width);
+    if (arch->own_rotary)
+        model->window_rotary = take_turns(&loader, &arch->window_rotary, arch->rotary_width);
     model->parameters = loader.parameters;
     model->widest = loader.widest;
     if (loader.status == SS_OK && arena->full)

@@ -20,31 +20,41 @@ typedef struct ss_linear {
 } ss_linear;
 
 typedef struct ss_norm {
-    const float *gain; /* [D] */
-    const float *bias; /* [D] or NULL */
+    const float *gain; /* [D] or [K]; NULL: there is no such norm */
+    const float *bias; /* the same, or NULL */
 } ss_norm;
+
+typedef struct ss_ffn {
+    ss_linear gate; /* D -> F, gated feed-forward only */
+    ss_linear up;   /* D -> F */
+    ss_linear down; /* F -> D */
+} ss_ffn;
 
 typedef struct ss_layer {
     ss_norm attention_norm, ffn_norm;
-    ss_linear q;        /* D -> H*K */
-    ss_linear k, v;     /* D -> G*K */
-    ss_linear o;        /* H*K -> D */
-    const float *sinks; /* [H] sink logits, or NULL */
-    ss_linear gate;     /* D -> F, gated feed-forward only */
-    ss_linear up;       /* D -> F */
-    ss_linear down;     /* F -> D */
+    ss_norm attention_out_norm, ffn_out_norm; /* branch norms only */
+    ss_norm q_norm, k_norm;                   /* of one head's vector, qk norm only */
+    ss_linear q;                              /* D -> H*K */
+    ss_linear k, v;                           /* D -> G*K */
+    ss_linear o;                              /* H*K -> D */
+    const float *sinks;                       /* [H] sink logits, or NULL */
+    ss_ffn ffn;            /* with experts: the one that every token goes through, if any */
+    const ss_ffn *experts; /* [E], or NULL */
+    ss_linear router;      /* D -> E */
+    ss_linear shared_gate; /* D -> 1: how much of ffn there is beside experts */
 } ss_layer;
 
 typedef struct ss_model {
     ss_arch arch;
-    ss_linear embedding;    /* outputs are token vectors: D -> V; the head too, where tied */
-    ss_linear head;         /* D -> V */
-    const float *positions; /* [context][D], learned positions only */
-    const float *rotary;    /* [rotary_width/2] turn per position, rotary only */
-    ss_norm norm;           /* the last one */
-    ss_layer *layers;       /* [L] */
-    size_t parameters;      /* numbers in the file that the model uses */
-    size_t widest;          /* inputs of the widest matrix */
+    ss_linear embedding;        /* outputs are token vectors: D -> V; the head too, where tied */
+    ss_linear head;             /* D -> V */
+    const float *positions;     /* [context][D], learned positions only */
+    const float *rotary;        /* [rotary_width/2] turn per position, rotary only */
+    const float *window_rotary; /* the same of windowed layers, where they have their own */
+    ss_norm norm;               /* the last one */
+    ss_layer *layers;           /* [L] */
+    size_t parameters;          /* numbers in the file that the model uses */
+    size_t widest;              /* inputs of the widest matrix */
 } ss_model;
 
 /* Bytes of arena that ss_model_open takes; checks every name and shape, reads no weight. */

@@ -137,6 +137,7 @@ static void add_letters(cJSON *root) {
         {"K", "head width"},
         {"F", "feed-forward width"},
         {"V", "vocabulary"},
+        {"E", "experts"},
     };
     cJSON *object = cJSON_AddObjectToObject(root, "letters");
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
@@ -175,6 +176,42 @@ static void add_attention(cJSON *root, const ss_attention *attention) {
                                 (double)attention->parameters[i].value);
 }
 
+/* rotary positions: how wide, from which theta, and how they reach beyond the first context. */
+static void add_rotary(cJSON *root, const char *key, const ss_rotary *rotary) {
+    cJSON *object = cJSON_AddObjectToObject(root, key);
+    cJSON_AddNumberToObject(object, "theta", rotary->base);
+    add_text(object, "scaling", ss_rope_scaling_name(rotary->scaling));
+    if (rotary->scaling != SS_ROPE_PLAIN) cJSON_AddNumberToObject(object, "factor", rotary->factor);
+}
+
+/* Keys that a query of each layer sees; null where it sees all before it. */
+static void add_windows(cJSON *root, const ss_arch *arch) {
+    cJSON *list = cJSON_AddArrayToObject(root, "windows");
+    for (int l = 0; l < arch->L; l++) {
+        int window = ss_arch_window(arch, l);
+        cJSON_AddItemToArray(list, window ? cJSON_CreateNumber(window) : cJSON_CreateNull());
+    }
+}
+
+static void add_features(cJSON *root, const ss_arch *arch) {
+    add_text(root, "positions", ss_positions_name(arch->positions));
+    if (arch->positions == SS_POSITIONS_ROTARY) {
+        cJSON_AddNumberToObject(root, "rotary_width", arch->rotary_width);
+        add_rotary(root, "rotary", &arch->rotary);
+        if (arch->own_rotary) add_rotary(root, "window_rotary", &arch->window_rotary);
+    }
+    add_windows(root, arch);
+    add_text(root, "norm", ss_norm_name(arch->norm));
+    cJSON_AddBoolToObject(root, "branch_norms", arch->branch_norms);
+    cJSON_AddBoolToObject(root, "qk_norm", arch->qk_norm);
+    cJSON_AddBoolToObject(root, "parallel", arch->parallel);
+    add_text(root, "feed_forward", ss_ffn_name(arch->ffn));
+    add_text(root, "activation", ss_activation_name(arch->activation));
+    cJSON_AddNumberToObject(root, "score_scale", (double)arch->score_scale);
+    cJSON_AddNumberToObject(root, "embedding_scale", (double)arch->embedding_scale);
+    cJSON_AddBoolToObject(root, "tied", arch->tied);
+}
+
 ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_error *err) {
     const ss_arch *arch = &model->arch;
     const struct {
@@ -187,17 +224,15 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
                    {"K", arch->K},
                    {"F", arch->F},
                    {"V", arch->V},
+                   {"E", arch->E},
+                   {"chosen", arch->chosen},
                    {"context", arch->context},
                    {"parameters", (double)model->parameters}};
     cJSON *root = cJSON_CreateObject();
     add_text(root, "family", arch->family);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         cJSON_AddNumberToObject(root, numbers[i].name, numbers[i].value);
-    add_text(root, "positions", ss_positions_name(arch->positions));
-    add_text(root, "norm", ss_norm_name(arch->norm));
-    add_text(root, "feed_forward", ss_ffn_name(arch->ffn));
-    add_text(root, "activation", ss_activation_name(arch->activation));
-    cJSON_AddBoolToObject(root, "tied", arch->tied);
+    add_features(root, arch);
     add_attention(root, &arch->attention);
     return print(root, out, bytes, err);
 }

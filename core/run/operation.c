@@ -184,5 +184,7 @@ ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int l, in
     ss_choice choice = *own;
     for (int p = 0; p < SS_PARAMETERS_MAX; p++)
         if (isnan(choice.parameters[p])) choice.parameters[p] = model->layers[l].sinks[h];
+    int window = ss_arch_window(&model->arch, l);
+    if (window) choice.mask.recent = window;
     return choice;
 }

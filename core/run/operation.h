@@ -70,7 +70,8 @@ typedef struct ss_choice {
  */
 ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *err);
 
-/* The choice for layer l, head h: per-head parameters of the model put in their place. */
+/* The choice for layer l, head h: per-head parameters of the model, and the layer's window, put in
+ * their place. */
 ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int l, int h);
 
 #endif

@@ -54,6 +54,7 @@ static void lay_out_trace(ss_trace *trace, ss_arena *arena) {
     trace->att = TAKE(SS_FIELD_ATT, L * H, C, C);
     trace->att_out = TAKE(SS_FIELD_ATT_OUT, L, C, D);
     trace->mlp_out = TAKE(SS_FIELD_MLP_OUT, L, C, D);
+    trace->router = TAKE(SS_FIELD_ROUTER, L, C, (size_t)arch->E);
     trace->logits = TAKE(SS_FIELD_LOGITS, C, V, 1);
     trace->next = TAKE(SS_FIELD_NEXT, V, 1, 1);
     trace->loss = TAKE(SS_FIELD_LOSS, C, 1, 1);
@@ -66,21 +67,39 @@ static size_t logit_rows(const ss_trace *trace, size_t n) {
     return !every ? 1 : n < SS_LOGIT_ROWS ? n : SS_LOGIT_ROWS;
 }
 
+static void lay_out_experts(ss_scratch *scratch, const ss_arch *arch, size_t n, ss_arena *arena) {
+    if (arch->E == 0) return;
+    scratch->router = take(arena, n, (size_t)arch->E, 1);
+    scratch->share = take(arena, n, 1, 1);
+    scratch->gathered = take(arena, n, (size_t)arch->D, 1);
+}
+
+static void lay_out_angles(ss_scratch *scratch, const ss_arch *arch, size_t n, ss_arena *arena) {
+    size_t pairs = (size_t)arch->rotary_width / 2;
+    for (int i = 0; i < (arch->own_rotary ? 2 : 1); i++) {
+        scratch->angles[i].cosine = take(arena, n, pairs, 1);
+        scratch->angles[i].sine = take(arena, n, pairs, 1);
+    }
+}
+
 static void lay_out_scratch(ss_scratch *scratch, const ss_trace *trace, ss_arena *arena) {
     const ss_arch *arch = &trace->model->arch;
     size_t C = (size_t)trace->capacity, n = C < SS_CHUNK ? C : SS_CHUNK, K = (size_t)arch->K;
-    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS;
-    scratch->x = take(arena, n, (size_t)arch->D, 1);
-    scratch->y = take(arena, n, (size_t)arch->D, 1);
+    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS, D = (size_t)arch->D;
+    size_t F = (size_t)(arch->F > arch->shared_F ? arch->F : arch->shared_F);
+    scratch->x = take(arena, n, D, 1);
+    scratch->y = take(arena, n, D, 1);
+    scratch->attended = take(arena, n, D, 1);
+    scratch->fed = take(arena, n, D, 1);
     scratch->heads = take(arena, n, (size_t)arch->H, K);
-    scratch->gate = take(arena, n, (size_t)arch->F, 1);
-    scratch->up = take(arena, n, (size_t)arch->F, 1);
+    scratch->gate = take(arena, n, F, 1);
+    scratch->up = take(arena, n, F, 1);
+    lay_out_experts(scratch, arch, n, arena);
     scratch->scores = take(arena, rows, C, 1);
     scratch->tiles = take(arena, rows, C > K ? C : K, 1);
     scratch->key_panels = take(arena, ss_panels_floats(C, K), 1, 1);
     scratch->value_panels = take(arena, ss_panels_floats(K, C), 1, 1);
-    scratch->cosine = take(arena, n, (size_t)arch->rotary_width / 2, 1);
-    scratch->sine = take(arena, n, (size_t)arch->rotary_width / 2, 1);
+    lay_out_angles(scratch, arch, n, arena);
     scratch->logits = take(arena, logit_rows(trace, n), (size_t)arch->V, 1);
     scratch->work = take(arena, ss_matrix_work(n, trace->model->widest), 1, 1);
 }
@@ -90,6 +109,7 @@ static void lay_out(ss_run *run, const ss_run_desc *desc, ss_arena *arena) {
     run->trace.model = desc->model;
     run->trace.capacity = desc->capacity;
     run->trace.fields = desc->fields | SS_FIELDS_ALWAYS;
+    if (desc->model->arch.E == 0) run->trace.fields &= ~SS_BIT(SS_FIELD_ROUTER);
     /* The loss of the first token of an extension needs the last logits of the one before. */
     if (run->trace.fields & SS_BIT(SS_FIELD_LOSS)) run->trace.fields |= SS_BIT(SS_FIELD_NEXT);
     lay_out_trace(&run->trace, arena);

@@ -47,19 +47,29 @@ typedef struct ss_run_desc {
 #define SS_ATTENTION_ROWS 20
 #define SS_LOGIT_ROWS 64
 
+/* Of every rotary angle of a chunk, times the size of the turned vectors. */
+typedef struct ss_angles {
+    float *cosine, *sine; /* [n][rotary_width/2] */
+} ss_angles;
+
 /* Working memory of one chunk; n <= SS_CHUNK rows. */
 typedef struct ss_scratch {
-    float *x;             /* [n][D] residual stream */
-    float *y;             /* [n][D] normed, or what is added next */
-    float *heads;         /* [n][H*K] projections, then mixed values */
-    float *gate, *up;     /* [n][F] */
-    float *scores;        /* [SS_ATTENTION_ROWS][C] */
-    float *tiles;         /* queries or weights as a product reads them, as many */
-    float *key_panels;    /* [ceil(C/8)][K][8] */
-    float *value_panels;  /* [ceil(K/8)][C][8] */
-    float *cosine, *sine; /* [n][rotary_width/2] */
-    float *logits;        /* [1 or SS_LOGIT_ROWS][V] */
-    float *work;          /* weights unpacked for one product, and its rows */
+    float *x;            /* [n][D] residual stream */
+    float *y;            /* [n][D] normed: what a block reads */
+    float *attended;     /* [n][D] what attention adds */
+    float *fed;          /* [n][D] what the feed-forward adds */
+    float *heads;        /* [n][H*K] projections, then mixed values */
+    float *gate, *up;    /* [n][F], or as wide as the expert of all tokens */
+    float *router;       /* [n][E] weights of the experts; this and the next two with experts */
+    float *share;        /* [n] */
+    float *gathered;     /* [n][D] rows that go through one expert */
+    float *scores;       /* [SS_ATTENTION_ROWS][C] */
+    float *tiles;        /* queries or weights as a product reads them, as many */
+    float *key_panels;   /* [ceil(C/8)][K][8] */
+    float *value_panels; /* [ceil(K/8)][C][8] */
+    ss_angles angles[2]; /* of layers that see all; of windowed ones, where they have their own */
+    float *logits;       /* [1 or SS_LOGIT_ROWS][V] */
+    float *work;         /* weights unpacked for one product, and its rows */
 } ss_scratch;
 
 /* An extension under way. */

@@ -23,6 +23,11 @@ static const ss_field table[SS_FIELD_N] = {
                           "",
                           {"L", "T", "D"},
                           SS_F32},
+    [SS_FIELD_ROUTER] = {"router",
+                         "weight that each expert had; 0 where it was not chosen",
+                         "weight",
+                         {"L", "T", "E"},
+                         SS_F32},
     [SS_FIELD_LOGITS] = {"logits", "scores of the next token", "nat", {"T", "V"}, SS_F32},
     [SS_FIELD_NEXT] = {"next", "logits at the last position", "nat", {"V"}, SS_F32},
     [SS_FIELD_LOSS] = {"loss",
@@ -45,6 +50,7 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     case 'T': return (size_t)trace->T;
     case 'D': return (size_t)arch->D;
     case 'K': return (size_t)arch->K;
+    case 'E': return (size_t)arch->E;
     case 'V': return (size_t)arch->V;
     default: return (size_t)strtoul(letter, NULL, 10);
     }
@@ -53,7 +59,7 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
 static const void *buffer_of(const ss_trace *trace, int field) {
     const void *buffers[SS_FIELD_N] = {trace->tokens, trace->hidden, trace->q,       trace->k,
                                        trace->v,      trace->att,    trace->att_out, trace->mlp_out,
-                                       trace->logits, trace->next,   trace->loss};
+                                       trace->router, trace->logits, trace->next,    trace->loss};
     return buffers[field];
 }
 
@@ -74,6 +80,10 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
         return ss_fail(err, SS_BAD_REQUEST, "field", "expected a field from 0 to %d, found %d",
                        SS_FIELD_N - 1, field);
     const ss_field *row = &table[field];
+    if (field == SS_FIELD_ROUTER && trace->model->arch.E == 0)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "expected a model with experts, and the %s has none",
+                       trace->model->arch.family);
     if (!(trace->fields & SS_BIT(field)))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "this run did not record the field");
     int rank = 0;

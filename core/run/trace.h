@@ -19,6 +19,7 @@ typedef enum ss_field_id {
     SS_FIELD_ATT,
     SS_FIELD_ATT_OUT,
     SS_FIELD_MLP_OUT,
+    SS_FIELD_ROUTER,
     SS_FIELD_LOGITS,
     SS_FIELD_NEXT,
     SS_FIELD_LOSS,
@@ -54,6 +55,7 @@ typedef struct ss_trace {
     float *att;         /* [L][H][C][C] weights; row t is 0 beyond key t */
     float *att_out;     /* [L][C][D] what attention adds to the residual stream */
     float *mlp_out;     /* [L][C][D] what the feed-forward adds */
+    float *router;      /* [L][C][E] weight of each expert, 0 where not chosen */
     float *logits;      /* [C][V] */
     float *next;        /* [V] logits at the last position */
     float *loss;        /* [C] -ln p(token t | those before), NaN at 0 */
@@ -64,7 +66,8 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter);
 
 /*
  * A view of a field, [.., T, ..] of what was recorded. layer or head >= 0 selects and drops that
- * dimension, -1 keeps it. SS_BAD_REQUEST if it was not recorded or an index is out of range.
+ * dimension, -1 keeps it. SS_BAD_REQUEST if it was not recorded (field router never is for a
+ * model without experts) or an index is out of range.
  */
 ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                         ss_error *err);

@@ -63,7 +63,8 @@ int main(int argc, char **argv) {
     opened_run run = run_tokens(&model.model, tokens, T, &edit, edited);
     FILE *out = fopen(argv[2], "wb");
     if (!out) return 2;
-    for (int field = 0; field < SS_FIELD_N; field++) dump_field(&run.run.trace, field, out);
+    for (int field = 0; field < SS_FIELD_N; field++)
+        if (run.run.trace.fields & SS_BIT(field)) dump_field(&run.run.trace, field, out);
     const ss_metric *rows = ss_metrics(&metrics);
     for (int i = 0; i < metrics; i++) dump_metric(&run.run.trace, rows[i].name, out);
     fclose(out);

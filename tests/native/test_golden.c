@@ -10,10 +10,15 @@
 #include <math.h>
 
 static const char *const cases[] = {
-    "hf-gpt2-plain", "hf-gpt2-prefixed",  "hf-llama-bf16",    "hf-llama-gqa",
-    "hf-llama-tied", "hf-llama-bias",     "ref-softmax",      "ref-sigmoid",
-    "ref-softmax1",  "ref-sigmoid_log_n", "ref-sigmoid_norm", "ref-sink_logit",
-    "ref-relu",      "ref-elu1",          "ref-identity",     "ref-gpt2-sigmoid",
+    "hf-gpt2-plain",   "hf-gpt2-prefixed",   "hf-llama-bf16",     "hf-llama-gqa",
+    "hf-llama-tied",   "hf-llama-bias",      "ref-softmax",       "ref-sigmoid",
+    "ref-softmax1",    "ref-sigmoid_log_n",  "ref-sigmoid_norm",  "ref-sink_logit",
+    "ref-relu",        "ref-elu1",           "ref-identity",      "ref-gpt2-sigmoid",
+    "hf-gpt_neox",     "hf-gpt_neox-serial", "hf-gpt_neo",        "hf-opt",
+    "hf-opt-bare",     "hf-mistral",         "hf-qwen2",          "hf-qwen2-window",
+    "hf-qwen3",        "hf-gemma3",          "hf-gemma3-types",   "hf-gpt_oss",
+    "hf-mixtral",      "hf-qwen2_moe",       "hf-qwen2_moe-norm", "hf-llama-linear",
+    "hf-llama-llama3",
 };
 
 /* The tensor of that name, or NULL. */

@@ -1,6 +1,6 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { files, softmax, tiny, withEngine } from './helper.mjs';
+import { files, golden, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokens = [0, 17, 392, 5, 5, 81, 900, 3];
 
@@ -42,7 +42,7 @@ for (const worker of [false, true]) {
 
 test('every field and metric of describe can be read', async () => {
   await withEngine({}, async (engine) => {
-    const model = await engine.open(files(tiny));
+    const model = await engine.open(files(new URL('hf-mixtral/', golden)));
     const names = engine.describe.fields.map(({ name }) => name);
     const ids = [1, 2, 3, 4, 5, 6];
     const run = await model.run(ids, { fields: names });

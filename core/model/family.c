@@ -1,0 +1,139 @@
+#include "family.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const ss_family families[] = {
+    {"llama", ss_llama_read, ss_llama_load},
+    {"gpt2", ss_gpt2_read, ss_gpt2_load},
+    {"gpt_neox", ss_gpt_neox_read, ss_gpt_neox_load},
+    {"gpt_neo", ss_gpt_neo_read, ss_gpt_neo_load},
+    {"opt", ss_opt_read, ss_opt_load},
+    {"mistral", ss_mistral_read, ss_llama_load},
+    {"mixtral", ss_mixtral_read, ss_mixtral_load},
+    {"qwen2", ss_qwen2_read, ss_llama_load},
+    {"qwen2_moe", ss_qwen2_moe_read, ss_qwen2_moe_load},
+    {"qwen3", ss_qwen3_read, ss_llama_load},
+    {"gemma3_text", ss_gemma3_read, ss_gemma3_load},
+    {"gpt_oss", ss_gpt_oss_read, ss_gpt_oss_load},
+};
+
+const ss_family *ss_family_find(const char *name) {
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (!strcmp(name, families[i].name)) return &families[i];
+    return NULL;
+}
+
+void ss_family_names(char *text, size_t bytes) {
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof families / sizeof *families && used < bytes; i++)
+        used +=
+            (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", families[i].name);
+}
+
+/* What a config says where a feature is off: null, false, an empty list, or this number. */
+typedef struct ss_feature {
+    const char *key;
+    double off;
+} ss_feature;
+
+static const ss_feature features[] = {
+    {"attn_logit_softcapping", (double)NAN},
+    {"final_logit_softcapping", (double)NAN},
+    {"attention_chunk_size", (double)NAN},
+    {"use_mrope", (double)NAN},
+    {"use_bidirectional_attention", (double)NAN},
+    {"scale_attn_by_inverse_layer_idx", (double)NAN},
+    {"reorder_and_upcast_attn", (double)NAN},
+    {"add_cross_attention", (double)NAN},
+    {"is_encoder_decoder", (double)NAN},
+    {"_remove_final_layer_norm", (double)NAN},
+    {"no_rope_layers", (double)NAN},
+    {"clip_qkv", (double)NAN},
+    {"attn_temperature_tuning", (double)NAN},
+    {"embedding_multiplier", 1.0},
+    {"residual_multiplier", 1.0},
+    {"attention_multiplier", (double)NAN},
+    {"logits_scaling", 1.0},
+    {"partial_rotary_factor", 1.0},
+};
+
+static bool is_off(const cJSON *item, double off) {
+    if (!item || cJSON_IsNull(item) || cJSON_IsFalse(item)) return true;
+    if (cJSON_IsArray(item) && cJSON_GetArraySize(item) == 0) return true;
+    return cJSON_IsNumber(item) && item->valuedouble >= off && item->valuedouble <= off;
+}
+
+void ss_family_refuse(ss_json *json) {
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+        if (!is_off(cJSON_GetObjectItemCaseSensitive(json->object, features[i].key),
+                    features[i].off))
+            ss_json_refuse(json, features[i].key, "a model without it", "otherwise");
+    const cJSON *quantization = ss_json_object(json, "quantization_config");
+    if (!quantization) return;
+    ss_json inner = {quantization, json->file, json->status, json->err};
+    const char *method = ss_json_text(&inner, "quant_method", "another way");
+    ss_json_refuse(json, "quantization_config", "F32, F16 and BF16 weights here", method);
+}
+
+ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard) {
+    static const struct {
+        const char *name;
+        ss_activation activation;
+    } table[] = {
+        {"silu", SS_ACTIVATION_SILU},
+        {"swish", SS_ACTIVATION_SILU},
+        {"gelu", SS_ACTIVATION_GELU},
+        {"gelu_python", SS_ACTIVATION_GELU},
+        {"gelu_new", SS_ACTIVATION_GELU_TANH},
+        {"gelu_fast", SS_ACTIVATION_GELU_TANH},
+        {"gelu_pytorch_tanh", SS_ACTIVATION_GELU_TANH},
+        {"relu", SS_ACTIVATION_RELU},
+    };
+    const char *name = ss_json_text(json, key, standard);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(name, table[i].name)) return table[i].activation;
+    ss_json_refuse(json, key, "\"silu\", \"gelu\", \"gelu_new\" and \"relu\"", name);
+    return SS_ACTIVATION_SILU;
+}
+
+void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key) {
+    if (arch->activation == SS_ACTIVATION_SILU)
+        ss_json_refuse(json, key, "\"gelu\", \"gelu_new\" and \"relu\" without a gate", "silu");
+}
+
+int ss_read_window(ss_json *json, int standard) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, "sliding_window");
+    if (cJSON_IsNull(item)) return 0;
+    return ss_json_int(json, "sliding_window", standard, 1, SS_CONTEXT_MAX);
+}
+
+static void read_layer_type(ss_arch *arch, ss_json *json, int l, const cJSON *item) {
+    const char *word = cJSON_IsString(item) ? item->valuestring : "something else";
+    arch->windowed[l] = !strcmp(word, "sliding_attention");
+    if (!arch->windowed[l] && strcmp(word, "full_attention"))
+        ss_json_refuse(json, "layer_types", "\"full_attention\" and \"sliding_attention\"", word);
+    if (arch->windowed[l] && !arch->window)
+        ss_json_refuse(json, "sliding_window", "a number where layer_types says sliding", "none");
+}
+
+void ss_read_layer_types(ss_arch *arch, ss_json *json) {
+    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "layer_types"), *item;
+    if (!types || cJSON_IsNull(types) || json->status != SS_OK) return;
+    int l = 0;
+    cJSON_ArrayForEach(item, types) {
+        if (l < arch->L) read_layer_type(arch, json, l, item);
+        l++;
+    }
+    if (l != arch->L)
+        ss_json_refuse(json, "layer_types", "one word for each layer", "another number of them");
+}
+
+void ss_check_heads(const ss_arch *arch, ss_json *json) {
+    if (arch->H % arch->G)
+        ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",
+                       "another number");
+    if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
+        ss_json_refuse(json, "head_dim", "an even number of turned dimensions", "an odd one");
+}

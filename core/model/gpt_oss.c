@@ -1,0 +1,69 @@
+/*
+ * gpt_oss: llama with a sink logit per head, a window in every second layer, biases everywhere, and
+ * experts behind a clamped SwiGLU. Their weights are three-dimensional, gate and up interleaved.
+ */
+#include "family.h"
+
+#include <stdio.h>
+
+static void read_experts(ss_arch *arch, ss_json *json) {
+    arch->activation = SS_ACTIVATION_CLAMPED_SWIGLU;
+    arch->gate_limit = (float)ss_json_number(json, "swiglu_limit", 7.0, 0.0, 1e9);
+    arch->gate_slope = (float)ss_json_number(json, "swiglu_alpha", 1.702, 0.0, 1e9);
+    arch->E = ss_json_int(json, "num_local_experts", 128, 1, SS_EXPERTS_MAX);
+    int standard = arch->E < 4 ? arch->E : 4;
+    int chosen = ss_json_int(json, "experts_per_token", standard, 1, arch->E);
+    arch->chosen = ss_json_int(json, "num_experts_per_tok", chosen, 1, arch->E);
+}
+
+void ss_gpt_oss_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {
+        .G = 8, .K = 64, .context = 131072, .theta = 150000.0, .norm_eps = 1e-5};
+    ss_read_llama_like(arch, json, &defaults);
+    if (arch->activation != SS_ACTIVATION_SILU)
+        ss_json_refuse(json, "hidden_act", "\"silu\"", ss_json_text(json, "hidden_act", ""));
+    if (!ss_json_object(json, "rope_scaling") && !ss_json_object(json, "rope_parameters"))
+        ss_json_refuse(json, "rope_scaling", "an object that says how", "nothing");
+    ss_read_llama_rotary(arch, json);
+    snprintf(arch->attention.operation, sizeof arch->attention.operation, "sink_logit");
+    arch->attention_bias = ss_json_bool(json, "attention_bias", true);
+    arch->output_bias = arch->attention_bias;
+    arch->window = ss_read_window(json, 128);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l % 2 == 0;
+    ss_read_layer_types(arch, json);
+    read_experts(arch, json);
+}
+
+#define EXPERTS "layers.%d.mlp.experts."
+
+static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
+    size_t D = (size_t)arch->D, F = (size_t)arch->F;
+    ss_place place = {.layout = SS_IN_OUT,
+                      .in = D,
+                      .out = F,
+                      .total = 2 * F,
+                      .group = 1,
+                      .step = 2,
+                      .slices = (size_t)arch->E,
+                      .slice = (size_t)e};
+    ss_load_matrix(loader, &expert->gate, &place, EXPERTS "gate_up_proj",
+                   EXPERTS "gate_up_proj_bias");
+    place.first = 1;
+    ss_load_matrix(loader, &expert->up, &place, EXPERTS "gate_up_proj",
+                   EXPERTS "gate_up_proj_bias");
+    place = (ss_place){
+        .layout = SS_IN_OUT, .in = F, .out = D, .slices = (size_t)arch->E, .slice = (size_t)e};
+    ss_load_matrix(loader, &expert->down, &place, EXPERTS "down_proj", EXPERTS "down_proj_bias");
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    ss_load_linear(loader, &layer->router, "layers.%d.mlp.router", true, (size_t)arch->D,
+                   (size_t)arch->E);
+    layer->experts = ss_load_experts(loader, arch, load_expert);
+}
+
+void ss_gpt_oss_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_layer);
+}

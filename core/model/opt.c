@@ -1,0 +1,71 @@
+/* opt: LayerNorm, learned positions that begin at row 2 of their table, ReLU. */
+#include "family.h"
+
+#include <math.h>
+
+/* Rows of the table of positions that no position uses. */
+#define FIRST_POSITION 2
+
+static void refuse_others(ss_arch *arch, ss_json *json) {
+    if (!ss_json_bool(json, "do_layer_norm_before", true))
+        ss_json_refuse(json, "do_layer_norm_before", "norms before attention and feed-forward",
+                       "false (opt-350m norms after them)");
+    if (!ss_json_bool(json, "layer_norm_elementwise_affine", true))
+        ss_json_refuse(json, "layer_norm_elementwise_affine", "true", "false");
+    int width = ss_json_int(json, "word_embed_proj_dim", arch->D, 1, SS_WIDTH_MAX);
+    if (width != arch->D)
+        ss_json_refuse(json, "word_embed_proj_dim", "the same as hidden_size", "another number");
+    ss_check_plain(arch, json, "activation_function");
+    if (arch->D % arch->H)
+        ss_json_refuse(json, "num_attention_heads", "a divisor of hidden_size", "another number");
+}
+
+void ss_opt_read(ss_arch *arch, ss_json *json) {
+    arch->L = ss_json_int(json, "num_hidden_layers", SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
+    arch->H = ss_json_int(json, "num_attention_heads", SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
+    arch->G = arch->H;
+    arch->D = ss_json_int(json, "hidden_size", SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
+    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+    arch->F = ss_json_int(json, "ffn_dim", SS_JSON_REQUIRED, 1, SS_FFN_MAX);
+    arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
+    arch->context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
+    arch->positions = SS_POSITIONS_LEARNED;
+    arch->norm = SS_NORM_LAYER;
+    arch->norm_eps = 1e-5f;
+    arch->ffn = SS_FFN_PLAIN;
+    arch->activation = ss_read_activation(json, "activation_function", "relu");
+    arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
+    arch->attention_bias = ss_json_bool(json, "enable_bias", true);
+    arch->output_bias = arch->attention_bias;
+    arch->ffn_bias = arch->attention_bias;
+    arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
+    refuse_others(arch, json);
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, F = (size_t)arch->F;
+    bool bias = arch->ffn_bias;
+    ss_load_norm(loader, &layer->attention_norm, "layers.%d.self_attn_layer_norm", true, D);
+    ss_load_linear(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, D, D);
+    ss_load_linear(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, D, D);
+    ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, D);
+    ss_load_linear(loader, &layer->o, "layers.%d.self_attn.out_proj", bias, D, D);
+    ss_load_norm(loader, &layer->ffn_norm, "layers.%d.final_layer_norm", true, D);
+    ss_load_linear(loader, &layer->ffn.up, "layers.%d.fc1", bias, D, F);
+    ss_load_linear(loader, &layer->ffn.down, "layers.%d.fc2", bias, F, D);
+}
+
+/* A whole model writes the longer prefix, its base model the shorter one. */
+void ss_opt_load(ss_model *model, ss_loader *loader) {
+    const ss_arch *arch = &model->arch;
+    size_t D = (size_t)arch->D, V = (size_t)arch->V;
+    loader->prefix = "model.decoder.";
+    if (!ss_load_has(loader, "embed_tokens.weight")) loader->prefix = "decoder.";
+    ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, V);
+    ss_load_head(loader, model, "lm_head");
+    const float *table = ss_load_numbers(loader, "embed_positions.weight",
+                                         (size_t)arch->context + FIRST_POSITION, D);
+    if (table) model->positions = table + FIRST_POSITION * D;
+    ss_load_norm(loader, &model->norm, "final_layer_norm", true, D);
+    ss_load_layers(loader, model, load_layer);
+}

@@ -1,0 +1,83 @@
+/*
+ * qwen2: llama with biases on q, k and v; qwen3: queries and keys normed instead; qwen2_moe: qwen2
+ * with many small experts, and one that every token goes through.
+ */
+#include "family.h"
+
+#include <stdio.h>
+
+/* sliding_window counts only where use_sliding_window says so. */
+static void read_window(ss_arch *arch, ss_json *json) {
+    bool used = ss_json_bool(json, "use_sliding_window", false);
+    arch->window = used ? ss_read_window(json, 4096) : 0;
+}
+
+/* Layers from max_window_layers on have the window. */
+static void see_window(ss_arch *arch, ss_json *json) {
+    read_window(arch, json);
+    int first = ss_json_int(json, "max_window_layers", 28, 0, SS_CONTEXT_MAX);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l >= first;
+    ss_read_layer_types(arch, json);
+}
+
+void ss_qwen2_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .context = 32768});
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = true;
+    see_window(arch, json);
+}
+
+void ss_qwen3_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .K = 128, .context = 32768});
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->qk_norm = true;
+    see_window(arch, json);
+}
+
+/* Layers without experts would need a feed-forward of another width. */
+static void refuse_dense_layers(ss_json *json) {
+    if (ss_json_int(json, "decoder_sparse_step", 1, 1, SS_LAYERS_MAX) != 1)
+        ss_json_refuse(json, "decoder_sparse_step", "1", "more");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "mlp_only_layers");
+    if (cJSON_GetArraySize(list) > 0)
+        ss_json_refuse(json, "mlp_only_layers", "experts in every layer", "a list of others");
+}
+
+void ss_qwen2_moe_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 16, .context = 32768});
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "qkv_bias", true);
+    read_window(arch, json);
+    int limit = ss_json_int(json, "max_window_layers", 28, 0, SS_CONTEXT_MAX);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l % 2 == 0 && l < limit;
+    ss_read_layer_types(arch, json);
+    arch->F = ss_json_int(json, "moe_intermediate_size", 1408, 1, SS_FFN_MAX);
+    arch->shared_F = ss_json_int(json, "shared_expert_intermediate_size", 5632, 1, SS_FFN_MAX);
+    arch->E = ss_json_int(json, "num_experts", 60, 1, SS_EXPERTS_MAX);
+    arch->chosen = ss_json_int(json, "num_experts_per_tok", 4, 1, arch->E);
+    arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
+    refuse_dense_layers(json);
+}
+
+static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
+    char name[48];
+    snprintf(name, sizeof name, "layers.%%d.mlp.experts.%d", e);
+    ss_load_llama_ffn(expert, loader, name, arch, (size_t)arch->F);
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, E = (size_t)arch->E;
+    ss_load_llama_attention(layer, loader, arch);
+    ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate", false, D, E);
+    layer->experts = ss_load_experts(loader, arch, load_expert);
+    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_expert", arch,
+                      (size_t)arch->shared_F);
+    ss_load_linear(loader, &layer->shared_gate, "layers.%d.mlp.shared_expert_gate", false, D, 1);
+}
+
+void ss_qwen2_moe_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_layer);
+}

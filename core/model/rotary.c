@@ -1,0 +1,135 @@
+#include "rotary.h"
+
+#include "../math/scalar.h"
+#include "family.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TWO_PI 6.283185307179586
+
+/* ---- config ------------------------------------------------------------------------------- */
+
+/* Every key here changes the turns, so that one we do not know cannot be passed over. */
+static void refuse_unknown(ss_json *json) {
+    static const char *const known[] = {"rope_type",
+                                        "type",
+                                        "rope_theta",
+                                        "factor",
+                                        "low_freq_factor",
+                                        "truncate",
+                                        "beta_fast",
+                                        "beta_slow",
+                                        "high_freq_factor",
+                                        "partial_rotary_factor",
+                                        "finetuned",
+                                        "attention_factor",
+                                        "original_max_position_embeddings"};
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json->object) {
+        bool found = cJSON_IsNull(item);
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            found |= !strcmp(item->string, known[i]);
+        if (!found) ss_json_refuse(json, item->string, "rotary positions without it", "otherwise");
+    }
+}
+
+static void read_llama3(ss_rotary *rotary, ss_json *json) {
+    rotary->low = ss_json_number(json, "low_freq_factor", (double)NAN, 1e-6, 1e6);
+    rotary->high = ss_json_number(json, "high_freq_factor", (double)NAN, 1e-6, 1e6);
+    if (rotary->high <= rotary->low)
+        ss_json_refuse(json, "high_freq_factor", "more than low_freq_factor", "less");
+}
+
+static void read_yarn(ss_rotary *rotary, ss_json *json) {
+    rotary->low = ss_json_number(json, "beta_slow", 1.0, 1e-6, 1e6);
+    rotary->high = ss_json_number(json, "beta_fast", 32.0, 1e-6, 1e6);
+    rotary->whole = ss_json_bool(json, "truncate", true);
+    double size = rotary->factor > 1.0 ? 0.1 * ss_log(rotary->factor) + 1.0 : 1.0;
+    rotary->size = (float)ss_json_number(json, "attention_factor", size, 1e-6, 1e6);
+    if (rotary->base < 1.0 + 1e-6) ss_json_refuse(json, "rope_theta", "more than 1 with yarn", "1");
+}
+
+static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
+    const char *old = ss_json_text(json, "type", "default");
+    const char *type = ss_json_text(json, "rope_type", old);
+    int kind = SS_ROPE_YARN;
+    while (kind > SS_ROPE_PLAIN && strcmp(type, ss_rope_scaling_name((ss_rope_scaling)kind)))
+        kind--;
+    if (kind == SS_ROPE_PLAIN) {
+        if (strcmp(type, "default"))
+            ss_json_refuse(json, "rope_type", "\"default\", \"linear\", \"llama3\" and \"yarn\"",
+                           type);
+        return;
+    }
+    rotary->scaling = (ss_rope_scaling)kind;
+    rotary->factor = ss_json_number(json, "factor", (double)NAN, 1e-3, 1e6);
+    rotary->original =
+        ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
+    if (kind == SS_ROPE_LLAMA3) read_llama3(rotary, json);
+    if (kind == SS_ROPE_YARN) read_yarn(rotary, json);
+}
+
+void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int context) {
+    ss_json inner = {object, json->file, json->status, json->err};
+    rotary->base = ss_json_number(&inner, "rope_theta", rotary->base, 1.0, 1e12);
+    rotary->part = ss_json_number(&inner, "partial_rotary_factor", rotary->part, 0.0, 1.0);
+    read_scaling(rotary, &inner, context);
+    refuse_unknown(&inner);
+    json->status = inner.status;
+}
+
+void ss_read_rotary(ss_rotary *rotary, ss_json *json) {
+    int context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
+    context = ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
+    rotary->size = 1.0f;
+    rotary->base = ss_json_number(json, "rope_theta", rotary->base, 1.0, 1e12);
+    const char *keys[] = {"rope_scaling", "rope_parameters"};
+    for (int i = 0; i < 2; i++) {
+        const cJSON *object = ss_json_object(json, keys[i]);
+        if (object) ss_read_rope(rotary, object, json, context);
+    }
+}
+
+/* ---- turns -------------------------------------------------------------------------------- */
+
+/* Where, between pairs, lies one that turns so many times in the first context. */
+static double pair_turning(double times, const ss_rotary *rotary, int width) {
+    double logarithm = ss_log(rotary->original / (times * TWO_PI));
+    return width * logarithm / (2.0 * ss_log(rotary->base));
+}
+
+/* 1 where pair j keeps its turn, 0 where it is slowed by factor, YaRN's ramp in between. */
+static float yarn_keeps(const ss_rotary *rotary, int width, int j) {
+    double first = pair_turning(rotary->high, rotary, width);
+    double last = pair_turning(rotary->low, rotary, width);
+    if (rotary->whole) {
+        first = floor(first);
+        last = ceil(last);
+    }
+    first = fmax(first, 0.0);
+    last = fmin(last, width - 1);
+    if (first >= last && first <= last) last += 0.001;
+    double ramp = (j - first) / (last - first);
+    return 1.0f - (float)fmin(fmax(ramp, 0.0), 1.0);
+}
+
+/* The same for llama3: by the turns that the pair makes in the first context. */
+static float llama3_keeps(const ss_rotary *rotary, float turn) {
+    double times = rotary->original * (double)turn / TWO_PI;
+    double ramp = (times - rotary->low) / (rotary->high - rotary->low);
+    return (float)fmin(fmax(ramp, 0.0), 1.0);
+}
+
+/* Rounded to float as the models were trained with: base^(-2j/width). */
+void ss_rotary_turns(float *out, const ss_rotary *rotary, int width) {
+    for (int j = 0; j < width / 2; j++) {
+        float turn = 1.0f / (float)ss_pow(rotary->base, (double)(2 * j) / (double)width);
+        float keeps = 1.0f;
+        if (rotary->scaling == SS_ROPE_LINEAR) keeps = 0.0f;
+        if (rotary->scaling == SS_ROPE_LLAMA3) keeps = llama3_keeps(rotary, turn);
+        if (rotary->scaling == SS_ROPE_YARN) keeps = yarn_keeps(rotary, width, j);
+        float slow = keeps < 1.0f ? turn / (float)rotary->factor : turn;
+        out[j] = keeps < 1.0f ? slow * (1.0f - keeps) + turn * keeps : turn;
+    }
+}
