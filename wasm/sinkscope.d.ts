@@ -4,7 +4,8 @@
  *     file bytes -> model -> run (+ edits) -> trace -> metrics -> report -> frame -> views
  *
  * Letters in shapes: L layers, H query heads, G key/value heads, T tokens, D model width,
- * K head width, F feed-forward width, V vocabulary. A capital is a size, a small letter an index.
+ * K head width, F feed-forward width, V vocabulary, E experts. A capital is a size, a small letter an
+ * index.
  *
  * @example
  * const engine = await createEngine();
@@ -87,6 +88,16 @@ export interface Describe {
   readonly letters: Readonly<Record<string, string>>;
 }
 
+/** Rotary positions of a layer. */
+export interface Rotary {
+  /** Pair j of rotary_width/2 turns by theta^(-2j/rotary_width) per position. */
+  readonly theta: number;
+  /** How they reach beyond the context of training. */
+  readonly scaling: 'none' | 'linear' | 'llama3' | 'yarn';
+  /** Slow pairs turn so many times slower; with a scaling only. */
+  readonly factor?: number;
+}
+
 /** The one description that every family is translated into. */
 export interface Architecture {
   readonly family: string;
@@ -95,15 +106,37 @@ export interface Architecture {
   readonly G: number;
   readonly D: number;
   readonly K: number;
+  /** Of one expert, where there are experts. */
   readonly F: number;
   readonly V: number;
+  /** Experts of a layer; 0 where one feed-forward serves all tokens. */
+  readonly E: number;
+  /** Experts that one token goes through. */
+  readonly chosen: number;
   /** Longest sequence the model was made for, in tokens. */
   readonly context: number;
   readonly parameters: number;
   readonly positions: 'none' | 'learned' | 'rotary';
+  /** Dimensions of a head that are turned, the first ones; rotary positions only. */
+  readonly rotary_width?: number;
+  readonly rotary?: Rotary;
+  /** Of layers with a window, where they have their own. */
+  readonly window_rotary?: Rotary;
+  /** [L]: how many keys a query sees, its own included; null where it sees all before it. */
+  readonly windows: readonly (number | null)[];
   readonly norm: 'layer' | 'rms';
+  /** What attention and feed-forward add is normed, too. */
+  readonly branch_norms: boolean;
+  /** Queries and keys are normed, head by head. */
+  readonly qk_norm: boolean;
+  /** Attention and feed-forward read the same residual stream. */
+  readonly parallel: boolean;
   readonly feed_forward: 'plain' | 'gated';
-  readonly activation: string;
+  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'clamped_swiglu';
+  /** Scores are q.k times this. */
+  readonly score_scale: number;
+  /** Token vectors are multiplied by this. */
+  readonly embedding_scale: number;
   readonly tied: boolean;
   readonly attention: {
     readonly operation: string;
