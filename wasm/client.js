@@ -170,8 +170,12 @@ async function callJob(call, { signal, onProgress }, method, ...args) {
   const stop = () => void call('cancel', job).catch(() => {});
   const report =
     onProgress &&
-    ((/** @type {string} */ stage, /** @type {number} */ done, /** @type {number} */ total) =>
-      onProgress({ stage, done, total }));
+    ((
+      /** @type {string} */ stage,
+      /** @type {number} */ done,
+      /** @type {number} */ total,
+      /** @type {import('./sinkscope.js').ReadFacts | undefined} */ facts,
+    ) => onProgress({ stage, done, total, ...facts }));
   signal?.addEventListener('abort', stop, { once: true });
   try {
     return await call(method, job, ...args, ...(report ? [report] : []));
@@ -250,6 +254,12 @@ class Model {
     this.#call = call;
     this.#id = id;
     this.architecture = architecture;
+  }
+
+  /** @param {string} key */
+  async metadata(key) {
+    expect(typeof key === 'string', 'key', 'a string', key);
+    return this.#call('metadata', this.#id, key);
   }
 
   /**

@@ -4,14 +4,14 @@
  */
 import { pause } from '#host';
 import { SinkscopeError, expect, expectInteger } from './errors.js';
-import { readConfig, readWeights } from './files.js';
+import { readConfig, readWeights, sizeOf } from './files.js';
 import { encodeEdits } from './edits.js';
 import { loadModule } from './module.js';
 
 /** @typedef {import('./sinkscope.js').Architecture} Architecture */
 /** @typedef {import('./sinkscope.js').Read} Read */
 /** @typedef {import('./files.js').Source} Source */
-/** @typedef {(stage: string, done: number, total: number) => void | Promise<void>} Report */
+/** @typedef {(stage: string, done: number, total: number, facts?: import('./files.js').ReadFacts) => void | Promise<void>} Report */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
@@ -104,13 +104,16 @@ export class Desk {
   async #readAll(sources, signal, report) {
     /** @type {{ address: number, bytes: number }[]} */
     const blocks = [];
+    const sizes = sources.map(sizeOf);
     let before = 0;
     try {
       for (const [i, source] of sources.entries()) {
-        const block = await readWeights(this.#module, source, signal, (done, total) =>
-          // How much comes after this file is not known.
-          report('read', before + done, i + 1 < sources.length ? NaN : before + total),
-        );
+        const after = sizes.slice(i + 1).reduce((sum, bytes) => sum + bytes, 0);
+        const block = await readWeights(this.#module, source, signal, (done, total, facts) => {
+          const all = before + total + after;
+          const remaining = (all - before - done) / (facts?.rate ?? NaN);
+          report('read', before + done, all, facts && { ...facts, remaining });
+        });
         blocks.push(block);
         before += block.bytes;
       }
@@ -141,6 +144,17 @@ export class Desk {
     const model = ++this.#last;
     this.#models.set(model, { address, architecture, runs: new Set() });
     return { model, architecture };
+  }
+
+  /**
+   * A value of the file's metadata, undefined where there is none.
+   * @param {number} id
+   * @param {string} key
+   */
+  async metadata(id, key) {
+    const { address } = this.#model(id);
+    const text = new TextEncoder().encode(`${key}\0`);
+    return this.#module.lend(text, (name) => this.#module.value(key, 'metadata', address, name));
   }
 
   /** @param {number} id */

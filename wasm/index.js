@@ -5,6 +5,8 @@ export { openDownload } from './download.js';
 export { SinkscopeError } from './errors.js';
 export { tokenizerOfGguf } from './gguf_tokenizer.js';
 export { resolveHub } from './hub.js';
+export { cutText, measure } from './measure.js';
 export { modelFiles, planText } from './plan.js';
+export { planTokenizer } from './plan_tokenizer.js';
 export { openTokenizer } from './tokenizer.js';
 export { tokenizerOfVocabulary } from './vocabulary.js';

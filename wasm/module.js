@@ -4,6 +4,7 @@
  */
 import { request } from '#host';
 import { SinkscopeError } from './errors.js';
+import { decodeValue } from './metadata.js';
 
 /** The border these files were written for. */
 const BORDER = 2;
@@ -136,6 +137,20 @@ export class Module {
     const [address, type, , bytes] = this.#words();
     if (type !== VIEW_BYTES) throw new SinkscopeError('border', name, `expected text`);
     return JSON.parse(utf8.decode(this.bytes(address, bytes)));
+  }
+
+  /**
+   * Calls a function that views a value of metadata: [address, bytes, type, count, is an array], with
+   * address 0 where there is none.
+   * @param {string} key
+   * @param {string} name
+   * @param {...number} args
+   */
+  value(key, name, ...args) {
+    this.check(name, ...args, this.#view);
+    const [address, bytes, type, count, isArray] = this.#words();
+    if (!address) return undefined;
+    return decodeValue(this.bytes(address, bytes), type, count, isArray !== 0, key);
   }
 
   /**

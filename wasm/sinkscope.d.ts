@@ -255,6 +255,21 @@ export interface Run {
 export interface Model {
   readonly architecture: Architecture;
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
+  /**
+   * A value of a GGUF file's metadata, undefined where the file has no such key or is no GGUF file.
+   * @example const name = await model.metadata('general.name');
+   */
+  metadata(
+    key: string,
+  ): Promise<
+    | string
+    | number
+    | boolean
+    | readonly string[]
+    | readonly boolean[]
+    | readonly number[]
+    | undefined
+  >;
   close(): Promise<void>;
 }
 
@@ -504,6 +519,64 @@ export function planText(
   file: PlanFile,
   options?: { readonly token?: string; readonly cache?: boolean; readonly signal?: AbortSignal },
 ): Promise<string>;
+
+/**
+ * The tokenizer of a plan, from its files or out of the opened GGUF model.
+ * @throws SinkscopeError 'bad_tokenizer' where the plan has none
+ * @example const tokenizer = await planTokenizer(plan, model, { cache: true });
+ */
+export function planTokenizer(
+  plan: Plan,
+  model: Pick<Model, 'metadata'>,
+  options?: { readonly token?: string; readonly cache?: boolean; readonly signal?: AbortSignal },
+): Promise<Tokenizer>;
+
+/* Measuring: what the page shows, over many sequences. */
+
+/** How a text is cut into sequences. */
+export interface CutOptions {
+  /** Tokens of each sequence, special ones included. */
+  readonly tokens: number;
+  /** At most so many sequences. */
+  readonly sequences: number;
+  /** Special tokens in front, as in `encode`. Default: the tokenizer's own. */
+  readonly special?: 'auto' | 'none' | readonly string[];
+  /** One sequence of the beginning of each line; default: the whole text, piece after piece. */
+  readonly lines?: boolean;
+}
+
+/**
+ * Sequences of equal length; what is too short for one is left out.
+ * @throws SinkscopeError 'argument' where the text is too short for any
+ * @example const sequences = cutText(tokenizer, text, { tokens: 64, sequences: 100 });
+ */
+export function cutText(tokenizer: Tokenizer, text: string, options: CutOptions): number[][];
+
+/** A metric over sequences: `mean` and `deviation` (standard, n - 1) row-major in `shape`. */
+export interface Measured {
+  readonly shape: readonly number[];
+  readonly mean: readonly (number | null)[];
+  readonly deviation: readonly (number | null)[];
+}
+
+/** With what is needed to measure it again. */
+export interface Measurement {
+  readonly eps: number;
+  readonly T: number;
+  readonly sequences: number;
+  /** By the names of describe.metrics. */
+  readonly metrics: Readonly<Record<string, Measured>>;
+}
+
+/**
+ * @param sequences of equal length
+ * @example const { metrics } = await measure(model, sequences); // metrics.sink_ratio.mean[0]
+ */
+export function measure(
+  model: Pick<Model, 'run'>,
+  sequences: readonly (readonly number[])[],
+  options?: Options & { readonly eps?: number },
+): Promise<Measurement>;
 
 /* Download: one file, in spite of cut connections. */
 

@@ -1,0 +1,99 @@
+// The command line against what the independent reference measured of the same model and texts.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { after, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { openHub } from '../hub/server.mjs';
+import { root } from './helper.mjs';
+
+const cli = fileURLToPath(new URL('wasm/cli.js', root));
+const zoo = (id) => fileURLToPath(new URL(`models/zoo/${id}`, root));
+const index = JSON.parse(readFileSync(new URL('models/zoo/index.json', root), 'utf8'));
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-cli-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const texts = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'));
+const lines = join(folder, 'lines.txt');
+// The passages have line breaks of their own, which stand in the way of one passage a line.
+writeFileSync(lines, texts.map((text) => text.replace(/\s*\n\s*/g, ' ')).join('\n'));
+const whole = join(folder, 'whole.txt');
+writeFileSync(whole, texts.join('\n'));
+
+const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args]);
+const measure = async (...args) => JSON.parse((await run('measure', ...args, '--json')).stdout);
+
+for (const id of ['softmax', 'sigmoid']) {
+  test(`measures of ${id} what the reference measured`, async () => {
+    const { measured } = index.find((entry) => entry.id === id);
+    const found = await measure(zoo(id), '--text-file', lines, '--lines');
+    assert.deepEqual(
+      [found.T, found.eps, found.sequences, found.class],
+      [64, 0.3, 100, 'measured'],
+    );
+    const { sink_ratio, sink_ratio_raw, loss_mean, alpha, hidden_ratio } = found.metrics;
+    const near = (actual, expected, by) =>
+      assert.ok(Math.abs(actual - expected) <= by, `${actual} is near ${expected}`);
+    near(100 * sink_ratio.mean[0], measured.sink_1, 0.5);
+    near(100 * sink_ratio_raw.mean[0], measured.sink_1_raw, 0.5);
+    near(loss_mean.mean[0], measured.loss, 0.02);
+    near(Math.max(...alpha.mean.filter((_, i) => i % 64 === 0)), measured.alpha_max, 0.01);
+    near(Math.max(...hidden_ratio.mean.slice(1)), measured.hidden_ratio, 0.1);
+    assert.ok(sink_ratio.deviation[0] > 0);
+  });
+}
+
+test("a text is cut into pieces; special tokens and sizes are the caller's", async () => {
+  const args = [zoo('softmax'), '--text-file', whole, '--tokens', '16', '--sequences', '7'];
+  const own = await measure(...args, '--eps', '0.2');
+  assert.deepEqual([own.T, own.sequences, own.eps, own.special], [16, 7, 0.2, 'auto']);
+  const none = await measure(...args, '--special', 'none');
+  const named = await measure(...args, '--special', '<|endoftext|>');
+  const sinks = [own, none, named].map(({ metrics }) => metrics.alpha.mean[0]);
+  assert.equal(new Set(sinks).size, 3);
+  const again = await measure(...args, '--eps', '0.2', '--kernels', 'base');
+  assert.deepEqual(again.metrics, own.metrics);
+});
+
+test('a model comes from the hub', async () => {
+  const hub = await openHub();
+  try {
+    const args = ['--text-file', whole, '--tokens', '16', '--sequences', '2'];
+    const there = await measure('sinkscope/softmax', ...args, '--endpoint', hub.endpoint);
+    const here = await measure(zoo('softmax'), ...args);
+    assert.deepEqual(there.metrics, here.metrics);
+  } finally {
+    await hub.close();
+  }
+});
+
+test('a summary for people, a usage, and errors on one line with exit code 1', async () => {
+  const text = (await run('measure', zoo('softmax'), '--text-file', whole, '--sequences', '1'))
+    .stdout;
+  assert.match(text, /Sink_1 +\d+\.\d\d %/);
+  assert.match((await run('--help')).stdout, /sinkscope measure MODEL/);
+  const cases = [
+    [['measure', zoo('softmax')], /--text-file: expected a file/],
+    [
+      ['measure', zoo('softmax'), '--text-file', whole, '--tokens', 'x'],
+      /--tokens: expected a whole/,
+    ],
+    [['measure', zoo('softmax'), '--text-file', whole, '--eps', '2'], /--eps: expected a number/],
+    [['measure', zoo('softmax'), '--text-file', whole, '--special', '<nope>'], /special: expected tokens/],
+    [['measure', folder, '--text-file', whole], /expected model.safetensors/],
+    [['measure', zoo('softmax'), '--text-file', join(folder, 'none')], /ENOENT/],
+    [['measure', zoo('softmax'), '--text-file', whole, '--tokens', '4000'], /at most|expected/],
+    [['train'], /command: expected "measure"/],
+  ];
+  for (const [args, message] of cases) {
+    await assert.rejects(run(...args), (error) => {
+      assert.equal(error.code, 1);
+      assert.match(error.stderr, message);
+      assert.equal(error.stderr.trimEnd().split('\n').length, 1, error.stderr);
+      return true;
+    });
+  }
+});

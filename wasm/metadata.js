@@ -1,0 +1,69 @@
+/** Values of a GGUF file's metadata, whose bounds the core has proved, as JavaScript has them. */
+import { SinkscopeError } from './errors.js';
+
+/** @typedef {string | number | boolean | readonly string[] | readonly boolean[] | ArrayLike<number>} Value */
+
+const STRING = 8;
+const BOOL = 7;
+const utf8 = new TextDecoder();
+
+/**
+ * How numbers of a type are read, by the format's type ids, and their bytes.
+ * @type {Record<number, { size: number, read: (view: DataView, at: number) => number }>}
+ */
+const NUMBERS = {
+  0: { size: 1, read: (view, at) => view.getUint8(at) },
+  1: { size: 1, read: (view, at) => view.getInt8(at) },
+  2: { size: 2, read: (view, at) => view.getUint16(at, true) },
+  3: { size: 2, read: (view, at) => view.getInt16(at, true) },
+  4: { size: 4, read: (view, at) => view.getUint32(at, true) },
+  5: { size: 4, read: (view, at) => view.getInt32(at, true) },
+  6: { size: 4, read: (view, at) => view.getFloat32(at, true) },
+  7: { size: 1, read: (view, at) => view.getUint8(at) },
+  10: { size: 8, read: (view, at) => Number(view.getBigUint64(at, true)) },
+  11: { size: 8, read: (view, at) => Number(view.getBigInt64(at, true)) },
+  12: { size: 8, read: (view, at) => view.getFloat64(at, true) },
+};
+
+/**
+ * One value, or all elements of an array.
+ * @param {Uint8Array} bytes of the value
+ * @param {number} type of the value or of the elements
+ * @param {number} count of elements
+ * @param {boolean} isArray
+ * @param {string} key for errors
+ * @returns {Value}
+ */
+export function decodeValue(bytes, type, count, isArray, key) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const values = type === STRING ? strings(bytes, view, count) : numbers(view, type, count, key);
+  return isArray ? values : values[0];
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {DataView} view
+ * @param {number} count
+ */
+function strings(bytes, view, count) {
+  const found = [];
+  for (let at = 0; found.length < count;) {
+    const length = Number(view.getBigUint64(at, true));
+    found.push(utf8.decode(bytes.subarray(at + 8, at + 8 + length)));
+    at += 8 + length;
+  }
+  return found;
+}
+
+/**
+ * @param {DataView} view
+ * @param {number} type
+ * @param {number} count
+ * @param {string} key
+ */
+function numbers(view, type, count, key) {
+  const kind = NUMBERS[type];
+  if (!kind) throw new SinkscopeError('unsupported', key, `values of type ${type} are not read`);
+  const found = Array.from({ length: count }, (_, i) => kind.read(view, i * kind.size));
+  return type === BOOL ? found.map((value) => value !== 0) : found;
+}
