@@ -1,0 +1,26 @@
+/*
+ * safetensors. An input that begins with '{' is a header without its length: a mutation that
+ * changes the number of bytes would else be refused at byte 0, and nothing behind it would be
+ * tried.
+ */
+#include "target.h"
+
+#define DATA_BYTES 1024
+
+static void with_length(const uint8_t *data, size_t size, const ss_arch *arch) {
+    uint8_t *file = calloc(1, 8 + size + DATA_BYTES);
+    if (!file) abort();
+    for (int i = 0; i < 8; i++) file[i] = (uint8_t)((uint64_t)size >> 8 * i);
+    memcpy(file + 8, data, size);
+    fuzz_file((ss_bytes){file, 8 + size + DATA_BYTES}, arch);
+    free(file);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    ss_arch arch = fuzz_arch("{\"model_type\":\"llama\"," TINY_SIZES "}");
+    if (size && data[0] == '{')
+        with_length(data, size, &arch);
+    else
+        fuzz_file((ss_bytes){data, size}, &arch);
+    return 0;
+}

@@ -1,0 +1,96 @@
+/*
+ * What every fuzzer does with a model file: open it, open a model on it, run two tokens.
+ *
+ * A reader may refuse anything, with its code, a place and a sentence. It may not crash, read a
+ * byte beyond the file, forget memory, hang, or ask for memory that the file's size does not
+ * justify.
+ */
+#ifndef SS_FUZZ_TARGET_H
+#define SS_FUZZ_TARGET_H
+
+#include "sinkscope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The model of seeds/, without the names of its family. */
+#define TINY_SIZES                                                                                 \
+    "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,"                 \
+    "\"hidden_size\":4,\"intermediate_size\":6,\"vocab_size\":8,\"max_position_embeddings\":16,"   \
+    "\"tie_word_embeddings\":true"
+
+/* Bytes of arena that a container may ask for: some for each of its file, which holds the names. */
+#define ARENA_BYTES(file_bytes) (65536 + 512 * (file_bytes))
+
+/* A refusal must say what and where. */
+static inline void check(ss_status status, const ss_error *err) {
+    if (status != SS_OK && (status != err->code || !err->where[0] || strlen(err->text) < 10))
+        abort();
+}
+
+static inline ss_arena fuzz_arena(size_t bytes) {
+    size_t whole = (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN;
+    void *block = aligned_alloc(SS_ARENA_ALIGN, whole);
+    if (!block) abort();
+    return ss_arena_on(block, bytes);
+}
+
+static inline void fuzz_run(const ss_model *model) {
+    ss_run_desc desc = {.model = model, .capacity = 1, .fields = SS_FIELDS_ALL};
+    ss_error err;
+    size_t bytes;
+    ss_status status = ss_run_size(&bytes, &desc, &err);
+    check(status, &err);
+    /* Sizes that a config alone gives, like the context, may be large; weights were proved. */
+    if (status != SS_OK || bytes > 1 << 26) return;
+    ss_arena arena = fuzz_arena(bytes);
+    ss_run run;
+    status = ss_run_init(&run, &desc, &arena, &err);
+    check(status, &err);
+    if (status == SS_OK) check(ss_run_extend(&run, (int32_t[]){0}, 1, &err), &err);
+    free(arena.block);
+}
+
+static inline void fuzz_model(const ss_arch *arch, const ss_container *container) {
+    ss_error err;
+    size_t bytes;
+    ss_status status = ss_model_size(&bytes, arch, container, &err);
+    check(status, &err);
+    if (status != SS_OK || bytes > 1 << 26) return;
+    ss_arena arena = fuzz_arena(bytes);
+    ss_model model;
+    status = ss_model_open(&model, arch, container, &arena, &err);
+    check(status, &err);
+    ss_choice own;
+    if (status == SS_OK) {
+        if (arena.used != bytes) abort();
+        status = ss_operation_own(&own, &model, &err);
+        check(status, &err);
+    }
+    if (status == SS_OK) fuzz_run(&model);
+    free(arena.block);
+}
+
+/* arch is NULL where the file alone is to be read. */
+static inline void fuzz_file(ss_bytes file, const ss_arch *arch) {
+    size_t bytes = ss_container_size(&file, 1);
+    if (bytes > ARENA_BYTES(file.n)) abort();
+    ss_arena arena = fuzz_arena(bytes);
+    ss_container container;
+    ss_error err;
+    ss_status status = ss_container_open(&container, &file, 1, &arena, &err);
+    check(status, &err);
+    if (status == SS_OK && arch) fuzz_model(arch, &container);
+    free(arena.block);
+}
+
+static inline ss_arch fuzz_arch(const char *config) {
+    ss_arch arch;
+    if (ss_arch_read(&arch, (ss_bytes){(const uint8_t *)config, strlen(config)}, NULL) != SS_OK)
+        abort();
+    return arch;
+}
+
+#endif
