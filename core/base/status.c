@@ -34,7 +34,8 @@ static void make_printable(char *text) {
 ss_status ss_fail(ss_error *err, ss_status code, const char *where, const char *text, ...) {
     if (!err) return code;
     err->code = code;
-    snprintf(err->where, sizeof err->where, "%s", where);
+    /* A key or a tensor may be called nothing at all. */
+    snprintf(err->where, sizeof err->where, "%s", *where ? where : "\"\"");
     va_list args;
     va_start(args, text);
     vsnprintf(err->text, sizeof err->text, text, args);

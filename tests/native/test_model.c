@@ -324,6 +324,10 @@ static void arenas(void) {
     ss_error err;
     ss_fail(&err, SS_BAD_FILE, "a\x01\xff", "%s", "b\n\x80");
     CHECK(!strcmp(err.where, "a??") && !strcmp(err.text, "b??"));
+
+    CASE("a place without a name is still a place");
+    ss_fail(&err, SS_BAD_FILE, "", "found nothing");
+    CHECK(!strcmp(err.where, "\"\""));
 }
 
 int main(void) {
