@@ -56,7 +56,7 @@ static const ss_feature features[] = {
     {"residual_multiplier", 1.0},
     {"attention_multiplier", (double)NAN},
     {"logits_scaling", 1.0},
-    {"partial_rotary_factor", 1.0},
+    {"rope_interleaved", (double)NAN},
 };
 
 static bool is_off(const cJSON *item, double off) {

@@ -5,7 +5,7 @@
 
 (hf-llama-gqa and its like, and hf-gpt2-*, which the reference can recompute, come from
 write_goldens.) A case is made so that whatever its family adds can be seen in its numbers: windows
-are shorter than T, scaled rotary positions lie beyond the original context, gains and biases are
+are shorter than T, scaled rotary pairs turn visibly within T, gains and biases are
 random. Weights are read back from the file that save_pretrained wrote, and computed in F32.
 """
 
@@ -225,8 +225,9 @@ def qwen2_plain() -> None:
 def qwen2_window() -> None:
     case("hf-qwen2-window", qwen2(
         num_hidden_layers=3, use_sliding_window=True, sliding_window=5, max_window_layers=1,
+        max_position_embeddings=256,
         rope_parameters={"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0,
-                         "original_max_position_embeddings": 8}),
+                         "original_max_position_embeddings": 64}),
         "Layers from max_window_layers on have a window of 5 keys; YaRN with rounded bounds.",
         dtype=torch.bfloat16, edit=old_qwen)
 
@@ -265,12 +266,12 @@ def gemma3_types() -> None:
 
 
 def gpt_oss() -> None:
-    sizes = SIZES | {"head_dim": 8, "intermediate_size": 24}
+    sizes = SIZES | {"head_dim": 16, "intermediate_size": 24, "max_position_embeddings": 384}
     case("hf-gpt_oss", transformers.GptOssForCausalLM(eager(transformers.GptOssConfig(
         **sizes, num_local_experts=5, num_experts_per_tok=2, sliding_window=6, swiglu_limit=1.5,
-        rope_parameters={"rope_type": "yarn", "rope_theta": 1500.0, "factor": 6.0,
+        rope_parameters={"rope_type": "yarn", "rope_theta": 50.0, "factor": 6.0,
                          "beta_fast": 4.0, "beta_slow": 1.0, "truncate": False,
-                         "original_max_position_embeddings": 16}))),
+                         "original_max_position_embeddings": 64}))),
         "Sink logits, a window in even layers, YaRN, 2 of 5 experts, limits that are reached.",
         dtype=torch.bfloat16, edit=old_rope)
 
@@ -313,7 +314,7 @@ def llama_linear() -> None:
 def llama_llama3() -> None:
     llama("hf-llama-llama3", "rope_scaling llama3: pairs of all three kinds.", {
         "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 64}, None)
+        "original_max_position_embeddings": 40}, None)
 
 
 CASES: dict[str, Callable[[], None]] = {

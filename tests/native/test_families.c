@@ -1,0 +1,545 @@
+/*
+ * Families: what a config says is computed or refused by the name of its key, never passed over;
+ * and what the features of the families promise, whatever the numbers: windows, experts, steps.
+ */
+#include "check.h"
+#include "files.h"
+
+#include <math.h>
+
+/* ---- configs ------------------------------------------------------------------------------ */
+
+static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
+    size_t n = strlen(text);
+    unsigned char *copy = malloc(n + 1); /* of its own size but for one byte, for the sanitizers */
+    if (!copy) exit(2);
+    memcpy(copy, text, n);
+    ss_status status = ss_arch_read(arch, (ss_bytes){copy, n}, err);
+    free(copy);
+    return status;
+}
+
+#define SIZES                                                                                      \
+    "\"num_hidden_layers\":4,\"num_attention_heads\":2,\"hidden_size\":8,\"vocab_size\":8,"        \
+    "\"num_key_value_heads\":2,\"intermediate_size\":8"
+#define NEOX                                                                                       \
+    "\"model_type\":\"gpt_neox\",\"num_hidden_layers\":4,\"num_attention_heads\":2,"               \
+    "\"hidden_size\":16,\"intermediate_size\":8,\"vocab_size\":8"
+#define NEO                                                                                        \
+    "\"model_type\":\"gpt_neo\",\"num_layers\":4,\"num_heads\":2,\"hidden_size\":8,\"vocab_"       \
+    "size\":8"
+#define OPT                                                                                        \
+    "\"model_type\":\"opt\",\"num_hidden_layers\":1,\"num_attention_heads\":2,\"hidden_size\":8,"  \
+    "\"ffn_dim\":8,\"vocab_size\":8"
+#define LLAMA "\"model_type\":\"llama\"," SIZES
+#define MISTRAL "\"model_type\":\"mistral\"," SIZES
+#define MIXTRAL "\"model_type\":\"mixtral\"," SIZES
+#define QWEN2 "\"model_type\":\"qwen2\"," SIZES
+#define QWEN2_MOE "\"model_type\":\"qwen2_moe\"," SIZES
+#define QWEN3 "\"model_type\":\"qwen3\"," SIZES
+#define GEMMA "\"model_type\":\"gemma3_text\"," SIZES
+#define PLAIN_ROPE ",\"rope_parameters\":{\"rope_type\":\"default\"}"
+#define OSS "\"model_type\":\"gpt_oss\"," SIZES PLAIN_ROPE
+
+static void check_config(const char *text, ss_status status, const char *where) {
+    char whole[1024];
+    snprintf(whole, sizeof whole, "{%s}", text);
+    ss_arch arch;
+    ss_error err = {0};
+    ss_status found = read_text(&arch, whole, &err);
+    if (found != status || strcmp(err.where, where))
+        printf("  %s: %s: %s\n", whole, err.where, err.text);
+    CHECK_INT((int)found, (int)status);
+    CHECK(!strcmp(err.where, where));
+    if (status == SS_UNSUPPORTED) CHECK(strstr(err.text, "this build computes") != NULL);
+}
+
+/* The same keys for all families. */
+static void refused_by_all(void) {
+    CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
+    static const char *const families[] = {NEOX,  NEO,       OPT,   LLAMA, MISTRAL, MIXTRAL,
+                                           QWEN2, QWEN2_MOE, QWEN3, GEMMA, OSS};
+    static const struct {
+        const char *key, *on, *off;
+    } keys[] = {
+        {"attn_logit_softcapping", "50.0", "null"},
+        {"final_logit_softcapping", "30.0", "null"},
+        {"attention_chunk_size", "8192", "null"},
+        {"use_mrope", "true", "false"},
+        {"use_bidirectional_attention", "true", "null"},
+        {"scale_attn_by_inverse_layer_idx", "true", "false"},
+        {"add_cross_attention", "true", "false"},
+        {"_remove_final_layer_norm", "true", "false"},
+        {"no_rope_layers", "[1, 0]", "[]"},
+        {"rope_interleaved", "true", "false"},
+        {"logits_scaling", "8.0", "1.0"},
+        {"quantization_config", "{\"quant_method\":\"mxfp4\"}", "null"},
+    };
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        check_config(families[f], SS_OK, "");
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            char text[768];
+            snprintf(text, sizeof text, "%s,\"%s\":%s", families[f], keys[k].key, keys[k].on);
+            check_config(text, SS_UNSUPPORTED, keys[k].key);
+            snprintf(text, sizeof text, "%s,\"%s\":%s", families[f], keys[k].key, keys[k].off);
+            check_config(text, SS_OK, "");
+        }
+    }
+}
+
+static void refused_by_some(void) {
+    CASE("values that a family is not computed with, and values that are none");
+    static const struct {
+        const char *text;
+        ss_status status;
+        const char *where;
+    } table[] = {
+        {NEOX ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
+        {NEOX ",\"hidden_act\":\"gelu_fast\"", SS_OK, ""},
+        {NEOX ",\"rotary_pct\":2", SS_BAD_CONFIG, "rotary_pct"},
+        {NEOX ",\"rotary_pct\":0.4", SS_UNSUPPORTED, "head_dim"},
+        {NEOX ",\"rotary_pct\":0", SS_OK, ""},
+        {"\"model_type\":\"gpt_neox\",\"num_hidden_layers\":1,\"num_attention_heads\":3,"
+         "\"hidden_size\":8,\"intermediate_size\":8,\"vocab_size\":8",
+         SS_UNSUPPORTED, "num_attention_heads"},
+        {NEO ",\"attention_types\":[[[\"global\",\"local\"],2]]", SS_OK, ""},
+        {NEO ",\"attention_types\":[[[\"global\",\"local\"],1]]", SS_UNSUPPORTED,
+         "attention_types"},
+        {NEO ",\"attention_types\":[[[\"global\",\"local\"],-7],[4,{}],\"x\"]", SS_UNSUPPORTED,
+         "attention_types"},
+        {NEO ",\"attention_types\":[[[\"global\",\"sparse\"],2]]", SS_UNSUPPORTED,
+         "attention_types"},
+        {NEO ",\"attention_layers\":[\"local\",\"local\",\"local\",7]", SS_UNSUPPORTED,
+         "attention_types"},
+        {NEO ",\"window_size\":0", SS_BAD_CONFIG, "window_size"},
+        {NEO ",\"activation_function\":\"silu\"", SS_UNSUPPORTED, "activation_function"},
+        {OPT ",\"do_layer_norm_before\":false", SS_UNSUPPORTED, "do_layer_norm_before"},
+        {OPT ",\"layer_norm_elementwise_affine\":false", SS_UNSUPPORTED,
+         "layer_norm_elementwise_affine"},
+        {OPT ",\"word_embed_proj_dim\":4", SS_UNSUPPORTED, "word_embed_proj_dim"},
+        {OPT ",\"activation_function\":\"tanh\"", SS_UNSUPPORTED, "activation_function"},
+        {MISTRAL ",\"sliding_window\":0", SS_BAD_CONFIG, "sliding_window"},
+        {MISTRAL ",\"layer_types\":[\"full_attention\"]", SS_UNSUPPORTED, "layer_types"},
+        {MIXTRAL ",\"num_experts_per_tok\":9", SS_BAD_CONFIG, "num_experts_per_tok"},
+        {MIXTRAL ",\"num_local_experts\":1e9", SS_BAD_CONFIG, "num_local_experts"},
+        {QWEN2 ",\"use_sliding_window\":1", SS_BAD_CONFIG, "use_sliding_window"},
+        {QWEN2 ",\"layer_types\":[\"full_attention\"]", SS_UNSUPPORTED, "layer_types"},
+        {QWEN2 ",\"layer_types\":\"full_attention\"", SS_UNSUPPORTED, "layer_types"},
+        {QWEN2 ",\"layer_types\":[\"full_attention\",\"full_attention\",\"linear_attention\","
+               "\"full_attention\"]",
+         SS_UNSUPPORTED, "layer_types"},
+        {QWEN2 ",\"layer_types\":[\"full_attention\",\"full_attention\",\"sliding_attention\","
+               "\"full_attention\"]",
+         SS_UNSUPPORTED, "sliding_window"},
+        {QWEN2_MOE ",\"decoder_sparse_step\":2", SS_UNSUPPORTED, "decoder_sparse_step"},
+        {QWEN2_MOE ",\"mlp_only_layers\":[0]", SS_UNSUPPORTED, "mlp_only_layers"},
+        {QWEN3 ",\"head_dim\":7", SS_UNSUPPORTED, "head_dim"},
+        {GEMMA ",\"hidden_activation\":\"gelu_10\"", SS_UNSUPPORTED, "hidden_activation"},
+        {GEMMA ",\"query_pre_attn_scalar\":0", SS_BAD_CONFIG, "query_pre_attn_scalar"},
+        {GEMMA ",\"sliding_window_pattern\":0", SS_BAD_CONFIG, "sliding_window_pattern"},
+        {GEMMA ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"proportional\"}}",
+         SS_UNSUPPORTED, "rope_type"},
+        {GEMMA ",\"rope_parameters\":{\"sliding_attention\":{\"partial_rotary_factor\":0.5}}",
+         SS_UNSUPPORTED, "partial_rotary_factor"},
+        {OSS ",\"hidden_act\":\"gelu\"", SS_UNSUPPORTED, "hidden_act"},
+        {"\"model_type\":\"gpt_oss\"," SIZES, SS_UNSUPPORTED, "rope_scaling"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        check_config(table[i].text, table[i].status, table[i].where);
+}
+
+static void rotary_configs(void) {
+    CASE("rotary scaling: types and keys that change the turns are known or refused");
+    static const struct {
+        const char *object;
+        ss_status status;
+        const char *where;
+    } table[] = {
+        {"{\"rope_type\":\"linear\",\"factor\":2}", SS_OK, ""},
+        {"{\"rope_type\":\"linear\"}", SS_BAD_CONFIG, "factor"},
+        {"{\"rope_type\":\"linear\",\"factor\":0}", SS_BAD_CONFIG, "factor"},
+        {"{\"rope_type\":\"linear\",\"factor\":\"2\"}", SS_BAD_CONFIG, "factor"},
+        {"{\"type\":\"su\",\"factor\":2}", SS_UNSUPPORTED, "rope_type"},
+        {"{\"rope_type\":\"longrope\",\"factor\":2}", SS_UNSUPPORTED, "rope_type"},
+        {"{\"rope_type\":\"llama3\",\"factor\":8}", SS_BAD_CONFIG, "low_freq_factor"},
+        {"{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}",
+         SS_UNSUPPORTED, "high_freq_factor"},
+        {"{\"rope_type\":\"yarn\",\"factor\":4,\"finetuned\":true}", SS_OK, ""},
+        {"{\"rope_type\":\"yarn\",\"factor\":4,\"mscale\":1.0}", SS_UNSUPPORTED, "mscale"},
+        {"{\"rope_type\":\"yarn\",\"factor\":4,\"beta_fast\":-1}", SS_BAD_CONFIG, "beta_fast"},
+        {"{\"rope_type\":\"yarn\",\"factor\":4,\"rope_theta\":1}", SS_UNSUPPORTED, "rope_theta"},
+        {"{\"rope_type\":\"default\",\"mrope_section\":[2,3,3]}", SS_UNSUPPORTED, "mrope_section"},
+        {"{\"rope_type\":\"default\",\"mrope_section\":null}", SS_OK, ""},
+        {"{\"full_attention\":{\"rope_type\":\"default\"}}", SS_UNSUPPORTED, "full_attention"},
+        {"{\"partial_rotary_factor\":0.5}", SS_UNSUPPORTED, "partial_rotary_factor"},
+        {"[]", SS_BAD_CONFIG, "rope_parameters"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char text[512];
+        snprintf(text, sizeof text, LLAMA ",\"rope_parameters\":%s", table[i].object);
+        check_config(text, table[i].status, table[i].where);
+    }
+}
+
+/* "512." for a layer whose window is 512 and one that sees all. */
+static void check_windows(const char *text, const char *expected) {
+    char whole[1024], found[64];
+    ss_arch arch;
+    ss_error err;
+    size_t used = 0;
+    snprintf(whole, sizeof whole, "{%s}", text);
+    must(read_text(&arch, whole, &err), &err, whole);
+    for (int l = 0; l < arch.L; l++) {
+        int window = ss_arch_window(&arch, l);
+        used += window ? (size_t)snprintf(found + used, sizeof found - used, "%d", window)
+                       : (size_t)snprintf(found + used, sizeof found - used, ".");
+    }
+    if (strcmp(found, expected)) printf("  %s: %s, not %s\n", whole, found, expected);
+    CHECK(!strcmp(found, expected));
+}
+
+static void windows_of_layers(void) {
+    CASE("which layers have a window, and how wide it is");
+    check_windows(LLAMA ",\"sliding_window\":7", "....");
+    check_windows(MISTRAL ",\"sliding_window\":7", "7777");
+    check_windows(MISTRAL ",\"sliding_window\":null", "....");
+    check_windows(MISTRAL, "4096409640964096");
+    check_windows(MIXTRAL, "....");
+    check_windows(NEO ",\"window_size\":5", ".5.5");
+    check_windows(NEO ",\"window_size\":5,\"attention_types\":[[[\"local\"],3],[[\"global\"],1]]",
+                  "555.");
+    check_windows(QWEN2 ",\"sliding_window\":7,\"max_window_layers\":1", "....");
+    check_windows(QWEN2 ",\"sliding_window\":7,\"max_window_layers\":1,\"use_sliding_window\":true",
+                  ".777");
+    check_windows(QWEN2_MOE ",\"sliding_window\":7,\"use_sliding_window\":true", "7.7.");
+    check_windows(GEMMA ",\"sliding_window\":7,\"sliding_window_pattern\":2", "7.7.");
+    check_windows(GEMMA ",\"sliding_window\":7,\"layer_types\":[\"full_attention\","
+                        "\"full_attention\",\"full_attention\",\"sliding_attention\"]",
+                  "...7");
+    check_windows(OSS, "128.128.");
+}
+
+/* ---- models ------------------------------------------------------------------------------- */
+
+#define T_MAX 20
+static const int32_t prompt[T_MAX] = {3, 14, 15, 9, 26, 5, 35, 8, 9,  7,
+                                      9, 32, 38, 4, 6,  2, 6,  4, 33, 8};
+
+static const char *const folders[] = {
+    "hf-gpt_neox",     "hf-gpt_neox-serial", "hf-gpt_neo",      "hf-opt",       "hf-opt-bare",
+    "hf-mistral",      "hf-qwen2",           "hf-qwen2-window", "hf-qwen3",     "hf-gemma3",
+    "hf-gemma3-types", "hf-gpt_oss",         "hf-mixtral",      "hf-qwen2_moe", "hf-qwen2_moe-norm",
+    "hf-llama-linear", "hf-llama-llama3",
+};
+#define FOLDERS (sizeof folders / sizeof *folders)
+
+static const char *path_of(const char *folder) {
+    static char path[128];
+    snprintf(path, sizeof path, "tests/golden/%s", folder);
+    return path;
+}
+
+static void steps_are_prompts(void) {
+    CASE("token by token, every family computes the bits of the whole prompt");
+    for (size_t f = 0; f < FOLDERS; f++) {
+        opened_model model = open_model(path_of(folders[f]));
+        opened_run whole = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0};
+        opened_run steps = open_run(&desc);
+        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* size twin */
+        ss_error err;
+        for (int t = 0; t < T_MAX; t++)
+            must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "step");
+        for (int field = 0; field < SS_FIELD_N; field++) {
+            ss_tensor a, b;
+            if (!(whole.run.trace.fields & SS_BIT(field)) || field == SS_FIELD_LOSS) continue;
+            must(ss_trace_view(&a, &whole.run.trace, field, -1, -1, &err), &err, "view");
+            must(ss_trace_view(&b, &steps.run.trace, field, -1, -1, &err), &err, "view");
+            CHECK_BITS(b.data, a.data, 4 * ss_tensor_count(&a));
+        }
+        close_run(&steps);
+        close_run(&whole);
+        close_model(&model);
+    }
+}
+
+static void windows_hide(void) {
+    CASE("a query of a windowed layer gives exact zeros to keys outside, and sums to 1 inside");
+    int windowed = 0;
+    for (size_t f = 0; f < FOLDERS; f++) {
+        opened_model model = open_model(path_of(folders[f]));
+        opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        const ss_arch *arch = &model.model.arch;
+        bool hidden = true, seen = true;
+        for (int l = 0; l < arch->L; l++)
+            for (int h = 0; h < arch->H; h++)
+                for (int t = 0; t < T_MAX; t++) {
+                    const float *row =
+                        run.run.trace.att + ((size_t)(l * arch->H + h) * T_MAX + (size_t)t) * T_MAX;
+                    int window = ss_arch_window(arch, l), first = window ? t + 1 - window : 0;
+                    for (int j = 0; j < T_MAX; j++)
+                        if (j < first || j > t)
+                            hidden &= row[j] == 0.0f;
+                        else
+                            seen &= row[j] > 0.0f;
+                    windowed += first > 0;
+                }
+        CHECK(hidden);
+        CHECK(seen);
+        close_run(&run);
+        close_model(&model);
+    }
+    CHECK(windowed > 100);
+}
+
+static void routers(void) {
+    CASE("a token goes through as many experts as the model says, with the weights it says");
+    static const struct {
+        const char *folder;
+        int chosen;
+        bool sums_to_1;
+    } table[] = {{"hf-mixtral", 2, true},
+                 {"hf-gpt_oss", 2, true},
+                 {"hf-qwen2_moe", 3, false},
+                 {"hf-qwen2_moe-norm", 3, true}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        opened_model model = open_model(path_of(table[i].folder));
+        opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        ss_tensor view;
+        ss_error err;
+        must(ss_trace_view(&view, &run.run.trace, SS_FIELD_ROUTER, 1, -1, &err), &err, "router");
+        CHECK_INT(view.rank, 2);
+        CHECK_INT(view.dims[0] == T_MAX && view.dims[1] == 5, 1);
+        for (size_t t = 0; t < T_MAX; t++) {
+            const float *row = (const float *)view.data + t * view.strides[0];
+            int chosen = 0;
+            float sum = 0.0f;
+            for (int e = 0; e < 5; e++) {
+                chosen += row[e] > 0.0f;
+                sum += row[e];
+            }
+            CHECK_INT(chosen, table[i].chosen);
+            if (table[i].sums_to_1)
+                CHECK_NEAR(sum, 1.0, 1e-6);
+            else
+                CHECK(sum < 1.0f);
+        }
+        close_run(&run);
+        close_model(&model);
+    }
+    CASE("the router of a model without experts: the view says that there are none");
+    opened_model model = open_model(path_of("hf-qwen3"));
+    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    ss_tensor view;
+    ss_error err;
+    CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_ROUTER, -1, -1, &err),
+              SS_BAD_REQUEST);
+    CHECK(strstr(err.text, "experts") != NULL && !strcmp(err.where, "router"));
+    close_run(&run);
+    close_model(&model);
+}
+
+/* ---- what a config says is seen in the numbers -------------------------------------------- */
+
+/* A copy of bytes with the first `from` replaced. */
+static ss_bytes replaced(ss_bytes bytes, const char *from, const char *to) {
+    size_t n = strlen(from), m = strlen(to), at = 0;
+    while (at + n <= bytes.n && memcmp(bytes.data + at, from, n)) at++;
+    if (at + n > bytes.n) {
+        printf("%s is not in the file\n", from);
+        exit(2);
+    }
+    unsigned char *copy = malloc(bytes.n - n + m);
+    if (!copy) exit(2);
+    memcpy(copy, bytes.data, at);
+    memcpy(copy + at, to, m);
+    memcpy(copy + at + m, bytes.data + at + n, bytes.n - at - n);
+    return (ss_bytes){copy, bytes.n - n + m};
+}
+
+/* The logits of the prompt's last token under a config, [V]; V at most 64. */
+static void logits_of(float *out, const char *folder, ss_bytes config) {
+    ss_arch arch;
+    ss_error err;
+    must(ss_arch_read(&arch, config, &err), &err, folder);
+    opened_file weights = open_file(folder, "model.safetensors");
+    size_t bytes;
+    must(ss_model_size(&bytes, &arch, &weights.container, &err), &err, folder);
+    ss_arena arena = arena_of(bytes);
+    ss_model model;
+    must(ss_model_open(&model, &arch, &weights.container, &arena, &err), &err, folder);
+    CHECK_INT(arena.used == bytes, 1);
+    opened_run run = run_tokens(&model, prompt, T_MAX, NULL, 0);
+    memcpy(out, run.run.trace.next, (size_t)arch.V * sizeof *out);
+    close_run(&run);
+    free(arena.block);
+    close_file(&weights);
+}
+
+static void every_key_counts(void) {
+    CASE("a config that says something else gives other logits: no key is read for nothing");
+    static const struct {
+        const char *folder, *from, *to;
+    } table[] = {
+        {"hf-gpt_neox", "\"rotary_pct\": 0.25", "\"rotary_pct\": 0.5"},
+        {"hf-gpt_neox", "\"rotary_emb_base\": 500.0", "\"rotary_emb_base\": 5.0"},
+        {"hf-gpt_neox", "\"use_parallel_residual\": true", "\"use_parallel_residual\": false"},
+        {"hf-gpt_neox", "\"hidden_act\": \"gelu\"", "\"hidden_act\": \"gelu_new\""},
+        {"hf-gpt_neox", "\"layer_norm_eps\": 1e-05", "\"layer_norm_eps\": 1e-02"},
+        {"hf-gpt_neox", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true"},
+        {"hf-gpt_neox", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-gpt_neox-serial", "\"rope_theta\": 500.0", "\"rope_theta\": 50.0"},
+        {"hf-gpt_neox-serial", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 1.0"},
+        {"hf-gpt_neo", "\"window_size\": 4", "\"window_size\": 5"},
+        {"hf-gpt_neo", "\"activation_function\": \"gelu_new\"",
+         "\"activation_function\": \"gelu\""},
+        {"hf-opt", "\"activation_function\": \"relu\"", "\"activation_function\": \"gelu\""},
+        {"hf-opt", "\"enable_bias\": true", "\"enable_bias\": false"},
+        {"hf-mistral", "\"sliding_window\": 6", "\"sliding_window\": null"},
+        {"hf-qwen2-window", "\"sliding_window\": 5", "\"sliding_window\": 6"},
+        {"hf-qwen2-window", "\"max_window_layers\": 1", "\"max_window_layers\": 2"},
+        {"hf-qwen2-window", "\"use_sliding_window\": true", "\"use_sliding_window\": false"},
+        {"hf-qwen2-window", "\"factor\": 4.0", "\"factor\": 3.0"},
+        {"hf-qwen2-window", "\"original_max_position_embeddings\": 64",
+         "\"original_max_position_embeddings\": 32"},
+        {"hf-qwen2-window", "\"factor\": 4.0", "\"factor\": 4.0, \"attention_factor\": 1.0"},
+        {"hf-qwen2-window", "\"factor\": 4.0", "\"factor\": 4.0, \"truncate\": false"},
+        {"hf-qwen3", "\"rope_theta\": 1000000.0", "\"rope_theta\": 100.0"},
+        {"hf-gemma3", "\"query_pre_attn_scalar\": 7", "\"query_pre_attn_scalar\": 8"},
+        {"hf-gemma3", "\"sliding_window_pattern\": 2", "\"sliding_window_pattern\": 3"},
+        {"hf-gemma3", "\"sliding_window\": 5", "\"sliding_window\": 6"},
+        {"hf-gemma3", "\"rope_local_base_freq\": 100.0", "\"rope_local_base_freq\": 50.0"},
+        {"hf-gemma3", "\"rope_theta\": 10000.0", "\"rope_theta\": 100.0"},
+        {"hf-gemma3", "\"factor\": 4.0", "\"factor\": 2.0"},
+        {"hf-gemma3", "\"hidden_activation\": \"gelu_pytorch_tanh\"",
+         "\"hidden_activation\": \"gelu\""},
+        {"hf-gemma3-types", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-gpt_oss", "\"swiglu_limit\": 1.5", "\"swiglu_limit\": 7.0"},
+        {"hf-gpt_oss", "\"swiglu_alpha\": 1.702", "\"swiglu_alpha\": 1.5"},
+        {"hf-gpt_oss", "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 3"},
+        {"hf-gpt_oss", "\"truncate\": false", "\"truncate\": true"},
+        {"hf-gpt_oss", "\"beta_fast\": 4.0", "\"beta_fast\": 8.0"},
+        {"hf-gpt_oss", "\"beta_slow\": 1.0", "\"beta_slow\": 0.5"},
+        {"hf-gpt_oss", "\"sliding_attention\"", "\"full_attention\""},
+        {"hf-gpt_oss", "\"model_type\": \"gpt_oss\"",
+         "\"sinkscope\": {\"attention\": {\"operation\": \"softmax\"}}, "
+         "\"model_type\": \"gpt_oss\""},
+        {"hf-mixtral", "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 1"},
+        {"hf-qwen2_moe", "\"norm_topk_prob\": false", "\"norm_topk_prob\": true"},
+        {"hf-qwen2_moe", "\"qkv_bias\": true", "\"qkv_bias\": false"},
+        {"hf-llama-linear", "\"factor\": 2.5", "\"factor\": 2.0"},
+        {"hf-llama-llama3", "\"low_freq_factor\": 1.0", "\"low_freq_factor\": 2.0"},
+        {"hf-llama-llama3", "\"high_freq_factor\": 4.0", "\"high_freq_factor\": 3.0"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const char *folder = path_of(table[i].folder);
+        ss_bytes config = read_file(folder, "config.json");
+        ss_bytes other = replaced(config, table[i].from, table[i].to);
+        float a[64], b[64], most = 0.0f;
+        logits_of(a, folder, config);
+        logits_of(b, folder, other);
+        for (int v = 0; v < 61; v++) most = fmaxf(most, fabsf(a[v] - b[v]));
+        /* More than the goldens allow, so that they notice, too. */
+        if (!(most > 3e-4f)) printf("  %s %s: %g\n", folder, table[i].to, (double)most);
+        CHECK(most > 3e-4f);
+        free((void *)(size_t)config.data);
+        free((void *)(size_t)other.data);
+    }
+}
+
+/* ---- broken weights ----------------------------------------------------------------------- */
+
+static void check_broken(const char *folder, const char *name, const char *other) {
+    ss_error err = {0};
+    ss_arch arch;
+    ss_bytes config = read_file(folder, "config.json");
+    must(ss_arch_read(&arch, config, &err), &err, folder);
+    ss_bytes weights = read_file(folder, "model.safetensors");
+    opened_file file = {.bytes = replaced(weights, name, other)};
+    must(open_bytes(&file, &err), &err, folder);
+    size_t bytes = 0;
+    CHECK_INT((int)ss_model_size(&bytes, &arch, &file.container, &err), SS_BAD_TENSOR);
+    if (strcmp(err.where, name)) printf("  %s: %s: %s\n", folder, err.where, err.text);
+    CHECK(!strcmp(err.where, name));
+    close_file(&file);
+    free((void *)(size_t)weights.data);
+    free((void *)(size_t)config.data);
+}
+
+static void missing_tensors(void) {
+    CASE("a tensor that is missing is named as the file would name it");
+    static const struct {
+        const char *folder, *name, *other;
+    } table[] = {
+        {"hf-gpt_neox", "gpt_neox.layers.1.attention.query_key_value.bias",
+         "gpt_neox.layers.1.attention.query_key_value.sabi"},
+        {"hf-gpt_neox", "embed_out.weight", "embed_tuo.weight"},
+        {"hf-gpt_neo", "transformer.h.2.attn.attention.out_proj.bias",
+         "transformer.h.2.attn.attention.out_proj.sabi"},
+        {"hf-opt", "model.decoder.embed_positions.weight", "model.decoder.embed_snoitisop.weight"},
+        {"hf-opt-bare", "decoder.layers.1.final_layer_norm.bias",
+         "decoder.layers.1.final_layer_norm.sabi"},
+        {"hf-qwen2", "model.layers.0.self_attn.k_proj.bias",
+         "model.layers.0.self_attn.k_proj.sabi"},
+        {"hf-qwen3", "model.layers.1.self_attn.q_norm.weight",
+         "model.layers.1.self_attn.q_mron.weight"},
+        {"hf-gemma3", "model.layers.2.post_feedforward_layernorm.weight",
+         "model.layers.2.post_feedforward_mronreyal.weight"},
+        {"hf-gpt_oss", "model.layers.1.mlp.experts.down_proj_bias",
+         "model.layers.1.mlp.experts.down_proj_sabi"},
+        {"hf-mixtral", "model.layers.1.block_sparse_moe.experts.4.w3.weight",
+         "model.layers.1.block_sparse_moe.experts.9.w3.weight"},
+        {"hf-qwen2_moe", "model.layers.0.mlp.shared_expert_gate.weight",
+         "model.layers.0.mlp.shared_expert_etag.weight"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        check_broken(path_of(table[i].folder), table[i].name, table[i].other);
+}
+
+/* Every number that a model reads is proved: a NaN anywhere in its tensors is found. */
+static void not_finite(void) {
+    CASE("a NaN in any tensor of any family is refused");
+    for (size_t f = 0; f < FOLDERS; f++) {
+        const char *folder = path_of(folders[f]);
+        ss_bytes config = read_file(folder, "config.json");
+        ss_error err;
+        ss_arch arch;
+        must(ss_arch_read(&arch, config, &err), &err, folder);
+        opened_file file = open_file(folder, "model.safetensors");
+        size_t bytes;
+        must(ss_model_size(&bytes, &arch, &file.container, &err), &err, folder);
+        ss_arena arena = arena_of(bytes);
+        for (size_t i = 0; i < file.container.n; i++) {
+            const ss_entry *entry = &file.container.entries[i];
+            size_t size = ss_dtype_block_bytes(entry->tensor.type);
+            size_t last = ss_tensor_count(&entry->tensor) - 1;
+            unsigned char *at = (unsigned char *)(size_t)entry->tensor.data + last * size;
+            unsigned char kept[4];
+            memcpy(kept, at, size);
+            memset(at, 0xff, size);
+            arena.used = 0;
+            ss_model model;
+            CHECK_INT((int)ss_model_open(&model, &arch, &file.container, &arena, &err),
+                      SS_BAD_TENSOR);
+            CHECK(!strcmp(err.where, entry->name));
+            memcpy(at, kept, size);
+        }
+        free(arena.block);
+        close_file(&file);
+        free((void *)(size_t)config.data);
+    }
+}
+
+int main(void) {
+    refused_by_all();
+    refused_by_some();
+    rotary_configs();
+    windows_of_layers();
+    steps_are_prompts();
+    windows_hide();
+    routers();
+    every_key_counts();
+    missing_tensors();
+    not_finite();
+    return check_done();
+}
