@@ -17,6 +17,9 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* Vectors in an array stay in registers only where every index is known. */
+#define UNROLL _Pragma("clang loop unroll(full)")
+
 /*
  * A tile of MR rows times one panel. V8 hands out fifteen vector registers on x86-64: 5 x 8 sums
  * are ten, the panel's rows two, a number of a row and a product two more. Two steps of k at a
@@ -25,18 +28,21 @@
 INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile,
                         const float *panel, const float bias[SS_PANEL], size_t Kin) {
     v128_t low[SS_TILE], high[SS_TILE];
+    UNROLL
     for (int r = 0; r < MR; r++) {
         low[r] = wasm_v128_load(bias);
         high[r] = wasm_v128_load(bias + 4);
     }
     for (; Kin > 0; Kin--, panel += SS_PANEL, tile += MR) {
         v128_t b0 = wasm_v128_load(panel), b1 = wasm_v128_load(panel + 4);
+        UNROLL
         for (int r = 0; r < MR; r++) {
             v128_t x = wasm_v128_load32_splat(tile + r);
             low[r] = wasm_f32x4_add(low[r], wasm_f32x4_mul(x, b0));
             high[r] = wasm_f32x4_add(high[r], wasm_f32x4_mul(x, b1));
         }
     }
+    UNROLL
     for (int r = 0; r < MR; r++) {
         wasm_v128_store(out + (size_t)r * out_stride, low[r]);
         wasm_v128_store(out + (size_t)r * out_stride + 4, high[r]);
@@ -59,14 +65,17 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
                              size_t Kin) {
     static const float zero[4 * SS_PANEL];
     v128_t sums[8];
+    UNROLL
     for (int i = 0; i < 8; i++) sums[i] = wasm_v128_load((bias ? bias : zero) + 4 * i);
     for (size_t k = 0; k < Kin; k++) {
         v128_t x = wasm_v128_load32_splat(a + k);
+        UNROLL
         for (int i = 0; i < 8; i++) {
             const float *b = panels + (size_t)(i / 2) * SS_PANEL * Kin + k * SS_PANEL + 4 * (i % 2);
             sums[i] = wasm_f32x4_add(sums[i], wasm_f32x4_mul(x, wasm_v128_load(b)));
         }
     }
+    UNROLL
     for (int i = 0; i < 8; i++) wasm_v128_store(out + 4 * i, sums[i]);
 }
 
@@ -117,6 +126,7 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
         v128_t low[4], high[4];
         transpose4(low, rows, k);
         transpose4(high, rows + 4, k);
+        UNROLL
         for (size_t i = 0; i < 4; i++) {
             wasm_v128_store(panel + (k + i) * SS_PANEL, low[i]);
             wasm_v128_store(panel + (k + i) * SS_PANEL + 4, high[i]);
@@ -132,6 +142,7 @@ INLINE void tile_step(float *tile, const float *rows, size_t stride) {
     const float *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
     v128_t columns[4], last = wasm_v128_load(rows + 4 * stride);
     transpose4(columns, four, 0);
+    UNROLL
     for (int k = 0; k < 4; k++) wasm_v128_store(tile + k * SS_TILE, columns[k]);
     wasm_v128_store32_lane(tile + 4, last, 0);
     wasm_v128_store32_lane(tile + 9, last, 1);
@@ -181,6 +192,7 @@ INLINE v128_t exp4(v128_t x) {
     r = wasm_f32x4_sub(r, wasm_f32x4_mul(n, wasm_f32x4_splat(SS_LN2_LOW)));
     const float c[] = {SS_EXP_C6, SS_EXP_C5, SS_EXP_C4, SS_EXP_C3, 0.5f};
     v128_t p = wasm_f32x4_splat(SS_EXP_C7);
+    UNROLL
     for (int i = 0; i < 5; i++) p = wasm_f32x4_add(wasm_f32x4_mul(p, r), wasm_f32x4_splat(c[i]));
     p = wasm_f32x4_add(wasm_f32x4_mul(p, wasm_f32x4_mul(r, r)), r);
     p = wasm_f32x4_add(p, wasm_f32x4_splat(1.0f));
@@ -267,6 +279,7 @@ float ss_max_simd(SS_MAX_ARGS) {
     for (; i + 4 <= n; i += 4) most = wasm_f32x4_pmax(most, wasm_v128_load(x + i));
     float four[4], largest = x[0];
     wasm_v128_store(four, most);
+    UNROLL
     for (int j = 0; j < 4; j++) largest = largest < four[j] ? four[j] : largest;
     for (; i < n; i++) largest = largest < x[i] ? x[i] : largest;
     return largest;
