@@ -5,11 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct ss_bytes {
     const unsigned char *data;
     size_t n;
 } ss_bytes;
+
+/* Whether the bytes are those of the word. */
+static inline bool ss_bytes_are(ss_bytes bytes, const char *word) {
+    return bytes.n == strlen(word) && (!bytes.n || !memcmp(bytes.data, word, bytes.n));
+}
 
 /* *out = a * b; false, with *out untouched, if it does not fit. */
 static inline bool ss_mul_size(size_t *out, size_t a, size_t b) {
@@ -25,13 +31,18 @@ static inline bool ss_add_size(size_t *out, size_t a, size_t b) {
     return true;
 }
 
-/* Reads a little-endian u64 at offset; false if the range is too short. */
-static inline bool ss_read_u64(uint64_t *out, ss_bytes bytes, size_t offset) {
-    if (bytes.n < 8 || offset > bytes.n - 8) return false;
+/* Reads a little-endian number of so many bytes (1 to 8) at offset; false if the range is too
+ * short. */
+static inline bool ss_read_uint(uint64_t *out, ss_bytes bytes, size_t offset, size_t width) {
+    if (bytes.n < width || offset > bytes.n - width) return false;
     uint64_t value = 0;
-    for (int i = 7; i >= 0; i--) value = value << 8 | bytes.data[offset + (size_t)i];
+    for (size_t i = width; i-- > 0;) value = value << 8 | bytes.data[offset + i];
     *out = value;
     return true;
+}
+
+static inline bool ss_read_u64(uint64_t *out, ss_bytes bytes, size_t offset) {
+    return ss_read_uint(out, bytes, offset, 8);
 }
 
 #endif

@@ -65,11 +65,8 @@ static void read_attention(ss_attention *attention, ss_json *json) {
     json->status = inner.status;
 }
 
-ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err) {
-    cJSON *root;
-    ss_status status = ss_json_parse(&root, config, "config.json", SS_BAD_CONFIG, err);
-    if (status != SS_OK) return status;
-    ss_json json = {root, "config.json", SS_OK, err};
+ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err) {
+    ss_json json = {config, file, SS_OK, err};
     const char *type = ss_json_text(&json, "model_type", "");
     const ss_family *family = ss_family_find(type);
     ss_arch read = {0};
@@ -85,7 +82,15 @@ ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err) {
         ss_family_names(names, sizeof names);
         ss_json_refuse(&json, "model_type", names, *type ? type : "nothing");
     }
-    cJSON_Delete(root);
     if (json.status == SS_OK) *arch = read;
     return json.status;
+}
+
+ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err) {
+    cJSON *root;
+    ss_status status = ss_json_parse(&root, config, "config.json", SS_BAD_CONFIG, err);
+    if (status != SS_OK) return status;
+    status = ss_arch_read_object(arch, root, "config.json", err);
+    cJSON_Delete(root);
+    return status;
 }

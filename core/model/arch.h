@@ -119,4 +119,7 @@ static inline int ss_arch_window(const ss_arch *arch, int l) {
  */
 ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err);
 
+/* The same for one that is parsed; file is what errors call it. */
+ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err);
+
 #endif

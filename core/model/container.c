@@ -5,6 +5,7 @@
 
 static const ss_format_reader *const readers[SS_FORMAT_N] = {
     [SS_SAFETENSORS] = &ss_safetensors_reader,
+    [SS_GGUF] = &ss_gguf_reader,
 };
 
 ss_format ss_container_format(ss_bytes file) {

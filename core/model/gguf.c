@@ -1,0 +1,150 @@
+#include "gguf.h"
+
+#include <string.h>
+
+/* Numbers that the format gives to types, and those of them that we compute with. */
+static const struct {
+    const char *name;
+    int type; /* ss_dtype or -1 */
+} types[] = {
+    [0] = {"F32", SS_F32},    [1] = {"F16", SS_F16},    [2] = {"Q4_0", SS_Q4_0},
+    [3] = {"Q4_1", SS_Q4_1},  [6] = {"Q5_0", SS_Q5_0},  [7] = {"Q5_1", SS_Q5_1},
+    [8] = {"Q8_0", SS_Q8_0},  [9] = {"Q8_1", -1},       [10] = {"Q2_K", -1},
+    [11] = {"Q3_K", -1},      [12] = {"Q4_K", SS_Q4_K}, [13] = {"Q5_K", SS_Q5_K},
+    [14] = {"Q6_K", SS_Q6_K}, [15] = {"Q8_K", -1},      [16] = {"IQ2_XXS", -1},
+    [17] = {"IQ2_XS", -1},    [18] = {"IQ3_XXS", -1},   [19] = {"IQ1_S", -1},
+    [20] = {"IQ4_NL", -1},    [21] = {"IQ3_S", -1},     [22] = {"IQ2_S", -1},
+    [23] = {"IQ4_XS", -1},    [24] = {"I8", -1},        [25] = {"I16", -1},
+    [26] = {"I32", SS_I32},   [27] = {"I64", -1},       [28] = {"F64", -1},
+    [29] = {"IQ1_M", -1},     [30] = {"BF16", SS_BF16}, [34] = {"TQ1_0", -1},
+    [35] = {"TQ2_0", -1},     [39] = {"MXFP4", -1},
+};
+
+/* What the pairs say about the tensors. */
+typedef struct gguf_head {
+    ss_gguf gguf; /* at the first tensor */
+    const ss_gguf_family *family;
+} gguf_head;
+
+static ss_bytes text_of(const ss_gguf_pair *pair) {
+    if (pair->array || pair->type != SS_GGUF_TEXT) return (ss_bytes){pair->value.data, 0};
+    return (ss_bytes){pair->value.data + 8, pair->value.n - 8};
+}
+
+static ss_status find_family(gguf_head *head, ss_bytes architecture, ss_error *err) {
+    char names[96];
+    head->family = ss_gguf_family_find(architecture);
+    if (head->family) return SS_OK;
+    ss_gguf_family_names(names, sizeof names);
+    return ss_fail(err, SS_UNSUPPORTED, "general.architecture", "expected %s, found %.*s", names,
+                   architecture.n > 60 ? 60 : (int)architecture.n,
+                   architecture.n ? (const char *)architecture.data : "");
+}
+
+static ss_status read_head(gguf_head *head, ss_bytes file, ss_error *err) {
+    ss_bytes architecture = {NULL, 0};
+    ss_status status = ss_gguf_begin(&head->gguf, file, err);
+    for (uint64_t i = 0; status == SS_OK && i < head->gguf.pairs_n; i++) {
+        ss_gguf_pair pair;
+        uint64_t parts = 0;
+        status = ss_gguf_next_pair(&head->gguf, &pair, err);
+        if (status != SS_OK) return status;
+        if (ss_bytes_are(pair.key, "general.architecture")) architecture = text_of(&pair);
+        if (ss_bytes_are(pair.key, "split.count") && pair.type == SS_GGUF_U16)
+            ss_read_uint(&parts, pair.value, 0, 2);
+        if (parts > 1)
+            return ss_fail(err, SS_UNSUPPORTED, "split.count",
+                           "expected one whole GGUF file, found one of %lu parts",
+                           (unsigned long)parts);
+    }
+    return status == SS_OK ? find_family(head, architecture, err) : status;
+}
+
+/* Fills type and shape, slowest dim first. */
+static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_error *err) {
+    size_t known = sizeof types / sizeof *types;
+    const char *name = tensor->type < known ? types[tensor->type].name : NULL;
+    if (!name || types[tensor->type].type < 0)
+        return ss_fail(err, SS_UNSUPPORTED, entry->name,
+                       "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K "
+                       "numbers, found %s (type %lu)",
+                       name ? name : "others", (unsigned long)tensor->type);
+    ss_tensor *own = &entry->tensor;
+    *own = (ss_tensor){.type = (ss_dtype)types[tensor->type].type, .rank = tensor->rank};
+    size_t stride = 1, block = ss_dtype_block(own->type);
+    if ((tensor->rank ? tensor->dims[0] : 1) % block)
+        return ss_fail(err, SS_BAD_FILE, entry->name,
+                       "expected rows of whole %s blocks of %lu, found rows of %lu", name,
+                       (unsigned long)block, (unsigned long)(tensor->rank ? tensor->dims[0] : 1));
+    for (int i = 0; i < tensor->rank; i++) {
+        own->dims[tensor->rank - 1 - i] = tensor->dims[i];
+        own->strides[tensor->rank - 1 - i] = stride;
+        stride *= tensor->dims[i];
+    }
+    entry->readable = true;
+    return SS_OK;
+}
+
+/* Proves the range that begins where the file says. */
+static ss_status place(ss_entry *entry, ss_bytes data, size_t alignment, ss_error *err) {
+    size_t blocks = ss_tensor_count(&entry->tensor) / ss_dtype_block(entry->tensor.type), bytes;
+    if (!ss_mul_size(&bytes, blocks, ss_dtype_block_bytes(entry->tensor.type)) || bytes > data.n ||
+        entry->begin > data.n - bytes)
+        return ss_fail(err, SS_BAD_FILE, entry->name,
+                       "expected its numbers inside the %lu bytes of data, found them at %lu",
+                       (unsigned long)data.n, (unsigned long)entry->begin);
+    if (entry->begin % alignment)
+        return ss_fail(err, SS_BAD_FILE, entry->name,
+                       "expected data at a multiple of %lu, found it at %lu",
+                       (unsigned long)alignment, (unsigned long)entry->begin);
+    entry->end = entry->begin + bytes;
+    entry->tensor.data = data.data + entry->begin;
+    return SS_OK;
+}
+
+/* The next tensor, in Hugging Face's words; with a measuring arena its name is only counted. */
+static ss_status read_tensor(ss_entry *entry, gguf_head *head, ss_arena *arena, ss_error *err) {
+    char text[SS_GGUF_NAME_BYTES];
+    ss_gguf_tensor tensor;
+    ss_status status = ss_gguf_next_tensor(&head->gguf, &tensor, err);
+    if (status != SS_OK) return status;
+    ss_gguf_translate(text, head->family, tensor.name);
+    size_t n = strlen(text) + 1;
+    char *name = ss_arena_take(arena, n, 1);
+    if (arena->full) return ss_fail(err, SS_NO_MEMORY, "GGUF tensors", "no room for their names");
+    if (name) memcpy(name, text, n);
+    if (!entry) return SS_OK;
+    *entry = (ss_entry){.name = name};
+    entry->begin = tensor.offset < SIZE_MAX ? (size_t)tensor.offset : SIZE_MAX;
+    return read_shape(entry, &tensor, err);
+}
+
+static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error *err) {
+    gguf_head head;
+    ss_status status = read_head(&head, file, err);
+    if (status != SS_OK) return status;
+    size_t n = (size_t)head.gguf.tensors_n;
+    ss_entry *entries = ss_arena_take(arena, n, sizeof *entries);
+    if (arena->full)
+        return ss_fail(err, SS_NO_MEMORY, "GGUF tensors", "no room for %lu", (unsigned long)n);
+    for (size_t i = 0; i < n; i++) {
+        status = read_tensor(entries ? &entries[i] : NULL, &head, arena, err);
+        if (status != SS_OK) return status;
+    }
+    ss_bytes data = ss_gguf_data(&head.gguf);
+    for (size_t i = 0; entries && i < n; i++) {
+        status = place(&entries[i], data, head.gguf.alignment, err);
+        if (status != SS_OK) return status;
+    }
+    *out = (ss_entries){entries, n};
+    return entries ? ss_entries_apart(*out, err) : SS_OK;
+}
+
+/* A file that cannot be read takes nothing; the error comes when it is opened. */
+static size_t size(ss_bytes file) {
+    ss_arena arena = ss_arena_measure();
+    ss_entries none;
+    return read(&none, file, &arena, NULL) == SS_OK ? arena.used : 0;
+}
+
+const ss_format_reader ss_gguf_reader = {"GGUF", size, read};

@@ -1,0 +1,113 @@
+/*
+ * GGUF: what llama.cpp and its friends keep models in, versions 2 and 3, little-endian.
+ *
+ *     "GGUF", u32 version, u64 tensors, u64 pairs
+ *     pairs:    text key, u32 type, value               text: u64 bytes, UTF-8
+ *     tensors:  text name, u32 rank, u64 dims[rank], u32 type, u64 offset     fastest dim first
+ *     padding to a multiple of general.alignment (32), then the data that offsets count from
+ *
+ * gguf_file.c walks a file and proves every length; gguf.c makes entries of the tensors, with the
+ * names that gguf_names.c translates to those of Hugging Face; gguf_config.c translates the pairs
+ * to the keys of config.json. So a family file knows one language, whichever container it reads.
+ *
+ * What converters do to tensors is undone by the family files, which ask the loader for the format:
+ *     llama     rows of q and k (and their biases) are permuted within each head: those of a rotary
+ *               pair, j and K/2 + j, lie side by side
+ *     gpt2      Conv1D matrices are transposed, to [out][in]
+ *     gptneox   q, k, v of each head become all of q, all of k, all of v
+ *     gemma3    norms keep 1 + w
+ */
+#ifndef SS_MODEL_GGUF_H
+#define SS_MODEL_GGUF_H
+
+#include "arch.h"
+#include "container.h"
+
+/* The format's own numbers. */
+typedef enum ss_gguf_type {
+    SS_GGUF_U8,
+    SS_GGUF_I8,
+    SS_GGUF_U16,
+    SS_GGUF_I16,
+    SS_GGUF_U32,
+    SS_GGUF_I32,
+    SS_GGUF_F32,
+    SS_GGUF_BOOL,
+    SS_GGUF_TEXT,
+    SS_GGUF_ARRAY,
+    SS_GGUF_U64,
+    SS_GGUF_I64,
+    SS_GGUF_F64,
+    SS_GGUF_TYPE_N
+} ss_gguf_type;
+
+/* A key and its value: count elements of one type. */
+typedef struct ss_gguf_pair {
+    ss_bytes key;
+    ss_gguf_type type; /* of an element, so never SS_GGUF_ARRAY */
+    bool array;
+    uint64_t count; /* 1 where it is no array */
+    ss_bytes value; /* of all elements; a text is its u64 length and its bytes */
+} ss_gguf_pair;
+
+typedef struct ss_gguf_tensor {
+    ss_bytes name;
+    int rank;
+    size_t dims[SS_RANK_MAX]; /* fastest first */
+    uint32_t type;            /* the format's number */
+    uint64_t offset;          /* from the beginning of the data */
+} ss_gguf_tensor;
+
+/* A walk through a file: begin, then pairs_n times next_pair, then tensors_n times next_tensor. */
+typedef struct ss_gguf {
+    ss_bytes file;
+    size_t at; /* the next byte */
+    uint64_t tensors_n, pairs_n;
+    size_t alignment; /* of the data; known when all pairs are read */
+} ss_gguf;
+
+/* All that fail: SS_BAD_FILE with the key, the tensor's name, or the byte; SS_UNSUPPORTED for other
+ * versions. */
+ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err);
+ss_status ss_gguf_next_pair(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err);
+ss_status ss_gguf_next_tensor(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err);
+
+/* The data, when the tensors are read; empty if there is none. */
+ss_bytes ss_gguf_data(const ss_gguf *gguf);
+
+/*
+ * The value at key: *type of its elements, their *count, and the bytes of all of them, a text being
+ * its u64 length and its bytes. Every length in it was proved. SS_BAD_REQUEST if there is no such
+ * key.
+ */
+ss_status ss_gguf_value(ss_bytes *value, int *type, uint64_t *count, ss_bytes file, const char *key,
+                        ss_error *err);
+
+/* What a general.architecture is called by Hugging Face, and its tensors. */
+typedef struct ss_gguf_family ss_gguf_family;
+
+/* NULL where this build does not know it. */
+const ss_gguf_family *ss_gguf_family_find(ss_bytes architecture);
+const char *ss_gguf_model_type(const ss_gguf_family *family);
+
+/* The architectures that there are, "llama, gpt2", for errors. */
+void ss_gguf_family_names(char *text, size_t bytes);
+
+/* Names of tensors are shorter than this in both languages. */
+#define SS_GGUF_NAME_BYTES 128
+
+/* Writes the name of Hugging Face; one that is not in the table stays as it is. name has at most
+ * SS_GGUF_NAME_BYTES / 2 bytes, none of them NUL. */
+void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family, ss_bytes name);
+
+/*
+ * The pairs as a config.json of the same model, which the caller frees with cJSON_Delete.
+ * SS_BAD_CONFIG for a missing or mistyped key; SS_UNSUPPORTED with the key for an architecture, or
+ * anything that changes the arithmetic, that has no translation.
+ */
+ss_status ss_gguf_config(cJSON **config, ss_bytes file, ss_error *err);
+
+/* Like ss_arch_read, but of the pairs of a GGUF file. */
+ss_status ss_arch_read_gguf(ss_arch *arch, ss_bytes file, ss_error *err);
+
+#endif

@@ -1,0 +1,136 @@
+#include "gguf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* '#' stands for a layer's number; what follows the last dot is "weight" or "bias" in both. */
+typedef struct name {
+    const char *gguf, *hugging_face;
+} name;
+
+static const name llama[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"blk.#.attn_norm", "model.layers.#.input_layernorm"},
+    {"blk.#.attn_q", "model.layers.#.self_attn.q_proj"},
+    {"blk.#.attn_k", "model.layers.#.self_attn.k_proj"},
+    {"blk.#.attn_v", "model.layers.#.self_attn.v_proj"},
+    {"blk.#.attn_output", "model.layers.#.self_attn.o_proj"},
+    {"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm"},
+    {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm"},
+    {"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"},
+    {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
+    {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
+    {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"},
+    {NULL, NULL},
+};
+
+static const name gemma3[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"blk.#.attn_norm", "model.layers.#.input_layernorm"},
+    {"blk.#.attn_q", "model.layers.#.self_attn.q_proj"},
+    {"blk.#.attn_k", "model.layers.#.self_attn.k_proj"},
+    {"blk.#.attn_v", "model.layers.#.self_attn.v_proj"},
+    {"blk.#.attn_output", "model.layers.#.self_attn.o_proj"},
+    {"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm"},
+    {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm"},
+    {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
+    {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm"},
+    {"blk.#.post_ffw_norm", "model.layers.#.post_feedforward_layernorm"},
+    {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
+    {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
+    {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"},
+    {NULL, NULL},
+};
+
+static const name gpt2[] = {
+    {"token_embd", "wte"},
+    {"position_embd", "wpe"},
+    {"output_norm", "ln_f"},
+    {"output", "lm_head"},
+    {"blk.#.attn_norm", "h.#.ln_1"},
+    {"blk.#.attn_qkv", "h.#.attn.c_attn"},
+    {"blk.#.attn_output", "h.#.attn.c_proj"},
+    {"blk.#.ffn_norm", "h.#.ln_2"},
+    {"blk.#.ffn_up", "h.#.mlp.c_fc"},
+    {"blk.#.ffn_down", "h.#.mlp.c_proj"},
+    {NULL, NULL},
+};
+
+static const name gpt_neox[] = {
+    {"token_embd", "gpt_neox.embed_in"},
+    {"output_norm", "gpt_neox.final_layer_norm"},
+    {"output", "embed_out"},
+    {"blk.#.attn_norm", "gpt_neox.layers.#.input_layernorm"},
+    {"blk.#.attn_qkv", "gpt_neox.layers.#.attention.query_key_value"},
+    {"blk.#.attn_output", "gpt_neox.layers.#.attention.dense"},
+    {"blk.#.ffn_norm", "gpt_neox.layers.#.post_attention_layernorm"},
+    {"blk.#.ffn_up", "gpt_neox.layers.#.mlp.dense_h_to_4h"},
+    {"blk.#.ffn_down", "gpt_neox.layers.#.mlp.dense_4h_to_h"},
+    {NULL, NULL},
+};
+
+struct ss_gguf_family {
+    const char *architecture, *model_type;
+    const name *names;
+};
+
+static const ss_gguf_family families[] = {
+    {"llama", "llama", llama}, {"gpt2", "gpt2", gpt2},    {"gptneox", "gpt_neox", gpt_neox},
+    {"qwen2", "qwen2", llama}, {"qwen3", "qwen3", llama}, {"gemma3", "gemma3_text", gemma3},
+};
+#define FAMILIES_N (sizeof families / sizeof *families)
+
+const ss_gguf_family *ss_gguf_family_find(ss_bytes architecture) {
+    for (size_t i = 0; i < FAMILIES_N; i++)
+        if (ss_bytes_are(architecture, families[i].architecture)) return &families[i];
+    return NULL;
+}
+
+const char *ss_gguf_model_type(const ss_gguf_family *family) {
+    return family->model_type;
+}
+
+void ss_gguf_family_names(char *text, size_t bytes) {
+    size_t used = 0;
+    for (size_t i = 0; i < FAMILIES_N && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "",
+                                 families[i].architecture);
+}
+
+/* How a text matches a pattern: *number is what stands for '#'. */
+static bool match(const char *pattern, ss_bytes text, ss_bytes *number) {
+    size_t at = 0;
+    *number = (ss_bytes){text.data, 0};
+    for (; *pattern; pattern++) {
+        if (*pattern != '#') {
+            if (at == text.n || text.data[at++] != (unsigned char)*pattern) return false;
+            continue;
+        }
+        number->data = text.data + at;
+        while (at < text.n && text.data[at] >= '0' && text.data[at] <= '9') at++;
+        number->n = (size_t)(text.data + at - number->data);
+        if (number->n == 0) return false;
+    }
+    return at == text.n;
+}
+
+void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family, ss_bytes whole) {
+    ss_bytes stem = whole, number;
+    while (stem.n && stem.data[stem.n - 1] != '.') stem.n--;
+    ss_bytes suffix = {stem.data + stem.n, whole.n - stem.n};
+    if (stem.n) stem.n--; /* without its dot */
+    for (const name *row = family->names; row->gguf; row++) {
+        if (!match(row->gguf, stem, &number)) continue;
+        const char *hash = strchr(row->hugging_face, '#');
+        int before = hash ? (int)(hash - row->hugging_face) : (int)strlen(row->hugging_face);
+        snprintf(out, SS_GGUF_NAME_BYTES, "%.*s%.*s%s.%.*s", before, row->hugging_face,
+                 (int)number.n, (const char *)number.data, hash ? hash + 1 : "", (int)suffix.n,
+                 (const char *)suffix.data);
+        return;
+    }
+    snprintf(out, SS_GGUF_NAME_BYTES, "%.*s", (int)whole.n, (const char *)whole.data);
+}
