@@ -106,7 +106,7 @@ def write_gguf(name: str, type_name: str) -> None:
         writer.add_tensor(GGUF_NAMES[hf_name], w.astype(np.float16) if half else w)
     if block > 1:
         raw = np.zeros((2, size), np.uint8)
-        writer.add_tensor("blk.0.attn_q.bias", raw, raw_shape=raw.shape, raw_dtype=quant)
+        writer.add_tensor("spare.weight", raw, raw_shape=raw.shape, raw_dtype=quant)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -124,7 +124,9 @@ def write_torch() -> None:
     parameters = torch.nn.ParameterDict({"w": torch.nn.Parameter(torch.ones(2, 3))})
     torch.save({"w": parameters["w"], "mask": torch.ones(2, 2, dtype=torch.bool)},
                folder / "parameter", pickle_protocol=4)
-    torch.save(torch.nn.Linear(2, 2).state_dict(), folder / "metadata")
+    linear = torch.nn.Linear(2, 2)
+    linear.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
+    torch.save(linear.state_dict(), folder / "metadata")
     for path in sorted(folder.iterdir()):
         print(f"torch_file/{path.name}: {path.stat().st_size} bytes")
 
