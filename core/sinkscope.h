@@ -13,7 +13,7 @@
  *
  *     ss_arch arch; ss_container file; ss_model model; ss_run run; ss_error err;
  *     ss_arch_read(&arch, config, &err);
- *     ss_container_open(&file, weights, &arena, &err);
+ *     ss_container_open(&file, &weights, 1, &arena, &err);
  *     ss_model_open(&model, &arch, &file, &arena, &err);
  *     ss_run_init(&run, &(ss_run_desc){.model = &model, .capacity = 64,
  *                                      .fields = SS_BIT(SS_FIELD_ATT)}, &arena, &err);
@@ -23,7 +23,7 @@
  *     ss_metrics(&n)[index].measure(&run.trace, &args, sink);
  *
  * Letters: L layers, H query heads, G key/value heads, T tokens, D model width, K head width,
- * F feed-forward width, V vocabulary. A capital is a size, a small letter an index; a pointer's
+ * F feed-forward width, V vocabulary, E experts. A capital is a size, a small letter an index; a pointer's
  * comment gives its shape.
  *
  * Words: a QUERY looks at KEYS and mixes their VALUES by its WEIGHTS; the SCORES are what the
@@ -42,6 +42,7 @@
 
 #include "model/arch.h"
 #include "model/container.h"
+#include "model/gguf.h"
 #include "model/model.h"
 
 #include "run/operation.h"

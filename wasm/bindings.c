@@ -112,9 +112,15 @@ static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
     return status == SS_OK ? ss_operation_own(&own, &opened->model, &error) : status;
 }
 
+static bool is_gguf(const wasm_model *model) {
+    return ss_container_format(model->files[0]) == SS_GGUF;
+}
+
 static ss_status open_files(wasm_model *opened, ss_bytes config) {
     ss_arch arch;
-    ss_status status = ss_arch_read(&arch, config, &error);
+    /* A GGUF file describes itself, whatever stands beside it. */
+    ss_status status = is_gguf(opened) ? ss_arch_read_gguf(&arch, opened->files[0], &error)
+                                       : ss_arch_read(&arch, config, &error);
     if (status != SS_OK) return status;
     void *block;
     ss_arena arena = reserve_arena(&block, ss_container_size(opened->files, opened->files_n));
@@ -173,6 +179,29 @@ wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const was
     if (opened && open_files(opened, (ss_bytes){config, config_bytes}) == SS_OK) return opened;
     drop(opened);
     return NULL;
+}
+
+/* A value of metadata as JavaScript reads it; address 0: there is none. */
+typedef struct wasm_value {
+    uint32_t address, bytes, type, count, is_array;
+} wasm_value;
+
+/* The value at key (UTF-8, NUL at its end) in the file of a GGUF model. A status. */
+int ss_wasm_metadata(const wasm_model *model, const char *key, wasm_value *value) {
+    *value = (wasm_value){0};
+    if (!is_gguf(model)) return SS_OK;
+    ss_gguf gguf;
+    ss_gguf_pair pair;
+    ss_status status = ss_gguf_begin(&gguf, model->files[0], &error);
+    for (uint64_t i = 0; status == SS_OK && i < gguf.pairs_n; i++) {
+        status = ss_gguf_next_pair(&gguf, &pair, &error);
+        if (status != SS_OK || pair.key.n != strlen(key) || memcmp(pair.key.data, key, pair.key.n))
+            continue;
+        *value = (wasm_value){address_of(pair.value.data), (uint32_t)pair.value.n, pair.type,
+                              (uint32_t)pair.count, pair.array};
+        break;
+    }
+    return (int)status;
 }
 
 int ss_wasm_architecture(const wasm_model *model, wasm_view *view) {

@@ -1,0 +1,74 @@
+// A real model: SmolLM2-135M-Instruct, Q4_1, against transformers on the dequantised weights. Skipped
+// where `models/fetch/smollm2` has not fetched it.
+import { existsSync, openAsBlob, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { modelFiles, planFiles, planTokenizer } from '../../wasm/index.js';
+import { golden, readSafetensors, root, withEngine } from './helper.mjs';
+
+const file = new URL('models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf', root);
+const skip = !existsSync(file) && 'models/fetch/smollm2 fetches the file (98 MB)';
+const folder = new URL('smollm2/', golden);
+
+/** Largest difference, and the largest expected number. */
+function compare(actual, expected) {
+  assert.equal(actual.length, expected.length);
+  let off = 0;
+  let size = 0;
+  actual.forEach((value, i) => {
+    off = Math.max(off, Math.abs(value - expected[i]));
+    size = Math.max(size, Math.abs(expected[i]));
+  });
+  return { off, size };
+}
+
+test(
+  'SmolLM2 from GGUF: tokens, maps, hidden states, logits and greedy text',
+  { skip },
+  async (t) => {
+    const about = JSON.parse(readFileSync(new URL('golden.json', folder), 'utf8'));
+    const expected = readSafetensors(new URL('golden.safetensors', folder));
+    const tokens = [...expected.tokens.data];
+    const T = tokens.length;
+    await withEngine({}, async (engine) => {
+      const [plan] = await planFiles([{ path: about.file, file: await openAsBlob(file) }]);
+      const model = await engine.open(modelFiles(plan));
+      const tokenizer = await planTokenizer(plan, model);
+      const ids = tokenizer.encode(about.text).map(({ id }) => id);
+      assert.deepEqual(ids.slice(0, T), tokens);
+
+      const run = await model.run(tokens, {
+        fields: ['att', 'hidden', 'logits'],
+        capacity: T + 24,
+      });
+      const told = {};
+      const maps = [];
+      for (const layer of about.layers) maps.push(...(await run.field('att', { layer })).data);
+      told.maps = compare(maps, expected.att.data);
+      assert.ok(told.maps.off <= 1e-4, JSON.stringify(told.maps));
+
+      const { data, shape } = await run.field('hidden');
+      const rows = [0, T / 2];
+      const hidden = Array.from({ length: shape[0] - 1 }, (_, l) =>
+        rows.map((row) => [
+          ...data.subarray((l * T + row) * shape[2], (l * T + row + 1) * shape[2]),
+        ]),
+      ).flat(2);
+      told.hidden = compare(hidden, expected.hidden.data.slice(0, hidden.length));
+      assert.ok(told.hidden.off <= 1e-5 * told.hidden.size, JSON.stringify(told.hidden));
+
+      const V = model.architecture.V;
+      const logits = (await run.field('logits')).data.filter(
+        (_, i) => (i % V) % about.stride === 0,
+      );
+      told.logits = compare(logits, expected.logits.data);
+      assert.ok(told.logits.off <= 1e-3, JSON.stringify(told.logits));
+
+      const greedy = [];
+      for await (const { token } of run.generate({ count: 24 })) greedy.push(token);
+      assert.deepEqual(greedy, [...expected.greedy.data]);
+      assert.equal(tokenizer.decode(greedy), about.continuation);
+      t.diagnostic(JSON.stringify({ ...told, memory: await engine.memory() }));
+    });
+  },
+);
