@@ -1,0 +1,93 @@
+// Models in several files: the same bits as in one, and clear words where the files do not fit.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { files, softmax, tiny, withEngine } from './helper.mjs';
+
+/** The tensors of a safetensors file, as [name, entry, bytes]. */
+function tensorsOf(file) {
+  const start = 8 + Number(file.readBigUInt64LE(0));
+  const header = JSON.parse(file.subarray(8, start).toString());
+  delete header.__metadata__;
+  return Object.entries(header).map(([name, entry]) => {
+    const [from, to] = entry.data_offsets;
+    return [name, entry, file.subarray(start + from, start + to)];
+  });
+}
+
+function fileOf(tensors) {
+  let end = 0;
+  const entries = tensors.map(([name, { dtype, shape }, bytes]) => {
+    const begin = end;
+    end += bytes.length;
+    return [name, { dtype, shape, data_offsets: [begin, end] }];
+  });
+  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  return new Uint8Array(Buffer.concat([length, header, ...tensors.map(([, , bytes]) => bytes)]));
+}
+
+/** Tensors dealt out to n files in turn, like cards. */
+function deal(file, n) {
+  const tensors = tensorsOf(file);
+  return Array.from({ length: n }, (_, i) => fileOf(tensors.filter((__, j) => j % n === i)));
+}
+
+test('shards give the same bits as one file, whatever their number and order', async () => {
+  const { config, weights } = files(tiny);
+  await withEngine({}, async (engine) => {
+    const readOf = async (parts) => {
+      const model = await engine.open({ config, weights: parts });
+      const run = await model.run([1, 2, 3, 4, 5], { fields: ['att', 'hidden', 'logits'] });
+      const read = await run.read([{ field: 'att' }, { field: 'hidden' }, { field: 'logits' }]);
+      await model.close();
+      return read;
+    };
+    const whole = await readOf(weights);
+    for (const n of [1, 2, 3, 7]) {
+      assert.deepEqual(await readOf(deal(weights, n)), whole);
+      assert.deepEqual(await readOf(deal(weights, n).reverse()), whole);
+    }
+  });
+});
+
+test('progress of shards counts all of them, and closed models give their memory back', async () => {
+  const { config, weights } = files(softmax);
+  await withEngine({}, async (engine) => {
+    const parts = deal(weights, 3);
+    const total = parts.reduce((sum, part) => sum + part.length, 0);
+    const open = async () => {
+      const seen = [];
+      const note = ({ stage, done }) => stage === 'read' && seen.push(done);
+      const model = await engine.open({ config, weights: parts }, { onProgress: note });
+      assert.equal(seen.at(-1), total);
+      assert.ok(seen.every((done, i) => i === 0 || done >= seen[i - 1]));
+      await model.close();
+    };
+    for (let i = 0; i < 3; i++) await open();
+    const before = await engine.memory();
+    for (let i = 0; i < 10; i++) await open();
+    assert.equal(await engine.memory(), before);
+  });
+});
+
+test('a shard that is missing, doubled, of another format or of another model is named', async () => {
+  const { config, weights } = files(tiny);
+  await withEngine({}, async (engine) => {
+    const [a, b] = deal(weights, 2);
+    const refused = (parts, expected) =>
+      assert.rejects(engine.open({ config, weights: parts }), expected);
+    await refused([a], { code: 'bad_tensor' });
+    await refused([a, b, a], { code: 'bad_file', text: /each name once/ });
+    const gguf = new Uint8Array([...Buffer.from('GGUF'), ...new Uint8Array(60)]);
+    await refused([a, gguf], { code: 'bad_file', text: /one format/ });
+    await refused([], { code: 'argument' });
+    await refused([a, b.subarray(0, 100)], { code: 'bad_file' });
+    await refused(
+      Array.from({ length: 1025 }, () => a),
+      { code: 'bad_request', where: 'weights' },
+    );
+    const model = await engine.open({ config, weights: [a, b] });
+    await model.close();
+  });
+});
