@@ -23,8 +23,8 @@
  *     ss_metrics(&n)[index].measure(&run.trace, &args, sink);
  *
  * Letters: L layers, H query heads, G key/value heads, T tokens, D model width, K head width,
- * F feed-forward width, V vocabulary, E experts. A capital is a size, a small letter an index; a pointer's
- * comment gives its shape.
+ * F feed-forward width, V vocabulary, E experts. A capital is a size, a small letter an index; a
+ * pointer's comment gives its shape.
  *
  * Words: a QUERY looks at KEYS and mixes their VALUES by its WEIGHTS; the SCORES are what the
  * attention operation turns into weights. A SINK is a key that receives attention from most queries

@@ -56,8 +56,12 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
     ss_load_matrix(loader, &expert->down, &place, EXPERTS "down_proj", EXPERTS "down_proj_bias");
 }
 
+/* Optional in llama, where other operations need none; here it is missing. */
+#define SINKS "layers.%d.self_attn.sinks"
+
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
+    if (!ss_load_has(loader, SINKS)) ss_load_numbers(loader, SINKS, 0, (size_t)arch->H);
     ss_load_linear(loader, &layer->router, "layers.%d.mlp.router", true, (size_t)arch->D,
                    (size_t)arch->E);
     layer->experts = ss_load_experts(loader, arch, load_expert);

@@ -487,6 +487,7 @@ static void missing_tensors(void) {
          "model.layers.2.post_feedforward_mronreyal.weight"},
         {"hf-gpt_oss", "model.layers.1.mlp.experts.down_proj_bias",
          "model.layers.1.mlp.experts.down_proj_sabi"},
+        {"hf-gpt_oss", "model.layers.1.self_attn.sinks", "model.layers.1.self_attn.knisS"},
         {"hf-mixtral", "model.layers.1.block_sparse_moe.experts.4.w3.weight",
          "model.layers.1.block_sparse_moe.experts.9.w3.weight"},
         {"hf-qwen2_moe", "model.layers.0.mlp.shared_expert_gate.weight",
@@ -530,6 +531,51 @@ static void not_finite(void) {
     }
 }
 
+/* Opens the folder's weights under its config; everything is closed again. */
+static ss_status try_open(ss_bytes config, ss_bytes weights, ss_error *err) {
+    ss_arch arch;
+    ss_status status = ss_arch_read(&arch, config, err);
+    opened_file file = {.bytes = weights};
+    size_t bytes;
+    if (status == SS_OK) status = open_bytes(&file, err);
+    if (status == SS_OK) status = ss_model_size(&bytes, &arch, &file.container, err);
+    if (status == SS_OK) {
+        ss_arena arena = arena_of(bytes);
+        ss_model model;
+        status = ss_model_open(&model, &arch, &file.container, &arena, err);
+        free(arena.block);
+    }
+    free(file.arena.block);
+    return status;
+}
+
+static void flipped_bits(void) {
+    CASE("flipped bits in the config and the header of every family: a status, never a crash");
+    uint32_t state = 77;
+    int refused = 0;
+    for (size_t f = 0; f < FOLDERS; f++) {
+        ss_bytes config = read_file(path_of(folders[f]), "config.json");
+        ss_bytes weights = read_file(path_of(folders[f]), "model.safetensors");
+        size_t header = 8 + ((size_t)weights.data[0] | (size_t)weights.data[1] << 8);
+        for (int i = 0; i < 1000; i++) {
+            state = state * 1664525u + 1013904223u;
+            ss_bytes file = i % 2 ? config : weights;
+            size_t byte = (state >> 3) % (i % 2 ? config.n : header);
+            unsigned char *at = (unsigned char *)(size_t)(file.data + byte), kept = *at;
+            *at = (unsigned char)(kept ^ 1u << (state >> 29));
+            ss_error err = {0};
+            ss_status status = try_open(config, weights, &err);
+            if (status != SS_OK) CHECK(err.where[0] && err.text[0] && err.code == status);
+            refused += status != SS_OK;
+            *at = kept;
+        }
+        free((void *)(size_t)config.data);
+        free((void *)(size_t)weights.data);
+    }
+    printf("  %d of %d were refused\n", refused, 1000 * (int)FOLDERS);
+    CHECK(refused > 500 * (int)FOLDERS);
+}
+
 int main(void) {
     refused_by_all();
     refused_by_some();
@@ -541,5 +587,6 @@ int main(void) {
     every_key_counts();
     missing_tensors();
     not_finite();
+    flipped_bits();
     return check_done();
 }
