@@ -74,7 +74,7 @@ void ss_family_refuse(ss_json *json) {
     if (!quantization) return;
     ss_json inner = {quantization, json->file, json->status, json->err};
     const char *method = ss_json_text(&inner, "quant_method", "another way");
-    ss_json_refuse(json, "quantization_config", "F32, F16 and BF16 weights here", method);
+    ss_json_refuse(json, "quantization_config", "weights as F32, F16 or BF16", method);
 }
 
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard) {
