@@ -46,7 +46,7 @@ static ss_status take(ss_gguf *gguf, uint64_t *out, size_t width, ss_error *err)
 
 static ss_status take_text(ss_gguf *gguf, ss_bytes *text, ss_error *err) {
     size_t start = gguf->at;
-    uint64_t n;
+    uint64_t n = 0;
     ss_status status = take(gguf, &n, 8, err);
     if (status != SS_OK) return status;
     if (n > rest(gguf))
