@@ -6,11 +6,16 @@
 static const ss_format_reader *const readers[SS_FORMAT_N] = {
     [SS_SAFETENSORS] = &ss_safetensors_reader,
     [SS_GGUF] = &ss_gguf_reader,
+    [SS_TORCH_FILE] = &ss_torch_file_reader,
 };
 
 ss_format ss_container_format(ss_bytes file) {
     if (file.n >= 4 && !memcmp(file.data, "GGUF", 4)) return SS_GGUF;
     if (file.n >= 4 && !memcmp(file.data, "PK\003\004", 4)) return SS_TORCH_FILE;
+    /* The pickled number that torch.save began with before it wrote zip files; as a safetensors
+     * header's length it would be far too large. */
+    if (file.n >= 8 && !memcmp(file.data, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46", 8))
+        return SS_TORCH_FILE;
     return SS_SAFETENSORS;
 }
 
@@ -18,8 +23,7 @@ ss_format ss_container_format(ss_bytes file) {
 size_t ss_container_size(const ss_bytes *files, int n) {
     size_t bytes = SS_ARENA_ALIGN;
     for (int i = 0; i < n; i++) {
-        const ss_format_reader *reader = readers[ss_container_format(files[i])];
-        size_t own = reader ? reader->size(files[i]) : 0;
+        size_t own = readers[ss_container_format(files[i])]->size(files[i]);
         if (!ss_add_size(&bytes, bytes, n > 1 ? 2 * own : own)) return SIZE_MAX;
     }
     return bytes;
@@ -86,8 +90,6 @@ static ss_status read_shards(ss_entries *all, const ss_bytes *files, int n, ss_f
 ss_status ss_container_open(ss_container *container, const ss_bytes *files, int n, ss_arena *arena,
                             ss_error *err) {
     ss_format format = ss_container_format(files[0]);
-    if (!readers[format])
-        return ss_fail(err, SS_UNSUPPORTED, "byte 0", "expected a safetensors file");
     ss_entries all;
     ss_status status = n == 1 ? read_file(&all, files[0], format, arena, err)
                               : read_shards(&all, files, n, format, arena, err);

@@ -1,0 +1,383 @@
+#include "pickle.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+typedef enum name_use { USE_TABLE, USE_TENSOR, USE_PARAMETER, USE_STORAGE } name_use;
+
+/* All that a pickle may name; a storage's row is also what ss_pickle_storage_type gives. */
+static const struct {
+    const char *module;
+    name_use use;
+    ss_storage_type type; /* its name is the second part of the name */
+} names[] = {
+    {"collections", USE_TABLE, {"OrderedDict", 0, -1}},
+    {"torch._utils", USE_TENSOR, {"_rebuild_tensor_v2", 0, -1}},
+    {"torch._utils", USE_PARAMETER, {"_rebuild_parameter", 0, -1}},
+    {"torch", USE_STORAGE, {"FloatStorage", 4, SS_F32}},
+    {"torch", USE_STORAGE, {"HalfStorage", 2, SS_F16}},
+    {"torch", USE_STORAGE, {"BFloat16Storage", 2, SS_BF16}},
+    {"torch", USE_STORAGE, {"IntStorage", 4, SS_I32}},
+    {"torch", USE_STORAGE, {"DoubleStorage", 8, -1}},
+    {"torch", USE_STORAGE, {"LongStorage", 8, -1}},
+    {"torch", USE_STORAGE, {"ShortStorage", 2, -1}},
+    {"torch", USE_STORAGE, {"CharStorage", 1, -1}},
+    {"torch", USE_STORAGE, {"ByteStorage", 1, -1}},
+    {"torch", USE_STORAGE, {"BoolStorage", 1, -1}},
+};
+
+const ss_storage_type *ss_pickle_storage_type(const ss_pickle_value *name) {
+    return &names[name->number].type;
+}
+
+/* ---- the machine ---------------------------------------------------------------------------- */
+
+typedef struct machine {
+    ss_pickle *pickle;
+    ss_pickle_value *stack, *memo;         /* [most], as many as the pickle has bytes */
+    size_t most, depth, memo_n, start, at; /* start: of the opcode that is run */
+    int64_t tables_n;
+    bool stopped;
+    ss_status status; /* the first error; nothing is done after it */
+    ss_error *err;
+} machine;
+
+static ss_bytes code_of(const machine *m) {
+    return m->pickle->code;
+}
+
+static void fail(machine *m, ss_status code, const char *expected, const char *found) {
+    char where[48];
+    snprintf(where, sizeof where, "data.pkl byte %lu", (unsigned long)m->start);
+    if (m->status == SS_OK)
+        m->status = ss_fail(m->err, code, where, "expected %s, found %s", expected, found);
+}
+
+static void push(machine *m, ss_pickle_value value) {
+    if (m->status != SS_OK) return;
+    if (m->depth == m->most)
+        fail(m, SS_BAD_FILE, "fewer values than the pickle has bytes", "more");
+    else
+        m->stack[m->depth++] = value;
+}
+
+static ss_pickle_value pop(machine *m) {
+    const ss_pickle_value nothing = {.kind = SS_PICKLE_NONE};
+    if (m->depth == 0 || m->stack[m->depth - 1].kind == SS_PICKLE_MARK)
+        fail(m, SS_BAD_FILE, "a value on the stack", "none");
+    return m->status == SS_OK ? m->stack[--m->depth] : nothing;
+}
+
+/* Takes a little-endian number of so many bytes out of the code. */
+static uint64_t take(machine *m, size_t width) {
+    uint64_t value = 0;
+    if (!ss_read_uint(&value, code_of(m), m->at, width))
+        fail(m, SS_BAD_FILE, "more bytes behind the opcode", "the pickle's end");
+    m->at += m->status == SS_OK ? width : 0;
+    return value;
+}
+
+static void push_number(machine *m, uint32_t kind, int64_t number) {
+    push(m, (ss_pickle_value){.kind = kind, .number = number});
+}
+
+static void push_text(machine *m, uint64_t n) {
+    if (m->status != SS_OK) return;
+    if (n > code_of(m).n - m->at) {
+        fail(m, SS_BAD_FILE, "a text inside the pickle", "a longer one");
+        return;
+    }
+    push(m, (ss_pickle_value){SS_PICKLE_TEXT, (uint32_t)n, (int64_t)m->at});
+    m->at += (size_t)n;
+}
+
+/* Makes a tuple of the n values on top. */
+static void push_tuple(machine *m, size_t n) {
+    ss_pickle *pickle = m->pickle;
+    if (m->status != SS_OK) return;
+    SS_ASSERT(n <= m->depth && pickle->tuples_n + n <= m->most);
+    size_t first = pickle->tuples_n;
+    m->depth -= n;
+    if (n) memcpy(pickle->tuples + first, m->stack + m->depth, n * sizeof *m->stack);
+    pickle->tuples_n += n;
+    push(m, (ss_pickle_value){SS_PICKLE_TUPLE, (uint32_t)n, (int64_t)first});
+}
+
+/* Values above the last mark, which is taken off from under them. */
+static size_t take_mark(machine *m) {
+    size_t n = 0;
+    while (n < m->depth && m->stack[m->depth - 1 - n].kind != SS_PICKLE_MARK) n++;
+    if (n == m->depth) fail(m, SS_BAD_FILE, "a mark on the stack", "none");
+    if (m->status != SS_OK) return 0;
+    ss_pickle_value *mark = m->stack + m->depth - 1 - n;
+    memmove(mark, mark + 1, n * sizeof *mark);
+    m->depth--;
+    return n;
+}
+
+/* ---- opcodes -------------------------------------------------------------------------------- */
+
+static void op_protocol(machine *m, int code) {
+    (void)code;
+    uint64_t version = take(m, 1);
+    if (version < 2 || version > 4) fail(m, SS_UNSUPPORTED, "pickle protocol 2 to 4", "another");
+}
+
+static void op_frame(machine *m, int code) {
+    (void)code;
+    take(m, 8);
+}
+
+static void op_constant(machine *m, int code) {
+    switch (code) {
+    case '(': push_number(m, SS_PICKLE_MARK, 0); break;
+    case ']': push_number(m, SS_PICKLE_LIST, 0); break;
+    case '}': push_number(m, SS_PICKLE_TABLE, m->tables_n++); break;
+    case ')': push_tuple(m, 0); break;
+    case 'N': push_number(m, SS_PICKLE_NONE, 0); break;
+    default: push_number(m, SS_PICKLE_TRUTH, code == 0x88);
+    }
+}
+
+static void op_number(machine *m, int code) {
+    size_t width = code == 'K' ? 1 : code == 'M' ? 2 : 4;
+    uint64_t bits = take(m, width);
+    push_number(m, SS_PICKLE_NUMBER, code == 'J' ? (int32_t)bits : (int64_t)bits);
+}
+
+/* LONG1: so many bytes in two's complement. */
+static void op_long(machine *m, int code) {
+    (void)code;
+    uint64_t n = take(m, 1);
+    if (n > 8) fail(m, SS_UNSUPPORTED, "a number of at most 8 bytes", "a longer one");
+    if (m->status != SS_OK) return;
+    uint64_t bits = n ? take(m, (size_t)n) : 0;
+    if (n && n < 8 && bits >> (8 * n - 1)) bits |= UINT64_MAX << 8 * n;
+    push_number(m, SS_PICKLE_NUMBER, (int64_t)bits);
+}
+
+static void op_text(machine *m, int code) {
+    push_text(m, take(m, code == 0x8c ? 1 : code == 'X' ? 4 : 8));
+}
+
+static void op_get(machine *m, int code) {
+    uint64_t i = take(m, code == 'h' ? 1 : 4);
+    if (m->status == SS_OK && (i >= m->most || m->memo[i].kind == SS_PICKLE_UNSET))
+        fail(m, SS_BAD_FILE, "a place of the memo that was put", "another");
+    if (m->status == SS_OK) push(m, m->memo[i]);
+}
+
+static void op_put(machine *m, int code) {
+    uint64_t i = code == 0x94 ? m->memo_n : take(m, code == 'q' ? 1 : 4);
+    if (i >= m->most)
+        fail(m, SS_BAD_FILE, "a place of the memo below the pickle's size", "another");
+    ss_pickle_value value = pop(m);
+    push(m, value);
+    if (m->status != SS_OK) return;
+    m->memo[i] = value;
+    m->memo_n++;
+}
+
+static void op_tuple(machine *m, int code) {
+    size_t n = code == 't' ? take_mark(m) : (size_t)code - 0x84;
+    if (m->depth < n) fail(m, SS_BAD_FILE, "enough values for a tuple", "fewer");
+    for (size_t i = 0; m->status == SS_OK && i < n; i++)
+        if (m->stack[m->depth - 1 - i].kind == SS_PICKLE_MARK)
+            fail(m, SS_BAD_FILE, "enough values for a tuple", "a mark");
+    push_tuple(m, n);
+}
+
+static void push_name(machine *m, ss_bytes module, ss_bytes name) {
+    if (m->status != SS_OK) return;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (ss_bytes_are(module, names[i].module) && ss_bytes_are(name, names[i].type.name)) {
+            push_number(m, SS_PICKLE_NAME, (int64_t)i);
+            return;
+        }
+    char found[128];
+    snprintf(found, sizeof found, "%.*s.%.*s, which is not called",
+             module.n < 48 ? (int)module.n : 48, (const char *)module.data,
+             name.n < 48 ? (int)name.n : 48, (const char *)name.data);
+    fail(m, SS_UNSUPPORTED, "a table of plain tensors", found);
+}
+
+/* A line of the code, without its end. */
+static ss_bytes take_line(machine *m) {
+    ss_bytes code = code_of(m), line = {code.data + m->at, 0};
+    while (m->at < code.n && code.data[m->at] != '\n') m->at++;
+    line.n = (size_t)(code.data + m->at - line.data);
+    if (m->at == code.n) fail(m, SS_BAD_FILE, "a name that ends with a line", "the pickle's end");
+    m->at += m->at < code.n;
+    return line;
+}
+
+static void op_global(machine *m, int code) {
+    (void)code;
+    ss_bytes module = take_line(m), name = take_line(m);
+    push_name(m, module, name);
+}
+
+static void op_stack_global(machine *m, int code) {
+    (void)code;
+    ss_pickle_value name = pop(m), module = pop(m);
+    if (name.kind != SS_PICKLE_TEXT || module.kind != SS_PICKLE_TEXT)
+        fail(m, SS_BAD_FILE, "two texts that make a name", "something else");
+    if (m->status == SS_OK)
+        push_name(m, ss_pickle_text(m->pickle, &module), ss_pickle_text(m->pickle, &name));
+}
+
+/* The persistent id of a storage: ("storage", type, key, device, numbers). */
+static void op_storage(machine *m, int code) {
+    (void)code;
+    ss_pickle_value id = pop(m);
+    if (m->status != SS_OK) return;
+    const ss_pickle_value *part = m->pickle->tuples + id.number;
+    bool right = id.kind == SS_PICKLE_TUPLE && id.n == 5 && part[0].kind == SS_PICKLE_TEXT &&
+                 ss_bytes_are(ss_pickle_text(m->pickle, &part[0]), "storage") &&
+                 part[1].kind == SS_PICKLE_NAME && names[part[1].number].use == USE_STORAGE &&
+                 part[2].kind == SS_PICKLE_TEXT && part[3].kind == SS_PICKLE_TEXT &&
+                 part[4].kind == SS_PICKLE_NUMBER && part[4].number >= 0;
+    if (!right) fail(m, SS_BAD_FILE, "(\"storage\", type, key, device, numbers)", "something else");
+    push(m, (ss_pickle_value){SS_PICKLE_STORAGE, 5, id.number});
+}
+
+/* Sizes or strides: whole numbers that are not negative. */
+static bool is_shape(const machine *m, const ss_pickle_value *value) {
+    if (value->kind != SS_PICKLE_TUPLE) return false;
+    const ss_pickle_value *part = m->pickle->tuples + value->number;
+    for (uint32_t i = 0; i < value->n; i++)
+        if (part[i].kind != SS_PICKLE_NUMBER || part[i].number < 0) return false;
+    return true;
+}
+
+/* What torch._utils._rebuild_tensor_v2 is given; hooks and metadata behind it are not looked at. */
+static bool is_tensor(const machine *m, const ss_pickle_value *args) {
+    const ss_pickle_value *part = m->pickle->tuples + args->number;
+    return (args->n == 6 || args->n == 7) && part[0].kind == SS_PICKLE_STORAGE &&
+           part[1].kind == SS_PICKLE_NUMBER && part[1].number >= 0 && is_shape(m, &part[2]) &&
+           is_shape(m, &part[3]) && part[2].n == part[3].n;
+}
+
+/* What Python would call; each makes one of our own values. */
+static void op_reduce(machine *m, int code) {
+    (void)code;
+    ss_pickle_value args = pop(m), name = pop(m);
+    if (args.kind != SS_PICKLE_TUPLE || name.kind != SS_PICKLE_NAME)
+        fail(m, SS_BAD_FILE, "a name and a tuple of arguments", "something else");
+    if (m->status != SS_OK) return;
+    const ss_pickle_value *part = m->pickle->tuples + args.number;
+    name_use use = names[name.number].use;
+    if (use == USE_TABLE && args.n == 0)
+        push_number(m, SS_PICKLE_TABLE, m->tables_n++);
+    else if (use == USE_TENSOR && is_tensor(m, &args))
+        push(m, (ss_pickle_value){SS_PICKLE_TENSOR, args.n, args.number});
+    else if (use == USE_PARAMETER && args.n == 3 && part[0].kind == SS_PICKLE_TENSOR)
+        push(m, part[0]);
+    else
+        fail(m, SS_BAD_FILE, "the arguments that torch writes", "others");
+}
+
+/* The state of an OrderedDict is the versions of the modules; it holds no tensor that counts. */
+static void op_build(machine *m, int code) {
+    (void)code;
+    pop(m);
+    ss_pickle_value table = pop(m);
+    if (table.kind != SS_PICKLE_TABLE) fail(m, SS_UNSUPPORTED, "a table to build", "another value");
+    push(m, table);
+}
+
+/* Sets the pairs among the n values on top, in the table or list under them. */
+static void set_items(machine *m, size_t n, bool pairs) {
+    if (m->status != SS_OK) return;
+    m->depth -= n;
+    const ss_pickle_value *values = m->stack + m->depth;
+    ss_pickle_value owner = pop(m);
+    if (owner.kind != (pairs ? SS_PICKLE_TABLE : SS_PICKLE_LIST) || (pairs && n % 2))
+        fail(m, SS_BAD_FILE, pairs ? "a table and pairs" : "a list", "something else");
+    for (size_t i = 0; pairs && m->status == SS_OK && i < n; i += 2) {
+        SS_ASSERT(m->pickle->items_n < m->most / 2 + 1);
+        m->pickle->items[m->pickle->items_n++] =
+            (ss_pickle_item){owner.number, values[i], values[i + 1]};
+    }
+    push(m, owner);
+}
+
+static void op_set(machine *m, int code) {
+    bool pairs = code == 'u' || code == 's';
+    size_t n = code == 's' ? 2 : 1;
+    if (code == 'u' || code == 'e') n = take_mark(m);
+    if (m->depth < n) fail(m, SS_BAD_FILE, "values to set", "fewer");
+    set_items(m, n, pairs);
+}
+
+static void op_stop(machine *m, int code) {
+    (void)code;
+    ss_pickle_value whole = pop(m);
+    if (whole.kind != SS_PICKLE_TABLE || m->depth)
+        fail(m, SS_BAD_FILE, "one table of tensors", "something else");
+    m->pickle->table = whole.number;
+    m->stopped = true;
+}
+
+typedef void operation(machine *m, int code);
+
+static operation *const operations[256] = {
+    [0x80] = op_protocol, [0x95] = op_frame,   ['('] = op_constant,      [']'] = op_constant,
+    ['}'] = op_constant,  [')'] = op_constant, ['N'] = op_constant,      [0x88] = op_constant,
+    [0x89] = op_constant, ['K'] = op_number,   ['M'] = op_number,        ['J'] = op_number,
+    [0x8a] = op_long,     ['X'] = op_text,     [0x8c] = op_text,         [0x8d] = op_text,
+    ['h'] = op_get,       ['j'] = op_get,      ['q'] = op_put,           ['r'] = op_put,
+    [0x94] = op_put,      ['t'] = op_tuple,    [0x85] = op_tuple,        [0x86] = op_tuple,
+    [0x87] = op_tuple,    ['c'] = op_global,   [0x93] = op_stack_global, ['Q'] = op_storage,
+    ['R'] = op_reduce,    ['b'] = op_build,    ['s'] = op_set,           ['u'] = op_set,
+    ['a'] = op_set,       ['e'] = op_set,      ['.'] = op_stop,
+};
+
+static void step(machine *m) {
+    m->start = m->at;
+    int code = (int)take(m, 1);
+    if (m->status == SS_OK && !operations[code]) {
+        char found[32];
+        snprintf(found, sizeof found, "opcode 0x%02x", (unsigned)code);
+        fail(m, SS_UNSUPPORTED, "what a table of plain tensors is written in", found);
+    }
+    if (m->status == SS_OK) operations[code](m, code);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* No opcode pushes more than one value, so nothing is larger than the pickle has bytes. */
+static machine lay_out(ss_pickle *pickle, size_t n, ss_arena *arena) {
+    machine m = {.pickle = pickle, .most = n};
+    m.stack = ss_arena_take(arena, n, sizeof *m.stack);
+    m.memo = ss_arena_take(arena, n, sizeof *m.memo);
+    pickle->tuples = ss_arena_take(arena, n, sizeof *pickle->tuples);
+    pickle->items = ss_arena_take(arena, n / 2 + 1, sizeof *pickle->items);
+    return m;
+}
+
+size_t ss_pickle_size(size_t n) {
+    ss_arena arena = ss_arena_measure();
+    ss_pickle pickle;
+    lay_out(&pickle, n, &arena);
+    return arena.used;
+}
+
+ss_bytes ss_pickle_text(const ss_pickle *pickle, const ss_pickle_value *value) {
+    return (ss_bytes){pickle->code.data + value->number, value->n};
+}
+
+ss_status ss_pickle_read(ss_pickle *pickle, ss_bytes code, ss_arena *arena, ss_error *err) {
+    *pickle = (ss_pickle){.code = code};
+    if (code.n > SS_PICKLE_BYTES_MAX)
+        return ss_fail(err, SS_UNSUPPORTED, "data.pkl", "expected at most %d bytes, found %lu",
+                       SS_PICKLE_BYTES_MAX, (unsigned long)code.n);
+    machine m = lay_out(pickle, code.n, arena);
+    m.err = err;
+    if (arena->full) return ss_fail(err, SS_NO_MEMORY, "data.pkl", "no room to read it");
+    if (code.n) memset(m.memo, 0, code.n * sizeof *m.memo);
+    while (m.status == SS_OK && !m.stopped) step(&m);
+    return m.status;
+}

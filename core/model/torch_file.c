@@ -1,0 +1,263 @@
+/*
+ * pytorch_model.bin: a zip file NAME/data.pkl, which says what tensors there are, and
+ * NAME/data/KEY, the numbers of each storage as they lie in memory. What the pickle asks for is
+ * never executed.
+ *
+ * Tensors may share a storage (tied weights), and a buffer may be of a type that no weight has.
+ */
+#include "container.h"
+#include "pickle.h"
+#include "zip.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Longest name of a record that we look for. */
+#define RECORD_NAME_BYTES 256
+
+#define PICKLE_NAME "/data.pkl"
+
+/* A file on the way to its entries. */
+typedef struct torch_file {
+    ss_bytes bytes;
+    ss_zip_record *records; /* [records_n], sorted by name */
+    size_t records_n;
+    ss_bytes top; /* the folder's name, with its slash */
+    ss_pickle pickle;
+} torch_file;
+
+static bool is_pickle(ss_bytes name) {
+    size_t n = sizeof PICKLE_NAME - 1;
+    return name.n > n && !memcmp(name.data + name.n - n, PICKLE_NAME, n);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* A tensor's item needs four bytes of pickle at least: a key and a value out of the memo. */
+static size_t entries_most(size_t pickle_n) {
+    return pickle_n / 4 + 1;
+}
+
+static size_t names_most(size_t pickle_n) {
+    return pickle_n + entries_most(pickle_n);
+}
+
+static size_t size(ss_bytes file) {
+    ss_zip zip;
+    ss_zip_record record;
+    if (ss_zip_begin(&zip, file, NULL) != SS_OK) return 0;
+    ss_arena arena = ss_arena_measure();
+    ss_arena_take(&arena, (size_t)zip.n, sizeof record);
+    for (uint64_t i = 0; i < zip.n; i++) {
+        if (ss_zip_next(&zip, &record, NULL) != SS_OK) return 0;
+        if (!is_pickle(record.name) || record.data.n > SS_PICKLE_BYTES_MAX) continue;
+        size_t n = record.data.n;
+        ss_arena_take(&arena, entries_most(n), sizeof(ss_entry));
+        ss_arena_take(&arena, names_most(n), 1);
+        return arena.used + ss_pickle_size(n);
+    }
+    return arena.used;
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static ss_status read_records(torch_file *file, ss_arena *arena, ss_error *err) {
+    static const unsigned char legacy[] = {0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46};
+    ss_zip zip;
+    if (file->bytes.n >= sizeof legacy && !memcmp(file->bytes.data, legacy, sizeof legacy))
+        return ss_fail(err, SS_UNSUPPORTED, "byte 0",
+                       "expected the zip file that torch.save writes since version 1.6, found the "
+                       "older format: load and save it again");
+    ss_status status = ss_zip_begin(&zip, file->bytes, err);
+    if (status != SS_OK) return status;
+    file->records_n = (size_t)zip.n;
+    file->records = ss_arena_take(arena, file->records_n, sizeof *file->records);
+    if (arena->full) return ss_fail(err, SS_NO_MEMORY, "zip directory", "no room for its records");
+    return ss_zip_read(file->records, &zip, err);
+}
+
+/* The record NAME/part key, or NULL. */
+static const ss_zip_record *find(const torch_file *file, const char *part, ss_bytes key) {
+    char name[RECORD_NAME_BYTES];
+    if (file->top.n + strlen(part) + key.n >= sizeof name) return NULL;
+    int n =
+        snprintf(name, sizeof name, "%.*s%s", (int)file->top.n, (const char *)file->top.data, part);
+    if (n < 0 || (size_t)n != file->top.n + strlen(part)) return NULL;
+    if (key.n) memcpy(name + n, key.data, key.n);
+    return ss_zip_find(file->records, file->records_n,
+                       (ss_bytes){(const unsigned char *)name, (size_t)n + key.n});
+}
+
+static ss_status check_byte_order(const torch_file *file, ss_error *err) {
+    const ss_zip_record *order = find(file, "byteorder", (ss_bytes){NULL, 0});
+    if (!order || ss_bytes_are(order->data, "little")) return SS_OK;
+    return ss_fail(err, SS_UNSUPPORTED, "byteorder", "expected little-endian numbers");
+}
+
+/* The one record that is the pickle. */
+static ss_status find_pickle(ss_bytes *code, torch_file *file, ss_error *err) {
+    const ss_zip_record *found = NULL;
+    for (size_t i = 0; i < file->records_n; i++) {
+        if (!is_pickle(file->records[i].name)) continue;
+        if (found)
+            return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected one in the zip file, found two");
+        found = &file->records[i];
+    }
+    if (!found)
+        return ss_fail(err, SS_BAD_FILE, "data.pkl",
+                       "expected it in the zip file, as torch.save writes it, found none");
+    *code = found->data;
+    file->top = (ss_bytes){found->name.data, found->name.n - sizeof PICKLE_NAME + 2};
+    return check_byte_order(file, err);
+}
+
+/* ---- tensors -------------------------------------------------------------------------------- */
+
+/* Fills the shape; false if its product does not fit. *count is that product. */
+static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *sizes, uint32_t n) {
+    ss_tensor *tensor = &entry->tensor;
+    *count = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t dim = (uint64_t)sizes[i].number;
+        if (dim > SIZE_MAX / 2 || !ss_mul_size(count, *count, (size_t)dim)) return false;
+        if (i < SS_RANK_MAX) tensor->dims[i] = (size_t)dim;
+    }
+    tensor->rank = n < SS_RANK_MAX ? (int)n : SS_RANK_MAX;
+    if (n > SS_RANK_MAX) entry->readable = false;
+    size_t stride = 1;
+    for (int i = tensor->rank; i-- > 0; stride *= tensor->dims[i]) tensor->strides[i] = stride;
+    return true;
+}
+
+/* Whether numbers lie one after the other, the last dimension fastest. */
+static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *strides,
+                          uint32_t n) {
+    uint64_t expected = 1;
+    for (uint32_t i = n; i-- > 0; expected *= (uint64_t)sizes[i].number)
+        if (sizes[i].number > 1 && (uint64_t)strides[i].number != expected) return false;
+    return true;
+}
+
+/* Proves that numbers [first, first + count) of the storage are in the file. */
+static ss_status find_numbers(ss_entry *entry, const torch_file *file, const ss_pickle_value *id,
+                              uint64_t first, size_t count, ss_error *err) {
+    const ss_storage_type *type = ss_pickle_storage_type(&id[1]);
+    const ss_zip_record *record = find(file, "data/", ss_pickle_text(&file->pickle, &id[2]));
+    uint64_t numbers = (uint64_t)id[4].number;
+    if (!record)
+        return ss_fail(err, SS_BAD_FILE, entry->name, "expected its storage in the zip file");
+    if (numbers > record->data.n / type->bytes)
+        return ss_fail(err, SS_BAD_FILE, entry->name,
+                       "expected a storage of %.0f numbers, found %lu bytes", (double)numbers,
+                       (unsigned long)record->data.n);
+    if (count > numbers || first > numbers - count)
+        return ss_fail(err, SS_BAD_FILE, entry->name,
+                       "expected numbers inside its storage of %.0f, found %lu from %.0f on",
+                       (double)numbers, (unsigned long)count, (double)first);
+    const unsigned char *data = record->data.data + (size_t)first * type->bytes;
+    entry->tensor.data = data;
+    entry->begin = (size_t)(data - file->bytes.data);
+    entry->end = entry->begin + count * type->bytes;
+    return SS_OK;
+}
+
+static ss_status read_tensor(ss_entry *entry, const torch_file *file, const ss_pickle_value *tensor,
+                             ss_error *err) {
+    const ss_pickle_value *tuples = file->pickle.tuples, *part = tuples + tensor->number;
+    const ss_pickle_value *sizes = tuples + part[2].number, *strides = tuples + part[3].number;
+    const ss_pickle_value *id = tuples + part[0].number;
+    const ss_storage_type *type = ss_pickle_storage_type(&id[1]);
+    size_t count;
+    entry->readable = type->type >= 0;
+    entry->tensor.type = (ss_dtype)(entry->readable ? type->type : 0);
+    if (!read_shape(entry, &count, sizes, part[2].n))
+        return ss_fail(err, SS_BAD_FILE, entry->name,
+                       "expected a shape whose product fits this machine");
+    if (count && !is_contiguous(sizes, strides, part[2].n))
+        return ss_fail(err, SS_UNSUPPORTED, entry->name,
+                       "expected numbers that lie one after the other, found other strides (a "
+                       "transposed or sliced tensor)");
+    return find_numbers(entry, file, id, (uint64_t)part[1].number, count, err);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static bool has_tensors(const ss_pickle *pickle, int64_t table) {
+    for (size_t i = 0; i < pickle->items_n; i++)
+        if (pickle->items[i].table == table && pickle->items[i].value.kind == SS_PICKLE_TENSOR)
+            return true;
+    return false;
+}
+
+/* The table that holds the weights: the whole, or what training scripts wrap it in. */
+static ss_status find_table(int64_t *table, const ss_pickle *pickle, ss_error *err) {
+    static const char *const wrappers[] = {"state_dict", "model", "module"};
+    *table = pickle->table;
+    if (has_tensors(pickle, *table)) return SS_OK;
+    for (size_t i = 0; i < pickle->items_n; i++) {
+        const ss_pickle_item *item = &pickle->items[i];
+        if (item->table != pickle->table || item->key.kind != SS_PICKLE_TEXT ||
+            item->value.kind != SS_PICKLE_TABLE)
+            continue;
+        for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++)
+            if (ss_bytes_are(ss_pickle_text(pickle, &item->key), wrappers[w])) {
+                *table = item->value.number;
+                return SS_OK;
+            }
+    }
+    return ss_fail(err, SS_BAD_FILE, "data.pkl",
+                   "expected a table of tensors, or one in state_dict, model or module");
+}
+
+/* Copies a key behind the names that are there, with a NUL. */
+static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pickle_value *key,
+                          char **names, size_t *left, ss_error *err) {
+    if (key->kind != SS_PICKLE_TEXT)
+        return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected tensors with names");
+    ss_bytes text = ss_pickle_text(&file->pickle, key);
+    if (memchr(text.data, 0, text.n))
+        return ss_fail(err, SS_BAD_FILE, (const char *)text.data,
+                       "expected a name without NUL bytes");
+    /* Names that stand in the pickle once fit; the same one again and again may not. */
+    if (text.n >= *left) return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
+    memcpy(*names, text.data, text.n);
+    (*names)[text.n] = 0;
+    entry->name = *names;
+    *names += text.n + 1;
+    *left -= text.n + 1;
+    return SS_OK;
+}
+
+static ss_status read_tensors(ss_entries *out, const torch_file *file, char *names, ss_error *err) {
+    const ss_pickle *pickle = &file->pickle;
+    size_t most = entries_most(pickle->code.n), left = names_most(pickle->code.n);
+    int64_t table;
+    ss_status status = find_table(&table, pickle, err);
+    for (size_t i = 0; status == SS_OK && i < pickle->items_n; i++) {
+        const ss_pickle_item *item = &pickle->items[i];
+        if (item->table != table || item->value.kind != SS_PICKLE_TENSOR) continue;
+        if (out->n == most) return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
+        ss_entry *entry = &out->entries[out->n++];
+        *entry = (ss_entry){0};
+        status = add_name(entry, file, &item->key, &names, &left, err);
+        if (status == SS_OK) status = read_tensor(entry, file, &item->value, err);
+    }
+    return status;
+}
+
+static ss_status read(ss_entries *out, ss_bytes bytes, ss_arena *arena, ss_error *err) {
+    torch_file file = {.bytes = bytes};
+    ss_bytes code;
+    ss_status status = read_records(&file, arena, err);
+    if (status == SS_OK) status = find_pickle(&code, &file, err);
+    if (status == SS_OK) status = ss_pickle_read(&file.pickle, code, arena, err);
+    if (status != SS_OK) return status;
+    ss_entries found = {ss_arena_take(arena, entries_most(code.n), sizeof(ss_entry)), 0};
+    char *names = ss_arena_take(arena, names_most(code.n), 1);
+    if (arena->full) return ss_fail(err, SS_NO_MEMORY, "data.pkl", "no room for its tensors");
+    status = read_tensors(&found, &file, names, err);
+    if (status == SS_OK) *out = found;
+    return status;
+}
+
+const ss_format_reader ss_torch_file_reader = {"pytorch_model.bin", size, read};

@@ -1,0 +1,244 @@
+#include "zip.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Signatures, and the bytes of the fixed part of what they begin. */
+#define LOCAL_SIGNATURE 0x04034b50u
+#define LOCAL_BYTES 30
+#define RECORD_SIGNATURE 0x02014b50u
+#define RECORD_BYTES 46
+#define END_SIGNATURE 0x06054b50u
+#define END_BYTES 22
+#define END64_SIGNATURE 0x06064b50u
+#define END64_BYTES 56
+#define LOCATOR_SIGNATURE 0x07064b50u
+#define LOCATOR_BYTES 20
+
+#define COMMENT_BYTES_MAX 65535
+#define ENCRYPTED 1u
+#define STORED 0u
+#define ZIP64_EXTRA 1u
+
+/* A number too large for its field stands in the zip64 part instead. */
+#define ELSEWHERE16 0xffffu
+#define ELSEWHERE32 0xffffffffu
+
+typedef struct where {
+    char text[96];
+} where;
+
+static where byte_at(size_t at) {
+    where place;
+    snprintf(place.text, sizeof place.text, "byte %lu", (unsigned long)at);
+    return place;
+}
+
+static where named(ss_bytes name) {
+    where place;
+    int n = name.n < sizeof place.text ? (int)name.n : (int)sizeof place.text - 1;
+    snprintf(place.text, sizeof place.text, "%.*s", n, (const char *)name.data);
+    return place;
+}
+
+/* A number that was proved to lie inside the file. */
+static uint64_t uint_at(ss_bytes file, size_t at, size_t width) {
+    uint64_t value = 0;
+    bool inside = ss_read_uint(&value, file, at, width);
+    SS_ASSERT(inside);
+    (void)inside;
+    return value;
+}
+
+/* So many bytes at `at`, which begin with the signature. */
+static bool begins(ss_bytes file, uint64_t at, size_t bytes, uint32_t signature) {
+    return bytes <= file.n && at <= file.n - bytes && uint_at(file, (size_t)at, 4) == signature;
+}
+
+/* Where the end record is: behind everything but a comment of the length that it gives. */
+static bool find_end(size_t *at, ss_bytes file) {
+    for (size_t comment = 0; comment <= COMMENT_BYTES_MAX; comment++) {
+        if (file.n < END_BYTES + comment) return false;
+        *at = file.n - END_BYTES - comment;
+        if (begins(file, *at, END_BYTES, END_SIGNATURE) && uint_at(file, *at + 20, 2) == comment)
+            return true;
+    }
+    return false;
+}
+
+/* Replaces what the end record has no room for. */
+static ss_status read_end64(ss_zip *zip, uint64_t *start, uint64_t *bytes, size_t end,
+                            ss_error *err) {
+    ss_bytes file = zip->file;
+    size_t locator = end - LOCATOR_BYTES;
+    uint64_t at = UINT64_MAX;
+    if (end >= LOCATOR_BYTES && begins(file, locator, LOCATOR_BYTES, LOCATOR_SIGNATURE))
+        at = uint_at(file, locator + 8, 8);
+    if (!begins(file, at, END64_BYTES, END64_SIGNATURE))
+        return ss_fail(err, SS_BAD_FILE, byte_at(end).text,
+                       "expected a zip64 end record before this one, found none");
+    zip->n = uint_at(file, (size_t)at + 32, 8);
+    *bytes = uint_at(file, (size_t)at + 40, 8);
+    *start = uint_at(file, (size_t)at + 48, 8);
+    return SS_OK;
+}
+
+ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err) {
+    *zip = (ss_zip){.file = file};
+    size_t end;
+    if (!find_end(&end, file))
+        return ss_fail(err, SS_BAD_FILE, byte_at(file.n).text,
+                       "expected a zip file's end record, found none: the file is cut off or no "
+                       "zip file");
+    zip->n = uint_at(file, end + 10, 2);
+    uint64_t bytes = uint_at(file, end + 12, 4), start = uint_at(file, end + 16, 4);
+    if (zip->n == ELSEWHERE16 || bytes == ELSEWHERE32 || start == ELSEWHERE32) {
+        ss_status status = read_end64(zip, &start, &bytes, end, err);
+        if (status != SS_OK) return status;
+    }
+    if (start > end || bytes > end - start)
+        return ss_fail(err, SS_BAD_FILE, byte_at(end).text,
+                       "expected a directory before byte %lu, found %.0f bytes at %.0f",
+                       (unsigned long)end, (double)bytes, (double)start);
+    if (zip->n > bytes / RECORD_BYTES)
+        return ss_fail(err, SS_BAD_FILE, byte_at(end).text,
+                       "expected at most %.0f records in the directory, found %.0f",
+                       (double)(bytes / RECORD_BYTES), (double)zip->n);
+    zip->at = zip->start = (size_t)start;
+    zip->end = (size_t)(start + bytes);
+    return SS_OK;
+}
+
+/* What a directory record says. */
+typedef struct directory_record {
+    ss_bytes name, extra;
+    uint64_t flags, method, packed, bytes, local;
+} directory_record;
+
+/* Takes the zip64 value of a field that has none of its own. */
+static bool take64(uint64_t *value, ss_bytes part, size_t *at) {
+    if (*value != ELSEWHERE32) return true;
+    bool taken = ss_read_uint(value, part, *at, 8);
+    *at += 8;
+    return taken;
+}
+
+/* Sizes and place of a record that is larger than its 32 bits say. */
+static bool read_extra(directory_record *record) {
+    ss_bytes extra = record->extra;
+    size_t at = 0;
+    while (extra.n >= 4 && at <= extra.n - 4) {
+        uint64_t id = uint_at(extra, at, 2), n = uint_at(extra, at + 2, 2);
+        at += 4;
+        if (n > extra.n - at) return false;
+        ss_bytes part = {extra.data + at, (size_t)n};
+        size_t used = 0;
+        if (id == ZIP64_EXTRA)
+            return take64(&record->bytes, part, &used) && take64(&record->packed, part, &used) &&
+                   take64(&record->local, part, &used);
+        at += (size_t)n;
+    }
+    return record->bytes != ELSEWHERE32 && record->packed != ELSEWHERE32 &&
+           record->local != ELSEWHERE32;
+}
+
+static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *err) {
+    ss_bytes file = {zip->file.data, zip->end};
+    size_t at = zip->at;
+    if (!begins(file, at, RECORD_BYTES, RECORD_SIGNATURE))
+        return ss_fail(err, SS_BAD_FILE, byte_at(at).text, "expected a record of the directory");
+    size_t name_n = (size_t)uint_at(file, at + 28, 2), extra_n = (size_t)uint_at(file, at + 30, 2);
+    size_t comment_n = (size_t)uint_at(file, at + 32, 2);
+    *record = (directory_record){.flags = uint_at(file, at + 8, 2),
+                                 .method = uint_at(file, at + 10, 2),
+                                 .packed = uint_at(file, at + 20, 4),
+                                 .bytes = uint_at(file, at + 24, 4),
+                                 .local = uint_at(file, at + 42, 4)};
+    at += RECORD_BYTES;
+    if (name_n + extra_n + comment_n > zip->end - at)
+        return ss_fail(err, SS_BAD_FILE, byte_at(zip->at).text,
+                       "expected a record inside the directory, found a longer one");
+    record->name = (ss_bytes){file.data + at, name_n};
+    record->extra = (ss_bytes){file.data + at + name_n, extra_n};
+    zip->at = at + name_n + extra_n + comment_n;
+    if (!read_extra(record))
+        return ss_fail(err, SS_BAD_FILE, named(record->name).text,
+                       "expected its zip64 sizes in the directory, found none");
+    return SS_OK;
+}
+
+/* The contents, which lie behind a header of their own. */
+static ss_status find_data(ss_bytes *data, const ss_zip *zip, const directory_record *record,
+                           ss_error *err) {
+    ss_bytes file = {zip->file.data, zip->start};
+    where place = named(record->name);
+    const char *name = place.text;
+    if (!begins(file, record->local, LOCAL_BYTES, LOCAL_SIGNATURE))
+        return ss_fail(err, SS_BAD_FILE, name, "expected its header at byte %.0f, found none",
+                       (double)record->local);
+    size_t at = (size_t)record->local, name_n = (size_t)uint_at(file, at + 26, 2);
+    size_t extra_n = (size_t)uint_at(file, at + 28, 2), left = zip->start - at - LOCAL_BYTES;
+    if (name_n + extra_n > left || record->bytes > left - name_n - extra_n)
+        return ss_fail(err, SS_BAD_FILE, name,
+                       "expected %.0f bytes before the directory, found fewer",
+                       (double)record->bytes);
+    at += LOCAL_BYTES;
+    if (name_n != record->name.n || memcmp(file.data + at, record->name.data, name_n) != 0)
+        return ss_fail(err, SS_BAD_FILE, name, "expected the same name in its header");
+    *data = (ss_bytes){file.data + at + name_n + extra_n, (size_t)record->bytes};
+    return SS_OK;
+}
+
+ss_status ss_zip_next(ss_zip *zip, ss_zip_record *out, ss_error *err) {
+    directory_record record = {0};
+    ss_status status = read_record(&record, zip, err);
+    if (status != SS_OK) return status;
+    if (record.flags & ENCRYPTED || record.method != STORED || record.packed != record.bytes)
+        return ss_fail(err, SS_UNSUPPORTED, named(record.name).text,
+                       "expected contents that are stored, found them %s",
+                       record.flags & ENCRYPTED ? "encrypted" : "compressed");
+    out->name = record.name;
+    return find_data(&out->data, zip, &record, err);
+}
+
+static int by_place(const void *a, const void *b) {
+    const ss_zip_record *x = a, *y = b;
+    if (x->data.data != y->data.data) return x->data.data < y->data.data ? -1 : 1;
+    return x->data.n < y->data.n ? -1 : x->data.n > y->data.n;
+}
+
+static int compare(ss_bytes a, ss_bytes b) {
+    size_t n = a.n < b.n ? a.n : b.n;
+    int order = n ? memcmp(a.data, b.data, n) : 0;
+    return order ? order : a.n < b.n ? -1 : a.n > b.n;
+}
+
+static int by_name(const void *a, const void *b) {
+    return compare(((const ss_zip_record *)a)->name, ((const ss_zip_record *)b)->name);
+}
+
+ss_status ss_zip_read(ss_zip_record *records, ss_zip *zip, ss_error *err) {
+    size_t n = (size_t)zip->n;
+    for (size_t i = 0; i < n; i++) {
+        ss_status status = ss_zip_next(zip, &records[i], err);
+        if (status != SS_OK) return status;
+    }
+    if (n) qsort(records, n, sizeof *records, by_place);
+    for (size_t i = 1; i < n; i++)
+        if (records[i].data.data < records[i - 1].data.data + records[i - 1].data.n)
+            return ss_fail(err, SS_BAD_FILE, named(records[i].name).text,
+                           "expected its own bytes, but it begins inside %.80s",
+                           named(records[i - 1].name).text);
+    if (n) qsort(records, n, sizeof *records, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (compare(records[i].name, records[i - 1].name) == 0)
+            return ss_fail(err, SS_BAD_FILE, named(records[i].name).text,
+                           "expected each record once");
+    return SS_OK;
+}
+
+const ss_zip_record *ss_zip_find(const ss_zip_record *records, size_t n, ss_bytes name) {
+    ss_zip_record key = {.name = name};
+    return n ? bsearch(&key, records, n, sizeof key, by_name) : NULL;
+}

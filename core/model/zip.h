@@ -1,0 +1,36 @@
+/*
+ * zip: the records of an archive whose contents are stored as they are, like those of torch.save.
+ *
+ * The directory at the end says what there is; each record's own header is checked against it.
+ * Nothing is copied: names and contents are views of the file. zip64 is read, compression and
+ * encryption are refused.
+ */
+#ifndef SS_MODEL_ZIP_H
+#define SS_MODEL_ZIP_H
+
+#include "../base/bytes.h"
+#include "../base/status.h"
+
+typedef struct ss_zip_record {
+    ss_bytes name, data;
+} ss_zip_record;
+
+/* A walk through the directory: begin, then n times next. */
+typedef struct ss_zip {
+    ss_bytes file;
+    size_t at;         /* the next directory record */
+    size_t start, end; /* of the directory */
+    uint64_t n;
+} ss_zip;
+
+/* Both: SS_BAD_FILE with the byte or the record's name; SS_UNSUPPORTED for what is not stored. */
+ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err);
+ss_status ss_zip_next(ss_zip *zip, ss_zip_record *record, ss_error *err);
+
+/* Fills records[zip->n], sorted by name; refuses two of one name and two that share bytes. */
+ss_status ss_zip_read(ss_zip_record *records, ss_zip *zip, ss_error *err);
+
+/* The record of that name among n sorted ones, or NULL. */
+const ss_zip_record *ss_zip_find(const ss_zip_record *records, size_t n, ss_bytes name);
+
+#endif
