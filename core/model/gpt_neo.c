@@ -6,32 +6,42 @@
 
 #include <string.h>
 
-static void read_type(ss_arch *arch, ss_json *json, int l, const cJSON *item) {
-    const char *word = cJSON_IsString(item) ? item->valuestring : "something else";
-    if (strcmp(word, "local") && strcmp(word, "global"))
-        ss_json_refuse(json, "attention_types", "\"global\" and \"local\"", word);
-    if (l < arch->L) arch->windowed[l] = !strcmp(word, "local");
+/* Words for the layers from l on; the layer behind the last of them. */
+static int read_words(ss_arch *arch, ss_json *json, int l, const cJSON *words) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, words) {
+        const char *word = cJSON_IsString(item) ? item->valuestring : "something else";
+        if (strcmp(word, "local") && strcmp(word, "global"))
+            ss_json_refuse(json, "attention_types", "\"global\" and \"local\"", word);
+        if (l < arch->L) arch->windowed[l] = !strcmp(word, "local");
+        l++;
+    }
+    return l;
 }
 
-/* attention_layers has a word for each layer; attention_types is [[[words], times], ...]. */
-static void read_types(ss_arch *arch, ss_json *json) {
-    const cJSON *layers = cJSON_GetObjectItemCaseSensitive(json->object, "attention_layers");
-    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "attention_types");
-    const cJSON *group, *item;
+/* [[[words], times], ...] */
+static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
+    const cJSON *group;
     int l = 0;
-    if (cJSON_IsArray(types)) {
-        cJSON_ArrayForEach(group, types) {
-            const cJSON *words = cJSON_GetArrayItem(group, 0),
-                        *times = cJSON_GetArrayItem(group, 1);
-            int n = cJSON_IsNumber(times) && times->valueint <= arch->L ? times->valueint : 0;
-            for (int i = 0; i < n && l <= arch->L; i++)
-                cJSON_ArrayForEach(item, words) read_type(arch, json, l++, item);
-        }
-    } else if (cJSON_IsArray(layers)) {
-        cJSON_ArrayForEach(item, layers) read_type(arch, json, l++, item);
-    } else {
-        for (; l < arch->L; l++) arch->windowed[l] = l % 2;
+    cJSON_ArrayForEach(group, groups) {
+        const cJSON *words = cJSON_GetArrayItem(group, 0), *times = cJSON_GetArrayItem(group, 1);
+        int n = cJSON_IsNumber(times) && times->valueint <= arch->L ? times->valueint : 0;
+        for (int i = 0; i < n && l <= arch->L; i++) l = read_words(arch, json, l, words);
     }
+    return l;
+}
+
+/* attention_types, or attention_layers with a word for each layer; else every other is local. */
+static void read_types(ss_arch *arch, ss_json *json) {
+    const cJSON *groups = cJSON_GetObjectItemCaseSensitive(json->object, "attention_types");
+    const cJSON *words = cJSON_GetObjectItemCaseSensitive(json->object, "attention_layers");
+    int l = arch->L;
+    if (cJSON_IsArray(groups))
+        l = read_groups(arch, json, groups);
+    else if (cJSON_IsArray(words))
+        l = read_words(arch, json, 0, words);
+    else
+        for (int i = 0; i < arch->L; i++) arch->windowed[i] = i % 2;
     if (l != arch->L)
         ss_json_refuse(json, "attention_types", "one word for each layer",
                        "another number of them");

@@ -18,7 +18,8 @@
 /* A what-if applied to a run, never to the weights. */
 typedef enum ss_edit_kind {
     SS_EDIT_OPERATION, /* heads compute another attention operation, with its parameters */
-    SS_EDIT_MASK,      /* queries see the first parameters[0] and last parameters[1] keys only */
+    SS_EDIT_MASK,      /* queries see the first parameters[0] and last parameters[1] keys only,
+                          whatever window their layer has */
     SS_EDIT_N
 } ss_edit_kind;
 

@@ -1,4 +1,4 @@
-"""Write tests/golden/hf-*: tiny random models of every family, computed by Hugging Face transformers.
+"""Write tests/golden/hf-*: tiny random models of every family, computed by transformers.
 
     python -m models.reference.write_families                       every case
     python -m models.reference.write_families hf-qwen3 hf-mixtral   these cases

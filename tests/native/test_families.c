@@ -105,6 +105,8 @@ static void refused_by_some(void) {
         {NEO ",\"attention_types\":[[[\"global\",\"local\"],2]]", SS_OK, ""},
         {NEO ",\"attention_types\":[[[\"global\",\"local\"],1]]", SS_UNSUPPORTED,
          "attention_types"},
+        {NEO ",\"attention_types\":[[[\"global\",\"local\"],3]]", SS_UNSUPPORTED,
+         "attention_types"},
         {NEO ",\"attention_types\":[[[\"global\",\"local\"],-7],[4,{}],\"x\"]", SS_UNSUPPORTED,
          "attention_types"},
         {NEO ",\"attention_types\":[[[\"global\",\"sparse\"],2]]", SS_UNSUPPORTED,
