@@ -70,19 +70,45 @@ typedef struct opened_model {
     ss_model model;
 } opened_model;
 
-/* Opens folder/config.json and folder/model.safetensors. */
-static inline opened_model open_model(const char *folder) {
+static inline bool has_file(const char *folder, const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "rb");
+    if (file) fclose(file);
+    return file != NULL;
+}
+
+/* The name of the weights in the folder. */
+static inline const char *weights_name(const char *folder) {
+    if (has_file(folder, "model.gguf")) return "model.gguf";
+    if (has_file(folder, "pytorch_model.bin")) return "pytorch_model.bin";
+    return "model.safetensors";
+}
+
+/* What folder/config.json says, or the GGUF file itself. */
+static inline ss_arch arch_of(const char *folder, const opened_file *weights) {
     ss_error err;
     ss_arch arch;
+    if (weights->container.format == SS_GGUF) {
+        must(ss_arch_read_gguf(&arch, weights->bytes, &err), &err, folder);
+        return arch;
+    }
     ss_bytes config = read_file(folder, "config.json");
     must(ss_arch_read(&arch, config, &err), &err, folder);
-    opened_file weights = open_file(folder, "model.safetensors");
+    free((void *)(size_t)config.data);
+    return arch;
+}
+
+/* Opens the model in the folder. */
+static inline opened_model open_model(const char *folder) {
+    ss_error err;
+    opened_file weights = open_file(folder, weights_name(folder));
+    ss_arch arch = arch_of(folder, &weights);
     size_t bytes;
     must(ss_model_size(&bytes, &arch, &weights.container, &err), &err, folder);
     opened_model opened = {.weights = weights, .arena = arena_of(bytes)};
     must(ss_model_open(&opened.model, &arch, &weights.container, &opened.arena, &err), &err,
          folder);
-    free((void *)(size_t)config.data);
     return opened;
 }
 

@@ -10,15 +10,57 @@
 #include <math.h>
 
 static const char *const cases[] = {
-    "hf-gpt2-plain",   "hf-gpt2-prefixed",   "hf-llama-bf16",     "hf-llama-gqa",
-    "hf-llama-tied",   "hf-llama-bias",      "ref-softmax",       "ref-sigmoid",
-    "ref-softmax1",    "ref-sigmoid_log_n",  "ref-sigmoid_norm",  "ref-sink_logit",
-    "ref-relu",        "ref-elu1",           "ref-identity",      "ref-gpt2-sigmoid",
-    "hf-gpt_neox",     "hf-gpt_neox-serial", "hf-gpt_neo",        "hf-opt",
-    "hf-opt-bare",     "hf-mistral",         "hf-qwen2",          "hf-qwen2-window",
-    "hf-qwen3",        "hf-gemma3",          "hf-gemma3-types",   "hf-gpt_oss",
-    "hf-mixtral",      "hf-qwen2_moe",       "hf-qwen2_moe-norm", "hf-llama-linear",
+    "hf-gpt2-plain",
+    "hf-gpt2-prefixed",
+    "hf-llama-bf16",
+    "hf-llama-gqa",
+    "hf-llama-tied",
+    "hf-llama-bias",
+    "ref-softmax",
+    "ref-sigmoid",
+    "ref-softmax1",
+    "ref-sigmoid_log_n",
+    "ref-sigmoid_norm",
+    "ref-sink_logit",
+    "ref-relu",
+    "ref-elu1",
+    "ref-identity",
+    "ref-gpt2-sigmoid",
+    "hf-gpt_neox",
+    "hf-gpt_neox-serial",
+    "hf-gpt_neo",
+    "hf-opt",
+    "hf-opt-bare",
+    "hf-mistral",
+    "hf-qwen2",
+    "hf-qwen2-window",
+    "hf-qwen3",
+    "hf-gemma3",
+    "hf-gemma3-types",
+    "hf-gpt_oss",
+    "hf-mixtral",
+    "hf-qwen2_moe",
+    "hf-qwen2_moe-norm",
+    "hf-llama-linear",
     "hf-llama-llama3",
+    "gguf-llama-gqa-f32",
+    "gguf-llama-bias-bf16",
+    "gguf-llama-linear-f16",
+    "gguf-llama3-f16",
+    "gguf-gpt2-plain-f16",
+    "gguf-gpt_neox-q8_0",
+    "gguf-gpt_neox-serial-f16",
+    "gguf-qwen2-bf16",
+    "gguf-qwen3-bf16",
+    "gguf-gemma3-bf16",
+    "gguf-narrow-q8_0",
+    "gguf-narrow-q4_0",
+    "gguf-narrow-q4_1",
+    "gguf-narrow-q5_0",
+    "gguf-narrow-q5_1",
+    "gguf-wide-q4_k",
+    "gguf-wide-q5_k",
+    "gguf-wide-q6_k",
 };
 
 /* The tensor of that name, or NULL. */
@@ -160,7 +202,7 @@ static void check_sink100(const char *twin, const char *model_folder) {
 
 int main(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_case(cases[i], NULL, strncmp(cases[i], "hf-", 3) ? 9 : 4);
+        check_case(cases[i], NULL, strncmp(cases[i], "ref-", 4) ? 4 : 9);
     check_case("twin-softmax", "models/zoo/softmax", 9);
     check_case("twin-sigmoid", "models/zoo/sigmoid", 9);
     check_sink100("softmax", "models/zoo/softmax");
