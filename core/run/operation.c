@@ -59,6 +59,42 @@ static void identity(float *x, size_t n, const float *parameters) {
     (void)x, (void)n, (void)parameters;
 }
 
+static void softmax_scaled(float *x, size_t n, const float *parameters) {
+    softmax(x, n, parameters);
+    ss_scale(x, parameters[0], n);
+}
+
+/* Both sums over shifted scores, so that neither overflows. */
+static void softmax_p(float *x, size_t n, const float *parameters) {
+    double p = (double)parameters[0], sum = 0;
+    float top = ss_max(x, n);
+    for (size_t j = 0; j < n; j++) sum += (double)ss_expf((x[j] - top) * parameters[0]);
+    ss_exp(x, x, top, n);
+    ss_scale(x, (float)ss_pow(sum, -1.0 / p), n);
+}
+
+/* Everything times e^-m, m the largest score or 0, so that nothing overflows. */
+static void softpick(float *x, size_t n, const float *parameters) {
+    float top = ss_max(x, n);
+    top = top > 0.0f ? top : 0.0f;
+    float one = ss_expf(-top), sum = 0.0f;
+    for (size_t j = 0; j < n; j++) {
+        x[j] = ss_expf(x[j] - top) - one;
+        sum += fabsf(x[j]);
+        x[j] = x[j] > 0.0f ? x[j] : 0.0f;
+    }
+    ss_scale(x, 1.0f / (sum + parameters[0] * one), n);
+}
+
+static void softmax_clipped(float *x, size_t n, const float *parameters) {
+    float zeta = parameters[0], gamma = parameters[1];
+    softmax(x, n, parameters);
+    for (size_t j = 0; j < n; j++) {
+        float stretched = (zeta - gamma) * x[j] + gamma;
+        x[j] = stretched < 0.0f ? 0.0f : stretched > 1.0f ? 1.0f : stretched;
+    }
+}
+
 static const ss_operation table[] = {
     {.name = "softmax",
      .label = "softmax",
@@ -118,6 +154,35 @@ static const ss_operation table[] = {
      .proxy = SS_PROXY_SHARE_ABS,
      .row = identity,
      .source = "Gu et al. 2025, section 7.4, table 6: identity without normalisation"},
+    {.name = "softmax_scaled",
+     .label = "softmax, rows sum to a",
+     .formula = "a exp(x_j) / sum_i exp(x_i)",
+     .proxy = SS_PROXY_SHARE,
+     .parameters = {{"sum", 1.0f, 0.0f, 10.0f, false, "a, what every row sums to"}},
+     .row = softmax_scaled,
+     .source = "Gu et al. 2025, section 7.4, table 14: scores that sum to alpha"},
+    {.name = "softmax_p",
+     .label = "softmax, p-normalised",
+     .formula = "exp(x_j) / (sum_i exp(p x_i))^(1/p)",
+     .proxy = SS_PROXY_SHARE,
+     .parameters = {{"p", 2.0f, 0.1f, 10.0f, false, "the powers of the weights sum to 1"}},
+     .row = softmax_p,
+     .source = "Gu et al. 2025, section 7.4: normalised by the p-norm"},
+    {.name = "softpick",
+     .label = "softpick",
+     .formula = "max(exp(x_j) - 1, 0) / (sum_i |exp(x_i) - 1| + eps)",
+     .proxy = SS_PROXY_SHARE,
+     .parameters = {{"eps", 1e-6f, 1e-12f, 1.0f, false, "keeps the division finite"}},
+     .row = softpick,
+     .source = "Zuhri et al. 2025, softpick: rectified softmax"},
+    {.name = "softmax_clipped",
+     .label = "softmax, clipped",
+     .formula = "clip((zeta - gamma) exp(x_j) / sum_i exp(x_i) + gamma, 0, 1)",
+     .proxy = SS_PROXY_SHARE,
+     .parameters = {{"zeta", 1.0f, 1.0f, 2.0f, false, "upper end of the stretched range"},
+                    {"gamma", -0.03f, -1.0f, 0.0f, false, "lower end of the stretched range"}},
+     .row = softmax_clipped,
+     .source = "Bondarenko et al. 2023, section 4.1"},
 };
 
 const ss_operation *ss_operations(int *n) {

@@ -7,6 +7,7 @@ allowed everywhere and written "...".
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .operations import OPERATIONS, Operation
+from .operations import OPERATIONS, Operation, Parameters
 
 Weights = dict[str, Tensor]
 
@@ -33,7 +34,7 @@ class Architecture:
     norm_eps: float
     tied: bool
     operation: str
-    bias: float = 0.0  # added to every score; the parameter of sigmoid
+    parameters: Mapping[str, float]  # of the operation, all of them
     rope_theta: float = 10000.0  # read by llama only
 
 
@@ -55,9 +56,10 @@ def architecture(config: dict[str, Any]) -> Architecture:
     """What a config.json says, in this project's letters."""
     attention = config.get("sinkscope", {}).get("attention", {})
     operation = attention.get("operation", "softmax")
-    bias = attention.get("parameters", {}).get("bias", 0.0)
-    if bias and operation != "sigmoid":
-        raise ValueError(f"{operation} has no parameter bias")
+    standard, given = OPERATIONS[operation].standard, attention.get("parameters", {})
+    if unknown := set(given) - set(standard):
+        raise ValueError(f"{operation} has no parameter {', '.join(sorted(unknown))}")
+    parameters = {**standard, **given}
     if config["model_type"] == "llama":
         D, H = config["hidden_size"], config["num_attention_heads"]
         # transformers 5 moved the base of the rotation into a sub-object
@@ -66,7 +68,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
             "llama", config["num_hidden_layers"], H, config.get("num_key_value_heads") or H, D,
             config.get("head_dim") or D // H, config["intermediate_size"], config["vocab_size"],
             config["max_position_embeddings"], config["rms_norm_eps"],
-            config["tie_word_embeddings"], operation, bias,
+            config["tie_word_embeddings"], operation, parameters,
             rope.get("rope_theta", config.get("rope_theta", 10000.0)),
         )
     if config["model_type"] == "gpt2":
@@ -74,7 +76,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
         return Architecture(
             "gpt2", config["n_layer"], H, H, D, D // H, config.get("n_inner") or 4 * D,
             config["vocab_size"], config["n_positions"], config["layer_norm_epsilon"],
-            True, operation, bias,
+            True, operation, parameters,
         )
     raise ValueError(f"model_type is {config['model_type']!r}, expected 'llama' or 'gpt2'")
 
@@ -179,15 +181,15 @@ class _Gpt2:
 _FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
 
 
-def attend(operation: Operation, bias: float, q: Tensor, k: Tensor, v: Tensor,
-           sink: Tensor | None) -> tuple[Tensor, Tensor]:
+def attend(operation: Operation, parameters: Parameters, q: Tensor, k: Tensor, v: Tensor,
+           ) -> tuple[Tensor, Tensor]:
     """q [..., H, T, K], k and v [..., G, T, K] -> weights [..., H, T, T], mix [..., T, H*K]"""
     H, T, K = q.shape[-3:]
     per_group = H // k.shape[-3]  # query head h reads key/value head h // (H/G)
     k, v = k.repeat_interleave(per_group, -3), v.repeat_interleave(per_group, -3)
     seen = torch.ones(T, T, dtype=torch.bool, device=q.device).tril()
-    scores = q @ k.transpose(-1, -2) / math.sqrt(K) + bias
-    att = operation.weights(scores, seen, sink)
+    scores = q @ k.transpose(-1, -2) / math.sqrt(K)
+    att = operation.weights(scores, seen, parameters)
     return att, (att @ v).transpose(-3, -2).flatten(-2)
 
 
@@ -202,7 +204,8 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     steps["hidden"].append(x)
     for layer in range(arch.L):
         q, k, v = model.qkv(x, layer)
-        att, mixed = attend(operation, arch.bias, q, k, v, model.sink(layer))
+        parameters = Parameters(arch.parameters, model.sink(layer))
+        att, mixed = attend(operation, parameters, q, k, v)
         att_out = model.merge(mixed, layer)
         x = x + att_out
         mlp_out = model.feed_forward(x, layer)

@@ -1,16 +1,23 @@
 """The attention operations: how the scores of one query row become weights, one table row each.
 
-A score is x = q.k / sqrt(K), taken after the position has been rotated in. The constant b that a
-sigmoid model may add to it (0 where its config names none) is already in x when it gets here. Every
-function below gets scores [..., H, T, T] and the mask `seen` [T, T] (true where query row i sees key
-column j), and returns weights of the same shape in which an unseen key weighs exactly 0.
+A score is x = q.k / sqrt(K), taken after the position has been rotated in. Every function below gets
+scores [..., H, T, T], the mask `seen` [T, T] (true where query row i sees key column j) and its
+`Parameters`, and returns weights of the same shape in which an unseen key weighs exactly 0.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the whole model shares, by name, and the sink logit of each head [H] where it has one."""
+
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    sink: Tensor | None = None
+
 
 TINY = 1e-8  # keeps a division finite where a whole row weighs nothing
 
@@ -24,7 +31,7 @@ def _keys_seen(seen: Tensor) -> Tensor:
     return seen.sum(-1, keepdim=True)
 
 
-def _softmax(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+def _softmax(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     return x.masked_fill(~seen, -torch.inf).softmax(-1)
 
 
@@ -35,39 +42,59 @@ def _with_extra_logit(x: Tensor, seen: Tensor, extra: Tensor) -> Tensor:
     return everything.softmax(-1)[..., :-1]
 
 
-def _softmax1(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+def _softmax1(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     return _with_extra_logit(x, seen, x.new_zeros(()))
 
 
-def _sink_logit(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
-    if sink is None:
+def _sink_logit(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    if p.sink is None:
         raise ValueError("sink_logit needs the parameter s_h, one number per query head")
-    return _with_extra_logit(x, seen, sink[:, None])
+    return _with_extra_logit(x, seen, p.sink[:, None])
 
 
-def _sigmoid(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
-    return _only_seen(x.sigmoid(), seen)
+def _sigmoid(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    return _only_seen((x + p.numbers.get("bias", 0.0)).sigmoid(), seen)
 
 
-def _sigmoid_log_n(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+def _sigmoid_log_n(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     return _only_seen((x - _keys_seen(seen).to(x.dtype).log()).sigmoid(), seen)
 
 
-def _sigmoid_norm(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
-    weights = _sigmoid(x, seen, sink)
+def _sigmoid_norm(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    weights = _sigmoid(x, seen, p)
     return weights / (weights.sum(-1, keepdim=True) + TINY)
 
 
-def _relu(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+def _relu(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     return _only_seen(x.relu() / _keys_seen(seen), seen)
 
 
-def _elu1(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+def _elu1(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     return _only_seen(torch.nn.functional.elu(x) + 1, seen)
 
 
-def _identity(x: Tensor, seen: Tensor, sink: Tensor | None) -> Tensor:
+def _identity(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     return _only_seen(x, seen)
+
+
+def _softmax_scaled(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    return p.numbers["sum"] * _softmax(x, seen, p)
+
+
+def _softmax_p(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    power = p.numbers["p"]
+    weights = _only_seen((x - x.amax(-1, keepdim=True)).exp(), seen)
+    return weights / weights.pow(power).sum(-1, keepdim=True).pow(1 / power)
+
+
+def _softpick(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    raised = _only_seen(x.expm1(), seen)
+    return raised.relu() / (raised.abs().sum(-1, keepdim=True) + p.numbers["eps"])
+
+
+def _softmax_clipped(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    zeta, gamma = p.numbers["zeta"], p.numbers["gamma"]
+    return _only_seen(((zeta - gamma) * _softmax(x, seen, p) + gamma).clip(0, 1), seen)
 
 
 def _as_it_is(weights: Tensor) -> Tensor:
@@ -88,15 +115,16 @@ class Operation:
     id: str
     formula: str
     normalises: bool
-    weights: Callable[[Tensor, Tensor, Tensor | None], Tensor]
+    weights: Callable[[Tensor, Tensor, Parameters], Tensor]
     share: Callable[[Tensor], Tensor]
+    standard: Mapping[str, float] = field(default_factory=dict)  # parameters and their defaults
 
 
 OPERATIONS: dict[str, Operation] = {
     row.id: row
     for row in (
         Operation("softmax", "e^x / sum e^x", True, _softmax, _as_it_is),
-        Operation("sigmoid", "s(x + b)", False, _sigmoid, _part_of_row),
+        Operation("sigmoid", "s(x + b)", False, _sigmoid, _part_of_row, {"bias": 0.0}),
         Operation("sigmoid_log_n", "s(x - ln n)", False, _sigmoid_log_n, _part_of_row),
         Operation("sigmoid_norm", "s(x) / (sum s(x) + 1e-8)", True, _sigmoid_norm, _as_it_is),
         Operation("softmax1", "e^x / (1 + sum e^x)", False, _softmax1, _part_of_row),
@@ -104,5 +132,13 @@ OPERATIONS: dict[str, Operation] = {
         Operation("relu", "max(x, 0) / n", False, _relu, _part_of_row),
         Operation("elu1", "elu(x) + 1", False, _elu1, _part_of_row),
         Operation("identity", "x", False, _identity, _part_of_row),
+        Operation("softmax_scaled", "a e^x / sum e^x", False, _softmax_scaled, _part_of_row,
+                  {"sum": 1.0}),
+        Operation("softmax_p", "e^x / (sum e^px)^(1/p)", False, _softmax_p, _part_of_row,
+                  {"p": 2.0}),
+        Operation("softpick", "max(e^x - 1, 0) / (sum |e^x - 1| + eps)", False, _softpick,
+                  _part_of_row, {"eps": 1e-6}),
+        Operation("softmax_clipped", "clip((zeta - gamma) e^x / sum e^x + gamma, 0, 1)", False,
+                  _softmax_clipped, _part_of_row, {"zeta": 1.0, "gamma": -0.03}),
     )
 }

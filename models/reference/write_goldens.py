@@ -212,6 +212,13 @@ def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
 
 
+# Other than the defaults, so that they show in the numbers.
+REF_PARAMETERS = {
+    "sigmoid": {"bias": -1.5}, "softmax_scaled": {"sum": 0.4}, "softmax_p": {"p": 3.0},
+    "softpick": {"eps": 0.25}, "softmax_clipped": {"zeta": 1.1, "gamma": -0.1},
+}
+
+
 def ref_config(family: str, operation: str) -> dict[str, Any]:
     if family == "llama":
         config: dict[str, Any] = {
@@ -229,7 +236,8 @@ def ref_config(family: str, operation: str) -> dict[str, Any]:
             "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new",
         }
     if operation != "softmax":
-        config["sinkscope"] = {"attention": {"operation": operation, "parameters": {}}}
+        parameters = REF_PARAMETERS.get(operation, {}) if family == "llama" else {}
+        config["sinkscope"] = {"attention": {"operation": operation, "parameters": parameters}}
     return config
 
 
