@@ -229,17 +229,21 @@ static void op_stack_global(machine *m, int code) {
 }
 
 /* The persistent id of a storage: ("storage", type, key, device, numbers). */
+static bool is_storage(const machine *m, const ss_pickle_value *id) {
+    if (id->kind != SS_PICKLE_TUPLE || id->n != 5) return false;
+    const ss_pickle_value *part = m->pickle->tuples + id->number;
+    return part[0].kind == SS_PICKLE_TEXT &&
+           ss_bytes_are(ss_pickle_text(m->pickle, &part[0]), "storage") &&
+           part[1].kind == SS_PICKLE_NAME && names[part[1].number].use == USE_STORAGE &&
+           part[2].kind == SS_PICKLE_TEXT && part[3].kind == SS_PICKLE_TEXT &&
+           part[4].kind == SS_PICKLE_NUMBER && part[4].number >= 0;
+}
+
 static void op_storage(machine *m, int code) {
     (void)code;
     ss_pickle_value id = pop(m);
-    if (m->status != SS_OK) return;
-    const ss_pickle_value *part = m->pickle->tuples + id.number;
-    bool right = id.kind == SS_PICKLE_TUPLE && id.n == 5 && part[0].kind == SS_PICKLE_TEXT &&
-                 ss_bytes_are(ss_pickle_text(m->pickle, &part[0]), "storage") &&
-                 part[1].kind == SS_PICKLE_NAME && names[part[1].number].use == USE_STORAGE &&
-                 part[2].kind == SS_PICKLE_TEXT && part[3].kind == SS_PICKLE_TEXT &&
-                 part[4].kind == SS_PICKLE_NUMBER && part[4].number >= 0;
-    if (!right) fail(m, SS_BAD_FILE, "(\"storage\", type, key, device, numbers)", "something else");
+    if (!is_storage(m, &id))
+        fail(m, SS_BAD_FILE, "(\"storage\", type, key, device, numbers)", "something else");
     push(m, (ss_pickle_value){SS_PICKLE_STORAGE, 5, id.number});
 }
 

@@ -1,0 +1,474 @@
+/*
+ * pytorch_model.bin: what torch.save writes is read, and nothing else is: pickles that call, zip
+ * files that lie, damage of every kind. Each is refused with a code and a place.
+ */
+#include "check.h"
+#include "files.h"
+
+#define PLAIN "tests/golden/torch-gpt2-plain"
+#define TIED "tests/golden/torch-llama-tied"
+
+/* ---- writing zip files ---------------------------------------------------------------------- */
+
+typedef struct writer {
+    unsigned char bytes[65536];
+    size_t n;
+} writer;
+
+static void put(writer *w, const void *bytes, size_t n) {
+    if (w->n + n > sizeof w->bytes) exit(2);
+    memcpy(w->bytes + w->n, bytes, n);
+    w->n += n;
+}
+
+static void put_uint(writer *w, uint64_t value, int width) {
+    for (int i = 0; i < width; i++) {
+        unsigned char byte = (unsigned char)value;
+        put(w, &byte, 1);
+        value >>= 8;
+    }
+}
+
+/* What of a record may be a lie. */
+typedef struct zip_part {
+    const char *name;
+    const void *data;
+    size_t n;
+    unsigned method, flags;
+    size_t claims; /* bytes that the directory claims it has; 0: n */
+} zip_part;
+
+static void put_local(writer *w, const zip_part *record) {
+    put(w, "PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 26);
+    put_uint(w, strlen(record->name), 2);
+    put_uint(w, 3, 2); /* torch pads with an extra field */
+    put(w, record->name, strlen(record->name));
+    put(w, "pad", 3);
+    put(w, record->data, record->n);
+}
+
+static void put_directory(writer *w, const zip_part *record, size_t local) {
+    size_t bytes = record->claims ? record->claims : record->n;
+    put(w, "PK\1\2\0\0\0\0", 8);
+    put_uint(w, record->flags, 2);
+    put_uint(w, record->method, 2);
+    put_uint(w, 0, 8);
+    put_uint(w, bytes, 4);
+    put_uint(w, bytes, 4);
+    put_uint(w, strlen(record->name), 2);
+    put_uint(w, 0, 12);
+    put_uint(w, local, 4);
+    put(w, record->name, strlen(record->name));
+}
+
+/* The end records; with zip64 the old one has no room for any number. */
+static void put_end(writer *w, uint64_t n, uint64_t start, bool zip64) {
+    uint64_t bytes = w->n - start, at = w->n;
+    if (zip64) {
+        put(w, "PK\6\6\54\0\0\0\0\0\0\0\55\0\55\0\0\0\0\0\0\0\0\0", 24);
+        put_uint(w, n, 8);
+        put_uint(w, n, 8);
+        put_uint(w, bytes, 8);
+        put_uint(w, start, 8);
+        put(w, "PK\6\7\0\0\0\0", 8);
+        put_uint(w, at, 8);
+        put_uint(w, 1, 4);
+    }
+    put(w, "PK\5\6\0\0\0\0", 8);
+    put_uint(w, zip64 ? 0xffff : n, 2);
+    put_uint(w, zip64 ? 0xffff : n, 2);
+    put_uint(w, zip64 ? 0xffffffff : bytes, 4);
+    put_uint(w, zip64 ? 0xffffffff : start, 4);
+    put_uint(w, 7, 2);
+    put(w, "comment", 7);
+}
+
+static ss_bytes copy_of(const void *data, size_t n) {
+    unsigned char *copy = malloc(n ? n : 1);
+    if (!copy) exit(2);
+    memcpy(copy, data, n);
+    return (ss_bytes){copy, n};
+}
+
+static ss_bytes zip_of(const zip_part *records, int n, bool zip64) {
+    static writer w;
+    size_t locals[8];
+    w.n = 0;
+    for (int i = 0; i < n; i++) {
+        locals[i] = w.n;
+        put_local(&w, &records[i]);
+    }
+    size_t start = w.n;
+    for (int i = 0; i < n; i++) put_directory(&w, &records[i], locals[i]);
+    put_end(&w, (uint64_t)n, start, zip64);
+    return copy_of(w.bytes, w.n);
+}
+
+/* ---- pickles -------------------------------------------------------------------------------- */
+
+#define STORAGE(key, numbers)                                                                      \
+    "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0" key "X\3\0\0\0cpuK" numbers "tQ"
+#define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n"
+#define HOOKS "ccollections\nOrderedDict\n)R"
+#define TENSOR(key, numbers, offset, shape, strides)                                               \
+    REBUILD "(" STORAGE(key, numbers) "K" offset shape strides "\x89" HOOKS "tR"
+#define ONE "K\1\x85"
+#define TWO "K\2\x85"
+#define GOOD TENSOR("0", "\4", "\0", TWO, ONE)
+#define KEY(letter) "X\1\0\0\0" letter
+/* A number of eight bytes: 2^62. */
+#define HUGE_NUMBER "\x8a\10\0\0\0\0\0\0\0\x40"
+
+/* A pickle as a string constant: its bytes, NULs included, without the one at its end. */
+#define PICKLE(text) (text), sizeof(text) - 1
+#define TABLE(items) PICKLE("\x80\2}" items ".")
+
+static const float storage[4] = {1, 2, 3, 4};
+
+static ss_status open_pickle(opened_file *file, const char *pickle, size_t n, ss_error *err) {
+    const zip_part records[] = {{.name = "m/data.pkl", .data = pickle, .n = n},
+                                {.name = "m/data/0", .data = storage, .n = sizeof storage}};
+    *file = (opened_file){.bytes = zip_of(records, 2, false)};
+    *err = (ss_error){0};
+    return open_bytes(file, err);
+}
+
+static void good_pickles(void) {
+    static const struct {
+        const char *name, *pickle;
+        size_t n, tensors;
+    } table[] = {
+        {"a table of one tensor", TABLE(KEY("a") GOOD "s"), 1},
+        {"an OrderedDict of two, with the modules' versions",
+         PICKLE("\x80\2" HOOKS "(" KEY("a") GOOD KEY("b") GOOD "u}" KEY("v") HOOKS "sb."), 2},
+        {"one tensor under two names, out of the memo",
+         TABLE("q\0(" KEY("a") GOOD "q\1" KEY("b") "h\1u"), 2},
+        {"a parameter",
+         TABLE(KEY("a") "ctorch._utils\n_rebuild_parameter\n(" GOOD "\x88" HOOKS "tRs"), 1},
+        {"tensors of rank 0, of no numbers, and of one row whatever its stride",
+         TABLE("(" KEY("a") TENSOR("0", "\4", "\3", ")", ")") KEY("b")
+                   TENSOR("0", "\4", "\4", "K\0\x85", "K\1\x85") KEY("c")
+                       TENSOR("0", "\4", "\0", "K\1K\2\x86", "K\7K\1\x86") "u"),
+         3},
+        {"beside what is no tensor",
+         TABLE("(" KEY("a") GOOD KEY("b") "J\xff\xff\xff\xff" KEY("c") "N" KEY("d") "](K\1K\2e" KEY(
+             "e") "]K\1au"),
+         1},
+        {"in state_dict", TABLE("(" KEY("s") "K\1X\12\0\0\0state_dict}" KEY("a") GOOD "su"), 1},
+        {"in frames, by names that were put together on the stack",
+         PICKLE("\x80\4\x95\0\0\0\0\0\0\0\0\x8c\13"
+                "collections\x94\x8c\13"
+                "OrderedDict\x94\x93)R" KEY("a") GOOD "s."),
+         1},
+        {"a table that holds itself", TABLE("q\0(" KEY("t") "h\0" KEY("a") GOOD "u"), 1},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        CASE(table[i].name);
+        opened_file file;
+        ss_error err;
+        CHECK_INT((int)open_pickle(&file, table[i].pickle, table[i].n, &err), SS_OK);
+        if (err.code) printf("    %s: %s\n", err.where, err.text);
+        CHECK_INT(file.container.n, table[i].tensors);
+        const ss_entry *a = ss_container_find(&file.container, "a");
+        CHECK(a && a->readable && a->tensor.type == SS_F32 && a->end <= file.bytes.n);
+        close_file(&file);
+    }
+}
+
+static void bad_pickles(void) {
+    static const struct {
+        const char *pickle;
+        size_t n;
+        ss_status status;
+        const char *text; /* that the error must say */
+    } table[] = {
+        /* what calls */
+        {PICKLE("\x80\2cos\nsystem\nX\2\0\0\0hi\x85R."), SS_UNSUPPORTED, "os.system"},
+        {PICKLE("\x80\2"
+                "cbuiltins\neval\nX\1\0\0\0"
+                "1\x85R."),
+         SS_UNSUPPORTED, "builtins.eval"},
+        {PICKLE("\x80\4\x8c\2os\x8c\6system\x93."), SS_UNSUPPORTED, "os.system"},
+        {PICKLE("\x80\2"
+                "ctorch\n_load_global_deps\n."),
+         SS_UNSUPPORTED, "_load_global_deps"},
+        {PICKLE("\x80\2"
+                "ctorch._utils\n_rebuild_tensor_v3\n."),
+         SS_UNSUPPORTED, "tensor_v3"},
+        {PICKLE("\x80\2(ios\nsystem\n."), SS_UNSUPPORTED, "0x69"},
+        {PICKLE("\x80\2(o."), SS_UNSUPPORTED, "0x6f"},
+        {PICKLE("\x80\2)\x81."), SS_UNSUPPORTED, "0x81"},
+        {PICKLE("\x80\2\x82\1."), SS_UNSUPPORTED, "0x82"},
+        {PICKLE("\x80\2Pid\n."), SS_UNSUPPORTED, "0x50"},
+        {PICKLE("\x80\2K\1)R."), SS_BAD_FILE, "a name and a tuple"},
+        {PICKLE("\x80\2"
+                "ccollections\nOrderedDict\n(K\1tR."),
+         SS_BAD_FILE, "arguments"},
+        {PICKLE("\x80\2"
+                "ctorch\nFloatStorage\n)R."),
+         SS_BAD_FILE, "arguments"},
+        {PICKLE("\x80\2" REBUILD ")R."), SS_BAD_FILE, "arguments"},
+        {PICKLE("\x80\2N}b."), SS_UNSUPPORTED, "a table to build"},
+        {PICKLE("\x80\2}}b}b" GOOD "}b."), SS_UNSUPPORTED, "a table to build"},
+        /* what breaks the machine */
+        {PICKLE(""), SS_BAD_FILE, "the pickle's end"},
+        {PICKLE("\x80"), SS_BAD_FILE, "the pickle's end"},
+        {PICKLE("\x80\5}."), SS_UNSUPPORTED, "protocol 2 to 4"},
+        {PICKLE("\x80\2}"), SS_BAD_FILE, "the pickle's end"},
+        {PICKLE("\x80\2]."), SS_BAD_FILE, "one table"},
+        {PICKLE("\x80\2}}."), SS_BAD_FILE, "one table"},
+        {PICKLE("\x80\2."), SS_BAD_FILE, "a value on the stack"},
+        {PICKLE("\x80\2(."), SS_BAD_FILE, "a value on the stack"},
+        {PICKLE("\x80\2\x87."), SS_BAD_FILE, "enough values"},
+        {PICKLE("\x80\2(K\1\x86."), SS_BAD_FILE, "a mark"},
+        {PICKLE("\x80\2s."), SS_BAD_FILE, "values to set"},
+        {PICKLE("\x80\2K\1K\1K\1s."), SS_BAD_FILE, "a table and pairs"},
+        {PICKLE("\x80\2}(K\1u."), SS_BAD_FILE, "a table and pairs"},
+        {PICKLE("\x80\2}u."), SS_BAD_FILE, "a mark on the stack"},
+        {PICKLE("\x80\2t."), SS_BAD_FILE, "a mark on the stack"},
+        {PICKLE("\x80\2}K\1a."), SS_BAD_FILE, "a list"},
+        {PICKLE("\x80\2h\1."), SS_BAD_FILE, "the memo"},
+        {PICKLE("\x80\2j\xff\xff\xff\xff."), SS_BAD_FILE, "the memo"},
+        {PICKLE("\x80\2}r\xff\xff\xff\x7f."), SS_BAD_FILE, "the memo"},
+        {PICKLE("\x80\2X\xff\xff\xff\xff"
+                "a."),
+         SS_BAD_FILE, "a text"},
+        {PICKLE("\x80\2\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
+                "a."),
+         SS_BAD_FILE, "a text"},
+        {PICKLE("\x80\2"
+                "cos"),
+         SS_BAD_FILE, "ends with a line"},
+        {PICKLE("\x80\2\x8a\11aaaaaaaaa."), SS_UNSUPPORTED, "at most 8 bytes"},
+        {PICKLE("\x80\2\x8b\4\0\0\0\1\0\0\0."), SS_UNSUPPORTED, "0x8b"},
+        {PICKLE("\x80\2G\0\0\0\0\0\0\0\0."), SS_UNSUPPORTED, "0x47"},
+        /* tensors that cannot be */
+        {PICKLE("\x80\2K\1Q."), SS_BAD_FILE, "\"storage\""},
+        {PICKLE("\x80\2(K\1K\1K\1K\1K\1tQ."), SS_BAD_FILE, "\"storage\""},
+        {PICKLE("\x80\2(X\7\0\0\0storageccollections\nOrderedDict\n" KEY("0") KEY("c") "K\4tQ."),
+         SS_BAD_FILE, "\"storage\""},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\0", "J\xff\xff\xff\xff\x85", ONE) "s"), SS_BAD_FILE,
+         "arguments"},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\0", TWO, "K\1K\1\x86") "s"), SS_BAD_FILE, "arguments"},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\0", "N", ONE) "s"), SS_BAD_FILE, "arguments"},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\0", HUGE_NUMBER HUGE_NUMBER "\x86", "K\1K\1\x86") "s"),
+         SS_BAD_FILE, "fits this machine"},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\0", HUGE_NUMBER "\x85", ONE) "s"), SS_BAD_FILE,
+         "inside its storage"},
+        {TABLE(KEY("a") TENSOR("1", "\4", "\0", TWO, ONE) "s"), SS_BAD_FILE, "its storage"},
+        {TABLE(KEY("a") TENSOR("0", "\5", "\0", TWO, ONE) "s"), SS_BAD_FILE, "a storage of 5"},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\3", TWO, ONE) "s"), SS_BAD_FILE, "inside its storage"},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\0", TWO, TWO) "s"), SS_UNSUPPORTED, "strides"},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\0", "K\2K\2\x86", "K\1K\2\x86") "s"), SS_UNSUPPORTED,
+         "strides"},
+        /* tables of other things */
+        {TABLE("(" KEY("a") GOOD KEY("a") GOOD "u"), SS_BAD_FILE, "each name once"},
+        {TABLE("K\1" GOOD "s"), SS_BAD_FILE, "with names"},
+        {TABLE(KEY("\0") GOOD "s"), SS_BAD_FILE, "NUL"},
+        {TABLE(""), SS_BAD_FILE, "a table of tensors"},
+        {TABLE("q\0" KEY("t") "h\0s"), SS_BAD_FILE, "a table of tensors"},
+        {TABLE(KEY("s") "}" KEY("a") GOOD "ss"), SS_BAD_FILE, "a table of tensors"},
+    };
+    CASE("pickles that call, break the machine, or hold no tensors: refused, with what they say");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        opened_file file;
+        ss_error err;
+        int status = (int)open_pickle(&file, table[i].pickle, table[i].n, &err);
+        CHECK_INT(status, table[i].status);
+        CHECK(err.where[0] && strstr(err.text, table[i].text));
+        if (!strstr(err.text, table[i].text) || status != (int)table[i].status)
+            printf("    row %lu: %s: %s\n", (unsigned long)i, err.where, err.text);
+        close_file(&file);
+    }
+}
+
+/* n times the same opcodes, before and after others. */
+static void check_repeated(const char *before, const char *opcodes, size_t width, size_t n) {
+    size_t first = strlen(before);
+    char *pickle = malloc(first + n * width);
+    if (!pickle) exit(2);
+    memcpy(pickle, before, first);
+    for (size_t i = 0; i < n; i++) memcpy(pickle + first + i * width, opcodes, width);
+    opened_file file;
+    ss_error err;
+    CHECK(open_pickle(&file, pickle, first + n * width, &err) != SS_OK);
+    CHECK(err.where[0]);
+    close_file(&file);
+    free(pickle);
+}
+
+static void long_pickles(void) {
+    CASE("deep and long pickles end in an error, not in the stack's end");
+    check_repeated("\x80\2", "(", 1, 60000);
+    check_repeated("\x80\2}", "\x85", 1, 60000);
+    check_repeated("\x80\2}q", "}h\0", 3, 20000);
+    check_repeated("\x80\2", "]q\1", 3, 20000);
+    check_repeated("\x80\2}", "(t", 2, 30000);
+}
+
+/* ---- zip files ------------------------------------------------------------------------------ */
+
+#define ANY TABLE(KEY("a") GOOD "s")
+
+static void zip_files(void) {
+    static const char pickle[] = "\x80\2}" KEY("a") GOOD "s.";
+    const size_t n = sizeof pickle - 1;
+    const zip_part whole = {.name = "m/data.pkl", .data = pickle, .n = n};
+    const zip_part part = {.name = "m/data/0", .data = storage, .n = sizeof storage};
+    const struct {
+        const char *name;
+        zip_part records[3];
+        int n;
+        ss_status status;
+        const char *text;
+    } table[] = {
+        {"a good file", {whole, part}, 2, SS_OK, ""},
+        {"little-endian", {whole, part, {"m/byteorder", "little", 6, 0, 0, 0}}, 3, SS_OK, ""},
+        {"big-endian",
+         {whole, part, {"m/byteorder", "big", 3, 0, 0, 0}},
+         3,
+         SS_UNSUPPORTED,
+         "little-endian"},
+        {"no pickle", {part}, 1, SS_BAD_FILE, "found none"},
+        {"no records", {whole}, 0, SS_BAD_FILE, "found none"},
+        {"no storage", {whole}, 1, SS_BAD_FILE, "storage"},
+        {"two pickles", {whole, part, {"n/data.pkl", pickle, n, 0, 0, 0}}, 3, SS_BAD_FILE, "two"},
+        {"one name twice", {whole, part, part}, 3, SS_BAD_FILE, "each record once"},
+        {"compressed",
+         {whole, {"m/data/0", storage, 16, 8, 0, 0}},
+         2,
+         SS_UNSUPPORTED,
+         "compressed"},
+        {"encrypted", {whole, {"m/data/0", storage, 16, 0, 1, 0}}, 2, SS_UNSUPPORTED, "encrypted"},
+        {"a record that claims the next one's bytes",
+         {{"m/data/0", storage, 16, 0, 0, 80}, whole},
+         2,
+         SS_BAD_FILE,
+         "inside"},
+        {"a record that claims the directory",
+         {whole, {"m/data/0", storage, 16, 0, 0, 100}},
+         2,
+         SS_BAD_FILE,
+         "before the directory"},
+        {"a record that claims no end",
+         {whole, {"m/data/0", storage, 16, 0, 0, 0xfffffffe}},
+         2,
+         SS_BAD_FILE,
+         "directory"},
+        {"a record that claims zip64 sizes it does not have",
+         {whole, {"m/data/0", storage, 16, 0, 0, 0xffffffff}},
+         2,
+         SS_BAD_FILE,
+         "zip64"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        for (int zip64 = 0; zip64 < 2; zip64++) {
+            CASE(table[i].name);
+            opened_file file = {.bytes = zip_of(table[i].records, table[i].n, zip64)};
+            /* An empty archive begins with its end, and is no torch file by its first bytes. */
+            if (table[i].n == 0) memcpy((void *)(size_t)file.bytes.data, "PK\3\4", 4);
+            ss_error err = {0};
+            int status = (int)open_bytes(&file, &err);
+            if (table[i].n) CHECK_INT(status, table[i].status);
+            CHECK(table[i].n == 0 ? status != SS_OK : strstr(err.text, table[i].text) != NULL);
+            if (table[i].n && !strstr(err.text, table[i].text)) printf("    %s\n", err.text);
+            close_file(&file);
+        }
+}
+
+/* Bytes of the end records, counted from the file's end, that are set to all ones. */
+static void lying_ends(void) {
+    static const char pickle[] = "\x80\2}" KEY("a") GOOD "s.";
+    const zip_part records[] = {{.name = "m/data.pkl", .data = pickle, .n = sizeof pickle - 1},
+                                {.name = "m/data/0", .data = storage, .n = sizeof storage}};
+    CASE("end records whose counts, sizes and offsets lie");
+    for (int zip64 = 0; zip64 < 2; zip64++)
+        for (size_t back = 1; back <= (zip64 ? 105 : 29); back++) {
+            opened_file file = {.bytes = zip_of(records, 2, zip64)};
+            unsigned char *at = (unsigned char *)(size_t)(file.bytes.data + file.bytes.n - back);
+            *at ^= 0x81;
+            ss_error err = {0};
+            ss_status status = open_bytes(&file, &err);
+            CHECK(status == SS_OK || (err.where[0] && strlen(err.text) > 10));
+            close_file(&file);
+        }
+}
+
+static void legacy(void) {
+    CASE("the format before torch 1.6 is told apart");
+    opened_file file = {.bytes = copy_of("\x80\2\x8a\nl\xfc\x9c"
+                                         "F\xf9 j\xa8P\x19.",
+                                         14)};
+    ss_error err = {0};
+    CHECK_INT((int)open_bytes(&file, &err), SS_UNSUPPORTED);
+    CHECK(strstr(err.text, "1.6") != NULL);
+    close_file(&file);
+}
+
+/* ---- damage --------------------------------------------------------------------------------- */
+
+static ss_status try_open(ss_bytes weights, const ss_arch *arch, ss_error *err) {
+    opened_file file = {.bytes = weights};
+    ss_status status = open_bytes(&file, err);
+    size_t bytes;
+    if (status == SS_OK) status = ss_model_size(&bytes, arch, &file.container, err);
+    if (status == SS_OK) {
+        ss_arena arena = arena_of(bytes);
+        ss_model model;
+        status = ss_model_open(&model, arch, &file.container, &arena, err);
+        free(arena.block);
+    }
+    free(file.arena.block);
+    return status;
+}
+
+static void damage(const char *folder) {
+    ss_bytes config = read_file(folder, "config.json");
+    ss_bytes weights = read_file(folder, "pytorch_model.bin");
+    ss_arch arch;
+    ss_error err = {0};
+    must(ss_arch_read(&arch, config, &err), &err, folder);
+    CASE(folder);
+    CHECK_INT((int)try_open(weights, &arch, &err), SS_OK);
+
+    CASE("truncated at every hundredth: always a bad file, never a crash");
+    for (size_t i = 0; i < 100; i++) {
+        ss_bytes broken = copy_of(weights.data, weights.n * i / 100);
+        CHECK_INT((int)try_open(broken, &arch, &err), SS_BAD_FILE);
+        free((void *)(size_t)broken.data);
+    }
+
+    CASE("five thousand flipped bits, a third in the pickle and the directory: a status");
+    uint32_t state = 54321;
+    int refused = 0;
+    for (int i = 0; i < 5000; i++) {
+        state = state * 1664525u + 1013904223u;
+        size_t near = i % 3 == 0 ? 2048 : i % 3 == 1 ? 4096 : weights.n;
+        size_t byte = state % near;
+        if (i % 3 == 1) byte = weights.n - 1 - byte;
+        unsigned char *at = (unsigned char *)(size_t)(weights.data + byte);
+        unsigned char kept = *at;
+        *at = (unsigned char)(kept ^ 1u << (state >> 29));
+        err = (ss_error){0};
+        ss_status status = try_open(weights, &arch, &err);
+        if (status != SS_OK && (!err.where[0] || strlen(err.text) < 10)) CHECK(!"a bare refusal");
+        refused += status != SS_OK;
+        *at = kept;
+    }
+    printf("  %d of 5000 were refused\n", refused);
+    CHECK(refused > 1000);
+    free((void *)(size_t)config.data);
+    free((void *)(size_t)weights.data);
+}
+
+int main(void) {
+    good_pickles();
+    bad_pickles();
+    long_pickles();
+    zip_files();
+    lying_ends();
+    legacy();
+    damage(PLAIN);
+    damage(TIED);
+    return check_done();
+}
