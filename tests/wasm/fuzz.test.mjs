@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { randomBits } from '../../wasm/random.js';
-import { files, goldenModels, withEngine } from './helper.mjs';
+import { files, golden, withEngine } from './helper.mjs';
 
 const rounds = Number(process.env.FUZZ_ROUNDS ?? 500);
 
@@ -23,15 +23,15 @@ function damage(bytes, random) {
   }
 }
 
-for (const folder of goldenModels().slice(0, 4)) {
-  test(`${folder.pathname.split('/').at(-2)}: damaged files are refused or run`, async () => {
+for (const name of ['hf-gemma3', 'hf-gpt2-plain', 'gguf-gemma3-bf16', 'gguf-wide-q4_k']) {
+  test(`${name}: damaged files are refused or run`, async () => {
     const random = randomBits(20240607);
-    const whole = files(folder);
+    const whole = files(new URL(`${name}/`, golden));
     await withEngine({}, async (engine) => {
       let opened = 0;
       for (let round = 0; round < rounds; round++) {
         const broken = { ...whole };
-        const key = random() % 2 ? 'config' : 'weights';
+        const key = whole.config && random() % 2 ? 'config' : 'weights';
         broken[key] = damage(whole[key], random);
         try {
           const model = await engine.open(broken);

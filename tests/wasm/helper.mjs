@@ -10,18 +10,27 @@ export const softmax = new URL('models/zoo/softmax/', root);
 /** A model small enough to be opened by every test. */
 export const tiny = new URL('hf-llama-gqa/', golden);
 
+/**
+ * The name of the weights in a folder, if there are any.
+ * @param {URL} folder
+ */
+function weightsName(folder) {
+  const names = ['model.safetensors', 'model.gguf', 'pytorch_model.bin'];
+  return names.find((name) => existsSync(new URL(name, folder)));
+}
+
 /** @param {URL} folder */
 export function files(folder) {
-  return {
-    config: readFileSync(new URL('config.json', folder)),
-    weights: readFileSync(new URL('model.safetensors', folder)),
-  };
+  const name = weightsName(folder);
+  const weights = readFileSync(new URL(name, folder));
+  if (name === 'model.gguf') return { weights };
+  return { config: readFileSync(new URL('config.json', folder)), weights };
 }
 
 /** Folders of tests/golden that hold a model of their own. */
 export function goldenModels() {
   const folders = readdirSync(golden).map((name) => new URL(`${name}/`, golden));
-  return folders.filter((folder) => existsSync(new URL('model.safetensors', folder)));
+  return folders.filter(weightsName);
 }
 
 /**
