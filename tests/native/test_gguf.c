@@ -1,0 +1,364 @@
+/*
+ * GGUF files: what is read from good ones, and what broken ones are refused with.
+ *
+ * Small files are written in a language of words: "4:7" is the number 7 in four bytes, "t:abc" a
+ * text behind its length, "r:abc" the bare bytes, "z:9" nine zero bytes, "p:32" zero bytes up to
+ * the next multiple of 32.
+ */
+#include "check.h"
+#include "files.h"
+
+#include <math.h>
+
+typedef struct written {
+    unsigned char bytes[4096];
+    size_t n;
+} written;
+
+static void put(written *file, const char *bytes, size_t n) {
+    if (file->n + n > sizeof file->bytes) exit(2);
+    memcpy(file->bytes + file->n, bytes, n);
+    file->n += n;
+}
+
+static void put_number(written *file, uint64_t value, size_t width) {
+    char bytes[8];
+    for (size_t i = 0; i < width; i++) bytes[i] = (char)(value >> (8 * i));
+    put(file, bytes, width);
+}
+
+static void put_zeros(written *file, size_t n) {
+    for (size_t i = 0; i < n; i++) put(file, "", 1);
+}
+
+static void put_word(written *file, const char *word, size_t n) {
+    const char *rest = word + 2;
+    size_t number = (size_t)strtoull(rest, NULL, 10);
+    switch (word[0]) {
+    case 't': put_number(file, n - 2, 8); /* fall through */
+    case 'r': put(file, rest, n - 2); break;
+    case 'z': put_zeros(file, number); break;
+    case 'p': put_zeros(file, (number - file->n % number) % number); break;
+    default: put_number(file, number, (size_t)(word[0] - '0'));
+    }
+}
+
+/* The file that the words describe, in a block of its own size. */
+static ss_bytes write_file(const char *words) {
+    written file = {.n = 0};
+    while (*words) {
+        size_t n = strcspn(words, " ");
+        if (n) put_word(&file, words, n);
+        words += n + strspn(words + n, " ");
+    }
+    unsigned char *copy = malloc(file.n ? file.n : 1);
+    if (!copy) exit(2);
+    memcpy(copy, file.bytes, file.n);
+    return (ss_bytes){copy, file.n};
+}
+
+static int runs_of_opened;
+
+/* Runs a token if the model opens. */
+static ss_status open_model_of(const ss_arch *arch, const ss_container *container, ss_error *err) {
+    size_t bytes;
+    ss_model model;
+    ss_status status = ss_model_size(&bytes, arch, container, err);
+    if (status != SS_OK) return status;
+    ss_arena arena = arena_of(bytes);
+    status = ss_model_open(&model, arch, container, &arena, err);
+    if (status == SS_OK) {
+        opened_run run = run_tokens(&model, (int32_t[]){0}, 1, NULL, 0);
+        close_run(&run);
+        runs_of_opened++;
+    }
+    free(arena.block);
+    return status;
+}
+
+/* What opening the file gives: its architecture, its tensors and, where asked, its model. */
+static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
+    ss_arch arch;
+    opened_file file = {.bytes = bytes};
+    ss_status status = ss_arch_read_gguf(&arch, bytes, err);
+    ss_status container = open_bytes(&file, status == SS_OK ? err : NULL);
+    if (status == SS_OK) status = container;
+    if (status == SS_OK && with_model) status = open_model_of(&arch, &file.container, err);
+    free(file.arena.block);
+    return status;
+}
+
+/* ---- metadata and tensors ------------------------------------------------------------------- */
+
+#define KEY(name, type, value) " t:llama." name " 4:" type " " value
+#define COUNTS(tensors, pairs) "r:GGUF 4:3 8:" tensors " 8:" pairs
+#define LLAMA " t:general.architecture 4:8 t:llama"
+#define SIZES                                                                                      \
+    KEY("block_count", "4", "4:1")                                                                 \
+    KEY("embedding_length", "4", "4:4")                                                            \
+    KEY("feed_forward_length", "4", "4:6")                                                         \
+    KEY("attention.head_count", "4", "4:2")                                                        \
+    KEY("attention.layer_norm_rms_epsilon", "6", "4:925353388")
+#define PAIRS LLAMA SIZES KEY("context_length", "4", "4:16")
+#define EMBEDDING " t:token_embd.weight 4:2 8:4 8:8 4:0 8:0"
+#define DATA " p:32 z:128"
+
+/* The file with one more pair, which begins at byte 313, and with one more tensor, which begins at
+ * byte 370 and whose data begin at 128. */
+#define WITH_PAIR(pair) COUNTS("1", "8") PAIRS pair EMBEDDING DATA
+#define WITH_TENSOR(tensor) COUNTS("2", "7") PAIRS EMBEDDING tensor DATA " z:32"
+#define WITHOUT_CONTEXT(pair) COUNTS("1", "7") LLAMA SIZES pair EMBEDDING DATA
+
+typedef struct broken {
+    const char *name, *words;
+    ss_status status;
+    const char *where;
+} broken;
+
+static const broken headers[] = {
+    {"the smallest file", COUNTS("1", "7") PAIRS EMBEDDING DATA, SS_OK, ""},
+    {"version 2 is the same", "r:GGUF 4:2 8:1 8:7" PAIRS EMBEDDING DATA, SS_OK, ""},
+    {"version 1", "r:GGUF 4:1 8:1 8:7" PAIRS EMBEDDING DATA, SS_UNSUPPORTED, "byte 4"},
+    {"version 4", "r:GGUF 4:4 8:1 8:7" PAIRS EMBEDDING DATA, SS_UNSUPPORTED, "byte 4"},
+    {"big-endian", "r:GGUF 4:50331648 8:1 8:7" PAIRS, SS_UNSUPPORTED, "byte 4"},
+    {"four letters and no more", "r:GGUF", SS_BAD_FILE, "byte 4"},
+    {"no counts", "r:GGUF 4:3 z:9", SS_BAD_FILE, "byte 16"},
+    {"more tensors than bytes", COUNTS("9223372036854775808", "7") PAIRS, SS_BAD_FILE, "byte 8"},
+    {"more keys than bytes", COUNTS("1", "18446744073709551615") PAIRS, SS_BAD_FILE, "byte 16"},
+    {"one key too many", COUNTS("1", "8") PAIRS EMBEDDING DATA, SS_BAD_FILE, "byte 344"},
+    {"one tensor too many", COUNTS("2", "7") PAIRS EMBEDDING DATA, SS_BAD_FILE, "byte 370"},
+};
+
+static const broken pairs[] = {
+    {"a key longer than the file", WITH_PAIR(" 8:1000000 r:x"), SS_BAD_FILE, "byte 313"},
+    {"a key whose length overflows", WITH_PAIR(" 8:18446744073709551615 r:x"), SS_BAD_FILE,
+     "byte 313"},
+    {"a key without letters", WITH_PAIR(" t: 4:4 4:1"), SS_BAD_FILE, "\"\""},
+    {"one key twice", WITH_PAIR(" t:llama.block_count 4:4 4:1"), SS_BAD_FILE, "llama.block_count"},
+    {"a type that is none", WITH_PAIR(" t:x 4:13 4:1"), SS_BAD_FILE, "x"},
+    {"a text longer than the file", WITH_PAIR(" t:x 4:8 8:1000000"), SS_BAD_FILE, "byte 326"},
+    {"an array longer than the file", WITH_PAIR(" t:x 4:9 4:4 8:4611686018427387904"), SS_BAD_FILE,
+     "x"},
+    {"a long array of texts", WITH_PAIR(" t:x 4:9 4:8 8:2305843009213693952"), SS_BAD_FILE, "x"},
+    {"a text in an array that is longer than the file",
+     WITH_PAIR(" t:x 4:9 4:8 8:2 t:a 8:99999999"), SS_BAD_FILE, "byte 347"},
+    {"an array of arrays", WITH_PAIR(" t:x 4:9 4:9 8:1 4:4 8:0"), SS_BAD_FILE, "x"},
+    {"an array of no type", WITH_PAIR(" t:x 4:9 4:77 8:0"), SS_BAD_FILE, "x"},
+    {"an empty array", WITH_PAIR(" t:x 4:9 4:8 8:0"), SS_OK, ""},
+    {"an alignment of 0", WITH_PAIR(" t:general.alignment 4:4 4:0"), SS_BAD_FILE,
+     "general.alignment"},
+    {"an alignment of 24", WITH_PAIR(" t:general.alignment 4:4 4:24"), SS_BAD_FILE,
+     "general.alignment"},
+    {"an alignment of 2^31", WITH_PAIR(" t:general.alignment 4:4 4:2147483648"), SS_BAD_FILE,
+     "general.alignment"},
+    {"an alignment in letters", WITH_PAIR(" t:general.alignment 4:8 t:32"), SS_BAD_FILE,
+     "general.alignment"},
+    {"an alignment of 8", WITH_PAIR(" t:general.alignment 4:4 4:8"), SS_OK, ""},
+    {"a part of a file", WITH_PAIR(" t:split.count 4:2 2:3"), SS_UNSUPPORTED, "split.count"},
+    {"the only part of a file", WITH_PAIR(" t:split.count 4:2 2:1"), SS_OK, ""},
+};
+
+static const broken tensors[] = {
+    {"one tensor more", WITH_TENSOR(" t:a 4:1 8:8 4:0 8:128"), SS_OK, ""},
+    {"half precision", WITH_TENSOR(" t:a 4:1 8:16 4:1 8:128"), SS_OK, ""},
+    {"one name twice", WITH_TENSOR(" t:token_embd.weight 4:2 8:4 8:2 4:0 8:128"), SS_BAD_FILE,
+     "model.embed_tokens.weight"},
+    {"a name, and what it is translated to",
+     WITH_TENSOR(" t:model.embed_tokens.weight 4:1 8:8 4:0 8:128"), SS_BAD_FILE,
+     "model.embed_tokens.weight"},
+    {"a name without letters", WITH_TENSOR(" t: 4:1 8:8 4:0 8:128"), SS_BAD_FILE, "byte 370"},
+    {"a long name",
+     WITH_TENSOR(" t:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                 " 4:1 8:8 4:0 8:128"),
+     SS_BAD_FILE, "byte 370"},
+    {"five dimensions", WITH_TENSOR(" t:a 4:5 8:1 8:1 8:1 8:1 8:1 4:0 8:128"), SS_BAD_FILE, "a"},
+    {"more dimensions than bytes", WITH_TENSOR(" t:a 4:4294967295 8:1"), SS_BAD_FILE, "a"},
+    {"a product that overflows", WITH_TENSOR(" t:a 4:2 8:4294967296 8:4294967296 4:0 8:128"),
+     SS_BAD_FILE, "a"},
+    {"bytes that overflow", WITH_TENSOR(" t:a 4:1 8:9223372036854775807 4:0 8:128"), SS_BAD_FILE,
+     "a"},
+    {"a type that is not known", WITH_TENSOR(" t:a 4:1 8:8 4:99 8:128"), SS_UNSUPPORTED, "a"},
+    {"a type that is known and not read", WITH_TENSOR(" t:a 4:1 8:256 4:23 8:128"), SS_UNSUPPORTED,
+     "a"},
+    {"a type of 2^32 - 1", WITH_TENSOR(" t:a 4:1 8:8 4:4294967295 8:128"), SS_UNSUPPORTED, "a"},
+    {"rows that are no whole blocks", WITH_TENSOR(" t:a 4:2 8:16 8:2 4:2 8:128"), SS_BAD_FILE, "a"},
+    {"rows that are no whole super-blocks", WITH_TENSOR(" t:a 4:1 8:32 4:12 8:128"), SS_BAD_FILE,
+     "a"},
+    {"no dimensions in blocks", WITH_TENSOR(" t:a 4:0 4:8 8:128"), SS_BAD_FILE, "a"},
+    {"an offset between alignments", WITH_TENSOR(" t:a 4:1 8:1 4:0 8:132"), SS_BAD_FILE, "a"},
+    {"an offset inside another tensor", WITH_TENSOR(" t:a 4:1 8:8 4:0 8:96"), SS_BAD_FILE, "a"},
+    {"an offset behind the file", WITH_TENSOR(" t:a 4:1 8:8 4:0 8:160"), SS_BAD_FILE, "a"},
+    {"an offset of 2^64 - 32", WITH_TENSOR(" t:a 4:1 8:8 4:0 8:18446744073709551584"), SS_BAD_FILE,
+     "a"},
+    {"more numbers than the file has", WITH_TENSOR(" t:a 4:1 8:9 4:0 8:128"), SS_BAD_FILE, "a"},
+    {"no data at all", COUNTS("1", "7") PAIRS EMBEDDING, SS_BAD_FILE, "model.embed_tokens.weight"},
+    {"divisors of rotary pairs that are no numbers",
+     WITH_TENSOR(" t:rope_freqs.weight 4:1 8:16 4:1 8:128"), SS_BAD_FILE, "rope_freqs.weight"},
+    {"divisors behind the file",
+     WITH_TENSOR(" t:rope_freqs.weight 4:1 8:8 4:0 8:18446744073709551584"), SS_BAD_FILE,
+     "rope_freqs.weight"},
+    {"divisors of another scaling", WITH_TENSOR(" t:rope_freqs.weight 4:1 8:1 4:0 8:128"),
+     SS_UNSUPPORTED, "rope_freqs.weight"},
+};
+
+static const broken meanings[] = {
+    {"no architecture", COUNTS("0", "0") " z:32", SS_UNSUPPORTED, "general.architecture"},
+    {"an architecture that is a number", COUNTS("0", "1") " t:general.architecture 4:4 4:1 z:32",
+     SS_UNSUPPORTED, "general.architecture"},
+    {"another architecture", COUNTS("0", "1") " t:general.architecture 4:8 t:bert z:32",
+     SS_UNSUPPORTED, "general.architecture"},
+    {"a key that is missing", COUNTS("1", "6") LLAMA SIZES EMBEDDING DATA, SS_BAD_CONFIG,
+     "llama.context_length"},
+    {"a number in letters", WITHOUT_CONTEXT(KEY("context_length", "8", "t:16")), SS_BAD_CONFIG,
+     "llama.context_length"},
+    {"a number in an array", WITHOUT_CONTEXT(KEY("context_length", "9", "4:4 8:1 4:16")),
+     SS_BAD_CONFIG, "llama.context_length"},
+    {"a length of 2^64 - 1", WITHOUT_CONTEXT(KEY("context_length", "10", "8:18446744073709551615")),
+     SS_BAD_CONFIG, "max_position_embeddings"},
+    {"a length of -1", WITHOUT_CONTEXT(KEY("context_length", "5", "4:4294967295")), SS_BAD_CONFIG,
+     "max_position_embeddings"},
+    {"a length of 1.5", WITHOUT_CONTEXT(KEY("context_length", "6", "4:1069547520")), SS_BAD_CONFIG,
+     "max_position_embeddings"},
+    {"a length that is no number", WITHOUT_CONTEXT(KEY("context_length", "6", "4:2143289344")),
+     SS_BAD_CONFIG, "llama.context_length"},
+    {"a length in another type",
+     WITHOUT_CONTEXT(KEY("context_length", "12", "8:4625196817309499392")), SS_OK, ""},
+    {"heads by layer", WITH_PAIR(KEY("attention.head_count_kv", "9", "4:4 8:1 4:1")), SS_BAD_CONFIG,
+     "llama.attention.head_count_kv"},
+    {"experts", WITH_PAIR(KEY("expert_count", "4", "4:8")), SS_UNSUPPORTED, "llama.expert_count"},
+    {"no experts", WITH_PAIR(KEY("expert_count", "4", "4:0")), SS_OK, ""},
+    {"heads of which a part is turned", WITH_PAIR(KEY("rope.dimension_count", "4", "4:1")),
+     SS_UNSUPPORTED, "llama.rope.dimension_count"},
+    {"values of another width", WITH_PAIR(KEY("attention.value_length", "4", "4:4")),
+     SS_UNSUPPORTED, "llama.attention.value_length"},
+    {"a scaling that is not known", WITH_PAIR(KEY("rope.scaling.type", "8", "t:longrope")),
+     SS_UNSUPPORTED, "llama.rope.scaling.type"},
+    {"a scaling that is none", WITH_PAIR(KEY("rope.scaling.type", "8", "t:none")), SS_OK, ""},
+    {"a key that nobody knows", WITH_PAIR(KEY("attention.clamp_kqv", "6", "4:1090519040")),
+     SS_UNSUPPORTED, "llama.attention.clamp_kqv"},
+    {"attention in both directions", WITH_PAIR(KEY("attention.causal", "7", "1:0")), SS_UNSUPPORTED,
+     "llama.attention.causal"},
+    {"an adapter", WITH_PAIR(" t:general.type 4:8 t:adapter"), SS_UNSUPPORTED, "general.type"},
+};
+
+static void check_table(const broken *table, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        CASE(table[i].name);
+        ss_bytes file = write_file(table[i].words);
+        ss_error err = {0};
+        CHECK_INT((int)open_gguf(file, false, &err), table[i].status);
+        if (check_failed(!strcmp(err.where, table[i].where), __FILE__, __LINE__, "the place"))
+            printf("    expected %s, found %s: %s\n", table[i].where, err.where, err.text);
+        CHECK((strlen(err.text) > 10) == (table[i].status != SS_OK));
+        free((void *)(size_t)file.data);
+    }
+}
+#define CHECK_TABLE(table) check_table((table), sizeof(table) / sizeof *(table))
+
+/* ---- values of metadata --------------------------------------------------------------------- */
+
+static void check_values(void) {
+    CASE("a list is found with its type, its count and its bytes");
+    ss_bytes file = write_file(WITH_PAIR(" t:list 4:9 4:8 8:2 t:ab t:c")), value;
+    ss_error err = {0};
+    int type;
+    uint64_t count;
+    CHECK_INT((int)ss_gguf_value(&value, &type, &count, file, "list", &err), SS_OK);
+    CHECK_INT(type, SS_GGUF_TEXT);
+    CHECK_INT(count, 2);
+    CHECK_INT(value.n, 8 + 2 + 8 + 1);
+    CHECK(value.data[0] == 2 && !memcmp(value.data + 8, "ab", 2) && value.data[18] == 'c');
+    CASE("a number is one element");
+    CHECK_INT((int)ss_gguf_value(&value, &type, &count, file, "llama.block_count", &err), SS_OK);
+    CHECK(type == SS_GGUF_U32 && count == 1 && value.n == 4 && value.data[0] == 1);
+    CASE("a key that is not there, or another file, gives an error and leaves the output alone");
+    CHECK_INT((int)ss_gguf_value(&value, &type, &count, file, "lis", &err), SS_BAD_REQUEST);
+    CHECK(!strcmp(err.where, "lis") && value.n == 4);
+    ss_bytes other = {(const unsigned char *)"GGML", 4};
+    CHECK_INT((int)ss_gguf_value(&value, &type, &count, other, "list", &err), SS_BAD_FILE);
+    CHECK(!strcmp(err.where, "byte 0") && value.n == 4);
+    free((void *)(size_t)file.data);
+}
+
+/* ---- damage --------------------------------------------------------------------------------- */
+
+#define GOLDEN "tests/golden/"
+static const char *const models[] = {GOLDEN "gguf-gemma3-bf16", GOLDEN "gguf-gpt_neox-q8_0",
+                                     GOLDEN "gguf-llama3-f16", GOLDEN "gguf-gpt2-plain-f16"};
+#define MODELS_N (sizeof models / sizeof *models)
+
+static ss_bytes first_bytes(ss_bytes file, size_t n) {
+    unsigned char *copy = malloc(n ? n : 1);
+    if (!copy) exit(2);
+    memcpy(copy, file.data, n);
+    return (ss_bytes){copy, n};
+}
+
+static bool says_what_and_where(ss_status status, const ss_error *err) {
+    return err->code == status && err->where[0] && strlen(err->text) > 10;
+}
+
+static void check_cuts(const char *folder) {
+    CASE("a file that ends too early is refused wherever it ends");
+    ss_bytes whole = read_file(folder, "model.gguf");
+    for (size_t percent = 1; percent < 100; percent++) {
+        ss_bytes cut = first_bytes(whole, whole.n * percent / 100);
+        ss_error err = {0};
+        ss_status status = open_gguf(cut, true, &err);
+        CHECK(status == SS_BAD_FILE && says_what_and_where(status, &err));
+        free((void *)(size_t)cut.data);
+    }
+    free((void *)(size_t)whole.data);
+}
+
+static uint32_t next_random(uint32_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state;
+}
+
+/* Flips one to four bits, mostly of the metadata and of the tensors' places. */
+static void flip(unsigned char *bytes, size_t n, uint32_t *state) {
+    for (uint32_t flips = 1 + next_random(state) % 4; flips > 0; flips--) {
+        size_t range = next_random(state) % 8 ? 4096 : n;
+        size_t at = next_random(state) % (range < n ? range : n);
+        bytes[at] ^= (unsigned char)(1u << (next_random(state) % 8));
+    }
+}
+
+static void check_flips(const char *folder, int rounds, uint32_t *state) {
+    CASE("a file with flipped bits runs, or is refused with what and where");
+    ss_bytes whole = read_file(folder, "model.gguf");
+    int refused[SS_STATUS_N] = {0};
+    runs_of_opened = 0;
+    for (int i = 0; i < rounds; i++) {
+        ss_bytes flipped = first_bytes(whole, whole.n);
+        flip((unsigned char *)(size_t)flipped.data, flipped.n, state);
+        ss_error err = {0};
+        ss_status status = open_gguf(flipped, true, &err);
+        refused[status]++;
+        CHECK(status == SS_OK || says_what_and_where(status, &err));
+        free((void *)(size_t)flipped.data);
+    }
+    for (int status = 0; status < SS_STATUS_N; status++)
+        if (refused[status])
+            printf("  %d %s\n", refused[status], ss_status_name((ss_status)status));
+    CHECK_INT(runs_of_opened, refused[SS_OK]);
+    CHECK(refused[SS_OK] < rounds && refused[SS_BAD_FILE] > 0);
+    free((void *)(size_t)whole.data);
+}
+
+int main(void) {
+    CHECK_TABLE(headers);
+    CHECK_TABLE(pairs);
+    CHECK_TABLE(tensors);
+    CHECK_TABLE(meanings);
+    check_values();
+    uint32_t state = 20240607;
+    for (size_t i = 0; i < MODELS_N; i++) {
+        check_cuts(models[i]);
+        check_flips(models[i], 10000 / (int)MODELS_N, &state);
+    }
+    return check_done();
+}
