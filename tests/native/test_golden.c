@@ -61,6 +61,10 @@ static const char *const cases[] = {
     "gguf-wide-q4_k",
     "gguf-wide-q5_k",
     "gguf-wide-q6_k",
+    "torch-gpt2-plain",
+    "torch-llama-tied",
+    "torch-llama-nested",
+    "torch-gpt_neox",
 };
 
 /* The tensor of that name, or NULL. */
