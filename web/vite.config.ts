@@ -3,7 +3,8 @@ import { resolve } from 'node:path';
 import { defineConfig } from 'vite';
 
 const root = import.meta.dirname;
-const out = resolve(root, '../.build/page');
+/** Beside the page that somebody may be looking at, a test may build its own. */
+const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
 
 /**
  * What the page's own thread fetches first; the browser may begin at once. What the worker fetches

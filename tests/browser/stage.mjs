@@ -9,7 +9,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url));
 const require = createRequire(join(root, 'web/package.json'));
 const { chromium } = require('playwright-core');
 const axe = require.resolve('axe-core/axe.min.js');
-const pageRoot = join(root, '.build/page');
+const pageRoot = process.env.SINKSCOPE_PAGE ?? join(root, '.build/page');
 
 const TYPES = {
   '.html': 'text/html',

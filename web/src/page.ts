@@ -6,6 +6,7 @@
  */
 import { render } from 'lit';
 import { createEngine, type Engine } from 'sinkscope';
+import { linkable, textToCopy, unknownNames, writeAddress } from './address';
 import {
   chips,
   generateControls,
@@ -17,36 +18,20 @@ import {
   type Actions,
 } from './controls';
 import { selectedHead, type Frame } from './frame';
+import { drawFooter, drawMessages, drawProgress, PATIENCE_MS, type Work } from './messages';
+import { buildPanels, drawPanels, need, say, SIDES, type Panel, type PerSide } from './panels';
 import { InputError, Session, type Files, type Side } from './session';
 import { createStore, parseHash, printHash, PROMPT_MAX, type State, type Store } from './state';
-import { views } from './views/index';
-import type { Pointed, View, ViewKind } from './views/view';
-import { CLASS_WORDS, conditions, finding } from './words';
+import type { Pointed } from './views/view';
+import { finding } from './words';
 import { openZoo, type Card, type Zoo } from './zoo';
 
-const SIDES = ['a', 'b'] as const;
 /** Names of state rows that a run depends on; the rest only redraws. */
 const RUN_ROWS = ['input', 'prompt', 'seed', 'bos', 'T', 'eps', 'n'] as const;
 const SIDE_ROWS = { a: ['a', 'swapA', 'paramA'], b: ['b', 'swapB', 'paramB'] } as const;
-/** Work shorter than this shows no progress; typing waits this long for the next key. */
-const PATIENCE_MS = 200;
+/** Typing waits this long for the next key. */
 const TYPING_MS = 120;
 const GENERATED = 16;
-
-type PerSide<T> = Partial<Record<Side, T>>;
-
-interface Panel {
-  readonly kind: ViewKind;
-  readonly section: HTMLElement;
-  readonly cells: Record<Side, HTMLElement>;
-  readonly made: PerSide<View>;
-}
-
-function need(id: string): HTMLElement {
-  const found = document.getElementById(id);
-  if (!found) throw new Error(`the page has no #${id}`);
-  return found;
-}
 
 /** An error as a reader should see it; the engine's begin with their place. */
 function sentence(error: unknown): string {
@@ -55,12 +40,11 @@ function sentence(error: unknown): string {
 
 class Page {
   readonly #store: Store;
-  readonly #panels: Panel[] = [];
+  readonly #panels: readonly Panel[];
   readonly #frames: PerSide<Frame> = {};
   readonly #errors: PerSide<string> = {};
   readonly #jobs: PerSide<AbortController> = {};
   readonly #own: Card[] = [];
-  readonly #embedded: boolean;
   #notices: string[];
   #pointed: Pointed = {};
   #zoo: Zoo | undefined;
@@ -68,23 +52,20 @@ class Page {
   #engine: Engine | undefined;
   #generating: AbortController | undefined;
   #typing = 0;
-  #linking = 0;
   /** Sides whose run the state has outdated. */
   readonly #waiting = new Set<Side>();
   /** Reads of a head that are under way. */
   #reading = 0;
   #queued = false;
-  #progress: { text: string; since: number } | undefined;
+  #progress: Work | undefined;
   #firstSink = 0;
-  #lastText = '';
 
   constructor(embedded: boolean) {
     const { state, problems } = parseHash(location.hash);
-    this.#embedded = embedded;
     this.#notices = [...problems];
     this.#store = createStore(state);
     this.#store.subscribe((now, before) => this.#changed(now, before));
-    this.#buildPanels();
+    this.#panels = buildPanels(embedded ? state.view : undefined);
     addEventListener('hashchange', () => this.#follow());
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
     addEventListener('resize', () => this.#queue());
@@ -109,62 +90,21 @@ class Page {
     for (const side of SIDES) void this.#run(side);
   }
 
-  /** Names in a link that only the tables know. */
+  /** Puts right the names of a link that are not here. */
   #checkNames(): void {
-    const state = this.#store.get();
-    const models = ['', ...this.#cards.map((card) => card.id)];
-    const operations = ['', ...this.#session!.describe.operations.map((one) => one.name)];
-    const change: Record<string, string> = {};
-    const check = (name: keyof State, names: readonly string[], standard: string) => {
-      if (names.includes(state[name] as string)) return;
-      this.#notices.push(
-        `The link asks for ${name} = “${state[name] as string}”, which is not here.`,
-      );
-      change[name] = standard;
-    };
-    check('a', models.slice(1), 'softmax');
-    check('b', models, '');
-    check('swapA', operations, '');
-    check('swapB', operations, '');
-    check(
-      'view',
-      views.map((view) => view.name),
-      'sinks',
-    );
-    if (Object.keys(change).length) this.#store.set(change as Partial<State>);
+    const isModel = (id: string) => this.#cards.some((card) => card.id === id);
+    const operations = this.#session!.describe.operations.map(({ name }) => name);
+    const { notices, change } = unknownNames(this.#store.get(), isModel, operations);
+    this.#notices.push(...notices);
+    if (notices.length) this.#store.set(change);
   }
 
   get #cards(): readonly Card[] {
     return [...(this.#zoo?.cards ?? []), ...this.#own];
   }
 
-  #buildPanels(): void {
-    const state = this.#store.get();
-    const root = need('views');
-    const known = views.some((view) => view.name === state.view) ? state.view : 'sinks';
-    for (const kind of views) {
-      if (this.#embedded && kind.name !== known) continue;
-      const section = document.createElement('section');
-      section.id = kind.name;
-      section.className = 'view';
-      section.innerHTML = `<h2></h2><p class="how"></p><div class="sides"></div>`;
-      section.querySelector('h2')!.textContent = kind.title;
-      section.querySelector('.how')!.textContent = kind.how;
-      const cells = Object.fromEntries(
-        SIDES.map((side) => {
-          const cell = document.createElement('div');
-          cell.className = `side side-${side}`;
-          section.querySelector('.sides')!.append(cell);
-          return [side, cell];
-        }),
-      ) as unknown as Record<Side, HTMLElement>;
-      root.append(section);
-      this.#panels.push({ kind, section, cells, made: {} });
-    }
-  }
-
   #changed(now: State, before: State): void {
-    this.#writeLink();
+    writeAddress(now);
     const differs = (name: keyof State) => !Object.is(now[name], before[name]);
     const all = RUN_ROWS.some(differs);
     const sides = SIDES.filter((side) => all || SIDE_ROWS[side].some(differs));
@@ -187,19 +127,11 @@ class Page {
     else run();
   }
 
-  /** Browsers refuse addresses that change too often. */
-  #writeLink(): void {
-    clearTimeout(this.#linking);
-    this.#linking = window.setTimeout(() => {
-      const state = this.#store.get();
-      if (state.prompt.length <= PROMPT_MAX) history.replaceState(null, '', `#${printHash(state)}`);
-    }, TYPING_MS);
-  }
-
   /** A link was pasted over this page's. */
   #follow(): void {
     const { state, problems } = parseHash(location.hash);
-    if (printHash(state) === printHash(this.#store.get()) && !problems.length) return;
+    const shown = printHash(linkable(this.#store.get()));
+    if (printHash(state) === shown && !problems.length) return;
     this.#notices = [...problems];
     this.#store.set(state);
     if (this.#session) this.#checkNames();
@@ -362,11 +294,7 @@ class Page {
   };
 
   async #copy(what: 'link' | 'embed'): Promise<void> {
-    const hash = printHash(this.#store.get());
-    const page = new URL(what === 'link' ? './' : 'embed.html', location.href.split('#')[0]);
-    const address = `${page.href}#${hash}`;
-    const frame = `<iframe src="${address.replaceAll('"', '%22')}" width="720" height="560" title="Sinkscope"></iframe>`;
-    const text = what === 'link' ? address : frame;
+    const text = textToCopy(what, this.#store.get());
     try {
       await navigator.clipboard.writeText(text);
       this.#notices = [`Copied: ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`];
@@ -398,20 +326,12 @@ class Page {
     document.body.classList.toggle('single', !state.b);
     this.#drawShell(state);
     const frames = SIDES.map((side) => this.#frames[side]).filter((one) => one !== undefined);
-    const { layer, head } = this.#selection();
+    const at = this.#selection();
     for (const side of SIDES) {
       const frame = this.#frames[side];
       if (!frame) continue;
-      const at = selectedHead(frame, layer, head);
-      const context = { state, theme: this.#theme, pointed: this.#pointed, ...at, frames };
-      for (const panel of this.#panels) {
-        const view = (panel.made[side] ??= panel.kind.create(panel.cells[side], {
-          set: this.#actions.set,
-          point: this.#actions.point,
-        }));
-        view.update(frame, context);
-        this.#stamp(panel, side, frame);
-      }
+      const context = { state, theme: this.#theme, pointed: this.#pointed, frames };
+      drawPanels(this.#panels, side, frame, context, at, this.#actions);
     }
   }
 
@@ -420,16 +340,6 @@ class Page {
     const busy = Boolean(this.#typing || this.#jobs.a || this.#jobs.b || this.#reading);
     if (busy) document.body.dataset.busy = '';
     else delete document.body.dataset.busy;
-  }
-
-  /** Under every figure stands what is needed to get its numbers again. */
-  #stamp({ kind, cells }: Panel, side: Side, frame: Frame): void {
-    if (kind.stamped) return;
-    const cell = cells[side];
-    const stamp = cell.querySelector('.stamp') ?? document.createElement('p');
-    stamp.className = 'stamp';
-    say(stamp as HTMLElement, `${CLASS_WORDS[frame.class]} · ${conditions(frame)}`);
-    if (cell.lastElementChild !== stamp) cell.append(stamp);
   }
 
   #drawShell(state: State): void {
@@ -451,43 +361,18 @@ class Page {
       for (const element of document.querySelectorAll<HTMLElement>(`.${name}, #${name}`))
         element.hidden = !shown(state, name);
     if (a) say(need('finding'), finding(a, b));
-    this.#drawMessages();
-    this.#drawFooter();
+    drawMessages(this.#failures, this.#notices);
+    drawProgress(this.#progress);
+    if (this.#engine) drawFooter(this.#engine.describe, this.#firstSink, a?.milliseconds);
   }
 
-  #drawMessages(): void {
-    const errors = SIDES.filter((side) => this.#errors[side]).map((side) => {
+  /** Errors of the sides, with what is shown instead of a result. */
+  get #failures(): string[] {
+    return SIDES.filter((side) => this.#errors[side]).map((side) => {
       const kept = this.#frames[side] ? ' The last good result is shown.' : '';
       return `${this.#errors[side]}${kept}`;
     });
-    const text = [...new Set([...errors, ...this.#notices])].join('\n');
-    const messages = need('messages');
-    if (text !== this.#lastText) {
-      this.#lastText = text;
-      messages.textContent = text;
-      messages.hidden = !text;
-      messages.classList.toggle('error', errors.length > 0);
-    }
-    const late = this.#progress && performance.now() - this.#progress.since > PATIENCE_MS;
-    const progress = need('progress');
-    progress.hidden = !late;
-    if (late && this.#progress) say(progress, `${this.#progress.text} …`);
   }
-
-  #drawFooter(): void {
-    const describe = this.#engine?.describe;
-    if (!describe) return;
-    const time = this.#firstSink ? ` · first sink after ${Math.round(this.#firstSink)} ms` : '';
-    const run = this.#frames.a ? ` · last run ${Math.round(this.#frames.a.milliseconds)} ms` : '';
-    say(
-      need('version'),
-      `Sinkscope ${describe.version} · ${describe.kernels} kernels${time}${run} · nothing leaves this machine`,
-    );
-  }
-}
-
-function say(element: HTMLElement, text: string): void {
-  if (element.textContent !== text) element.textContent = text;
 }
 
 /** config.json, weights and tokenizer.json out of what was dropped. */

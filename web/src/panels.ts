@@ -1,0 +1,84 @@
+/** The views on the page: a panel for each of them, a cell in it for each side. */
+import { selectedHead, type Frame } from './frame';
+import type { Side } from './session';
+import { views } from './views/index';
+import type { Context, Reach, View, ViewKind } from './views/view';
+import { CLASS_WORDS, conditions } from './words';
+
+export const SIDES = ['a', 'b'] as const;
+export type PerSide<T> = Partial<Record<Side, T>>;
+
+export interface Panel {
+  readonly kind: ViewKind;
+  readonly section: HTMLElement;
+  readonly cells: Record<Side, HTMLElement>;
+  readonly made: PerSide<View>;
+}
+
+/** An element of the page's own HTML. */
+export function need(id: string): HTMLElement {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`the page has no #${id}`);
+  return found;
+}
+
+/** Sets a text only where it changes, so that a screen reader is not told twice. */
+export function say(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function buildPanel(kind: ViewKind): Panel {
+  const section = document.createElement('section');
+  section.id = kind.name;
+  section.className = 'view';
+  section.innerHTML = `<h2></h2><p class="how"></p><div class="sides"></div>`;
+  section.querySelector('h2')!.textContent = kind.title;
+  section.querySelector('.how')!.textContent = kind.how;
+  const cells = Object.fromEntries(
+    SIDES.map((side) => {
+      const cell = document.createElement('div');
+      cell.className = `side side-${side}`;
+      section.querySelector('.sides')!.append(cell);
+      return [side, cell];
+    }),
+  ) as unknown as Record<Side, HTMLElement>;
+  return { kind, section, cells, made: {} };
+}
+
+/**
+ * Builds the panels into #views.
+ * @param only the one view that an embedded figure shows; the first one where no view has this name
+ */
+export function buildPanels(only?: string): Panel[] {
+  const chosen = views.find((view) => view.name === only) ?? views[0];
+  const panels = (only === undefined ? views : [chosen]).map(buildPanel);
+  need('views').append(...panels.map(({ section }) => section));
+  return panels;
+}
+
+/** Draws one side's frame into all panels. */
+export function drawPanels(
+  panels: readonly Panel[],
+  side: Side,
+  frame: Frame,
+  context: Omit<Context, 'layer' | 'head'>,
+  at: { readonly layer: number; readonly head: number },
+  reach: Reach,
+): void {
+  const whole = { ...context, ...selectedHead(frame, at.layer, at.head) };
+  for (const panel of panels) {
+    const view = (panel.made[side] ??= panel.kind.create(panel.cells[side], reach));
+    view.update(frame, whole);
+    stamp(panel, side, frame);
+  }
+}
+
+/** Under every figure stands what is needed to get its numbers again. */
+function stamp({ kind, cells }: Panel, side: Side, frame: Frame): void {
+  if (kind.stamped) return;
+  const cell = cells[side];
+  const line = cell.querySelector<HTMLElement>('.stamp') ?? document.createElement('p');
+  line.className = 'stamp';
+  say(line, `${CLASS_WORDS[frame.class]} · ${conditions(frame)}`);
+  if (cell.lastElementChild !== line) cell.append(line);
+}
