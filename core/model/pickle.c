@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Dimensions of a tensor: torch's operations end there. */
+#define RANK_MOST 64
+
 /* ---- names ---------------------------------------------------------------------------------- */
 
 typedef enum name_use { USE_TABLE, USE_TENSOR, USE_PARAMETER, USE_STORAGE } name_use;
@@ -247,9 +250,12 @@ static void op_storage(machine *m, int code) {
     push(m, (ss_pickle_value){SS_PICKLE_STORAGE, 5, id.number});
 }
 
-/* Sizes or strides: whole numbers that are not negative. */
+/*
+ * Sizes or strides: whole numbers that are not negative. One tuple may serve many tensors, so that
+ * a long one would be walked again and again.
+ */
 static bool is_shape(const machine *m, const ss_pickle_value *value) {
-    if (value->kind != SS_PICKLE_TUPLE) return false;
+    if (value->kind != SS_PICKLE_TUPLE || value->n > RANK_MOST) return false;
     const ss_pickle_value *part = m->pickle->tuples + value->number;
     for (uint32_t i = 0; i < value->n; i++)
         if (part[i].kind != SS_PICKLE_NUMBER || part[i].number < 0) return false;

@@ -48,13 +48,14 @@ static size_t size(ss_bytes file) {
     if (ss_zip_begin(&zip, file, NULL) != SS_OK) return 0;
     ss_arena arena = ss_arena_measure();
     ss_arena_take(&arena, (size_t)zip.n, sizeof record);
-    for (uint64_t i = 0; i < zip.n; i++) {
-        if (ss_zip_next(&zip, &record, NULL) != SS_OK) return 0;
+    /* A directory that breaks off still needs room to be refused with its own words. */
+    for (uint64_t i = 0; i < zip.n && ss_zip_next(&zip, &record, NULL) == SS_OK; i++) {
         if (!is_pickle(record.name) || record.data.n > SS_PICKLE_BYTES_MAX) continue;
         size_t n = record.data.n;
+        ss_arena_take(&arena, ss_pickle_size(n), 1);
         ss_arena_take(&arena, entries_most(n), sizeof(ss_entry));
         ss_arena_take(&arena, names_most(n), 1);
-        return arena.used + ss_pickle_size(n);
+        break;
     }
     return arena.used;
 }

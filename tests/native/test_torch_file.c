@@ -116,6 +116,8 @@ static ss_bytes zip_of(const zip_part *records, int n, bool zip64) {
 #define TWO "K\2\x85"
 #define GOOD TENSOR("0", "\4", "\0", TWO, ONE)
 #define KEY(letter) "X\1\0\0\0" letter
+#define ONES_8 "K\1K\1K\1K\1K\1K\1K\1K\1"
+#define ONES_64 ONES_8 ONES_8 ONES_8 ONES_8 ONES_8 ONES_8 ONES_8 ONES_8
 /* A number of eight bytes: 2^62. */
 #define HUGE_NUMBER "\x8a\10\0\0\0\0\0\0\0\x40"
 
@@ -160,6 +162,10 @@ static void good_pickles(void) {
                 "collections\x94\x8c\13"
                 "OrderedDict\x94\x93)R" KEY("a") GOOD "s."),
          1},
+        {"beside one of more dimensions than a weight has",
+         TABLE("(" KEY("a") GOOD KEY("b")
+                   TENSOR("0", "\4", "\0", "(" ONES_64 "t", "(" ONES_64 "t") "u"),
+         2},
         {"a table that holds itself", TABLE("q\0(" KEY("t") "h\0" KEY("a") GOOD "u"), 1},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -251,6 +257,8 @@ static void bad_pickles(void) {
          "arguments"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", TWO, "K\1K\1\x86") "s"), SS_BAD_FILE, "arguments"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", "N", ONE) "s"), SS_BAD_FILE, "arguments"},
+        {TABLE(KEY("a") TENSOR("0", "\4", "\0", "(" ONES_64 "K\1t", "(" ONES_64 "K\1t") "s"),
+         SS_BAD_FILE, "arguments"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", HUGE_NUMBER HUGE_NUMBER "\x86", "K\1K\1\x86") "s"),
          SS_BAD_FILE, "fits this machine"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", HUGE_NUMBER "\x85", ONE) "s"), SS_BAD_FILE,
@@ -339,6 +347,11 @@ static void zip_files(void) {
          2,
          SS_UNSUPPORTED,
          "compressed"},
+        {"compressed from the first record on",
+         {{"m/data.pkl", pickle, n, 8, 0, 0}, part},
+         2,
+         SS_UNSUPPORTED,
+         "compressed"},
         {"encrypted", {whole, {"m/data/0", storage, 16, 0, 1, 0}}, 2, SS_UNSUPPORTED, "encrypted"},
         {"a record that claims the next one's bytes",
          {{"m/data/0", storage, 16, 0, 0, 80}, whole},
@@ -376,7 +389,7 @@ static void zip_files(void) {
         }
 }
 
-/* Bytes of the end records, counted from the file's end, that are set to all ones. */
+/* Each byte of the end records is another one, counted from the file's end. */
 static void lying_ends(void) {
     static const char pickle[] = "\x80\2}" KEY("a") GOOD "s.";
     const zip_part records[] = {{.name = "m/data.pkl", .data = pickle, .n = sizeof pickle - 1},
@@ -392,6 +405,29 @@ static void lying_ends(void) {
             CHECK(status == SS_OK || (err.where[0] && strlen(err.text) > 10));
             close_file(&file);
         }
+}
+
+static void shards(void) {
+    static const char *const pickles[] = {
+        "\x80\2}" KEY("a") GOOD "s.", "\x80\2}" KEY("b") GOOD "s.", "\x80\2}" KEY("c") GOOD "s."};
+    const size_t n = sizeof "\x80\2}" KEY("a") GOOD "s." - 1;
+    ss_bytes files[3];
+    for (int i = 0; i < 3; i++) {
+        const zip_part records[] = {{.name = "m/data.pkl", .data = pickles[i], .n = n},
+                                    {.name = "m/data/0", .data = storage, .n = sizeof storage}};
+        files[i] = zip_of(records, 2, i == 1);
+    }
+    CASE("three shards are one table");
+    ss_arena arena = arena_of(ss_container_size(files, 3));
+    ss_container container = {.n = 0};
+    ss_error err = {0};
+    CHECK_INT((int)ss_container_open(&container, files, 3, &arena, &err), SS_OK);
+    if (err.code) printf("    %s: %s\n", err.where, err.text);
+    CHECK_INT(container.n, 3);
+    const ss_entry *c = ss_container_find(&container, "c");
+    CHECK(c && !memcmp(c->tensor.data, storage, 2 * sizeof *storage));
+    for (int i = 0; i < 3; i++) free((void *)(size_t)files[i].data);
+    free(arena.block);
 }
 
 static void legacy(void) {
@@ -452,6 +488,7 @@ static void damage(const char *folder) {
         err = (ss_error){0};
         ss_status status = try_open(weights, &arch, &err);
         if (status != SS_OK && (!err.where[0] || strlen(err.text) < 10)) CHECK(!"a bare refusal");
+        if (status == SS_NO_MEMORY) CHECK(!"what is wrong, instead of the room that it takes");
         refused += status != SS_OK;
         *at = kept;
     }
@@ -467,6 +504,7 @@ int main(void) {
     long_pickles();
     zip_files();
     lying_ends();
+    shards();
     legacy();
     damage(PLAIN);
     damage(TIED);
