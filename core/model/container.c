@@ -19,12 +19,23 @@ ss_format ss_container_format(ss_bytes file) {
     return SS_SAFETENSORS;
 }
 
+/* What the reader of the file's format takes for its entries and names. */
+static size_t own_size(ss_bytes file) {
+    return readers[ss_container_format(file)]->size(file);
+}
+
+/* No file has more entries than fit there. */
+static size_t most_entries(ss_bytes file) {
+    return own_size(file) / sizeof(ss_entry) + 1;
+}
+
 /* Each shard's own entries, and once more all of them side by side. */
 size_t ss_container_size(const ss_bytes *files, int n) {
     size_t bytes = SS_ARENA_ALIGN;
     for (int i = 0; i < n; i++) {
-        size_t own = readers[ss_container_format(files[i])]->size(files[i]);
-        if (!ss_add_size(&bytes, bytes, n > 1 ? 2 * own : own)) return SIZE_MAX;
+        size_t again = n > 1 ? most_entries(files[i]) * sizeof(ss_entry) : 0;
+        if (!ss_add_size(&bytes, bytes, own_size(files[i])) || !ss_add_size(&bytes, bytes, again))
+            return SIZE_MAX;
     }
     return bytes;
 }
@@ -75,7 +86,7 @@ static void append(ss_entries *all, ss_entries more) {
 static ss_status read_shards(ss_entries *all, const ss_bytes *files, int n, ss_format format,
                              ss_arena *arena, ss_error *err) {
     size_t most = 0;
-    for (int i = 0; i < n; i++) most += readers[format]->size(files[i]) / sizeof(ss_entry) + 1;
+    for (int i = 0; i < n; i++) most += most_entries(files[i]);
     *all = (ss_entries){ss_arena_take(arena, most, sizeof(ss_entry)), 0};
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "shards", "no room for their tensors");
     for (int i = 0; i < n; i++) {

@@ -277,7 +277,15 @@ static void refuse_unknown(gguf_source *source) {
     }
 }
 
+/* The first part of a file in several may lack any tensor. */
+static void check_whole(gguf_source *source) {
+    const cJSON *parts = cJSON_GetObjectItemCaseSensitive(source->pairs, "split.count");
+    if (cJSON_IsNumber(parts) && parts->valuedouble > 1.0)
+        fail(source, SS_UNSUPPORTED, "split.count", "one whole file, found a part of several");
+}
+
 static void check_general(gguf_source *source) {
+    check_whole(source);
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.type");
     if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "model")))
         fail(source, SS_UNSUPPORTED, "general.type", "a model");

@@ -255,6 +255,37 @@ static void check_table(const broken *table, size_t n) {
 }
 #define CHECK_TABLE(table) check_table((table), sizeof(table) / sizeof *(table))
 
+/* ---- several files -------------------------------------------------------------------------- */
+
+static ss_status open_two(const char *first, const char *second, size_t *entries, ss_error *err) {
+    ss_bytes files[] = {write_file(first), write_file(second)};
+    ss_arena arena = arena_of(ss_container_size(files, 2));
+    ss_container container = {.n = 0};
+    ss_status status = ss_container_open(&container, files, 2, &arena, err);
+    *entries = container.n;
+    free(arena.block);
+    for (int i = 0; i < 2; i++) free((void *)(size_t)files[i].data);
+    return status;
+}
+
+static void check_shards(void) {
+    const char *whole = COUNTS("1", "7") PAIRS EMBEDDING DATA;
+    const char *more = COUNTS("1", "1") LLAMA " t:a 4:1 8:1 4:0 8:0 p:32 z:4";
+    const char *part = COUNTS("0", "1") " t:split.count 4:2 2:2";
+    ss_error err = {0};
+    size_t entries;
+    CASE("two files are one table");
+    CHECK_INT((int)open_two(whole, more, &entries, &err), SS_OK);
+    CHECK_INT(entries, 2);
+    CASE("a name in two files, a part of a file, and files of two formats are refused");
+    CHECK_INT((int)open_two(whole, whole, &entries, &err), SS_BAD_FILE);
+    CHECK(!strcmp(err.where, "model.embed_tokens.weight"));
+    CHECK_INT((int)open_two(part, part, &entries, &err), SS_UNSUPPORTED);
+    CHECK(!strcmp(err.where, "split.count"));
+    CHECK_INT((int)open_two(whole, "8:2 r:{}", &entries, &err), SS_BAD_FILE);
+    CHECK(!strcmp(err.where, "byte 0"));
+}
+
 /* ---- values of metadata --------------------------------------------------------------------- */
 
 static void check_values(void) {
@@ -354,6 +385,7 @@ int main(void) {
     CHECK_TABLE(pairs);
     CHECK_TABLE(tensors);
     CHECK_TABLE(meanings);
+    check_shards();
     check_values();
     uint32_t state = 20240607;
     for (size_t i = 0; i < MODELS_N; i++) {
