@@ -7,8 +7,9 @@
  *     padding to a multiple of general.alignment (32), then the data that offsets count from
  *
  * gguf_file.c walks a file and proves every length; gguf.c makes entries of the tensors, with the
- * names that gguf_names.c translates to those of Hugging Face; gguf_config.c translates the pairs
- * to the keys of config.json. So a family file knows one language, whichever container it reads.
+ * names that gguf_names.c translates to those of Hugging Face; gguf_source.c gathers what the pairs
+ * say of the model, and gguf_config.c translates it to the keys of config.json. So a family file
+ * knows one language, whichever container it reads.
  *
  * What converters do to tensors is undone by the family files, which ask the loader for the format:
  *     llama     rows of q and k (and their biases) are permuted within each head: those of a rotary

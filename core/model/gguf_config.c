@@ -1,164 +1,21 @@
-#include "gguf.h"
+#include "gguf_source.h"
 
 #include "../math/scalar.h"
 #include "../math/unpack.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-#define FILE_NAME "GGUF metadata"
-
-/* Pairs, and bytes of a key or a text, beyond which no file of a model goes. */
-#define PAIRS_MAX 4096
-#define TEXT_BYTES 128
-
-/* What is read from the file before anything is translated. */
-typedef struct gguf_source {
-    const ss_gguf_family *family;
-    char architecture[TEXT_BYTES];
-    cJSON *pairs;    /* numbers, texts and truths by key; an array is an empty array */
-    cJSON *config;   /* what is made of them */
-    bool has_output; /* the head is a tensor of its own */
-    bool attention_bias, ffn_bias;
-    double V;                     /* rows of the embedding */
-    const unsigned char *factors; /* rope_freqs.weight: [factors_n] F32, or NULL */
-    size_t factors_n;
-    ss_status status; /* the first error */
-    ss_error *err;
-} gguf_source;
-
-/* ---- reading ------------------------------------------------------------------------------ */
-
-static double number_of(const ss_gguf_pair *pair) {
-    uint64_t bits = 0;
-    ss_read_uint(&bits, pair->value, 0, pair->value.n);
-    switch (pair->type) {
-    case SS_GGUF_I8: return (int8_t)bits;
-    case SS_GGUF_I16: return (int16_t)bits;
-    case SS_GGUF_I32: return (int32_t)bits;
-    case SS_GGUF_I64: return (double)(int64_t)bits;
-    case SS_GGUF_F32: return (double)ss_float_of_bits((uint32_t)bits);
-    case SS_GGUF_F64: return ss_double_of_bits(bits);
-    default: return (double)bits;
-    }
-}
-
-/* A text with a NUL in it, or a long one, stands for no choice that we know; NaN for no number. */
-static cJSON *item_of(const ss_gguf_pair *pair) {
-    char text[TEXT_BYTES] = "";
-    if (pair->array) return cJSON_CreateArray();
-    if (pair->type == SS_GGUF_BOOL) return cJSON_CreateBool(pair->value.data[0] != 0);
-    if (pair->type != SS_GGUF_TEXT) {
-        double value = number_of(pair);
-        return isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull();
-    }
-    size_t n = pair->value.n - 8;
-    if (n < sizeof text) memcpy(text, pair->value.data + 8, n);
-    return cJSON_CreateString(text);
-}
-
-static ss_status add_pair(gguf_source *source, const ss_gguf_pair *pair) {
-    char key[TEXT_BYTES] = "";
-    if (pair->key.n < sizeof key) memcpy(key, pair->key.data, pair->key.n);
-    if (!key[0] || strlen(key) != pair->key.n)
-        return ss_fail(source->err, SS_BAD_FILE, key,
-                       "expected a key of 1 to %d bytes that are not NUL, found %lu",
-                       TEXT_BYTES - 1, (unsigned long)pair->key.n);
-    if (cJSON_GetObjectItemCaseSensitive(source->pairs, key))
-        return ss_fail(source->err, SS_BAD_FILE, key, "expected each key once");
-    cJSON *item = item_of(pair);
-    if (cJSON_AddItemToObject(source->pairs, key, item)) return SS_OK;
-    cJSON_Delete(item);
-    return ss_fail(source->err, SS_NO_MEMORY, key, "no room for its value");
-}
-
-static ss_status read_pairs(gguf_source *source, ss_gguf *gguf) {
-    if (gguf->pairs_n > PAIRS_MAX)
-        return ss_fail(source->err, SS_UNSUPPORTED, "byte 16",
-                       "expected at most %d keys, found %lu", PAIRS_MAX,
-                       (unsigned long)gguf->pairs_n);
-    for (uint64_t i = 0; i < gguf->pairs_n; i++) {
-        ss_gguf_pair pair;
-        ss_status status = ss_gguf_next_pair(gguf, &pair, source->err);
-        if (status == SS_OK) status = add_pair(source, &pair);
-        if (status != SS_OK) return status;
-    }
-    return SS_OK;
-}
-
-/* What of the config stands in GGUF only as tensors that are there or not. */
-static ss_status read_tensors(gguf_source *source, ss_gguf *gguf) {
-    ss_gguf_tensor factors = {0};
-    for (uint64_t i = 0; i < gguf->tensors_n; i++) {
-        ss_gguf_tensor tensor;
-        ss_status status = ss_gguf_next_tensor(gguf, &tensor, source->err);
-        if (status != SS_OK) return status;
-        if (ss_bytes_are(tensor.name, "token_embd.weight")) source->V = (double)tensor.dims[1];
-        if (ss_bytes_are(tensor.name, "rope_freqs.weight")) factors = tensor;
-        source->has_output |= ss_bytes_are(tensor.name, "output.weight");
-        source->attention_bias |= ss_bytes_are(tensor.name, "blk.0.attn_q.bias") ||
-                                  ss_bytes_are(tensor.name, "blk.0.attn_qkv.bias");
-        source->ffn_bias |= ss_bytes_are(tensor.name, "blk.0.ffn_gate.bias");
-    }
-    if (!factors.rank) return SS_OK;
-    ss_bytes data = ss_gguf_data(gguf);
-    if (factors.type != 0 || factors.rank != 1 || factors.dims[0] > data.n / 4 ||
-        factors.offset > data.n - 4 * factors.dims[0])
-        return ss_fail(source->err, SS_BAD_FILE, "rope_freqs.weight",
-                       "expected one row of F32 numbers inside the data, found something else");
-    source->factors = data.data + factors.offset;
-    source->factors_n = factors.dims[0];
-    return SS_OK;
-}
-
-/* ---- asking ------------------------------------------------------------------------------- */
-
-/* The whole key, "llama.block_count". */
-typedef struct full_key {
-    char text[2 * TEXT_BYTES];
-} full_key;
-
-static full_key full(const gguf_source *source, const char *key) {
-    full_key name;
-    snprintf(name.text, sizeof name.text, "%s.%s", source->architecture, key);
-    return name;
-}
-
-static const cJSON *find(const gguf_source *source, const char *key) {
-    return cJSON_GetObjectItemCaseSensitive(source->pairs, full(source, key).text);
-}
-
-static void fail(gguf_source *source, ss_status code, const char *key, const char *expected) {
-    if (source->status == SS_OK)
-        source->status = ss_fail(source->err, code, key, FILE_NAME ": expected %s", expected);
-}
-
-/* A number, or the standard where the key is absent; NaN as standard: it must stand there. */
-static double number(gguf_source *source, const char *key, double standard) {
-    const cJSON *item = find(source, key);
-    if (cJSON_IsNumber(item)) return item->valuedouble;
-    if (item || isnan(standard)) fail(source, SS_BAD_CONFIG, full(source, key).text, "a number");
-    return isnan(standard) ? 1.0 : standard;
-}
-
-static const char *text(gguf_source *source, const char *key, const char *standard) {
-    const cJSON *item = find(source, key);
-    if (item && !cJSON_IsString(item))
-        fail(source, SS_BAD_CONFIG, full(source, key).text, "a text");
-    return cJSON_IsString(item) ? item->valuestring : standard;
-}
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-static void put(gguf_source *source, const char *key, double value) {
+static void put(ss_gguf_source *source, const char *key, double value) {
     if (!cJSON_AddNumberToObject(source->config, key, value))
-        fail(source, SS_NO_MEMORY, key, "room for it");
+        ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
 }
 
-static void put_bool(gguf_source *source, const char *key, bool value) {
+static void put_bool(ss_gguf_source *source, const char *key, bool value) {
     if (!cJSON_AddBoolToObject(source->config, key, value))
-        fail(source, SS_NO_MEMORY, key, "room for it");
+        ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
 }
 
 /* Keys whose values are those of config.json; NAN: must stand there. */
@@ -206,21 +63,21 @@ static const same_key gptneox_keys[] = {
     {NULL, NULL, 0.0},
 };
 
-static void copy(gguf_source *source, const same_key *keys) {
+static void copy(ss_gguf_source *source, const same_key *keys) {
     for (; keys->gguf; keys++)
-        put(source, keys->config, number(source, keys->gguf, keys->standard));
+        put(source, keys->config, ss_gguf_number(source, keys->gguf, keys->standard));
 }
 
 /* ---- what changes the arithmetic ------------------------------------------------------------ */
 
 /* A key that may say only this, where it stands there at all. */
-static void must_be(gguf_source *source, const char *key, double value) {
-    const cJSON *item = find(source, key);
-    double found = cJSON_IsBool(item) ? cJSON_IsTrue(item) : number(source, key, value);
+static void must_be(ss_gguf_source *source, const char *key, double value) {
+    const cJSON *item = ss_gguf_find(source, key);
+    double found = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
     if (!(fabs(found - value) <= 1e-6 * fabs(value)) && source->status == SS_OK)
         source->status =
-            ss_fail(source->err, SS_UNSUPPORTED, full(source, key).text,
-                    FILE_NAME ": this build computes %g, the file says %g", value, found);
+            ss_fail(source->err, SS_UNSUPPORTED, ss_gguf_full(source, key).text,
+                    SS_GGUF_METADATA ": this build computes %g, the file says %g", value, found);
 }
 
 /* Keys that were looked at, that the tensors say again, or that only tell where a file is from. */
@@ -263,7 +120,7 @@ static bool is_in(const char *key, const char *const *list, size_t n) {
 }
 
 /* Every other key of the architecture may change what the model computes. */
-static void refuse_unknown(gguf_source *source) {
+static void refuse_unknown(ss_gguf_source *source) {
     size_t n = strlen(source->architecture);
     bool gemma3 = !strcmp(source->architecture, "gemma3");
     const cJSON *item;
@@ -273,22 +130,23 @@ static void refuse_unknown(gguf_source *source) {
         if (is_in(key, known, sizeof known / sizeof *known)) continue;
         if (gemma3 && is_in(key, known_gemma3, sizeof known_gemma3 / sizeof *known_gemma3))
             continue;
-        fail(source, SS_UNSUPPORTED, item->string, "a model without it");
+        ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");
     }
 }
 
 /* The first part of a file in several may lack any tensor. */
-static void check_whole(gguf_source *source) {
+static void check_whole(ss_gguf_source *source) {
     const cJSON *parts = cJSON_GetObjectItemCaseSensitive(source->pairs, "split.count");
     if (cJSON_IsNumber(parts) && parts->valuedouble > 1.0)
-        fail(source, SS_UNSUPPORTED, "split.count", "one whole file, found a part of several");
+        ss_gguf_refuse(source, SS_UNSUPPORTED, "split.count",
+                       "one whole file, found a part of several");
 }
 
-static void check_general(gguf_source *source) {
+static void check_general(ss_gguf_source *source) {
     check_whole(source);
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.type");
     if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "model")))
-        fail(source, SS_UNSUPPORTED, "general.type", "a model");
+        ss_gguf_refuse(source, SS_UNSUPPORTED, "general.type", "a model");
     must_be(source, "attention.causal", 1.0);
     must_be(source, "expert_count", 0.0);
     must_be(source, "expert_used_count", 0.0);
@@ -315,8 +173,8 @@ static double llama3_divisor(double theta, size_t pairs, size_t j, double factor
  * Llama 3's scaling has no key; its converter stores what it comes to, a divisor for each pair.
  * Those of the published parameters are recognised, others refused.
  */
-static void put_divisors(gguf_source *source, double width) {
-    double theta = number(source, "rope.freq_base", 10000.0);
+static void put_divisors(ss_gguf_source *source, double width) {
+    double theta = ss_gguf_number(source, "rope.freq_base", 10000.0);
     size_t n = source->factors_n;
     float divisor = 1.0f;
     if (n) ss_unpack(&divisor, source->factors + 4 * (n - 1), SS_F32, 1);
@@ -328,8 +186,9 @@ static void put_divisors(gguf_source *source, double width) {
         same = fabs((double)divisor - expected) <= 1e-4 * expected;
     }
     if (!same)
-        fail(source, SS_UNSUPPORTED, "rope_freqs.weight",
-             "the divisors of Llama 3, with bounds of 1 and 4 and a first context of 8192");
+        ss_gguf_refuse(
+            source, SS_UNSUPPORTED, "rope_freqs.weight",
+            "the divisors of Llama 3, with bounds of 1 and 4 and a first context of 8192");
     if (!same || factor == 1.0) return;
     cJSON *scaling = cJSON_AddObjectToObject(source->config, "rope_scaling");
     cJSON_AddStringToObject(scaling, "rope_type", "llama3");
@@ -339,30 +198,33 @@ static void put_divisors(gguf_source *source, double width) {
     cJSON_AddNumberToObject(scaling, "original_max_position_embeddings", LLAMA3_CONTEXT);
 }
 
-static void put_yarn(gguf_source *source, cJSON *scaling) {
-    double context = number(source, "context_length", (double)NAN);
-    cJSON_AddNumberToObject(scaling, "original_max_position_embeddings",
-                            number(source, "rope.scaling.original_context_length", context));
+static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
+    double context = ss_gguf_number(source, "context_length", (double)NAN);
+    cJSON_AddNumberToObject(
+        scaling, "original_max_position_embeddings",
+        ss_gguf_number(source, "rope.scaling.original_context_length", context));
     cJSON_AddNumberToObject(scaling, "beta_fast",
-                            number(source, "rope.scaling.yarn_beta_fast", 32.0));
+                            ss_gguf_number(source, "rope.scaling.yarn_beta_fast", 32.0));
     cJSON_AddNumberToObject(scaling, "beta_slow",
-                            number(source, "rope.scaling.yarn_beta_slow", 1.0));
+                            ss_gguf_number(source, "rope.scaling.yarn_beta_slow", 1.0));
     must_be(source, "rope.scaling.attn_factor", 1.0);
     must_be(source, "rope.scaling.yarn_attn_factor", 1.0);
 }
 
 /* width: dimensions of a head that are turned. */
-static void put_scaling(gguf_source *source, double width) {
-    double factor = number(source, "rope.scaling.factor", number(source, "rope.scale_linear", 1.0));
-    const char *type = text(source, "rope.scaling.type", "linear");
+static void put_scaling(ss_gguf_source *source, double width) {
+    double factor = ss_gguf_number(source, "rope.scaling.factor",
+                                   ss_gguf_number(source, "rope.scale_linear", 1.0));
+    const char *type = ss_gguf_word(source, "rope.scaling.type", "linear");
     bool linear = !strcmp(type, "linear"), yarn = !strcmp(type, "yarn");
     /* Early converters wrote 0 for none. */
     bool plain = !strcmp(type, "none") || (linear && (factor <= 0.0 || factor == 1.0));
     if (!plain && source->factors)
-        fail(source, SS_UNSUPPORTED, "rope_freqs.weight", "no second scaling beside rope.scaling");
+        ss_gguf_refuse(source, SS_UNSUPPORTED, "rope_freqs.weight",
+                       "no second scaling beside rope.scaling");
     if (!plain && !linear && !yarn)
-        fail(source, SS_UNSUPPORTED, full(source, "rope.scaling.type").text,
-             "none, linear or yarn");
+        ss_gguf_refuse(source, SS_UNSUPPORTED, ss_gguf_full(source, "rope.scaling.type").text,
+                       "none, linear or yarn");
     if (source->factors) put_divisors(source, width);
     if (plain || source->factors) return;
     cJSON *scaling = cJSON_AddObjectToObject(source->config, "rope_scaling");
@@ -374,30 +236,30 @@ static void put_scaling(gguf_source *source, double width) {
 /* ---- families ------------------------------------------------------------------------------- */
 
 /* The width of a head, which keys and values share. */
-static double head_width(gguf_source *source) {
-    double H = number(source, "attention.head_count", (double)NAN);
-    double D = number(source, "embedding_length", (double)NAN);
+static double head_width(ss_gguf_source *source) {
+    double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
+    double D = ss_gguf_number(source, "embedding_length", (double)NAN);
     double K = H >= 1.0 ? floor(D / H) : 1.0;
-    K = number(source, "attention.key_length", K);
+    K = ss_gguf_number(source, "attention.key_length", K);
     must_be(source, "attention.value_length", K);
     return K;
 }
 
-static void put_gemma3(gguf_source *source, double K) {
-    double L = number(source, "block_count", (double)NAN);
-    double H = number(source, "attention.head_count", (double)NAN);
+static void put_gemma3(ss_gguf_source *source, double K) {
+    double L = ss_gguf_number(source, "block_count", (double)NAN);
+    double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     copy(source, gemma3_keys);
     must_be(source, "final_logit_softcapping", 0.0);
     must_be(source, "attn_logit_softcapping", 0.0);
     /* Only the largest of them, with 62 layers, divides scores by another width than K. */
-    double D = number(source, "embedding_length", (double)NAN);
+    double D = ss_gguf_number(source, "embedding_length", (double)NAN);
     put(source, "query_pre_attn_scalar", L == 62.0 && H >= 1.0 ? floor(D / H) : K);
 }
 
-static void put_llama(gguf_source *source) {
-    double K = head_width(source), H = number(source, "attention.head_count", (double)NAN);
+static void put_llama(ss_gguf_source *source) {
+    double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     copy(source, llama_keys);
-    put(source, "num_key_value_heads", number(source, "attention.head_count_kv", H));
+    put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
     put(source, "head_dim", K);
     must_be(source, "rope.dimension_count", K);
     put_bool(source, "attention_bias", source->attention_bias);
@@ -406,25 +268,26 @@ static void put_llama(gguf_source *source) {
     if (!strcmp(source->architecture, "gemma3")) put_gemma3(source, K);
 }
 
-static void put_gptneox(gguf_source *source) {
-    double K = head_width(source), width = number(source, "rope.dimension_count", K);
+static void put_gptneox(ss_gguf_source *source) {
+    double K = head_width(source), width = ss_gguf_number(source, "rope.dimension_count", K);
     copy(source, gptneox_keys);
     /* A little more than the share, so that K times it rounds down to the width again. */
     put(source, "rotary_pct", K >= 1.0 ? fmin((width + 1.0 / 1024.0) / K, 1.0) : 1.0);
-    const cJSON *parallel = find(source, "use_parallel_residual");
+    const cJSON *parallel = ss_gguf_find(source, "use_parallel_residual");
     if (parallel && !cJSON_IsBool(parallel))
-        fail(source, SS_BAD_CONFIG, full(source, "use_parallel_residual").text, "true or false");
+        ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full(source, "use_parallel_residual").text,
+                       "true or false");
     put_bool(source, "use_parallel_residual", !parallel || cJSON_IsTrue(parallel));
     put_bool(source, "attention_bias", source->attention_bias);
     put_scaling(source, width);
 }
 
 /* An object that cJSON has no room for is NULL, to which it adds nothing: read as missing keys. */
-static void put_config(gguf_source *source) {
+static void put_config(ss_gguf_source *source) {
     const char *type = ss_gguf_model_type(source->family);
     check_general(source);
     if (!cJSON_AddStringToObject(source->config, "model_type", type))
-        fail(source, SS_NO_MEMORY, "model_type", "room for it");
+        ss_gguf_refuse(source, SS_NO_MEMORY, "model_type", "room for it");
     put(source, "vocab_size", source->V);
     put_bool(source, "tie_word_embeddings", !source->has_output);
     if (!strcmp(type, "gpt2"))
@@ -435,29 +298,11 @@ static void put_config(gguf_source *source) {
         put_llama(source);
 }
 
-static ss_status find_architecture(gguf_source *source) {
-    char names[96];
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.architecture");
-    const char *word = cJSON_IsString(item) ? item->valuestring : "";
-    snprintf(source->architecture, sizeof source->architecture, "%s", word);
-    source->family = ss_gguf_family_find((ss_bytes){(const unsigned char *)word, strlen(word)});
-    if (source->family) return SS_OK;
-    ss_gguf_family_names(names, sizeof names);
-    return ss_fail(source->err, SS_UNSUPPORTED, "general.architecture", "expected %s, found %.60s",
-                   names, *word ? word : "nothing");
-}
-
 ss_status ss_gguf_config(cJSON **config, ss_bytes file, ss_error *err) {
-    gguf_source source = {
-        .pairs = cJSON_CreateObject(), .config = cJSON_CreateObject(), .err = err};
-    ss_gguf gguf;
-    ss_status status = ss_gguf_begin(&gguf, file, err);
-    if (status == SS_OK && !(source.pairs && source.config))
-        status = ss_fail(err, SS_NO_MEMORY, FILE_NAME, "expected room for its keys");
-    if (status == SS_OK) status = read_pairs(&source, &gguf);
-    if (status == SS_OK) status = find_architecture(&source);
-    if (status == SS_OK) status = read_tensors(&source, &gguf);
+    ss_gguf_source source;
+    ss_status status = ss_gguf_source_read(&source, file, err);
     if (status == SS_OK) {
+        source.config = cJSON_CreateObject();
         put_config(&source);
         status = source.status;
     }
@@ -473,7 +318,7 @@ ss_status ss_arch_read_gguf(ss_arch *arch, ss_bytes file, ss_error *err) {
     cJSON *config;
     ss_status status = ss_gguf_config(&config, file, err);
     if (status != SS_OK) return status;
-    status = ss_arch_read_object(arch, config, FILE_NAME, err);
+    status = ss_arch_read_object(arch, config, SS_GGUF_METADATA, err);
     cJSON_Delete(config);
     return status;
 }
