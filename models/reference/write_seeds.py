@@ -7,6 +7,7 @@ they are small multiples of 1/8, which every type can hold.
 """
 
 import json
+import zipfile
 from pathlib import Path
 
 import gguf
@@ -127,6 +128,10 @@ def write_torch() -> None:
     linear = torch.nn.Linear(2, 2)
     linear.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
     torch.save(linear.state_dict(), folder / "metadata")
+    # Without their zip files, as the fuzzer takes them too.
+    for name in ("llama", "nested", "parameter", "metadata"):
+        with zipfile.ZipFile(folder / name) as archive:
+            (folder / f"{name}.pkl").write_bytes(archive.read(f"{name}/data.pkl"))
     for path in sorted(folder.iterdir()):
         print(f"torch_file/{path.name}: {path.stat().st_size} bytes")
 
