@@ -30,6 +30,7 @@ typedef struct zip_part {
     size_t n;
     unsigned method, flags;
     size_t claims; /* bytes that the directory claims it has; 0: n */
+    size_t far;    /* of bytes, bytes and place, so many stand in a zip64 field; 0: it has none */
 } zip_part;
 
 static inline void put_local(writer *w, const zip_part *record) {
@@ -43,16 +44,23 @@ static inline void put_local(writer *w, const zip_part *record) {
 
 static inline void put_directory(writer *w, const zip_part *record, size_t local) {
     size_t bytes = record->claims ? record->claims : record->n;
+    const uint64_t far[] = {bytes, bytes, local};
     put(w, "PK\1\2\0\0\0\0", 8);
     put_uint(w, record->flags, 2);
     put_uint(w, record->method, 2);
     put_uint(w, 0, 8);
-    put_uint(w, bytes, 4);
-    put_uint(w, bytes, 4);
+    put_uint(w, record->far ? 0xffffffff : bytes, 4);
+    put_uint(w, record->far ? 0xffffffff : bytes, 4);
     put_uint(w, strlen(record->name), 2);
-    put_uint(w, 0, 12);
-    put_uint(w, local, 4);
+    put_uint(w, record->far ? 8 * record->far + 8 : 0, 2);
+    put_uint(w, 0, 10);
+    put_uint(w, record->far ? 0xffffffff : local, 4);
     put(w, record->name, strlen(record->name));
+    if (!record->far) return;
+    put_uint(w, 0x9999, 4); /* a field of another kind, without contents */
+    put_uint(w, 1, 2);
+    put_uint(w, 8 * record->far, 2);
+    for (size_t i = 0; i < record->far; i++) put_uint(w, far[i], 8);
 }
 
 /* The end records; with zip64 the old one has no room for any number. */
