@@ -6,24 +6,31 @@ import { files, golden, withEngine } from './helper.mjs';
 
 const rounds = Number(process.env.FUZZ_ROUNDS ?? 500);
 
-/** A copy with some bytes changed, cut off, or put twice; mostly near the head, where structure is. */
+/** A copy with some bytes changed, cut off, or put twice; mostly near the ends, where structure is. */
 function damage(bytes, random) {
   const copy = Uint8Array.from(bytes);
   const head = Math.min(copy.length, random() % 4 ? 4096 : copy.length);
-  const at = random() % head;
+  const place = () => (random() % 4 ? random() % head : copy.length - 1 - (random() % head));
+  const at = place();
   switch (random() % 4) {
     case 0:
       return copy.subarray(0, at);
     case 1:
-      copy.copyWithin(at, random() % head);
+      copy.copyWithin(at, place());
       return copy;
     default:
-      for (let n = 1 + (random() % 4); n > 0; n--) copy[random() % head] = random();
+      for (let n = 1 + (random() % 4); n > 0; n--) copy[place()] = random();
       return copy;
   }
 }
 
-for (const name of ['hf-gemma3', 'hf-gpt2-plain', 'gguf-gemma3-bf16', 'gguf-wide-q4_k']) {
+for (const name of [
+  'hf-gemma3',
+  'hf-gpt2-plain',
+  'gguf-gemma3-bf16',
+  'gguf-wide-q4_k',
+  'torch-llama-nested',
+]) {
   test(`${name}: damaged files are refused or run`, async () => {
     const random = randomBits(20240607);
     const whole = files(new URL(`${name}/`, golden));
