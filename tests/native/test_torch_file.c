@@ -173,6 +173,17 @@ static void bad_pickles(void) {
     }
 }
 
+static void places(void) {
+    CASE("a refusal names the byte where its opcode stands");
+    static const char pickle[] = "\x80\2}(K\1K\2cposix\nsystem\n.";
+    opened_file file;
+    ss_error err;
+    CHECK_INT((int)open_pickle(&file, pickle, sizeof pickle - 1, &err), SS_UNSUPPORTED);
+    CHECK(!strcmp(err.where, "data.pkl byte 8"));
+    CHECK(strstr(err.text, "posix.system, which is not called") != NULL);
+    close_file(&file);
+}
+
 /* n times the same opcodes, before and after others. */
 static void check_repeated(const char *before, const char *opcodes, size_t width, size_t n) {
     size_t first = strlen(before);
@@ -268,6 +279,7 @@ static void damage(const char *folder) {
 int main(void) {
     good_pickles();
     bad_pickles();
+    places();
     long_pickles();
     legacy();
     damage(PLAIN);
