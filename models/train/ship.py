@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,22 @@ ENTRIES = (
           "The sigmoid twin before its learning rate falls. Some shares of attention look like a sink, "
           "but the rows they are shares of carry little mass: look at the row mass before you "
           "believe a share."),
+    Entry("sigmoid-norm", "sigmoid_norm", 1, STEPS, "Sigmoid, made to sum to 1",
+          "Sigmoid weights divided by their sum. Each row has to sum to 1 again, and the sink is "
+          "back: it is the normalising that needs one, not the exponential."),
+    Entry("softmax1", "softmax1", 1, STEPS, "Softmax1",
+          "Softmax with 1 added to the divisor, as if every row saw one more key with score and value "
+          "0. A head that has nothing to say can say nothing, and no token has to be its sink."),
+    Entry("sink-logit", "sink_logit", 1, STEPS, "Learned sink logit",
+          "Like softmax1, but each head learns the score of the key that is not there, as gpt-oss "
+          "does."),
+    Entry("elu1", "elu1", 1, STEPS, "elu + 1",
+          "Each key is weighed by elu(x) + 1, and no row has to sum to 1. It starts with a weight of 1 "
+          "on every key, and at this size some heads keep leaning on the first token: a sink where "
+          "the paper's larger model has none."),
 )
+# Further seeds of the twins: measured like the others, not shipped.
+SEEDS = tuple((operation, seed) for operation in ("softmax", "sigmoid") for seed in (1, 2))
 
 
 def take(entry: Entry, runs: Path) -> None:
@@ -71,11 +87,35 @@ def take(entry: Entry, runs: Path) -> None:
     (folder / "training.jsonl").write_text("\n".join(kept) + "\n")
 
 
+def seeds(runs: Path, texts: list[str]) -> list[dict[str, Any]]:
+    """The twins' numbers for every seed, each stored as F16 for a moment and measured as such."""
+    rows = []
+    for operation, seed in SEEDS:
+        run = runs / f"{operation}-{seed}"
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            weights = load_file(run / f"step-{STEPS:04d}.safetensors")
+            write_model(folder, config(operation), weights, torch.float16)
+            shutil.copy(runs / "corpus" / "tokenizer.json", folder / "tokenizer.json")
+            rows.append({"operation": operation, "seed": seed, "measured": measure(folder, texts)})
+    return rows
+
+
+def seeds_table(rows: list[dict[str, Any]]) -> str:
+    names = ("sink_1", "sink_1_raw", "loss", "alpha_max", "hidden_ratio", "value_ratio",
+             "row_mass_mean")
+    lines = ["| operation | seed | Sink_1 % | raw % | loss | alpha max | hidden ratio | value ratio "
+             "| row mass |", "|" + "---|" * 9]
+    lines += [f"| `{row['operation']}` | {row['seed']} | "
+              + " | ".join(str(row["measured"][name]) for name in names) + " |" for row in rows]
+    return "\n".join(lines)
+
+
 @torch.no_grad()
-def measure(entry: Entry, texts: list[str]) -> dict[str, Any]:
+def measure(folder: Path, texts: list[str]) -> dict[str, Any]:
     """The numbers of a card: over the held-out passages, BOS and the 63 tokens after it."""
-    arch, weights = read_model(ZOO / entry.id)
-    tokenizer = Tokenizer.from_file(str(ZOO / entry.id / "tokenizer.json"))
+    arch, weights = read_model(folder)
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     ids = encode(tokenizer, texts[:SEQUENCES], T)
     trace: Trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))
@@ -171,23 +211,38 @@ public domain only.
 """
 
 
+# Sink_1 in percent of the 60M-parameter models of Gu et al. (2025), tables 6 and 15.
+PAPER = {"softmax": 18.18, "sigmoid": 0.44, "sigmoid_norm": 30.24, "elu1": 0.80}
+IS_SINK = 5.0  # percent from which both are said to show a sink
+
+
+def verdict(operation: str, sink_1: float) -> str:
+    """The paper's figure, and whether it and ours lie on the same side of IS_SINK."""
+    if operation not in PAPER:
+        return "not in the paper"
+    same = (PAPER[operation] >= IS_SINK) == (sink_1 >= IS_SINK)
+    return f"{PAPER[operation]}: {'agrees' if same else 'differs'}"
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     head = ("| id | operation | parameters | bytes | Sink_1 % | raw % | loss | alpha max "
-            "| hidden ratio | value ratio | row mass |\n|---|---|---|---|---|---|---|---|---|---|---|")
+            "| hidden ratio | value ratio | row mass | paper |\n|" + "---|" * 12)
     lines = [head]
     for row in rows:
         m = row["measured"]
         lines.append(f"| [`{row['id']}`](zoo/{row['id']}/card.md) | `{row['operation']}` "
                      f"| {row['parameters']:,} | {row['bytes']:,} | {m['sink_1']} "
                      f"| {m['sink_1_raw']} | {m['loss']} | {m['alpha_max']} | {m['hidden_ratio']} "
-                     f"| {m['value_ratio']} | {m['row_mass_mean']} |")
+                     f"| {m['value_ratio']} | {m['row_mass_mean']} "
+                     f"| {verdict(row['operation'], m['sink_1'])} |")
     return "\n".join(lines)
 
 
-def write_table(text: str) -> None:
-    """Replace what stands between the two markers of models/README.md."""
+def write_table(name: str, text: str) -> None:
+    """Replace what stands between two markers of models/README.md."""
     readme = MODELS / "README.md"
-    begin, end = "<!-- zoo table: written by models/train/ship.py -->", "<!-- end of zoo table -->"
+    begin = f"<!-- {name} table: written by models/train/ship.py -->"
+    end = f"<!-- end of {name} table -->"
     before, rest = readme.read_text().split(begin)
     after = rest.split(end)[1]
     readme.write_text(f"{before}{begin}\n{text}\n{end}{after}")
@@ -212,13 +267,16 @@ def main() -> None:
             "bytes": file.stat().st_size,
             "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
             "operation": entry.operation, "context": CONTEXT,
-            "measured": measure(entry, texts), "licence": LICENCE,
+            "measured": measure(ZOO / entry.id, texts), "licence": LICENCE,
         }
         (ZOO / entry.id / "card.md").write_text(card(entry, row))
         rows.append(row)
         print(row["id"], row["measured"])
     write_json(ZOO / "index.json", rows)
-    write_table(table(rows))
+    write_table("zoo", table(rows))
+    if runs is not None:
+        write_json(ZOO / "seeds.json", seeds(runs, texts))
+    write_table("seeds", seeds_table(json.loads((ZOO / "seeds.json").read_text())))
 
 
 if __name__ == "__main__":
