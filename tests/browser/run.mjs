@@ -9,6 +9,7 @@ import { links } from './links.mjs';
 import { trouble } from './trouble.mjs';
 import { looks } from './looks.mjs';
 import { hub } from './hub.mjs';
+import { open } from './open.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -30,6 +31,7 @@ for (const [name, test] of Object.entries({
   ...trouble,
   ...looks,
   ...hub,
+  ...open,
 })) {
   if (!name.includes(wanted)) continue;
   const began = performance.now();

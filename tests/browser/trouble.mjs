@@ -80,7 +80,7 @@ const BROKEN = {
 async function choose(page, { config, weights, tokenizer }) {
   const files = [file('config.json', config), file('my.safetensors', weights)];
   if (tokenizer) files.push(file('tokenizer.json', tokenizer));
-  await page.setInputFiles('.file input', files);
+  await page.setInputFiles('#open .file:not(.folder) input', files);
 }
 
 /** The message, once there is one that says this: an older one may still stand. */
@@ -133,10 +133,10 @@ export const trouble = {
   async 'files without a config are named'(stage) {
     const page = await stage.open();
     const { weights } = await model();
-    await page.setInputFiles('.file input', [file('my.safetensors', weights)]);
+    await page.setInputFiles('#open .file:not(.folder) input', [file('my.safetensors', weights)]);
     assert.match(
       await message(page),
-      /Expected config\.json among the files; found my\.safetensors/,
+      /expected config\.json beside my\.safetensors, found my\.safetensors/,
     );
   },
 

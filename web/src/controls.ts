@@ -3,6 +3,8 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Describe, Operation, Token } from 'sinkscope';
 import type { Frame } from './frame';
+import type { Choice } from './models';
+import { SIDES, type PerSide } from './panels';
 import type { Side } from './session';
 import { defaults, type State } from './state';
 import type { Pointed } from './views/view';
@@ -12,7 +14,7 @@ import type { Card } from './zoo';
 export interface Actions {
   readonly set: (change: Partial<State>) => void;
   readonly point: (pointed: Pointed) => void;
-  readonly openFiles: (files: FileList | null) => void;
+  readonly open: (side: Side) => void;
   readonly generate: () => void;
   readonly copy: (what: 'link' | 'embed') => void;
   readonly cancel: () => void;
@@ -106,7 +108,47 @@ export function promptControls(state: State, { set }: Actions): TemplateResult {
   </div>`;
 }
 
-export function numberControls(state: State, context: number, { set }: Actions): TemplateResult {
+/** What the tokenizers would put first by themselves, in a word for each side. */
+function automaticWords(frames: PerSide<Frame>): string {
+  const words = SIDES.flatMap((side) => {
+    const frame = frames[side];
+    return frame ? [frame.special.automatic.map(readable).join(' ') || 'none'] : [];
+  });
+  return [...new Set(words)].join(' / ');
+}
+
+/** Whether a special token stands first, and which of those that the tokenizers have. */
+function specialControls(
+  state: State,
+  frames: PerSide<Frame>,
+  set: Actions['set'],
+): TemplateResult {
+  const names = SIDES.flatMap((side) => frames[side]?.special.choices ?? []);
+  const known = [...new Set([...names, state.first])].filter((name) => name && name !== 'auto');
+  return html`${choices(
+      'first token',
+      state.first,
+      [
+        ['', 'BOS'],
+        ['auto', `auto: ${automaticWords(frames)}`],
+        ...known.map((name) => [name, readable(name)] as const),
+      ],
+      (first) => set({ first, bos: true }),
+    )}<label class="check"
+      ><input
+        type="checkbox"
+        .checked=${live(state.bos)}
+        @change=${(event: Event) => set({ bos: (event.target as HTMLInputElement).checked })}
+      />BOS first</label
+    >`;
+}
+
+export function numberControls(
+  state: State,
+  context: number,
+  frames: PerSide<Frame>,
+  { set }: Actions,
+): TemplateResult {
   if (!shown(state, 'numbers')) return html``;
   return html`<div class="numbers">
     ${numberField('tokens T', 'T', state, [1, context, 1], set)}
@@ -122,13 +164,7 @@ export function numberControls(state: State, context: number, { set }: Actions):
       ],
       (value) => set({ scale: value as State['scale'] }),
     )}
-    <label class="check"
-      ><input
-        type="checkbox"
-        .checked=${live(state.bos)}
-        @change=${(event: Event) => set({ bos: (event.target as HTMLInputElement).checked })}
-      />BOS first</label
-    >
+    ${specialControls(state, frames, set)}
   </div>`;
 }
 
@@ -222,27 +258,41 @@ function cardWords(card: Card | undefined): TemplateResult | typeof nothing {
   >`;
 }
 
-export function sideControls(
-  side: Side,
-  state: State,
-  frame: Frame | undefined,
-  describe: Describe | undefined,
-  cards: readonly Card[],
-  set: Actions['set'],
-): TemplateResult {
-  const models = cards.map(({ id, title }) => [id, title] as const);
-  const none = side === 'b' ? [['', 'none (one model)'] as const] : [];
+const SOURCES = [
+  ['zoo', 'trained for this page'],
+  ['hub', 'from the hub'],
+  ['disk', 'from your disk'],
+] as const;
+
+/** The models by where they come from. */
+function modelField(side: Side, { state, choices: all, set }: SideParts): TemplateResult {
+  const option = ({ id, title }: Pick<Choice, 'id' | 'title'>) =>
+    html`<option value=${id} ?selected=${id === state[side]}>${title}</option>`;
+  return html`<label class="field"
+    ><span>${side === 'a' ? 'model' : 'compare with'}</span>
+    <select @change=${(event: Event) => set({ [side]: valueOf(event) })}>
+      ${SOURCES.map(([source, name]) => {
+        const some = all.filter((one) => one.source === source);
+        return some.length ? html`<optgroup label=${name}>${some.map(option)}</optgroup>` : nothing;
+      })}
+      ${side === 'b' ? option({ id: '', title: 'none (one model)' }) : nothing}
+    </select></label
+  >`;
+}
+
+export interface SideParts {
+  readonly state: State;
+  readonly frame: Frame | undefined;
+  readonly describe: Describe | undefined;
+  readonly cards: readonly Card[];
+  readonly choices: readonly Choice[];
+  readonly set: Actions['set'];
+}
+
+export function sideControls(side: Side, parts: SideParts): TemplateResult {
+  const { state, frame, describe, cards, set } = parts;
   return html`<div class="side-controls">
-      ${
-        shown(state, 'models')
-          ? choices(
-              side === 'a' ? 'model' : 'compare with',
-              state[side],
-              [...models, ...none],
-              (id) => set({ [side]: id }),
-            )
-          : nothing
-      }
+      ${shown(state, 'models') ? modelField(side, parts) : nothing}
       ${
         shown(state, 'swap') && describe && state[side]
           ? swapField(side, state, describe.operations, set)
@@ -280,14 +330,9 @@ export function generateControls(state: State, busy: boolean, actions: Actions):
 
 export function linkControls(state: State, actions: Actions): TemplateResult {
   if (!shown(state, 'links')) return html``;
-  const { set, copy, openFiles } = actions;
+  const { set, copy, open } = actions;
   return html`<div class="links">
-    <label class="file"
-      >Open model files<input
-        type="file"
-        multiple
-        @change=${(event: Event) => openFiles((event.target as HTMLInputElement).files)}
-    /></label>
+    <button type="button" class="primary" @click=${() => open('a')}>Open a model</button>
     <button type="button" @click=${() => copy('link')}>Copy link</button>
     <button type="button" @click=${() => copy('embed')}>Copy embed</button>
     ${choices(

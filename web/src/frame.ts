@@ -2,10 +2,12 @@
  * A frame: the immutable result of one run of one side, with everything that the views draw. Views
  * get frames and nothing else of the engine.
  */
+import type { SpecialWords } from './input';
+import type { Source } from './models';
 import type { Architecture, Edit, Operation, Tensor, Token } from 'sinkscope';
 
 /** How far a number can be trusted to say something about a model. */
-export type NumberClass = 'measured' | 'opened' | 'counterfactual';
+export type NumberClass = 'measured' | 'counterfactual';
 
 /** One head's own measurements, read when it is selected. */
 export interface HeadFrame {
@@ -18,7 +20,12 @@ export interface HeadFrame {
 }
 
 export interface Frame {
-  readonly model: { readonly id: string; readonly title: string };
+  readonly model: {
+    readonly id: string;
+    readonly title: string;
+    readonly source: Source;
+    readonly commit?: string;
+  };
   readonly class: NumberClass;
   readonly architecture: Architecture;
   /** What the heads compute in this run: the model's own operation, or the edit's. */
@@ -29,7 +36,9 @@ export interface Frame {
   /** Tokens of the input that were left out because T or the context is shorter. */
   readonly dropped: number;
   readonly eps: number;
-  readonly bos: boolean;
+  /** Special tokens that stand before the text, as they read. */
+  readonly first: readonly string[];
+  readonly special: SpecialWords;
   /** Sequences that alpha and the sink ratios are means of. */
   readonly sequences: number;
   readonly generated: number;

@@ -1,5 +1,5 @@
 /** The three inputs of the paper's table 1: natural text, random tokens, one token repeated. */
-import type { Token, Tokenizer } from 'sinkscope';
+import type { SpecialToken, Token, Tokenizer } from 'sinkscope';
 import type { State } from './state';
 
 /** mulberry32: the same draws on every machine, from a seed that a link carries. */
@@ -25,18 +25,7 @@ function drawId(tokenizer: Tokenizer, draw: () => number): number {
 
 function drawn(tokenizer: Tokenizer, state: State, seed: number): Token[] {
   const draw = draws(seed);
-  const begin: Token[] =
-    state.bos && tokenizer.bos !== null
-      ? [
-          {
-            id: tokenizer.bos,
-            text: tokenizer.piece(tokenizer.bos),
-            start: 0,
-            end: 0,
-            special: true,
-          },
-        ]
-      : [];
+  const begin = tokenizer.encode('', { special: specialOf(tokenizer, state) });
   const one = drawId(tokenizer, draw);
   const rest = Array.from({ length: Math.max(0, state.T - begin.length) }, () => {
     const id = state.input === 'repeat' ? one : drawId(tokenizer, draw);
@@ -45,15 +34,50 @@ function drawn(tokenizer: Tokenizer, state: State, seed: number): Token[] {
   return [...begin, ...rest];
 }
 
-/** A tokenizer without such a token cannot put one first. */
-export function hasBos(tokenizer: Tokenizer, state: State): boolean {
-  return state.bos && tokenizer.bos !== null;
+/** How a tokenizer treats special tokens, in words that the page shows. */
+export interface SpecialWords {
+  /** What its own post-processor puts first. */
+  readonly automatic: readonly string[];
+  /** Its BOS token; null where it has none. */
+  readonly bos: string | null;
+  /** What else may stand first; those with a purpose come first. */
+  readonly choices: readonly string[];
+}
+
+/** Some vocabularies hold hundreds of tokens that were never used. */
+const MOST_CHOICES = 40;
+
+export function specialWords(tokenizer: Tokenizer): SpecialWords {
+  const { specials, bos } = tokenizer;
+  const isNamed = ({ kind }: SpecialToken) => kind !== 'other';
+  const sorted = [...specials.filter(isNamed), ...specials.filter((one) => !isNamed(one))];
+  return {
+    automatic: firstTokens(tokenizer.encode('', { special: 'auto' })),
+    bos:
+      specials.find(({ id }) => id === bos)?.text ?? (bos === null ? null : tokenizer.piece(bos)),
+    choices: sorted.slice(0, MOST_CHOICES).map(({ text }) => text),
+  };
+}
+
+/** The special tokens that stand before the text. */
+export function firstTokens(tokens: readonly Token[]): string[] {
+  const end = tokens.findIndex(({ special }) => !special);
+  return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
+}
+
+/** A tokenizer that lacks the token that the state names puts its BOS token first, if it has one. */
+export function specialOf(tokenizer: Tokenizer, state: State): 'auto' | 'none' | string[] {
+  if (!state.bos) return 'none';
+  if (state.first === 'auto') return 'auto';
+  if (tokenizer.specials.some(({ text }) => text === state.first)) return [state.first];
+  const { bos } = specialWords(tokenizer);
+  return bos === null ? 'none' : [bos];
 }
 
 /** The tokens that the state asks for, before they are cut to T. */
 export function inputTokens(tokenizer: Tokenizer, state: State): Token[] {
   if (state.input !== 'text') return drawn(tokenizer, state, state.seed);
-  return tokenizer.encode(state.prompt, { bos: hasBos(tokenizer, state) });
+  return tokenizer.encode(state.prompt, { special: specialOf(tokenizer, state) });
 }
 
 /** Further sequences of the same kind, each of exactly T tokens. */
@@ -68,7 +92,7 @@ export function* otherSequences(
       yield drawn(tokenizer, { ...state, T }, (state.seed + i) >>> 0).map((token) => token.id);
   }
   for (const text of texts) {
-    const tokens = tokenizer.encode(text, { bos: hasBos(tokenizer, state) });
+    const tokens = tokenizer.encode(text, { special: specialOf(tokenizer, state) });
     if (tokens.length >= T) yield tokens.slice(0, T).map((token) => token.id);
   }
 }

@@ -1,4 +1,5 @@
 /** What the page says about itself: messages, progress and the line at its foot. */
+import { html, render } from 'lit';
 import type { Describe } from 'sinkscope';
 import { need, say } from './panels';
 
@@ -24,11 +25,12 @@ export function drawMessages(errors: readonly string[], notices: readonly string
   messages.classList.toggle('error', errors.length > 0);
 }
 
-export function drawProgress(work: Work | undefined): void {
+export function drawProgress(work: Work | undefined, stop: () => void): void {
   const late = work && performance.now() - work.since > PATIENCE_MS;
   const progress = need('progress');
   progress.hidden = !late;
-  if (late) say(progress, `${work.text} …`);
+  if (late)
+    render(html`${work.text} … <button type="button" @click=${stop}>Stop</button>`, progress);
 }
 
 export function drawFooter(describe: Describe, firstSink: number, lastRun?: number): void {

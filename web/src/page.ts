@@ -4,39 +4,28 @@
  * A change of what is run starts a run and cancels the one before; anything else redraws what
  * stands. A run that fails leaves the last good frame, and says why.
  */
-import { render } from 'lit';
-import { createEngine, type Engine } from 'sinkscope';
+import { createEngine, type Engine, type Progress } from 'sinkscope';
 import { linkable, textToCopy, unknownNames, writeAddress } from './address';
-import {
-  chips,
-  generateControls,
-  linkControls,
-  numberControls,
-  promptControls,
-  shown,
-  sideControls,
-  type Actions,
-} from './controls';
+import type { Actions } from './controls';
 import { selectedHead, type Frame } from './frame';
 import { drawFooter, drawMessages, drawProgress, PATIENCE_MS, type Work } from './messages';
-import { buildPanels, drawPanels, need, say, SIDES, type Panel, type PerSide } from './panels';
-import { InputError, Session, type Files, type Side } from './session';
+import { InputError } from './models';
+import { acceptDrops, createDialog } from './open/dialog';
+import { Opener } from './open/opener';
+import { hubName, isOfHub, loadedWords, sentence } from './open/words';
+import { buildPanels, drawPanels, SIDES, type Panel, type PerSide } from './panels';
+import { Session, type Side } from './session';
+import { drawShell } from './shell';
 import { createStore, parseHash, printHash, PROMPT_MAX, type State, type Store } from './state';
 import type { Pointed } from './views/view';
-import { finding } from './words';
-import { openZoo, type Card, type Zoo } from './zoo';
+import { openZoo, type Zoo } from './zoo';
 
 /** Names of state rows that a run depends on; the rest only redraws. */
-const RUN_ROWS = ['input', 'prompt', 'seed', 'bos', 'T', 'eps', 'n'] as const;
+const RUN_ROWS = ['input', 'prompt', 'seed', 'bos', 'first', 'T', 'eps', 'n'] as const;
 const SIDE_ROWS = { a: ['a', 'swapA', 'paramA'], b: ['b', 'swapB', 'paramB'] } as const;
 /** Typing waits this long for the next key. */
 const TYPING_MS = 120;
 const GENERATED = 16;
-
-/** An error as a reader should see it; the engine's begin with their place. */
-function sentence(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
 
 class Page {
   readonly #store: Store;
@@ -44,7 +33,16 @@ class Page {
   readonly #frames: PerSide<Frame> = {};
   readonly #errors: PerSide<string> = {};
   readonly #jobs: PerSide<AbortController> = {};
-  readonly #own: Card[] = [];
+  /** Models of links that the reader did not want to load. */
+  readonly #declined = new Set<string>();
+  readonly #opener = new Opener({
+    models: () => this.#session?.models,
+    opened: (side, id) => this.#opened(side, id),
+    failed: (side, text) => this.#fail(side, text),
+    declined: (side, id) => this.#decline(side, id),
+    changed: () => this.#queue(),
+  });
+  readonly #dialog = createDialog(this.#opener);
   #notices: string[];
   #pointed: Pointed = {};
   #zoo: Zoo | undefined;
@@ -69,11 +67,7 @@ class Page {
     addEventListener('hashchange', () => this.#follow());
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
     addEventListener('resize', () => this.#queue());
-    document.addEventListener('dragover', (event) => event.preventDefault());
-    document.addEventListener('drop', (event) => {
-      event.preventDefault();
-      void this.#openFiles(event.dataTransfer?.files ?? null);
-    });
+    acceptDrops(this.#opener);
   }
 
   async start(): Promise<void> {
@@ -92,15 +86,11 @@ class Page {
 
   /** Puts right the names of a link that are not here. */
   #checkNames(): void {
-    const isModel = (id: string) => this.#cards.some((card) => card.id === id);
+    const isModel = (id: string) => isOfHub(id) || this.#session!.models.knows(id);
     const operations = this.#session!.describe.operations.map(({ name }) => name);
     const { notices, change } = unknownNames(this.#store.get(), isModel, operations);
     this.#notices.push(...notices);
     if (notices.length) this.#store.set(change);
-  }
-
-  get #cards(): readonly Card[] {
-    return [...(this.#zoo?.cards ?? []), ...this.#own];
   }
 
   #changed(now: State, before: State): void {
@@ -109,6 +99,8 @@ class Page {
     const all = RUN_ROWS.some(differs);
     const sides = SIDES.filter((side) => all || SIDE_ROWS[side].some(differs));
     for (const side of sides) this.#waiting.add(side);
+    for (const side of SIDES) if (differs(side)) this.#declined.delete(now[side]);
+    if (differs('a') || differs('b')) this.#session?.models.abandon(new Set([now.a, now.b]));
     if (sides.length) this.#schedule(now.prompt !== before.prompt ? TYPING_MS : 0);
     if (!sides.length && (differs('layer') || differs('head'))) void this.#readHeads();
     this.#draw();
@@ -141,9 +133,11 @@ class Page {
   #watch(job: AbortController) {
     return {
       signal: job.signal,
-      onProgress: (what: string, done: number, total: number) => {
+      onProgress: (what: string, done: number, total: number, more?: Progress) => {
         const share = total > 0 ? ` ${Math.floor((100 * done) / total)} %` : '';
-        this.#progress = { text: what + share, since: this.#progress?.since ?? performance.now() };
+        const isRead = more?.stage === 'read';
+        const text = what + (isRead ? `: ${loadedWords({ ...more, done, total })}` : share);
+        this.#progress = { text, since: this.#progress?.since ?? performance.now() };
         this.#queue();
       },
     };
@@ -170,9 +164,11 @@ class Page {
           `The text has ${state.prompt.length.toLocaleString('en')} characters; expected at most ` +
             `${PROMPT_MAX.toLocaleString('en')}.`,
         );
+      if (!(await this.#mayOpen(side, state[side], job.signal))) return;
       const frame = await this.#session.run(side, state, this.#watch(job));
       if (job.signal.aborted) return;
       this.#frames[side] = frame;
+      void this.#releaseModels();
       delete this.#errors[side];
       if (side === 'a' && !this.#firstSink) this.#noteFirstSink();
       void this.#readHeads();
@@ -183,6 +179,20 @@ class Page {
       if (!this.#jobs.a && !this.#jobs.b) this.#progress = undefined;
       this.#queue();
     }
+  }
+
+  /** Asks the reader, once, where opening a model would download it. */
+  async #mayOpen(side: Side, id: string, signal: AbortSignal): Promise<boolean> {
+    if (!this.#declined.has(id)) return this.#opener.admit(side, id, signal);
+    this.#decline(side, id);
+    return false;
+  }
+
+  /** Closes models that no side shows; the last good frames keep theirs. */
+  #releaseModels(): Promise<void> {
+    const { a, b } = this.#store.get();
+    const frames = SIDES.map((side) => this.#frames[side]?.model.id ?? '');
+    return this.#session!.models.release(new Set([a, b, ...frames]));
   }
 
   /** When the first sink map stands on the screen, counted from the start of the navigation. */
@@ -255,30 +265,24 @@ class Page {
     }
   }
 
-  async #openFiles(list: FileList | null): Promise<void> {
-    if (!list?.length || !this.#session) return;
-    const job = new AbortController();
-    this.#progress = { text: 'Opening', since: performance.now() };
-    try {
-      const files = sortFiles([...list]);
-      const id = `own-${this.#own.length + 1}`;
-      await this.#session.openFiles(id, files, this.#watch(job));
-      this.#own.push({
-        id,
-        title: files.weights.name,
-        what: '',
-        parameters: 0,
-        operation: '',
-        measured: {},
-        licence: '',
-      });
-      this.#store.set({ a: id, swapA: '' });
-    } catch (error) {
-      this.#fail('a', error);
-    } finally {
-      this.#progress = undefined;
-      this.#queue();
-    }
+  /** A model is open and wanted: it is shown. */
+  #opened(side: Side, id: string): void {
+    if (this.#store.get()[side] === id) void this.#run(side);
+    else this.#store.set({ [side]: id, [side === 'a' ? 'swapA' : 'swapB']: '' });
+  }
+
+  /** A link named a model that the reader did not want to load. */
+  #decline(side: Side, id: string): void {
+    this.#declined.add(id);
+    this.#fail(side, `${hubName(id)} was not loaded: open it, or choose another model.`);
+  }
+
+  /** Everything that goes on is stopped. */
+  #cancel(): void {
+    SIDES.forEach((side) => this.#jobs[side]?.abort());
+    this.#session?.models.abandon(new Set());
+    this.#opener.back();
+    this.#notices = ['Stopped.'];
   }
 
   readonly #actions: Actions = {
@@ -287,9 +291,9 @@ class Page {
       this.#pointed = pointed;
       this.#queue();
     },
-    openFiles: (files) => void this.#openFiles(files),
+    open: (side) => this.#opener.show(side),
     generate: () => void this.#generate(),
-    cancel: () => SIDES.forEach((side) => this.#jobs[side]?.abort()),
+    cancel: () => this.#cancel(),
     copy: (what) => void this.#copy(what),
   };
 
@@ -324,7 +328,22 @@ class Page {
     document.documentElement.dataset.theme = this.#theme;
     this.#markBusy();
     document.body.classList.toggle('single', !state.b);
-    this.#drawShell(state);
+    const isGenerating = Boolean(this.#generating);
+    drawShell({
+      state,
+      frames: this.#frames,
+      pointed: this.#pointed,
+      describe: this.#engine?.describe,
+      cards: this.#zoo?.cards ?? [],
+      choices: this.#session?.models.choices ?? [],
+      isGenerating,
+      actions: this.#actions,
+    });
+    this.#dialog.draw();
+    drawMessages(this.#failures, this.#notices);
+    drawProgress(this.#work, this.#actions.cancel);
+    const { a } = this.#frames;
+    if (this.#engine) drawFooter(this.#engine.describe, this.#firstSink, a?.milliseconds);
     const frames = SIDES.map((side) => this.#frames[side]).filter((one) => one !== undefined);
     const at = this.#selection();
     for (const side of SIDES) {
@@ -342,28 +361,10 @@ class Page {
     else delete document.body.dataset.busy;
   }
 
-  #drawShell(state: State): void {
-    const { a, b } = this.#frames;
-    const context = Math.min(...[a, b].map((f) => f?.architecture.context ?? 128));
-    render(promptControls(state, this.#actions), need('prompt'));
-    render(numberControls(state, context, this.#actions), need('numbers'));
-    render(chips(a, state, this.#pointed, this.#actions), need('chips'));
-    for (const side of SIDES)
-      render(
-        sideControls(side, state, this.#frames[side], this.#session?.describe, this.#cards, (c) =>
-          this.#store.set(c),
-        ),
-        need(`side-${side}`),
-      );
-    render(generateControls(state, Boolean(this.#generating), this.#actions), need('generate'));
-    render(linkControls(state, this.#actions), need('links'));
-    for (const name of ['how', 'finding'])
-      for (const element of document.querySelectorAll<HTMLElement>(`.${name}, #${name}`))
-        element.hidden = !shown(state, name);
-    if (a) say(need('finding'), finding(a, b));
-    drawMessages(this.#failures, this.#notices);
-    drawProgress(this.#progress);
-    if (this.#engine) drawFooter(this.#engine.describe, this.#firstSink, a?.milliseconds);
+  /** What takes time right now, unless the dialog tells it. */
+  get #work(): Work | undefined {
+    const text = this.#opener.isShown ? undefined : this.#opener.work;
+    return text === undefined ? this.#progress : { text, since: 0 };
   }
 
   /** Errors of the sides, with what is shown instead of a result. */
@@ -373,25 +374,6 @@ class Page {
       return `${this.#errors[side]}${kept}`;
     });
   }
-}
-
-/** config.json, weights and tokenizer.json out of what was dropped. */
-function sortFiles(files: readonly File[]): Files {
-  const find = (what: string, test: (name: string) => boolean) => {
-    const found = files.find((file) => test(file.name.toLowerCase()));
-    if (!found)
-      throw new InputError(
-        `Expected ${what} among the files; found ${files.map((file) => file.name).join(', ')}. ` +
-          `Choose config.json, model.safetensors and tokenizer.json together.`,
-      );
-    return found;
-  };
-  return {
-    config: find('config.json', (name) => name === 'config.json'),
-    weights: find('a .safetensors file', (name) => name.endsWith('.safetensors')),
-    tokenizer: find('tokenizer.json', (name) => name === 'tokenizer.json'),
-    tokenizerConfig: files.find((file) => file.name.toLowerCase() === 'tokenizer_config.json'),
-  };
 }
 
 export function startPage(embedded: boolean): void {

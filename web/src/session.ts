@@ -3,11 +3,9 @@
  * a side's run stays open until its next one, so that more can be read from it.
  */
 import {
-  openTokenizer,
   type Describe,
   type Edit,
   type Engine,
-  type Model,
   type Operation,
   type Read,
   type Run,
@@ -16,34 +14,12 @@ import {
   type Tokenizer,
 } from 'sinkscope';
 import type { Frame, HeadFrame } from './frame';
-import { hasBos, inputTokens, otherSequences } from './input';
+import { firstTokens, inputTokens, otherSequences, specialWords } from './input';
+import { InputError, Models, type OpenModel, type Watch } from './models';
 import type { State } from './state';
-import { zooAddress, type Zoo } from './zoo';
+import type { Zoo } from './zoo';
 
 export type Side = 'a' | 'b';
-
-/** Something the reader can put right, said in a sentence. */
-export class InputError extends Error {}
-
-interface OpenModel {
-  readonly id: string;
-  readonly title: string;
-  readonly own: boolean;
-  readonly model: Model;
-  readonly tokenizer: Tokenizer;
-}
-
-export interface Files {
-  readonly config: File;
-  readonly weights: File;
-  readonly tokenizer: File;
-  readonly tokenizerConfig?: File;
-}
-
-export interface Watch {
-  readonly signal: AbortSignal;
-  readonly onProgress: (what: string, done: number, total: number) => void;
-}
 
 const FIELDS = ['hidden', 'q', 'att', 'next', 'loss'];
 /** Read once for a frame, by their names in describe. */
@@ -72,77 +48,20 @@ const METRICS = [
 const AVERAGED = ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'loss_mean'];
 
 export class Session {
-  readonly #engine: Engine;
+  readonly describe: Describe;
+  readonly models: Models;
   readonly #zoo: Zoo;
-  readonly #models = new Map<string, Promise<OpenModel>>();
   readonly #runs = new Map<Side, { run: Run; opened: OpenModel }>();
 
   constructor(engine: Engine, zoo: Zoo) {
-    this.#engine = engine;
+    this.describe = engine.describe;
+    this.models = new Models(engine, zoo);
     this.#zoo = zoo;
-  }
-
-  get describe(): Describe {
-    return this.#engine.describe;
-  }
-
-  /** Opens files that the reader gave; the id is then a model like any other. */
-  async openFiles(id: string, files: Files, watch: Watch): Promise<void> {
-    const opened = this.#openFiles(id, files, watch);
-    await opened;
-    this.#models.set(id, opened);
-  }
-
-  async #openFiles(id: string, files: Files, watch: Watch): Promise<OpenModel> {
-    const tokenizer = openTokenizer(
-      await files.tokenizer.text(),
-      files.tokenizerConfig ? await files.tokenizerConfig.text() : undefined,
-    );
-    const model = await this.#engine.open(
-      { config: await files.config.text(), weights: files.weights },
-      { signal: watch.signal, onProgress: (p) => watch.onProgress('Opening', p.done, p.total) },
-    );
-    return checkSizes({ id, title: files.weights.name, own: true, model, tokenizer });
-  }
-
-  #model(id: string, watch: Watch): Promise<OpenModel> {
-    const known = this.#models.get(id);
-    if (known) return known;
-    const opening = this.#openZoo(id, watch);
-    this.#models.set(id, opening);
-    opening.catch(() => this.#models.delete(id));
-    return opening;
-  }
-
-  async #openZoo(id: string, watch: Watch): Promise<OpenModel> {
-    const card = this.#zoo.cards.find((one) => one.id === id);
-    if (!card) {
-      const names = this.#zoo.cards.map((one) => one.id).join(', ');
-      throw new InputError(`There is no model “${id}” here; there are ${names}.`);
-    }
-    const texts = ['tokenizer.json', 'tokenizer_config.json'].map(async (name) => {
-      const response = await fetch(zooAddress(`${id}/${name}`));
-      if (!response.ok) throw new InputError(`${id}/${name} could not be fetched.`);
-      return response.text();
-    });
-    // Not cancelled with the run: the next run needs the model just the same.
-    const model = this.#engine.open(
-      { config: zooAddress(`${id}/config.json`), weights: zooAddress(`${id}/model.safetensors`) },
-      { onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total) },
-    );
-    const [json, config] = await Promise.all(texts);
-    const tokenizer = openTokenizer(json, config);
-    return checkSizes({ id, title: card.title, own: false, model: await model, tokenizer });
-  }
-
-  /** The tokens of the input through one model, for the chips; null while it is not open. */
-  async tokens(id: string, state: State, watch: Watch): Promise<Token[]> {
-    return inputTokens((await this.#model(id, watch)).tokenizer, state);
   }
 
   /** Runs one side. The side's earlier run is closed when this one stands. */
   async run(side: Side, state: State, watch: Watch): Promise<Frame> {
-    const opened = await this.#model(state[side], watch);
+    const opened = await this.models.get(state[side], watch);
     const began = performance.now();
     const all = inputTokens(opened.tokenizer, state);
     const { context } = opened.model.architecture;
@@ -197,8 +116,8 @@ export class Session {
     const name =
       swapped && 'operation' in swapped ? swapped.operation : architecture.attention.operation;
     return {
-      model: { id: opened.id, title: opened.title },
-      class: made.edits.length ? 'counterfactual' : opened.own ? 'opened' : 'measured',
+      model: { id: opened.id, title: opened.title, source: opened.source, commit: opened.commit },
+      class: made.edits.length ? 'counterfactual' : 'measured',
       architecture,
       operation: this.describe.operations.find((one) => one.name === name)!,
       edits: made.edits,
@@ -206,7 +125,8 @@ export class Session {
       T: made.tokens.length,
       dropped: made.dropped,
       eps: state.eps,
-      bos: hasBos(opened.tokenizer, state),
+      first: firstTokens(made.tokens),
+      special: specialWords(opened.tokenizer),
       sequences: 1,
       generated: made.generated,
       tensors,
@@ -283,17 +203,6 @@ export class Session {
       });
     }
   }
-}
-
-/** A tokenizer of another model gives ids that mean nothing here, or do not exist. */
-function checkSizes(opened: OpenModel): OpenModel {
-  const { V } = opened.model.architecture;
-  if (opened.tokenizer.size > V)
-    throw new InputError(
-      `tokenizer.json: expected at most ${V} tokens, the model's vocabulary, found ` +
-        `${opened.tokenizer.size}.`,
-    );
-  return opened;
 }
 
 function editsOf(side: Side, state: State, operations: readonly Operation[]): Edit[] {

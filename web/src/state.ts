@@ -41,6 +41,15 @@ function word(standard: string): Row<string> {
   };
 }
 
+/** A model: one that lies beside the page by its name, one of a hub as hub:owner/name@revision. */
+function model(standard: string): Row<string> {
+  return {
+    default: standard,
+    parse: (t) => (/^([\w-]{0,64}|hub:\w[^\s\p{Cc}\\]{0,300})$/u.test(t) ? t : undefined),
+    print: (v) => v,
+  };
+}
+
 function words(): Row<readonly string[]> {
   return {
     default: [],
@@ -80,15 +89,17 @@ export const table = {
   input: choice('text', 'text', 'random', 'repeat'),
   prompt: text(STORY, PROMPT_MAX),
   seed: number(1, 0, 4294967295),
+  /** Whether special tokens stand first, and which: none named is BOS, auto the tokenizer's own. */
   bos: flag(true),
+  first: text('', 64),
   /** Tokens that are run and measured. */
   T: number(64, 1, 4096),
   eps: number(0.3, 0, 1, false),
   /** Sequences averaged in the sink scores. */
   n: number(1, 1, 100),
   /** The two sides. An empty b shows one model alone. */
-  a: word('softmax'),
-  b: word('sigmoid'),
+  a: model('softmax'),
+  b: model('sigmoid'),
   /** The operation swapped in at inference; empty: the model's own. NaN: its default parameter. */
   swapA: word(''),
   swapB: word(''),

@@ -20,8 +20,13 @@ export function readable(text: string): string {
 
 export const CLASS_WORDS = {
   measured: 'MEASURED',
-  opened: 'MEASURED',
   counterfactual: 'COUNTERFACTUAL',
+} as const;
+
+const SOURCE_WORDS = {
+  zoo: 'on weights trained here',
+  hub: 'on published weights',
+  disk: 'on weights you opened from your disk',
 } as const;
 
 export function classSentence(frame: Frame): string {
@@ -32,8 +37,14 @@ export function classSentence(frame: Frame): string {
       `${frame.architecture.attention.operation}: this does not show what a model trained with ` +
       `the other operation would do.`
     );
-  const source = frame.class === 'opened' ? 'on weights you opened' : 'on weights trained here';
-  return `${source}, ${size}`;
+  return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
+}
+
+/** Which special tokens stand first. */
+function firstWords({ first, special }: Frame): string {
+  if (first.length === 0) return 'no BOS';
+  if (first.length === 1 && first[0] === special.bos) return 'BOS first';
+  return `${first.map((text) => `“${text}”`).join(' ')} first`;
 }
 
 /** What is needed to get the same number again. */
@@ -41,7 +52,7 @@ export function conditions(frame: Frame): string {
   const parts = [
     `ε = ${frame.eps}`,
     `T = ${frame.T}`,
-    frame.bos ? 'BOS first' : 'no BOS',
+    firstWords(frame),
     frame.sequences === 1 ? '1 sequence' : `mean of ${frame.sequences} sequences`,
     frame.model.title,
   ];
@@ -54,7 +65,9 @@ export function sinkOf(frame: Frame): number {
 }
 
 function name(frame: Frame): string {
-  const title = frame.model.title.charAt(0).toLowerCase() + frame.model.title.slice(1);
+  const { title: given, source } = frame.model;
+  // A title of the zoo is a phrase; others are names.
+  const title = source === 'zoo' ? given.charAt(0).toLowerCase() + given.slice(1) : given;
   return frame.class === 'counterfactual' ? `${title} with ${frame.operation.label}` : title;
 }
 

@@ -8,7 +8,7 @@ function frame(change: Partial<Frame> = {}): Frame {
   const att = Array.from({ length: 2 * 2 * 9 }, (_, i) => i);
   const operation = { name: 'softmax', label: 'softmax', normalises: true, proxy: 'weights' };
   return {
-    model: { id: 'm', title: 'Softmax twin' },
+    model: { id: 'm', title: 'Softmax twin', source: 'zoo' },
     class: 'measured',
     architecture: { L: 2, H: 2, parameters: 1.5e6, attention: { operation: 'softmax' } },
     operation,
@@ -16,7 +16,8 @@ function frame(change: Partial<Frame> = {}): Frame {
     tokens: [{ id: 0, text: '<s>', start: 0, end: 0, special: true }],
     T: 3,
     eps: 0.3,
-    bos: true,
+    first: ['<s>'],
+    special: { automatic: [], bos: '<s>', choices: ['<s>'] },
     sequences: 1,
     tensors: {
       alpha: { shape: [2, 2, 3], data: Float32Array.from(alpha) },
@@ -83,7 +84,7 @@ describe('the words', () => {
   });
 
   it('carries every condition', () => {
-    expect(conditions(frame({ sequences: 5, bos: false }))).toBe(
+    expect(conditions(frame({ sequences: 5, first: [] }))).toBe(
       'ε = 0.3 · T = 3 · no BOS · mean of 5 sequences · Softmax twin',
     );
   });

@@ -1,9 +1,16 @@
 import type { Tokenizer } from 'sinkscope';
 import { describe, expect, it } from 'vitest';
-import { draws, inputTokens, otherSequences } from '../src/input';
+import {
+  draws,
+  firstTokens,
+  inputTokens,
+  otherSequences,
+  specialOf,
+  specialWords,
+} from '../src/input';
 import { css, diverging, sequential } from '../src/plot/color';
 import { shares } from '../src/plot/rose';
-import { defaults } from '../src/state';
+import { defaults, type State } from '../src/state';
 import { angles } from '../src/views/geometry';
 import { profile } from '../src/views/norms';
 
@@ -70,7 +77,15 @@ const tokenizer: Tokenizer = {
     { id: 1, text: '</s>', kind: 'eos' },
   ],
   encode: (text, options) => {
-    const begin = options?.bos ? [{ id: 0, text: '<s>', start: 0, end: 0, special: true }] : [];
+    // Its own post-processor would put none.
+    const named = Array.isArray(options?.special) ? options.special : [];
+    const begin = named.map((name: string) => ({
+      id: name === '<s>' ? 0 : 1,
+      text: name,
+      start: 0,
+      end: 0,
+      special: true,
+    }));
     const rest = [...text].map((t, i) => ({
       id: 5,
       text: t,
@@ -99,6 +114,22 @@ describe('inputs', () => {
     expect(tokens[0].id).toBe(0);
     expect(tokens.slice(1).every(({ id }) => id > 1 && id < 10)).toBe(true);
     expect(new Set(tokens.map(({ id }) => id)).size).toBeGreaterThan(5);
+  });
+
+  it('begin with the special token that the state names, if the tokenizer has it', () => {
+    const first = (change: Partial<State>) =>
+      firstTokens(inputTokens(tokenizer, { ...defaults, prompt: 'ab', ...change }));
+    expect(first({})).toEqual(['<s>']);
+    expect(first({ first: '</s>' })).toEqual(['</s>']);
+    expect(first({ first: '[CLS]' })).toEqual(['<s>']);
+    expect(first({ first: 'auto' })).toEqual([]);
+    expect(first({ bos: false, first: '</s>' })).toEqual([]);
+    expect(specialOf({ ...tokenizer, bos: null }, defaults)).toBe('none');
+    expect(specialWords(tokenizer)).toEqual({
+      automatic: [],
+      bos: '<s>',
+      choices: ['<s>', '</s>'],
+    });
   });
 
   it('repeat one token', () => {

@@ -1,0 +1,121 @@
+/**
+ * Models of the hub that are worth opening here. What is said of them is either how they are built,
+ * or what papers report, and then it says so: nothing of it was measured by this page.
+ */
+
+export interface Suggestion {
+  readonly id: string;
+  /** What there is to download, about; the plan tells it exactly. */
+  readonly megabytes: number;
+  /** Special tokens that the tokenizer itself puts first. */
+  readonly adds: string;
+  readonly see: string;
+}
+
+export const suggestions: readonly Suggestion[] = [
+  {
+    id: 'EleutherAI/pythia-14m',
+    megabytes: 53,
+    adds: '',
+    see: 'The smallest of the models of Gu et al., who report sinks even here; 154 checkpoints show them emerge.',
+  },
+  {
+    id: 'EleutherAI/pythia-31m',
+    megabytes: 86,
+    adds: '',
+    see: 'Reported: within Pythia, larger models have more sink. 154 checkpoints.',
+  },
+  { id: 'EleutherAI/pythia-70m', megabytes: 166, adds: '', see: 'The next of that row.' },
+  {
+    id: 'EleutherAI/pythia-160m',
+    megabytes: 375,
+    adds: '',
+    see: 'As many layers and heads as GPT-2, with rotary positions in place of learned ones.',
+  },
+  {
+    id: 'openai-community/gpt2',
+    megabytes: 548,
+    adds: '',
+    see: 'Learned positions. Reported of GPT2-XL: the sink stays when one token is repeated.',
+  },
+  {
+    id: 'HuggingFaceTB/SmolLM2-135M',
+    megabytes: 269,
+    adds: '',
+    see: 'Nine query heads share three key heads in 30 layers.',
+  },
+  {
+    id: 'HuggingFaceTB/SmolLM2-360M',
+    megabytes: 724,
+    adds: '',
+    see: 'Fifteen query heads share five key heads in 32 layers.',
+  },
+  {
+    id: 'facebook/opt-125m',
+    megabytes: 251,
+    adds: '</s>',
+    see: 'Token 1 is </s>. Reported: more sink than Pythia of the same size.',
+  },
+  {
+    id: 'roneneldan/TinyStories-1M',
+    megabytes: 49,
+    adds: '',
+    see: 'Heads of width 4; every other layer sees 256 tokens; scores are not scaled.',
+  },
+  {
+    id: 'roneneldan/TinyStories-8M',
+    megabytes: 112,
+    adds: '',
+    see: 'The same with 256 channels and heads of width 16.',
+  },
+  {
+    id: 'roneneldan/TinyStories-33M',
+    megabytes: 291,
+    adds: '',
+    see: 'Four layers, heads of width 48.',
+  },
+  {
+    id: 'Qwen/Qwen2.5-0.5B',
+    megabytes: 988,
+    adds: '',
+    see: 'Queries and keys have trained biases; 14 query heads share two key heads.',
+  },
+  {
+    id: 'Qwen/Qwen3-0.6B',
+    megabytes: 1503,
+    adds: '',
+    see: 'Keys are normed, so that their directions decide: compare cosine and product.',
+  },
+  {
+    id: 'google/gemma-3-270m',
+    megabytes: 540,
+    adds: '<bos>',
+    see: 'Needs a token of an account that accepted its licence. Reported of Gemma 7B: without BOS its scores collapse.',
+  },
+];
+
+/** Steps at which Pythia was kept: 0, powers of two, then every thousand. */
+export const PYTHIA_STEPS: readonly number[] = [
+  0,
+  ...Array.from({ length: 10 }, (_, i) => 2 ** i),
+  ...Array.from({ length: 143 }, (_, i) => 1000 * (i + 1)),
+];
+
+export interface Checkpoint {
+  readonly repository: string;
+  readonly step: number;
+}
+
+/** The checkpoint that a model's id means; undefined for what is no Pythia of the hub. */
+export function checkpointOf(id: string): Checkpoint | undefined {
+  const [, repository, revision = 'main'] =
+    /^hub:(EleutherAI\/pythia-[\w.-]+)(?:@([^:]+))?$/.exec(id) ?? [];
+  if (!repository) return undefined;
+  // The main branch is the end of the training.
+  const step = revision === 'main' ? 143000 : Number(/^step(\d+)$/.exec(revision)?.[1] ?? NaN);
+  return PYTHIA_STEPS.includes(step) ? { repository, step } : undefined;
+}
+
+export function checkpointId({ repository, step }: Checkpoint): string {
+  return `hub:${repository}@step${step}`;
+}

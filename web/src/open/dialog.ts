@@ -1,0 +1,243 @@
+/** The dialog in which a model is opened; the opener's stage is drawn, and nothing is decided here. */
+import { html, nothing, render, type TemplateResult } from 'lit';
+import { live } from 'lit/directives/live.js';
+import { filesOfDrop, filesOfList, type Plan } from 'sinkscope';
+import { suggestions } from './catalogue';
+import { ENDPOINT, type Opener, type Several } from './opener';
+import { loadedWords, planRows, size, type Loaded } from './words';
+
+const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
+
+function hubForm(opener: Opener): TemplateResult {
+  const { name } = opener.fields;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    // As it is now, for the last letter may not be drawn yet.
+    const typed = opener.fields.name.trim();
+    if (typed) void opener.lookUp(typed);
+  };
+  return html`<form class="open-name" @submit=${submit}>
+      <label for="open-name">A model of the Hugging Face hub</label>
+      <input
+        id="open-name"
+        list="open-names"
+        autocomplete="off"
+        autocapitalize="off"
+        spellcheck="false"
+        placeholder="owner/name or owner/name@revision"
+        .value=${live(name)}
+        @input=${(event: Event) => opener.edit({ name: valueOf(event) })}
+      />
+      <button type="submit" class="primary">Look up</button>
+      <datalist id="open-names">
+        ${suggestions.map(({ id }) => html`<option value=${id}></option>`)}
+      </datalist>
+    </form>
+    ${moreFields(opener)} ${suggested(opener)}`;
+}
+
+function moreFields(opener: Opener): TemplateResult {
+  const { token, endpoint } = opener.fields;
+  return html`<details class="open-more">
+    <summary>Token and endpoint</summary>
+    <label
+      >Access token, for models that ask for one
+      <input
+        type="password"
+        autocomplete="off"
+        .value=${live(token)}
+        @input=${(event: Event) => opener.edit({ token: valueOf(event) })}
+    /></label>
+    <p class="hint">
+      It stays in this page's memory, is sent to the endpoint alone, and is gone when you leave.
+    </p>
+    <label
+      >Endpoint
+      <input
+        type="url"
+        placeholder=${ENDPOINT}
+        .value=${live(endpoint)}
+        @change=${(event: Event) => opener.edit({ endpoint: valueOf(event).trim() })}
+    /></label>
+  </details>`;
+}
+
+function suggested(opener: Opener): TemplateResult {
+  return html`<ul class="open-list">
+    ${suggestions.map(
+      ({ id, megabytes, adds, see }) =>
+        html`<li>
+          <button type="button" @click=${() => pick(opener, id)}>
+            <strong>${id}</strong>
+            <span>about ${megabytes} MB · ${adds ? `puts ${adds} first` : 'adds no BOS'}</span>
+            <span class="open-see">${see}</span>
+          </button>
+        </li>`,
+    )}
+  </ul>`;
+}
+
+function pick(opener: Opener, name: string): void {
+  opener.edit({ name });
+  void opener.lookUp(name);
+}
+
+function diskForm(opener: Opener): TemplateResult {
+  const choose = (event: Event) => {
+    const input = event.target as HTMLInputElement;
+    if (input.files?.length) void opener.openFiles(filesOfList([...input.files]));
+    // The same files may be chosen again after a mistake.
+    input.value = '';
+  };
+  return html`<div class="open-drop">
+    <p>
+      <strong>Your own files</strong>: a folder with config.json, weights and a tokenizer, or one
+      GGUF file. Drop them anywhere on the page, or choose them. They are read on this machine and
+      go nowhere else.
+    </p>
+    <div class="links">
+      <label class="file">Choose files<input type="file" multiple @change=${choose} /></label>
+      <label class="file folder"
+        >Choose a folder<input type="file" webkitdirectory @change=${choose}
+      /></label>
+    </div>
+  </div>`;
+}
+
+function keptLine(opener: Opener): TemplateResult | typeof nothing {
+  if (!(opener.keptBytes > 0)) return nothing;
+  return html`<p class="open-kept">
+    <span>Kept for the next visit: ${size(opener.keptBytes)}</span>
+    <button type="button" @click=${() => void opener.clear()}>Clear</button>
+  </p>`;
+}
+
+function choosing(opener: Opener): TemplateResult {
+  return html`${hubForm(opener)} ${diskForm(opener)} ${keptLine(opener)}`;
+}
+
+function looking(opener: Opener, what: string): TemplateResult {
+  return html`<p role="status">${what} …</p>
+    <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>`;
+}
+
+function several(opener: Opener, models: readonly Several[]): TemplateResult {
+  return html`<p>There are ${models.length} models. Which one?</p>
+    <ul class="open-list">
+      ${models.map(
+        (one) =>
+          html`<li>
+            <button type="button" @click=${() => void opener.take(one)}>
+              <strong>${one.title}</strong><span>${size(one.bytes)}</span>
+            </button>
+          </li>`,
+      )}
+    </ul>
+    <p class="links"><button type="button" @click=${() => opener.back()}>Back</button></p>`;
+}
+
+function sides(opener: Opener): TemplateResult {
+  const side = (name: 'a' | 'b', text: string) =>
+    html`<label class="check"
+      ><input
+        type="radio"
+        name="open-side"
+        .checked=${live(opener.fields.side === name)}
+        @change=${() => opener.edit({ side: name })}
+      />${text}</label
+    >`;
+  return html`<fieldset class="open-sides">
+    <legend>Show it</legend>
+    ${side('a', 'on the left')} ${side('b', 'on the right, beside the other')}
+  </fieldset>`;
+}
+
+/** What is wrong with a plan before it is loaded. */
+function obstacle(plan: Plan, hasToken: boolean): string {
+  if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
+  if (plan.gated && !hasToken)
+    return 'Its files are given to accounts that accepted its licence: go back and enter a token.';
+  return '';
+}
+
+function planned(opener: Opener, plan: Plan, kept: number): TemplateResult {
+  const problem = obstacle(plan, Boolean(opener.fields.token));
+  return html`<h3>${plan.id}</h3>
+    <dl class="open-plan">
+      ${planRows(plan, kept).map(
+        ([name, value]) =>
+          html`<dt>${name}</dt>
+            <dd>${value}</dd>`,
+      )}
+    </dl>
+    ${problem ? html`<p class="open-problem">${problem}</p>` : nothing} ${sides(opener)}
+    <p class="links">
+      <button
+        type="button"
+        class="primary"
+        ?disabled=${Boolean(problem)}
+        @click=${() => void opener.load(plan)}
+      >
+        ${kept >= plan.bytes && plan.bytes > 0 ? 'Load from this machine' : 'Download and run'}
+      </button>
+      <button type="button" @click=${() => opener.back()}>Back</button>
+    </p>`;
+}
+
+function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
+  const { done, total } = loaded;
+  const share = total > 0 ? Math.min(1, done / total) : 0;
+  return html`<h3>${plan.id}</h3>
+    <progress max="1" .value=${share} aria-label="Loaded"></progress>
+    <p class="open-loaded">${loadedWords(loaded)}</p>
+    <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>
+    <p class="hint">What has come is kept; after a pause the download goes on from there.</p>`;
+}
+
+function body(opener: Opener): TemplateResult {
+  const { stage } = opener;
+  if (stage.name === 'looking') return looking(opener, stage.what);
+  if (stage.name === 'several') return several(opener, stage.models);
+  if (stage.name === 'plan') return planned(opener, stage.plan, stage.kept);
+  if (stage.name === 'loading') return loading(opener, stage.plan, stage.loaded);
+  return choosing(opener);
+}
+
+/** Makes the dialog, closed. */
+export function createDialog(opener: Opener): { draw(): void } {
+  const dialog = document.createElement('dialog');
+  dialog.id = 'open';
+  dialog.setAttribute('aria-labelledby', 'open-title');
+  // Escape closes it as the button does.
+  dialog.addEventListener('close', () => opener.hide());
+  document.body.append(dialog);
+  return {
+    draw() {
+      const head = html`<div class="open-head">
+        <h2 id="open-title">Open a model</h2>
+        <button type="button" aria-label="Close" @click=${() => dialog.close()}>✕</button>
+      </div>`;
+      const error = html`<p class="open-error" role="alert" ?hidden=${!opener.error}>
+        ${opener.error}
+      </p>`;
+      render(
+        html`${head}${error}
+          <div class="open-body">${body(opener)}</div>`,
+        dialog,
+      );
+      if (opener.isShown && !dialog.open) dialog.showModal();
+      if (!opener.isShown && dialog.open) dialog.close();
+    },
+  };
+}
+
+/** Files that are dropped anywhere are opened; a drop must not lead away from the page. */
+export function acceptDrops(opener: Opener): void {
+  document.addEventListener('dragover', (event) => event.preventDefault());
+  document.addEventListener('drop', (event) => {
+    event.preventDefault();
+    const transfer = event.dataTransfer;
+    const hasFiles = [...(transfer?.items ?? [])].some(({ kind }) => kind === 'file');
+    if (transfer && hasFiles) void opener.openFiles(filesOfDrop(transfer));
+  });
+}

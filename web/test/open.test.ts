@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import { SinkscopeError, type Plan } from 'sinkscope';
+import { isOfDisk, linkable } from '../src/address';
+import { checkpointId, checkpointOf, PYTHIA_STEPS, suggestions } from '../src/open/catalogue';
+import { idOfPlan, loadedWords, planRows, sentence, size, titleOfFiles } from '../src/open/words';
+import { defaults, parseHash, printHash } from '../src/state';
+
+const file = (name: string) => ({ name, bytes: 5e6, url: `https://hub.example/${name}` });
+
+function plan(change: Partial<Plan> = {}): Plan {
+  return {
+    id: 'owner/name',
+    format: 'safetensors',
+    files: { weights: [file('model.safetensors')], tokenizer: file('tokenizer.json') },
+    bytes: 5e6,
+    memory: 7e6,
+    choices: [],
+    revision: 'main',
+    commit: '0123456789abcdef0123456789abcdef01234567',
+    ...change,
+  };
+}
+
+describe('sizes and rates', () => {
+  it('read in decimal units', () => {
+    expect([0, 999_499, 5.3e7, 2.51e9].map(size)).toEqual(['0 kB', '999 kB', '53 MB', '2.51 GB']);
+    expect(size(NaN)).toBe('unknown size');
+  });
+
+  it('leave out what is not known', () => {
+    expect(loadedWords({ done: 1e6, total: NaN, rate: NaN })).toBe('1.0 MB');
+    const loaded = { done: 1e6, total: 9e7, rate: 1e6, remaining: 89, note: 'connection was cut' };
+    expect(loadedWords(loaded)).toBe('1.0 MB of 90 MB · 1.0 MB/s · 89 s left · connection was cut');
+    expect(loadedWords({ done: 1e6, total: 9e9, rate: 1e5, remaining: 90_000 })).toMatch(/25\.0 h/);
+  });
+
+  it('end an error with its code', () => {
+    const error = new SinkscopeError('not_found', 'owner/name', 'expected a model, found none');
+    expect(sentence(error)).toBe('owner/name: expected a model, found none (not_found)');
+    expect(sentence('x')).toBe('x');
+  });
+});
+
+describe('a plan', () => {
+  it('has an id that a link carries and that names the same files', () => {
+    const gguf = { format: 'gguf', files: { weights: [file('a-Q4_0.gguf')] } } as const;
+    const ids = [
+      idOfPlan(plan()),
+      idOfPlan(plan({ revision: 'step512' })),
+      idOfPlan(plan({ ...gguf, revision: 'refs/pr/1' })),
+    ];
+    expect(ids).toEqual([
+      'hub:owner/name',
+      'hub:owner/name@step512',
+      'hub:owner/name@refs/pr/1:a-Q4_0.gguf',
+    ]);
+    for (const id of ids) {
+      const link = `#${printHash({ ...defaults, a: id })}`;
+      expect(parseHash(link)).toEqual({ state: { ...defaults, a: id }, problems: [] });
+    }
+  });
+
+  it('says what there is to download, what it needs and what it may be used for', () => {
+    const rows = new Map(planRows(plan(), 2e6));
+    expect(rows.get('to download')).toBe('3.0 MB; 2.0 MB of 5.0 MB are kept here');
+    expect(rows.get('memory')).toBe('about 7.0 MB');
+    expect(rows.get('licence')).toBe('not stated on its card');
+    expect(rows.get('revision')).toBe('main (commit 01234567)');
+  });
+
+  it('of the disk is named after its folder or file, and asks for nothing', () => {
+    const weights = [{ name: 'my.safetensors', bytes: 5e6, blob: new Blob() }];
+    const own = plan({ id: 'files', files: { weights }, commit: undefined, revision: undefined });
+    expect(titleOfFiles(own)).toBe('my.safetensors');
+    expect(titleOfFiles({ ...own, id: 'folder' })).toBe('folder');
+    const rows = new Map(planRows(own, 0));
+    expect(rows.has('to download') || rows.has('revision')).toBe(false);
+    expect(rows.get('tokenizer')).toMatch(/cannot be opened/);
+  });
+});
+
+describe('links', () => {
+  it('do not carry what is on the disk', () => {
+    expect([isOfDisk('own-2'), isOfDisk('softmax'), isOfDisk('hub:own-2')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    const state = { ...defaults, a: 'own-1', b: 'hub:owner/name' };
+    expect(linkable(state)).toEqual({ ...state, a: defaults.a });
+  });
+
+  it('take no hub name that could break out of an address', () => {
+    for (const bad of ['hub:', 'hub:a b', 'hub:a\\b', 'hub:a\nb', 'hub://x', 'http://x'])
+      expect(parseHash(`#a=${encodeURIComponent(bad)}`).problems).toHaveLength(1);
+  });
+});
+
+describe('the catalogue', () => {
+  it('holds names that a link can carry, each once', () => {
+    const ids = suggestions.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const id of ids) expect(parseHash(`#a=hub:${id}`).problems).toEqual([]);
+  });
+
+  it('knows the 154 checkpoints of Pythia, in rising order', () => {
+    expect(PYTHIA_STEPS).toHaveLength(154);
+    expect([...PYTHIA_STEPS].sort((a, b) => a - b)).toEqual([...PYTHIA_STEPS]);
+    expect([PYTHIA_STEPS[0], PYTHIA_STEPS[10], PYTHIA_STEPS[11], PYTHIA_STEPS.at(-1)]).toEqual([
+      0, 512, 1000, 143000,
+    ]);
+  });
+
+  it('finds the step in a name and puts it there', () => {
+    const id = 'hub:EleutherAI/pythia-14m@step512';
+    expect(checkpointOf(id)).toEqual({ repository: 'EleutherAI/pythia-14m', step: 512 });
+    expect(checkpointId(checkpointOf(id)!)).toBe(id);
+    expect(checkpointOf('hub:EleutherAI/pythia-70m')?.step).toBe(143000);
+    expect(checkpointOf('hub:EleutherAI/pythia-14m@step3')).toBeUndefined();
+    expect(checkpointOf('hub:openai-community/gpt2')).toBeUndefined();
+    expect(checkpointOf('softmax')).toBeUndefined();
+  });
+});
