@@ -1,6 +1,9 @@
 /** Opening models: by name from the hub of tests/hub, by files, by a link; and what goes wrong. */
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { root, settled, text, violations } from './stage.mjs';
 
@@ -82,7 +85,7 @@ export const open = {
     assert.equal(hub.log.length, 0, 'nobody is asked before the reader wants it');
     await lookUp(page, 'sinkscope/softmax');
     await page.waitForSelector('.open-plan');
-    assert.match(await plan(page), /main \(commit [0-9a-f]{8}\).*model\.safetensors, safetensors/s);
+    assert.match(await plan(page), /main \(commit [0-9a-f]{8}\).*model\.safetensors/s);
     assert.match(await plan(page), /to download\s*2\.\d MB.*about [\d.]+ MB.*apache-2\.0/s);
     assert.equal(hub.seen(WEIGHTS).length, 0, 'nothing large is fetched before the reader agrees');
     await page.click('#open .primary');
@@ -100,6 +103,200 @@ export const open = {
     await page.click('.open-kept button');
     await page.waitForFunction(() => !document.querySelector('.open-kept'));
     assert.deepEqual(troubles(page, hub), []);
+  },
+
+  async 'a link to a hub model asks before it downloads, and not again once it is kept'(stage) {
+    const hash = 'b=&a=hub%3Asinkscope%2Fsigmoid';
+    const { page, hub } = await openPage(stage, hash, { waits: false });
+    await page.waitForSelector('#open .open-plan');
+    assert.equal(hub.seen(WEIGHTS).length, 0);
+    assert.match(await text(page, '#finding'), /sinkscope\/sigmoid, which is not loaded yet/);
+    await page.keyboard.press('Escape');
+    await page.waitForFunction(() =>
+      /was not loaded/.test(document.querySelector('#messages').textContent),
+    );
+    await page.fill('textarea', 'Another text.');
+    await settled(page);
+    assert.equal(await page.locator('#open[open]').count(), 0, 'the question is not put twice');
+    await page.reload();
+    await page.waitForSelector('#open .open-plan');
+    await page.click('#open .primary');
+    await page.waitForSelector('#sinks .side-a .figure');
+    await settled(page);
+    hub.reset();
+    await page.reload();
+    await page.waitForSelector('#sinks .side-a .figure');
+    assert.equal(await page.locator('#open[open]').count(), 0);
+    assert.equal(hub.seen(WEIGHTS).length, 0, 'the weights came from the cache');
+    assert.match(await text(page, '#sinks .side-a .conditions'), /sinkscope\/sigmoid/);
+  },
+
+  async 'a download shows bytes and rate, stops, keeps the frame, and goes on'(stage) {
+    const { page, hub } = await openPage(stage);
+    const before = await text(page, '#sinks .side-a .figure');
+    hub.fault({ host: 'cdn', path: WEIGHTS, slow: 800_000 });
+    await openDialog(page);
+    await lookUp(page, 'sinkscope/sigmoid');
+    await page.click('#open .primary');
+    const said = /[\d.]+ [kM]B of 2\.9 MB · [\d.]+ [kM]B\/s · \d+ s left/;
+    await page.waitForFunction(
+      (source) => new RegExp(source).test(document.querySelector('.open-loaded')?.textContent),
+      said.source,
+    );
+    const loaded = await text(page, '.open-loaded');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.waitForSelector('#open-name');
+    assert.equal(await text(page, '#sinks .side-a .figure'), before);
+    hub.reset();
+    await lookUp(page, 'sinkscope/sigmoid');
+    await page.waitForSelector('.open-plan');
+    assert.match(await plan(page), /are kept here/);
+    await page.click('#open .primary');
+    await page.waitForSelector('#open', { state: 'hidden' });
+    await settled(page);
+    assert.match(hub.seen(WEIGHTS, 'cdn')[0].headers.range, /^bytes=[1-9]\d*-$/);
+    assert.match(await stamp(page, 'a'), /sinkscope\/sigmoid/);
+    assert.equal(
+      await page.locator('#side-a .class code').textContent(),
+      await page.locator('#side-b .class code').textContent(),
+    );
+    return loaded;
+  },
+
+  async 'a token opens a gated model and is stored nowhere'(stage) {
+    const { page, hub } = await openPage(stage);
+    await openDialog(page);
+    await lookUp(page, 'sinkscope/gated');
+    const refused = await page.waitForSelector('.open-problem, .open-error:not([hidden])');
+    assert.match(await refused.textContent(), /token|access/);
+    if (await page.getByRole('button', { name: 'Back' }).count())
+      await page.getByRole('button', { name: 'Back' }).click();
+    await page.click('.open-more summary');
+    assert.equal(await page.locator('.open-more input').first().getAttribute('type'), 'password');
+    await page.locator('.open-more input').first().fill(TOKENS.member);
+    await lookUp(page, 'sinkscope/gated');
+    await page.click('#open .primary');
+    await page.waitForSelector('#open', { state: 'hidden' });
+    await settled(page);
+    assert.match(await stamp(page, 'a'), /sinkscope\/gated/);
+    const stored = await page.evaluate(() =>
+      JSON.stringify({ ...localStorage, ...sessionStorage }),
+    );
+    const places = [stored, page.url(), await page.content()].join();
+    assert.ok(!places.includes(TOKENS.member), 'the token is in memory only');
+  },
+
+  async 'what the hub has not, or what is too large, is said with code and place'(stage) {
+    const { page, hub } = await openPage(stage);
+    await openDialog(page);
+    await lookUp(page, 'sinkscope/none');
+    assert.match(await error(page), /sinkscope\/none.*\((access|not_found)\)/);
+    await lookUp(page, 'not a name');
+    await page.waitForFunction(() =>
+      /\(argument\)/.test(document.querySelector('.open-error').textContent),
+    );
+    await lookUp(page, 'sinkscope/huge');
+    await page.waitForSelector('.open-problem');
+    assert.match(await text(page, '.open-problem'), /5\.00 GiB.*holds 3\.75 GiB/);
+    assert.equal(await page.locator('#open .primary').count(), 0, 'there is nothing to press');
+    await page.getByRole('button', { name: 'Back' }).click();
+    await lookUp(page, 'sinkscope/quantised');
+    await page.waitForFunction(() => /2 models/.test(document.querySelector('#open').textContent));
+    await page.getByRole('button', { name: /tiny-Q8_0/ }).click();
+    await page.waitForSelector('.open-plan');
+    assert.match(await plan(page), /tiny-Q8_0\.gguf/);
+    // It is no GGUF at all: the core says where, and the page keeps what it shows.
+    await page.click('#open .primary');
+    await page.waitForSelector('.open-error:not([hidden])');
+    assert.match(await error(page), /expected/);
+    assert.match(await stamp(page, 'a'), /Softmax twin/);
+    assert.equal(hub.seen(/huge.*safetensors/).length, 0);
+  },
+
+  async 'a dropped folder opens, stays out of links, and asks nobody'(stage) {
+    const { page, hub } = await openPage(stage);
+    const paths = zoo('sigmoid');
+    const files = await Promise.all(
+      paths.map(async (path) => [basename(path), (await readFile(path)).toString('base64')]),
+    );
+    await page.evaluate(async (entries) => {
+      const transfer = new DataTransfer();
+      for (const [name, base64] of entries) {
+        const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+        transfer.items.add(new File([bytes], name));
+      }
+      document.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer }));
+    }, files);
+    await page.waitForFunction(() =>
+      /opened from your disk/.test(document.querySelector('#side-a').textContent),
+    );
+    await settled(page);
+    assert.match(
+      await text(page, '#side-a optgroup[label="from your disk"]'),
+      /model\.safetensors/,
+    );
+    await page.waitForTimeout(300);
+    assert.ok(!page.url().includes('own-'));
+    assert.equal(hub.log.length, 0);
+    assert.deepEqual(troubles(page, hub), []);
+  },
+
+  async 'the training slider loads the checkpoints in turn, by the keyboard too'(stage) {
+    const { page, hub } = await openPage(stage);
+    await load(page, 'EleutherAI/pythia-14m@step0');
+    const slider = page.locator('#side-a .training input');
+    assert.equal(await slider.getAttribute('aria-valuetext'), 'training step 0');
+    await slider.focus();
+    await page.keyboard.press('ArrowRight');
+    await page.waitForFunction(() =>
+      /pythia-14m@step1\b/.test(document.querySelector('#attention .side-a .stamp').textContent),
+    );
+    await page.keyboard.press('End');
+    await page.waitForFunction(() =>
+      /step143000/.test(document.querySelector('#attention .side-a .stamp').textContent),
+    );
+    await settled(page);
+    const line = page.locator('#side-a .training svg path[marker-start]').first();
+    const points = (await line.getAttribute('d')).match(/[ML]/g);
+    assert.equal(points.length, 3, 'a point for each step');
+    assert.match(
+      await page.locator('#side-a .training svg').getAttribute('aria-label'),
+      /3 checkpoints.*step 143000 it is [\d.]+ %/,
+    );
+    assert.match(decodeURIComponent(page.url()), /a=hub:EleutherAI\/pythia-14m@step143000/);
+    // A step that the hub has not: the last frame stays, and the place is named.
+    await page.keyboard.press('ArrowLeft');
+    await page.waitForFunction(() =>
+      /step142000/.test(document.querySelector('#messages').textContent),
+    );
+    assert.match(await stamp(page, 'a'), /step143000/);
+    await page.keyboard.press('Home');
+    await page.waitForFunction(() =>
+      /pythia-14m@step0\b/.test(document.querySelector('#attention .side-a .stamp').textContent),
+    );
+    await page.getByRole('button', { name: 'Play' }).click();
+    await page.waitForFunction(() =>
+      /pythia-14m@step1\b/.test(document.querySelector('#attention .side-a .stamp').textContent),
+    );
+    assert.deepEqual(await violations(page), []);
+    await page.screenshot({ path: `${pictures}/open-training.png` });
+    assert.equal(hub.seen(WEIGHTS, 'cdn').length, 3, 'each checkpoint was fetched once');
+  },
+
+  async 'another special token may stand first, and the tokenizer’s own are shown'(stage) {
+    const { page } = await openPage(stage);
+    assert.match(await text(page, '.automatic'), /auto: (<s>|none)/);
+    const field = page.locator('#numbers select').last();
+    const names = await field.locator('option').allTextContents();
+    const other = names.find((name) => /^<\/s>|^<pad>|^<\|/.test(name)) ?? names.at(-1);
+    await field.selectOption({ label: other });
+    await settled(page);
+    assert.equal(await page.locator('.chip').first().textContent(), other);
+    await page.waitForFunction(() => location.hash.includes('first='));
+    await field.selectOption('auto');
+    await settled(page);
+    assert.match(await stamp(page, 'a'), /BOS first|no BOS/);
+    return names.join(' | ');
   },
 };
 

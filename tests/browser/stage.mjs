@@ -50,7 +50,7 @@ export async function openStage() {
     browser,
     /** A page with its sink drawn, or with a message where `ready` says so. */
     async open(hash = '', options = {}) {
-      const { file = 'index.html', width = 1280, scheme = 'light', script } = options;
+      const { file = 'index.html', width = 1280, scheme = 'light', script, waits = true } = options;
       const context = await browser.newContext({
         viewport: { width, height: 900 },
         colorScheme: scheme,
@@ -67,6 +67,7 @@ export async function openStage() {
       page.on('requestfailed', (r) => page.troubles.push(`failed: ${r.url()}`));
       if (script) await page.addInitScript(script);
       await page.goto(`${origin}/${file}${hash ? `#${hash}` : ''}`);
+      if (!waits) return page;
       await page.waitForFunction(() =>
         /first sink/.test(document.querySelector('#version').textContent),
       );

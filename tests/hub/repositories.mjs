@@ -88,6 +88,13 @@ export function repositories() {
     repository('sinkscope/quantised', { ...ggufs, 'README.md': bytesOf('---\n---\n') }),
     repository('sinkscope/huge', small, { sizes: HUGE }),
     repository('sinkscope/adapter', { 'adapter_config.json': bytesOf({}) }),
+    // Stands for the training of a real model: the same twins under the names of checkpoints.
+    repository(
+      'EleutherAI/pythia-14m',
+      softmax,
+      {},
+      { step0: sigmoid, step1: sigmoid, step143000: softmax },
+    ),
     repository('sinkscope/bare', { 'model.safetensors': softmax['model.safetensors'] }),
   ]);
 }

@@ -140,6 +140,8 @@ function specialControls(
         .checked=${live(state.bos)}
         @change=${(event: Event) => set({ bos: (event.target as HTMLInputElement).checked })}
       />BOS first</label
+    ><span class="hint automatic" title="What the tokenizers put first by themselves"
+      >auto: ${automaticWords(frames)}</span
     >`;
 }
 

@@ -41,6 +41,8 @@ export interface Recipe {
   readonly source: 'hub' | 'disk';
   readonly plan: Plan;
   readonly token?: string;
+  /** One of many that are walked through: it is forgotten when it is not shown any more. */
+  readonly isPassing?: boolean;
 }
 
 export interface Watch {
@@ -75,6 +77,11 @@ export class Models {
   /** Whether it can be opened without asking the reader. */
   knows(id: string): boolean {
     return this.#recipes.has(id) || this.#zoo.cards.some((card) => card.id === id);
+  }
+
+  /** Of the weights of what was opened by a plan. */
+  bytesOf(id: string): number | undefined {
+    return this.#recipes.get(id)?.plan.bytes;
   }
 
   /** The reader wants this model: it may be opened from here on. */
@@ -115,6 +122,8 @@ export class Models {
   async release(shown: ReadonlySet<string>): Promise<void> {
     const gone = [...this.#open].filter(([id]) => !shown.has(id) && this.#recipes.has(id));
     for (const [id] of gone) this.#open.delete(id);
+    for (const [id, { isPassing }] of this.#recipes)
+      if (isPassing && !shown.has(id)) this.#recipes.delete(id);
     for (const [, { model }] of gone) await model.then((one) => one.model.close()).catch(() => {});
   }
 

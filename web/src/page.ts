@@ -11,9 +11,11 @@ import { selectedHead, type Frame } from './frame';
 import { drawFooter, drawMessages, drawProgress, PATIENCE_MS, type Work } from './messages';
 import { InputError } from './models';
 import { acceptDrops, createDialog } from './open/dialog';
+import { checkpointOf } from './open/catalogue';
 import { Opener } from './open/opener';
+import { Training } from './open/training';
 import { hubName, isOfHub, loadedWords, sentence } from './open/words';
-import { buildPanels, drawPanels, SIDES, type Panel, type PerSide } from './panels';
+import { buildPanels, drawPanels, need, SIDES, type Panel, type PerSide } from './panels';
 import { Session, type Side } from './session';
 import { drawShell } from './shell';
 import { createStore, parseHash, printHash, PROMPT_MAX, type State, type Store } from './state';
@@ -43,6 +45,7 @@ class Page {
     changed: () => this.#queue(),
   });
   readonly #dialog = createDialog(this.#opener);
+  readonly #trainings: PerSide<Training> = {};
   #notices: string[];
   #pointed: Pointed = {};
   #zoo: Zoo | undefined;
@@ -63,6 +66,11 @@ class Page {
     this.#notices = [...problems];
     this.#store = createStore(state);
     this.#store.subscribe((now, before) => this.#changed(now, before));
+    for (const side of SIDES)
+      this.#trainings[side] = new Training(need(`side-${side}`), (id, repository) => {
+        this.#opener.trust(repository);
+        this.#store.set({ [side]: id });
+      });
     this.#panels = buildPanels(embedded ? state.view : undefined);
     addEventListener('hashchange', () => this.#follow());
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
@@ -101,7 +109,8 @@ class Page {
     for (const side of sides) this.#waiting.add(side);
     for (const side of SIDES) if (differs(side)) this.#declined.delete(now[side]);
     if (differs('a') || differs('b')) this.#session?.models.abandon(new Set([now.a, now.b]));
-    if (sides.length) this.#schedule(now.prompt !== before.prompt ? TYPING_MS : 0);
+    const isMoving = SIDES.some((side) => differs(side) && checkpointOf(now[side]));
+    if (sides.length) this.#schedule(now.prompt !== before.prompt || isMoving ? TYPING_MS : 0);
     if (!sides.length && (differs('layer') || differs('head'))) void this.#readHeads();
     this.#draw();
   }
@@ -204,6 +213,7 @@ class Page {
 
   #fail(side: Side, error: unknown): void {
     this.#errors[side] = sentence(error);
+    this.#trainings[side]?.halt();
     this.#queue();
   }
 
@@ -339,6 +349,10 @@ class Page {
       isGenerating,
       actions: this.#actions,
     });
+    for (const side of SIDES) {
+      const bytes = this.#session?.models.bytesOf(state[side]);
+      this.#trainings[side]?.update(state[side], this.#frames[side], bytes);
+    }
     this.#dialog.draw();
     drawMessages(this.#failures, this.#notices);
     drawProgress(this.#work, this.#actions.cancel);

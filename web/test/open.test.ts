@@ -3,6 +3,7 @@ import { SinkscopeError, type Plan } from 'sinkscope';
 import { isOfDisk, linkable } from '../src/address';
 import { checkpointId, checkpointOf, PYTHIA_STEPS, suggestions } from '../src/open/catalogue';
 import { idOfPlan, loadedWords, planRows, sentence, size, titleOfFiles } from '../src/open/words';
+import { placeOfStep, withVisit } from '../src/open/training';
 import { defaults, parseHash, printHash } from '../src/state';
 
 const file = (name: string) => ({ name, bytes: 5e6, url: `https://hub.example/${name}` });
@@ -75,7 +76,7 @@ describe('a plan', () => {
     expect(titleOfFiles({ ...own, id: 'folder' })).toBe('folder');
     const rows = new Map(planRows(own, 0));
     expect(rows.has('to download') || rows.has('revision')).toBe(false);
-    expect(rows.get('tokenizer')).toMatch(/cannot be opened/);
+    expect(rows.get('tokenizer')).toBe('none found');
   });
 });
 
@@ -119,5 +120,17 @@ describe('the catalogue', () => {
     expect(checkpointOf('hub:EleutherAI/pythia-14m@step3')).toBeUndefined();
     expect(checkpointOf('hub:openai-community/gpt2')).toBeUndefined();
     expect(checkpointOf('softmax')).toBeUndefined();
+  });
+
+  it('notes each step once, in order, and has a place for step 0', () => {
+    const visits = [4, 0, 4].reduce(
+      (all, step, i) => withVisit(all, { step, sink: i }),
+      [] as ReturnType<typeof withVisit>,
+    );
+    expect(visits).toEqual([
+      { step: 0, sink: 1 },
+      { step: 4, sink: 2 },
+    ]);
+    expect([0, 1, 512].map(placeOfStep)).toEqual([0.5, 1, 512]);
   });
 });

@@ -25,12 +25,17 @@ export const suggestions: readonly Suggestion[] = [
     adds: '',
     see: 'Reported: within Pythia, larger models have more sink. 154 checkpoints.',
   },
-  { id: 'EleutherAI/pythia-70m', megabytes: 166, adds: '', see: 'The next of that row.' },
+  {
+    id: 'EleutherAI/pythia-70m',
+    megabytes: 166,
+    adds: '',
+    see: 'Six layers of eight heads, twice as wide as 31m. 154 checkpoints.',
+  },
   {
     id: 'EleutherAI/pythia-160m',
     megabytes: 375,
     adds: '',
-    see: 'As many layers and heads as GPT-2, with rotary positions in place of learned ones.',
+    see: 'As many layers and heads as GPT-2, with rotary positions in place of learned ones. 154 checkpoints.',
   },
   {
     id: 'openai-community/gpt2',

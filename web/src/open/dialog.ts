@@ -154,14 +154,26 @@ function sides(opener: Opener): TemplateResult {
 
 /** What is wrong with a plan before it is loaded. */
 function obstacle(plan: Plan, hasToken: boolean): string {
+  const { tokenizer, vocab, merges } = plan.files;
   if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
   if (plan.gated && !hasToken)
     return 'Its files are given to accounts that accepted its licence: go back and enter a token.';
+  if (plan.format !== 'gguf' && !tokenizer && !(vocab && merges))
+    return 'It has no tokenizer: expected tokenizer.json, or vocab.json with merges.txt.';
   return '';
 }
 
 function planned(opener: Opener, plan: Plan, kept: number): TemplateResult {
   const problem = obstacle(plan, Boolean(opener.fields.token));
+  const isKept = kept >= plan.bytes && plan.bytes > 0;
+  const back = html`<button type="button" @click=${() => opener.back()}>Back</button>`;
+  const go = html`${sides(opener)}
+    <p class="links">
+      <button type="button" class="primary" @click=${() => void opener.load(plan)}>
+        ${isKept ? 'Load from this machine' : 'Download and run'}
+      </button>
+      ${back}
+    </p>`;
   return html`<h3>${plan.id}</h3>
     <dl class="open-plan">
       ${planRows(plan, kept).map(
@@ -170,18 +182,12 @@ function planned(opener: Opener, plan: Plan, kept: number): TemplateResult {
             <dd>${value}</dd>`,
       )}
     </dl>
-    ${problem ? html`<p class="open-problem">${problem}</p>` : nothing} ${sides(opener)}
-    <p class="links">
-      <button
-        type="button"
-        class="primary"
-        ?disabled=${Boolean(problem)}
-        @click=${() => void opener.load(plan)}
-      >
-        ${kept >= plan.bytes && plan.bytes > 0 ? 'Load from this machine' : 'Download and run'}
-      </button>
-      <button type="button" @click=${() => opener.back()}>Back</button>
-    </p>`;
+    ${
+      problem
+        ? html`<p class="open-problem">${problem}</p>
+            <p class="links">${back}</p>`
+        : go
+    }`;
 }
 
 function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {

@@ -11,6 +11,7 @@ import {
   planFiles,
   resolveHub,
   type DiskFile,
+  type HubOptions,
   type Plan,
 } from 'sinkscope';
 import type { Models } from '../models';
@@ -140,8 +141,9 @@ export class Opener {
 
   lookUp(name: string): Promise<void> {
     return this.#step(`Looking up ${name}`, async (signal) => {
-      const plan = await this.#resolve(name, signal);
-      await this.#present(plan);
+      const onRetry = ({ reason }: { readonly reason: string }) =>
+        this.#set({ name: 'looking', what: `${name}: ${reason}` });
+      await this.#present(await this.#resolve(name, signal, onRetry));
     });
   }
 
@@ -181,9 +183,10 @@ export class Opener {
     const models = this.#around.models()!;
     if (!isOfHub(id) || models.knows(id)) return true;
     const plan = await this.#resolve(hubName(id), signal);
-    const isFree = this.#trusted.has(plan.id) || (await keptOf(plan)) >= plan.bytes;
+    const isPassing = this.#trusted.has(plan.id);
+    const isFree = isPassing || (await keptOf(plan)) >= plan.bytes;
     if (isFree && plan.bytes > 0 && !plan.refusal && !plan.choices.length) {
-      models.admit(id, this.#recipe(plan));
+      models.admit(id, { ...this.#recipe(plan), isPassing });
       return true;
     }
     if (!this.#asked.some((one) => one.side === side && one.id === id))
@@ -204,14 +207,14 @@ export class Opener {
     await this.lookUp(this.fields.name);
   }
 
-  #resolve(name: string, signal: AbortSignal): Promise<Plan> {
+  #resolve(name: string, signal: AbortSignal, onRetry?: HubOptions['onRetry']): Promise<Plan> {
     const { endpoint, token } = this.fields;
     return resolveHub(name, {
       endpoint: endpoint || ENDPOINT,
       token: token || undefined,
       cache: true,
       signal,
-      onRetry: ({ reason }) => this.#set({ name: 'looking', what: `${name}: ${reason}` }),
+      onRetry,
     });
   }
 

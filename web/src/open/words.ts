@@ -72,10 +72,11 @@ const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' }
 export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
   const isRemote = weights.some(({ url }) => url);
-  const files = weights.length === 1 ? weights[0].name : `${weights.length} files`;
+  const files =
+    weights.length === 1 ? weights[0].name : `${weights.length} files, ${FORMATS[plan.format]}`;
   const commit = plan.commit ? ` (commit ${plan.commit.slice(0, 8)})` : '';
   const rows: [string, string][] = [
-    ['weights', `${files}, ${FORMATS[plan.format]}`],
+    ['weights', files],
     [
       isRemote ? 'to download' : 'on your disk',
       kept > 0 && isRemote
@@ -99,5 +100,5 @@ function tokenizerWords({ format, files }: Plan): string {
   if (format === 'gguf') return 'the one in the GGUF file';
   if (files.tokenizer) return 'tokenizer.json';
   if (files.vocab && files.merges) return 'vocab.json with merges.txt';
-  return 'none found: it cannot be opened';
+  return 'none found';
 }

@@ -19,6 +19,8 @@ export interface ChartData {
   readonly series: readonly Series[];
   /** The first value's place on the x axis. */
   readonly from: number;
+  /** Places of the values on a logarithmic x axis, where they do not stand one after the other. */
+  readonly places?: readonly number[];
   readonly xLabel: string;
   readonly yLabel: string;
   readonly label: string;
@@ -43,7 +45,8 @@ interface Point {
 }
 
 function points(data: ChartData, series: Series): Point[] {
-  return Array.from(series.values, (y, i) => ({ x: data.from + i, y, name: series.name })).filter(
+  const placeOf = (i: number) => data.places?.[i] ?? data.from + i;
+  return Array.from(series.values, (y, i) => ({ x: placeOf(i), y, name: series.name })).filter(
     ({ y }) => Number.isFinite(y) && (!data.log || y > 0),
   );
 }
@@ -68,6 +71,20 @@ function marks(plot: typeof PlotModule, data: ChartData): PlotModule.Markish[] {
   return [bars, ...others.map(line)];
 }
 
+/** Powers of ten from 1 on; what stands below 1 is 0, which has no logarithm. */
+function logAxis(data: ChartData): PlotModule.ScaleOptions {
+  const most = Math.max(10, ...(data.places ?? []));
+  const powers = Array.from({ length: Math.floor(Math.log10(most)) + 1 }, (_, i) => 10 ** i);
+  return {
+    label: data.xLabel,
+    type: 'log',
+    domain: [0.5, most],
+    ticks: [0.5, ...powers],
+    tickFormat: (x: number) => (x < 1 ? '0' : x >= 1000 ? `${x / 1000}k` : String(x)),
+    inset: 6,
+  };
+}
+
 export async function drawChart(root: HTMLElement, data: ChartData): Promise<void> {
   const plot = await (loading ??= import('@observablehq/plot'));
   const drawn = plot.plot({
@@ -78,7 +95,9 @@ export async function drawChart(root: HTMLElement, data: ChartData): Promise<voi
     marginTop: 22,
     style: { background: 'none', fontSize: '11px' },
     ariaLabel: data.label,
-    x: { label: data.xLabel, tickFormat: 'd', ticks: ticks(data), inset: 6 },
+    x: data.places
+      ? logAxis(data)
+      : { label: data.xLabel, tickFormat: 'd', ticks: ticks(data), inset: 6 },
     y: {
       label: data.yLabel,
       grid: true,
