@@ -82,7 +82,10 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
       /--tokens: expected a whole/,
     ],
     [['measure', zoo('softmax'), '--text-file', whole, '--eps', '2'], /--eps: expected a number/],
-    [['measure', zoo('softmax'), '--text-file', whole, '--special', '<nope>'], /special: expected tokens/],
+    [
+      ['measure', zoo('softmax'), '--text-file', whole, '--special', '<nope>'],
+      /special: expected tokens/,
+    ],
     [['measure', folder, '--text-file', whole], /expected model.safetensors/],
     [['measure', zoo('softmax'), '--text-file', join(folder, 'none')], /ENOENT/],
     [['measure', zoo('softmax'), '--text-file', whole, '--tokens', '4000'], /at most|expected/],
