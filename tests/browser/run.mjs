@@ -10,6 +10,7 @@ import { trouble } from './trouble.mjs';
 import { looks } from './looks.mjs';
 import { hub } from './hub.mjs';
 import { open } from './open.mjs';
+import { exporting } from './export.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -32,6 +33,7 @@ for (const [name, test] of Object.entries({
   ...looks,
   ...hub,
   ...open,
+  ...exporting,
 })) {
   if (!name.includes(wanted)) continue;
   const began = performance.now();

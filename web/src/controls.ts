@@ -20,7 +20,7 @@ export interface Actions {
   readonly cancel: () => void;
 }
 
-/** `hide=` in a link takes away any of: prompt chips numbers models swap generate how finding links. */
+/** `hide=` in a link takes away any of: prompt chips numbers models swap generate how finding links save. */
 export function shown(state: State, name: string): boolean {
   return !state.hide.includes(name);
 }

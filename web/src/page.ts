@@ -307,6 +307,18 @@ class Page {
     copy: (what) => void this.#copy(what),
   };
 
+  /** What views and figures reach of the page. */
+  readonly #desk = {
+    set: this.#actions.set,
+    point: this.#actions.point,
+    version: () => this.#engine?.describe.version ?? '',
+    link: () => textToCopy('link', this.#store.get()),
+    fail: (error: unknown) => {
+      this.#notices = [sentence(error)];
+      this.#queue();
+    },
+  };
+
   async #copy(what: 'link' | 'embed'): Promise<void> {
     const text = textToCopy(what, this.#store.get());
     try {
@@ -364,7 +376,7 @@ class Page {
       const frame = this.#frames[side];
       if (!frame) continue;
       const context = { state, theme: this.#theme, pointed: this.#pointed, frames };
-      drawPanels(this.#panels, side, frame, context, at, this.#actions);
+      drawPanels(this.#panels, side, frame, context, at, this.#desk);
     }
   }
 
@@ -384,8 +396,8 @@ class Page {
   /** Errors of the sides, with what is shown instead of a result. */
   get #failures(): string[] {
     return SIDES.filter((side) => this.#errors[side]).map((side) => {
-      const kept = this.#frames[side] ? ' The last good result is shown.' : '';
-      return `${this.#errors[side]}${kept}`;
+      const text = `${this.#errors[side]}`.replace(/([^.!?])$/, '$1.');
+      return this.#frames[side] ? `${text} The last good result is shown.` : text;
     });
   }
 }

@@ -1,5 +1,6 @@
 /** The views on the page: a panel for each of them, a cell in it for each side. */
 import { selectedHead, type Frame } from './frame';
+import { addMenu, type Figure } from './save/menu';
 import type { Side } from './session';
 import { views } from './views/index';
 import type { Context, Reach, View, ViewKind } from './views/view';
@@ -8,11 +9,25 @@ import { CLASS_WORDS, conditions } from './words';
 export const SIDES = ['a', 'b'] as const;
 export type PerSide<T> = Partial<Record<Side, T>>;
 
+/** A view of one side, and what it shows. */
+interface Made {
+  readonly view: View;
+  readonly menu: HTMLElement;
+  shown: { readonly frame: Frame; readonly context: Context };
+}
+
+/** What a saved figure says beside its frame. */
+export interface Saving {
+  readonly version: () => string;
+  readonly link: () => string;
+  readonly fail: (error: unknown) => void;
+}
+
 export interface Panel {
   readonly kind: ViewKind;
   readonly section: HTMLElement;
   readonly cells: Record<Side, HTMLElement>;
-  readonly made: PerSide<View>;
+  readonly made: PerSide<Made>;
 }
 
 /** An element of the page's own HTML. */
@@ -56,6 +71,23 @@ export function buildPanels(only?: string): Panel[] {
   return panels;
 }
 
+function make({ kind, cells }: Panel, side: Side, shown: Made['shown'], desk: Desk): Made {
+  const cell = cells[side];
+  const view = kind.create(cell, desk);
+  const what = (): Figure => {
+    const { frame, context } = made.shown;
+    const { layer, head, state } = context;
+    const quantities = kind.numbers(frame, layer, head);
+    const facts = { figure: kind.name, frame, state, layer, head };
+    const said = { version: desk.version(), link: desk.link() };
+    return { ...facts, ...said, title: kind.title, cell, quantities };
+  };
+  const made: Made = { view, shown, menu: addMenu(cell, kind.title, what, desk.fail) };
+  return made;
+}
+
+type Desk = Reach & Saving;
+
 /** Draws one side's frame into all panels. */
 export function drawPanels(
   panels: readonly Panel[],
@@ -63,12 +95,14 @@ export function drawPanels(
   frame: Frame,
   context: Omit<Context, 'layer' | 'head'>,
   at: { readonly layer: number; readonly head: number },
-  reach: Reach,
+  desk: Desk,
 ): void {
   const whole = { ...context, ...selectedHead(frame, at.layer, at.head) };
   for (const panel of panels) {
-    const view = (panel.made[side] ??= panel.kind.create(panel.cells[side], reach));
-    view.update(frame, whole);
+    const made = (panel.made[side] ??= make(panel, side, { frame, context: whole }, desk));
+    made.shown = { frame, context: whole };
+    made.menu.hidden = context.state.hide.includes('save');
+    made.view.update(frame, whole);
     stamp(panel, side, frame);
   }
 }

@@ -67,7 +67,7 @@ export function sinkOf(frame: Frame): number {
 function name(frame: Frame): string {
   const { title: given, source } = frame.model;
   // A title of the zoo is a phrase; others are names.
-  const title = source === 'zoo' ? given.charAt(0).toLowerCase() + given.slice(1) : given;
+  const title = source === 'zoo' ? `the ${given.charAt(0).toLowerCase()}${given.slice(1)}` : given;
   return frame.class === 'counterfactual' ? `${title} with ${frame.operation.label}` : title;
 }
 
@@ -89,7 +89,7 @@ function heads(frame: Frame): string {
 function verdict(frame: Frame): string {
   const what = `the first token, “${readable(frame.tokens[0]?.text ?? '')}”,`;
   return (
-    `${heads(frame)} of the ${name(frame)} give ${what} more than ${percent(frame.eps, 0)} of ` +
+    `${heads(frame)} of ${name(frame)} give ${what} more than ${percent(frame.eps, 0)} of ` +
     `their attention (the strongest: ${strongest(frame)})`
   );
 }
@@ -98,10 +98,10 @@ function verdict(frame: Frame): string {
 export function finding(a: Frame, b: Frame | undefined): string {
   const mass = [a, b].find((frame) => frame && !frame.operation.normalises);
   const note = mass
-    ? ` Rows of the ${name(mass)} need not sum to 1: they carry ${show(massOf(mass))} on average.`
+    ? ` Rows of ${name(mass)} need not sum to 1: they carry ${show(massOf(mass))} on average.`
     : '';
   if (!b) return `${capital(verdict(a))}.${note}`;
-  const other = `of the ${name(b)}, ${heads(b)} (the strongest: ${strongest(b)})`;
+  const other = `of ${name(b)}, ${heads(b)} (the strongest: ${strongest(b)})`;
   return `${capital(verdict(a))}; ${other}.${note}`;
 }
 

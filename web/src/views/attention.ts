@@ -3,6 +3,7 @@ import { mapOf, ofHead, type Frame } from '../frame';
 import { diverging, sequential, type Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
+import { quantity } from '../save/numbers';
 import { readable, show } from '../words';
 import { largest, part, type Context, type ViewKind } from './view';
 
@@ -40,6 +41,11 @@ export const attention: ViewKind = {
   how:
     'Row: the token that looks (query). Column: the token it looks at (key). A sink is a bright ' +
     'first column. Point at a cell or move with the arrow keys to read its weight.',
+  numbers: (frame, layer, head) => {
+    const map = { shape: [frame.T, frame.T], data: mapOf(frame, layer, head) };
+    const mass = { shape: [frame.T], data: ofHead(frame.tensors.row_mass, layer, head) };
+    return [quantity('weight', ['query', 'key'], map), quantity('row_mass', ['query'], mass)];
+  },
   create(root, { set, point }) {
     const title = part(root, 'subtitle', 'p');
     const legend = part(root, 'legend-place');

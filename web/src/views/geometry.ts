@@ -5,6 +5,7 @@ import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { mean } from '../frame';
+import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { largest, part, type Context, type ViewKind } from './view';
 
@@ -50,6 +51,8 @@ export const geometry: ViewKind = {
     'q·k = ‖q‖‖k‖ cos: a sink is won by direction, not by length. Left to right: product, cosine, ' +
     'norms (after positions, before scaling). Below: the angle between every query and key 1 ' +
     '(coloured) against all other keys (grey).',
+  numbers: ({ selected }) =>
+    selected ? MAPS.map(({ name }) => quantity(name, ['query', 'key'], selected[name])) : [],
   create(root, { point }) {
     const subtitle = part(root, 'subtitle', 'p');
     const row = part(root, 'trio');

@@ -1,5 +1,6 @@
 /** Every head's map as a thumbnail: layers down, heads across. */
 import { mapOf, type Frame } from '../frame';
+import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { weightScale } from './attention';
 import { part, type Context, type ViewKind } from './view';
@@ -20,6 +21,13 @@ export const heads: ViewKind = {
   name: 'heads',
   title: 'All heads',
   how: 'The maps of all heads, a row for each layer. Choose one to open it above.',
+  numbers: (frame) => {
+    const { L, H } = frame.architecture;
+    const { T } = frame;
+    const data = new Float32Array(L * H * T * T);
+    for (let i = 0; i < L * H; i++) data.set(mapOf(frame, Math.floor(i / H), i % H), i * T * T);
+    return [quantity('weight', ['layer', 'head', 'query', 'key'], { shape: [L, H, T, T], data })];
+  },
   create(root, { set, point }) {
     const grid = part(root, 'thumbs');
     let shape = '';

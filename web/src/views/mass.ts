@@ -1,6 +1,7 @@
 /** Row mass: how much each query attends in all. */
 import { ofHead } from '../frame';
 import { drawChart } from '../plot/chart';
+import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { largest, part, type ViewKind } from './view';
 
@@ -10,6 +11,10 @@ export const mass: ViewKind = {
   how:
     'The sum of a query’s weights. Softmax rows always carry 1; where a row may carry almost ' +
     'nothing, a large share on token 1 can move nothing at all.',
+  numbers: (frame, layer, head) => {
+    const data = ofHead(frame.tensors.row_mass, layer, head);
+    return [quantity('row_mass', ['query'], { shape: [frame.T], data })];
+  },
   create(root) {
     const place = part(root, 'chart');
     const small = part(root, 'conditions', 'p');

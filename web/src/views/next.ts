@@ -6,6 +6,15 @@ export const next: ViewKind = {
   name: 'next',
   title: 'Next token',
   how: 'The likeliest continuations after the last token, and how well the text was predicted.',
+  numbers: ({ next }) => [
+    {
+      name: 'probability',
+      axes: ['rank'],
+      shape: [next.length],
+      data: next.map(({ probability }) => probability),
+      labels: next.map(({ text }) => text),
+    },
+  ],
   create(root) {
     const list = part(root, 'next', 'ol');
     const small = part(root, 'conditions', 'p');

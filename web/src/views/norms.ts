@@ -2,6 +2,7 @@
 import type { Tensor } from 'sinkscope';
 import { mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
+import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { part, type ViewKind } from './view';
 
@@ -47,6 +48,11 @@ export const norms: ViewKind = {
   how:
     'In trained softmax models the first token often has a huge hidden state and a tiny value: ' +
     'attention parked there moves nothing (value drain). Hidden states before the final norm.',
+  numbers: ({ tensors }) => [
+    { ...quantity('hidden_norm', ['layer', 'token'], tensors.hidden_norm), from: [0, 1] },
+    quantity('key_norm', ['layer', 'group', 'token'], tensors.key_norm),
+    quantity('value_norm', ['layer', 'group', 'token'], tensors.value_norm),
+  ],
   create(root) {
     const row = part(root, 'charts');
     const charts = KINDS.map((kind) => ({ kind, place: part(row, 'chart') }));

@@ -1,6 +1,7 @@
 /** alpha_k of the chosen head by position, and Sink_k over all heads. */
 import { ofHead } from '../frame';
 import { drawChart } from '../plot/chart';
+import { quantity } from '../save/numbers';
 import { largest, part, type ViewKind } from './view';
 
 /** Later keys are seen by few queries: a head that looks at itself would seem a sink at the end. */
@@ -13,6 +14,15 @@ export const scores: ViewKind = {
     'First αₖ of the chosen head for the first ten keys; the dashed line is what even attention ' +
     'would give. Then Sinkₖ, the share of all heads with αₖ above ε. Late keys are left out: ' +
     'αₖ averages only the T − k + 1 queries that see key k.',
+  numbers: (frame, layer, head) => {
+    const { alpha, alpha_uniform, sink_ratio } = frame.tensors;
+    const own = { shape: [frame.T], data: ofHead(alpha, layer, head) };
+    return [
+      quantity('alpha', ['key'], own),
+      quantity('alpha_of_even_attention', ['key'], alpha_uniform),
+      quantity('sink', ['key'], sink_ratio),
+    ];
+  },
   create(root) {
     const pair = part(root, 'charts');
     const left = part(pair, 'chart');

@@ -3,6 +3,7 @@ import { alphaOfKey, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
+import { quantity } from '../save/numbers';
 import { CLASS_WORDS, conditions, massOf, percent, show, sinkOf } from '../words';
 import { part, type Context, type ViewKind } from './view';
 
@@ -29,6 +30,14 @@ export const sinks: ViewKind = {
   how:
     'A cell is a head, its colour α₁: the mean attention that token 1 receives. Sink₁ is the share ' +
     'of heads with α₁ > ε; * marks shares of rows that need not sum to 1. Click a head to open it.',
+  numbers: (frame) => {
+    const { L, H } = frame.architecture;
+    const alpha = { shape: [L, H], data: alphaOfKey(frame, 0) };
+    return [
+      quantity('sink_1', [], { shape: [], data: frame.tensors.sink_ratio.data.slice(0, 1) }),
+      quantity('alpha_1', ['layer', 'head'], alpha),
+    ];
+  },
   create(root, { set, point }) {
     const head = part(root, 'number');
     const figure = part(head, 'figure', 'strong');

@@ -3,6 +3,7 @@
  * points at. Views do not know each other, the engine, or the other side beyond its frame.
  */
 import type { Frame } from '../frame';
+import type { Quantity } from '../save/numbers';
 import type { Theme } from '../plot/color';
 import type { State } from '../state';
 
@@ -42,6 +43,8 @@ export interface ViewKind {
   readonly how: string;
   /** It says its conditions itself. */
   readonly stamped?: boolean;
+  /** What it shows, as numbers: for the head that is selected, where it shows one. */
+  readonly numbers: (frame: Frame, layer: number, head: number) => readonly Quantity[];
   readonly create: (root: HTMLElement, reach: Reach) => View;
 }
 
