@@ -9,6 +9,7 @@ import { linkable, textToCopy, unknownNames, writeAddress } from './address';
 import type { Actions } from './controls';
 import { selectedHead, type Frame } from './frame';
 import { drawFooter, drawMessages, drawProgress, PATIENCE_MS, type Work } from './messages';
+import { Generation } from './generation';
 import { InputError } from './models';
 import { acceptDrops, createDialog } from './open/dialog';
 import { checkpointOf } from './open/catalogue';
@@ -27,7 +28,6 @@ const RUN_ROWS = ['input', 'prompt', 'seed', 'bos', 'first', 'T', 'eps', 'n'] as
 const SIDE_ROWS = { a: ['a', 'swapA', 'paramA'], b: ['b', 'swapB', 'paramB'] } as const;
 /** Typing waits this long for the next key. */
 const TYPING_MS = 120;
-const GENERATED = 16;
 
 class Page {
   readonly #store: Store;
@@ -37,6 +37,12 @@ class Page {
   readonly #jobs: PerSide<AbortController> = {};
   /** Models of links that the reader did not want to load. */
   readonly #declined = new Set<string>();
+  readonly #generation = new Generation({
+    session: () => this.#session,
+    frames: this.#frames,
+    changed: () => this.#queue(),
+    failed: (side, error) => this.#fail(side, error),
+  });
   readonly #opener = new Opener({
     models: () => this.#session?.models,
     opened: (side, id) => this.#opened(side, id),
@@ -51,7 +57,6 @@ class Page {
   #zoo: Zoo | undefined;
   #session: Session | undefined;
   #engine: Engine | undefined;
-  #generating: AbortController | undefined;
   #typing = 0;
   /** Sides whose run the state has outdated. */
   readonly #waiting = new Set<Side>();
@@ -155,7 +160,7 @@ class Page {
   async #run(side: Side): Promise<void> {
     const state = this.#store.get();
     this.#jobs[side]?.abort();
-    this.#generating?.abort();
+    this.#generation.stop();
     if (!this.#session) return;
     if (!state[side]) {
       delete this.#frames[side];
@@ -248,31 +253,8 @@ class Page {
   }
 
   async #generate(): Promise<void> {
-    if (this.#generating) {
-      this.#generating.abort();
-      return;
-    }
-    const job = new AbortController();
-    this.#generating = job;
-    const state = this.#store.get();
-    this.#draw();
-    await Promise.all(SIDES.map((side) => this.#generateSide(side, state, job)));
-    if (this.#generating === job) this.#generating = undefined;
+    await this.#generation.toggle(this.#store.get());
     await this.#readHeads();
-  }
-
-  async #generateSide(side: Side, state: State, job: AbortController): Promise<void> {
-    const frame = this.#frames[side];
-    if (!frame || !this.#session) return;
-    try {
-      for await (const next of this.#session.generate(side, frame, state, GENERATED, job.signal)) {
-        if (job.signal.aborted) return;
-        this.#frames[side] = next;
-        this.#queue();
-      }
-    } catch (error) {
-      if (!job.signal.aborted) this.#fail(side, error);
-    }
   }
 
   /** A model is open and wanted: it is shown. */
@@ -350,7 +332,6 @@ class Page {
     document.documentElement.dataset.theme = this.#theme;
     this.#markBusy();
     document.body.classList.toggle('single', !state.b);
-    const isGenerating = Boolean(this.#generating);
     drawShell({
       state,
       frames: this.#frames,
@@ -358,7 +339,7 @@ class Page {
       describe: this.#engine?.describe,
       cards: this.#zoo?.cards ?? [],
       choices: this.#session?.models.choices ?? [],
-      isGenerating,
+      isGenerating: this.#generation.isRunning,
       actions: this.#actions,
     });
     for (const side of SIDES) {

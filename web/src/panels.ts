@@ -103,16 +103,15 @@ export function drawPanels(
     made.shown = { frame, context: whole };
     made.menu.hidden = context.state.hide.includes('save');
     made.view.update(frame, whole);
-    stamp(panel, side, frame);
+    stamp(panel, side, frame, made.menu);
   }
 }
 
 /** Under every figure stands what is needed to get its numbers again. */
-function stamp({ kind, cells }: Panel, side: Side, frame: Frame): void {
+function stamp({ kind, cells }: Panel, side: Side, frame: Frame, menu: HTMLElement): void {
   if (kind.stamped) return;
-  const cell = cells[side];
-  const line = cell.querySelector<HTMLElement>('.stamp') ?? document.createElement('p');
+  const line = cells[side].querySelector<HTMLElement>('.stamp') ?? document.createElement('p');
   line.className = 'stamp';
   say(line, `${CLASS_WORDS[frame.class]} · ${conditions(frame)}`);
-  if (cell.lastElementChild !== line) cell.append(line);
+  if (line.nextElementSibling !== menu) menu.before(line);
 }

@@ -77,6 +77,6 @@ export function addMenu(
     summary.focus();
   });
   menu.append(summary, row);
-  cell.prepend(menu);
+  cell.append(menu);
   return menu;
 }
