@@ -180,7 +180,8 @@ export function runBytes(config) {
   const trace = (L + 1) * D + L * (H + 2 * G) * K + L * H * T + 2 * L * D;
   const scratch = 3 * D + H * K + 2 * F + V;
   const bytes = 4 * T * (trace + scratch);
-  return Number.isFinite(bytes) && bytes > 0 ? Math.ceil(bytes) : 0;
+  // Sizes beyond any model are no estimate; the core names the key when it reads the config.
+  return bytes > 0 && bytes <= MEMORY_LIMIT ? Math.ceil(bytes) : 0;
 }
 
 /**
