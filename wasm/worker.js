@@ -29,12 +29,13 @@ async function call(method, ...args) {
 }
 
 /**
- * The buffers of the tensors in a result; they are copies already, so they can be given away.
+ * The buffers of the tensors in a result; they are copies already, so they can be given away. A list
+ * out of a file's metadata has none.
  * @param {any} value
  * @returns {ArrayBuffer[]}
  */
 function buffers(value) {
-  if (Array.isArray(value)) return value.map(({ data }) => data.buffer);
+  if (Array.isArray(value)) return value.flatMap(({ data }) => (data ? [data.buffer] : []));
   return value?.att ? [value.att.data.buffer] : [];
 }
 

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
+import { ggufOfZoo } from './gguf.mjs';
 import { root, settled, text, violations } from './stage.mjs';
 
 const WEIGHTS = /model\.safetensors$/;
@@ -228,7 +229,7 @@ export const open = {
       document.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer }));
     }, files);
     await page.waitForFunction(() =>
-      /opened from your disk/.test(document.querySelector('#side-a').textContent),
+      /from your disk/.test(document.querySelector('#side-a').textContent),
     );
     await settled(page);
     assert.match(
@@ -238,6 +239,26 @@ export const open = {
     await page.waitForTimeout(300);
     assert.ok(!page.url().includes('own-'));
     assert.equal(hub.log.length, 0);
+    assert.deepEqual(troubles(page, hub), []);
+  },
+
+  async 'a GGUF file opens by itself, and gives the digits of the model it was made of'(stage) {
+    const { page, hub } = await openPage(stage);
+    const before = await text(page, '#sinks .side-a .figure');
+    const words = await page.locator('.chip').allTextContents();
+    const next = await text(page, '#next .side-a');
+    const buffer = await ggufOfZoo('softmax');
+    const file = { name: 'twin.F16.gguf', mimeType: 'application/octet-stream', buffer };
+    await page.setInputFiles('#open .file:not(.folder) input', file);
+    await page.waitForFunction(() =>
+      /from your disk/.test(document.querySelector('#side-a').textContent),
+    );
+    await settled(page);
+    assert.match(await stamp(page, 'a'), /twin\.F16\.gguf/);
+    assert.equal(await text(page, '#sinks .side-a .figure'), before);
+    assert.deepEqual(await page.locator('.chip').allTextContents(), words);
+    const same = (said) => said.replace(/Softmax twin|twin\.F16\.gguf/g, '');
+    assert.equal(same(await text(page, '#next .side-a')), same(next));
     assert.deepEqual(troubles(page, hub), []);
   },
 
