@@ -304,6 +304,29 @@ export const open = {
     assert.equal(hub.seen(WEIGHTS, 'cdn').length, 3, 'each checkpoint was fetched once');
   },
 
+  async 'a checkpoint that takes long says how far it is, and can be stopped'(stage) {
+    const { page, hub } = await openPage(stage);
+    await load(page, 'EleutherAI/pythia-14m@step0');
+    hub.fault({ host: 'cdn', path: WEIGHTS, slow: 300_000 });
+    await page.locator('#side-a .training input').focus();
+    await page.keyboard.press('End');
+    await page.waitForFunction(() =>
+      /Loading EleutherAI.*step143000: .* of 2\.9 MB/.test(
+        document.querySelector('#progress').textContent,
+      ),
+    );
+    await page.click('#progress button');
+    await page.waitForSelector('#progress', { state: 'hidden' });
+    await settled(page);
+    assert.match(await text(page, '#messages'), /Stopped/);
+    assert.match(await stamp(page, 'a'), /pythia-14m@step0\b/);
+    hub.reset();
+    await page.getByRole('button', { name: 'Step before' }).click();
+    await page.waitForFunction(() =>
+      /step142000/.test(document.querySelector('#messages').textContent),
+    );
+  },
+
   async 'another special token may stand first, and the tokenizer’s own are shown'(stage) {
     const { page } = await openPage(stage);
     assert.match(await text(page, '.automatic'), /auto: (<s>|none)/);

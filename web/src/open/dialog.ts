@@ -153,10 +153,10 @@ function sides(opener: Opener): TemplateResult {
 }
 
 /** What is wrong with a plan before it is loaded. */
-function obstacle(plan: Plan, hasToken: boolean): string {
+function obstacle(plan: Plan, mayRead: boolean): string {
   const { tokenizer, vocab, merges } = plan.files;
   if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
-  if (plan.gated && !hasToken)
+  if (plan.gated && !mayRead)
     return 'Its files are given to accounts that accepted its licence: go back and enter a token.';
   if (plan.format !== 'gguf' && !tokenizer && !(vocab && merges))
     return 'It has no tokenizer: expected tokenizer.json, or vocab.json with merges.txt.';
@@ -164,8 +164,8 @@ function obstacle(plan: Plan, hasToken: boolean): string {
 }
 
 function planned(opener: Opener, plan: Plan, kept: number): TemplateResult {
-  const problem = obstacle(plan, Boolean(opener.fields.token));
   const isKept = kept >= plan.bytes && plan.bytes > 0;
+  const problem = obstacle(plan, isKept || Boolean(opener.fields.token));
   const back = html`<button type="button" @click=${() => opener.back()}>Back</button>`;
   const go = html`${sides(opener)}
     <p class="links">

@@ -31,7 +31,7 @@ export function withVisit(visits: readonly Visit[], visit: Visit): Visit[] {
 
 /** Where a step stands on a logarithmic axis, which has no place for 0. */
 export function placeOfStep(step: number): number {
-  return Math.max(step, 0.5);
+  return Math.max(step, 0.25);
 }
 
 /** The training control of one side. */

@@ -73,13 +73,14 @@ function marks(plot: typeof PlotModule, data: ChartData): PlotModule.Markish[] {
 
 /** Powers of ten from 1 on; what stands below 1 is 0, which has no logarithm. */
 function logAxis(data: ChartData): PlotModule.ScaleOptions {
+  const least = Math.min(1, ...(data.places ?? []));
   const most = Math.max(10, ...(data.places ?? []));
   const powers = Array.from({ length: Math.floor(Math.log10(most)) + 1 }, (_, i) => 10 ** i);
   return {
     label: data.xLabel,
     type: 'log',
-    domain: [0.5, most],
-    ticks: [0.5, ...powers],
+    domain: [least, most],
+    ticks: [...(least < 1 ? [least] : []), ...powers],
     tickFormat: (x: number) => (x < 1 ? '0' : x >= 1000 ? `${x / 1000}k` : String(x)),
     inset: 6,
   };
