@@ -280,6 +280,8 @@ export const open = {
     const line = page.locator('#side-a .training svg path[marker-start]').first();
     const points = (await line.getAttribute('d')).match(/[ML]/g);
     assert.equal(points.length, 3, 'a point for each step');
+    const ticks = await page.locator('#side-a .training svg text').allTextContents();
+    assert.ok(ticks.includes('0') && ticks.includes('1k'), 'step 0 has its place, too');
     assert.match(
       await page.locator('#side-a .training svg').getAttribute('aria-label'),
       /3 checkpoints.*step 143000 it is [\d.]+ %/,

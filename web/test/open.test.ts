@@ -131,6 +131,6 @@ describe('the catalogue', () => {
       { step: 0, sink: 1 },
       { step: 4, sink: 2 },
     ]);
-    expect([0, 1, 512].map(placeOfStep)).toEqual([0.25, 1, 512]);
+    expect([0, 1, 512].map(placeOfStep)).toEqual([0.1, 1, 512]);
   });
 });

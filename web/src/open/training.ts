@@ -29,9 +29,9 @@ export function withVisit(visits: readonly Visit[], visit: Visit): Visit[] {
   return [...others, visit].sort((a, b) => a.step - b.step);
 }
 
-/** Where a step stands on a logarithmic axis, which has no place for 0. */
+/** Where a step stands on a logarithmic axis, which has no place for 0 and names powers of ten. */
 export function placeOfStep(step: number): number {
-  return Math.max(step, 0.25);
+  return Math.max(step, 0.1);
 }
 
 /** The training control of one side. */
