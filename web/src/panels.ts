@@ -14,6 +14,8 @@ interface Made {
   readonly view: View;
   readonly menu: HTMLElement;
   shown: { readonly frame: Frame; readonly context: Context };
+  /** The width of the window when it was drawn; 0 before. */
+  width: number;
 }
 
 /** What a saved figure says beside its frame. */
@@ -82,11 +84,23 @@ function make({ kind, cells }: Panel, side: Side, shown: Made['shown'], desk: De
     const said = { version: desk.version(), link: desk.link() };
     return { ...facts, ...said, title: kind.title, cell, quantities };
   };
-  const made: Made = { view, shown, menu: addMenu(cell, kind.title, what, desk.fail) };
+  const menu = addMenu(cell, kind.title, what, desk.fail);
+  const made: Made = { view, shown, menu, width: 0 };
   return made;
 }
 
 type Desk = Reach & Saving;
+
+/** The page is drawn anew for every step of a progress; the views need not be. */
+function isDrawn({ shown, width }: Made, frame: Frame, context: Context): boolean {
+  const { state, theme, pointed, layer, head, frames } = context;
+  const before = shown.context;
+  const isSameHead = before.layer === layer && before.head === head;
+  const isSameLook = before.theme === theme && before.pointed === pointed && width === innerWidth;
+  const isSameRun = shown.frame === frame && frames.every((one, i) => before.frames[i] === one);
+  const isSameCount = before.frames.length === frames.length;
+  return isSameHead && isSameLook && isSameRun && isSameCount && before.state === state;
+}
 
 /** Draws one side's frame into all panels. */
 export function drawPanels(
@@ -100,7 +114,9 @@ export function drawPanels(
   const whole = { ...context, ...selectedHead(frame, at.layer, at.head) };
   for (const panel of panels) {
     const made = (panel.made[side] ??= make(panel, side, { frame, context: whole }, desk));
+    if (isDrawn(made, frame, whole)) continue;
     made.shown = { frame, context: whole };
+    made.width = innerWidth;
     made.menu.hidden = context.state.hide.includes('save');
     made.view.update(frame, whole);
     stamp(panel, side, frame, made.menu);
