@@ -9,6 +9,7 @@ const METRICS = [
   'alpha',
   'row_mass_summary',
   'entropy_mean',
+  'cos_gap',
   'hidden_ratio',
   'key_ratio',
   'value_ratio',
@@ -18,7 +19,8 @@ const FIELDS = ['hidden', 'q', 'att', 'loss'];
 
 /** @type {typeof import('./sinkscope.js').cutText} */
 export function cutText(tokenizer, text, { tokens, sequences, special = 'auto', lines = false }) {
-  const pieces = lines ? text.split(/\r?\n/).filter((line) => line.trim() !== '') : [text];
+  const isOne = typeof text === 'string' && !lines;
+  const pieces = isOne ? [text] : typeof text === 'string' ? linesOf(text) : text;
   /** @type {number[][]} */
   const cut = [];
   const before = tokenizer.encode('', { special }).map(({ id }) => id);
@@ -26,26 +28,33 @@ export function cutText(tokenizer, text, { tokens, sequences, special = 'auto', 
   expect(room > 0, 'tokens', `more than the ${before.length} special ones`, tokens);
   for (const piece of pieces) {
     const ids = tokenizer.encode(piece, { special: 'none' }).map(({ id }) => id);
-    const ends = lines ? Math.min(room, ids.length) : ids.length;
+    const ends = isOne ? ids.length : Math.min(room, ids.length);
     for (let at = 0; at + room <= ends && cut.length < sequences; at += room) {
       cut.push([...before, ...ids.slice(at, at + room)]);
     }
     if (cut.length === sequences) break;
   }
   if (cut.length > 0) return cut;
-  const wanted = `expected ${lines ? 'a line' : 'a text'} of at least ${room} tokens`;
+  const wanted = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
   throw new SinkscopeError('argument', 'text', wanted);
 }
 
+/** @param {string} text */
+function linesOf(text) {
+  return text.split(/\r?\n/).filter((line) => line.trim() !== '');
+}
+
 /** @type {typeof import('./sinkscope.js').measure} */
-export async function measure(model, sequences, { eps = 0.3, signal, onProgress } = {}) {
+export async function measure(model, sequences, options = {}) {
+  const { eps = 0.3, edits, signal, onProgress, onSequence } = options;
   /** @type {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} */
   const sums = new Map();
   for (const [done, ids] of sequences.entries()) {
-    const run = await model.run(ids, { fields: FIELDS, capacity: ids.length, signal });
+    const run = await model.run(ids, { fields: FIELDS, edits, capacity: ids.length, signal });
     const reads = METRICS.map((metric) => ({ metric, eps }));
     const tensors = await run.read(reads).finally(() => run.close());
     tensors.forEach((tensor, i) => add(sums, METRICS[i], tensor));
+    onSequence?.(Object.fromEntries(tensors.map((tensor, i) => [METRICS[i], tensor])), done);
     onProgress?.({ stage: 'measure', done: done + 1, total: sequences.length });
   }
   const n = sequences.length;

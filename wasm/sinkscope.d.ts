@@ -546,11 +546,16 @@ export interface CutOptions {
 }
 
 /**
- * Sequences of equal length; what is too short for one is left out.
+ * Sequences of equal length; what is too short for one is left out. Of an array of texts, each gives
+ * one sequence, its beginning.
  * @throws SinkscopeError 'argument' where the text is too short for any
  * @example const sequences = cutText(tokenizer, text, { tokens: 64, sequences: 100 });
  */
-export function cutText(tokenizer: Tokenizer, text: string, options: CutOptions): number[][];
+export function cutText(
+  tokenizer: Tokenizer,
+  text: string | readonly string[],
+  options: CutOptions,
+): number[][];
 
 /** A metric over sequences: `mean` and `deviation` (standard, n - 1) row-major in `shape`. */
 export interface Measured {
@@ -568,6 +573,15 @@ export interface Measurement {
   readonly metrics: Readonly<Record<string, Measured>>;
 }
 
+export interface MeasureOptions extends Options {
+  /** Default 0.3. */
+  readonly eps?: number;
+  /** What-ifs under which every sequence is run. */
+  readonly edits?: readonly Edit[];
+  /** Told what was measured of each sequence, by the names of describe.metrics. */
+  readonly onSequence?: (metrics: Readonly<Record<string, Tensor>>, index: number) => void;
+}
+
 /**
  * @param sequences of equal length
  * @example const { metrics } = await measure(model, sequences); // metrics.sink_ratio.mean[0]
@@ -575,7 +589,7 @@ export interface Measurement {
 export function measure(
   model: Pick<Model, 'run'>,
   sequences: readonly (readonly number[])[],
-  options?: Options & { readonly eps?: number },
+  options?: MeasureOptions,
 ): Promise<Measurement>;
 
 /* Download: one file, in spite of cut connections. */

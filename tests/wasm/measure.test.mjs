@@ -1,0 +1,59 @@
+// Measuring over sequences: how texts are cut, what each sequence tells, and runs under an edit.
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { cutText, measure, openTokenizer } from '../../wasm/index.js';
+import { files, softmax, withEngine } from './helper.mjs';
+
+const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
+const texts = [
+  'Once upon a time there was a king\nwho had lost his name, and nobody knew it.',
+  'Too short.',
+  'Every morning she went to the well for water, and every evening she sat by the fire.',
+];
+const cut = (text, more) => cutText(tokenizer, text, { tokens: 12, sequences: 9, ...more });
+
+test('of an array, each text gives its beginning, line breaks and all', () => {
+  const found = cut(texts);
+  const own = [texts[0], texts[2]].map((text) =>
+    tokenizer
+      .encode(text)
+      .slice(0, 12)
+      .map(({ id }) => id),
+  );
+  assert.deepEqual(found, own);
+  assert.equal(cut(texts, { sequences: 1 }).length, 1);
+  assert.throws(() => cut(['Hi.', '']), { code: 'argument', where: 'text' });
+});
+
+test('each sequence tells its own numbers, of which the means are made', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const losses = [];
+    const sequences = cut(texts);
+    const { metrics } = await measure(model, sequences, {
+      onSequence: ({ loss_mean }, i) => (losses[i] = loss_mean.data[0]),
+    });
+    const mean = losses.reduce((a, b) => a + b) / losses.length;
+    assert.equal(losses.length, sequences.length);
+    assert.equal(metrics.loss_mean.mean[0], mean);
+    const { L, H } = model.architecture;
+    assert.deepEqual(metrics.cos_gap.shape, [L, H]);
+  });
+});
+
+test('an edit holds for every sequence', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const masses = async (edits) => {
+      const { metrics } = await measure(model, cut(texts), { edits });
+      return metrics.row_mass_summary.mean;
+    };
+    const [own, edited] = [
+      await masses(undefined),
+      await masses([{ kind: 'operation', operation: 'sigmoid' }]),
+    ];
+    assert.ok(own.every((mass) => Math.abs(mass - 1) < 1e-5));
+    assert.ok(edited.every((mass) => Math.abs(mass - 1) > 1e-3));
+  });
+});
