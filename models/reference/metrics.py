@@ -10,11 +10,25 @@ from torch import Tensor
 EPS = 0.3  # the literature's threshold for "this head has a sink", meant for T = 64
 
 
-def alpha(att: Tensor) -> Tensor:
-    """Mean weight that token k gets from the queries that see it.  [..., T, T] -> [..., T]"""
+def alpha(att: Tensor, mask: str = "causal") -> Tensor:
+    """Mean weight that token k gets from the queries that see it.  [..., T, T] -> [..., T]
+
+    All T queries see it under a bidirectional mask. Under a prefix or a window the divisor stays
+    T-k+1, as in the authors' code: alpha_k may exceed 1 inside a prefix, and a window caps it.
+    """
     T = att.shape[-1]
+    if mask == "bidirectional":
+        return att.mean(-2)
     queries = torch.arange(T, 0, -1, dtype=att.dtype, device=att.device)  # T-k+1 see token k
     return (att / queries).sum(-2)
+
+
+def alpha_bias(att_bias: Tensor) -> Tensor:
+    """alpha_* of a bias key.  [..., T] -> [..., 1]
+
+    The authors' map has a row for the bias key, which sees itself alone: T+1 rows, and a 1.
+    """
+    return ((att_bias.sum(-1) + 1) / (att_bias.shape[-1] + 1))[..., None]
 
 
 def sink(alphas: Tensor, eps: float = EPS) -> Tensor:

@@ -1,9 +1,10 @@
-"""The models: a Llama block and a GPT-2 block, written from their equations.
+"""The models: a Llama block with every variant of Gu et al. (2025), sections 4-7, and a GPT-2 block,
+written from their equations.
 
 Letters: L layers, H query heads, G key/value heads, T tokens, D model width, K head width,
-F feed-forward width, V vocabulary. Weights are a dict from Hugging Face tensor names to tensors, so
-that a file is loaded, trained and stored under the same names. Leading dimensions (a batch N) are
-allowed everywhere and written "...".
+F feed-forward width, V vocabulary, E experts. Weights are a dict from Hugging Face tensor names to
+tensors, so that a file is loaded, trained and stored under the same names. Leading dimensions (a
+batch N) are allowed everywhere and written "...".
 """
 
 import math
@@ -15,14 +16,32 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .operations import OPERATIONS, Operation, Parameters
+from .operations import OPERATIONS, Parameters
 
 Weights = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
+class Mask:
+    """Which keys a query sees. `size` is the window, or how many first tokens every query sees."""
+
+    kind: str = "causal"  # causal, window, prefix or bidirectional
+    size: int = 0
+
+    def seen(self, T: int, device: torch.device) -> Tensor:
+        """[T, T], true where query row i sees key column j"""
+        query, key = torch.arange(T, device=device)[:, None], torch.arange(T, device=device)
+        past = key <= query
+        if self.kind == "window":
+            return past & (key > query - self.size)
+        if self.kind == "prefix":
+            return past | (key < self.size)
+        return torch.ones_like(past) if self.kind == "bidirectional" else past
+
+
+@dataclass(frozen=True)
 class Architecture:
-    family: str  # "llama" or "gpt2"
+    family: str  # "llama" (mixtral too) or "gpt2"
     L: int
     H: int
     G: int
@@ -35,7 +54,21 @@ class Architecture:
     tied: bool
     operation: str
     parameters: Mapping[str, float]  # of the operation, all of them
-    rope_theta: float = 10000.0  # read by llama only
+    # What follows is read by llama only.
+    rope_theta: float = 10000.0
+    positions: str = "rotary"  # none, learned, sinusoid, alibi, relative
+    mask: Mask = Mask()
+    norm_place: str = "pre"  # of each half of a block, or "post": after its sum
+    norm_kind: str = "rms"  # or "layer"
+    feed_forward: str = "gated"  # or "plain"
+    activation: str = "silu"  # gelu (with erf), relu
+    heads: str = "joined"  # or "added": W_O reads the sum of the heads' outputs
+    bias_key: str = "none"  # a key of no token: "head" (one each) or "shared" by the heads
+    bias_key_value: str = "none"  # its value, likewise; none: 0
+    value_bias: str = "none"  # added to the heads' outputs, likewise
+    gate: str = "none"  # {output,value}_{element,head}
+    E: int = 0  # experts; 0: one feed-forward for all tokens
+    chosen: int = 0  # experts that one token goes through
 
 
 @dataclass(frozen=True)
@@ -45,22 +78,46 @@ class Trace:
     hidden: Tensor  # [..., L+1, T, D]  residual stream: embedding, then after each block
     q: Tensor  # [..., L, H, T, K]  after rotation
     k: Tensor  # [..., L, G, T, K]  after rotation
-    v: Tensor  # [..., L, G, T, K]
-    att: Tensor  # [..., L, H, T, T]  row i: the weights of query i; 0 above the diagonal
+    v: Tensor  # [..., L, G, T, K]  after a gate on values
+    att: Tensor  # [..., L, H, T, T]  row i: the weights of query i; 0 for unseen keys
     att_out: Tensor  # [..., L, T, D]  what attention adds to the residual stream
     mlp_out: Tensor  # [..., L, T, D]  what the feed-forward adds to it
     logits: Tensor  # [..., T, V]
+    att_bias: Tensor | None = None  # [..., L, H, T]  weight of the bias key
+    gate: Tensor | None = None  # [..., L, H, T]  mean over K of the gate of a head
+    router: Tensor | None = None  # [..., L, T, E]  weight of each expert
+
+    def fields(self) -> dict[str, Tensor]:
+        """What this model has, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def _unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:
+    if unknown := set(given) - set(known):
+        raise ValueError(f"{what} has no {', '.join(sorted(unknown))}")
+
+
+_OWN = {"attention", "bias_key", "bias_key_value", "value_bias", "gate", "positions", "norm",
+        "norm_kind", "feed_forward", "heads", "mask", "mask_token"}
+
+
+def _mask(config: dict[str, Any], own: dict[str, Any]) -> Mask:
+    if window := config.get("sliding_window"):
+        return Mask("window", window)
+    mask = own.get("mask", {"kind": "causal"})
+    return Mask(mask["kind"], mask.get(mask["kind"], 0))
 
 
 def architecture(config: dict[str, Any]) -> Architecture:
     """What a config.json says, in this project's letters."""
-    attention = config.get("sinkscope", {}).get("attention", {})
+    own = config.get("sinkscope", {})
+    _unknown(own, dict.fromkeys(_OWN), "sinkscope")
+    attention = own.get("attention", {})
     operation = attention.get("operation", "softmax")
     standard, given = OPERATIONS[operation].standard, attention.get("parameters", {})
-    if unknown := set(given) - set(standard):
-        raise ValueError(f"{operation} has no parameter {', '.join(sorted(unknown))}")
+    _unknown(given, standard, operation)
     parameters = {**standard, **given}
-    if config["model_type"] == "llama":
+    if config["model_type"] in ("llama", "mistral", "mixtral"):
         D, H = config["hidden_size"], config["num_attention_heads"]
         # transformers 5 moved the base of the rotation into a sub-object
         rope = config.get("rope_parameters") or {}
@@ -70,6 +127,11 @@ def architecture(config: dict[str, Any]) -> Architecture:
             config["max_position_embeddings"], config["rms_norm_eps"],
             config["tie_word_embeddings"], operation, parameters,
             rope.get("rope_theta", config.get("rope_theta", 10000.0)),
+            own.get("positions", "rotary"), _mask(config, own), own.get("norm", "pre"),
+            own.get("norm_kind", "rms"), own.get("feed_forward", "gated"), config["hidden_act"],
+            own.get("heads", "joined"),
+            *(own.get(key, "none") for key in ("bias_key", "bias_key_value", "value_bias", "gate")),
+            config.get("num_local_experts", 0), config.get("num_experts_per_tok", 0),
         )
     if config["model_type"] == "gpt2":
         D, H = config["n_embd"], config["n_head"]
@@ -78,7 +140,8 @@ def architecture(config: dict[str, Any]) -> Architecture:
             config["vocab_size"], config["n_positions"], config["layer_norm_epsilon"],
             True, operation, parameters,
         )
-    raise ValueError(f"model_type is {config['model_type']!r}, expected 'llama' or 'gpt2'")
+    raise ValueError(f"model_type is {config['model_type']!r}, expected 'llama', 'mistral', "
+                     "'mixtral' or 'gpt2'")
 
 
 def _heads(x: Tensor, count: int) -> Tensor:
@@ -96,47 +159,129 @@ def _rotate(x: Tensor, theta: float) -> Tensor:
                       second * angle.cos() + first * angle.sin()], -1)
 
 
+def _sinusoid(T: int, like: Tensor) -> Tensor:
+    """Sines in the first half, cosines in the second, as in the authors' code; their equation 5
+    interleaves them.  [T, D]"""
+    D = like.shape[-1]
+    speed = 10000.0 ** (-torch.arange(0, D, 2, dtype=like.dtype, device=like.device) / D)
+    angle = torch.arange(T, dtype=like.dtype, device=like.device)[:, None] * speed
+    return torch.cat([angle.sin(), angle.cos()], -1)
+
+
+def _slopes(H: int) -> list[float]:
+    """ALiBi's slope of each head: powers of 2^(-8/H); between powers of two, those of the power
+    below and every second one of the power above (Press et al. 2022)."""
+    power = 2 ** math.floor(math.log2(H))
+    slopes = [2.0 ** (-8.0 * (h + 1) / power) for h in range(power)]
+    finer = [2.0 ** (-4.0 * (h + 1) / power) for h in range(0, 2 * (H - power), 2)]
+    return slopes + finer
+
+
+def _bucket(distance: Tensor) -> Tensor:
+    """T5's bucket of a distance, 32 buckets up to 128; the paper adds the index itself."""
+    far = 16 + (distance.clamp_min(16) / 16).log() / math.log(8) * 16
+    return torch.where(distance < 16, distance, far.floor().clamp_max(31))
+
+
+def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
+    """What positions add to the scores, [H, T, T] or [T, T]"""
+    at = torch.arange(T, dtype=like.dtype, device=like.device)
+    distance = (at[:, None] - at).clamp_min(0)
+    if arch.positions == "alibi":
+        slopes = torch.tensor(_slopes(arch.H), dtype=like.dtype, device=like.device)
+        return -slopes[:, None, None] * distance
+    return _bucket(distance) if arch.positions == "relative" else None
+
+
+_ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu, "relu": functional.relu}
+
+
 class _Llama:
-    """RMSNorm, rotary positions, grouped heads, SwiGLU; a bias wherever the file has one."""
+    """RMSNorm, rotary positions, grouped heads, SwiGLU, and what a variant puts in their place; a
+    bias wherever the file has one."""
 
     def __init__(self, arch: Architecture, weights: Weights) -> None:
         self.arch, self.weights = arch, weights
+        self.act = _ACTIVATIONS[arch.activation]
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
+        if self.arch.norm_kind == "layer":
+            x = x - x.mean(-1, keepdim=True)
         mean_square = x.pow(2).mean(-1, keepdim=True)
-        return x * torch.rsqrt(mean_square + self.arch.norm_eps) * self.weights[name + ".weight"]
+        y = x * torch.rsqrt(mean_square + self.arch.norm_eps) * self.weights[name + ".weight"]
+        return y + self.weights[name + ".bias"] if self.arch.norm_kind == "layer" else y
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
         y = x @ self.weights[name + ".weight"].T
         bias = self.weights.get(name + ".bias")
         return y if bias is None else y + bias
 
-    def embed(self, tokens: Tensor) -> Tensor:
-        return self.weights["model.embed_tokens.weight"][tokens]
+    def before(self, x: Tensor, layer: int, half: str) -> Tensor:
+        """What the half "input" (attention) or "post_attention" (feed-forward) reads."""
+        if self.arch.norm_place == "post":
+            return x
+        return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
-    def qkv(self, x: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
+    def after(self, x: Tensor, layer: int, half: str) -> Tensor:
+        """The stream once that half is added."""
+        if self.arch.norm_place == "pre":
+            return x
+        return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        x = self.weights["model.embed_tokens.weight"][tokens]
+        T = tokens.shape[-1]
+        if self.arch.positions == "learned":
+            x = x + self.weights["model.embed_positions.weight"][:T]
+        return x + _sinusoid(T, x) if self.arch.positions == "sinusoid" else x
+
+    def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         at, arch = f"model.layers.{layer}.", self.arch
-        y = self._norm(x, at + "input_layernorm")
         q = _heads(self._linear(y, at + "self_attn.q_proj"), arch.H)
         k = _heads(self._linear(y, at + "self_attn.k_proj"), arch.G)
         v = _heads(self._linear(y, at + "self_attn.v_proj"), arch.G)
-        return _rotate(q, arch.rope_theta), _rotate(k, arch.rope_theta), v
+        if arch.positions == "rotary":
+            q, k = _rotate(q, arch.rope_theta), _rotate(k, arch.rope_theta)
+        return q, k, v
 
-    def sink(self, layer: int) -> Tensor | None:
-        return self.weights.get(f"model.layers.{layer}.self_attn.sinks")
+    def gate(self, y: Tensor, layer: int) -> Tensor:
+        """[..., H or G, T, K or 1] (Qiu et al. 2025, G1 and G2)"""
+        count = self.arch.H if self.arch.gate.startswith("output") else self.arch.G
+        return _heads(self._linear(y, f"model.layers.{layer}.self_attn.gate_proj"), count).sigmoid()
 
-    def merge(self, z: Tensor, layer: int) -> Tensor:
+    def own(self, layer: int, name: str) -> Tensor | None:
+        return self.weights.get(f"model.layers.{layer}.self_attn.{name}")
+
+    def merge(self, mixed: Tensor, layer: int) -> Tensor:
+        """mixed [..., H, T, K] -> [..., T, D]"""
+        z = mixed.sum(-3) if self.arch.heads == "added" else mixed.transpose(-3, -2).flatten(-2)
         return self._linear(z, f"model.layers.{layer}.self_attn.o_proj")
 
-    def feed_forward(self, x: Tensor, layer: int) -> Tensor:
+    def _expert(self, y: Tensor, at: str, gate: str, up: str, down: str) -> Tensor:
+        if self.arch.feed_forward == "plain":
+            return self._linear(self.act(self._linear(y, at + up)), at + down)
+        inner = self.act(self._linear(y, at + gate)) * self._linear(y, at + up)
+        return self._linear(inner, at + down)
+
+    def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor | None]:
+        """What is added to the stream, and the weight of each expert where there are any."""
         at = f"model.layers.{layer}."
-        y = self._norm(x, at + "post_attention_layernorm")
-        gate = functional.silu(self._linear(y, at + "mlp.gate_proj"))
-        return self._linear(gate * self._linear(y, at + "mlp.up_proj"), at + "mlp.down_proj")
+        if self.arch.E == 0:
+            return self._expert(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
+        at += "block_sparse_moe."
+        share = self._linear(y, at + "gate").softmax(-1)
+        kept = share.topk(self.arch.chosen, -1)
+        weight = torch.zeros_like(share).scatter(-1, kept.indices, kept.values)
+        weight = weight / weight.sum(-1, keepdim=True)
+        # Every expert sees every token: what a token did not choose is multiplied by 0.
+        out = sum((weight[..., e, None] * self._expert(y, f"{at}experts.{e}.", "w1", "w3", "w2")
+                   for e in range(self.arch.E)), torch.zeros_like(y))
+        return out, weight
 
     def head(self, x: Tensor) -> Tensor:
         name = "model.embed_tokens" if self.arch.tied else "lm_head"
-        return self._linear(self._norm(x, "model.norm"), name)
+        return self._linear(x if self.arch.norm_place == "post" else self._norm(x, "model.norm"),
+                            name)
 
 
 class _Gpt2:
@@ -155,24 +300,29 @@ class _Gpt2:
     def _linear(self, x: Tensor, name: str) -> Tensor:
         return x @ self.weights[name + ".weight"] + self.weights[name + ".bias"]
 
+    def before(self, x: Tensor, layer: int, half: str) -> Tensor:
+        return self._norm(x, f"h.{layer}.{'ln_1' if half == 'input' else 'ln_2'}")
+
+    def after(self, x: Tensor, layer: int, half: str) -> Tensor:
+        return x
+
     def embed(self, tokens: Tensor) -> Tensor:
         return self.weights["wte.weight"][tokens] + self.weights["wpe.weight"][: tokens.shape[-1]]
 
-    def qkv(self, x: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
-        y = self._norm(x, f"h.{layer}.ln_1")
+    def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = self._linear(y, f"h.{layer}.attn.c_attn").chunk(3, -1)
         return _heads(q, self.arch.H), _heads(k, self.arch.H), _heads(v, self.arch.H)
 
-    def sink(self, layer: int) -> Tensor | None:
+    def own(self, layer: int, name: str) -> Tensor | None:
         return None
 
-    def merge(self, z: Tensor, layer: int) -> Tensor:
-        return self._linear(z, f"h.{layer}.attn.c_proj")
+    def merge(self, mixed: Tensor, layer: int) -> Tensor:
+        return self._linear(mixed.transpose(-3, -2).flatten(-2), f"h.{layer}.attn.c_proj")
 
-    def feed_forward(self, x: Tensor, layer: int) -> Tensor:
-        y = self._linear(self._norm(x, f"h.{layer}.ln_2"), f"h.{layer}.mlp.c_fc")
+    def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, None]:
+        y = self._linear(y, f"h.{layer}.mlp.c_fc")
         gelu = 0.5 * y * (1 + torch.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y.pow(3))))
-        return self._linear(gelu, f"h.{layer}.mlp.c_proj")
+        return self._linear(gelu, f"h.{layer}.mlp.c_proj"), None
 
     def head(self, x: Tensor) -> Tensor:
         return self._norm(x, "ln_f") @ self.weights["wte.weight"].T
@@ -181,38 +331,94 @@ class _Gpt2:
 _FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
 
 
-def attend(operation: Operation, parameters: Parameters, q: Tensor, k: Tensor, v: Tensor,
-           ) -> tuple[Tensor, Tensor]:
-    """q [..., H, T, K], k and v [..., G, T, K] -> weights [..., H, T, T], mix [..., T, H*K]"""
-    H, T, K = q.shape[-3:]
-    per_group = H // k.shape[-3]  # query head h reads key/value head h // (H/G)
-    k, v = k.repeat_interleave(per_group, -3), v.repeat_interleave(per_group, -3)
-    seen = torch.ones(T, T, dtype=torch.bool, device=q.device).tril()
-    scores = q @ k.transpose(-1, -2) / math.sqrt(K)
-    att = operation.weights(scores, seen, parameters)
-    return att, (att @ v).transpose(-3, -2).flatten(-2)
+def _features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> Tensor:
+    """phi of queries or keys, after rotation.  [..., K] -> [..., K]"""
+    if kind == "elu1":
+        return functional.elu(x) + 1
+    if kind == "mlp":
+        first, second = model.own(layer, "kernel_in.weight"), model.own(layer, "kernel_out.weight")
+        if first is None or second is None:
+            raise ValueError("an mlp kernel needs kernel_in and kernel_out, [K, K] each")
+        return (x @ first.T).relu() @ second.T
+    return x
+
+
+def _every_head(arch: Architecture, x: Tensor) -> Tensor:
+    """[..., G or 1, T, K] -> [..., H, T, K]: query head h reads key/value head h // (H/G)"""
+    return x.repeat_interleave(arch.H // x.shape[-3], -3)
+
+
+def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
+           ) -> tuple[Tensor, Tensor | None, Tensor]:
+    """q [..., H, T, K], k and v [..., G, T, K] -> weights of the tokens [..., H, T, T], of the bias
+    key [..., H, T] where there is one, and the mix of values [..., H, T, K]."""
+    arch, operation = model.arch, OPERATIONS[model.arch.operation]
+    T, K = q.shape[-2:]
+    k, v = _every_head(arch, k), _every_head(arch, v)
+    seen = arch.mask.seen(T, q.device)
+
+    def scores(keys: Tensor) -> Tensor:
+        phi_q = _features(model, layer, operation.features, q)
+        phi_k = _features(model, layer, operation.features, keys)
+        return phi_q @ phi_k.transpose(-1, -2) / math.sqrt(K)
+
+    x = scores(k)
+    distance = _distance_bias(arch, T, x)
+    if distance is not None:
+        x = x + distance
+    bias_key = model.own(layer, "bias_key")  # [G or 1, K]
+    if bias_key is not None:
+        # One more key in front, which every query sees and which has no position.
+        x = torch.cat([scores(_every_head(arch, bias_key[:, None])), x], -1)
+        seen = torch.cat([seen.new_ones(T, 1), seen], -1)
+    weights = operation.weights(x, seen, Parameters(arch.parameters, model.own(layer, "sinks")))
+    if bias_key is None:
+        return weights, None, weights @ v
+    of_bias, att = weights[..., 0], weights[..., 1:]
+    mixed = att @ v
+    bias_value = model.own(layer, "bias_key_value")
+    if bias_value is not None:
+        mixed = mixed + of_bias[..., None] * _every_head(arch, bias_value[:, None])
+    return att, of_bias, mixed
+
+
+def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor) -> dict[str, Tensor]:
+    """The attention half of a block: its trace, by the names of Trace."""
+    arch = model.arch
+    q, k, v = model.qkv(y, layer)
+    record = {}
+    gate = None
+    if isinstance(model, _Llama) and arch.gate != "none":
+        gate = model.gate(y, layer)
+        record["gate"] = _every_head(arch, gate).mean(-1)
+        if arch.gate.startswith("value"):
+            v, gate = v * gate, None
+    att, of_bias, mixed = attend(model, layer, q, k, v)
+    if of_bias is not None:
+        record["att_bias"] = of_bias
+    value_bias = model.own(layer, "value_bias")  # [H or 1, K]
+    if value_bias is not None:
+        mixed = mixed + value_bias[:, None]
+    if gate is not None:
+        mixed = mixed * gate
+    return record | {"q": q, "k": k, "v": v, "att": att, "att_out": model.merge(mixed, layer)}
 
 
 def forward(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     """tokens [..., T] -> everything the model computed on the way to its logits."""
     model = _FAMILIES[arch.family](arch, weights)
-    operation = OPERATIONS[arch.operation]
     x = model.embed(tokens)
-    steps: dict[str, list[Tensor]] = {
-        name: [] for name in ("hidden", "q", "k", "v", "att", "att_out", "mlp_out")
-    }
-    steps["hidden"].append(x)
+    steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(arch.L):
-        q, k, v = model.qkv(x, layer)
-        parameters = Parameters(arch.parameters, model.sink(layer))
-        att, mixed = attend(operation, parameters, q, k, v)
-        att_out = model.merge(mixed, layer)
-        x = x + att_out
-        mlp_out = model.feed_forward(x, layer)
-        x = x + mlp_out
-        for name, value in (("hidden", x), ("q", q), ("k", k), ("v", v), ("att", att),
-                            ("att_out", att_out), ("mlp_out", mlp_out)):
-            steps[name].append(value)
+        record = _attention(model, layer, model.before(x, layer, "input"))
+        x = model.after(x + record["att_out"], layer, "input")
+        mlp_out, router = model.feed_forward(model.before(x, layer, "post_attention"), layer)
+        x = model.after(x + mlp_out, layer, "post_attention")
+        record |= {"hidden": x, "mlp_out": mlp_out}
+        if router is not None:
+            record["router"] = router
+        for name, value in record.items():
+            steps.setdefault(name, []).append(value)
     batch_rank = tokens.dim() - 1  # the new dimension L stands right after the batch
     stacked = {name: torch.stack(values, batch_rank) for name, values in steps.items()}
     return Trace(logits=model.head(x), **stacked)

@@ -1,8 +1,10 @@
 """The attention operations: how the scores of one query row become weights, one table row each.
 
-A score is x = q.k / sqrt(K), taken after the position has been rotated in. Every function below gets
-scores [..., H, T, T], the mask `seen` [T, T] (true where query row i sees key column j) and its
-`Parameters`, and returns weights of the same shape in which an unseen key weighs exactly 0.
+A score is x = q.k / sqrt(K), taken after the position has been rotated in; an operation with a
+feature map phi takes phi(q).phi(k) / sqrt(K) instead. Every function below gets scores
+[..., H, T, n], the mask `seen` [T, n] (true where query row i sees key column j) and its `Parameters`,
+and returns weights of the same shape in which an unseen key weighs exactly 0. The n keys are the T
+tokens, behind a bias key where the model has one.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -60,9 +63,12 @@ def _sigmoid_log_n(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     return _only_seen((x - _keys_seen(seen).to(x.dtype).log()).sigmoid(), seen)
 
 
-def _sigmoid_norm(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    weights = _sigmoid(x, seen, p)
+def _divided(weights: Tensor) -> Tensor:
     return weights / (weights.sum(-1, keepdim=True) + TINY)
+
+
+def _sigmoid_norm(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    return _divided(_sigmoid(x, seen, p))
 
 
 def _relu(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
@@ -75,6 +81,20 @@ def _elu1(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
 
 def _identity(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     return _only_seen(x, seen)
+
+
+def _elu1_norm(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    return _divided(_elu1(x, seen, p))
+
+
+def _identity_divided(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    return _divided(_identity(x, seen, p))
+
+
+def _identity_norm(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
+    """A sum of signed weights may be 0, so the divisor is kept at 1 or more."""
+    weights = _identity(x, seen, p)
+    return weights / weights.sum(-1, keepdim=True).abs().clamp_min(1.0)
 
 
 def _softmax_scaled(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
@@ -118,6 +138,7 @@ class Operation:
     weights: Callable[[Tensor, Tensor, Parameters], Tensor]
     share: Callable[[Tensor], Tensor]
     standard: Mapping[str, float] = field(default_factory=dict)  # parameters and their defaults
+    features: str = "none"  # phi, applied to queries and keys after rotation: none, elu1 or mlp
 
 
 OPERATIONS: dict[str, Operation] = {
@@ -140,5 +161,13 @@ OPERATIONS: dict[str, Operation] = {
                   _part_of_row, {"eps": 1e-6}),
         Operation("softmax_clipped", "clip((zeta - gamma) e^x / sum e^x + gamma, 0, 1)", False,
                   _softmax_clipped, _part_of_row, {"zeta": 1.0, "gamma": -0.03}),
+        Operation("elu1_norm", "(elu(x) + 1) / (sum + 1e-8)", True, _elu1_norm, _as_it_is),
+        Operation("identity_norm", "x / max(|sum x|, 1)", False, _identity_norm, _part_of_row),
+        Operation("elu1_kernel", "x", False, _identity, _part_of_row, features="elu1"),
+        Operation("elu1_kernel_norm", "x / (sum x + 1e-8)", True, _identity_divided, _as_it_is,
+                  features="elu1"),
+        Operation("mlp_kernel", "x", False, _identity, _part_of_row, features="mlp"),
+        Operation("mlp_kernel_norm", "x / max(|sum x|, 1)", False, _identity_norm, _part_of_row,
+                  features="mlp"),
     )
 }

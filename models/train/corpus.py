@@ -3,11 +3,15 @@
 import hashlib
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from .recipe import Training
 
 BOS, END = "<s>", "<|endoftext|>"  # ids 0 and 1
 BOS_ID, END_ID = 0, 1
@@ -95,19 +99,31 @@ class Corpus:
             stream += encoding.ids + [END_ID]
         np.save(cache / "stream.npy", np.array(stream, dtype=np.uint16))
 
-    def batch(self, seed: int, step: int, sequences: int, T: int) -> Tensor:
-        """BOS and T tokens from a random place, [sequences, T+1]. It depends on seed and step
-        alone, so twins read the same text and a resumed run needs no generator state."""
+    def ids(self, tokens: tuple[str, ...]) -> list[int]:
+        """Ids by name; a name that the vocabulary lacks is the token beside it."""
+        found = (self.tokenizer.token_to_id(token) for token in tokens)
+        return [VOCABULARY if id is None else id for id in found]
+
+    def batch(self, seed: int, step: int, sequences: int, T: int, front: list[int],
+              training: "Training") -> tuple[Tensor, Tensor]:
+        """`front` and text from a random place, [sequences, T+1] in all, and as much noise in 0..1.
+        They depend on seed and step alone, so that variants read the same text and a resumed run
+        needs no generator state."""
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
-        starts = torch.randint(len(self.stream) - T, (sequences, 1), generator=generator)
-        text = self.stream[starts + torch.arange(T)]
-        return torch.cat([torch.full((sequences, 1), BOS_ID), text], 1)
+        stream = self.stream[: training.tokens]
+        starts = torch.randint(len(stream) - T, (sequences, 1), generator=generator)
+        text = stream[starts + torch.arange(T + 1 - len(front))]
+        noise = torch.rand(sequences, T + 2, generator=generator)
+        if training.random_first:
+            text[:, 0] = (noise[:, -1] * VOCABULARY).long()
+        return torch.cat([torch.tensor(front, dtype=torch.long).expand(sequences, -1), text], 1), noise
 
-    def held_out_ids(self, count: int, T: int) -> Tensor:
-        """The first T tokens (BOS among them) of the first `count` passages, [count, T]."""
-        return encode(self.tokenizer, self.held_out[:count], T)
+    def held_out_ids(self, count: int, T: int, front: list[int]) -> Tensor:
+        """The first T tokens, `front` among them, of the first `count` passages, [count, T]."""
+        return encode(self.tokenizer, self.held_out[:count], T, front)
 
 
-def encode(tokenizer: Tokenizer, texts: list[str], T: int) -> Tensor:
-    """The first T ids of each text, BOS included, [len(texts), T]"""
-    return torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
+def encode(tokenizer: Tokenizer, texts: list[str], T: int, front: list[int]) -> Tensor:
+    """The first T ids of each text behind `front`, [len(texts), T]"""
+    bare = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
+    return torch.tensor([(front + ids)[:T] for ids in bare])

@@ -1,0 +1,72 @@
+"""The tensors of a model: names and shapes, from its architecture alone."""
+
+from .model import Architecture
+from .operations import OPERATIONS
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def _norm(arch: Architecture, name: str) -> Shapes:
+    names = ("weight", "bias") if arch.norm_kind == "layer" else ("weight",)
+    return {f"{name}.{part}": (arch.D,) for part in names}
+
+
+def _feed_forward(arch: Architecture) -> Shapes:
+    D, F = arch.D, arch.F
+    if arch.E:
+        shapes: Shapes = {"block_sparse_moe.gate.weight": (arch.E, D)}
+        for e in range(arch.E):
+            at = f"block_sparse_moe.experts.{e}."
+            shapes |= {at + "w1.weight": (F, D), at + "w3.weight": (F, D), at + "w2.weight": (D, F)}
+        return shapes
+    gate: Shapes = {"mlp.gate_proj.weight": (F, D)} if arch.feed_forward == "gated" else {}
+    return gate | {"mlp.up_proj.weight": (F, D), "mlp.down_proj.weight": (D, F)}
+
+
+def _added(arch: Architecture) -> Shapes:
+    """What a variant of attention has besides q, k, v and o."""
+    H, G, D, K = arch.H, arch.G, arch.D, arch.K
+    shapes: Shapes = {}
+    if arch.operation == "sink_logit":
+        shapes["sinks"] = (H,)
+    for name, heads in (("bias_key", G), ("bias_key_value", G), ("value_bias", H)):
+        if (whose := getattr(arch, name)) != "none":
+            shapes[name] = (1 if whose == "shared" else heads, K)
+    if arch.gate != "none":
+        heads = H if arch.gate.startswith("output") else G
+        shapes["gate_proj.weight"] = (heads * (K if arch.gate.endswith("element") else 1), D)
+    if OPERATIONS[arch.operation].features == "mlp":
+        shapes |= {"kernel_in.weight": (K, K), "kernel_out.weight": (K, K)}
+    return {f"self_attn.{name}": shape for name, shape in shapes.items()}
+
+
+def shapes(arch: Architecture) -> Shapes:
+    """Of a llama. The order is that in which weights are drawn; see `added`."""
+    D, HK, GK = arch.D, arch.H * arch.K, arch.G * arch.K
+    block = {
+        **_norm(arch, "input_layernorm"),
+        "self_attn.q_proj.weight": (HK, D),
+        "self_attn.k_proj.weight": (GK, D),
+        "self_attn.v_proj.weight": (GK, D),
+        "self_attn.o_proj.weight": (D, arch.K if arch.heads == "added" else HK),
+        **_norm(arch, "post_attention_layernorm"),
+        **_feed_forward(arch),
+    }
+    result: Shapes = {"model.embed_tokens.weight": (arch.V, D)}
+    for layer in range(arch.L):
+        result |= {f"model.layers.{layer}.{name}": shape for name, shape in block.items()}
+    if arch.norm_place == "pre":
+        result |= _norm(arch, "model.norm")
+    if not arch.tied:
+        result["lm_head.weight"] = (arch.V, D)
+    return result | added(arch)
+
+
+def added(arch: Architecture) -> Shapes:
+    """The tensors that only a variant has. They come last, so that a variant shares every other
+    weight with the model it varies when both are drawn from one seed."""
+    result = {f"model.layers.{layer}.{name}": shape
+              for layer in range(arch.L) for name, shape in _added(arch).items()}
+    if arch.positions == "learned":
+        result["model.embed_positions.weight"] = (arch.context, arch.D)
+    return result

@@ -1,0 +1,54 @@
+"""Train every recipe and seed that is not trained yet, a few at a time.
+
+    python -m models.train.all --corpora FOLDER --runs models/.runs --jobs 2
+
+What is interrupted goes on when the command is given again. The output of each run goes to
+RUNS/RECIPE-SEED.out.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .corpus import Corpus
+from .recipe import recipes
+
+
+def unfinished(runs: Path, only: list[str]) -> list[tuple[str, int]]:
+    """(recipe, seed) of what lacks its last checkpoint, in the order of `only`."""
+    known = recipes()
+    return [(id, seed) for id in only or known for seed in known[id].seeds
+            if not (runs / f"{id}-{seed}" / f"step-{known[id].training.steps:04d}.safetensors").exists()]
+
+
+def train(id: str, seed: int, corpora: Path, runs: Path) -> int:
+    with (runs / f"{id}-{seed}.out").open("a") as out:
+        command = [sys.executable, "-m", "models.train.train", id, "--seed", str(seed),
+                   "--corpora", str(corpora), "--runs", str(runs)]
+        print("began", id, seed, flush=True)
+        code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+    print("ended" if code == 0 else "FAILED", id, seed, flush=True)
+    return code
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("only", nargs="*", metavar="RECIPE", help="these alone, in this order")
+    parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
+    parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
+    parser.add_argument("--jobs", type=int, default=2, help="one CPU core each")
+    arguments = parser.parse_args()
+    if arguments.corpora is None:
+        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
+    Corpus(arguments.corpora, arguments.runs / "corpus")  # the tokenizer, before anyone needs it
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        codes = pool.map(lambda job: train(*job, arguments.corpora, arguments.runs),
+                         unfinished(arguments.runs, arguments.only))
+    raise SystemExit(max(codes, default=0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""Train one recipe: the same text, tokenizer, seed, order, initial weights and steps as the
+baseline, and one factor changed.
+
+    python -m models.train.train softmax --corpora FOLDER --runs models/.runs
+    python -m models.train.train sigmoid --corpora FOLDER --runs models/.runs
+
+An interrupted run goes on from its last checkpoint when the same command is given again.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ..reference import metrics
+from ..reference.model import Architecture, Weights, architecture, forward
+from ..reference.operations import OPERATIONS
+from ..reference.shapes import added, shapes
+from .corpus import VOCABULARY, Corpus
+from .recipe import Recipe, T, Training, recipes
+
+WARM_UP = 100
+SEQUENCES = 16
+SAVE_EVERY = 200
+EARLY_SAVES = (0, 1, 3, 10, 30, 100)
+LOG_EVERY = 100
+EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
+PROBES, PROBE_T = 20, 64  # held-out sequences watched during training
+
+Loss = Callable[[Architecture, Weights, Tensor, Tensor], Tensor]
+
+
+def initial_weights(arch: Architecture, seed: int) -> Weights:
+    """N(0, 0.02^2) for every matrix, gains of 1, biases of 0. What only a variant has, rows of
+    further tokens included, is drawn last: as long as the other shapes are the baseline's, it
+    begins with the baseline's weights."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(name: str, shape: tuple[int, ...]) -> Tensor:
+        if name.endswith("sinks") or name.endswith("norm.bias"):
+            return torch.zeros(shape)
+        if len(shape) == 1:
+            return torch.ones(shape)
+        return torch.randn(*shape, generator=generator) * 0.02
+
+    extra, weights = added(arch), {}
+    for name, shape in shapes(arch).items():
+        of_tokens = shape[0] == arch.V and name not in extra
+        weights[name] = draw(name, (VOCABULARY, *shape[1:]) if of_tokens else shape)
+    for name, weight in weights.items():
+        if name not in extra and weight.shape[0] == VOCABULARY < arch.V:
+            rows = draw(name, (arch.V - VOCABULARY, *weight.shape[1:]))
+            weights[name] = torch.cat([weight, rows])
+    return weights
+
+
+def decay(name: str, weight: Tensor, training: Training) -> float:
+    """The weight decay of a tensor; gains would be pulled to 0, which is not what it is for."""
+    if weight.dim() < 2:
+        return 0.0
+    return training.embedding_decay if "embed" in name else training.weight_decay
+
+
+def learning_rate(step: int, training: Training) -> float:
+    """Linear warm-up, constant, a linear fall to a tenth."""
+    if step < WARM_UP:
+        return training.learning_rate * (step + 1) / WARM_UP
+    begin, end = training.decay
+    fallen = min(1.0, max(0, step - begin) / (end - begin))
+    return training.learning_rate * (1 - 0.9 * fallen)
+
+
+def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
+                    balance: float) -> Tensor:
+    """Mean loss of text [N, T+1], every token after the first predicted from those before it. A
+    prefix is given, not predicted."""
+    trace = forward(arch, weights, text[:, :-1])
+    first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
+    logits, expected = trace.logits[:, first:], text[:, 1 + first:]
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected.flatten())
+    if trace.router is None:
+        return loss
+    # Fedus et al. (2022), section 2.2: even load is the least that this sum can be, 1 per layer.
+    share = trace.router.flatten(0, 2).mean(0)
+    load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.chosen
+    return loss + balance * arch.E * (share * load).sum()
+
+
+def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
+                balance: float) -> Tensor:
+    """The bound of a masked diffusion model in nats per token (Sahoo et al. 2024): sequence n hides
+    each token after the first with probability p_n and pays 1/p_n for each hidden one."""
+    p, hidden = hide(text, noise)
+    logits = forward(arch, weights, torch.where(hidden, arch.V - 1, text)).logits
+    surprise = torch.nn.functional.cross_entropy(logits.transpose(1, 2), text, reduction="none")
+    return (surprise * hidden / p).sum() / text[:, 1:].numel()
+
+
+def hide(text: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """noise [N, T+1] in 0..1 -> p [N, 1] and which tokens are hidden [N, T]. The p of a batch are
+    spread evenly over 0..1, which keeps the loss steady."""
+    N = len(text)
+    at = torch.arange(N, dtype=noise.dtype, device=noise.device)[:, None]
+    p = ((at + noise[:1, :1]) / N).clamp_min(0.02)
+    hidden = noise[:, 1:] < p
+    hidden[:, 0] = False
+    return p, hidden
+
+
+LOSSES = {"next": next_token_loss, "unmask": unmask_loss}
+
+
+@torch.no_grad()
+def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]:
+    """What a reader would see if the model were opened now."""
+    trace = forward(arch, weights, ids)
+    alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
+    found = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
+    if arch.mask.kind == "bidirectional":
+        noise = torch.rand(len(ids), ids.shape[1] + 1, generator=torch.Generator().manual_seed(0))
+        found["held_out_loss"] = round(unmask_loss(arch, weights, ids, noise, 0.0).item(), 4)
+    sinks = metrics.sink(alphas)
+    found |= {
+        "sink_1": round(sinks[0].item(), 2),
+        "alpha_max": round(alphas.mean(0)[..., 0].max().item(), 4),
+        "hidden_ratio": round(
+            metrics.first_to_others(trace.hidden)[:, 1:].mean(0).max().item(), 3),
+        "value_ratio": round(metrics.first_to_others(trace.v).mean().item(), 3),
+        "row_mass": round(metrics.row_mass(trace.att).mean().item(), 4),
+        "sink_k": round(sinks[1:].max().item(), 2),
+    }
+    if trace.att_bias is not None:
+        found["sink_bias"] = round(metrics.sink(metrics.alpha_bias(trace.att_bias)).item(), 2)
+    return found
+
+
+class Run:
+    """One training run and its folder: weights, optimiser, log, checkpoints."""
+
+    def __init__(self, recipe: Recipe, seed: int, runs: Path, device: str) -> None:
+        self.recipe, self.device = recipe, device
+        self.arch = architecture(recipe.config)
+        self.folder = runs / f"{recipe.id}-{seed}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.checkpoint, self.log = self.folder / "checkpoint.pt", self.folder / "training.jsonl"
+        training = recipe.training
+        weights = initial_weights(self.arch, seed)
+        self.weights = {n: w.to(device).requires_grad_() for n, w in weights.items()}
+        groups: dict[float, list[Tensor]] = {
+            training.weight_decay: [], training.embedding_decay: [], 0.0: []}
+        for name, w in self.weights.items():
+            groups[decay(name, w, training)].append(w)
+        self.optimiser = torch.optim.AdamW(
+            [{"params": params, "weight_decay": rate} for rate, params in groups.items()],
+            lr=training.learning_rate, betas=(0.9, 0.95), fused=True)
+        self.start = 0
+        if self.checkpoint.exists():
+            self._resume()
+        # a run that broke off has logged steps that it is about to repeat
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        kept = [line for line in lines if json.loads(line)["step"] < self.start]
+        self.log.write_text("".join(line + "\n" for line in kept))
+
+    def _resume(self) -> None:
+        saved = torch.load(self.checkpoint, map_location=self.device)
+        self.start = saved["step"]
+        with torch.no_grad():
+            for name, w in self.weights.items():
+                w.copy_(saved["weights"][name])
+        self.optimiser.load_state_dict(saved["optimiser"])
+
+    def save(self, step: int) -> None:
+        plain = {name: w.detach().cpu() for name, w in self.weights.items()}
+        save_file(plain, self.folder / f"step-{step:04d}.safetensors")
+        state = {"step": step, "weights": plain, "optimiser": self.optimiser.state_dict()}
+        torch.save(state, self.checkpoint.with_suffix(".new"))
+        os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
+
+    def note(self, step: int, losses: list[float], ids: Tensor) -> None:
+        """One line of the log: the mean training loss since the last one, and the probe."""
+        record: dict[str, float] = {"step": step}
+        if losses:
+            record["loss"] = round(sum(losses) / len(losses), 4)
+        record |= probe(self.arch, self.weights, ids)
+        with self.log.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print(record, flush=True)
+
+
+def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str) -> None:
+    corpus, training = Corpus(corpora, runs / "corpus"), recipe.training
+    run = Run(recipe, seed, runs, device)
+    # with BF16 products, half the time of plain F32
+    loss_of = torch.compile(LOSSES[training.objective])
+    front = corpus.ids(training.front)
+    ids = corpus.held_out_ids(PROBES, PROBE_T, front).to(device)
+    losses: list[float] = []
+    began = time.monotonic()
+    for step in range(run.start, training.steps + 1):
+        # the state after `step` steps
+        if step in EARLY_LOGS or step % LOG_EVERY == 0:
+            run.note(step, losses, ids)
+            losses = []
+        if step in EARLY_SAVES or step % SAVE_EVERY == 0:
+            run.save(step)
+        if step == training.steps:
+            break
+        for group in run.optimiser.param_groups:
+            group["lr"] = learning_rate(step, training)
+        text, noise = corpus.batch(seed, step, SEQUENCES, T, front, training)
+        with torch.autocast(device, torch.bfloat16):
+            loss = loss_of(run.arch, run.weights, text.to(device), noise.to(device),
+                           training.balance)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(run.weights.values(), 1.0)
+        run.optimiser.step()
+        run.optimiser.zero_grad()
+        losses.append(loss.item())
+    print(f"{run.folder.name}: {time.monotonic() - began:.0f} s", flush=True)
+
+
+def main() -> None:
+    known = recipes()
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("recipe", choices=known, metavar="RECIPE", help=", ".join(known))
+    parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"),
+                        help="folder with the text files (default: $SINKSCOPE_CORPORA)")
+    parser.add_argument("--runs", type=Path, default=Path("models/.runs"),
+                        help="folder for checkpoints and logs")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    if arguments.corpora is None:
+        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
+    torch.set_num_threads(arguments.threads)
+    train(known[arguments.recipe], arguments.seed, arguments.corpora, arguments.runs,
+          arguments.device)
+
+
+if __name__ == "__main__":
+    main()
