@@ -13,7 +13,9 @@ export function isOfDisk(model: string): boolean {
 /** The state without what another reader has not. */
 export function linkable(state: State): State {
   const model = (name: 'a' | 'b') => (isOfDisk(state[name]) ? defaults[name] : state[name]);
-  return { ...state, a: model('a'), b: model('b') };
+  const compare = state.compare.filter((pick) => !isOfDisk(pick.split('~')[0]));
+  const corpus = state.corpus === 'file' ? defaults.corpus : state.corpus;
+  return { ...state, a: model('a'), b: model('b'), compare, corpus };
 }
 
 let writing = 0;

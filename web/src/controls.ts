@@ -2,6 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Describe, Operation, Token } from 'sinkscope';
+import { picksOfSides } from './compare/sides';
 import type { Frame } from './frame';
 import type { Choice } from './models';
 import { SIDES, type PerSide } from './panels';
@@ -335,6 +336,13 @@ export function linkControls(state: State, actions: Actions): TemplateResult {
   const { set, copy, open } = actions;
   return html`<div class="links">
     <button type="button" class="primary" @click=${() => open('a')}>Open a model</button>
+    <button
+      type="button"
+      aria-pressed=${state.compare.length > 0}
+      @click=${() => set({ compare: state.compare.length ? [] : picksOfSides(state) })}
+    >
+      Compare models
+    </button>
     <button type="button" @click=${() => copy('link')}>Copy link</button>
     <button type="button" @click=${() => copy('embed')}>Copy embed</button>
     ${choices(

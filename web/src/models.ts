@@ -33,6 +33,8 @@ export interface OpenModel extends Choice {
   readonly tokenizer: Tokenizer;
   /** The commit of a hub's model: a revision may move, a commit does not. */
   readonly commit?: string;
+  /** Of the weights, where it is known. */
+  readonly sha256?: string;
 }
 
 /** How a model is opened that is not in the zoo. A token lives as long as the page. */
@@ -118,9 +120,13 @@ export class Models {
     this.#open.get(id)?.job.abort(new DOMException('', 'AbortError'));
   }
 
-  /** Closes what was opened by a plan and is not shown any more. */
-  async release(shown: ReadonlySet<string>): Promise<void> {
-    const gone = [...this.#open].filter(([id]) => !shown.has(id) && this.#recipes.has(id));
+  /**
+   * Closes what was opened by a plan and is not shown any more.
+   * @param also models of the zoo to be treated alike
+   */
+  async release(shown: ReadonlySet<string>, also: ReadonlySet<string> = new Set()): Promise<void> {
+    const isPassing = (id: string) => this.#recipes.has(id) || also.has(id);
+    const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
     for (const [id] of gone) this.#open.delete(id);
     for (const [id, { isPassing }] of this.#recipes)
       if (isPassing && !shown.has(id)) this.#recipes.delete(id);
@@ -157,7 +163,8 @@ export class Models {
     );
     const [json, config] = await Promise.all(texts);
     const tokenizer = openTokenizer(json, config);
-    return checkSizes({ id, title: card.title, source: 'zoo', model: await model, tokenizer });
+    const { title, sha256 } = card;
+    return checkSizes({ id, title, source: 'zoo', sha256, model: await model, tokenizer });
   }
 
   #card(id: string): Card {

@@ -6,6 +6,7 @@
  */
 import { createEngine, type Engine, type Progress } from 'sinkscope';
 import { linkable, textToCopy, unknownNames, writeAddress } from './address';
+import { Comparing } from './compare/mount';
 import type { Actions } from './controls';
 import { selectedHead, type Frame } from './frame';
 import { drawFooter, drawMessages, drawProgress, PATIENCE_MS, type Work } from './messages';
@@ -51,6 +52,15 @@ class Page {
     changed: () => this.#queue(),
   });
   readonly #dialog = createDialog(this.#opener);
+  readonly #comparing = new Comparing({
+    parts: () => this.#session && { session: this.#session, zoo: this.#zoo! },
+    set: (change) => this.#store.set(change),
+    open: () => this.#opener.show('a'),
+    link: () => textToCopy('link', this.#store.get()),
+    shownElsewhere: () => SIDES.map((side) => this.#frames[side]?.model.id ?? ''),
+    fail: (error) => this.#fail('a', error),
+    changed: () => this.#queue(),
+  });
   readonly #trainings: PerSide<Training> = {};
   #notices: string[];
   #pointed: Pointed = {};
@@ -94,7 +104,9 @@ class Page {
     }
     this.#session = new Session(this.#engine, this.#zoo);
     this.#checkNames();
-    for (const side of SIDES) void this.#run(side);
+    for (const side of SIDES) this.#waiting.add(side);
+    this.#schedule(0);
+    this.#draw();
   }
 
   /** Puts right the names of a link that are not here. */
@@ -115,14 +127,17 @@ class Page {
     for (const side of SIDES) if (differs(side)) this.#declined.delete(now[side]);
     if (differs('a') || differs('b')) this.#session?.models.abandon(new Set([now.a, now.b]));
     const isMoving = SIDES.some((side) => differs(side) && checkpointOf(now[side]));
-    if (sides.length) this.#schedule(now.prompt !== before.prompt || isMoving ? TYPING_MS : 0);
+    if (sides.length || (differs('compare') && this.#waiting.size))
+      this.#schedule(now.prompt !== before.prompt || isMoving ? TYPING_MS : 0);
     if (!sides.length && (differs('layer') || differs('head'))) void this.#readHeads();
     this.#draw();
   }
 
-  /** Runs the sides that wait, after a pause in the typing. */
+  /** Runs the sides that wait, after a pause in the typing; not while others stand in their place. */
   #schedule(pause: number): void {
     clearTimeout(this.#typing);
+    this.#typing = 0;
+    if (this.#store.get().compare.length) return;
     const run = () => {
       this.#typing = 0;
       const sides = [...this.#waiting];
@@ -259,7 +274,9 @@ class Page {
 
   /** A model is open and wanted: it is shown. */
   #opened(side: Side, id: string): void {
-    if (this.#store.get()[side] === id) void this.#run(side);
+    const state = this.#store.get();
+    if (state.compare.length) this.#store.set(this.#comparing.add(state, id));
+    else if (state[side] === id) void this.#run(side);
     else this.#store.set({ [side]: id, [side === 'a' ? 'swapA' : 'swapB']: '' });
   }
 
@@ -346,6 +363,7 @@ class Page {
       const bytes = this.#session?.models.bytesOf(state[side]);
       this.#trainings[side]?.update(state[side], this.#frames[side], bytes);
     }
+    this.#comparing.update(state, this.#theme);
     this.#dialog.draw();
     drawMessages(this.#failures, this.#notices);
     drawProgress(this.#work, this.#actions.cancel);

@@ -58,6 +58,15 @@ function words(): Row<readonly string[]> {
   };
 }
 
+/** Models to compare, as compare/picks.ts writes them. */
+function picks(): Row<readonly string[]> {
+  return {
+    default: [],
+    parse: (t) => (/^[^\s\p{Cc}\\]{0,2000}$/u.test(t) ? t.split(',').filter(Boolean) : undefined),
+    print: (v) => v.join(','),
+  };
+}
+
 function number(standard: number, low: number, high: number, whole = true): Row<number> {
   return {
     default: standard,
@@ -115,6 +124,11 @@ export const table = {
   scale: choice('linear', 'linear', 'root'),
   temperature: number(0.8, 0, 5, false),
   topK: number(40, 0, 100000),
+  /** What is compared in place of the two sides; none: the sides stand there. */
+  compare: picks(),
+  /** The texts of a comparison, and how many of them a study takes. */
+  corpus: choice('heldout', 'heldout', 'text', 'random', 'repeat', 'file'),
+  prompts: number(100, 1, 1000),
   theme: choice('auto', 'auto', 'light', 'dark'),
   /** The one view that embed.html shows. */
   view: word('sinks'),

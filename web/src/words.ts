@@ -40,22 +40,29 @@ export function classSentence(frame: Frame): string {
   return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
 }
 
+/** What a number depends on. */
+export type Conditions = Pick<
+  Frame,
+  'eps' | 'T' | 'first' | 'special' | 'sequences' | 'model' | 'class' | 'operation'
+>;
+
 /** Which special tokens stand first. */
-function firstWords({ first, special }: Frame): string {
+export function firstWords({ first, special }: Conditions): string {
   if (first.length === 0) return 'no BOS';
   if (first.length === 1 && first[0] === special.bos) return 'BOS first';
   return `${first.map((text) => `“${text}”`).join(' ')} first`;
 }
 
+/** How it was measured, of whichever model. */
+export function settingWords(frame: Conditions): string {
+  const { eps, T, sequences } = frame;
+  const n = sequences === 1 ? '1 sequence' : `mean of ${sequences} sequences`;
+  return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;
+}
+
 /** What is needed to get the same number again. */
-export function conditions(frame: Frame): string {
-  const parts = [
-    `ε = ${frame.eps}`,
-    `T = ${frame.T}`,
-    firstWords(frame),
-    frame.sequences === 1 ? '1 sequence' : `mean of ${frame.sequences} sequences`,
-    frame.model.title,
-  ];
+export function conditions(frame: Conditions): string {
+  const parts = [settingWords(frame), frame.model.title];
   if (frame.class === 'counterfactual') parts.push(`edit: ${frame.operation.label}`);
   return parts.join(' · ');
 }

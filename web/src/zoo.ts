@@ -6,8 +6,20 @@ export interface Card {
   readonly what: string;
   readonly parameters: number;
   readonly operation: string;
+  readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
   readonly licence: string;
+  /** What the paper reports of its own model with this operation; null or absent where it has none. */
+  readonly paper?: Reported | null;
+}
+
+/** Numbers of another's model and data. */
+export interface Reported {
+  /** In percent. */
+  readonly sink_1?: number;
+  readonly loss?: number;
+  /** Where in the paper. */
+  readonly where: string;
 }
 
 export interface Zoo {

@@ -31,6 +31,9 @@ const changed: Partial<State> = {
   scale: 'root',
   temperature: 1.5,
   topK: 3,
+  compare: ['softmax', 'hub:owner/name@step1000', 'softmax~sigmoid=-4.5'],
+  corpus: 'random',
+  prompts: 20,
   theme: 'dark',
   view: 'geometry',
   hide: ['prompt', 'how'],
@@ -63,6 +66,7 @@ describe('the state in a link', () => {
     'broken escapes': '#view=%ff%',
     'an empty number': '#T=',
     'a word that is no choice': '#theme=blue',
+    'picks with a break': '#compare=softmax%0Asigmoid',
     'a prompt that is too long': `#prompt=${'x'.repeat(PROMPT_MAX + 1)}`,
     megabytes: `#prompt=${'x'.repeat(3_000_000)}`,
   };

@@ -26,7 +26,11 @@ export interface ChartData {
   readonly label: string;
   readonly log?: boolean;
   readonly yMax?: number;
+  /** Both ends of the y axis, where several charts share it. */
+  readonly yRange?: readonly [number, number];
   readonly percent?: boolean;
+  /** Width below which it is drawn no narrower, but scaled down; 220 if absent. */
+  readonly least?: number;
 }
 
 /** Whole numbers: every one where there are few, else about eight. */
@@ -89,7 +93,7 @@ function logAxis(data: ChartData): PlotModule.ScaleOptions {
 export async function drawChart(root: HTMLElement, data: ChartData): Promise<void> {
   const plot = await (loading ??= import('@observablehq/plot'));
   const drawn = plot.plot({
-    width: Math.max(220, root.clientWidth),
+    width: Math.max(data.least ?? 220, root.clientWidth),
     height: 168,
     marginLeft: 44,
     marginBottom: 32,
@@ -104,7 +108,7 @@ export async function drawChart(root: HTMLElement, data: ChartData): Promise<voi
       grid: true,
       ticks: 4,
       type: data.log ? 'log' : 'linear',
-      domain: data.yMax === undefined ? undefined : [0, data.yMax],
+      domain: data.yRange ?? (data.yMax === undefined ? undefined : [0, data.yMax]),
       tickFormat: data.percent ? '%' : data.log ? '~g' : undefined,
     },
     marks: [...(data.log ? [] : [plot.ruleY([0])]), ...marks(plot, data)],

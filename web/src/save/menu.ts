@@ -31,7 +31,8 @@ export function fileName(figure: string, frame: Frame, kind: string): string {
   return `sinkscope-${figure}-${model}.${kind.toLowerCase()}`.slice(-120);
 }
 
-function hand(file: Blob, name: string): void {
+/** Gives the reader a file. */
+export function hand(file: Blob, name: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(file);
   link.download = name;
@@ -41,14 +42,14 @@ function hand(file: Blob, name: string): void {
 }
 
 /**
- * Puts the menu into a cell.
- * @param what the figure as it stands when the reader chooses
+ * Puts a menu into a cell: a button for each kind of file.
+ * @param choose called when the reader chose one
  */
-export function addMenu(
+export function addKinds<const K extends string>(
   cell: HTMLElement,
   name: string,
-  what: () => Figure,
-  fail: (error: unknown) => void,
+  kinds: readonly K[],
+  choose: (kind: K) => void,
 ): HTMLElement {
   const menu = document.createElement('details');
   menu.className = 'save';
@@ -57,16 +58,14 @@ export function addMenu(
   summary.setAttribute('aria-label', `Save ${name}`);
   const row = document.createElement('div');
   row.append(
-    ...KINDS.map((kind) => {
+    ...kinds.map((kind) => {
       const button = document.createElement('button');
       button.type = 'button';
       button.textContent = kind;
       button.addEventListener('click', () => {
-        const figure = what();
         menu.open = false;
         summary.focus();
-        const file = fileOf(kind, figure);
-        void file.then((made) => hand(made, fileName(figure.figure, figure.frame, kind)), fail);
+        choose(kind);
       });
       return button;
     }),
@@ -79,4 +78,21 @@ export function addMenu(
   menu.append(summary, row);
   cell.append(menu);
   return menu;
+}
+
+/**
+ * Puts the menu of a figure into its cell.
+ * @param what the figure as it stands when the reader chooses
+ */
+export function addMenu(
+  cell: HTMLElement,
+  name: string,
+  what: () => Figure,
+  fail: (error: unknown) => void,
+): HTMLElement {
+  return addKinds(cell, name, KINDS, (kind) => {
+    const figure = what();
+    const file = fileOf(kind, figure);
+    void file.then((made) => hand(made, fileName(figure.figure, figure.frame, kind)), fail);
+  });
 }

@@ -62,7 +62,7 @@ function factsOf({ figure, frame, state, layer, head, version, link }: Facts) {
 }
 
 /** NaN, which is undefined, is null. */
-function plain(data: ArrayLike<number>): (number | null)[] {
+export function plain(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }
 
@@ -79,13 +79,13 @@ export function toJson(quantities: readonly Quantity[], facts: Facts): string {
 }
 
 /** A text as one field. A sheet would take what begins with = + - @ for a formula. */
-function field(text: string): string {
+export function field(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\n\r']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /** The indices of element i of an array, by its axes. */
-function placesOf(i: number, { shape, from }: Quantity): number[] {
+export function placesOf(i: number, { shape, from }: Quantity): number[] {
   const places = shape.map(() => 0);
   for (let axis = shape.length - 1; axis >= 0; axis--) {
     places[axis] = (i % shape[axis]) + (from?.[axis] ?? 1);

@@ -1,0 +1,366 @@
+/**
+ * The comparison: small multiples and a table of two to six models, in place of the two sides. A first
+ * look takes one prompt; the study takes as many as are asked for.
+ */
+import { html, nothing, render, type TemplateResult } from 'lit';
+import type { Theme } from '../plot/color';
+import { hand } from '../save/menu';
+import type { Session } from '../session';
+import type { State } from '../state';
+import { CORPORA, promptsOf, readPrompts, type PromptFile } from '../study/corpus';
+import { promptsCsv, studyJson, tableCsv } from '../study/files';
+import { Runner } from '../study/runner';
+import type { Sorting } from '../study/table';
+import { part } from '../views/view';
+import { sentence } from '../open/words';
+import { firstWords } from '../words';
+import type { Zoo } from '../zoo';
+import './compare.css';
+import { nameOf, pickControls, settingControls, studyControls, type SaveKind } from './controls';
+import { differenceLine, differencesOf, placeWords, type Differences } from './differs';
+import { Multiples, type Shown } from './multiples';
+import { parsePicks, type Parsed } from './picks';
+import { finding } from './finding';
+import { metricsTable, type ReportedRow } from './table';
+
+/** What the comparison reaches of the page. */
+export interface CompareDesk {
+  readonly session: Session;
+  readonly zoo: Zoo;
+  readonly set: (change: Partial<State>) => void;
+  readonly open: () => void;
+  readonly link: () => string;
+  /** Models that the two sides still hold. */
+  readonly shownElsewhere: () => readonly string[];
+}
+
+/** Typing waits this long for the next key. */
+const TYPING_MS = 250;
+
+export class Compare {
+  readonly #root: HTMLElement;
+  readonly #desk: CompareDesk;
+  readonly #runner: Runner;
+  readonly #multiples: Multiples;
+  readonly #head: HTMLElement;
+  readonly #middle: HTMLElement;
+  #state: State | undefined;
+  #theme: Theme = 'light';
+  #width = 0;
+  #parsed: Parsed = { picks: new Map(), problems: [] };
+  #file: PromptFile | undefined;
+  #prompts: readonly string[] = [];
+  /** The question that a study was asked for; of others there is a first look. */
+  #studied: { readonly setting: string; readonly n: number } | undefined;
+  #sorting: Sorting = { name: '', descending: true };
+  #error = '';
+  #queued = false;
+  #typing = 0;
+
+  constructor(place: Element, desk: CompareDesk) {
+    this.#desk = desk;
+    this.#root = document.createElement('section');
+    this.#root.id = 'compare';
+    this.#root.setAttribute('aria-labelledby', 'compare-title');
+    place.after(this.#root);
+    this.#head = part(this.#root, 'compare-head');
+    this.#middle = part(this.#root, 'compare-middle');
+    this.#runner = new Runner({
+      models: desk.session.models,
+      operations: desk.session.describe.operations,
+      shownElsewhere: desk.shownElsewhere,
+      changed: () => this.#queue(),
+    });
+    this.#multiples = new Multiples(part(this.#root, 'compare-figures'), {
+      facts: () => this.#facts(),
+      fail: (error) => this.#fail(error),
+    });
+  }
+
+  /** The page's state, each time the page is drawn. */
+  update(state: State, theme: Theme): void {
+    const before = this.#state;
+    const isSame = before === state && theme === this.#theme && innerWidth === this.#width;
+    this.#state = state;
+    this.#theme = theme;
+    this.#width = innerWidth;
+    if (isSame) return;
+    const isOn = state.compare.length > 0;
+    this.#root.hidden = !isOn;
+    if (!isOn) {
+      if (before?.compare.length) this.#runner.close();
+      return;
+    }
+    this.#parsed = parsePicks(state.compare);
+    clearTimeout(this.#typing);
+    const pause = before && before.prompt !== state.prompt ? TYPING_MS : 0;
+    this.#typing = window.setTimeout(() => this.#ask(), pause);
+    this.#queue();
+  }
+
+  /** A model was opened, or the engine has a new one: what failed may go now. */
+  retry(): void {
+    this.#runner.retry();
+  }
+
+  get #setting(): string {
+    const { corpus, prompt, seed, bos, first, T, eps } = this.#state!;
+    const own = corpus === 'text' ? prompt : '';
+    const file = corpus === 'file' ? [this.#file?.name, this.#file?.splitting, this.#prompts] : '';
+    return JSON.stringify([corpus, own, file, seed, bos, first, T, eps]);
+  }
+
+  get #isReady(): boolean {
+    return this.#state!.corpus !== 'file' || this.#prompts.length > 0;
+  }
+
+  #ask(): void {
+    const state = this.#state!;
+    if (!state.compare.length || !this.#isReady) return;
+    const setting = this.#setting;
+    const n = this.#studied?.setting === setting ? this.#studied.n : 1;
+    const texts =
+      state.corpus === 'heldout'
+        ? this.#desk.zoo.heldOut
+        : () => Promise.resolve(state.corpus === 'file' ? this.#prompts : []);
+    this.#runner.ask({ picks: this.#parsed.picks, state, setting, n, texts });
+  }
+
+  #study(): void {
+    this.#studied = { setting: this.#setting, n: this.#state!.prompts };
+    this.#error = '';
+    this.#ask();
+  }
+
+  async #choose(file: File): Promise<void> {
+    try {
+      this.#take(await readPrompts(file));
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #take(file: PromptFile): void {
+    this.#file = file;
+    this.#prompts = promptsOf(file.text, file.splitting);
+    this.#error = '';
+    this.#ask();
+    this.#queue();
+  }
+
+  #fail(error: unknown): void {
+    this.#error = sentence(error);
+    this.#queue();
+  }
+
+  #queue(): void {
+    if (this.#queued) return;
+    this.#queued = true;
+    requestAnimationFrame(() => {
+      this.#queued = false;
+      if (this.#state?.compare.length) this.#draw();
+    });
+  }
+
+  /** What was measured of the picks, in their order. */
+  get #shown(): Shown[] {
+    return [...this.#parsed.picks.keys()].flatMap((key) => {
+      const column = this.#runner.resultOf(key);
+      return column ? [{ key, column, isStale: this.#runner.isStale(key) }] : [];
+    });
+  }
+
+  /** What the paper reports of models like those that are picked as they were trained. */
+  #reported(shown: readonly Shown[]): ReportedRow[] {
+    const trained = shown.filter(({ column }) => column.pick.kind === 'model');
+    const rows = trained.flatMap(({ column }) => {
+      const card = this.#desk.zoo.cards.find(({ id }) => id === column.model.id);
+      return card?.paper ? [{ ...card.paper, operation: card.operation }] : [];
+    });
+    const isFirst = (row: ReportedRow, i: number) =>
+      rows.findIndex((one) => JSON.stringify(one) === JSON.stringify(row)) === i;
+    return rows.filter(isFirst);
+  }
+
+  #facts() {
+    const { corpus, prompt, seed, prompts } = this.#state!;
+    const own = {
+      heldout: { file: 'zoo/heldout.json' },
+      text: { text: prompt },
+      random: { seed },
+      repeat: { seed },
+      file: { ...this.#file, text: undefined },
+    }[corpus];
+    return {
+      corpus: { kind: corpus, ...own, asked_for: prompts },
+      version: this.#desk.session.describe.version,
+      link: this.#desk.link(),
+      reported: this.#reported(this.#shown),
+    };
+  }
+
+  #save(kind: SaveKind): void {
+    const columns = this.#shown.filter(({ isStale }) => !isStale).map(({ column }) => column);
+    const facts = this.#facts();
+    const make = { CSV: tableCsv, 'CSV by prompt': promptsCsv, JSON: studyJson }[kind];
+    const isJson = kind === 'JSON';
+    const file = new Blob([make(columns, facts)], {
+      type: isJson ? 'application/json' : 'text/csv',
+    });
+    const name = kind === 'CSV by prompt' ? 'study-prompts.csv' : `study.${kind.toLowerCase()}`;
+    hand(file, `sinkscope-${name}`);
+  }
+
+  #draw(): void {
+    const shown = this.#shown;
+    this.#root.toggleAttribute('data-busy', this.#runner.work !== undefined);
+    render(this.#headParts(), this.#head);
+    render(this.#middleParts(shown), this.#middle);
+    this.#multiples.update(shown, this.#theme);
+  }
+
+  #headParts(): TemplateResult {
+    const state = this.#state!;
+    const { session, set, open } = this.#desk;
+    const { operations } = session.describe;
+    const setting = {
+      state,
+      file: this.#file,
+      count: this.#prompts.length,
+      set,
+      choose: (file: File) => void this.#choose(file),
+      split: (splitting: PromptFile['splitting']) => this.#take({ ...this.#file!, splitting }),
+    };
+    return html`<h2 id="compare-title">Compare models</h2>
+      <p class="how">
+        Models that read the same prompts, on shared scales. A first look takes one prompt; the
+        study takes n of them and gives each number its spread.
+      </p>
+      ${pickControls({
+        picks: this.#parsed.picks,
+        choices: session.models.choices,
+        operations,
+        pick: (texts) => set({ compare: texts }),
+        open,
+      })}
+      ${settingControls(setting)}
+      ${studyControls({
+        ...setting,
+        work: this.#runner.work,
+        isReady: this.#isReady,
+        run: () => this.#study(),
+        stop: () => {
+          this.#studied = undefined;
+          this.#runner.stop();
+        },
+        save: (kind) => this.#save(kind),
+        hasResults: this.#shown.some(({ isStale }) => !isStale),
+      })}
+      ${this.#messages()}`;
+  }
+
+  #messages(): TemplateResult {
+    const { picks, problems } = this.#parsed;
+    const { models, describe } = this.#desk.session;
+    const failures = [...picks].flatMap(([key, pick]) => {
+      const text = this.#runner.failureOf(key);
+      const kept = this.#runner.resultOf(key) ? ' The last good result is shown.' : '';
+      const name = nameOf(pick, models.choices, describe.operations);
+      return text === undefined ? [] : [`${name}: ${text.replace(/([^.!?])$/, '$1.')}${kept}`];
+    });
+    const all = [...problems, ...(this.#error ? [this.#error] : []), ...failures];
+    return html`<p class="compare-messages" role="alert" ?hidden=${!all.length}>
+      ${all.join('\n')}
+    </p>`;
+  }
+
+  #middleParts(shown: readonly Shown[]): TemplateResult | typeof nothing {
+    if (!shown.length) return nothing;
+    const { letters } = this.#desk.session.describe;
+    const vocabularies = new Set(shown.map(({ column }) => column.architecture.V));
+    const fresh = shown.filter(({ isStale }) => !isStale).map(({ column }) => column);
+    return html`<p class="compare-finding" role="status">${finding(fresh)}</p>
+      ${shown.length > 1 ? differs(shown, letters) : nothing}
+      ${metricsTable(
+        {
+          shown,
+          reported: this.#reported(shown),
+          sorting: this.#sorting,
+          sort: (sorting) => {
+            this.#sorting = sorting;
+            this.#queue();
+          },
+        },
+        this.#caption(shown),
+      )}
+      <p class="hint">
+        ± is the standard deviation over the prompts. * marks shares of rows that need not sum to 1:
+        read them beside the row mass.
+        ${vocabularies.size > 1 ? 'Losses of models with other vocabularies count other tokens.' : ''}
+      </p>`;
+  }
+
+  #caption(shown: readonly Shown[]): string {
+    const { corpus, T, eps } = this.#state!;
+    const firsts = [...new Set(shown.map(({ column }) => firstWords(column)))];
+    const stale = shown.some(({ isStale }) => isStale)
+      ? ' Rows in grey are of the question before.'
+      : '';
+    return `ε = ${eps} · T = ${T} · ${firsts.join(' / ')} · ${CORPORA[corpus]}.${stale}`;
+  }
+}
+
+/** What differs: out of the descriptions of the architectures, and what was put in at inference. */
+function differs(
+  shown: readonly Shown[],
+  letters: Readonly<Record<string, string>>,
+): TemplateResult {
+  const found = differencesOf(
+    shown.map(({ column }) => ({
+      ...column.architecture,
+      ...(column.edits.length ? { put_in_at_inference: column.operation.label } : {}),
+    })),
+  );
+  // Two stand in a line; more need columns.
+  const isTable = shown.length > 2 && found.differences.length > 0;
+  return html`<div class="differs">
+    <h3>What differs</h3>
+    ${
+      isTable
+        ? html`${differsTable(shown, found, letters)}
+            <p class="hint">Alike in the other ${found.alike} entries of the description.</p>`
+        : html`<p>${differenceLine(found, letters)}</p>`
+    }
+  </div>`;
+}
+
+function differsTable(
+  shown: readonly Shown[],
+  { differences }: Differences,
+  letters: Readonly<Record<string, string>>,
+): TemplateResult {
+  return html`<div
+    class="table-place"
+    tabindex="0"
+    role="region"
+    aria-label="What differs, a table"
+  >
+    <table>
+      <thead>
+        <tr>
+          <td></td>
+          ${shown.map(({ column }) => html`<th scope="col">${column.title}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${differences.map(
+          ({ path, values }) =>
+            html`<tr>
+              <th scope="row">${placeWords(path, letters)}</th>
+              ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}

@@ -1,0 +1,100 @@
+/**
+ * What differs between models, out of their architecture descriptions. No key is named here: what a
+ * new family adds to the description is compared by itself.
+ */
+
+/** One place of the descriptions where they are not alike. */
+export interface Difference {
+  /** Where: keys from the outside in. */
+  readonly path: readonly string[];
+  /** What each description has there, in words; undefined where it has nothing. */
+  readonly values: readonly (string | undefined)[];
+}
+
+export interface Differences {
+  readonly differences: readonly Difference[];
+  /** Places where all of them are alike. */
+  readonly alike: number;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Every value that is not an object, by the keys that lead to it. */
+function leaves(value: unknown, path: readonly string[] = []): [readonly string[], unknown][] {
+  if (!isObject(value)) return [[path, value]];
+  return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]));
+}
+
+function number(value: number): string {
+  if (Number.isInteger(value)) return value.toLocaleString('en');
+  return String(Number(value.toPrecision(6)));
+}
+
+/** Neighbours that are alike stand there once, with their number. */
+function list(values: readonly unknown[]): string {
+  const runs: { said: string; count: number }[] = [];
+  for (const said of values.map(words)) {
+    const last = runs.at(-1);
+    if (last?.said === said) last.count++;
+    else runs.push({ said, count: 1 });
+  }
+  return runs.map(({ said, count }) => (count > 1 ? `${said} ×${count}` : said)).join(', ');
+}
+
+/** A value as it reads. */
+export function words(value: unknown): string {
+  if (value === null) return 'none';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'number') return number(value);
+  if (Array.isArray(value)) return value.length ? list(value) : 'none';
+  return String(value).replaceAll('_', ' ');
+}
+
+/** @param descriptions at least one; JSON values */
+export function differencesOf(descriptions: readonly object[]): Differences {
+  const each = descriptions.map(
+    (one) => new Map(leaves(one).map(([path, value]) => [path.join('.'), { path, value }])),
+  );
+  const keys = [...new Set(each.flatMap((one) => [...one.keys()]))];
+  const differences: Difference[] = [];
+  for (const key of keys) {
+    const values = each.map((one) => {
+      const leaf = one.get(key);
+      return leaf && words(leaf.value);
+    });
+    if (values.every((value) => value === values[0])) continue;
+    const { path } = each.find((one) => one.has(key))!.get(key)!;
+    differences.push({ path, values });
+  }
+  return { differences, alike: keys.length - differences.length };
+}
+
+/**
+ * A place in words. The letters of shapes are spelled out, inner keys follow the outer ones.
+ * @param letters what each of them stands for, of describe
+ */
+export function placeWords(
+  path: readonly string[],
+  letters: Readonly<Record<string, string>>,
+): string {
+  return path
+    .map((key) => (Object.hasOwn(letters, key) ? `${letters[key]} ${key}` : key))
+    .join(' ')
+    .replaceAll('_', ' ');
+}
+
+/** All of it in a line. */
+export function differenceLine(
+  { differences, alike }: Differences,
+  letters: Readonly<Record<string, string>>,
+): string {
+  if (!differences.length)
+    return `Nothing differs in the ${alike} entries of the architecture descriptions.`;
+  const said = differences.map(
+    ({ path, values }) =>
+      `${placeWords(path, letters)}: ${values.map((value) => value ?? '–').join(' | ')}`,
+  );
+  return `${said.join('; ')}. Alike in the other ${alike} entries.`;
+}

@@ -1,0 +1,37 @@
+/** The sentence over the comparison: who has most sink, who has least, and how sure that is. */
+import { mean } from '../frame';
+import type { Column } from '../study/study';
+import { percent, show } from '../words';
+
+function sinkOf({ perPrompt }: Column): number {
+  return mean(perPrompt.sink_1);
+}
+
+function nameOf({ title, class: kind }: Column): string {
+  return kind === 'counterfactual' ? `${title} (a what-if)` : title;
+}
+
+function setting({ sequences }: Column): string {
+  return sequences === 1 ? 'On one prompt, a first look' : `Over ${sequences} prompts`;
+}
+
+/** @param columns of one question; empty while there are fewer than two */
+export function finding(columns: readonly Column[]): string {
+  if (columns.length < 2) return '';
+  const order = [...columns].sort((a, b) => sinkOf(b) - sinkOf(a));
+  const [most, least] = [order[0], order[order.length - 1]];
+  const counts = new Set(columns.map(({ sequences }) => sequences));
+  const where = counts.size === 1 ? setting(most) : 'Over their prompts';
+  const eps = percent(most.eps, 0);
+  const proxy = columns.find(({ operation }) => !operation.normalises);
+  const note = proxy
+    ? ` Rows of ${nameOf(proxy)} need not sum to 1; they carry ${show(mean(proxy.perPrompt.row_mass))} ` +
+      'on average.'
+    : '';
+  if (sinkOf(most) === sinkOf(least))
+    return `${where}, ${percent(sinkOf(most))} of the heads of each give token 1 more than ${eps}.${note}`;
+  return (
+    `${where}, ${nameOf(most)} has most sink: ${percent(sinkOf(most))} of its heads give token 1 ` +
+    `more than ${eps} of their attention; ${nameOf(least)} has least, ${percent(sinkOf(least))}.${note}`
+  );
+}

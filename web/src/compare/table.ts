@@ -1,0 +1,143 @@
+/** The table: a row for each model, sortable by each column; what others report stands below. */
+import { html, nothing, type TemplateResult } from 'lit';
+import { sorted, tableMetrics, type Cell, type Sorting, type TableMetric } from '../study/table';
+import { CLASS_WORDS, percent, show } from '../words';
+import type { Reported } from '../zoo';
+import type { Shown } from './multiples';
+
+export interface ReportedRow extends Reported {
+  readonly operation: string;
+}
+
+export interface TableParts {
+  readonly shown: readonly Shown[];
+  readonly reported: readonly ReportedRow[];
+  readonly sorting: Sorting;
+  readonly sort: (sorting: Sorting) => void;
+}
+
+/** The column of names. */
+const NAME = 'model';
+
+/** A first click on numbers brings the largest to the top. */
+function next(name: string, { name: now, descending }: Sorting): Sorting {
+  return { name, descending: now === name ? !descending : name !== NAME };
+}
+
+function heading(
+  name: string,
+  title: string,
+  meaning: string,
+  { sorting, sort }: TableParts,
+): TemplateResult {
+  const isSorted = sorting.name === name;
+  const order = sorting.descending ? 'descending' : 'ascending';
+  return html`<th scope="col" aria-sort=${isSorted ? order : 'none'}>
+    <button type="button" title=${meaning} @click=${() => sort(next(name, sorting))}>
+      ${title}<span aria-hidden="true">${isSorted ? (sorting.descending ? '▾' : '▴') : ''}</span>
+    </button>
+  </th>`;
+}
+
+function cellWords(cell: Cell, { digits, percent: isShare }: TableMetric): [string, string] {
+  const say = (x: number) => (isShare ? percent(x, digits) : show(x, digits));
+  const { deviation } = cell;
+  // What rounding hides is small, and its size is noise.
+  const least = 10 ** -digits / (isShare ? 100 : 1);
+  const spread = deviation < least ? `< ${say(least)}` : say(deviation);
+  return [say(cell.mean), Number.isFinite(deviation) ? `± ${spread}` : ''];
+}
+
+function cellOf(cell: Cell, metric: TableMetric, star: boolean): TemplateResult {
+  const [value, spread] = cellWords(cell, metric);
+  const { layer, head } = cell.where ?? {};
+  const place = head === undefined ? `layer ${layer}` : `layer ${layer}, head ${head}`;
+  return html`<td data-metric=${metric.name}>
+    <span class="value">${value}${star ? '*' : ''}</span>
+    <span class="spread">${spread}</span>
+    ${layer === undefined ? nothing : html`<span class="place">${place}</span>`}
+  </td>`;
+}
+
+function rowOf({ key, column, isStale }: Shown): TemplateResult {
+  const isProxy = !column.operation.normalises;
+  const n = column.sequences === 1 ? '1 prompt' : `${column.sequences} prompts`;
+  return html`<tr data-pick=${key} class="${column.class} ${isStale ? 'stale' : ''}">
+    <th scope="row">
+      ${column.title}
+      <span class="row-class"><span class="badge">${CLASS_WORDS[column.class]}</span> ${n}</span>
+    </th>
+    ${tableMetrics.map((metric) =>
+      cellOf(metric.of(column), metric, isProxy && metric.name === 'sink_1'),
+    )}
+  </tr>`;
+}
+
+/** What a reported row has of a column, in the table's own units. */
+function reportedValue({ sink_1, loss, operation }: ReportedRow, name: string): number | string {
+  if (name === NAME) return operation;
+  if (name === 'sink_1') return (sink_1 ?? NaN) / 100;
+  return name === 'loss' ? (loss ?? NaN) : NaN;
+}
+
+function reportedRow(row: ReportedRow): TemplateResult {
+  const value = (metric: TableMetric) => {
+    const x = Number(reportedValue(row, metric.name));
+    return metric.percent ? percent(x, 2) : show(x, 2);
+  };
+  return html`<tr class="reported">
+    <th scope="row">
+      ${row.operation}
+      <span class="row-class"><span class="badge">REPORTED</span> ${row.where}</span>
+    </th>
+    ${tableMetrics.map((metric) => html`<td data-metric=${metric.name}>${value(metric)}</td>`)}
+  </tr>`;
+}
+
+function reportedRows({ reported, sorting }: TableParts): TemplateResult | typeof nothing {
+  if (!reported.length) return nothing;
+  const { name, descending } = sorting;
+  return html`<tbody class="reported-rows">
+    <tr>
+      <th scope="rowgroup" colspan=${tableMetrics.length + 1}>
+        Reported by Gu et al. (ICLR 2025) of their own models and data, not measured here
+      </th>
+    </tr>
+    ${sorted(reported, (row) => reportedValue(row, name), descending).map(reportedRow)}
+  </tbody>`;
+}
+
+/** What a measured row is sorted by. */
+function valueOf({ column }: Shown, name: string): number | string {
+  const metric = tableMetrics.find((one) => one.name === name);
+  return metric ? metric.of(column).mean : column.title.toLowerCase();
+}
+
+export function metricsTable(parts: TableParts, caption: string): TemplateResult {
+  const { shown, sorting } = parts;
+  const rows = sorting.name
+    ? sorted(shown, (one) => valueOf(one, sorting.name), sorting.descending)
+    : shown;
+  return html`<div
+    class="table-place"
+    tabindex="0"
+    role="region"
+    aria-label="Metrics of the models, a table"
+  >
+    <table class="metrics">
+      <caption>
+        ${caption}
+      </caption>
+      <thead>
+        <tr>
+          ${heading(NAME, 'model', 'The name of the model', parts)}
+          ${tableMetrics.map(({ name, title, meaning }) => heading(name, title, meaning, parts))}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(rowOf)}
+      </tbody>
+      ${reportedRows(parts)}
+    </table>
+  </div>`;
+}

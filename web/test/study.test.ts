@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import type { Tokenizer } from 'sinkscope';
+import { promptsOf, readPrompts, sequencesOf, splittingOf } from '../src/study/corpus';
+import { promptsCsv, studyJson, tableCsv, type StudyFacts } from '../src/study/files';
+import { indexOfMost, type Column } from '../src/study/study';
+import { deviation, sorted, tableMetrics } from '../src/study/table';
+import { defaults, type State } from '../src/state';
+
+describe('a file of prompts', () => {
+  it('has a prompt a line, or blocks that blank lines separate', () => {
+    expect(splittingOf('one\ntwo\n\nthree\n')).toBe('blocks');
+    expect(splittingOf('one\ntwo\nthree\n')).toBe('lines');
+    expect(splittingOf('one\n\ntwo\n\nthree')).toBe('lines');
+    expect(promptsOf('\ufeffone\r\n \r\ntwo\r\n', 'lines')).toEqual(['one', 'two']);
+    expect(promptsOf('a\nb\n \n\n\nc\n', 'blocks')).toEqual(['a\nb', 'c']);
+  });
+
+  it('is refused where it is no text, with what was expected', async () => {
+    const file = (bytes: BlobPart) => new File([bytes], 'x.bin');
+    await expect(readPrompts(file(new Uint8Array([0xff, 0xfe, 0xfd])))).rejects.toThrow(
+      /x\.bin: expected UTF-8 text/,
+    );
+    await expect(readPrompts(file(' \n'))).rejects.toThrow(/expected prompts, found nothing/);
+    const read = await readPrompts(file('abc'));
+    expect(read).toMatchObject({
+      splitting: 'lines',
+      sha256: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
+    });
+  });
+});
+
+/** One id a word; id 0 is BOS. */
+const tokenizer = {
+  size: 50,
+  bos: 0,
+  special: [0],
+  specials: [{ id: 0, text: '<s>', kind: 'bos' }],
+  encode: (text: string, { special = 'none' }: { special?: unknown } = {}) => [
+    ...(special === 'none' ? [] : [{ id: 0, text: '<s>', special: true }]),
+    ...text
+      .split(' ')
+      .filter(Boolean)
+      .map((word) => ({ id: word.length, text: word, special: false })),
+  ],
+  piece: (id: number) => String(id),
+} as unknown as Tokenizer;
+
+describe('the sequences of a study', () => {
+  const ask = (change: Partial<State>, texts: string[], n: number) =>
+    sequencesOf(tokenizer, { ...defaults, T: 3, ...change }, texts, n);
+  const texts = ['a bb ccc', 'short', 'dddd a'];
+
+  it('are the beginnings of texts, BOS first', () => {
+    expect(ask({}, texts, 9)).toEqual([
+      [0, 1, 2],
+      [0, 4, 1],
+    ]);
+    expect(ask({ bos: false }, texts, 9)).toEqual([[1, 2, 3]]);
+    expect(ask({ corpus: 'file' }, texts, 1)).toHaveLength(1);
+  });
+
+  it('are pieces of the reader’s own text', () => {
+    expect(ask({ corpus: 'text', prompt: 'a bb ccc dddd' }, [], 9)).toEqual([
+      [0, 1, 2],
+      [0, 3, 4],
+    ]);
+  });
+
+  it('are drawn alike for the same seed', () => {
+    const drawn = ask({ corpus: 'random' }, [], 3);
+    expect(drawn).toHaveLength(3);
+    expect(ask({ corpus: 'random' }, [], 3)).toEqual(drawn);
+    expect(ask({ corpus: 'random', seed: 2 }, [], 2)).toEqual(drawn.slice(1));
+    const [[bos, ...same]] = ask({ corpus: 'repeat' }, [], 1);
+    expect(bos).toBe(0);
+    expect(new Set(same).size).toBe(1);
+  });
+});
+
+/** One layer of two heads over two tokens, measured over two prompts. */
+const column = {
+  pick: { kind: 'edit', id: 'm', operation: 'sigmoid' },
+  title: '=M + sigmoid',
+  model: { id: 'm', title: 'M', source: 'zoo', sha256: 'abc' },
+  class: 'counterfactual',
+  architecture: { H: 2, G: 2, family: 'gpt2', parameters: 7, attention: { operation: 'softmax' } },
+  operation: { name: 'sigmoid', label: 'sigmoid' },
+  edits: [{ kind: 'operation', operation: 'sigmoid' }],
+  tokens: [{ id: 4, text: 'x' }],
+  T: 2,
+  eps: 0.3,
+  first: [],
+  special: { automatic: [], bos: null, choices: [] },
+  sequences: 2,
+  perPrompt: {
+    sink_1: [0.5, 1],
+    sink_1_raw: [0, 0],
+    loss: [2, NaN],
+    value_ratio: [1, 3],
+    row_mass: [1, 1],
+  },
+  measurement: {
+    metrics: {
+      alpha: { mean: [0.2, 0.1, 0.7, 0.1], deviation: [0.01, 0.02, 0.03, 0.04] },
+      hidden_ratio: { mean: [9, 4], deviation: [0, 0.5] },
+      key_ratio: { mean: [0.5, null], deviation: [0.1, null] },
+      value_ratio: { mean: [0.4, 0.2], deviation: [0.1, 0.2] },
+    },
+  },
+} as unknown as Column;
+
+const cell = (name: string) => tableMetrics.find((one) => one.name === name)!.of(column);
+
+describe('the table', () => {
+  it('has the mean and the spread over the prompts', () => {
+    expect(cell('sink_1')).toEqual({ mean: 0.75, deviation: Math.sqrt(0.125) });
+    expect(deviation([3])).toBeNaN();
+    expect(cell('loss').mean).toBeNaN();
+  });
+
+  it('says where a largest or a least was found', () => {
+    expect(cell('alpha_max')).toEqual({ mean: 0.7, deviation: 0.03, where: { layer: 1, head: 2 } });
+    // The embedding has no layer.
+    expect(cell('hidden_ratio')).toEqual({ mean: 4, deviation: 0.5, where: { layer: 1 } });
+    expect(cell('value_ratio_min').where).toEqual({ layer: 1, head: 2 });
+    expect(cell('key_ratio_min')).toMatchObject({ mean: 0.5, where: { layer: 1, head: 1 } });
+  });
+
+  it('is sorted with what is undefined last, either way', () => {
+    const rows = [2, NaN, 3, 1];
+    expect(sorted(rows, (x) => x, false)).toEqual([1, 2, 3, NaN]);
+    expect(sorted(rows, (x) => x, true)).toEqual([3, 2, 1, NaN]);
+    expect(sorted(['b', 'a'], (x) => x, false)).toEqual(['a', 'b']);
+    expect(indexOfMost([NaN, 1, NaN, 4, 2])).toBe(3);
+  });
+});
+
+describe('the files of a study', () => {
+  const facts: StudyFacts = {
+    corpus: { kind: 'file', name: 'a\nb' },
+    version: '0.1.0',
+    link: 'https://page.example/#compare=m',
+    reported: [{ operation: 'sigmoid', sink_1: 0.5, where: 'table 4' }],
+  };
+  const linesOf = (csv: string) => csv.trimEnd().split('\n');
+
+  it('have one number a line, and what is needed to measure it again', () => {
+    const lines = linesOf(tableCsv([column], facts));
+    const notes = lines.filter((line) => line.startsWith('#')).join('\n');
+    for (const said of ['COUNTERFACTUAL', 'ε = 0.3 · T = 2', '"sha256":"abc"', '0.1.0', facts.link])
+      expect(notes).toContain(said);
+    const rows = lines.filter((line) => !line.startsWith('#'));
+    expect(rows[0]).toBe('model,class,metric,mean,deviation,layer,head,sequences');
+    expect(rows).toContain('m~sigmoid,COUNTERFACTUAL,alpha_max,0.7,0.03,1,2,2');
+    expect(rows).toContain('m~sigmoid,COUNTERFACTUAL,loss,,,,,2');
+    expect(rows).toHaveLength(1 + tableMetrics.length);
+  });
+
+  it('have each prompt', () => {
+    const rows = linesOf(promptsCsv([column], facts)).filter((line) => !line.startsWith('#'));
+    expect(rows).toEqual([
+      'model,class,prompt,sink_1,sink_1_raw,loss,value_ratio,row_mass',
+      'm~sigmoid,COUNTERFACTUAL,1,0.5,0,2,1,1',
+      'm~sigmoid,COUNTERFACTUAL,2,1,0,,3,1',
+    ]);
+  });
+
+  it('hold what others report apart from what was measured, and no date', () => {
+    const text = studyJson([column], facts);
+    const made = JSON.parse(text);
+    expect(made.reported_by_gu_et_al_2025).toEqual(facts.reported);
+    expect(made.models[0]).toMatchObject({ eps: 0.3, T: 2, sequences: 2, sha256: 'abc' });
+    expect(made.models[0].table.loss).toEqual({ mean: null, deviation: null });
+    expect(JSON.stringify(made.models)).not.toContain('table 4');
+    expect(text).toBe(studyJson([column], facts));
+  });
+});
