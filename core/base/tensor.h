@@ -5,14 +5,16 @@
 #include <stddef.h>
 
 /*
- * The types from SS_Q8_0 on are those of GGUF: blocks of numbers that share a scale. They have a
- * size per block and none per number.
+ * An SS_I8 stands for its whole number times the scale of its row, which another tensor holds
+ * (model/load.h). The types from SS_Q8_0 on are those of GGUF: blocks of numbers that share a
+ * scale. They have a size per block and none per number.
  */
 typedef enum ss_dtype {
     SS_F32 = 0,
     SS_I32 = 1,
     SS_F16 = 2,
     SS_BF16 = 3,
+    SS_I8,
     SS_Q8_0,
     SS_Q4_0,
     SS_Q4_1,

@@ -30,8 +30,10 @@ size_t ss_matrix_place(const ss_matrix *w, size_t n) {
 
 /* Inputs [k, k + n) of output o, one after the other in the file. */
 static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, size_t n) {
-    const unsigned char *row = w->data + ss_matrix_place(w, o) * ss_dtype_bytes(w->type, w->in);
+    size_t place = ss_matrix_place(w, o);
+    const unsigned char *row = w->data + place * ss_dtype_bytes(w->type, w->in);
     ss_unpack(out, row + ss_dtype_bytes(w->type, k), w->type, n);
+    if (w->scales) ss_scale(out, w->scales[place], n);
 }
 
 /* The panel of outputs [n, n + width), whose rows in the file become its columns. */

@@ -18,11 +18,12 @@
 typedef struct ss_matrix {
     const unsigned char *data; /* of the whole tensor, or of one slice of three dimensions */
     ss_dtype type;
-    size_t in, out; /* K rows, N columns of the product */
-    size_t total;   /* outputs of the tensor, of which ours are some */
-    size_t first;   /* output n of ours is */
-    size_t group;   /*     first + n / group * step + n % group */
-    size_t step;    /* of the tensor's */
+    const float *scales; /* [total] of SS_I8, one for each output of the tensor; else NULL */
+    size_t in, out;      /* K rows, N columns of the product */
+    size_t total;        /* outputs of the tensor, of which ours are some */
+    size_t first;        /* output n of ours is */
+    size_t group;        /*     first + n / group * step + n % group */
+    size_t step;         /* of the tensor's */
     size_t pair; /* GGUF's llama: rows of heads this wide lie as rotary pairs side by side; or 0 */
     bool in_out; /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
 } ss_matrix;
@@ -33,7 +34,8 @@ size_t ss_matrix_place(const ss_matrix *w, size_t n);
 /* Floats of work that a product of T rows with a matrix of that many inputs needs. */
 size_t ss_matrix_work(size_t T, size_t in);
 
-/* out[t] = a[t] w + bias for T rows; bias [out] or NULL; work of ss_matrix_work(T, in) floats. */
+/* out[t] = a[t] w + bias for T rows; out may be a, where out and in are the same number; bias [out]
+ * or NULL; work of ss_matrix_work(T, in) floats. */
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work);
 

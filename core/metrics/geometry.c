@@ -4,7 +4,8 @@
  *     q_t . k_j = |q_t| * |k_j| * cos(q_t, k_j)
  *
  * after the position encoding and without the 1/sqrt(K) of the scores (Gu et al. 2025, section 3.3,
- * figure 2 bottom). Pairs with j > t, which the mask hides, are NaN.
+ * figure 2 bottom). They are those before positions add to scores and before a feature map. Pairs
+ * with a j behind what t sees are NaN; windows are not counted.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -46,7 +47,9 @@ static void map(const ss_trace *trace, const ss_metric_args *args, double (*valu
                 float *out) {
     for (int t = 0; t < args->T; t++)
         for (int j = 0; j < args->T; j++)
-            *out++ = j > t ? NAN : (float)value(pair_of(trace, args->layer, args->head, t, j));
+            *out++ = j >= ss_row_end(trace, args->layer, args->head, t)
+                         ? NAN
+                         : (float)value(pair_of(trace, args->layer, args->head, t, j));
 }
 
 void ss_measure_qk_dot(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -68,6 +71,12 @@ static double norm_of(const float *x, size_t K) {
 /* Dims that are summed together, on the stack. */
 #define DIMS 64
 
+/* Of the first T keys, query t sees those before this. */
+static int seen_of(const ss_trace *trace, int l, int h, int t, int T) {
+    int end = ss_row_end(trace, l, h, t);
+    return end < T ? end : T;
+}
+
 /* The gap's two sums over dims [d, d + n): q.k/|q||k| of every query with key 1, and with the
  * others that it sees. The keys' unit vectors are added up once, so each query meets one vector. */
 static void add_cosines(const ss_trace *trace, int l, int h, int T, size_t d, size_t n,
@@ -77,12 +86,15 @@ static void add_cosines(const ss_trace *trace, int l, int h, int T, size_t d, si
     int g = l * arch->G + h / (arch->H / arch->G);
     const float *k1 = vector_of(trace, trace->k, g, 0);
     double units[DIMS] = {0}, k1_norm = norm_of(k1, K);
-    for (int t = 0; t < T; t++) {
+    for (int t = 0, j = 1; t < T; t++) {
+        for (; j < seen_of(trace, l, h, t, T); j++) {
+            const float *k = vector_of(trace, trace->k, g, j);
+            double k_norm = norm_of(k, K);
+            for (size_t i = 0; i < n; i++) units[i] += (double)k[d + i] / k_norm;
+        }
         const float *q = vector_of(trace, trace->q, l * arch->H + h, t);
-        const float *k = vector_of(trace, trace->k, g, t);
-        double q_norm = norm_of(q, K), k_norm = norm_of(k, K);
+        double q_norm = norm_of(q, K);
         for (size_t i = 0; i < n; i++) {
-            if (t) units[i] += (double)k[d + i] / k_norm;
             *first += (double)q[d + i] / q_norm * ((double)k1[d + i] / k1_norm);
             *others += (double)q[d + i] / q_norm * units[i];
         }
@@ -90,12 +102,13 @@ static void add_cosines(const ss_trace *trace, int l, int h, int T, size_t d, si
 }
 
 /*
- * mean_t cos(q_t, k_1) - mean_{t, 1 < j <= t} cos(q_t, k_j); NaN for T = 1 or where a vector is
- * zero and has no direction.
+ * mean_t cos(q_t, k_1) - mean_{t, 1 < j} cos(q_t, k_j), j in sight of t; NaN for T = 1 or where a
+ * vector is zero and has no direction.
  */
 static float gap_of(const ss_trace *trace, int l, int h, int T) {
     size_t K = (size_t)trace->model->arch.K;
-    double first = 0.0, others = 0.0, pairs = (double)T * (double)(T - 1) / 2.0;
+    double first = 0.0, others = 0.0, pairs = 0.0;
+    for (int t = 0; t < T; t++) pairs += (double)(seen_of(trace, l, h, t, T) - 1);
     for (size_t d = 0; d < K; d += DIMS)
         add_cosines(trace, l, h, T, d, K - d < DIMS ? K - d : DIMS, &first, &others);
     return (float)(first / (double)T - others / pairs);

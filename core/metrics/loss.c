@@ -1,8 +1,12 @@
-/* How well are the tokens predicted? Mean of -ln p over tokens 1 .. T-1; NaN for T = 1. */
+/* How well are the tokens predicted? Mean of -ln p over tokens that no query before them saw; NaN
+ * where there are none. */
 #include "measures.h"
 
+#include <math.h>
+
 void ss_measure_loss_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    int prefix = trace->model->arch.prefix, first = prefix > 1 ? prefix : 1;
     double sum = 0.0;
-    for (int t = 1; t < args->T; t++) sum += (double)trace->loss[t];
-    *out = (float)(sum / (double)(args->T - 1));
+    for (int t = first; t < args->T; t++) sum += (double)trace->loss[t];
+    *out = first < args->T ? (float)(sum / (double)(args->T - first)) : NAN;
 }

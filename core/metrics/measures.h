@@ -14,12 +14,15 @@ SS_MEASURE(alpha_uniform);
 SS_MEASURE(sink_ratio);
 SS_MEASURE(sink_ratio_raw);
 SS_MEASURE(near_eps);
+SS_MEASURE(alpha_bias);
+SS_MEASURE(sink_ratio_bias);
 
 /* row.c */
 SS_MEASURE(row_mass);
 SS_MEASURE(row_mass_summary);
 SS_MEASURE(entropy);
 SS_MEASURE(entropy_mean);
+SS_MEASURE(gate_mean);
 
 /* geometry.c */
 SS_MEASURE(qk_dot);
@@ -44,21 +47,42 @@ SS_MEASURE(loss_mean);
 
 #undef SS_MEASURE
 
-/* [T] row t of the weights of layer l, head h; keys 0..t count. */
-static inline const float *ss_att_row(const ss_trace *trace, int l, int h, int t) {
-    size_t C = (size_t)trace->capacity;
-    return trace->att +
-           (((size_t)l * (size_t)trace->model->arch.H + (size_t)h) * C + (size_t)t) * C;
+/* Where row t of layer l, head h stands among rows of length C; of att_bias and gate with C 1. */
+static inline size_t ss_row_at(const ss_trace *trace, int l, int h, int t) {
+    size_t head = (size_t)l * (size_t)trace->model->arch.H + (size_t)h;
+    return head * (size_t)trace->capacity + (size_t)t;
 }
 
-static inline const ss_operation *ss_operation_of(const ss_trace *trace, int l, int h) {
-    return trace->choices[l * trace->model->arch.H + h].operation;
+/* [C] row t of the weights of layer l, head h; keys 0 .. ss_row_end - 1 count. */
+static inline const float *ss_att_row(const ss_trace *trace, int l, int h, int t) {
+    return trace->att + ss_row_at(trace, l, h, t) * (size_t)trace->capacity;
+}
+
+static inline const ss_choice *ss_choice_of(const ss_trace *trace, int l, int h) {
+    return &trace->choices[l * trace->model->arch.H + h];
+}
+
+/* The tokens that query t may see end here; a mask may hide some before. */
+static inline int ss_row_end(const ss_trace *trace, int l, int h, int t) {
+    return ss_mask_end(&ss_choice_of(trace, l, h)->mask, t, trace->T);
+}
+
+/* Keys that query t sees, the bias key among them. */
+static inline int ss_row_count(const ss_trace *trace, int l, int h, int t) {
+    return ss_mask_count(&ss_choice_of(trace, l, h)->mask, t, trace->T) +
+           (trace->model->arch.bias_key != SS_OWNER_NONE);
+}
+
+/* Weight of the bias key in that row; 0 where there is none. */
+static inline float ss_bias_weight(const ss_trace *trace, int l, int h, int t) {
+    return trace->att_bias ? trace->att_bias[ss_row_at(trace, l, h, t)] : 0.0f;
 }
 
 /*
- * The factor that makes a weight of this row a share of attention, P = weight * factor (of its
- * absolute value where the operation has signs): section 1.3 of the metrics, the authors' proxy.
+ * The factor that makes a weight of this row, or of its bias key, a share of attention,
+ * P = weight * factor (of its absolute value where the operation has signs): section 1.3 of the
+ * metrics, the authors' proxy.
  */
-float ss_share_factor(const ss_operation *operation, const float *row, int n);
+float ss_share_factor(const ss_trace *trace, int l, int h, int t);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct ss_metric {
     const char *shape[SS_RANK_MAX]; /* letters as in ss_field; T is args->T */
     float low, high;                /* possible values; infinite where there is no bound */
     int args;                       /* SS_ARG_... */
-    uint32_t fields;                /* SS_BIT(field) that the run must have recorded */
+    uint32_t fields; /* SS_BIT(field) that the run must have recorded, where its model has them */
     /* out has the shape's product of floats. */
     void (*measure)(const ss_trace *trace, const ss_metric_args *args, float *out);
     const char *source;

@@ -1,10 +1,11 @@
 /*
  * How much does a query attend, and how evenly?
  *
- * Row mass: the sum of a query's weights; 1 for operations that normalise, and what the proxy of
- * sink scores hides for those that do not. Entropy: -sum P ln P over the n keys in sight, divided
- * by ln n; 0 for the first query, as in Guo et al. 2024 (active-dormant heads), whose one key
- * leaves nothing open. NaN for a row without any mass.
+ * Row mass: the sum of a query's weights for tokens; 1 for operations that normalise and have no
+ * bias key, and what the proxy of sink scores hides for those that do not. Entropy: -sum P ln P
+ * over the n keys in sight, a bias key among them, divided by ln n; 0 for the first query, as in
+ * Guo et al. 2024 (active-dormant heads), whose one key leaves nothing open. NaN for a row without
+ * any mass.
  */
 #include "../math/kernels.h"
 #include "../math/scalar.h"
@@ -12,12 +13,15 @@
 
 #include <math.h>
 
+static float mass_of(const ss_trace *trace, int l, int h, int t) {
+    return ss_sum(ss_att_row(trace, l, h, t), (size_t)ss_row_end(trace, l, h, t));
+}
+
 void ss_measure_row_mass(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     for (int l = 0; l < arch->L; l++)
         for (int h = 0; h < arch->H; h++)
-            for (int t = 0; t < args->T; t++)
-                *out++ = ss_sum(ss_att_row(trace, l, h, t), (size_t)t + 1);
+            for (int t = 0; t < args->T; t++) *out++ = mass_of(trace, l, h, t);
 }
 
 void ss_measure_row_mass_summary(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -27,7 +31,7 @@ void ss_measure_row_mass_summary(const ss_trace *trace, const ss_metric_args *ar
             double sum = 0.0;
             float low = INFINITY, high = -INFINITY;
             for (int t = 0; t < args->T; t++) {
-                float mass = ss_sum(ss_att_row(trace, l, h, t), (size_t)t + 1);
+                float mass = mass_of(trace, l, h, t);
                 sum += (double)mass;
                 low = mass < low ? mass : low;
                 high = mass > high ? mass : high;
@@ -38,24 +42,28 @@ void ss_measure_row_mass_summary(const ss_trace *trace, const ss_metric_args *ar
         }
 }
 
-static float row_entropy(const ss_operation *operation, const float *row, int n) {
-    double factor = (double)ss_share_factor(operation, row, n), entropy = 0.0, mass = 0.0;
-    for (int j = 0; j < n; j++) {
-        double share = factor * fabs((double)row[j]);
-        mass += share;
-        if (share > 0.0) entropy -= share * ss_log(share);
-    }
+/* Adds |weight| * factor to *mass; its -P ln P is returned. */
+static double part_of_entropy(float weight, double factor, double *mass) {
+    double share = factor * fabs((double)weight);
+    *mass += share;
+    return share > 0.0 ? -share * ss_log(share) : 0.0;
+}
+
+static float row_entropy(const ss_trace *trace, int l, int h, int t) {
+    const float *row = ss_att_row(trace, l, h, t);
+    double factor = (double)ss_share_factor(trace, l, h, t), entropy = 0.0, mass = 0.0;
+    int end = ss_row_end(trace, l, h, t), count = ss_row_count(trace, l, h, t);
+    for (int j = 0; j < end; j++) entropy += part_of_entropy(row[j], factor, &mass);
+    entropy += part_of_entropy(ss_bias_weight(trace, l, h, t), factor, &mass);
     if (!(mass > 0.0)) return NAN;
-    return n == 1 ? 0.0f : (float)(entropy / ss_log((double)n));
+    return count == 1 ? 0.0f : (float)(entropy / ss_log((double)count));
 }
 
 void ss_measure_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     for (int l = 0; l < arch->L; l++)
         for (int h = 0; h < arch->H; h++)
-            for (int t = 0; t < args->T; t++)
-                *out++ =
-                    row_entropy(ss_operation_of(trace, l, h), ss_att_row(trace, l, h, t), t + 1);
+            for (int t = 0; t < args->T; t++) *out++ = row_entropy(trace, l, h, t);
 }
 
 void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -63,9 +71,19 @@ void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, 
     for (int l = 0; l < arch->L; l++)
         for (int h = 0; h < arch->H; h++) {
             double sum = 0.0;
-            for (int t = 0; t < args->T; t++)
-                sum += (double)row_entropy(ss_operation_of(trace, l, h), ss_att_row(trace, l, h, t),
-                                           t + 1);
+            for (int t = 0; t < args->T; t++) sum += (double)row_entropy(trace, l, h, t);
             *out++ = (float)(sum / (double)args->T);
+        }
+}
+
+/* How far open is the gate of a head? Mean over queries, or tokens; NaN without gates. */
+void ss_measure_gate_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    const ss_arch *arch = &trace->model->arch;
+    for (int l = 0; l < arch->L; l++)
+        for (int h = 0; h < arch->H; h++) {
+            double sum = 0.0;
+            for (int t = 0; trace->gate && t < args->T; t++)
+                sum += (double)trace->gate[ss_row_at(trace, l, h, t)];
+            *out++ = trace->gate ? (float)(sum / (double)args->T) : NAN;
         }
 }

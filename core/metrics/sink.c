@@ -19,10 +19,15 @@
 /* How close to eps a head must lie for bf16 arithmetic to have been able to flip it. */
 #define NEAR 0.002
 
-float ss_share_factor(const ss_operation *operation, const float *row, int n) {
+float ss_share_factor(const ss_trace *trace, int l, int h, int t) {
+    const ss_operation *operation = ss_choice_of(trace, l, h)->operation;
     if (operation->proxy == SS_PROXY_WEIGHTS) return 1.0f;
-    if (operation->proxy == SS_PROXY_SHARE) return 1.0f / (ss_sum(row, (size_t)n) + SS_PROXY_GUARD);
-    double sum = 0.0;
+    const float *row = ss_att_row(trace, l, h, t);
+    int n = ss_row_end(trace, l, h, t);
+    float bias = ss_bias_weight(trace, l, h, t);
+    if (operation->proxy == SS_PROXY_SHARE)
+        return 1.0f / (ss_sum(row, (size_t)n) + bias + SS_PROXY_GUARD);
+    double sum = (double)fabsf(bias);
     for (int j = 0; j < n; j++) sum += (double)fabsf(row[j]);
     return 1.0f / ((float)sum + SS_PROXY_GUARD);
 }
@@ -31,22 +36,29 @@ static int block_end(int T, int k0) {
     return T - k0 < COLUMNS ? T - k0 : COLUMNS;
 }
 
+/* All T queries of a bidirectional model see key k; else, inside a prefix too, the authors' code
+ * divides by those that do not stand before it. */
+static double divisor(const ss_mask *mask, int T, int k) {
+    return (double)(mask->prefix == SS_EVERY_KEY ? T : T - k);
+}
+
 /* out[c] = alpha of key k0 + c of one head, for one block of columns; raw keeps the weights. */
 static void alpha_block(const ss_trace *trace, int l, int h, int T, bool raw, int k0,
                         float out[COLUMNS]) {
-    const ss_operation *operation = ss_operation_of(trace, l, h);
-    bool absolute = !raw && operation->proxy == SS_PROXY_SHARE_ABS;
+    const ss_choice *choice = ss_choice_of(trace, l, h);
+    bool absolute = !raw && choice->operation->proxy == SS_PROXY_SHARE_ABS;
     double sums[COLUMNS] = {0};
     int end = block_end(T, k0);
-    for (int i = k0; i < T; i++) {
+    for (int i = k0 < choice->mask.prefix ? 0 : k0; i < T; i++) {
         const float *row = ss_att_row(trace, l, h, i);
-        double factor = raw ? 1.0 : (double)ss_share_factor(operation, row, i + 1);
-        for (int c = 0; c < end && k0 + c <= i; c++) {
+        double factor = raw ? 1.0 : (double)ss_share_factor(trace, l, h, i);
+        int seen = ss_row_end(trace, l, h, i);
+        for (int c = 0; c < end && k0 + c < seen; c++) {
             double weight = (double)row[k0 + c];
             sums[c] += factor * (absolute ? fabs(weight) : weight);
         }
     }
-    for (int c = 0; c < end; c++) out[c] = (float)(sums[c] / (double)(T - (k0 + c)));
+    for (int c = 0; c < end; c++) out[c] = (float)(sums[c] / divisor(&choice->mask, T, k0 + c));
 }
 
 static void alpha_all(const ss_trace *trace, int T, bool raw, float *out) {
@@ -68,13 +80,22 @@ void ss_measure_alpha_raw(const ss_trace *trace, const ss_metric_args *args, flo
     alpha_all(trace, args->T, true, out);
 }
 
-/* If every query looked evenly at the keys it sees: (H_T - H_{k-1}) / (T-k+1), k 1-based. */
+/*
+ * If every query looked evenly at the n keys it sees: (H_T - H_{k-1}) / (T-k+1), k 1-based, where
+ * it sees those before it. The queries before key k see it, too, where it is of a prefix. Windows
+ * are not counted.
+ */
 void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    (void)trace;
-    double tail = 0.0; /* 1/T + .. + 1/k */
-    for (int k = args->T; k >= 1; k--) {
-        tail += 1.0 / (double)k;
-        out[k - 1] = (float)(tail / (double)(args->T - k + 1));
+    const ss_arch *arch = &trace->model->arch;
+    ss_mask mask = {0, INT_MAX, arch->prefix};
+    int bias = arch->bias_key != SS_OWNER_NONE;
+    double tail = 0.0; /* of the queries from k on, 1/n each */
+    for (int k = args->T - 1; k >= 0; k--) {
+        tail += 1.0 / (double)(ss_mask_end(&mask, k, trace->T) + bias);
+        double before = 0.0;
+        for (int i = 0; i < k && k < arch->prefix; i++)
+            before += 1.0 / (double)(ss_mask_end(&mask, i, trace->T) + bias);
+        out[k] = (float)((tail + before) / divisor(&mask, args->T, k));
     }
 }
 
@@ -114,6 +135,33 @@ void ss_measure_sink_ratio(const ss_trace *trace, const ss_metric_args *args, fl
 
 void ss_measure_sink_ratio_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
     sink_ratio(trace, args, true, out);
+}
+
+/* alpha_*: the authors' map has a row for the bias key too, which sees itself alone. */
+static float alpha_bias(const ss_trace *trace, int l, int h, int T) {
+    bool absolute = ss_choice_of(trace, l, h)->operation->proxy == SS_PROXY_SHARE_ABS;
+    double sum = 1.0;
+    for (int t = 0; t < T; t++) {
+        double weight = (double)ss_bias_weight(trace, l, h, t);
+        sum += (double)ss_share_factor(trace, l, h, t) * (absolute ? fabs(weight) : weight);
+    }
+    return (float)(sum / (double)(T + 1));
+}
+
+void ss_measure_alpha_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    const ss_arch *arch = &trace->model->arch;
+    for (int l = 0; l < arch->L; l++)
+        for (int h = 0; h < arch->H; h++)
+            *out++ = trace->att_bias ? alpha_bias(trace, l, h, args->T) : NAN;
+}
+
+void ss_measure_sink_ratio_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    const ss_arch *arch = &trace->model->arch;
+    int sinks = 0;
+    for (int l = 0; l < arch->L && trace->att_bias; l++)
+        for (int h = 0; h < arch->H; h++)
+            sinks += is_sink(alpha_bias(trace, l, h, args->T), args->eps);
+    *out = trace->att_bias ? (float)sinks / (float)(arch->L * arch->H) : NAN;
 }
 
 void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {

@@ -1,21 +1,21 @@
 #include "arch.h"
 
 #include "family.h"
+#include "variant.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 const char *ss_positions_name(ss_positions positions) {
-    return (const char *[]){"none", "learned", "rotary"}[positions];
+    return ss_positions_words[positions];
 }
 
 const char *ss_norm_name(ss_norm_kind norm) {
-    return (const char *[]){"layer", "rms"}[norm];
+    return ss_norm_words[norm];
 }
 
 const char *ss_ffn_name(ss_ffn_kind ffn) {
-    return (const char *[]){"plain", "gated"}[ffn];
+    return ss_ffn_words[ffn];
 }
 
 const char *ss_activation_name(ss_activation activation) {
@@ -26,43 +26,19 @@ const char *ss_rope_scaling_name(ss_rope_scaling scaling) {
     return (const char *[]){"none", "linear", "llama3", "yarn"}[scaling];
 }
 
-static void read_parameters(ss_attention *attention, ss_json *json) {
-    const cJSON *object = ss_json_object(json, "parameters"), *item;
-    if (!object) return;
-    ss_json inner = {object, json->file, json->status, json->err};
-    cJSON_ArrayForEach(item, object) {
-        if (attention->parameters_n == SS_PARAMETERS_MAX ||
-            strlen(item->string) >= sizeof attention->parameters[0].name) {
-            ss_json_refuse(&inner, "sinkscope.attention.parameters",
-                           "the parameters of its table row", item->string);
-            break;
-        }
-        int i = attention->parameters_n++;
-        snprintf(attention->parameters[i].name, sizeof attention->parameters[i].name, "%s",
-                 item->string);
-        attention->parameters[i].value =
-            (float)ss_json_number(&inner, item->string, (double)NAN, -1e30, 1e30);
-    }
-    json->status = inner.status;
+const char *ss_owner_name(ss_owner owner) {
+    return ss_owner_words[owner];
 }
 
-/* Our own key: {"sinkscope": {"attention": {"operation": .., "parameters": {..}}}}. */
-static void read_attention(ss_attention *attention, ss_json *json) {
-    const cJSON *own = ss_json_object(json, "sinkscope");
-    if (!own) return;
-    ss_json outer = {own, json->file, json->status, json->err};
-    const cJSON *object = ss_json_object(&outer, "attention");
-    ss_json inner = {object, json->file, outer.status, json->err};
-    if (object) {
-        const char *name = ss_json_text(&inner, "operation", attention->operation);
-        if (strlen(name) >= sizeof attention->operation)
-            ss_json_refuse(&inner, "sinkscope.attention.operation", "operations of its table",
-                           name);
-        else if (name != attention->operation)
-            snprintf(attention->operation, sizeof attention->operation, "%s", name);
-        read_parameters(attention, &inner);
-    }
-    json->status = inner.status;
+const char *ss_gate_name(ss_gate gate) {
+    return ss_gate_words[gate];
+}
+
+const char *ss_mask_name(const ss_arch *arch) {
+    if (arch->prefix) return arch->prefix == SS_EVERY_KEY ? "bidirectional" : "prefix";
+    for (int l = 0; l < arch->L; l++)
+        if (!arch->windowed[l]) return "causal";
+    return "window";
 }
 
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err) {
@@ -74,9 +50,11 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         snprintf(read.family, sizeof read.family, "%s", family->name);
         snprintf(read.attention.operation, sizeof read.attention.operation, "softmax");
         read.embedding_scale = 1.0f;
+        read.mask_token = -1;
         ss_family_refuse(&json);
         family->read(&read, &json);
-        read_attention(&read.attention, &json);
+        ss_read_variant(&read, &json, family->variants);
+        if (json.status == SS_OK) ss_check_heads(&read, &json);
     } else {
         char names[160];
         ss_family_names(names, sizeof names);

@@ -11,17 +11,45 @@
 #include "../base/status.h"
 #include "json.h"
 
+#include <limits.h>
+
 /* Most layers, and experts of one, that a config may ask for: far above any published model. */
 #define SS_LAYERS_MAX 1024
 #define SS_EXPERTS_MAX 1024
 
 typedef enum ss_positions {
     SS_POSITIONS_NONE,
-    SS_POSITIONS_LEARNED,
-    SS_POSITIONS_ROTARY
+    SS_POSITIONS_LEARNED, /* a vector of its own for each, added to the embedding */
+    SS_POSITIONS_ROTARY,
+    SS_POSITIONS_SINUSOID, /* the same with sines, then cosines (Vaswani et al. 2017) */
+    SS_POSITIONS_ALIBI,    /* scores fall with the distance of the key (Press et al. 2022) */
+    SS_POSITIONS_RELATIVE, /* scores rise by the index of T5's bucket of the distance: Gu et al. */
+    SS_POSITIONS_N
 } ss_positions;
-typedef enum ss_norm_kind { SS_NORM_LAYER, SS_NORM_RMS } ss_norm_kind;
-typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED } ss_ffn_kind;
+typedef enum ss_norm_kind { SS_NORM_LAYER, SS_NORM_RMS, SS_NORM_N } ss_norm_kind;
+typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED, SS_FFN_N } ss_ffn_kind;
+
+/* Whether attention has such a vector, and whose it is. */
+typedef enum ss_owner {
+    SS_OWNER_NONE,
+    SS_OWNER_HEAD,   /* each head has its own */
+    SS_OWNER_SHARED, /* the heads of a layer share one */
+    SS_OWNER_N
+} ss_owner;
+
+/* What the sigmoids of attention's gate multiply (Qiu et al. 2025: G1 and G2). */
+typedef enum ss_gate {
+    SS_GATE_NONE,
+    SS_GATE_OUTPUT_ELEMENT, /* every number of what a query's heads have mixed */
+    SS_GATE_OUTPUT_HEAD,    /* each head's vector as a whole */
+    SS_GATE_VALUE_ELEMENT,  /* every number of a token's values, before they are mixed */
+    SS_GATE_VALUE_HEAD,
+    SS_GATE_N
+} ss_gate;
+
+/* ss_arch.prefix of a model whose queries see the keys after them, too. */
+#define SS_EVERY_KEY INT_MAX
+
 typedef enum ss_activation {
     SS_ACTIVATION_SILU,
     SS_ACTIVATION_GELU_TANH,
@@ -81,9 +109,12 @@ typedef struct ss_arch {
     bool own_rotary;
     int window;                   /* keys that a query of a windowed layer sees, its own included */
     bool windowed[SS_LAYERS_MAX]; /* [L] */
+    int prefix;                   /* first keys that every query sees; SS_EVERY_KEY, usually 0 */
+    int mask_token;               /* id of what masked diffusion hides tokens behind; or -1 */
     float embedding_scale;        /* token vectors are multiplied by it; usually 1 */
     ss_norm_kind norm;            /* before attention, before feed-forward, and at the end */
     float norm_eps;
+    bool post_norm;    /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
     bool branch_norms; /* attention and feed-forward are normed again before they are added */
     bool qk_norm;      /* queries and keys are normed, head by head, before they are rotated */
     bool parallel;     /* attention and feed-forward read the same residual stream */
@@ -93,6 +124,11 @@ typedef struct ss_arch {
     float score_scale;            /* x = q.k * score_scale, usually 1/sqrt(K) */
     bool attention_bias;          /* q, k, v have biases */
     bool output_bias;             /* o has one */
+    bool added_heads;             /* o reads the sum of the heads' outputs, not all of them */
+    ss_owner bias_key;            /* a key of no token, which every query sees first */
+    ss_owner bias_key_value;      /* its value; none: zeros */
+    ss_owner value_bias;          /* added to what each head has mixed */
+    ss_gate gate;
     bool ffn_bias;
     int chosen;         /* experts that one token goes through, 1 .. E */
     bool router_shares; /* their weights are shares of all E and sum to less than 1; else to 1 */
@@ -106,7 +142,21 @@ const char *ss_positions_name(ss_positions positions);
 const char *ss_norm_name(ss_norm_kind norm);
 const char *ss_ffn_name(ss_ffn_kind ffn);
 const char *ss_activation_name(ss_activation activation);
+const char *ss_owner_name(ss_owner owner); /* NULL for none */
+const char *ss_gate_name(ss_gate gate);    /* NULL for none */
+const char *ss_mask_name(const ss_arch *arch);
 const char *ss_rope_scaling_name(ss_rope_scaling scaling);
+
+/* Heads that the gate has numbers for: query heads, or those of values. */
+static inline int ss_arch_gated_heads(const ss_arch *arch) {
+    return arch->gate < SS_GATE_VALUE_ELEMENT ? arch->H : arch->G;
+}
+
+/* Numbers of the gate for one head: K, or 1 for all of them. */
+static inline int ss_arch_gate_width(const ss_arch *arch) {
+    bool element = arch->gate == SS_GATE_OUTPUT_ELEMENT || arch->gate == SS_GATE_VALUE_ELEMENT;
+    return element ? arch->K : 1;
+}
 
 /* Keys that a query of layer l sees at most, its own included; 0: all before it. */
 static inline int ss_arch_window(const ss_arch *arch, int l) {

@@ -5,18 +5,18 @@
 #include <string.h>
 
 static const ss_family families[] = {
-    {"llama", ss_llama_read, ss_llama_load},
-    {"gpt2", ss_gpt2_read, ss_gpt2_load},
-    {"gpt_neox", ss_gpt_neox_read, ss_gpt_neox_load},
-    {"gpt_neo", ss_gpt_neo_read, ss_gpt_neo_load},
-    {"opt", ss_opt_read, ss_opt_load},
-    {"mistral", ss_mistral_read, ss_llama_load},
-    {"mixtral", ss_mixtral_read, ss_mixtral_load},
-    {"qwen2", ss_qwen2_read, ss_llama_load},
-    {"qwen2_moe", ss_qwen2_moe_read, ss_qwen2_moe_load},
-    {"qwen3", ss_qwen3_read, ss_llama_load},
-    {"gemma3_text", ss_gemma3_read, ss_gemma3_load},
-    {"gpt_oss", ss_gpt_oss_read, ss_gpt_oss_load},
+    {"llama", true, ss_llama_read, ss_llama_load},
+    {"gpt2", false, ss_gpt2_read, ss_gpt2_load},
+    {"gpt_neox", false, ss_gpt_neox_read, ss_gpt_neox_load},
+    {"gpt_neo", false, ss_gpt_neo_read, ss_gpt_neo_load},
+    {"opt", false, ss_opt_read, ss_opt_load},
+    {"mistral", true, ss_mistral_read, ss_llama_load},
+    {"mixtral", true, ss_mixtral_read, ss_mixtral_load},
+    {"qwen2", false, ss_qwen2_read, ss_llama_load},
+    {"qwen2_moe", false, ss_qwen2_moe_read, ss_qwen2_moe_load},
+    {"qwen3", false, ss_qwen3_read, ss_llama_load},
+    {"gemma3_text", false, ss_gemma3_read, ss_gemma3_load},
+    {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load},
 };
 
 const ss_family *ss_family_find(const char *name) {

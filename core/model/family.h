@@ -11,6 +11,7 @@
 
 typedef struct ss_family {
     const char *name; /* model_type in config.json */
+    bool variants;    /* its config may have every key of variant.h */
     /* Fills all of arch but its family; errors stay in json. */
     void (*read)(ss_arch *arch, ss_json *json);
     /* Asks the loader for every tensor; errors stay in the loader. */

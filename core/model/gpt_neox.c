@@ -43,7 +43,6 @@ void ss_gpt_neox_read(ss_arch *arch, ss_json *json) {
     arch->output_bias = arch->attention_bias;
     arch->ffn_bias = true;
     arch->tied = ss_json_bool(json, "tie_word_embeddings", false);
-    ss_check_heads(arch, json);
 }
 
 /* Outputs are q, k, v of the first head, then of the next; in GGUF all of q, all of k, all of v. */

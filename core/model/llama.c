@@ -45,7 +45,6 @@ void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *d
     arch->activation = ss_read_activation(json, key, activation);
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     arch->tied = ss_json_bool(json, "tie_word_embeddings", defaults->tied);
-    ss_check_heads(arch, json);
 }
 
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json) {
@@ -68,23 +67,42 @@ static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch)
             !strcmp(arch->family, "mixtral"));
 }
 
+/* What a variant has besides q, k, v and o. */
+static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
+    layer->bias_keys = ss_load_owned(loader, "layers.%d.self_attn.bias_key", arch->bias_key, G, K);
+    layer->bias_values =
+        ss_load_owned(loader, "layers.%d.self_attn.bias_key_value", arch->bias_key_value, G, K);
+    layer->value_biases =
+        ss_load_owned(loader, "layers.%d.self_attn.value_bias", arch->value_bias, H, K);
+    if (arch->gate)
+        ss_load_linear(loader, &layer->gate, "layers.%d.self_attn.gate_proj", false, D,
+                       (size_t)(ss_arch_gated_heads(arch) * ss_arch_gate_width(arch)));
+    if (ss_load_has(loader, "layers.%d.self_attn.kernel_in.weight")) {
+        ss_load_linear(loader, &layer->kernel_in, "layers.%d.self_attn.kernel_in", false, K, K);
+        ss_load_linear(loader, &layer->kernel_out, "layers.%d.self_attn.kernel_out", false, K, K);
+    }
+}
+
 void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
-    bool bias = arch->attention_bias;
+    bool bias = arch->attention_bias, norm_bias = arch->norm == SS_NORM_LAYER;
     size_t pair = has_pairs_side_by_side(loader, arch) ? K : 0;
     ss_place q = {.in = D, .out = HK, .pair = pair}, k = {.in = D, .out = GK, .pair = pair};
-    ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
+    ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", norm_bias, D);
     ss_load_place(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
     ss_load_place(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
     ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, GK);
-    ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias, HK, D);
+    ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
+                   arch->added_heads ? K : HK, D);
     if (arch->qk_norm) {
         ss_load_norm(loader, &layer->q_norm, "layers.%d.self_attn.q_norm", false, K);
         ss_load_norm(loader, &layer->k_norm, "layers.%d.self_attn.k_norm", false, K);
     }
     if (ss_load_has(loader, "layers.%d.self_attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "layers.%d.self_attn.sinks", 0, (size_t)arch->H);
+    load_additions(layer, loader, arch);
     const char *before_ffn = "layers.%d.post_attention_layernorm";
     if (arch->branch_norms) {
         ss_load_norm(loader, &layer->attention_out_norm, before_ffn, false, D);
@@ -92,7 +110,7 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
         ss_load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm", false,
                      D);
     }
-    ss_load_norm(loader, &layer->ffn_norm, before_ffn, false, D);
+    ss_load_norm(loader, &layer->ffn_norm, before_ffn, norm_bias, D);
 }
 
 void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
@@ -100,7 +118,7 @@ void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const s
     static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};
     ss_linear *linears[] = {&ffn->gate, &ffn->up, &ffn->down};
     size_t D = (size_t)arch->D;
-    for (int i = 0; i < 3; i++) {
+    for (int i = arch->ffn == SS_FFN_GATED ? 0 : 1; i < 3; i++) {
         char full[64];
         snprintf(full, sizeof full, "%s.%s", name, parts[i]);
         ss_load_linear(loader, linears[i], full, arch->ffn_bias, i == 2 ? F : D, i == 2 ? D : F);
@@ -117,7 +135,11 @@ void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
     loader->prefix = "model.";
     ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, V);
     ss_load_head(loader, model, "lm_head");
-    ss_load_norm(loader, &model->norm, "norm", false, D);
+    if (model->arch.positions == SS_POSITIONS_LEARNED)
+        model->positions =
+            ss_load_numbers(loader, "embed_positions.weight", (size_t)model->arch.context, D);
+    if (!model->arch.post_norm)
+        ss_load_norm(loader, &model->norm, "norm", model->arch.norm == SS_NORM_LAYER, D);
 }
 
 void ss_llama_load(ss_model *model, ss_loader *loader) {

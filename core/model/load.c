@@ -1,7 +1,9 @@
 #include "load.h"
 
+#include "../math/kernels.h"
 #include "../math/unpack.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,10 +86,20 @@ static float *take(ss_loader *loader, size_t count) {
     return numbers;
 }
 
-/* Rows of a block type cannot begin inside a block. */
-static bool check_blocks(ss_loader *loader, const char *name, const ss_tensor *tensor) {
+/* Numbers stand for themselves: there is no scale of a block or a row. */
+static bool is_plain(ss_dtype type) {
+    return ss_dtype_block(type) == 1 && type != SS_I8;
+}
+
+/* Rows of a block type cannot begin inside a block, and those of I8 have scales in a matrix only.
+ */
+static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *tensor) {
     size_t last = tensor->dims[tensor->rank - 1], block = ss_dtype_block(tensor->type);
-    if (last % block == 0) return true;
+    if (tensor->type == SS_I8 && tensor->rank != 2)
+        loader->status =
+            ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
+                    "expected I8 as a matrix of two dimensions, found %d", tensor->rank);
+    if (last % block == 0) return loader->status == SS_OK;
     loader->status =
         ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
                 "expected rows of whole %s blocks of %lu, found rows of %lu",
@@ -95,17 +107,47 @@ static bool check_blocks(ss_loader *loader, const char *name, const ss_tensor *t
     return false;
 }
 
+/*
+ * [rows] scales of a tensor of I8, in the arena; NULL for other types, while measuring, or with an
+ * error.
+ */
+static const float *load_scales(ss_loader *loader, const char *name, const ss_tensor *tensor) {
+    if (tensor->type != SS_I8) return NULL;
+    size_t rows = tensor->dims[0];
+    ss_name scale;
+    snprintf(scale.text, sizeof scale.text, "%s_scale", name);
+    const ss_tensor *found = find(loader, scale.text, &(ss_tensor){.rank = 1, .dims = {rows}});
+    if (!found) return NULL;
+    ss_name full = full_name(loader, scale.text);
+    if (found->type != SS_F32)
+        loader->status =
+            ss_fail(loader->err, SS_BAD_TENSOR, full.text, "expected scales of type F32, found %s",
+                    ss_dtype_name(found->type));
+    float *scales = loader->status == SS_OK ? take(loader, rows) : NULL;
+    if (!scales) return NULL;
+    ss_unpack(scales, found->data, SS_F32, rows);
+    for (size_t r = 0; r < rows && loader->status == SS_OK; r++)
+        if (!isfinite(scales[r] * -128.0f))
+            loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
+                                     "expected scales whose products are finite, but number %lu "
+                                     "is %g",
+                                     (unsigned long)r, (double)scales[r]);
+    return scales;
+}
+
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n) {
     ss_tensor shape = {.rank = 1, .dims = {n}};
     if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
     const ss_tensor *tensor = find(loader, name, &shape);
-    if (!tensor || !check_blocks(loader, name, tensor)) return NULL;
+    if (!tensor || !check_rows(loader, name, tensor)) return NULL;
     size_t count = ss_tensor_count(tensor);
     loader->parameters += count;
+    const float *scales = load_scales(loader, name, tensor);
     float *numbers = take(loader, count);
     if (!numbers) return NULL;
     check_finite(loader, name, tensor, 0, count);
     ss_unpack(numbers, tensor->data, tensor->type, count);
+    for (size_t r = 0; scales && r < rows; r++) ss_scale(numbers + r * n, scales[r], n);
     return numbers;
 }
 
@@ -115,8 +157,8 @@ static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_pl
     ss_tensor shape = {.rank = 1, .dims = {w->total}};
     if (place->slices) shape = (ss_tensor){.rank = 2, .dims = {place->slices, w->total}};
     const ss_tensor *tensor = find(loader, name, &shape);
-    if (!tensor || !check_blocks(loader, name, tensor)) return NULL;
-    if (ss_dtype_block(tensor->type) > 1) {
+    if (!tensor || !check_rows(loader, name, tensor)) return NULL;
+    if (!is_plain(tensor->type)) {
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
                                  "expected a bias of F32, F16 or BF16 numbers, found %s",
                                  ss_dtype_name(tensor->type));
@@ -158,19 +200,30 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
         shape = (ss_tensor){.rank = 3,
                             .dims = {place->slices, out_in ? total : in, out_in ? in : total}};
     const ss_tensor *tensor = find(loader, name, &shape);
-    if (!tensor || !check_blocks(loader, name, tensor)) return;
-    if (!out_in && ss_dtype_block(tensor->type) > 1) {
-        loader->status = ss_fail(loader->err, SS_UNSUPPORTED, full_name(loader, name).text,
-                                 "expected a matrix of blocks to lie as [out][in]");
+    if (!tensor || !check_rows(loader, name, tensor)) return;
+    if (!out_in && !is_plain(tensor->type)) {
+        loader->status =
+            ss_fail(loader->err, SS_UNSUPPORTED, full_name(loader, name).text,
+                    "expected a matrix of %s to lie as [out][in]", ss_dtype_name(tensor->type));
         return;
     }
     loader->parameters += in * place->out;
     if (loader->widest < in) loader->widest = in;
     *linear = (ss_linear){.w = matrix_at(tensor, place, total)};
+    linear->w.scales = load_scales(loader, name, tensor);
     /* Parts of one tensor are proved once, with the part that holds its first output. */
     if (loader->arena->block && place->first == 0 && place->slice == 0)
         check_finite(loader, name, tensor, 0, ss_tensor_count(tensor));
     if (bias) linear->bias = load_bias(loader, &linear->w, place, bias);
+}
+
+float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t heads, size_t n) {
+    if (owner == SS_OWNER_NONE) return NULL;
+    if (owner == SS_OWNER_HEAD) return ss_load_numbers(loader, name, heads, n);
+    const float *one = ss_load_numbers(loader, name, 1, n);
+    float *all = take(loader, heads * n);
+    for (size_t h = 0; one && all && h < heads; h++) memcpy(all + h * n, one, n * sizeof *one);
+    return all;
 }
 
 /* "<name>.<what>". */

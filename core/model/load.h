@@ -20,6 +20,11 @@ typedef struct ss_loader {
     ss_error *err;
 } ss_loader;
 
+/*
+ * A matrix [out][in] of type I8 has beside it a tensor "<its name>_scale", F32 [out], with which
+ * the whole numbers of each row are multiplied. Vectors are never I8.
+ */
+
 /* How a matrix lies in the file. */
 typedef enum ss_layout {
     SS_OUT_IN, /* [out][in], torch.nn.Linear and embeddings */
@@ -70,6 +75,12 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
 
 /* Numbers of shape [rows][n], or [n] where rows is 0, as floats in the arena. */
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
+
+/*
+ * [heads][n] numbers of attention, out of a tensor [heads][n] or, where they are shared, [1][n].
+ * NULL where nobody owns them.
+ */
+float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t heads, size_t n);
 
 /* What a family does for one layer, and for expert e of one layer. */
 typedef void ss_load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch);

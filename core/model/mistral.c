@@ -31,7 +31,7 @@ void ss_mixtral_read(ss_arch *arch, ss_json *json) {
 static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_linear *linears[] = {&expert->gate, &expert->down, &expert->up};
-    for (int i = 0; i < 3; i++) {
+    for (int i = arch->ffn == SS_FFN_GATED ? 0 : 1; i < 3; i++) {
         char name[64];
         snprintf(name, sizeof name, "layers.%%d.block_sparse_moe.experts.%d.w%d", e, i + 1);
         ss_load_linear(loader, linears[i], name, false, i == 1 ? F : D, i == 1 ? D : F);

@@ -36,8 +36,13 @@ typedef struct ss_layer {
     ss_norm q_norm, k_norm;                   /* of one head's vector, qk norm only */
     ss_linear q;                              /* D -> H*K */
     ss_linear k, v;                           /* D -> G*K */
-    ss_linear o;                              /* H*K -> D */
+    ss_linear o;                              /* H*K -> D; K -> D where heads are added */
     const float *sinks;                       /* [H] sink logits, or NULL */
+    const float *bias_keys;                   /* [G][K] or NULL */
+    const float *bias_values;                 /* [G][K]; NULL: zeros */
+    const float *value_biases;                /* [H][K] or NULL */
+    ss_linear gate;                           /* D -> gated heads * gate width, gated only */
+    ss_linear kernel_in, kernel_out; /* K -> K, the mlp feature map; data NULL: there is none */
     ss_ffn ffn;            /* with experts: the one that every token goes through, if any */
     const ss_ffn *experts; /* [E], or NULL */
     ss_linear router;      /* D -> E */
@@ -51,7 +56,7 @@ typedef struct ss_model {
     const float *positions;     /* [context][D], learned positions only */
     const float *rotary;        /* [rotary_width/2] turn per position, rotary only */
     const float *window_rotary; /* the same of windowed layers, where they have their own */
-    ss_norm norm;               /* the last one */
+    ss_norm norm;               /* the last one; none with post norm */
     ss_layer *layers;           /* [L] */
     size_t parameters;          /* numbers in the file that the model uses */
     size_t widest;              /* inputs of the widest matrix */

@@ -4,6 +4,7 @@
 
 #include <cJSON.h>
 #include <math.h>
+#include <string.h>
 
 #ifdef __wasm_simd128__
 #define KERNELS "simd"
@@ -13,6 +14,10 @@
 
 static void add_text(cJSON *object, const char *key, const char *text) {
     cJSON_AddStringToObject(object, key, text);
+}
+
+static void add_text_or_null(cJSON *object, const char *key, const char *text) {
+    cJSON_AddItemToObject(object, key, text ? cJSON_CreateString(text) : cJSON_CreateNull());
 }
 
 /* Infinite bounds become null. */
@@ -58,6 +63,7 @@ static void add_operations(cJSON *root) {
         add_text(row, "formula", operations[i].formula);
         cJSON_AddBoolToObject(row, "normalises", operations[i].normalises);
         add_text(row, "proxy", ss_proxy_name(operations[i].proxy));
+        add_text(row, "features", ss_feature_name(operations[i].feature));
         add_parameters(row, &operations[i]);
         add_text(row, "source", operations[i].source);
     }
@@ -105,6 +111,7 @@ static void add_fields(cJSON *root) {
         add_text(row, "unit", field->unit);
         add_texts(row, "shape", field->shape, SS_RANK_MAX);
         add_text(row, "type", field->type == SS_I32 ? "i32" : "f32");
+        add_text_or_null(row, "needs", field->needs);
     }
 }
 
@@ -193,6 +200,27 @@ static void add_windows(cJSON *root, const ss_arch *arch) {
     }
 }
 
+/* What queries see, and the token that stands for hidden ones in a model of masked diffusion. */
+static void add_mask(cJSON *root, const ss_arch *arch) {
+    cJSON *mask = cJSON_AddObjectToObject(root, "mask");
+    const char *kind = ss_mask_name(arch);
+    add_text(mask, "kind", kind);
+    if (!strcmp(kind, "window")) cJSON_AddNumberToObject(mask, "window", arch->window);
+    if (!strcmp(kind, "prefix")) cJSON_AddNumberToObject(mask, "prefix", arch->prefix);
+    cJSON_AddItemToObject(root, "mask_token",
+                          arch->mask_token < 0 ? cJSON_CreateNull()
+                                               : cJSON_CreateNumber(arch->mask_token));
+}
+
+/* What attention has besides queries, keys and values. */
+static void add_additions(cJSON *root, const ss_arch *arch) {
+    add_text_or_null(root, "bias_key", ss_owner_name(arch->bias_key));
+    add_text_or_null(root, "bias_key_value", ss_owner_name(arch->bias_key_value));
+    add_text_or_null(root, "value_bias", ss_owner_name(arch->value_bias));
+    add_text_or_null(root, "gate", ss_gate_name(arch->gate));
+    add_text(root, "heads", arch->added_heads ? "added" : "joined");
+}
+
 static void add_features(cJSON *root, const ss_arch *arch) {
     add_text(root, "positions", ss_positions_name(arch->positions));
     if (arch->positions == SS_POSITIONS_ROTARY) {
@@ -200,8 +228,11 @@ static void add_features(cJSON *root, const ss_arch *arch) {
         add_rotary(root, "rotary", &arch->rotary);
         if (arch->own_rotary) add_rotary(root, "window_rotary", &arch->window_rotary);
     }
+    add_mask(root, arch);
     add_windows(root, arch);
+    add_additions(root, arch);
     add_text(root, "norm", ss_norm_name(arch->norm));
+    add_text(root, "norm_place", arch->post_norm ? "post" : "pre");
     cJSON_AddBoolToObject(root, "branch_norms", arch->branch_norms);
     cJSON_AddBoolToObject(root, "qk_norm", arch->qk_norm);
     cJSON_AddBoolToObject(root, "parallel", arch->parallel);

@@ -2,12 +2,9 @@
 
 #include "../math/kernels.h"
 #include "../math/scalar.h"
+#include "linear.h"
 
 #include <string.h>
-
-static void linear(ss_run *run, float *out, const float *in, const ss_linear *linear, size_t n) {
-    ss_matrix_times(out, in, &linear->w, linear->bias, n, run->scratch.work);
-}
 
 /* gate = clamped(gate) sigmoid(slope clamped(gate)) (clamped(up) + 1): gpt-oss's SwiGLU. */
 static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, size_t n) {
@@ -45,14 +42,17 @@ static void one_ffn(ss_run *run, float *out, const float *y, const ss_ffn *ffn, 
     ss_scratch *s = &run->scratch;
     const ss_arch *arch = &run->trace.model->arch;
     size_t inner = n * ffn->up.w.out;
-    linear(run, s->up, y, &ffn->up, n);
+    ss_linear_rows(run, s->up, y, &ffn->up, n);
     if (arch->ffn == SS_FFN_GATED) {
-        linear(run, s->gate, y, &ffn->gate, n);
+        ss_linear_rows(run, s->gate, y, &ffn->gate, n);
         join(s->gate, s->up, arch, inner);
+    } else if (arch->activation == SS_ACTIVATION_SILU) {
+        ss_sigmoid(s->gate, s->up, 0.0f, inner);
+        ss_multiply(s->up, s->gate, inner);
     } else {
         activate(s->up, arch->activation, inner);
     }
-    linear(run, out, arch->ffn == SS_FFN_GATED ? s->gate : s->up, &ffn->down, n);
+    ss_linear_rows(run, out, arch->ffn == SS_FFN_GATED ? s->gate : s->up, &ffn->down, n);
 }
 
 /* E logits -> E weights: softmax, cut to the chosen largest; the first of equals is chosen. */
@@ -100,7 +100,7 @@ static void shared_expert(ss_run *run, const ss_layer *layer, size_t n) {
     ss_scratch *s = &run->scratch;
     size_t D = (size_t)run->trace.model->arch.D;
     one_ffn(run, s->fed, s->y, &layer->ffn, n);
-    linear(run, s->share, s->y, &layer->shared_gate, n);
+    ss_linear_rows(run, s->share, s->y, &layer->shared_gate, n);
     for (size_t i = 0; i < n; i++) ss_scale(s->fed + i * D, ss_sigmoidf(s->share[i]), D);
 }
 
@@ -118,7 +118,7 @@ void ss_feed_forward(ss_run *run, int l, int rows) {
     else
         memset(s->fed, 0, n * (size_t)arch->D * sizeof *s->fed);
     /* The router scores the experts, each token goes through those it chose. */
-    linear(run, s->router, s->y, &layer->router, n);
+    ss_linear_rows(run, s->router, s->y, &layer->router, n);
     for (size_t i = 0; i < n; i++) choose(s->router + i * E, arch);
     for (size_t e = 0; e < E; e++) add_expert(run, &layer->experts[e], e, n);
 }

@@ -4,13 +4,10 @@
 #include "../math/scalar.h"
 #include "attention.h"
 #include "ffn.h"
+#include "linear.h"
 
 #include <math.h>
 #include <string.h>
-
-static void linear(ss_run *run, float *out, const float *in, const ss_linear *linear, int n) {
-    ss_matrix_times(out, in, &linear->w, linear->bias, (size_t)n, run->scratch.work);
-}
 
 /* n vectors of `width`; out may be x. */
 static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *arch, size_t n,
@@ -31,7 +28,18 @@ static void record(const ss_trace *trace, float *field, int index, int t0, int n
                (size_t)n * width * sizeof *rows);
 }
 
-/* x_t = the token's vector, scaled, plus its position's where positions are learned. */
+/* x += sines, then cosines, of position t: the order of Gu et al.'s code (their equation 5 has them
+ * by turns). */
+static void add_sinusoid(float *x, size_t D, int t) {
+    size_t half = D / 2;
+    for (size_t j = 0; j < half; j++) {
+        double angle = (double)t * ss_pow(10000.0, -2.0 * (double)j / (double)D);
+        x[j] += (float)ss_sin(angle);
+        x[half + j] += (float)ss_cos(angle);
+    }
+}
+
+/* x_t = the token's vector, scaled, plus its position's where positions are vectors. */
 static void embed(ss_run *run, int t0, int n) {
     const ss_model *model = run->trace.model;
     size_t D = (size_t)model->arch.D;
@@ -40,6 +48,7 @@ static void embed(ss_run *run, int t0, int n) {
         ss_matrix_output(x, &model->embedding.w, (size_t)run->trace.tokens[t0 + i]);
         ss_scale(x, model->arch.embedding_scale, D);
         if (model->positions) ss_add(x, model->positions + (size_t)(t0 + i) * D, D);
+        if (model->arch.positions == SS_POSITIONS_SINUSOID) add_sinusoid(x, D, t0 + i);
     }
 }
 
@@ -99,6 +108,77 @@ static void record_heads(const ss_trace *trace, float *field, int l, int heads, 
                    rows + (i * (size_t)heads + h) * K, K * sizeof *rows);
 }
 
+/* y = norm(x) where norms stand before a block, else x. */
+static void before_block(ss_run *run, const ss_norm *block_norm, int n) {
+    const ss_scratch *s = &run->scratch;
+    const ss_arch *arch = &run->trace.model->arch;
+    size_t D = (size_t)arch->D;
+    if (arch->post_norm)
+        memcpy(s->y, s->x, (size_t)n * D * sizeof *s->y);
+    else
+        norm(s->y, s->x, block_norm, arch, (size_t)n, D);
+}
+
+/* x += what a block adds, normed after that in a model with post norm. */
+static void after_block(ss_run *run, const ss_norm *block_norm, const float *added, int n) {
+    const ss_scratch *s = &run->scratch;
+    const ss_arch *arch = &run->trace.model->arch;
+    ss_add(s->x, added, (size_t)n * (size_t)arch->D);
+    if (arch->post_norm) norm(s->x, s->x, block_norm, arch, (size_t)n, (size_t)arch->D);
+}
+
+/* Rows t0.. of trace gate: of each query head the mean over the numbers that gate it. */
+static void record_gates(ss_run *run, int l, int t0, int n) {
+    const ss_trace *trace = &run->trace;
+    const ss_arch *arch = &trace->model->arch;
+    size_t heads = (size_t)ss_arch_gated_heads(arch), width = (size_t)ss_arch_gate_width(arch);
+    size_t share = (size_t)arch->H / heads, H = (size_t)arch->H, C = (size_t)trace->capacity;
+    for (size_t i = 0; trace->gate && i < (size_t)n; i++)
+        for (size_t h = 0; h < H; h++) {
+            const float *gates = run->scratch.gates + (i * heads + h / share) * width;
+            trace->gate[((size_t)l * H + h) * C + (size_t)t0 + i] =
+                ss_sum(gates, width) / (float)width;
+        }
+}
+
+/* rows[n][gated heads * K] *= sigmoid(gate y), number by number or head by head. */
+static void apply_gates(ss_run *run, int l, float *rows, int t0, int n) {
+    const ss_model *model = run->trace.model;
+    float *gates = run->scratch.gates;
+    size_t K = (size_t)model->arch.K, width = (size_t)ss_arch_gate_width(&model->arch);
+    size_t heads = (size_t)n * (size_t)ss_arch_gated_heads(&model->arch);
+    ss_linear_rows(run, gates, run->scratch.y, &model->layers[l].gate, (size_t)n);
+    ss_sigmoid(gates, gates, 0.0f, heads * width);
+    record_gates(run, l, t0, n);
+    if (width == K)
+        ss_multiply(rows, gates, heads * K);
+    else
+        for (size_t i = 0; i < heads; i++) ss_scale(rows + i * K, gates[i], K);
+}
+
+/* scratch heads [n][H*K] become [n][K], the sum over heads. */
+static void add_heads(const ss_scratch *s, const ss_arch *arch, int n) {
+    size_t H = (size_t)arch->H, K = (size_t)arch->K;
+    for (size_t i = 0; i < (size_t)n; i++) {
+        float *sum = s->heads + i * K;
+        const float *row = s->heads + i * H * K;
+        memmove(sum, row, K * sizeof *sum);
+        for (size_t h = 1; h < H; h++) ss_add(sum, row + h * K, K);
+    }
+}
+
+/* What stands between the mixed values and o: biases, gates of queries, the sum of heads. */
+static void finish_heads(ss_run *run, int l, int t0, int n) {
+    const ss_scratch *s = &run->scratch;
+    const ss_model *model = run->trace.model;
+    size_t width = (size_t)model->arch.H * (size_t)model->arch.K;
+    const float *biases = model->layers[l].value_biases;
+    for (size_t i = 0; biases && i < (size_t)n; i++) ss_add(s->heads + i * width, biases, width);
+    if (model->arch.gate && model->arch.gate < SS_GATE_VALUE_ELEMENT)
+        apply_gates(run, l, s->heads, t0, n);
+    if (model->arch.added_heads) add_heads(s, &model->arch, n);
+}
+
 /* attended = Attention(norm(x)), normed again where the model has branch norms. */
 static void attention_block(ss_run *run, int l, int t0, int n) {
     ss_trace *trace = &run->trace;
@@ -107,22 +187,24 @@ static void attention_block(ss_run *run, int l, int t0, int n) {
     const ss_layer *layer = &trace->model->layers[l];
     size_t D = (size_t)arch->D;
 
-    norm(s->y, s->x, &layer->attention_norm, arch, (size_t)n, D);
+    before_block(run, &layer->attention_norm, n);
 
     /* Keys and values go to the cache, which is the trace. */
-    linear(run, s->heads, s->y, &layer->k, n);
+    ss_linear_rows(run, s->heads, s->y, &layer->k, (size_t)n);
     place_heads(run, l, s->heads, &layer->k_norm, arch->G, n);
     record_heads(trace, trace->k, l, arch->G, t0, n, s->heads);
-    linear(run, s->heads, s->y, &layer->v, n);
+    ss_linear_rows(run, s->heads, s->y, &layer->v, (size_t)n);
+    if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(run, l, s->heads, t0, n);
     record_heads(trace, trace->v, l, arch->G, t0, n, s->heads);
 
-    linear(run, s->heads, s->y, &layer->q, n);
+    ss_linear_rows(run, s->heads, s->y, &layer->q, (size_t)n);
     place_heads(run, l, s->heads, &layer->q_norm, arch->H, n);
     record_heads(trace, trace->q, l, arch->H, t0, n, s->heads);
 
     /* Each head mixes the values of the keys it sees; the heads' outputs are joined by o. */
     ss_attend(run, l, t0, n);
-    linear(run, s->attended, s->heads, &layer->o, n);
+    finish_heads(run, l, t0, n);
+    ss_linear_rows(run, s->attended, s->heads, &layer->o, (size_t)n);
     if (layer->attention_out_norm.gain)
         norm(s->attended, s->attended, &layer->attention_out_norm, arch, (size_t)n, D);
     record(trace, trace->att_out, l, t0, n, D, s->attended);
@@ -136,23 +218,26 @@ static void ffn_block(ss_run *run, int l, int t0, int n) {
     const ss_layer *layer = &trace->model->layers[l];
     size_t D = (size_t)arch->D;
 
-    norm(s->y, s->x, &layer->ffn_norm, arch, (size_t)n, D);
+    before_block(run, &layer->ffn_norm, n);
     ss_feed_forward(run, l, n);
     if (arch->E) record(trace, trace->router, l, t0, n, (size_t)arch->E, s->router);
     if (layer->ffn_out_norm.gain) norm(s->fed, s->fed, &layer->ffn_out_norm, arch, (size_t)n, D);
     record(trace, trace->mlp_out, l, t0, n, D, s->fed);
 }
 
-/* x += Attention(norm(x)); x += FFN(norm(x)). In parallel, both read the x before. */
+/*
+ * x += Attention(norm(x)); x += FFN(norm(x)). In parallel, both read the x before; with post norm,
+ * x = norm(x + Attention(x)); x = norm(x + FFN(x)).
+ */
 static void layer(ss_run *run, int l, int t0, int n) {
-    ss_scratch *s = &run->scratch;
+    const ss_scratch *s = &run->scratch;
     const ss_arch *arch = &run->trace.model->arch;
-    size_t count = (size_t)n * (size_t)arch->D;
+    const ss_layer *layer = &run->trace.model->layers[l];
     attention_block(run, l, t0, n);
-    if (!arch->parallel) ss_add(s->x, s->attended, count);
+    if (!arch->parallel) after_block(run, &layer->attention_norm, s->attended, n);
     ffn_block(run, l, t0, n);
-    if (arch->parallel) ss_add(s->x, s->attended, count);
-    ss_add(s->x, s->fed, count);
+    if (arch->parallel) after_block(run, &layer->attention_norm, s->attended, n);
+    after_block(run, &layer->ffn_norm, s->fed, n);
     record(&run->trace, run->trace.hidden, l + 1, t0, n, (size_t)arch->D, s->x);
 }
 
@@ -163,13 +248,20 @@ static float loss_of(const float *logits, int token, size_t V, float *work) {
     return (float)((double)top + ss_log((double)sum) - (double)chosen);
 }
 
+/* No loss where the token before saw it: of a prefix, and in a bidirectional model of all tokens.
+ */
+static bool is_predicted(const ss_trace *trace, int t) {
+    return t > 0 && t >= trace->model->arch.prefix;
+}
+
 void ss_forward_begin(ss_run *run) {
     ss_trace *trace = &run->trace;
     int t0 = trace->T;
     if (trace->loss)
-        trace->loss[t0] = t0 ? loss_of(trace->next, trace->tokens[t0], (size_t)trace->model->arch.V,
-                                       run->scratch.logits)
-                             : NAN;
+        trace->loss[t0] = is_predicted(trace, t0)
+                              ? loss_of(trace->next, trace->tokens[t0],
+                                        (size_t)trace->model->arch.V, run->scratch.logits)
+                              : NAN;
 }
 
 /* Logits of rows [first, first+rows) of the chunk at t0, normed in y: recorded, or for the loss. */
@@ -178,25 +270,26 @@ static void head_rows(ss_run *run, int t0, int first, int rows, int total) {
     const ss_model *model = trace->model;
     size_t V = (size_t)model->arch.V, D = (size_t)model->arch.D;
     float *out = trace->logits ? trace->logits + (size_t)(t0 + first) * V : run->scratch.logits;
-    linear(run, out, run->scratch.y + (size_t)first * D, &model->head, rows);
+    ss_linear_rows(run, out, run->scratch.y + (size_t)first * D, &model->head, (size_t)rows);
     for (int i = 0; i < rows; i++) {
         int t = t0 + first + i;
         float *row = out + (size_t)i * V;
         if (trace->next && t == total - 1) memcpy(trace->next, row, V * sizeof *row);
         if (trace->loss && t + 1 < total)
-            trace->loss[t + 1] =
-                loss_of(row, trace->tokens[t + 1], V, trace->logits ? run->scratch.logits : row);
+            trace->loss[t + 1] = !is_predicted(trace, t + 1)
+                                     ? NAN
+                                     : loss_of(row, trace->tokens[t + 1], V,
+                                               trace->logits ? run->scratch.logits : row);
     }
 }
 
-/* The final norm and the head, only for the rows that somebody asked for. */
+/* The final norm, if any, and the head, only for the rows that somebody asked for. */
 static void head(ss_run *run, int t0, int n, int total) {
     ss_trace *trace = &run->trace;
     bool every = trace->logits || trace->loss;
     bool last = trace->next && t0 + n == total;
     if (!every && !last) return;
-    norm(run->scratch.y, run->scratch.x, &trace->model->norm, &trace->model->arch, (size_t)n,
-         (size_t)trace->model->arch.D);
+    before_block(run, &trace->model->norm, n);
     for (int first = every ? 0 : n - 1; first < n; first += SS_LOGIT_ROWS) {
         int rows = n - first < SS_LOGIT_ROWS ? n - first : SS_LOGIT_ROWS;
         head_rows(run, t0, first, rows, total);
@@ -214,7 +307,7 @@ bool ss_forward_step(ss_run *run) {
     ss_trace *trace = &run->trace;
     const ss_arch *arch = &trace->model->arch;
     ss_pass *pass = &run->pass;
-    int t0 = trace->T, n = pass->total - t0 < SS_CHUNK ? pass->total - t0 : SS_CHUNK;
+    int t0 = trace->T, n = ss_run_chunk(arch, pass->total - t0);
     if (n == 0) return false;
     if (pass->layer == 0) begin_chunk(run, t0, n);
     if (pass->layer < arch->L) {

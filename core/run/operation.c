@@ -59,6 +59,23 @@ static void identity(float *x, size_t n, const float *parameters) {
     (void)x, (void)n, (void)parameters;
 }
 
+static void share(float *x, size_t n, const float *parameters) {
+    (void)parameters;
+    ss_scale(x, 1.0f / (ss_sum(x, n) + SS_PROXY_GUARD), n);
+}
+
+static void elu1_norm(float *x, size_t n, const float *parameters) {
+    elu1(x, n, parameters);
+    share(x, n, parameters);
+}
+
+/* A sum of signed numbers may be 0. */
+static void share_of_at_least_1(float *x, size_t n, const float *parameters) {
+    (void)parameters;
+    float sum = fabsf(ss_sum(x, n));
+    if (sum > 1.0f) ss_scale(x, 1.0f / sum, n);
+}
+
 static void softmax_scaled(float *x, size_t n, const float *parameters) {
     softmax(x, n, parameters);
     ss_scale(x, parameters[0], n);
@@ -94,6 +111,8 @@ static void softmax_clipped(float *x, size_t n, const float *parameters) {
         x[j] = stretched < 0.0f ? 0.0f : stretched > 1.0f ? 1.0f : stretched;
     }
 }
+
+#define TABLE_15 "Gu et al. 2025, section 7.4, table 15: "
 
 static const ss_operation table[] = {
     {.name = "softmax",
@@ -183,6 +202,48 @@ static const ss_operation table[] = {
                     {"gamma", -0.03f, -1.0f, 0.0f, false, "lower end of the stretched range"}},
      .row = softmax_clipped,
      .source = "Bondarenko et al. 2023, section 4.1"},
+    {.name = "elu1_norm",
+     .label = "elu + 1, normalised",
+     .formula = "(elu(x_j) + 1) / (sum_i (elu(x_i) + 1) + 1e-8)",
+     .normalises = true,
+     .proxy = SS_PROXY_WEIGHTS,
+     .row = elu1_norm,
+     .source = TABLE_15 "elu + 1 with normalisation"},
+    {.name = "identity_norm",
+     .label = "identity, normalised",
+     .formula = "x_j / max(|sum_i x_i|, 1)",
+     .proxy = SS_PROXY_SHARE_ABS,
+     .row = share_of_at_least_1,
+     .source = TABLE_15 "identity with normalisation"},
+    {.name = "elu1_kernel",
+     .label = "elu + 1 kernel",
+     .formula = "x_j, phi(z) = elu(z) + 1",
+     .proxy = SS_PROXY_SHARE,
+     .feature = SS_FEATURE_ELU1,
+     .row = identity,
+     .source = TABLE_15 "elu + 1 kernel without normalisation"},
+    {.name = "elu1_kernel_norm",
+     .label = "elu + 1 kernel, normalised",
+     .formula = "x_j / (sum_i x_i + 1e-8), phi(z) = elu(z) + 1",
+     .normalises = true,
+     .proxy = SS_PROXY_WEIGHTS,
+     .feature = SS_FEATURE_ELU1,
+     .row = share,
+     .source = TABLE_15 "elu + 1 kernel with normalisation"},
+    {.name = "mlp_kernel",
+     .label = "MLP kernel",
+     .formula = "x_j, phi(z) = M2 relu(M1 z)",
+     .proxy = SS_PROXY_SHARE_ABS,
+     .feature = SS_FEATURE_MLP,
+     .row = identity,
+     .source = TABLE_15 "MLP kernel without normalisation"},
+    {.name = "mlp_kernel_norm",
+     .label = "MLP kernel, normalised",
+     .formula = "x_j / max(|sum_i x_i|, 1), phi(z) = M2 relu(M1 z)",
+     .proxy = SS_PROXY_SHARE_ABS,
+     .feature = SS_FEATURE_MLP,
+     .row = share_of_at_least_1,
+     .source = TABLE_15 "MLP kernel with normalisation"},
 };
 
 const ss_operation *ss_operations(int *n) {
@@ -200,6 +261,17 @@ int ss_operation_find(const char *name) {
 
 const char *ss_proxy_name(ss_proxy proxy) {
     return (const char *[]){"weights", "share", "share_abs"}[proxy];
+}
+
+const char *ss_feature_name(ss_feature feature) {
+    return (const char *[]){"none", "elu1", "mlp"}[feature];
+}
+
+bool ss_operation_fits(const ss_operation *operation, const ss_model *model) {
+    if (operation->feature != SS_FEATURE_MLP) return true;
+    for (int l = 0; l < model->arch.L; l++)
+        if (!model->layers[l].kernel_in.w.data) return false;
+    return true;
 }
 
 static int find_parameter(const ss_operation *operation, const char *name) {
@@ -227,7 +299,11 @@ ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *e
         return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
                        "expected an operation of this build's table, found %s",
                        attention->operation);
-    ss_choice own = {.operation = &table[index], .mask = {0, INT_MAX}};
+    ss_choice own = {.operation = &table[index], .mask = {0, INT_MAX, model->arch.prefix}};
+    if (!ss_operation_fits(own.operation, model))
+        return ss_fail(err, SS_BAD_TENSOR, "self_attn.kernel_in",
+                       "expected it in every layer, since the operation is %s, but it is missing",
+                       own.operation->name);
     for (int p = 0; p < SS_PARAMETERS_MAX; p++) {
         const ss_parameter *parameter = &own.operation->parameters[p];
         own.parameters[p] = parameter->per_head ? NAN : parameter->standard;

@@ -1,11 +1,12 @@
 /*
  * The ATTENTION OPERATION table: how the scores of one query become weights over its keys.
  *
- * x_j = q.k_j * score_scale for the n keys that the query sees (its own included). A row of the
- * table holds everything else that the rest of the house must know: whether the weights sum to 1,
- * which parameters there are, and how sink scores are taken from weights that do not sum to 1
- * (Gu et al., ICLR 2025, section 7.4 and the authors' evaluation code). A new operation is one row
- * and one function.
+ * x_j = q.k_j * score_scale for the n keys that the query sees (its own included, and the bias key
+ * of models that have one), or phi(q).phi(k_j) * score_scale where the row has a feature map phi. A
+ * row of the table holds everything else that the rest of the house must know: whether the weights
+ * sum to 1, which parameters there are, and how sink scores are taken from weights that do not sum
+ * to 1 (Gu et al., ICLR 2025, section 7.4 and the authors' evaluation code). A new operation is one
+ * row and one function.
  */
 #ifndef SS_RUN_OPERATION_H
 #define SS_RUN_OPERATION_H
@@ -21,6 +22,13 @@ typedef enum ss_proxy {
 
 #define SS_PROXY_GUARD 1e-8f
 
+/* phi, through which queries and keys go before they are multiplied. */
+typedef enum ss_feature {
+    SS_FEATURE_NONE,
+    SS_FEATURE_ELU1, /* elu(z) + 1, number by number */
+    SS_FEATURE_MLP   /* M2 relu(M1 z) with the layer's kernel_in and kernel_out */
+} ss_feature;
+
 typedef struct ss_parameter {
     const char *name; /* NULL: there is no such parameter */
     float standard, low, high;
@@ -32,6 +40,7 @@ typedef struct ss_operation {
     const char *name, *label, *formula;
     bool normalises; /* every row of weights sums to 1 */
     ss_proxy proxy;
+    ss_feature feature;
     ss_parameter parameters[SS_PARAMETERS_MAX];
     /* x: n scores in, n weights out; n >= 1. */
     void (*row)(float *x, size_t n, const float *parameters);
@@ -47,14 +56,31 @@ int ss_operation_find(const char *name);
 /* "weights", "share", "share_abs". */
 const char *ss_proxy_name(ss_proxy proxy);
 
+/* "none", "elu1", "mlp". */
+const char *ss_feature_name(ss_feature feature);
+
 /*
- * Which keys of its past a query sees: the first `first` and the last `recent`, its own included.
- * This Lambda shape is what a cache that evicts the middle leaves, positions as they were (Xiao et
- * al. 2024, StreamingLLM); first 0 is a window. recent is at least 1.
+ * Which keys a query sees: of its past the first `first` and the last `recent`, its own included,
+ * and the first `prefix` wherever they stand. The Lambda shape of the former two is what a cache
+ * that evicts the middle leaves, positions as they were (Xiao et al. 2024, StreamingLLM); first 0
+ * is a window. recent is at least 1. A prefix comes with all of the past.
  */
 typedef struct ss_mask {
-    int first, recent;
+    int first, recent, prefix;
 } ss_mask;
+
+/* What query t of T sees lies before this key. */
+static inline int ss_mask_end(const ss_mask *mask, int t, int T) {
+    int prefix = mask->prefix < T ? mask->prefix : T;
+    return prefix > t + 1 ? prefix : t + 1;
+}
+
+/* How many keys query t of T sees. */
+static inline int ss_mask_count(const ss_mask *mask, int t, int T) {
+    int end = ss_mask_end(mask, t, T);
+    bool whole = mask->first >= end || mask->recent >= end - mask->first;
+    return whole ? end : mask->first + mask->recent;
+}
 
 /* What one head of one run computes. */
 typedef struct ss_choice {
@@ -66,9 +92,13 @@ typedef struct ss_choice {
 /*
  * The model's own operation, parameters from the file or their defaults. SS_UNSUPPORTED for a name
  * that is not in the table; SS_BAD_CONFIG for a parameter it does not have, or a missing per-head
- * tensor that was not given as a number either.
+ * tensor that was not given as a number either; SS_BAD_TENSOR where a feature map needs tensors
+ * that are not there.
  */
 ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *err);
+
+/* True if the model has the tensors that the operation's feature map needs. */
+bool ss_operation_fits(const ss_operation *operation, const ss_model *model);
 
 /* The choice for layer l, head h: per-head parameters of the model, and the layer's window, put in
  * their place. */

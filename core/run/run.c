@@ -52,6 +52,8 @@ static void lay_out_trace(ss_trace *trace, ss_arena *arena) {
     trace->k = TAKE(SS_FIELD_K, L * G, C, K);
     trace->v = TAKE(SS_FIELD_V, L * G, C, K);
     trace->att = TAKE(SS_FIELD_ATT, L * H, C, C);
+    trace->att_bias = TAKE(SS_FIELD_ATT_BIAS, L * H, C, 1);
+    trace->gate = TAKE(SS_FIELD_GATE, L * H, C, 1);
     trace->att_out = TAKE(SS_FIELD_ATT_OUT, L, C, D);
     trace->mlp_out = TAKE(SS_FIELD_MLP_OUT, L, C, D);
     trace->router = TAKE(SS_FIELD_ROUTER, L, C, (size_t)arch->E);
@@ -82,10 +84,25 @@ static void lay_out_angles(ss_scratch *scratch, const ss_arch *arch, size_t n, s
     }
 }
 
+static void lay_out_attention(ss_scratch *scratch, const ss_arch *arch, size_t n, size_t C,
+                              ss_arena *arena) {
+    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS, K = (size_t)arch->K;
+    size_t keys = C + (arch->bias_key != SS_OWNER_NONE);
+    if (arch->gate)
+        scratch->gates =
+            take(arena, n, (size_t)ss_arch_gated_heads(arch), (size_t)ss_arch_gate_width(arch));
+    scratch->queries = take(arena, rows, K, 1);
+    scratch->keys = take(arena, keys, K, 1);
+    scratch->scores = take(arena, rows, keys, 1);
+    scratch->tiles = take(arena, rows, keys > K ? keys : K, 1);
+    scratch->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
+    scratch->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
+}
+
 static void lay_out_scratch(ss_scratch *scratch, const ss_trace *trace, ss_arena *arena) {
     const ss_arch *arch = &trace->model->arch;
-    size_t C = (size_t)trace->capacity, n = C < SS_CHUNK ? C : SS_CHUNK, K = (size_t)arch->K;
-    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS, D = (size_t)arch->D;
+    size_t C = (size_t)trace->capacity, n = (size_t)ss_run_chunk(arch, trace->capacity);
+    size_t D = (size_t)arch->D, K = (size_t)arch->K;
     size_t F = (size_t)(arch->F > arch->shared_F ? arch->F : arch->shared_F);
     scratch->x = take(arena, n, D, 1);
     scratch->y = take(arena, n, D, 1);
@@ -95,10 +112,7 @@ static void lay_out_scratch(ss_scratch *scratch, const ss_trace *trace, ss_arena
     scratch->gate = take(arena, n, F, 1);
     scratch->up = take(arena, n, F, 1);
     lay_out_experts(scratch, arch, n, arena);
-    scratch->scores = take(arena, rows, C, 1);
-    scratch->tiles = take(arena, rows, C > K ? C : K, 1);
-    scratch->key_panels = take(arena, ss_panels_floats(C, K), 1, 1);
-    scratch->value_panels = take(arena, ss_panels_floats(K, C), 1, 1);
+    lay_out_attention(scratch, arch, n, C, arena);
     lay_out_angles(scratch, arch, n, arena);
     scratch->logits = take(arena, logit_rows(trace, n), (size_t)arch->V, 1);
     scratch->work = take(arena, ss_matrix_work(n, trace->model->widest), 1, 1);
@@ -108,10 +122,12 @@ static void lay_out(ss_run *run, const ss_run_desc *desc, ss_arena *arena) {
     *run = (ss_run){0};
     run->trace.model = desc->model;
     run->trace.capacity = desc->capacity;
-    run->trace.fields = desc->fields | SS_FIELDS_ALWAYS;
-    if (desc->model->arch.E == 0) run->trace.fields &= ~SS_BIT(SS_FIELD_ROUTER);
-    /* The loss of the first token of an extension needs the last logits of the one before. */
-    if (run->trace.fields & SS_BIT(SS_FIELD_LOSS)) run->trace.fields |= SS_BIT(SS_FIELD_NEXT);
+    uint32_t fields = desc->fields | SS_FIELDS_ALWAYS;
+    /* The loss of the first token of an extension needs the last logits of the one before, and
+     * shares of attention need the bias key's. */
+    if (fields & SS_BIT(SS_FIELD_LOSS)) fields |= SS_BIT(SS_FIELD_NEXT);
+    if (fields & SS_BIT(SS_FIELD_ATT)) fields |= SS_BIT(SS_FIELD_ATT_BIAS);
+    run->trace.fields = fields & ss_fields_of(&desc->model->arch);
     lay_out_trace(&run->trace, arena);
     lay_out_scratch(&run->scratch, &run->trace, arena);
 }
@@ -120,9 +136,10 @@ static bool is_count(float number, float least) {
     return number >= least && number <= (float)COUNT_MAX && number == floorf(number);
 }
 
-static ss_status check_edit(const ss_edit *edit, int i, const ss_arch *arch, ss_error *err) {
+static ss_status check_edit(const ss_edit *edit, int i, const ss_model *model, ss_error *err) {
     int operations;
-    ss_operations(&operations);
+    const ss_operation *table = ss_operations(&operations);
+    const ss_arch *arch = &model->arch;
     if ((int)edit->kind < 0 || edit->kind >= SS_EDIT_N)
         return ss_fail(err, SS_BAD_REQUEST, "edits", "edit %d: expected a kind below %d, found %d",
                        i, SS_EDIT_N, (int)edit->kind);
@@ -130,6 +147,11 @@ static ss_status check_edit(const ss_edit *edit, int i, const ss_arch *arch, ss_
         return ss_fail(err, SS_BAD_REQUEST, "edits",
                        "edit %d: expected an operation from 0 to %d, found %d", i, operations - 1,
                        edit->operation);
+    if (edit->kind == SS_EDIT_OPERATION && !ss_operation_fits(&table[edit->operation], model))
+        return ss_fail(err, SS_BAD_REQUEST, "edits",
+                       "edit %d: expected a model with the tensors of %s, self_attn.kernel_in and "
+                       "kernel_out, and this one has none",
+                       i, table[edit->operation].name);
     if (edit->kind == SS_EDIT_MASK &&
         !(is_count(edit->parameters[0], 0) && is_count(edit->parameters[1], 1)))
         return ss_fail(err, SS_BAD_REQUEST, "edits",
@@ -150,7 +172,7 @@ static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
     if (desc->fields & ~SS_FIELDS_ALL)
         return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
     for (int i = 0; i < desc->edits_n; i++) {
-        ss_status status = check_edit(&desc->edits[i], i, arch, err);
+        ss_status status = check_edit(&desc->edits[i], i, desc->model, err);
         if (status != SS_OK) return status;
     }
     return SS_OK;
@@ -171,7 +193,7 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
 
 static void apply(ss_choice *choice, const ss_edit *edit) {
     if (edit->kind == SS_EDIT_MASK) {
-        choice->mask = (ss_mask){(int)edit->parameters[0], (int)edit->parameters[1]};
+        choice->mask = (ss_mask){(int)edit->parameters[0], (int)edit->parameters[1], 0};
         return;
     }
     int n;
@@ -219,6 +241,11 @@ static ss_status check_tokens(const ss_run *run, const int32_t *tokens, int n, s
         return ss_fail(err, SS_TOO_LONG, "tokens",
                        "expected at most %d more tokens (%d of %d are used), found %d",
                        trace->capacity - trace->T, trace->T, trace->capacity, n);
+    if (n > 0 && trace->T > 0 && trace->T < trace->model->arch.prefix)
+        return ss_fail(err, SS_UNSUPPORTED, "tokens",
+                       "expected all tokens at once from a model whose queries see keys after them "
+                       "(%s), but %d are there already",
+                       ss_mask_name(&trace->model->arch), trace->T);
     int V = trace->model->arch.V;
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= V) {

@@ -18,8 +18,8 @@
 /* A what-if applied to a run, never to the weights. */
 typedef enum ss_edit_kind {
     SS_EDIT_OPERATION, /* heads compute another attention operation, with its parameters */
-    SS_EDIT_MASK,      /* queries see the first parameters[0] and last parameters[1] keys only,
-                          whatever window their layer has */
+    SS_EDIT_MASK,      /* queries see the first parameters[0] and last parameters[1] keys of their
+                          past only, whatever mask their model has */
     SS_EDIT_N
 } ss_edit_kind;
 
@@ -42,32 +42,44 @@ typedef struct ss_run_desc {
     int edits_n;
 } ss_run_desc;
 
-/* Rows that go through the layers together: they share the cost of unpacking the weights. */
+/*
+ * Rows that go through the layers together: they share the cost of unpacking the weights. More
+ * where queries see keys after them, which are then of the same chunk.
+ */
 #define SS_CHUNK 256
 /* Rows that go through one head's attention together, and through the head of the model. */
 #define SS_ATTENTION_ROWS 20
 #define SS_LOGIT_ROWS 64
+
+/* Rows of the largest chunk of a run with so much room. */
+static inline int ss_run_chunk(const ss_arch *arch, int capacity) {
+    int rows = arch->prefix > SS_CHUNK ? arch->prefix : SS_CHUNK;
+    return rows < capacity ? rows : capacity;
+}
 
 /* Of every rotary angle of a chunk, times the size of the turned vectors. */
 typedef struct ss_angles {
     float *cosine, *sine; /* [n][rotary_width/2] */
 } ss_angles;
 
-/* Working memory of one chunk; n <= SS_CHUNK rows. */
+/* Working memory of one chunk of n rows, beside C tokens; B is 1 with a bias key, else 0. */
 typedef struct ss_scratch {
-    float *x;            /* [n][D] residual stream */
-    float *y;            /* [n][D] normed: what a block reads */
-    float *attended;     /* [n][D] what attention adds */
-    float *fed;          /* [n][D] what the feed-forward adds */
-    float *heads;        /* [n][H*K] projections, then mixed values */
-    float *gate, *up;    /* [n][F], or as wide as the expert of all tokens */
-    float *router;       /* [n][E] weights of the experts; this and the next two with experts */
-    float *share;        /* [n] */
-    float *gathered;     /* [n][D] rows that go through one expert */
-    float *scores;       /* [SS_ATTENTION_ROWS][C] */
-    float *tiles;        /* queries or weights as a product reads them, as many */
-    float *key_panels;   /* [ceil(C/8)][K][8] */
-    float *value_panels; /* [ceil(K/8)][C][8] */
+    float *x;          /* [n][D] residual stream */
+    float *y;          /* [n][D] normed: what a block reads */
+    float *attended;   /* [n][D] what attention adds */
+    float *fed;        /* [n][D] what the feed-forward adds */
+    float *heads;      /* [n][H*K] projections, then mixed values */
+    float *gate, *up;  /* [n][F], or as wide as the expert of all tokens */
+    float *gates;      /* [n][gated heads * gate width], gated attention only */
+    float *router;     /* [n][E] weights of the experts; this and the next two with experts */
+    float *share;      /* [n] */
+    float *gathered;   /* [n][D] rows that go through one expert */
+    float *queries;    /* [SS_ATTENTION_ROWS][K] of one head, through its feature map */
+    float *keys;       /* [B+C][K] of one head or its values, where they are not as in the trace */
+    float *scores;     /* [SS_ATTENTION_ROWS][B+C] */
+    float *tiles;      /* queries or weights as a product reads them, as many */
+    float *key_panels; /* [ceil((B+C)/8)][K][8] */
+    float *value_panels; /* [ceil(K/8)][B+C][8] */
     ss_angles angles[2]; /* of layers that see all; of windowed ones, where they have their own */
     float *logits;       /* [1 or SS_LOGIT_ROWS][V] */
     float *work;         /* weights unpacked for one product, and its rows */
@@ -96,6 +108,10 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
  * Runs tokens[n] behind those of the trace. SS_TOO_LONG if they do not fit the capacity,
  * SS_BAD_TOKEN with the position of an id outside 0..V-1; the trace is then as before.
  * Time O(n (parameters + L H T K)), and V D more for each position whose logits are asked for.
+ *
+ * SS_UNSUPPORTED behind tokens that would have to see the new ones: a model whose queries see a
+ * prefix of p keys can be extended once there are p tokens, a bidirectional one never; run the
+ * longer text anew.
  */
 ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 

@@ -4,41 +4,75 @@
 #include <string.h>
 
 static const ss_field table[SS_FIELD_N] = {
-    [SS_FIELD_TOKENS] = {"tokens", "token ids", "id", {"T"}, SS_I32},
+    [SS_FIELD_TOKENS] = {"tokens", "token ids", "id", {"T"}, SS_I32, NULL},
     [SS_FIELD_HIDDEN] = {"hidden",
                          "residual stream: the embedding, then after each layer; the last one "
                          "before the final norm",
                          "",
                          {"L+1", "T", "D"},
-                         SS_F32},
-    [SS_FIELD_Q] = {"q", "queries after the position encoding", "", {"L", "H", "T", "K"}, SS_F32},
-    [SS_FIELD_K] = {"k", "keys after the position encoding", "", {"L", "G", "T", "K"}, SS_F32},
-    [SS_FIELD_V] = {"v", "values", "", {"L", "G", "T", "K"}, SS_F32},
-    [SS_FIELD_ATT] =
-        {"att", "attention weights: row query, column key", "weight", {"L", "H", "T", "T"}, SS_F32},
-    [SS_FIELD_ATT_OUT] =
-        {"att_out", "what attention adds to the residual stream", "", {"L", "T", "D"}, SS_F32},
+                         SS_F32,
+                         NULL},
+    [SS_FIELD_Q] =
+        {"q", "queries after the position encoding", "", {"L", "H", "T", "K"}, SS_F32, NULL},
+    [SS_FIELD_K] =
+        {"k", "keys after the position encoding", "", {"L", "G", "T", "K"}, SS_F32, NULL},
+    [SS_FIELD_V] = {"v", "values", "", {"L", "G", "T", "K"}, SS_F32, NULL},
+    [SS_FIELD_ATT] = {"att",
+                      "attention weights: row query, column key",
+                      "weight",
+                      {"L", "H", "T", "T"},
+                      SS_F32,
+                      NULL},
+    [SS_FIELD_ATT_BIAS] = {"att_bias",
+                           "attention weight of the bias key; att holds those of the tokens",
+                           "weight",
+                           {"L", "H", "T"},
+                           SS_F32,
+                           "bias_key"},
+    [SS_FIELD_GATE] = {"gate",
+                       "mean of the sigmoids that gate a head's output, or its values",
+                       "",
+                       {"L", "H", "T"},
+                       SS_F32,
+                       "gate"},
+    [SS_FIELD_ATT_OUT] = {"att_out",
+                          "what attention adds to the residual stream",
+                          "",
+                          {"L", "T", "D"},
+                          SS_F32,
+                          NULL},
     [SS_FIELD_MLP_OUT] = {"mlp_out",
                           "what the feed-forward adds to the residual stream",
                           "",
                           {"L", "T", "D"},
-                          SS_F32},
+                          SS_F32,
+                          NULL},
     [SS_FIELD_ROUTER] = {"router",
                          "weight that each expert had; 0 where it was not chosen",
                          "weight",
                          {"L", "T", "E"},
-                         SS_F32},
-    [SS_FIELD_LOGITS] = {"logits", "scores of the next token", "nat", {"T", "V"}, SS_F32},
-    [SS_FIELD_NEXT] = {"next", "logits at the last position", "nat", {"V"}, SS_F32},
+                         SS_F32,
+                         "E"},
+    [SS_FIELD_LOGITS] = {"logits", "scores of the next token", "nat", {"T", "V"}, SS_F32, NULL},
+    [SS_FIELD_NEXT] = {"next", "logits at the last position", "nat", {"V"}, SS_F32, NULL},
     [SS_FIELD_LOSS] = {"loss",
                        "-ln of the probability that the tokens before gave to token t",
                        "nat",
                        {"T"},
-                       SS_F32},
+                       SS_F32,
+                       NULL},
 };
 
 const ss_field *ss_fields(void) {
     return table;
+}
+
+uint32_t ss_fields_of(const ss_arch *arch) {
+    uint32_t fields = SS_FIELDS_ALL;
+    if (arch->E == 0) fields &= ~SS_BIT(SS_FIELD_ROUTER);
+    if (arch->bias_key == SS_OWNER_NONE) fields &= ~SS_BIT(SS_FIELD_ATT_BIAS);
+    if (arch->gate == SS_GATE_NONE) fields &= ~SS_BIT(SS_FIELD_GATE);
+    return fields;
 }
 
 size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
@@ -57,9 +91,10 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
 }
 
 static const void *buffer_of(const ss_trace *trace, int field) {
-    const void *buffers[SS_FIELD_N] = {trace->tokens, trace->hidden, trace->q,       trace->k,
-                                       trace->v,      trace->att,    trace->att_out, trace->mlp_out,
-                                       trace->router, trace->logits, trace->next,    trace->loss};
+    const void *buffers[SS_FIELD_N] = {
+        trace->tokens, trace->hidden,   trace->q,    trace->k,       trace->v,
+        trace->att,    trace->att_bias, trace->gate, trace->att_out, trace->mlp_out,
+        trace->router, trace->logits,   trace->next, trace->loss};
     return buffers[field];
 }
 
@@ -80,10 +115,10 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
         return ss_fail(err, SS_BAD_REQUEST, "field", "expected a field from 0 to %d, found %d",
                        SS_FIELD_N - 1, field);
     const ss_field *row = &table[field];
-    if (field == SS_FIELD_ROUTER && trace->model->arch.E == 0)
+    if (!(ss_fields_of(&trace->model->arch) & SS_BIT(field)))
         return ss_fail(err, SS_BAD_REQUEST, row->name,
-                       "expected a model with experts, and the %s has none",
-                       trace->model->arch.family);
+                       "expected a model with %s, and this %s has none",
+                       strcmp(row->needs, "E") ? row->needs : "experts", trace->model->arch.family);
     if (!(trace->fields & SS_BIT(field)))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "this run did not record the field");
     int rank = 0;

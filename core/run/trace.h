@@ -17,6 +17,8 @@ typedef enum ss_field_id {
     SS_FIELD_K,
     SS_FIELD_V,
     SS_FIELD_ATT,
+    SS_FIELD_ATT_BIAS,
+    SS_FIELD_GATE,
     SS_FIELD_ATT_OUT,
     SS_FIELD_MLP_OUT,
     SS_FIELD_ROUTER,
@@ -35,6 +37,7 @@ typedef struct ss_field {
     const char *name, *meaning, *unit;
     const char *shape[SS_RANK_MAX + 1]; /* letters, NULL-ended: "L+1", "T", "D" */
     ss_dtype type;
+    const char *needs; /* what only some models have, a key of their description; or NULL */
 } ss_field;
 
 /* The table; SS_FIELD_N rows, in the order of ss_field_id. */
@@ -52,22 +55,27 @@ typedef struct ss_trace {
     float *q;           /* [L][H][C][K] after the position encoding */
     float *k;           /* [L][G][C][K] after the position encoding */
     float *v;           /* [L][G][C][K] */
-    float *att;         /* [L][H][C][C] weights; row t is 0 beyond key t */
+    float *att;         /* [L][H][C][C] weights; row t is 0 beyond the keys that it sees */
+    float *att_bias;    /* [L][H][C] weight of the bias key */
+    float *gate;        /* [L][H][C] mean of the numbers that gate the head, or its values */
     float *att_out;     /* [L][C][D] what attention adds to the residual stream */
     float *mlp_out;     /* [L][C][D] what the feed-forward adds */
     float *router;      /* [L][C][E] weight of each expert, 0 where not chosen */
     float *logits;      /* [C][V] */
     float *next;        /* [V] logits at the last position */
-    float *loss;        /* [C] -ln p(token t | those before), NaN at 0 */
+    float *loss;        /* [C] -ln p(token t | those before); NaN at 0 and where t was seen */
 } ss_trace;
+
+/* Mask of the fields that a run of such a model has; the others are asked for in vain. */
+uint32_t ss_fields_of(const ss_arch *arch);
 
 /* What a letter of a shape is in this trace, "L+1" and plain numbers included; T is trace->T. */
 size_t ss_trace_size_of(const ss_trace *trace, const char *letter);
 
 /*
  * A view of a field, [.., T, ..] of what was recorded. layer or head >= 0 selects and drops that
- * dimension, -1 keeps it. SS_BAD_REQUEST if it was not recorded (field router never is for a
- * model without experts) or an index is out of range.
+ * dimension, -1 keeps it. SS_BAD_REQUEST if it was not recorded, the model has no such field
+ * (router without experts), or an index is out of range.
  */
 ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                         ss_error *err);

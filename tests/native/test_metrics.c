@@ -30,7 +30,8 @@ static void fake_open(fake *f, int L, int H, int T, int D, const char *operation
     f->trace = (ss_trace){.model = &f->model, .fields = SS_FIELDS_ALL, .capacity = T, .T = T};
     f->trace.choices = f->choices;
     for (size_t i = 0; i < heads; i++)
-        f->choices[i].operation = &ss_operations(&n)[ss_operation_find(operation)];
+        f->choices[i] =
+            (ss_choice){&ss_operations(&n)[ss_operation_find(operation)], {0}, {0, INT_MAX, 0}};
     f->trace.att = cleared(heads * t * t);
     f->trace.q = cleared(heads * t * d);
     f->trace.k = cleared(heads * t * d);

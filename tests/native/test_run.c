@@ -104,7 +104,7 @@ static void recorded_on_demand(void) {
     opened_run all = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_error err;
     for (int field = 0; field < SS_FIELD_N; field++) {
-        if (field == SS_FIELD_ROUTER) continue; /* the model has no experts */
+        if (!(ss_fields_of(&model.model.arch) & SS_BIT(field))) continue;
         ss_run_desc desc = {&model.model, T_MAX, SS_BIT(field), NULL, 0};
         opened_run one = open_run(&desc);
         CHECK_INT(one.arena.used == one.arena.bytes, 1); /* size twin */

@@ -24,7 +24,7 @@ function bits(buffer) {
 
 /** The fields that a run of this model can record. */
 const fieldsOf = ({ describe }, { architecture }) =>
-  describe.fields.filter(({ shape }) => shape.every((letter) => architecture[letter] !== 0));
+  describe.fields.filter(({ needs }) => !needs || architecture[needs]);
 
 /** Every field and metric, in the order in which dump writes them. */
 async function readAll(kernels, folder, tokens, operation) {

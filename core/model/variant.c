@@ -1,0 +1,165 @@
+#include "variant.h"
+
+#include "family.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const ss_positions_words[] = {"none",     "learned", "rotary",
+                                          "sinusoid", "alibi",   "relative"};
+const char *const ss_norm_words[] = {"layer", "rms"};
+const char *const ss_ffn_words[] = {"plain", "gated"};
+const char *const ss_owner_words[] = {NULL, "head", "shared"};
+const char *const ss_gate_words[] = {NULL, "output_element", "output_head", "value_element",
+                                     "value_head"};
+
+/* "a, b, c" of the n words, without those that are NULL. */
+static void list_words(char *text, size_t bytes, const char *const *words, int n) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < n && used < bytes; i++)
+        if (words[i])
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", words[i]);
+}
+
+static int find_word(const char *word, const char *const *words, int n) {
+    for (int i = 0; i < n; i++)
+        if (words[i] && !strcmp(word, words[i])) return i;
+    return -1;
+}
+
+/* Refuses what stands at sinkscope.key, which is to be one of the words. */
+static void refuse(ss_json *json, const char *key, const char *const *words, int n,
+                   const char *actual) {
+    char place[48], list[200];
+    snprintf(place, sizeof place, "sinkscope%s%s", *key ? "." : "", key);
+    list_words(list, sizeof list, words, n);
+    ss_json_refuse(json, place, list, actual);
+}
+
+/* Which of the n words stands at key; standard where there is none. */
+static int read_word(ss_json *json, const char *key, const char *const *words, int n,
+                     int standard) {
+    const char *word = ss_json_text(json, key, NULL);
+    int found = word ? find_word(word, words, n) : standard;
+    if (found < 0) refuse(json, key, words, n, word ? word : "nothing");
+    return found < 0 ? standard : found;
+}
+
+static void check_keys(ss_json *json, const char *place, const char *const *keys, int n) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json->object) if (find_word(item->string, keys, n) < 0)
+        refuse(json, place, keys, n, item->string);
+}
+
+static void read_parameters(ss_attention *attention, ss_json *json) {
+    const cJSON *object = ss_json_object(json, "parameters"), *item;
+    if (!object) return;
+    ss_json inner = {object, json->file, json->status, json->err};
+    cJSON_ArrayForEach(item, object) {
+        if (attention->parameters_n == SS_PARAMETERS_MAX ||
+            strlen(item->string) >= sizeof attention->parameters[0].name) {
+            ss_json_refuse(&inner, "sinkscope.attention.parameters",
+                           "the parameters of its table row", item->string);
+            break;
+        }
+        int i = attention->parameters_n++;
+        snprintf(attention->parameters[i].name, sizeof attention->parameters[i].name, "%s",
+                 item->string);
+        attention->parameters[i].value =
+            (float)ss_json_number(&inner, item->string, (double)NAN, -1e30, 1e30);
+    }
+    json->status = inner.status;
+}
+
+static void read_attention(ss_attention *attention, ss_json *own) {
+    static const char *const keys[] = {"operation", "parameters"};
+    const cJSON *object = ss_json_object(own, "attention");
+    if (!object) return;
+    ss_json inner = {object, own->file, own->status, own->err};
+    check_keys(&inner, "attention", keys, 2);
+    const char *name = ss_json_text(&inner, "operation", attention->operation);
+    if (strlen(name) >= sizeof attention->operation)
+        ss_json_refuse(&inner, "sinkscope.attention.operation", "operations of its table", name);
+    else if (name != attention->operation)
+        snprintf(attention->operation, sizeof attention->operation, "%s", name);
+    read_parameters(attention, &inner);
+    own->status = inner.status;
+}
+
+static void see_window(ss_arch *arch, int window) {
+    arch->window = window;
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = true;
+}
+
+static void read_mask(ss_arch *arch, ss_json *own) {
+    enum { CAUSAL, WINDOW, PREFIX, BIDIRECTIONAL, KINDS };
+    static const char *const kinds[] = {"causal", "window", "prefix", "bidirectional"};
+    static const char *const keys[] = {"kind", "window", "prefix"};
+    const cJSON *object = ss_json_object(own, "mask");
+    if (!object) return;
+    ss_json mask = {object, own->file, own->status, own->err};
+    check_keys(&mask, "mask", keys, 3);
+    int kind = read_word(&mask, "kind", kinds, KINDS, -1);
+    if (kind > CAUSAL && arch->window)
+        ss_json_refuse(&mask, "sinkscope.mask", "one mask", "sliding_window besides");
+    else if (kind == WINDOW)
+        see_window(arch, ss_json_int(&mask, "window", SS_JSON_REQUIRED, 1, SS_CONTEXT_MAX));
+    else if (kind == PREFIX)
+        arch->prefix = ss_json_int(&mask, "prefix", SS_JSON_REQUIRED, 1, arch->context);
+    else if (kind == BIDIRECTIONAL)
+        arch->prefix = SS_EVERY_KEY;
+    own->status = mask.status;
+}
+
+static void read_positions(ss_arch *arch, ss_json *own) {
+    arch->positions = (ss_positions)read_word(own, "positions", ss_positions_words, SS_POSITIONS_N,
+                                              (int)arch->positions);
+    if (arch->positions != SS_POSITIONS_ROTARY) arch->rotary_width = 0;
+    if (arch->positions == SS_POSITIONS_SINUSOID && arch->D % 2)
+        ss_json_refuse(own, "hidden_size", "an even one with sinusoid positions", "an odd one");
+}
+
+static ss_owner read_owner(ss_json *own, const char *key) {
+    return (ss_owner)read_word(own, key, ss_owner_words, SS_OWNER_N, SS_OWNER_NONE);
+}
+
+static void read_additions(ss_arch *arch, ss_json *own) {
+    arch->bias_key = read_owner(own, "bias_key");
+    arch->bias_key_value = read_owner(own, "bias_key_value");
+    arch->value_bias = read_owner(own, "value_bias");
+    arch->gate = (ss_gate)read_word(own, "gate", ss_gate_words, SS_GATE_N, SS_GATE_NONE);
+    if (arch->bias_key_value && !arch->bias_key)
+        ss_json_refuse(own, "sinkscope.bias_key_value", "the value of a bias key",
+                       "there is no bias_key");
+}
+
+static void read_block(ss_arch *arch, ss_json *own) {
+    static const char *const places[] = {"pre", "post"}, *const heads[] = {"joined", "added"};
+    arch->post_norm = read_word(own, "norm", places, 2, 0) == 1;
+    arch->norm =
+        (ss_norm_kind)read_word(own, "norm_kind", ss_norm_words, SS_NORM_N, (int)arch->norm);
+    arch->ffn = (ss_ffn_kind)read_word(own, "feed_forward", ss_ffn_words, SS_FFN_N, (int)arch->ffn);
+    arch->added_heads = read_word(own, "heads", heads, 2, 0) == 1;
+}
+
+void ss_read_variant(ss_arch *arch, ss_json *json, bool whole) {
+    static const char *const keys[] = {"attention", "positions",      "mask",         "mask_token",
+                                       "bias_key",  "bias_key_value", "value_bias",   "gate",
+                                       "norm",      "norm_kind",      "feed_forward", "heads"};
+    const cJSON *object = ss_json_object(json, "sinkscope");
+    if (!object) return;
+    ss_json own = {object, json->file, json->status, json->err};
+    check_keys(&own, "", keys, whole ? (int)(sizeof keys / sizeof *keys) : 1);
+    read_attention(&arch->attention, &own);
+    if (whole) {
+        read_positions(arch, &own);
+        read_mask(arch, &own);
+        read_additions(arch, &own);
+        read_block(arch, &own);
+        int token = ss_json_int(&own, "mask_token", arch->V, 0, arch->V - 1);
+        arch->mask_token = token < arch->V ? token : -1;
+    }
+    json->status = own.status;
+}

@@ -1,0 +1,33 @@
+/*
+ * Variant: the object "sinkscope" of a config.json, which says what a model has instead of its
+ * family's own: another attention operation in every family, and in llama and its nearest relatives
+ * everything that Gu et al. 2025 vary in sections 4 to 7. All keys are optional:
+ *
+ *     "attention": {"operation": name, "parameters": {..}}
+ *     "positions": "rotary", "none", "learned", "sinusoid", "alibi", "relative"
+ *     "mask": {"kind": "causal"}, {"kind": "window", "window": w}, {"kind": "prefix", "prefix": p},
+ *             {"kind": "bidirectional"}; "mask_token": id
+ *     "bias_key", "bias_key_value", "value_bias": "head", "shared"
+ *     "gate": "output_element", "output_head", "value_element", "value_head"
+ *     "norm": "pre", "post"; "norm_kind": "rms", "layer"
+ *     "feed_forward": "gated", "plain"; "heads": "joined", "added"
+ */
+#ifndef SS_MODEL_VARIANT_H
+#define SS_MODEL_VARIANT_H
+
+#include "arch.h"
+
+/*
+ * Changes arch, which its family has read, as the config asks; whole: all keys, not attention
+ * alone. Unknown keys and words are refused.
+ */
+void ss_read_variant(ss_arch *arch, ss_json *json, bool whole);
+
+/* The words of the description, by its enums; NULL where there is nothing to name. */
+extern const char *const ss_positions_words[SS_POSITIONS_N];
+extern const char *const ss_norm_words[SS_NORM_N];
+extern const char *const ss_ffn_words[SS_FFN_N];
+extern const char *const ss_owner_words[SS_OWNER_N];
+extern const char *const ss_gate_words[SS_GATE_N];
+
+#endif

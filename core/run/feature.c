@@ -1,0 +1,62 @@
+#include "feature.h"
+
+#include "../math/kernels.h"
+#include "../math/scalar.h"
+#include "linear.h"
+
+static void map_elu1(float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) x[i] = x[i] > 0.0f ? x[i] + 1.0f : ss_expf(x[i]);
+}
+
+/* M2 relu(M1 z), for as many rows at a time as the products have room for. */
+static void map_mlp(ss_run *run, const ss_layer *layer, float *rows, size_t n) {
+    size_t K = (size_t)run->trace.model->arch.K, C = (size_t)run->trace.capacity;
+    size_t most = C < SS_ATTENTION_ROWS ? C : SS_ATTENTION_ROWS;
+    for (size_t i = 0; i < n; i += most, rows += most * K) {
+        size_t count = n - i < most ? n - i : most;
+        ss_linear_rows(run, rows, rows, &layer->kernel_in, count);
+        ss_relu(rows, count * K);
+        ss_linear_rows(run, rows, rows, &layer->kernel_out, count);
+    }
+}
+
+void ss_map_features(ss_run *run, int l, ss_feature feature, float *rows, size_t n) {
+    const ss_model *model = run->trace.model;
+    if (feature == SS_FEATURE_ELU1) map_elu1(rows, n * (size_t)model->arch.K);
+    if (feature == SS_FEATURE_MLP) map_mlp(run, &model->layers[l], rows, n);
+}
+
+/*
+ * 2^(-8(h+1)/H) where H is a power of two. Else those of the power below, and every second one of
+ * the power above for the heads that are left (Press et al. 2022, footnote of section 3).
+ */
+static float alibi_slope(int H, int h) {
+    int power = 1;
+    while (2 * power <= H) power *= 2;
+    double step = h < power ? 8.0 * (h + 1) : 4.0 * (2 * (h - power) + 1);
+    return (float)ss_pow(2.0, -step / power);
+}
+
+/*
+ * T5's buckets of a distance d: d itself below 16, then 16 + floor(16 ln(d/16) / ln 8), at most 31;
+ * these are the smallest distances of buckets 17 .. 31.
+ */
+static const unsigned char bucket_begins[] = {19, 21, 24, 27, 31, 35, 40, 46,
+                                              52, 59, 67, 77, 87, 99, 113};
+
+static void add_buckets(float *x, size_t n, int t) {
+    int bucket = 0, last = 16 + (int)sizeof bucket_begins;
+    for (int j = (int)n - 1; j >= 0; j--) {
+        int distance = t - j;
+        if (distance <= 16) bucket = distance > 0 ? distance : 0;
+        while (distance > 16 && bucket < last && distance >= bucket_begins[bucket - 16]) bucket++;
+        x[j] += (float)bucket;
+    }
+}
+
+void ss_add_distances(float *x, size_t n, const ss_arch *arch, int h, int t) {
+    if (arch->positions == SS_POSITIONS_RELATIVE) add_buckets(x, n, t);
+    if (arch->positions != SS_POSITIONS_ALIBI) return;
+    float slope = alibi_slope(arch->H, h);
+    for (int j = 0; j < (int)n && j < t; j++) x[j] -= slope * (float)(t - j);
+}
