@@ -11,6 +11,7 @@ import { looks } from './looks.mjs';
 import { hub } from './hub.mjs';
 import { open } from './open.mjs';
 import { exporting } from './export.mjs';
+import { comparing } from './compare.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -34,6 +35,7 @@ for (const [name, test] of Object.entries({
   ...hub,
   ...open,
   ...exporting,
+  ...comparing,
 })) {
   if (!name.includes(wanted)) continue;
   const began = performance.now();
