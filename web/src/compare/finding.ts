@@ -1,7 +1,7 @@
 /** The sentence over the comparison: who has most sink, who has least, and how sure that is. */
 import { mean } from '../frame';
 import type { Column } from '../study/study';
-import { percent, show } from '../words';
+import { percent } from '../words';
 
 function sinkOf({ perPrompt }: Column): number {
   return mean(perPrompt.sink_1);
@@ -23,11 +23,9 @@ export function finding(columns: readonly Column[]): string {
   const counts = new Set(columns.map(({ sequences }) => sequences));
   const where = counts.size === 1 ? setting(most) : 'Over their prompts';
   const eps = percent(most.eps, 0);
-  const proxy = columns.find(({ operation }) => !operation.normalises);
-  const note = proxy
-    ? ` Rows of ${nameOf(proxy)} need not sum to 1; they carry ${show(mean(proxy.perPrompt.row_mass))} ` +
-      'on average.'
-    : '';
+  const note = columns.every(({ operation }) => operation.normalises)
+    ? ''
+    : ' Where rows need not sum to 1 (*), a share says nothing of how much it carries: see the row mass.';
   if (sinkOf(most) === sinkOf(least))
     return `${where}, ${percent(sinkOf(most))} of the heads of each give token 1 more than ${eps}.${note}`;
   return (

@@ -41,11 +41,14 @@ function heading(
 
 function cellWords(cell: Cell, { digits, percent: isShare }: TableMetric): [string, string] {
   const say = (x: number) => (isShare ? percent(x, digits) : show(x, digits));
-  const { deviation } = cell;
-  // What rounding hides is small, and its size is noise.
-  const least = 10 ** -digits / (isShare ? 100 : 1);
-  const spread = deviation < least ? `< ${say(least)}` : say(deviation);
-  return [say(cell.mean), Number.isFinite(deviation) ? `± ${spread}` : ''];
+  return [say(cell.mean), spreadWords(cell.deviation, 10 ** -digits / (isShare ? 100 : 1), say)];
+}
+
+/** What rounding would hide is small, and its size is noise. */
+function spreadWords(deviation: number, least: number, say: (x: number) => string): string {
+  if (!Number.isFinite(deviation)) return '';
+  if (deviation === 0) return '± 0';
+  return deviation < least ? `± <${say(least)}` : `± ${say(deviation)}`;
 }
 
 function cellOf(cell: Cell, metric: TableMetric, star: boolean): TemplateResult {
