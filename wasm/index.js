@@ -8,5 +8,6 @@ export { resolveHub } from './hub.js';
 export { cutText, measure } from './measure.js';
 export { modelFiles, planText } from './plan.js';
 export { planTokenizer } from './plan_tokenizer.js';
+export { openTimeline } from './timeline.js';
 export { openTokenizer } from './tokenizer.js';
 export { tokenizerOfVocabulary } from './vocabulary.js';

@@ -592,6 +592,57 @@ export function measure(
   options?: MeasureOptions,
 ): Promise<Measurement>;
 
+/* Timelines: the checkpoints of a training. */
+
+/** A stored checkpoint. */
+export interface Checkpoint {
+  readonly step: number;
+  /** Of its file; what stands before it is needed, too. */
+  readonly bytes: number;
+  /** Of the run's exact weights, by the names of the model's card: sink_1 (in percent), loss, ... */
+  readonly measured: Readonly<Record<string, number>>;
+  /** The same of the weights as they are stored here. */
+  readonly stored: Readonly<Record<string, number>>;
+}
+
+/** What a run noted of itself at a step, on fewer sequences than a checkpoint. */
+export interface LogLine extends Readonly<Record<string, number>> {
+  readonly step: number;
+}
+
+/**
+ * The training of one model. Its weights are stored in int8 steps from one checkpoint to the next, and
+ * decode to the same bits everywhere.
+ */
+export interface Timeline {
+  readonly recipe: string;
+  readonly seed: number;
+  readonly parameters: number;
+  /** By rising steps. */
+  readonly checkpoints: readonly Checkpoint[];
+  /** By rising steps. */
+  readonly log: readonly LogLine[];
+  /** Fetches what `open` of this step will need. */
+  preload(step: number, options?: Pick<Options, 'signal'>): Promise<void>;
+  /**
+   * The files of a checkpoint: those that were not needed before are fetched, then it is decoded.
+   * @param step one of `checkpoints`
+   * @throws SinkscopeError 'argument' for another step, 'bad_file' where a length or a hash is wrong
+   * @example const model = await engine.open(await timeline.open(1400, { signal }));
+   */
+  open(step: number, options?: Options): Promise<ModelFiles>;
+  /** Frees what was fetched. */
+  forget(): void;
+}
+
+/**
+ * Reads what a timeline has, and none of its weights.
+ * @param address of its index.json
+ * @throws SinkscopeError 'bad_file' with the key that is not as expected
+ * @example const timeline = await openTimeline(new URL('softmax/timeline/index.json', zoo));
+ */
+export function openTimeline(address: URL, options?: Pick<Options, 'signal'>): Promise<Timeline>;
+
 /* Download: one file, in spite of cut connections. */
 
 export interface DownloadOptions extends Pick<

@@ -9,6 +9,7 @@ import {
   filesOfList,
   modelFiles,
   openDownload,
+  openTimeline,
   openTokenizer,
   planFiles,
   planText,
@@ -91,4 +92,19 @@ export async function sizeOf(url: URL): Promise<number> {
   });
   await stream.cancel();
   return bytes ?? NaN;
+}
+
+export async function walkTraining(engine: Engine, index: URL): Promise<number[]> {
+  const signal = AbortSignal.timeout(60_000);
+  const timeline = await openTimeline(index, { signal });
+  const sinks = [];
+  for (const { step, stored, bytes } of timeline.checkpoints) {
+    await timeline.preload(step, { signal });
+    const model = await engine.open(await timeline.open(step, { signal }));
+    console.log(step, bytes, model.architecture.L, timeline.log[0]?.loss ?? NaN);
+    sinks.push(stored.sink_1 ?? NaN);
+    await model.close();
+  }
+  timeline.forget();
+  return sinks;
 }

@@ -1,0 +1,378 @@
+// Checkpoints of a training decode to the bits that the packer had, and what is damaged is refused by
+// its place.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { createEngine, openTimeline } from '../../wasm/index.js';
+import { binaries, failure, golden, root, tiny, readSafetensors } from './helper.mjs';
+
+const zoo = new URL('models/zoo/', root);
+const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
+const bytesOf = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+
+const TENSORS = [
+  { name: 'a.weight', shape: [3, 2], coded: true },
+  { name: 'b.weight', shape: [5], coded: false },
+  { name: 'c.weight', shape: [2, 4], coded: true },
+];
+/** Steps of a and c, numbers of b, and how they are to be read; the sums are written out below. */
+const CHECKPOINTS = [
+  { step: 0, scale: [0.1, 0.3], from_previous: [false, false], seed: 1 },
+  { step: 7, scale: [0.01, 0.7], from_previous: [true, false], seed: 2 },
+  { step: 20, scale: [0.003, 1e-7], from_previous: [true, true], seed: 3 },
+];
+
+const steps = (n, seed) =>
+  Int8Array.from({ length: n }, (_, i) => ((i * 37 + seed * 101) % 255) - 127);
+const numbers = (n, seed) => Float32Array.from({ length: n }, (_, i) => Math.sin(i + seed));
+
+/** What a reader is to decode, in the plainest form. */
+function expected() {
+  const before = { a: new Float32Array(6), c: new Float32Array(8) };
+  return CHECKPOINTS.map(({ scale, from_previous, seed }) => {
+    for (const [m, name] of ['a', 'c'].entries()) {
+      const codes = steps(before[name].length, seed + m);
+      before[name] = Float32Array.from(codes, (k, i) => {
+        const base = from_previous[m] ? before[name][i] : 0;
+        return Math.fround(base + Math.fround(k * Math.fround(scale[m])));
+      });
+    }
+    return Float32Array.of(...before.a, ...numbers(5, seed), ...before.c);
+  });
+}
+
+/** index.json and the unpacked files of a small timeline. */
+function fixture() {
+  const weights = expected();
+  const raw = CHECKPOINTS.map(({ seed }) =>
+    Buffer.concat([
+      bytesOf(steps(6, seed)),
+      bytesOf(steps(8, seed + 1)),
+      bytesOf(numbers(5, seed)),
+    ]),
+  );
+  const checkpoints = CHECKPOINTS.map(({ step, scale, from_previous }, i) => ({
+    step,
+    file: `${String(step).padStart(4, '0')}.gz`,
+    scale: scale.map(Math.fround),
+    from_previous,
+    weights_sha256: sha256(bytesOf(weights[i])),
+    measured: { sink_1: i, loss: 3 - i, gone: null },
+    stored: { sink_1: i + 0.5 },
+  }));
+  const log = [
+    { step: 0, loss: 7 },
+    { step: 5, loss: 6, value_ratio: null },
+  ];
+  const common = { recipe: 'small', seed: 1, config: '../config.json' };
+  // A copy, for a test damages it.
+  const index = structuredClone({ ...common, tensors: TENSORS, checkpoints, log });
+  return { raw, weights, index };
+}
+
+/** Writes a timeline; `change` may damage what is written. */
+function write(folder, { index, raw }, change = () => {}) {
+  const files = Object.fromEntries(
+    index.checkpoints.map(({ file }, i) => [file, gzipSync(raw[i])]),
+  );
+  for (const one of index.checkpoints) {
+    one.bytes = files[one.file].length;
+    one.sha256 = sha256(files[one.file]);
+  }
+  const made = { 'index.json': index, ...files };
+  change(made);
+  for (const [name, content] of Object.entries(made))
+    writeFileSync(
+      join(folder, name),
+      Buffer.isBuffer(content) || typeof content === 'string' ? content : JSON.stringify(content),
+    );
+  return new URL('index.json', `${pathToFileURL(folder).href}/`);
+}
+
+/** Gives the test a folder of its own. */
+async function withFolder(use) {
+  const folder = mkdtempSync(join(tmpdir(), 'timeline-'));
+  try {
+    await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** The numbers behind the header of a safetensors file in memory. */
+function numbersOf(file) {
+  const start = 8 + Number(Buffer.from(file.buffer).readBigUInt64LE(0));
+  return new Float32Array(file.slice(start).buffer);
+}
+
+test('every checkpoint decodes to its bits, whichever was opened before', async () => {
+  await withFolder(async (folder) => {
+    const small = fixture();
+    const address = write(folder, small);
+    const timeline = await openTimeline(address);
+    assert.deepEqual([timeline.recipe, timeline.seed, timeline.parameters], ['small', 1, 19]);
+    assert.deepEqual(timeline.checkpoints[1].measured, { sink_1: 1, loss: 2 });
+    assert.deepEqual(timeline.log[1], { step: 5, loss: 6 });
+    for (const i of [2, 0, 1, 1, 2, 1, 0]) {
+      const { config, weights } = await timeline.open(CHECKPOINTS[i].step);
+      assert.equal(config.href, new URL('../config.json', address).href);
+      assert.deepEqual(bytesOf(numbersOf(weights)), bytesOf(small.weights[i]), `checkpoint ${i}`);
+    }
+  });
+});
+
+test('two that are opened at once do not disturb each other', async () => {
+  await withFolder(async (folder) => {
+    const small = fixture();
+    const timeline = await openTimeline(write(folder, small));
+    const both = await Promise.all([20, 7, 0, 20].map((step) => timeline.open(step)));
+    [2, 1, 0, 2].forEach((i, n) =>
+      assert.deepEqual(bytesOf(numbersOf(both[n].weights)), bytesOf(small.weights[i])),
+    );
+  });
+});
+
+test('the file in memory is one that the package opens', async () => {
+  const { toSafetensors } = await import('../../wasm/timeline.js');
+  const known = readSafetensors(new URL('model.safetensors', tiny));
+  const tensors = Object.entries(known).map(([name, { shape, data }]) => ({
+    name,
+    shape,
+    size: data.length,
+  }));
+  const weights = Float32Array.from(tensors.flatMap(({ name }) => [...known[name].data]));
+  const engine = await createEngine({ base: binaries, worker: false });
+  const config = readFileSync(new URL('config.json', tiny));
+  const ids = [0, 5, 9, 2];
+  const logits = [];
+  for (const file of [
+    readFileSync(new URL('model.safetensors', tiny)),
+    toSafetensors(tensors, weights),
+  ]) {
+    const run = await (await engine.open({ config, weights: new Uint8Array(file) })).run(ids);
+    logits.push((await run.field('next')).data);
+  }
+  await engine.close();
+  assert.deepEqual(logits[0], logits[1]);
+});
+
+const DAMAGES = {
+  'no JSON': [(made) => (made['index.json'] = '{"tensors": ['), 'index.json', /expected JSON/],
+  'a list': [(made) => (made['index.json'] = '[]'), 'index.json', /expected an object/],
+  'no tensors': [
+    ({ 'index.json': i }) => delete i.tensors,
+    'index.json: tensors',
+    /a list, found undefined/,
+  ],
+  'a shape of 0': [
+    ({ 'index.json': i }) => (i.tensors[0].shape = [3, 0]),
+    'index.json: tensors[0]: shape',
+    /whole numbers.*\[3,0\]/,
+  ],
+  'a shape beyond all memory': [
+    ({ 'index.json': i }) => (i.tensors[0].shape = [1e9, 1e9]),
+    'index.json: tensors',
+    /at most 268435456 numbers/,
+  ],
+  'a name twice': [
+    ({ 'index.json': i }) => (i.tensors[1].name = 'a.weight'),
+    'index.json: tensors',
+    /different names/,
+  ],
+  'a scale too few': [
+    ({ 'index.json': i }) => i.checkpoints[1].scale.pop(),
+    'index.json: checkpoints[1]: scale',
+    /expected 2 entries, found 1/,
+  ],
+  'a scale that is a word': [
+    ({ 'index.json': i }) => (i.checkpoints[1].scale[0] = 'x'),
+    'index.json: checkpoints[1]: scale',
+    /expected numbers, found "x"/,
+  ],
+  'a first one with one before': [
+    ({ 'index.json': i }) => (i.checkpoints[0].from_previous[0] = true),
+    'index.json: checkpoints[0]: from_previous',
+    /expected false in the first/,
+  ],
+  'steps that fall': [
+    ({ 'index.json': i }) => (i.checkpoints[2].step = 7),
+    'index.json: checkpoints[2]: step',
+    /expected more than 7, found 7/,
+  ],
+  'a file above the folder': [
+    ({ 'index.json': i }) => (i.checkpoints[1].file = '../../secret'),
+    'index.json: checkpoints[1]: file',
+    /secret/,
+  ],
+};
+
+test('an index that is damaged is refused by its key', async () => {
+  for (const [name, [damage, where, text]] of Object.entries(DAMAGES))
+    await withFolder(async (folder) => {
+      const found = await failure(openTimeline(write(folder, fixture(), damage)));
+      assert.equal(found.code, 'bad_file', name);
+      assert.ok(found.where.endsWith(where), `${name}: ${found.where}`);
+      assert.match(found.text, text, name);
+    });
+});
+
+/** Replaces a file and its length, and the hash unless it is to be found out. */
+function swap(made, i, packed, isHashed = true) {
+  const one = made['index.json'].checkpoints[i];
+  made[one.file] = packed;
+  one.bytes = packed.length;
+  if (isHashed) one.sha256 = sha256(packed);
+}
+
+const FILES = {
+  'cut off': [
+    (m) => (m['0007.gz'] = m['0007.gz'].subarray(0, -3)),
+    '0007.gz',
+    /expected \d+ bytes, found/,
+  ],
+  'a bit flipped': [(m) => (m['0007.gz'][15] ^= 4), '0007.gz', /expected sha256/],
+  'no gzip': [(m) => swap(m, 1, Buffer.from('hello')), '0007.gz', /expected a gzip file/],
+  'too little in it': [
+    (m) => swap(m, 1, gzipSync(Buffer.alloc(33))),
+    '0007.gz',
+    /expected 34 bytes in it, found 33/,
+  ],
+  'too much in it': [
+    (m) => swap(m, 1, gzipSync(Buffer.alloc(1e7))),
+    '0007.gz',
+    /expected 34 bytes in it, found more/,
+  ],
+  'other steps': [
+    (m) => swap(m, 1, gzipSync(Buffer.alloc(34))),
+    '0007.gz: weights',
+    /expected sha256/,
+  ],
+};
+
+test('a file that is damaged is refused by its name, and those before it open', async () => {
+  for (const [name, [damage, where, text]] of Object.entries(FILES))
+    await withFolder(async (folder) => {
+      const timeline = await openTimeline(write(folder, fixture(), damage));
+      await timeline.open(0);
+      for (let times = 0; times < 2; times++) {
+        const found = await failure(timeline.open(7));
+        assert.equal(found.code, 'bad_file', name);
+        assert.ok(found.where.endsWith(where), `${name}: ${found.where}`);
+        assert.match(found.text, text, name);
+      }
+    });
+});
+
+test('a step that is not stored is refused with those that are', async () => {
+  await withFolder(async (folder) => {
+    const timeline = await openTimeline(write(folder, fixture()));
+    const { code, text } = await failure(timeline.open(8));
+    assert.deepEqual([code, text], ['argument', 'expected one of 0, 7, 20, got 8']);
+  });
+});
+
+/** Serves a folder; counts what is asked for, and may hold answers back. */
+async function serve(folder, use, answer = (response, bytes) => response.end(bytes)) {
+  const asked = [];
+  const server = createServer((request, response) => {
+    const name = request.url.split('/').pop();
+    asked.push(name);
+    answer(response, readFileSync(join(folder, name)), name, request);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  try {
+    await use(new URL(`http://127.0.0.1:${server.address().port}/index.json`), asked);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+test('a file is fetched once, and none before it is needed', async () => {
+  await withFolder(async (folder) => {
+    write(folder, fixture());
+    await serve(folder, async (address, asked) => {
+      const timeline = await openTimeline(address);
+      await timeline.preload(7);
+      await Promise.all([timeline.open(7), timeline.open(0), timeline.open(7)]);
+      assert.deepEqual(asked, ['index.json', '0000.gz', '0007.gz']);
+      timeline.forget();
+      await timeline.open(0);
+      assert.deepEqual(asked.slice(3), ['0000.gz']);
+    });
+  });
+});
+
+test('a server that unpacks .gz by itself gives the same weights', async () => {
+  await withFolder(async (folder) => {
+    const small = fixture();
+    write(folder, small);
+    const unpack = (response, bytes, name) =>
+      response.end(name.endsWith('.gz') ? gunzipSync(bytes) : bytes);
+    await serve(
+      folder,
+      async (address) => {
+        const { weights } = await (await openTimeline(address)).open(20);
+        assert.deepEqual(bytesOf(numbersOf(weights)), bytesOf(small.weights[2]));
+      },
+      unpack,
+    );
+  });
+});
+
+test('what nobody waits for any more is stopped; what another waits for goes on', async () => {
+  await withFolder(async (folder) => {
+    const small = fixture();
+    write(folder, small);
+    const gone = [];
+    let release = () => {};
+    const held = new Promise((done) => (release = done));
+    const hold = (response, bytes, name, request) => {
+      request.socket.on('close', () => gone.push(name));
+      if (name === 'index.json') response.end(bytes);
+      else void held.then(() => response.end(bytes));
+    };
+    await serve(
+      folder,
+      async (address) => {
+        const timeline = await openTimeline(address);
+        const [one, other] = [new AbortController(), new AbortController()];
+        const far = timeline.open(20, { signal: one.signal });
+        const near = timeline.open(0, { signal: other.signal });
+        setTimeout(() => one.abort(new Error('outdated')), 100);
+        await assert.rejects(far, /outdated/);
+        await new Promise((done) => setTimeout(done, 100));
+        assert.deepEqual(gone.sort(), ['0007.gz', '0020.gz']);
+        release();
+        assert.deepEqual(bytesOf(numbersOf((await near).weights)), bytesOf(small.weights[0]));
+        const { weights } = await timeline.open(20);
+        assert.deepEqual(bytesOf(numbersOf(weights)), bytesOf(small.weights[2]));
+      },
+      hold,
+    );
+  });
+});
+
+const STORED = ['softmax', 'sigmoid'].map((id) => new URL(`${id}/timeline/index.json`, zoo));
+const PACKED = new URL('timeline/index.json', golden);
+
+for (const address of [...STORED, PACKED])
+  test(
+    `${address.pathname.split('/').slice(-3).join('/')}: all hashes of the Python packer hold`,
+    { skip: !existsSync(address) && 'it is not there' },
+    async () => {
+      const timeline = await openTimeline(address);
+      const index = JSON.parse(readFileSync(address));
+      for (const { step } of timeline.checkpoints.toReversed()) {
+        const { weights } = await timeline.open(step);
+        const { weights_sha256 } = index.checkpoints.find((one) => one.step === step);
+        assert.equal(sha256(bytesOf(numbersOf(weights))), weights_sha256, `step ${step}`);
+      }
+    },
+  );
