@@ -218,7 +218,7 @@ static const ss_operation table[] = {
     {.name = "elu1_kernel",
      .label = "elu + 1 kernel",
      .formula = "x_j, phi(z) = elu(z) + 1",
-     .proxy = SS_PROXY_SHARE,
+     .proxy = SS_PROXY_SHARE_ABS, /* positions may add to scores what makes them negative */
      .feature = SS_FEATURE_ELU1,
      .row = identity,
      .source = TABLE_15 "elu + 1 kernel without normalisation"},
