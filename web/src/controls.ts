@@ -21,7 +21,7 @@ export interface Actions {
   readonly cancel: () => void;
 }
 
-/** `hide=` in a link takes away any of: prompt chips numbers models swap generate how finding links save. */
+/** `hide=` in a link takes away any of: prompt chips numbers models swap generate how finding links save study. */
 export function shown(state: State, name: string): boolean {
   return !state.hide.includes(name);
 }

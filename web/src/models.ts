@@ -120,13 +120,17 @@ export class Models {
     this.#open.get(id)?.job.abort(new DOMException('', 'AbortError'));
   }
 
-  /**
-   * Closes what was opened by a plan and is not shown any more.
-   * @param also models of the zoo to be treated alike
-   */
-  async release(shown: ReadonlySet<string>, also: ReadonlySet<string> = new Set()): Promise<void> {
-    const isPassing = (id: string) => this.#recipes.has(id) || also.has(id);
-    const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
+  /** Closes these, whoever opened them; they can be opened anew. */
+  async close(ids: readonly string[]): Promise<void> {
+    const gone = ids.flatMap((id) => this.#open.get(id) ?? []);
+    // All at once, so that nobody is handed a model that is about to be closed.
+    for (const id of ids) this.#open.delete(id);
+    for (const { model } of gone) await model.then((one) => one.model.close()).catch(() => {});
+  }
+
+  /** Closes what was opened by a plan and is not shown any more. */
+  async release(shown: ReadonlySet<string>): Promise<void> {
+    const gone = [...this.#open].filter(([id]) => !shown.has(id) && this.#recipes.has(id));
     for (const [id] of gone) this.#open.delete(id);
     for (const [id, { isPassing }] of this.#recipes)
       if (isPassing && !shown.has(id)) this.#recipes.delete(id);

@@ -55,9 +55,10 @@ class Page {
   readonly #comparing = new Comparing({
     parts: () => this.#session && { session: this.#session, zoo: this.#zoo! },
     set: (change) => this.#store.set(change),
-    open: () => this.#opener.show('a'),
+    open: (name) => this.#opener.invite(name),
     link: () => textToCopy('link', this.#store.get()),
-    shownElsewhere: () => SIDES.map((side) => this.#frames[side]?.model.id ?? ''),
+    shownElsewhere: () =>
+      SIDES.flatMap((side) => [this.#store.get()[side], this.#frames[side]?.model.id ?? '']),
     fail: (error) => this.#fail('a', error),
     changed: () => this.#queue(),
   });

@@ -3,32 +3,32 @@
  * look takes one prompt; the study takes as many as are asked for.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
+import { shown as allows } from '../controls';
 import type { Theme } from '../plot/color';
 import { hand } from '../save/menu';
 import type { Session } from '../session';
 import type { State } from '../state';
-import { CORPORA, promptsOf, readPrompts, type PromptFile } from '../study/corpus';
+import { promptsOf, readPrompts, type PromptFile } from '../study/corpus';
 import { promptsCsv, studyJson, tableCsv } from '../study/files';
 import { Runner } from '../study/runner';
 import type { Sorting } from '../study/table';
 import { part } from '../views/view';
-import { sentence } from '../open/words';
-import { firstWords } from '../words';
+import { hubName, isOfHub, sentence } from '../open/words';
 import type { Zoo } from '../zoo';
 import './compare.css';
 import { nameOf, pickControls, settingControls, studyControls, type SaveKind } from './controls';
-import { differenceLine, differencesOf, placeWords, type Differences } from './differs';
 import { Multiples, type Shown } from './multiples';
 import { parsePicks, type Parsed } from './picks';
-import { finding } from './finding';
-import { metricsTable, type ReportedRow } from './table';
+import { results } from './results';
+import type { ReportedRow } from './table';
 
 /** What the comparison reaches of the page. */
 export interface CompareDesk {
   readonly session: Session;
   readonly zoo: Zoo;
   readonly set: (change: Partial<State>) => void;
-  readonly open: () => void;
+  /** Lets the reader open a model, of this name where one is given. */
+  readonly open: (name?: string) => void;
   readonly link: () => string;
   /** Models that the two sides still hold. */
   readonly shownElsewhere: () => readonly string[];
@@ -49,10 +49,14 @@ export class Compare {
   #width = 0;
   #parsed: Parsed = { picks: new Map(), problems: [] };
   #file: PromptFile | undefined;
+  /** Counts the files, and the ways of splitting them. */
+  #files = 0;
   #prompts: readonly string[] = [];
   /** The question that a study was asked for; of others there is a first look. */
   #studied: { readonly setting: string; readonly n: number } | undefined;
   #sorting: Sorting = { name: '', descending: true };
+  /** The operation that the form of what-ifs offers. */
+  #whatIf = 'sigmoid';
   #error = '';
   #queued = false;
   #typing = 0;
@@ -106,7 +110,7 @@ export class Compare {
   get #setting(): string {
     const { corpus, prompt, seed, bos, first, T, eps } = this.#state!;
     const own = corpus === 'text' ? prompt : '';
-    const file = corpus === 'file' ? [this.#file?.name, this.#file?.splitting, this.#prompts] : '';
+    const file = corpus === 'file' ? this.#files : 0;
     return JSON.stringify([corpus, own, file, seed, bos, first, T, eps]);
   }
 
@@ -132,6 +136,11 @@ export class Compare {
     this.#ask();
   }
 
+  #stop(): void {
+    this.#studied = undefined;
+    this.#runner.stop();
+  }
+
   async #choose(file: File): Promise<void> {
     try {
       this.#take(await readPrompts(file));
@@ -142,6 +151,7 @@ export class Compare {
 
   #take(file: PromptFile): void {
     this.#file = file;
+    this.#files++;
     this.#prompts = promptsOf(file.text, file.splitting);
     this.#error = '';
     this.#ask();
@@ -183,7 +193,7 @@ export class Compare {
   }
 
   #facts() {
-    const { corpus, prompt, seed, prompts } = this.#state!;
+    const { corpus, prompt, seed } = this.#state!;
     const own = {
       heldout: { file: 'zoo/heldout.json' },
       text: { text: prompt },
@@ -192,7 +202,7 @@ export class Compare {
       file: { ...this.#file, text: undefined },
     }[corpus];
     return {
-      corpus: { kind: corpus, ...own, asked_for: prompts },
+      corpus: { kind: corpus, ...own },
       version: this.#desk.session.describe.version,
       link: this.#desk.link(),
       reported: this.#reported(this.#shown),
@@ -214,153 +224,101 @@ export class Compare {
   #draw(): void {
     const shown = this.#shown;
     this.#root.toggleAttribute('data-busy', this.#runner.work !== undefined);
+    this.#root.classList.toggle('unsaved', !allows(this.#state!, 'save'));
     render(this.#headParts(), this.#head);
-    render(this.#middleParts(shown), this.#middle);
     this.#multiples.update(shown, this.#theme);
+    render(
+      results({
+        shown,
+        state: this.#state!,
+        letters: this.#desk.session.describe.letters,
+        reported: this.#reported(shown),
+        sorting: this.#sorting,
+        sort: (sorting) => {
+          this.#sorting = sorting;
+          this.#queue();
+        },
+      }),
+      this.#middle,
+    );
   }
 
   #headParts(): TemplateResult {
     const state = this.#state!;
-    const { session, set, open } = this.#desk;
-    const { operations } = session.describe;
-    const setting = {
-      state,
-      file: this.#file,
-      count: this.#prompts.length,
-      set,
-      choose: (file: File) => void this.#choose(file),
-      split: (splitting: PromptFile['splitting']) => this.#take({ ...this.#file!, splitting }),
-    };
+    const setting = this.#settingParts();
+    const shows = (name: string) => allows(state, name);
     return html`<h2 id="compare-title">Compare models</h2>
-      <p class="how">
+      <p class="how" ?hidden=${!shows('how')}>
         Models that read the same prompts, on shared scales. A first look takes one prompt; the
         study takes n of them and gives each number its spread.
       </p>
-      ${pickControls({
-        picks: this.#parsed.picks,
-        choices: session.models.choices,
-        operations,
-        pick: (texts) => set({ compare: texts }),
-        open,
-      })}
-      ${settingControls(setting)}
-      ${studyControls({
-        ...setting,
-        work: this.#runner.work,
-        isReady: this.#isReady,
-        run: () => this.#study(),
-        stop: () => {
-          this.#studied = undefined;
-          this.#runner.stop();
-        },
-        save: (kind) => this.#save(kind),
-        hasResults: this.#shown.some(({ isStale }) => !isStale),
-      })}
+      ${shows('models') ? pickControls(this.#pickParts(), shows('swap')) : nothing}
+      ${shows('numbers') ? settingControls(setting) : nothing}
+      ${
+        shows('study')
+          ? studyControls({
+              ...setting,
+              work: this.#runner.work,
+              isReady: this.#isReady,
+              run: () => this.#study(),
+              stop: () => this.#stop(),
+              save: (kind) => this.#save(kind),
+              hasResults: shows('save') && this.#shown.some(({ isStale }) => !isStale),
+            })
+          : nothing
+      }
       ${this.#messages()}`;
   }
 
+  #pickParts() {
+    const { session, set, open } = this.#desk;
+    return {
+      picks: this.#parsed.picks,
+      choices: session.models.choices,
+      operations: session.describe.operations,
+      pick: (texts: readonly string[]) => set({ compare: texts }),
+      open: () => open(),
+      whatIf: this.#whatIf,
+      choose: (operation: string) => {
+        this.#whatIf = operation;
+        this.#queue();
+      },
+    };
+  }
+
+  #settingParts() {
+    return {
+      state: this.#state!,
+      file: this.#file,
+      count: this.#prompts.length,
+      set: this.#desk.set,
+      choose: (file: File) => void this.#choose(file),
+      split: (splitting: PromptFile['splitting']) => this.#take({ ...this.#file!, splitting }),
+    };
+  }
+
+  /** Why something is not there, and a way to put it right where there is one. */
   #messages(): TemplateResult {
     const { picks, problems } = this.#parsed;
-    const { models, describe } = this.#desk.session;
+    const { session, open } = this.#desk;
+    const { models, describe } = session;
     const failures = [...picks].flatMap(([key, pick]) => {
       const text = this.#runner.failureOf(key);
+      if (text === undefined) return [];
       const kept = this.#runner.resultOf(key) ? ' The last good result is shown.' : '';
-      const name = nameOf(pick, models.choices, describe.operations);
-      return text === undefined ? [] : [`${name}: ${text.replace(/([^.!?])$/, '$1.')}${kept}`];
+      const title = nameOf(pick, models.choices, describe.operations);
+      const name = isOfHub(pick.id) && !models.knows(pick.id) ? hubName(pick.id) : undefined;
+      const button = html`<button type="button" @click=${() => open(name)}>Open ${name}</button>`;
+      const said = `${title}: ${text.replace(/([^.!?])$/, '$1.')}${kept}`;
+      return html`<p>${said} ${name ? button : nothing}</p>`;
     });
-    const all = [...problems, ...(this.#error ? [this.#error] : []), ...failures];
-    return html`<p class="compare-messages" role="alert" ?hidden=${!all.length}>
-      ${all.join('\n')}
-    </p>`;
+    const others = [...problems, ...(this.#error ? [this.#error] : [])];
+    return html`<div
+      class="compare-messages"
+      role="alert"
+      ?hidden=${!others.length && !failures.length}
+    >
+      ${others.map((text) => html`<p>${text}</p>`)}${failures}
+    </div>`;
   }
-
-  #middleParts(shown: readonly Shown[]): TemplateResult | typeof nothing {
-    if (!shown.length) return nothing;
-    const { letters } = this.#desk.session.describe;
-    const vocabularies = new Set(shown.map(({ column }) => column.architecture.V));
-    const fresh = shown.filter(({ isStale }) => !isStale).map(({ column }) => column);
-    return html`<p class="compare-finding" role="status">${finding(fresh)}</p>
-      ${shown.length > 1 ? differs(shown, letters) : nothing}
-      ${metricsTable(
-        {
-          shown,
-          reported: this.#reported(shown),
-          sorting: this.#sorting,
-          sort: (sorting) => {
-            this.#sorting = sorting;
-            this.#queue();
-          },
-        },
-        this.#caption(shown),
-      )}
-      <p class="hint">
-        ± is the standard deviation over the prompts. * marks shares of rows that need not sum to 1:
-        read them beside the row mass.
-        ${vocabularies.size > 1 ? 'Losses of models with other vocabularies count other tokens.' : ''}
-      </p>`;
-  }
-
-  #caption(shown: readonly Shown[]): string {
-    const { corpus, T, eps } = this.#state!;
-    const firsts = [...new Set(shown.map(({ column }) => firstWords(column)))];
-    const stale = shown.some(({ isStale }) => isStale)
-      ? ' Rows in grey are of the question before.'
-      : '';
-    return `ε = ${eps} · T = ${T} · ${firsts.join(' / ')} · ${CORPORA[corpus]}.${stale}`;
-  }
-}
-
-/** What differs: out of the descriptions of the architectures, and what was put in at inference. */
-function differs(
-  shown: readonly Shown[],
-  letters: Readonly<Record<string, string>>,
-): TemplateResult {
-  const found = differencesOf(
-    shown.map(({ column }) => ({
-      ...column.architecture,
-      ...(column.edits.length ? { put_in_at_inference: column.operation.label } : {}),
-    })),
-  );
-  // Two stand in a line; more need columns.
-  const isTable = shown.length > 2 && found.differences.length > 0;
-  return html`<div class="differs">
-    <h3>What differs</h3>
-    ${
-      isTable
-        ? html`${differsTable(shown, found, letters)}
-            <p class="hint">Alike in the other ${found.alike} entries of the description.</p>`
-        : html`<p>${differenceLine(found, letters)}</p>`
-    }
-  </div>`;
-}
-
-function differsTable(
-  shown: readonly Shown[],
-  { differences }: Differences,
-  letters: Readonly<Record<string, string>>,
-): TemplateResult {
-  return html`<div
-    class="table-place"
-    tabindex="0"
-    role="region"
-    aria-label="What differs, a table"
-  >
-    <table>
-      <thead>
-        <tr>
-          <td></td>
-          ${shown.map(({ column }) => html`<th scope="col">${column.title}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${differences.map(
-          ({ path, values }) =>
-            html`<tr>
-              <th scope="row">${placeWords(path, letters)}</th>
-              ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
 }

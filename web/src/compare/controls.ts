@@ -14,6 +14,9 @@ export interface PickParts {
   readonly operations: readonly Operation[];
   readonly pick: (texts: readonly string[]) => void;
   readonly open: () => void;
+  /** The operation that the form of what-ifs has chosen. */
+  readonly whatIf: string;
+  readonly choose: (operation: string) => void;
 }
 
 const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
@@ -44,16 +47,40 @@ function chip(text: string, name: string, parts: PickParts): TemplateResult {
   >`;
 }
 
+/** The value of the first parameter, of operations that have one. */
+function parameterField({ operations, whatIf }: PickParts): TemplateResult | typeof nothing {
+  const parameter = operations.find(({ name }) => name === whatIf)?.parameters[0];
+  if (!parameter) return nothing;
+  const { name, meaning, min, max } = parameter;
+  return html`<label class="field number-field" title=${meaning}
+    ><span>${name}</span
+    ><input
+      name="parameter"
+      type="number"
+      step="any"
+      min=${Math.max(min, -9999)}
+      max=${Math.min(max, 9999)}
+      .value=${String(parameter.default)}
+  /></label>`;
+}
+
+/** Reads the form of what-ifs; the parameter's default is not written down. */
+function pickOfForm(form: HTMLFormElement, { operations }: PickParts): Pick {
+  const data = new FormData(form);
+  const [id, operation] = ['model', 'operation'].map((name) => String(data.get(name)));
+  const parameter = operations.find(({ name }) => name === operation)?.parameters[0];
+  const value = Number(Number(data.get('parameter') ?? NaN).toFixed(6));
+  const isOwn = parameter && Number.isFinite(value) && value !== parameter.default;
+  return { kind: 'edit', id, operation, ...(isOwn ? { parameter: value } : {}) };
+}
+
 /** Adds a model with another operation than it was trained with. */
-function editForm({ picks, choices, operations, pick }: PickParts): TemplateResult {
-  const ids = [
-    ...new Set([...[...picks.values()].map(({ id }) => id), ...choices.map((c) => c.id)]),
-  ];
+function editForm(parts: PickParts): TemplateResult {
+  const { picks, choices, operations, pick, whatIf, choose } = parts;
+  const ids = [...new Set([...picks.values(), ...choices].map(({ id }) => id))];
   const submit = (event: Event) => {
     event.preventDefault();
-    const data = new FormData(event.target as HTMLFormElement);
-    const [id, operation] = ['model', 'operation'].map((name) => String(data.get(name)));
-    const text = printPick({ kind: 'edit', id, operation });
+    const text = printPick(pickOfForm(event.target as HTMLFormElement, parts));
     if (!picks.has(text)) pick(toggled([...picks.keys()], text));
   };
   const nameOfId = (id: string) => nameOf({ kind: 'model', id }, choices, operations);
@@ -66,15 +93,20 @@ function editForm({ picks, choices, operations, pick }: PickParts): TemplateResu
     >
     <label class="field"
       ><span>ran with</span>
-      <select name="operation">
-        ${operations.map(({ name, label }) => html`<option value=${name}>${label}</option>`)}
+      <select name="operation" @change=${(event: Event) => choose(valueOf(event))}>
+        ${operations.map(
+          ({ name, label }) =>
+            html`<option value=${name} ?selected=${name === whatIf}>${label}</option>`,
+        )}
       </select></label
     >
+    ${parameterField(parts)}
     <button type="submit" ?disabled=${picks.size >= MOST}>Add what-if</button>
   </form>`;
 }
 
-export function pickControls(parts: PickParts): TemplateResult {
+/** @param isWhatIf whether operations may be swapped here */
+export function pickControls(parts: PickParts, isWhatIf: boolean): TemplateResult {
   const { picks, choices, operations, open } = parts;
   const offered = choices.map(
     ({ id, title }) => [printPick({ kind: 'model', id }), title] as const,
@@ -92,7 +124,7 @@ export function pickControls(parts: PickParts): TemplateResult {
       </div>
       <p class="hint" role="status">${hint}</p>
     </fieldset>
-    ${editForm(parts)}`;
+    ${isWhatIf ? editForm(parts) : nothing}`;
 }
 
 export interface SettingParts {

@@ -15,7 +15,7 @@ function setting({ sequences }: Column): string {
   return sequences === 1 ? 'On one prompt, a first look' : `Over ${sequences} prompts`;
 }
 
-/** @param columns of one question; empty while there are fewer than two */
+/** @param columns of one question; there is nothing to say of fewer than two */
 export function finding(columns: readonly Column[]): string {
   if (columns.length < 2) return '';
   const order = [...columns].sort((a, b) => sinkOf(b) - sinkOf(a));

@@ -117,6 +117,14 @@ export class Opener {
     for (const { side, id } of asked) this.#around.declined(side, id);
   }
 
+  /** Opens the dialog, for a model of this name where one is given. */
+  invite(name?: string): void {
+    this.show();
+    if (name === undefined) return;
+    this.edit({ name });
+    void this.lookUp(name);
+  }
+
   edit(change: Partial<Fields>): void {
     this.fields = { ...this.fields, ...change };
     if (change.endpoint !== undefined) {

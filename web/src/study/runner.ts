@@ -59,7 +59,7 @@ export class Runner {
   #job: AbortController | undefined;
   /** The key of the pick that is measured right now. */
   #running = '';
-  /** Models of the zoo that are open because of this. */
+  /** Models that are open because of this. */
   readonly #opened = new Set<string>();
   work: Work | undefined;
 
@@ -149,6 +149,7 @@ export class Runner {
           this.#failures.set(key, { text: sentence(error), of: question });
       }
       if (job.signal.aborted) return;
+      this.#running = '';
       await this.#release();
       if (job.signal.aborted) return;
       this.#desk.changed();
@@ -195,7 +196,7 @@ export class Runner {
     }
     if (isOfHub(id) && !models.knows(id))
       throw new InputError(`${hubName(id)} is not loaded yet: open it, and it is measured too.`);
-    if (models.bytesOf(id) === undefined) this.#opened.add(id);
+    this.#opened.add(id);
     return models.get(id, watch);
   }
 
@@ -207,15 +208,19 @@ export class Runner {
     void this.#release();
   }
 
+  /** Closes what is not picked, and what fills the memory as soon as it is measured. */
   async #release(): Promise<void> {
     const { models, shownElsewhere } = this.#desk;
-    const ids = new Set([...(this.#request?.picks.values() ?? [])].map(({ id }) => id));
-    const bytes = [...ids].reduce((sum, id) => sum + (models.bytesOf(id) ?? 0), 0);
-    const isLarge = (id: string) => bytes > KEPT_BYTES && models.bytesOf(id) !== undefined;
-    const running = this.#request?.picks.get(this.#running)?.id;
-    const kept = [...ids].filter((id) => !isLarge(id) || (this.#job && id === running));
-    await models.release(new Set([...kept, ...shownElsewhere()]), this.#opened);
-    for (const id of this.#opened) if (!ids.has(id)) this.#opened.delete(id);
+    const picked = new Set([...(this.#request?.picks.values() ?? [])].map(({ id }) => id));
+    const sizeOf = (id: string) => models.bytesOf(id) ?? 0;
+    const isFull = [...picked].reduce((sum, id) => sum + sizeOf(id), 0) > KEPT_BYTES;
+    const running = parsePick(this.#running)?.id;
+    const elsewhere = new Set(shownElsewhere());
+    const isKept = (id: string) =>
+      elsewhere.has(id) || (picked.has(id) && (id === running || !isFull || !sizeOf(id)));
+    const gone = [...this.#opened].filter((id) => !isKept(id));
+    for (const id of gone) this.#opened.delete(id);
+    await models.close(gone);
   }
 
   /** Nothing is compared any more. What was measured is there when the reader comes back. */
