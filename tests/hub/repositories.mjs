@@ -12,7 +12,8 @@ const bytesOf = (value) => Buffer.from(typeof value === 'string' ? value : JSON.
 /** @returns {Record<string, Buffer>} */
 function folder(name) {
   const at = new URL(`${name}/`, zoo);
-  return Object.fromEntries(readdirSync(at).map((file) => [file, readFileSync(new URL(file, at))]));
+  const files = readdirSync(at, { withFileTypes: true }).filter((entry) => entry.isFile());
+  return Object.fromEntries(files.map(({ name: file }) => [file, readFileSync(new URL(file, at))]));
 }
 
 /** A safetensors file, taken apart: [name, entry, bytes]. */
