@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { lookUp, openPage } from './open.mjs';
 import { root, settled, violations } from './stage.mjs';
 
 const cards = JSON.parse(readFileSync(`${root}models/zoo/index.json`, 'utf8'));
@@ -13,7 +14,7 @@ const THREE = ['softmax', 'sigmoid', 'sigmoid-norm'];
 /** A comparison of which every model has been looked at. */
 async function open(stage, hash, options = {}) {
   const page = await stage.open(hash, { ...options, waits: false });
-  await page.waitForSelector('#compare .study');
+  await page.waitForSelector('#compare .metrics');
   await idle(page);
   return page;
 }
@@ -24,7 +25,9 @@ const rows = (page) => page.locator('.metrics tbody:not(.reported-rows) tr');
 async function idle(page) {
   await page.waitForFunction(() => {
     const compare = document.querySelector('#compare');
-    const picked = compare.querySelectorAll('.pick.picked').length;
+    const named = new URLSearchParams(location.hash.slice(1)).get('compare').split(',').length;
+    // Where there are checkboxes they are ahead of the link.
+    const picked = compare.querySelectorAll('.pick.picked').length || named;
     const failed = compare.querySelector('.compare-messages').textContent.trim();
     const made = compare.querySelectorAll('.metrics tr[data-pick]:not(.stale)').length;
     return !('busy' in compare.dataset) && (made === picked || failed);
@@ -222,6 +225,70 @@ export const comparing = {
     await idle(page);
     const differs = await page.locator('.differs tbody tr').allTextContents();
     assert.match(differs.join(), /attention operation\s*softmax\s*softmax\s*sigmoid/);
+  },
+
+  async 'a what-if has its parameter, which the link carries'(stage) {
+    const page = await open(stage, 'compare=softmax&T=16');
+    const value = page.locator('.pick-edit [name=parameter]');
+    assert.equal(await page.inputValue('.pick-edit [name=operation]'), 'sigmoid');
+    await value.fill('-4.5');
+    await value.press('Enter');
+    await page.waitForSelector('tr[data-pick="softmax~sigmoid=-4.5"]');
+    await page.locator('.pick-edit [name=operation]').selectOption('softmax1');
+    assert.equal(await value.count(), 0);
+    await idle(page);
+    await page.waitForFunction(() =>
+      /compare=softmax%2Csoftmax%7Esigmoid%3D-4\.5/.test(location.hash),
+    );
+    const { hash } = new URL(page.url());
+    const other = await open(stage, hash.slice(1));
+    const numbers = (one) => rows(one).locator('.value').allTextContents();
+    assert.deepEqual(await numbers(other), await numbers(page));
+  },
+
+  async 'a model of the hub that a link names is opened on the spot, and closed when unpicked'(
+    stage,
+  ) {
+    const hash = 'compare=softmax,hub%3Asinkscope%2Fsoftmax&T=16';
+    const { page, hub } = await openPage(stage, hash, { waits: false });
+    const button = page.locator('.compare-messages button', { hasText: 'sinkscope/softmax' });
+    await button.click();
+    await page.click('#open .primary');
+    await page.waitForSelector('tr[data-pick="hub:sinkscope/softmax"]');
+    await idle(page);
+    const values = await rows(page).evaluateAll((all) =>
+      all.map((row) => [...row.querySelectorAll('.value')].map((one) => one.textContent)),
+    );
+    assert.deepEqual(values[0], values[1], 'the same weights');
+    assert.match(await page.textContent('.differs'), /Nothing differs/);
+    // Any other can be added the same way.
+    await page.getByRole('button', { name: 'Open another' }).click();
+    await lookUp(page, 'sinkscope/sigmoid');
+    await page.click('#open .primary');
+    await page.waitForSelector('tr[data-pick="hub:sinkscope/sigmoid"]');
+    await idle(page);
+    await page.getByRole('checkbox', { name: 'sinkscope/softmax', exact: true }).uncheck();
+    await idle(page);
+    assert.deepEqual(await order(page), ['softmax', 'hub:sinkscope/sigmoid']);
+    const made = JSON.parse((await save(page, 'JSON')).text);
+    assert.match(made.models[1].commit, /^[0-9a-f]{40}$/);
+    const troubles = page.troubles.filter(
+      (one) => !one.includes(hub.endpoint) && !one.includes(hub.cdn),
+    );
+    assert.deepEqual(troubles, []);
+  },
+
+  async 'an embedded comparison has the controls that its link leaves it'(stage) {
+    const hidden = 'models,numbers,study,save,how,finding,links';
+    const page = await open(stage, `compare=softmax,sigmoid&hide=${hidden}`, {
+      file: 'embed.html',
+      width: 720,
+    });
+    const left = page.locator('#compare :is(input, select, .study, .how, .save):visible');
+    assert.equal(await left.count(), 0);
+    assert.equal(await page.locator('.compare-finding').isVisible(), false);
+    assert.equal(await page.locator('#compare-sinks .multiple').count(), 2);
+    assert.deepEqual(page.troubles, []);
   },
 
   async 'prompts come from a file, split by lines or blank lines'(stage) {
