@@ -147,11 +147,10 @@ describe('a study’s runner', () => {
 
   it('says why a model has no result, and tries once', async () => {
     const { runner, log, until } = stageOf();
-    const picks = ['broken', 'a', 'a@3', 'a~relu'];
+    const picks = ['broken', 'a', 'a~relu'];
     runner.ask(ask(picks));
     await until(() => runner.resultOf('a') !== undefined && !runner.work);
     expect(runner.failureOf('broken')).toContain('no such thing');
-    expect(runner.failureOf('a@3')).toContain('no checkpoints of a');
     expect(runner.failureOf('a~relu')).toContain('expected an operation of softmax');
     runner.ask(ask(picks));
     await until(() => !runner.work);
@@ -169,6 +168,19 @@ describe('a study’s runner', () => {
     expect(runner.failureOf('a')).toContain('T of at most 9');
     expect(runner.resultOf('a')!.T).toBe(2);
     expect(runner.isStale('a')).toBe(true);
+  });
+
+  it('opens a checkpoint by its step, and stops its loading', async () => {
+    const { runner, log, hold, until } = stageOf();
+    runner.ask(ask(['a@3']));
+    await until(() => runner.resultOf('a@3') !== undefined && !runner.work);
+    expect(runner.resultOf('a@3')!.title).toBe('a@3');
+    const open = hold('a@7');
+    runner.ask(ask(['a@7']));
+    await until(() => log.includes('open a@7'));
+    runner.stop();
+    open();
+    expect(log).toEqual(['open a@3', 'close a@3', 'open a@7', 'stop a@7']);
   });
 
   it('holds no two models that would fill the memory, and none when it is closed', async () => {

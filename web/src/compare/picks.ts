@@ -46,6 +46,11 @@ export function printPick(pick: Pick): string {
   return `${id}~${operation}${parameter === undefined ? '' : `=${parameter}`}`;
 }
 
+/** The model that a pick opens; an edit holds for its runs alone. */
+export function modelOf(pick: Pick): string {
+  return pick.kind === 'edit' ? pick.id : printPick(pick);
+}
+
 export interface Parsed {
   /** By their texts, each once, at most MOST. */
   readonly picks: ReadonlyMap<string, Pick>;
@@ -67,7 +72,7 @@ export function parsePicks(texts: readonly string[]): Parsed {
   return { picks, problems };
 }
 
-/** What a pick is called, by the name of its model. */
+/** What a pick is called, by the name of its model without a step. */
 export function titleOf(pick: Pick, model: string, operations: readonly Operation[]): string {
   if (pick.kind === 'model') return model;
   if (pick.kind === 'step') return `${model}, step ${pick.step}`;

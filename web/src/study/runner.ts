@@ -3,7 +3,7 @@
  * runs; more picks only make the queue longer. What was measured stays until it is measured anew.
  */
 import type { Operation } from 'sinkscope';
-import { parsePick, printPick, type Pick } from '../compare/picks';
+import { modelOf, parsePick, printPick, type Pick } from '../compare/picks';
 import { InputError, type Models, type OpenModel, type Watch } from '../models';
 import { hubName, isOfHub, loadedWords, sentence } from '../open/words';
 import type { State } from '../state';
@@ -36,8 +36,6 @@ export interface Work {
 export interface RunnerDesk {
   readonly models: Models;
   readonly operations: readonly Operation[];
-  /** Opens a checkpoint of a model of the zoo; absent where there are none. */
-  readonly openStep?: (pick: Pick & { kind: 'step' }, watch: Watch) => Promise<OpenModel>;
   /** Models that the page shows elsewhere. */
   readonly shownElsewhere: () => readonly string[];
   readonly changed: () => void;
@@ -81,9 +79,11 @@ export class Runner {
   /** The reader had enough. What is there stays; what is being loaded is not wanted any more. */
   stop(): void {
     const { models } = this.#desk;
-    const id = parsePick(this.#running)?.id;
+    const pick = parsePick(this.#running);
     this.#abort();
-    if (id !== undefined && models.bytesOf(id) !== undefined) models.stop(id);
+    // A model of the zoo is small: its loading goes on, for whoever else may wait for it.
+    if (pick && (pick.kind === 'step' || models.bytesOf(pick.id) !== undefined))
+      models.stop(modelOf(pick));
     this.#desk.changed();
   }
 
@@ -187,13 +187,9 @@ export class Runner {
     this.#failures.delete(key);
   }
 
-  async #open(pick: Pick, watch: Watch): Promise<OpenModel> {
-    const { models, openStep } = this.#desk;
-    const { id } = pick;
-    if (pick.kind === 'step') {
-      if (openStep) return openStep(pick, watch);
-      throw new InputError(`There are no checkpoints of ${id} here.`);
-    }
+  #open(pick: Pick, watch: Watch): Promise<OpenModel> {
+    const { models } = this.#desk;
+    const id = modelOf(pick);
     if (isOfHub(id) && !models.knows(id))
       throw new InputError(`${hubName(id)} is not loaded yet: open it, and it is measured too.`);
     this.#opened.add(id);
@@ -211,10 +207,11 @@ export class Runner {
   /** Closes what is not picked, and what fills the memory as soon as it is measured. */
   async #release(): Promise<void> {
     const { models, shownElsewhere } = this.#desk;
-    const picked = new Set([...(this.#request?.picks.values() ?? [])].map(({ id }) => id));
+    const picked = new Set([...(this.#request?.picks.values() ?? [])].map(modelOf));
     const sizeOf = (id: string) => models.bytesOf(id) ?? 0;
     const isFull = [...picked].reduce((sum, id) => sum + sizeOf(id), 0) > KEPT_BYTES;
-    const running = parsePick(this.#running)?.id;
+    const pick = parsePick(this.#running);
+    const running = pick && modelOf(pick);
     const elsewhere = new Set(shownElsewhere());
     const isKept = (id: string) =>
       elsewhere.has(id) || (picked.has(id) && (id === running || !isFull || !sizeOf(id)));

@@ -131,7 +131,8 @@ function about(pick: Pick, opened: OpenModel, { state, operations }: Question) {
   const special = specialOf(tokenizer, state);
   return {
     pick,
-    title: titleOf(pick, opened.title, operations),
+    // A checkpoint has its step in its title; it may be the one that lies nearest.
+    title: pick.kind === 'step' ? opened.title : titleOf(pick, opened.title, operations),
     model: { id, title: opened.title, source, commit, sha256: opened.sha256 },
     class: edits.length ? ('counterfactual' as const) : ('measured' as const),
     architecture,
