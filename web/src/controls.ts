@@ -8,6 +8,7 @@ import type { Choice } from './models';
 import { SIDES, type PerSide } from './panels';
 import type { Side } from './session';
 import { defaults, type State } from './state';
+import { MEASURED_ON, type StepFacts } from './timeline/steps';
 import type { Pointed } from './views/view';
 import { CLASS_WORDS, classSentence, readable, show } from './words';
 import type { Card } from './zoo';
@@ -261,6 +262,26 @@ function cardWords(card: Card | undefined): TemplateResult | typeof nothing {
   >`;
 }
 
+/** What was measured of a checkpoint: as it is stored, and of the weights as the run had them. */
+function stepFacts({ bits, measured, stored }: StepFacts): TemplateResult {
+  const { sequences, T, eps } = MEASURED_ON;
+  return html`<span
+    >· kept in ${show(bits, 1)} bits a weight; over ${sequences} held-out sequences (T = ${T}, ε =
+    ${eps}, BOS first): Sink₁ ${show(stored.sink_1, 1)} %, loss ${show(stored.loss)}; of the exact
+    weights ${show(measured.sink_1, 1)} %, ${show(measured.loss)}</span
+  >`;
+}
+
+/** What the numbers beside this were measured on, where it is known. */
+function measuredWords({ state, frame, cards }: SideParts, side: Side) {
+  const { step } = frame!.model;
+  if (step) return stepFacts(step);
+  const words = cardWords(cards.find(({ id }) => id === state[side]));
+  return state.step < 0
+    ? words
+    : html`${words} <span>· no checkpoints of it are kept here: the trained weights</span>`;
+}
+
 const SOURCES = [
   ['zoo', 'trained for this page'],
   ['hub', 'from the hub'],
@@ -293,7 +314,7 @@ export interface SideParts {
 }
 
 export function sideControls(side: Side, parts: SideParts): TemplateResult {
-  const { state, frame, describe, cards, set } = parts;
+  const { state, frame, describe, set } = parts;
   return html`<div class="side-controls">
       ${shown(state, 'models') ? modelField(side, parts) : nothing}
       ${
@@ -307,7 +328,7 @@ export function sideControls(side: Side, parts: SideParts): TemplateResult {
         ? html`<p class="class ${frame.class}">
             <strong class="badge">${CLASS_WORDS[frame.class]}</strong>
             <span class="class-words">${classSentence(frame)}</span>
-            ${frame.class === 'measured' ? cardWords(cards.find(({ id }) => id === state[side])) : nothing}
+            ${frame.class === 'measured' ? measuredWords(parts, side) : nothing}
             <code title=${frame.operation.source}
               >${frame.operation.formula}${givenWords(frame)}</code
             >

@@ -4,6 +4,7 @@
  */
 import type { SpecialWords } from './input';
 import type { Source } from './models';
+import type { StepFacts } from './timeline/steps';
 import type { Architecture, Edit, Operation, Tensor, Token } from 'sinkscope';
 
 /** How far a number can be trusted to say something about a model. */
@@ -25,6 +26,8 @@ export interface Frame {
     readonly title: string;
     readonly source: Source;
     readonly commit?: string;
+    /** Of a checkpoint of its training. */
+    readonly step?: StepFacts;
   };
   readonly class: NumberClass;
   readonly architecture: Architecture;

@@ -13,6 +13,8 @@ import {
   type Progress,
   type Tokenizer,
 } from 'sinkscope';
+import { stepId, stepOf, stepWords, type StepFacts } from './timeline/steps';
+import type { Timelines } from './timeline/timelines';
 import { zooAddress, type Card, type Zoo } from './zoo';
 
 /** Something the reader can put right, said in a sentence. */
@@ -35,6 +37,8 @@ export interface OpenModel extends Choice {
   readonly commit?: string;
   /** Of the weights, where it is known. */
   readonly sha256?: string;
+  /** Of a checkpoint of its training. */
+  readonly step?: StepFacts;
 }
 
 /** How a model is opened that is not in the zoo. A token lives as long as the page. */
@@ -55,6 +59,7 @@ export interface Watch {
 interface Opening {
   readonly job: AbortController;
   readonly model: Promise<OpenModel>;
+  isDone: boolean;
 }
 
 export class Models {
@@ -62,6 +67,8 @@ export class Models {
   readonly #zoo: Zoo;
   readonly #open = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
+  readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
+  #timelines: Promise<Timelines> | undefined;
 
   constructor(engine: Engine, zoo: Zoo) {
     this.#engine = engine;
@@ -96,18 +103,41 @@ export class Models {
     this.#recipes.delete(id);
   }
 
+  /** What a side shows: a model, or it at a step where its checkpoints are kept. */
+  at(id: string, step: number): string {
+    const card = this.#zoo.cards.find((one) => one.id === id);
+    return step >= 0 && card?.timeline ? stepId(id, step) : id;
+  }
+
+  get hasTimelines(): boolean {
+    return this.#zoo.cards.some(({ timeline }) => timeline);
+  }
+
+  /** The trainings of the zoo; their code is fetched with the first of them. */
+  timelines(): Promise<Timelines> {
+    return (this.#timelines ??= import('./timeline/timelines').then(
+      ({ Timelines }) => new Timelines(this.#zoo.cards),
+    ));
+  }
+
   /** Opens a model, or hands out the open one. Two callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
     const known = this.#open.get(id);
     if (known) return known.model;
     const job = new AbortController();
     const recipe = this.#recipes.get(id);
-    const model = recipe ? this.#byPlan(id, recipe, job.signal, watch) : this.#ofZoo(id, watch);
-    const opening = { job, model };
+    const at = stepOf(id);
+    const model = recipe
+      ? this.#byPlan(id, recipe, job.signal, watch)
+      : at
+        ? this.#ofStep(id, at, job.signal, watch)
+        : this.#ofZoo(id, watch);
+    const opening: Opening = { job, model, isDone: false };
     this.#open.set(id, opening);
-    model.catch(() => {
-      if (this.#open.get(id) === opening) this.#open.delete(id);
-    });
+    model.then(
+      () => (opening.isDone = true),
+      () => this.#open.get(id) === opening && this.#open.delete(id),
+    );
     return model;
   }
 
@@ -116,8 +146,17 @@ export class Models {
     for (const id of this.#open.keys()) if (!wanted.has(id) && this.#recipes.has(id)) this.stop(id);
   }
 
+  /** The same for checkpoints of the zoo. */
+  abandonSteps(wanted: ReadonlySet<string>): void {
+    for (const id of this.#open.keys()) if (!wanted.has(id) && stepOf(id)) this.stop(id);
+  }
+
   stop(id: string): void {
-    this.#open.get(id)?.job.abort(new DOMException('', 'AbortError'));
+    const opening = this.#open.get(id);
+    if (!opening) return;
+    // Whoever goes back to a checkpoint opens it anew, and does not wait for its end.
+    if (!opening.isDone && stepOf(id)) this.#open.delete(id);
+    opening.job.abort(new DOMException('', 'AbortError'));
   }
 
   /** Closes these, whoever opened them; they can be opened anew. */
@@ -128,13 +167,16 @@ export class Models {
     for (const { model } of gone) await model.then((one) => one.model.close()).catch(() => {});
   }
 
-  /** Closes what was opened by a plan and is not shown any more. */
+  /** Closes what was opened by a plan, or is a checkpoint, and is not shown any more. */
   async release(shown: ReadonlySet<string>): Promise<void> {
-    const gone = [...this.#open].filter(([id]) => !shown.has(id) && this.#recipes.has(id));
+    const isPassing = (id: string) => this.#recipes.has(id) || stepOf(id) !== undefined;
+    const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
     for (const [id] of gone) this.#open.delete(id);
     for (const [id, { isPassing }] of this.#recipes)
       if (isPassing && !shown.has(id)) this.#recipes.delete(id);
     for (const [, { model }] of gone) await model.then((one) => one.model.close()).catch(() => {});
+    const walked = new Set([...shown].flatMap((id) => stepOf(id)?.id ?? []));
+    await (await this.#timelines)?.keep(walked);
   }
 
   async #byPlan(id: string, recipe: Recipe, signal: AbortSignal, watch: Watch): Promise<OpenModel> {
@@ -155,20 +197,52 @@ export class Models {
 
   async #ofZoo(id: string, watch: Watch): Promise<OpenModel> {
     const card = this.#card(id);
-    const texts = ['tokenizer.json', 'tokenizer_config.json'].map(async (name) => {
-      const response = await fetch(zooAddress(`${id}/${name}`));
-      if (!response.ok) throw new InputError(`${id}/${name} could not be fetched.`);
-      return response.text();
-    });
+    const tokenizer = this.#tokenizerOf(id);
     // Not cancelled with the run: the next run needs the model just the same.
     const model = this.#engine.open(
       { config: zooAddress(`${id}/config.json`), weights: zooAddress(`${id}/model.safetensors`) },
       { onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p) },
     );
-    const [json, config] = await Promise.all(texts);
-    const tokenizer = openTokenizer(json, config);
     const { title, sha256 } = card;
-    return checkSizes({ id, title, source: 'zoo', sha256, model: await model, tokenizer });
+    const parts = { id, title, source: 'zoo', sha256 } as const;
+    return checkSizes({ ...parts, tokenizer: await tokenizer, model: await model });
+  }
+
+  async #ofStep(
+    id: string,
+    at: { readonly id: string; readonly step: number },
+    signal: AbortSignal,
+    watch: Watch,
+  ): Promise<OpenModel> {
+    const card = this.#card(at.id);
+    if (!card.timeline) throw new InputError(`There are no checkpoints of “${at.id}” here.`);
+    const timelines = await this.timelines();
+    const options = {
+      signal,
+      onProgress: (p: Progress) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
+    };
+    const [{ files, facts }, tokenizer] = await Promise.all([
+      timelines.open(at.id, at.step, options),
+      this.#tokenizerOf(at.id),
+    ]);
+    const model = await this.#engine.open(files, { signal });
+    const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
+    return checkSizes({ id, title, source: 'zoo', step: facts, model, tokenizer });
+  }
+
+  /** Of a model of the zoo; all its checkpoints share it. */
+  #tokenizerOf(id: string): Promise<Tokenizer> {
+    const known = this.#tokenizers.get(id);
+    if (known) return known;
+    const texts = ['tokenizer.json', 'tokenizer_config.json'].map(async (name) => {
+      const response = await fetch(zooAddress(`${id}/${name}`));
+      if (!response.ok) throw new InputError(`${id}/${name} could not be fetched.`);
+      return response.text();
+    });
+    const tokenizer = Promise.all(texts).then(([json, config]) => openTokenizer(json, config));
+    this.#tokenizers.set(id, tokenizer);
+    tokenizer.catch(() => this.#tokenizers.delete(id));
+    return tokenizer;
   }
 
   #card(id: string): Card {

@@ -21,6 +21,7 @@ import { buildPanels, drawPanels, need, SIDES, type Panel, type PerSide } from '
 import { Session, type Side } from './session';
 import { drawShell } from './shell';
 import { createStore, parseHash, printHash, PROMPT_MAX, type State, type Store } from './state';
+import { TrainingView } from './timeline/mount';
 import type { Pointed } from './views/view';
 import { openZoo, type Zoo } from './zoo';
 
@@ -29,6 +30,8 @@ const RUN_ROWS = ['input', 'prompt', 'seed', 'bos', 'first', 'T', 'eps', 'n'] as
 const SIDE_ROWS = { a: ['a', 'swapA', 'paramA'], b: ['b', 'swapB', 'paramB'] } as const;
 /** Typing waits this long for the next key. */
 const TYPING_MS = 120;
+/** A step of the training that is being drawn may take so long before the next one stops it. */
+const STEP_MS = 600;
 
 class Page {
   readonly #store: Store;
@@ -63,12 +66,17 @@ class Page {
     changed: () => this.#queue(),
   });
   readonly #trainings: PerSide<Training> = {};
+  readonly #timeline: TrainingView | undefined;
   #notices: string[];
   #pointed: Pointed = {};
   #zoo: Zoo | undefined;
   #session: Session | undefined;
   #engine: Engine | undefined;
   #typing = 0;
+  /** When the last runs were begun. */
+  #begun = 0;
+  /** A step of the training is wanted while another one is drawn. */
+  #stepWaits = false;
   /** Sides whose run the state has outdated. */
   readonly #waiting = new Set<Side>();
   /** Reads of a head that are under way. */
@@ -88,10 +96,21 @@ class Page {
         this.#store.set({ [side]: id });
       });
     this.#panels = buildPanels(embedded ? state.view : undefined);
+    if (!embedded || state.view === 'training') this.#timeline = this.#mountTimeline();
     addEventListener('hashchange', () => this.#follow());
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
     addEventListener('resize', () => this.#queue());
     acceptDrops(this.#opener);
+  }
+
+  #mountTimeline(): TrainingView {
+    return new TrainingView({
+      models: () => this.#session?.models,
+      set: (change) => this.#store.set(change),
+      fail: (error) => this.#desk.fail(error),
+      facts: () => ({ version: this.#desk.version(), link: this.#desk.link() }),
+      changed: () => this.#queue(),
+    });
   }
 
   async start(): Promise<void> {
@@ -123,15 +142,35 @@ class Page {
     writeAddress(now);
     const differs = (name: keyof State) => !Object.is(now[name], before[name]);
     const all = RUN_ROWS.some(differs);
-    const sides = SIDES.filter((side) => all || SIDE_ROWS[side].some(differs));
+    const [wanted, earlier] = [this.#wanted(now), this.#wanted(before)];
+    const sides = SIDES.filter(
+      (side, i) => all || SIDE_ROWS[side].some(differs) || wanted[i] !== earlier[i],
+    );
     for (const side of sides) this.#waiting.add(side);
     for (const side of SIDES) if (differs(side)) this.#declined.delete(now[side]);
     if (differs('a') || differs('b')) this.#session?.models.abandon(new Set([now.a, now.b]));
     const isMoving = SIDES.some((side) => differs(side) && checkpointOf(now[side]));
     if (sides.length || (differs('compare') && this.#waiting.size))
-      this.#schedule(now.prompt !== before.prompt || isMoving ? TYPING_MS : 0);
+      this.#schedule(this.#pause(now.prompt !== before.prompt || isMoving, differs('step')));
     if (!sides.length && (differs('layer') || differs('head'))) void this.#readHeads();
     this.#draw();
+  }
+
+  /** Ids of what the sides are to show, checkpoints among them. */
+  #wanted({ a, b, step }: State): string[] {
+    const models = this.#session?.models;
+    return models ? [models.at(a, step), models.at(b, step)] : [];
+  }
+
+  /**
+   * How long a change waits. Whoever drags through the steps sees those that can be drawn in time, for
+   * one that is nearly done is not stopped by the next.
+   */
+  #pause(isTyping: boolean, isStep: boolean): number {
+    const isRunning = this.#jobs.a !== undefined || this.#jobs.b !== undefined;
+    this.#stepWaits = isStep && isRunning;
+    if (this.#stepWaits) return Math.max(1, this.#begun + STEP_MS - performance.now());
+    return isTyping ? TYPING_MS : 0;
   }
 
   /** Runs the sides that wait, after a pause in the typing; not while others stand in their place. */
@@ -141,6 +180,9 @@ class Page {
     if (this.#store.get().compare.length) return;
     const run = () => {
       this.#typing = 0;
+      this.#stepWaits = false;
+      this.#begun = performance.now();
+      this.#session?.models.abandonSteps(new Set(this.#wanted(this.#store.get())));
       const sides = [...this.#waiting];
       this.#waiting.clear();
       for (const side of sides) void this.#run(side);
@@ -206,7 +248,10 @@ class Page {
       if (!job.signal.aborted) this.#fail(side, error);
     } finally {
       if (this.#jobs[side] === job) delete this.#jobs[side];
-      if (!this.#jobs.a && !this.#jobs.b) this.#progress = undefined;
+      if (!this.#jobs.a && !this.#jobs.b) {
+        this.#progress = undefined;
+        if (this.#stepWaits) this.#schedule(0);
+      }
       this.#queue();
     }
   }
@@ -220,9 +265,10 @@ class Page {
 
   /** Closes models that no side shows; the last good frames keep theirs. */
   #releaseModels(): Promise<void> {
-    const { a, b } = this.#store.get();
+    const state = this.#store.get();
     const frames = SIDES.map((side) => this.#frames[side]?.model.id ?? '');
-    return this.#session!.models.release(new Set([a, b, ...frames]));
+    const shown = [state.a, state.b, ...this.#wanted(state), ...frames];
+    return this.#session!.models.release(new Set(shown));
   }
 
   /** When the first sink map stands on the screen, counted from the start of the navigation. */
@@ -235,6 +281,7 @@ class Page {
   #fail(side: Side, error: unknown): void {
     this.#errors[side] = sentence(error);
     this.#trainings[side]?.halt();
+    this.#timeline?.halt();
     this.#queue();
   }
 
@@ -365,6 +412,7 @@ class Page {
       this.#trainings[side]?.update(state[side], this.#frames[side], bytes);
     }
     this.#comparing.update(state, this.#theme);
+    this.#timeline?.update(state, this.#frames);
     this.#dialog.draw();
     drawMessages(this.#failures, this.#notices);
     drawProgress(this.#work, this.#actions.cancel);

@@ -61,7 +61,7 @@ export class Session {
 
   /** Runs one side. The side's earlier run is closed when this one stands. */
   async run(side: Side, state: State, watch: Watch): Promise<Frame> {
-    const opened = await this.models.get(state[side], watch);
+    const opened = await this.models.get(this.models.at(state[side], state.step), watch);
     const began = performance.now();
     const all = inputTokens(opened.tokenizer, state);
     const { context } = opened.model.architecture;
@@ -111,12 +111,13 @@ export class Session {
     const results = await run.read([...reads, ...fields.map((field) => ({ field }))]);
     const names = [...METRICS, ...fields];
     const tensors = Object.fromEntries(results.map((tensor, i) => [names[i], tensor]));
-    const { architecture } = opened.model;
+    const { id, title, source, commit, step, model } = opened;
+    const { architecture } = model;
     const swapped = made.edits.find((edit) => edit.kind === 'operation');
     const name =
       swapped && 'operation' in swapped ? swapped.operation : architecture.attention.operation;
     return {
-      model: { id: opened.id, title: opened.title, source: opened.source, commit: opened.commit },
+      model: { id, title, source, commit, step },
       class: made.edits.length ? 'counterfactual' : 'measured',
       architecture,
       operation: this.describe.operations.find((one) => one.name === name)!,

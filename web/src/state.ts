@@ -109,6 +109,8 @@ export const table = {
   /** The two sides. An empty b shows one model alone. */
   a: model('softmax'),
   b: model('sigmoid'),
+  /** The step of training that both sides show; -1: the trained weights. */
+  step: number(-1, -1, 1e9),
   /** The operation swapped in at inference; empty: the model's own. NaN: its default parameter. */
   swapA: word(''),
   swapB: word(''),

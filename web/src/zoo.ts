@@ -8,6 +8,8 @@ export interface Card {
   readonly operation: string;
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
+  /** Whether its checkpoints lie in timeline/. */
+  readonly timeline?: boolean;
   readonly licence: string;
   /** What the paper reports of its own model with this operation; null or absent where it has none. */
   readonly paper?: Reported | null;

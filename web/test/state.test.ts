@@ -20,6 +20,7 @@ const changed: Partial<State> = {
   n: 9,
   a: 'hub:owner/name@refs/pr/1:a-b.gguf',
   b: '',
+  step: 1400,
   swapA: 'softmax1',
   swapB: 'sink_logit',
   paramA: -1.5,

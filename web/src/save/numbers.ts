@@ -40,6 +40,7 @@ function factsOf({ figure, frame, state, layer, head, version, link }: Facts) {
     class: CLASS_WORDS[frame.class],
     model: model.title,
     ...(model.commit ? { commit: model.commit } : {}),
+    ...(model.step ? { checkpoint: model.step } : {}),
     source: model.source,
     family: architecture.family,
     parameters: architecture.parameters,

@@ -1,0 +1,151 @@
+/** What the runs noted of themselves, as lines and points over the steps of training. */
+import type { Timeline } from 'sinkscope';
+import { show } from '../words';
+
+/** A question that is followed through the training. */
+export interface Quantity {
+  readonly name: string;
+  readonly title: string;
+  /** Its names in the log and in the checkpoints. */
+  readonly inLog: string;
+  readonly inCheckpoint: string;
+  readonly unit: string;
+  readonly log?: boolean;
+  /** Values that the axis shows at least; absent: those there are. */
+  readonly reach?: readonly [number, number];
+  readonly digits: number;
+}
+
+export const QUANTITIES: readonly Quantity[] = [
+  {
+    name: 'loss',
+    title: 'loss on held-out text',
+    inLog: 'held_out_loss',
+    inCheckpoint: 'loss',
+    unit: 'nats per token',
+    digits: 2,
+  },
+  {
+    name: 'sink_1',
+    title: 'Sink₁',
+    inLog: 'sink_1',
+    inCheckpoint: 'sink_1',
+    unit: '%',
+    reach: [0, 60],
+    digits: 1,
+  },
+  {
+    name: 'alpha_max',
+    title: 'largest α₁ of a head',
+    inLog: 'alpha_max',
+    inCheckpoint: 'alpha_max',
+    unit: '',
+    reach: [0, 1],
+    digits: 2,
+  },
+  {
+    name: 'hidden_ratio',
+    title: '‖h₁‖ over the others, largest layer',
+    inLog: 'hidden_ratio',
+    inCheckpoint: 'hidden_ratio',
+    unit: '×',
+    log: true,
+    reach: [0.7, 10],
+    digits: 2,
+  },
+  {
+    name: 'value_ratio',
+    title: '‖v₁‖ over the others, mean head',
+    inLog: 'value_ratio',
+    inCheckpoint: 'value_ratio',
+    unit: '×',
+    log: true,
+    reach: [0.3, 3],
+    digits: 2,
+  },
+  {
+    name: 'row_mass',
+    title: 'row mass, mean',
+    inLog: 'row_mass',
+    inCheckpoint: 'row_mass_mean',
+    unit: '',
+    reach: [0, 1],
+    digits: 2,
+  },
+];
+
+export interface Point {
+  readonly step: number;
+  readonly value: number;
+}
+
+/** How a run is drawn: told apart by its dashes and marks as well as by its colour. */
+export interface Style {
+  readonly color: string;
+  /** In pixels; empty for a whole line. */
+  readonly dash: string;
+  /** A symbol of Observable Plot. */
+  readonly symbol: 'circle' | 'square' | 'triangle' | 'diamond' | 'star' | 'cross' | 'wye';
+}
+
+const STYLES: readonly Style[] = [
+  { color: '--run-1', dash: '', symbol: 'circle' },
+  { color: '--run-2', dash: '5,3', symbol: 'square' },
+  { color: '--run-3', dash: '2,2', symbol: 'triangle' },
+  { color: '--run-4', dash: '8,2,2,2', symbol: 'diamond' },
+  { color: '--run-5', dash: '10,3', symbol: 'star' },
+  { color: '--run-6', dash: '4,2,1,2,1,2', symbol: 'cross' },
+];
+
+export function styleOf(index: number): Style {
+  return STYLES[index % STYLES.length];
+}
+
+/** The training of one model. */
+export interface Course {
+  readonly id: string;
+  readonly title: string;
+  readonly style: Style;
+  readonly timeline: Timeline;
+}
+
+function pointsIn(
+  lines: readonly { readonly step: number; readonly value: number | undefined }[],
+): Point[] {
+  return lines.filter((line): line is Point => line.value !== undefined);
+}
+
+/** At the checkpoints, of the exact weights. */
+export function dotsOf({ timeline }: Course, { inCheckpoint }: Quantity): Point[] {
+  return pointsIn(
+    timeline.checkpoints.map(({ step, measured }) => ({ step, value: measured[inCheckpoint] })),
+  );
+}
+
+/** The log, at finer steps; where it does not have the quantity, the checkpoints. */
+export function lineOf(course: Course, quantity: Quantity): Point[] {
+  const logged = pointsIn(
+    course.timeline.log.map((line) => ({ step: line.step, value: line[quantity.inLog] })),
+  );
+  const dots = dotsOf(course, quantity);
+  return logged.length > dots.length ? logged : dots;
+}
+
+/** Every step that any of them has stored. */
+export function stepsOf(courses: readonly Course[]): number[] {
+  const all = courses.flatMap(({ timeline }) => timeline.checkpoints.map(({ step }) => step));
+  return [...new Set(all)].sort((a, b) => a - b);
+}
+
+/** Where a step stands on a logarithmic axis: 0 a little before the first that is larger. */
+export function placesOf(courses: readonly Course[]): (step: number) => number {
+  const all = courses.flatMap(({ timeline }) => [...timeline.log, ...timeline.checkpoints]);
+  const least = Math.min(...all.map(({ step }) => step).filter((step) => step > 0), 10);
+  return (step) => (step > 0 ? step : least / 2.5);
+}
+
+export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {
+  if (value === undefined) return '–';
+  const isShort = unit === '%' || unit === '×';
+  return `${show(value, digits)}${isShort ? ` ${unit}` : ''}`;
+}

@@ -1,0 +1,59 @@
+/** The timelines that lie beside the page: what they have, and any of their checkpoints as a model. */
+import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
+import { zooAddress, type Card } from '../zoo';
+import { nearestStep, type StepFacts } from './steps';
+
+export class Timelines {
+  /** Cards of the models that have one, in the order of the zoo. */
+  readonly cards: readonly Card[];
+  readonly #open = new Map<string, Promise<Timeline>>();
+
+  constructor(cards: readonly Card[]) {
+    this.cards = cards.filter(({ timeline }) => timeline);
+  }
+
+  /** What a model's timeline has, weights apart. */
+  get(id: string): Promise<Timeline> {
+    const known = this.#open.get(id);
+    if (known) return known;
+    const timeline = openTimeline(zooAddress(`${id}/timeline/index.json`));
+    this.#open.set(id, timeline);
+    // What failed may go the next time.
+    timeline.catch(() => this.#open.delete(id));
+    return timeline;
+  }
+
+  async steps(id: string): Promise<number[]> {
+    return (await this.get(id)).checkpoints.map(({ step }) => step);
+  }
+
+  /**
+   * The files of a checkpoint, for the engine to open, and what is known of it.
+   * @param step the stored one that is nearest is taken
+   */
+  async open(
+    id: string,
+    step: number,
+    options: Options,
+  ): Promise<{ readonly files: ModelFiles; readonly facts: StepFacts }> {
+    const timeline = await this.get(id);
+    const { checkpoints, parameters } = timeline;
+    const near = nearestStep(await this.steps(id), step);
+    const { bytes, measured, stored } = checkpoints.find((one) => one.step === near)!;
+    const files = await timeline.open(near, options);
+    const of = checkpoints.at(-1)!.step;
+    return { files, facts: { step: near, of, bits: (8 * bytes) / parameters, measured, stored } };
+  }
+
+  /** Fetches what the next step will need; nobody waits for it, so nobody is told of a failure. */
+  async preload(id: string, step: number): Promise<void> {
+    const timeline = await this.get(id).catch(() => undefined);
+    await timeline?.preload(nearestStep(await this.steps(id), step)).catch(() => {});
+  }
+
+  /** Frees the weights of those that are not shown. */
+  async keep(shown: ReadonlySet<string>): Promise<void> {
+    const gone = [...this.#open].filter(([id]) => !shown.has(id));
+    for (const [, timeline] of gone) (await timeline.catch(() => undefined))?.forget();
+  }
+}
