@@ -327,7 +327,7 @@ export const comparing = {
     await idle(page);
     const said = await page.textContent('.compare-messages');
     assert.match(said, /owner\/name is not loaded yet/);
-    assert.match(said, /nothing, step 3: .*no model “nothing/);
+    assert.match(said, /nothing at step 3: .*no model “nothing/);
     assert.match(said, /no model “nothing” here/);
     assert.deepEqual(await order(page), ['softmax', 'sigmoid']);
     const field = page.locator('#compare').getByLabel('tokens T');

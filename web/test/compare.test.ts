@@ -44,9 +44,9 @@ describe('a pick', () => {
 
   it('has a title that tells what is done to the model', () => {
     const title = (text: string) => titleOf(parsePick(text)!, 'Twin', operations);
-    expect(['t', 't@5', 't~sigmoid', 't~sigmoid=-2'].map(title)).toEqual([
+    expect(['t', 't@5000', 't~sigmoid', 't~sigmoid=-2'].map(title)).toEqual([
       'Twin',
-      'Twin, step 5',
+      'Twin at step 5,000',
       'Twin + sigmoid',
       'Twin + sigmoid (-2)',
     ]);

@@ -16,10 +16,18 @@ import { part } from '../views/view';
 import { hubName, isOfHub, sentence } from '../open/words';
 import type { Zoo } from '../zoo';
 import './compare.css';
-import { nameOf, pickControls, settingControls, studyControls, type SaveKind } from './controls';
+import {
+  editForm,
+  nameOf,
+  pickControls,
+  settingControls,
+  studyControls,
+  type SaveKind,
+} from './controls';
 import { Multiples, type Shown } from './multiples';
 import { parsePicks, type Parsed } from './picks';
 import { results } from './results';
+import { StepOffer } from './steps';
 import type { ReportedRow } from './table';
 
 /** What the comparison reaches of the page. */
@@ -42,6 +50,7 @@ export class Compare {
   readonly #desk: CompareDesk;
   readonly #runner: Runner;
   readonly #multiples: Multiples;
+  readonly #steps: StepOffer;
   readonly #head: HTMLElement;
   readonly #middle: HTMLElement;
   #state: State | undefined;
@@ -75,6 +84,11 @@ export class Compare {
       shownElsewhere: desk.shownElsewhere,
       changed: () => this.#queue(),
     });
+    this.#steps = new StepOffer(
+      desk.session.models,
+      () => this.#queue(),
+      (error) => this.#fail(error),
+    );
     this.#multiples = new Multiples(part(this.#root, 'compare-figures'), {
       facts: () => this.#facts(),
       fail: (error) => this.#fail(error),
@@ -252,7 +266,15 @@ export class Compare {
         Models that read the same prompts, on shared scales. A first look takes one prompt; the
         study takes n of them and gives each number its spread.
       </p>
-      ${shows('models') ? pickControls(this.#pickParts(), shows('swap')) : nothing}
+      ${
+        shows('models')
+          ? html`${pickControls(this.#pickParts())}
+              <div class="pick-more">
+                ${shows('swap') ? editForm(this.#pickParts()) : nothing}
+                ${this.#steps.form(this.#parsed.picks, (texts) => this.#desk.set({ compare: texts }))}
+              </div>`
+          : nothing
+      }
       ${shows('numbers') ? settingControls(setting) : nothing}
       ${
         shows('study')

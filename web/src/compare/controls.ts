@@ -75,7 +75,7 @@ function pickOfForm(form: HTMLFormElement, { operations }: PickParts): Pick {
 }
 
 /** Adds a model with another operation than it was trained with. */
-function editForm(parts: PickParts): TemplateResult {
+export function editForm(parts: PickParts): TemplateResult {
   const { picks, choices, operations, pick, whatIf, choose } = parts;
   const ids = [...new Set([...picks.values(), ...choices].map(({ id }) => id))];
   const submit = (event: Event) => {
@@ -105,8 +105,7 @@ function editForm(parts: PickParts): TemplateResult {
   </form>`;
 }
 
-/** @param isWhatIf whether operations may be swapped here */
-export function pickControls(parts: PickParts, isWhatIf: boolean): TemplateResult {
+export function pickControls(parts: PickParts): TemplateResult {
   const { picks, choices, operations, open } = parts;
   const offered = choices.map(
     ({ id, title }) => [printPick({ kind: 'model', id }), title] as const,
@@ -117,14 +116,13 @@ export function pickControls(parts: PickParts, isWhatIf: boolean): TemplateResul
   const hint =
     picks.size < FEWEST ? 'Pick one more to compare.' : picks.size < MOST ? '' : `${MOST} at most.`;
   return html`<fieldset class="picks">
-      <legend>Models, ${FEWEST} to ${MOST}</legend>
-      <div class="pick-list">
-        ${[...offered, ...others].map(([text, name]) => chip(text, name, parts))}
-        <button type="button" @click=${open}>Open another …</button>
-      </div>
-      <p class="hint" role="status">${hint}</p>
-    </fieldset>
-    ${isWhatIf ? editForm(parts) : nothing}`;
+    <legend>Models, ${FEWEST} to ${MOST}</legend>
+    <div class="pick-list">
+      ${[...offered, ...others].map(([text, name]) => chip(text, name, parts))}
+      <button type="button" @click=${open}>Open another …</button>
+    </div>
+    <p class="hint" role="status">${hint}</p>
+  </fieldset>`;
 }
 
 export interface SettingParts {

@@ -3,7 +3,7 @@ import { figureOf, pngOf, svgText } from '../save/figure';
 import { addKinds, hand } from '../save/menu';
 import { drawLegend } from '../plot/legend';
 import type { Theme } from '../plot/color';
-import type { Column } from '../study/study';
+import { storedWords, type Column } from '../study/study';
 import { part } from '../views/view';
 import { CLASS_WORDS, settingWords } from '../words';
 import { figureCsv, figureJson, type FigureFacts } from './numbers';
@@ -144,7 +144,9 @@ export class Multiples {
         root.classList.toggle('counterfactual', column.class === 'counterfactual');
         title.textContent = column.title;
         badge.textContent = CLASS_WORDS[column.class];
-        setting.textContent = settingWords(column);
+        setting.textContent = [settingWords(column), storedWords(column)]
+          .filter(Boolean)
+          .join(' · ');
         drawn.update(column, context);
       }
     }

@@ -75,7 +75,7 @@ export function parsePicks(texts: readonly string[]): Parsed {
 /** What a pick is called, by the name of its model without a step. */
 export function titleOf(pick: Pick, model: string, operations: readonly Operation[]): string {
   if (pick.kind === 'model') return model;
-  if (pick.kind === 'step') return `${model}, step ${pick.step}`;
+  if (pick.kind === 'step') return `${model} at step ${pick.step.toLocaleString('en')}`;
   const label = operations.find(({ name }) => name === pick.operation)?.label ?? pick.operation;
   const value = pick.parameter === undefined ? '' : ` (${pick.parameter})`;
   return `${model} + ${label}${value}`;

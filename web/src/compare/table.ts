@@ -1,5 +1,6 @@
 /** The table: a row for each model, sortable by each column; what others report stands below. */
 import { html, nothing, type TemplateResult } from 'lit';
+import { storedWords } from '../study/study';
 import { sorted, tableMetrics, type Cell, type Sorting, type TableMetric } from '../study/table';
 import { CLASS_WORDS, percent, show } from '../words';
 import type { Reported } from '../zoo';
@@ -65,10 +66,14 @@ function cellOf(cell: Cell, metric: TableMetric, star: boolean): TemplateResult 
 function rowOf({ key, column, isStale }: Shown): TemplateResult {
   const isProxy = !column.operation.normalises;
   const n = column.sequences === 1 ? '1 prompt' : `${column.sequences} prompts`;
+  const stored = storedWords(column);
   return html`<tr data-pick=${key} class="${column.class} ${isStale ? 'stale' : ''}">
     <th scope="row">
       ${column.title}
-      <span class="row-class"><span class="badge">${CLASS_WORDS[column.class]}</span> ${n}</span>
+      <span class="row-class"
+        ><span class="badge">${CLASS_WORDS[column.class]}</span>
+        ${n}${stored && `, ${stored}`}</span
+      >
     </th>
     ${tableMetrics.map((metric) =>
       cellOf(metric.of(column), metric, isProxy && metric.name === 'sink_1'),
@@ -103,7 +108,8 @@ function reportedRows({ reported, sorting }: TableParts): TemplateResult | typeo
   return html`<tbody class="reported-rows">
     <tr>
       <th scope="rowgroup" colspan=${tableMetrics.length + 1}>
-        Reported by Gu et al. (ICLR 2025) of their own models and data, not measured here
+        Reported by Gu et al. (ICLR 2025) of their own models and data, not measured here: ε = 0.3,
+        T = 64, no BOS, 100 sequences
       </th>
     </tr>
     ${sorted(reported, (row) => reportedValue(row, name), descending).map(reportedRow)}

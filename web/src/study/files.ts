@@ -26,6 +26,7 @@ export function columnFacts(column: Column) {
     source: model.source,
     ...(model.commit ? { commit: model.commit } : {}),
     ...(model.sha256 ? { sha256: model.sha256 } : {}),
+    ...(model.step ? { checkpoint: model.step } : {}),
     family: architecture.family,
     parameters: architecture.parameters,
     trained_with: architecture.attention.operation,

@@ -16,6 +16,7 @@ import { mean, type NumberClass } from '../frame';
 import { firstTokens, specialOf, specialWords, type SpecialWords } from '../input';
 import { InputError, type OpenModel, type Source } from '../models';
 import type { State } from '../state';
+import type { StepFacts } from '../timeline/steps';
 import { sequencesOf } from './corpus';
 
 /** Numbers of each prompt, in their order. A mean over heads has a spread only by them. */
@@ -41,6 +42,8 @@ export interface Column {
     readonly source: Source;
     readonly commit?: string;
     readonly sha256?: string;
+    /** Of a checkpoint of its training. */
+    readonly step?: StepFacts;
   };
   readonly class: NumberClass;
   readonly architecture: Architecture;
@@ -74,6 +77,11 @@ export interface StudyWatch {
   readonly signal: AbortSignal;
   /** Prompts of this model that are done. */
   readonly onPrompt: (done: number, total: number) => void;
+}
+
+/** What the weights are, where they are not those of the trained model; else nothing. */
+export function storedWords({ model: { step } }: Column): string {
+  return step ? `kept in ${step.bits.toFixed(1)} bits a weight` : '';
 }
 
 /** A metric's means; what is undefined is NaN. */
@@ -133,7 +141,7 @@ function about(pick: Pick, opened: OpenModel, { state, operations }: Question) {
     pick,
     // A checkpoint has its step in its title; it may be the one that lies nearest.
     title: pick.kind === 'step' ? opened.title : titleOf(pick, opened.title, operations),
-    model: { id, title: opened.title, source, commit, sha256: opened.sha256 },
+    model: { id, title: opened.title, source, commit, sha256: opened.sha256, step: opened.step },
     class: edits.length ? ('counterfactual' as const) : ('measured' as const),
     architecture,
     operation,
