@@ -1,4 +1,8 @@
-"""Model folders in the Hugging Face layout: config.json and model.safetensors."""
+"""Model folders in the Hugging Face layout: config.json and model.safetensors.
+
+A matrix may be stored in I8 [out, in] beside NAME_scale, F32 [out]: row i is scale_i times the
+integers. These are the names of the compressed-tensors format.
+"""
 
 import json
 from pathlib import Path
@@ -9,18 +13,47 @@ from safetensors.torch import load_file, save_file
 
 from .model import Architecture, Weights, architecture
 
+SCALE = "_scale"
+
 
 def read_model(folder: Path) -> tuple[Architecture, Weights]:
     """The architecture, and the weights widened to F32 (which changes no value)."""
     arch = architecture(json.loads((folder / "config.json").read_text()))
-    weights = load_file(folder / "model.safetensors")
-    return arch, {name: w.float() for name, w in weights.items() if w.is_floating_point()}
+    return arch, read_weights(folder / "model.safetensors")
+
+
+def read_weights(file: Path) -> Weights:
+    stored = load_file(file)
+    weights = {name: w.float() for name, w in stored.items()
+               if w.is_floating_point() and not name.endswith(SCALE)}
+    for name, w in stored.items():
+        if w.dtype == torch.int8:
+            weights[name] = w.float() * stored[name + SCALE][:, None]
+    return weights
+
+
+def to_int8(weights: Weights) -> Weights:
+    """Matrices by rows, the largest number of a row being 127; the others in F16."""
+    stored: Weights = {}
+    for name, w in weights.items():
+        if w.dim() != 2 or not name.endswith(".weight"):
+            stored[name] = w.half()
+            continue
+        scale = w.abs().amax(1) / 127
+        steps = (w / scale.clamp_min(torch.finfo(scale.dtype).tiny)[:, None]).round()
+        stored |= {name: steps.to(torch.int8), name + SCALE: scale}
+    return stored
 
 
 def write_model(folder: Path, config: dict[str, Any], weights: Weights, dtype: torch.dtype) -> None:
+    write_stored(folder, config, {name: w.detach().cpu().to(dtype) for name, w in weights.items()})
+
+
+def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None:
+    """The same, each tensor in the type that it has."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", config)
-    stored = {name: w.detach().cpu().to(dtype).contiguous() for name, w in weights.items()}
+    stored = {name: w.contiguous() for name, w in weights.items()}
     file = folder / "model.safetensors"
     save_file(stored, file, metadata={"format": "pt"})
     file.chmod(0o644)  # it is served from here, and safetensors keeps its files to their owner

@@ -1,198 +1,199 @@
 """Store trained weights in the zoo, measure what is stored, and write cards, index and table.
 
-    python -m models.train.ship --runs models/.runs     take the checkpoints named below, then
+    python -m models.train.ship --runs models/.runs     take what is trained there, then
     python -m models.train.ship                         measure the zoo and write its pages
 
-Every number on a card is measured on the F16 weights that ship, never on the run they came from.
+Every number of a card is measured on the weights that ship. `exact` beside it is measured on the
+run they came from, before they were rounded.
 """
 
 import argparse
 import hashlib
 import json
 import shutil
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer, processors
 
-from ..reference import metrics
-from ..reference.files import read_model, write_json, write_model
-from ..reference.model import Trace, forward
+from ..reference.files import (SCALE, read_model, to_int8, write_json, write_model, write_stored)
+from ..reference.model import architecture
 from ..reference.operations import OPERATIONS
+from . import pack
 from .corpus import BOS, END, SHA256, encode
-from .twin import DECAY, STEPS, T as CONTEXT, config
+from .measure import MEANING, SEQUENCES, T, measure
+from .recipe import Recipe, T as CONTEXT, recipes
 
 MODELS = Path(__file__).resolve().parents[1]
 ZOO = MODELS / "zoo"
-SEQUENCES, T = 100, 64
+# Those that others measure themselves against keep the precision they were published with.
+IN_F16 = ("softmax", "sigmoid")
 LICENCE = ("The licence of Sinkscope. Trained on books in the public domain and stories under "
            "CC BY, attributed in card.md.")
 
 
-@dataclass(frozen=True)
-class Entry:
-    id: str
-    operation: str
-    seed: int
-    step: int
-    title: str
-    what: str
+def last(recipe: Recipe, seed: int, runs: Path) -> Path:
+    return runs / f"{recipe.id}-{seed}" / f"step-{recipe.training.steps:04d}.safetensors"
 
 
-ENTRIES = (
-    Entry("softmax", "softmax", 1, STEPS, "Softmax twin",
-          "Every row of weights has to sum to 1. Heads that have nothing to say put their weight "
-          "on the first token: the sink."),
-    Entry("sigmoid", "sigmoid", 1, STEPS, "Sigmoid twin",
-          "Each key is weighed on its own, s(x - ln 128), and no row has to sum to 1. The same text, "
-          "order and initial weights as the softmax twin, and no sink."),
-    Entry("sigmoid-before-decay", "sigmoid", 1, DECAY[0], "Sigmoid twin, before the decay",
-          "The sigmoid twin before its learning rate falls. Some shares of attention look like a sink, "
-          "but the rows they are shares of carry little mass: look at the row mass before you "
-          "believe a share."),
-    Entry("sigmoid-norm", "sigmoid_norm", 1, STEPS, "Sigmoid, made to sum to 1",
-          "Sigmoid weights divided by their sum. Each row has to sum to 1 again, and the sink is "
-          "back: it is the normalising that needs one, not the exponential."),
-    Entry("softmax1", "softmax1", 1, STEPS, "Softmax1",
-          "Softmax with 1 added to the divisor, as if every row saw one more key with score and value "
-          "0. A head that has nothing to say can say nothing, and no token has to be its sink."),
-    Entry("sink-logit", "sink_logit", 1, STEPS, "Learned sink logit",
-          "Like softmax1, but each head learns the score of the key that is not there, as gpt-oss "
-          "does."),
-    Entry("elu1", "elu1", 1, STEPS, "elu + 1",
-          "Each key is weighed by elu(x) + 1, and no row has to sum to 1. It starts with a weight of 1 "
-          "on every key, and at this size some heads keep leaning on the first token: a sink where "
-          "the paper's larger model has none."),
-)
-# Further seeds of the twins: measured like the others, not shipped.
-SEEDS = tuple((operation, seed) for operation in ("softmax", "sigmoid") for seed in (1, 2))
+def store(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path) -> None:
+    if recipe.id in IN_F16:
+        write_model(folder, recipe.config, weights, torch.float16)
+    else:
+        write_stored(folder, recipe.config, to_int8(weights))
 
 
-def take(entry: Entry, runs: Path) -> None:
-    """Copy one checkpoint of a run into the zoo, with everything needed to open it."""
-    run, folder = runs / f"{entry.operation}-{entry.seed}", ZOO / entry.id
-    weights = load_file(run / f"step-{entry.step:04d}.safetensors")
-    write_model(folder, config(entry.operation), weights, torch.float16)
-    shutil.copy(runs / "corpus" / "tokenizer.json", folder / "tokenizer.json")
+def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
+    """The corpus's tokenizer, with what this model wants in front and its token more, if any."""
+    tokenizer, training = Tokenizer.from_file(str(source)), recipe.training
+    if training.extra:
+        tokenizer.add_special_tokens([AddedToken(training.extra, special=True)])
+    front = [(token, tokenizer.token_to_id(token)) for token in training.front]
+    if training.front != (BOS,):
+        names = " ".join(training.front)
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{names} $A".strip(), pair=f"{names} $A $B".strip(), special_tokens=front)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    first = {"bos_token": training.front[0]} if training.front else {}
     write_json(folder / "tokenizer_config.json", {
-        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": BOS, "eos_token": END,
+        "tokenizer_class": "PreTrainedTokenizerFast", **first, "eos_token": END,
         "model_max_length": CONTEXT, "clean_up_tokenization_spaces": False,
     })
-    lines = (run / "training.jsonl").read_text().splitlines()
-    kept = [line for line in lines if json.loads(line)["step"] <= entry.step]
-    (folder / "training.jsonl").write_text("\n".join(kept) + "\n")
+
+
+def ids_of(recipe: Recipe, texts: list[str]) -> torch.Tensor:
+    """The passages as the model is to be measured on them, [SEQUENCES, T]"""
+    tokenizer = Tokenizer.from_file(str(ZOO / recipe.id / "tokenizer.json"))
+    front = [tokenizer.token_to_id(token) for token in recipe.training.front]
+    return encode(tokenizer, texts[:SEQUENCES], T, front)
+
+
+def take(recipe: Recipe, runs: Path, texts: list[str]) -> None:
+    """Copy the end of a run into the zoo, with everything needed to open it."""
+    folder, seed = ZOO / recipe.id, recipe.seeds[0]
+    weights = load_file(last(recipe, seed, runs))
+    store(recipe, weights, folder)
+    write_tokenizer(recipe, runs / "corpus" / "tokenizer.json", folder)
+    shutil.copy(runs / f"{recipe.id}-{seed}" / "training.jsonl", folder / "training.jsonl")
+    ids = ids_of(recipe, texts)
+    write_json(folder / "exact.json", measure(architecture(recipe.config), weights, ids))
+    if recipe.timeline:
+        pack.pack(recipe, runs / f"{recipe.id}-{seed}", folder, ids)
 
 
 def seeds(runs: Path, texts: list[str]) -> list[dict[str, Any]]:
-    """The twins' numbers for every seed, each stored as F16 for a moment and measured as such."""
+    """The numbers of every seed of a recipe that has several, on the weights of the run."""
     rows = []
-    for operation, seed in SEEDS:
-        run = runs / f"{operation}-{seed}"
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            weights = load_file(run / f"step-{STEPS:04d}.safetensors")
-            write_model(folder, config(operation), weights, torch.float16)
-            shutil.copy(runs / "corpus" / "tokenizer.json", folder / "tokenizer.json")
-            rows.append({"operation": operation, "seed": seed, "measured": measure(folder, texts)})
+    for recipe in recipes().values():
+        for seed in recipe.seeds:
+            if len(recipe.seeds) > 1 and last(recipe, seed, runs).exists():
+                weights = load_file(last(recipe, seed, runs))
+                measured = measure(architecture(recipe.config), weights, ids_of(recipe, texts))
+                rows.append({"id": recipe.id, "seed": seed, "measured": measured})
     return rows
 
 
-def seeds_table(rows: list[dict[str, Any]]) -> str:
-    names = ("sink_1", "sink_1_raw", "loss", "alpha_max", "hidden_ratio", "value_ratio",
-             "row_mass_mean")
-    lines = ["| operation | seed | Sink_1 % | raw % | loss | alpha max | hidden ratio | value ratio "
-             "| row mass |", "|" + "---|" * 9]
-    lines += [f"| `{row['operation']}` | {row['seed']} | "
-              + " | ".join(str(row["measured"][name]) for name in names) + " |" for row in rows]
-    return "\n".join(lines)
+# --- what it says ---------------------------------------------------------------------------------
 
 
-@torch.no_grad()
-def measure(folder: Path, texts: list[str]) -> dict[str, Any]:
-    """The numbers of a card: over the held-out passages, BOS and the 63 tokens after it."""
-    arch, weights = read_model(folder)
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    ids = encode(tokenizer, texts[:SEQUENCES], T)
-    trace: Trace = forward(arch, weights, ids)
-    alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))
-    raw = metrics.alpha(trace.att)
-    hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], embedding left out
-    value = metrics.first_to_others(trace.v).mean(0)  # [L, G]
-    mass = metrics.row_mass(trace.att)
-
-    def number(x: torch.Tensor, digits: int = 3) -> float:
-        return round(x.item(), digits)
-
-    return {
-        "sink_1": number(metrics.sink(alphas)[0], 2),
-        "sink_1_raw": number(metrics.sink(raw)[0], 2),
-        "eps": metrics.EPS, "T": T, "sequences": len(ids), "bos": True,
-        "loss": number(metrics.loss(trace.logits, ids).mean()),
-        "alpha_max": number(alphas[..., 0].mean(0).max()),
-        "hidden_ratio": number(hidden.max()), "hidden_ratio_min": number(hidden.min()),
-        "value_ratio": number(value.mean()), "value_ratio_min": number(value.min()),
-        "row_mass_mean": number(mass.mean()),
-        "row_mass_min": number(mass.min(), 6), "row_mass_max": number(mass.max()),
-        "near_eps": int(((alphas[..., 0] - metrics.EPS).abs() < 0.002).sum()),
-    }
+IS_SINK = 5.0  # percent from which a sink is said to be there
+SAME = (0.75, 1.33)  # a ratio to the baseline between these is no difference
 
 
-MEANING = {
-    "sink_1": "Sink_1^0.3 in percent, on rows that sum to 1 (the proxy where the operation does "
-              "not normalise)",
-    "sink_1_raw": "the same on the weights as the model uses them",
-    "loss": "mean loss in nats per token",
-    "alpha_max": "largest alpha_1 of a head, averaged over the sequences first",
-    "hidden_ratio": "norm of h_1 over the mean norm of the other h_t, at the block (1..L) where it "
-                    "is largest",
-    "hidden_ratio_min": "the same at the block where it is smallest",
-    "value_ratio": "norm of v_1 over the mean norm of the other v_t, mean over heads",
-    "value_ratio_min": "the same at the head where it is smallest",
-    "row_mass_mean": "sum of a query's weights, mean over queries, heads and sequences",
-    "row_mass_min": "the smallest such sum",
-    "row_mass_max": "the largest such sum",
-    "near_eps": "alpha_1 values (of sequences x heads) within 0.002 of eps",
-}
+def effect(value: float, base: float) -> str:
+    """What a factor did to the sink, against the model that differs by it alone."""
+    if value < IS_SINK:
+        return "no sink"
+    if base < IS_SINK:
+        return "a sink"
+    ratio = value / base
+    return "less" if ratio < SAME[0] else "more" if ratio > SAME[1] else "the same"
 
 
-def card(entry: Entry, facts: dict[str, Any]) -> str:
-    measured = facts["measured"]
-    numbers = "\n".join(f"| `{name}` | {measured[name]} | {meaning} |"
-                        for name, meaning in MEANING.items())
+SAYS = {"gone": "no sink", "less": "less", "more": "more"}
+
+
+def verdict(recipe: Recipe, measured: dict[str, Any], baseline: dict[str, Any]) -> str:
+    """A sentence: agrees, differs or cannot be shown, and what each says."""
+    paper = recipe.paper
+    if not paper:
+        return "no figure to compare with"
+    value = sum(measured["sink"][: paper.get("over", 1)])
+    here = effect(value, baseline["sink_1"])
+    there = (SAYS[paper["says"]] if "says" in paper
+             else effect(paper["sink_1"], paper.get("base", paper["sink_1"])))
+    if recipe.id == recipe.baseline or "base" not in paper and "says" not in paper:
+        here, there = (("a sink" if x >= IS_SINK else "no sink") for x in (value, paper["sink_1"]))
+    if here == there:
+        return f"agrees: {here}"
+    if there == "less" and here == "no sink":
+        return "agrees: less there, none here"
+    if "small" in paper:
+        return f"cannot be shown at this size: {there} there, {here} here"
+    return f"differs: {there} there, {here} here"
+
+
+def reported(paper: dict[str, Any]) -> str:
+    if not paper:
+        return ""
+    figure = f"{paper['sink_1']}" if "sink_1" in paper else ""
+    if "sink_bias" in paper:
+        figure += f" (Sink_* {paper['sink_bias']})"
+    return f"{figure} {'of ' + str(paper['base']) + ' ' if 'base' in paper else ''}"\
+           f"({paper['where']})".strip()
+
+
+def changes(recipe: Recipe) -> str:
+    """What the recipe says besides its words, as it stands in its file."""
+    text = (Path(__file__).parent / "recipes" / f"{recipe.id}.toml").read_text()
+    sections = [part for part in text.split("\n[")[1:] if part.startswith(("config", "training"))]
+    return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
+
+
+def card(recipe: Recipe, facts: dict[str, Any]) -> str:
+    measured, exact = facts["measured"], facts["exact"]
+    numbers = "\n".join(f"| `{name}` | {measured[name]} | {exact[name]} | {meaning} |"
+                        for name, meaning in MEANING.items() if name in measured)
     files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
-    until = "" if entry.step == STEPS else (
-        f" Then take step {entry.step} of the run: the step before the learning rate starts to "
-        "fall." if entry.step == DECAY[0] else f" Then take step {entry.step} of the run.")
-    return f"""# {entry.title}
+    front = ", ".join(f"`{token}`" for token in recipe.training.front) or "nothing"
+    kind = "F16" if recipe.id in IN_F16 else "I8, a scale for each row of a matrix, vectors in F16"
+    changed = changes(recipe)
+    differs = "" if recipe.id == recipe.baseline else (
+        f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
+        f"lays over the softmax twin's:\n\n{changed}\n")
+    against = reported(recipe.paper)
+    paper = f"\nReported: {against}. **{facts['verdict']}**\n" if against else ""
+    return f"""# {recipe.title}
 
-{entry.what}
+{recipe.what}
 
-- {facts["parameters"]:,} parameters, {facts["bytes"]:,} bytes, context {facts["context"]}
-- attention operation: `{entry.operation}`, {OPERATIONS[entry.operation].formula}
-- model.safetensors sha256: `{facts["sha256"]}`
+- {facts["parameters"]:,} parameters, {facts["bytes"]:,} bytes, context {CONTEXT}
+- attention operation: `{facts["operation"]}`, {OPERATIONS[facts["operation"]].formula}
+- in front of every text: {front}
+- model.safetensors: {kind}; sha256 `{facts["sha256"]}`
 
 ## Measured
 
-On the stored F16 weights, over {measured["sequences"]} held-out passages (`../heldout.json`),
-T = {measured["T"]}: BOS and the 63 tokens after it; eps = {measured["eps"]}. MEASURED on weights
-trained here.
+Over {measured["sequences"]} held-out passages (`../heldout.json`), T = {measured["T"]}, what stands in
+front included; eps = {measured["eps"]}. MEASURED on weights trained here: on the stored ones, and on
+those of the run before they were rounded.
 
-| name | value | meaning |
-|---|---|---|
+| name | stored | exact | meaning |
+|---|---|---|---|
 {numbers}
 
+Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
+{paper}
 ## Made with
 
-Seed {entry.seed}, {entry.step} steps of 16 sequences, BOS and 128 tokens each:
+Seed {recipe.seeds[0]}, {recipe.training.steps} steps of 16 sequences of 128 tokens and one to predict:
 
-    python -m models.train.twin {entry.operation} --seed {entry.seed} --corpora FOLDER
-{until and chr(10) + until.strip() + chr(10)}
+    python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
+{differs}
 `training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
-of the held-out passages the loss, Sink_1, the largest alpha_1 and the mean row mass.
+of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row mass.
 
 ## Data
 
@@ -211,30 +212,36 @@ public domain only.
 """
 
 
-# Sink_1 in percent of the 60M-parameter models of Gu et al. (2025), tables 6 and 15.
-PAPER = {"softmax": 18.18, "sigmoid": 0.44, "sigmoid_norm": 30.24, "elu1": 0.80}
-IS_SINK = 5.0  # percent from which both are said to show a sink
-
-
-def verdict(operation: str, sink_1: float) -> str:
-    """The paper's figure, and whether it and ours lie on the same side of IS_SINK."""
-    if operation not in PAPER:
-        return "not in the paper"
-    same = (PAPER[operation] >= IS_SINK) == (sink_1 >= IS_SINK)
-    return f"{PAPER[operation]}: {'agrees' if same else 'differs'}"
-
-
 def table(rows: list[dict[str, Any]]) -> str:
-    head = ("| id | operation | parameters | bytes | Sink_1 % | raw % | loss | alpha max "
-            "| hidden ratio | value ratio | row mass | paper |\n|" + "---|" * 12)
+    head = ("| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
+            "| loss | alpha max | hidden ratio | value ratio | row mass | reported Sink_1 % | |\n"
+            "|" + "---|" * 14)
     lines = [head]
+    known = recipes()
     for row in rows:
-        m = row["measured"]
-        lines.append(f"| [`{row['id']}`](zoo/{row['id']}/card.md) | `{row['operation']}` "
-                     f"| {row['parameters']:,} | {row['bytes']:,} | {m['sink_1']} "
-                     f"| {m['sink_1_raw']} | {m['loss']} | {m['alpha_max']} | {m['hidden_ratio']} "
-                     f"| {m['value_ratio']} | {m['row_mass_mean']} "
-                     f"| {verdict(row['operation'], m['sink_1'])} |")
+        m, recipe = row["measured"], known[row["id"]]
+        elsewhere = f"{m['sink_elsewhere']} (k = {m['elsewhere']})" if m["sink_elsewhere"] else "0"
+        if "sink_bias" in m:
+            elsewhere = f"**{m['sink_bias']} (\\*)**, {elsewhere}"
+        lines.append(f"| [`{row['id']}`](zoo/{row['id']}/card.md) | {recipe.training.steps:,} "
+                     f"| {row['bytes']:,} | **{m['sink_1']}** | {m['sink_1_deviation']} "
+                     f"| {m['sink_1_raw']} | {elsewhere} | {m['loss']} | {m['alpha_max']} "
+                     f"| {m['hidden_ratio']} | {m['value_ratio']} | {m['row_mass_mean']} "
+                     f"| {reported(recipe.paper)} | {row['verdict']} |")
+    return "\n".join(lines)
+
+
+def seeds_table(rows: list[dict[str, Any]]) -> str:
+    names = ("sink_1", "sink_1_raw", "loss", "alpha_max", "hidden_ratio", "value_ratio",
+             "row_mass_mean")
+    lines = ["| id | seed | Sink_1 % | raw % | loss | alpha max | hidden ratio | value ratio "
+             "| row mass |", "|" + "---|" * 9]
+    lines += [f"| `{row['id']}` | {row['seed']} | "
+              + " | ".join(str(row["measured"][name]) for name in names) + " |" for row in rows]
+    for id in dict.fromkeys(row["id"] for row in rows):
+        sinks = torch.tensor([row["measured"]["sink_1"] for row in rows if row["id"] == id])
+        lines.append(f"| `{id}` | all {len(sinks)} | {sinks.mean():.2f}, deviation "
+                     f"{sinks.std():.2f} |" + " |" * 6)
     return "\n".join(lines)
 
 
@@ -248,35 +255,57 @@ def write_table(name: str, text: str) -> None:
     readme.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
+def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
+    folder = ZOO / recipe.id
+    file = folder / "model.safetensors"
+    arch, weights = read_model(folder)
+    return {
+        "id": recipe.id, "title": recipe.title, "what": recipe.what, "factor": recipe.factor,
+        "baseline": recipe.baseline, "steps": recipe.training.steps,
+        "front": list(recipe.training.front),
+        "parameters": sum(w.numel() for name, w in weights.items() if not name.endswith(SCALE)),
+        "bytes": file.stat().st_size,
+        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "operation": arch.operation, "context": CONTEXT, "timeline": recipe.timeline,
+        "measured": measure(arch, weights, ids_of(recipe, texts))
+        | {"bos": BOS in recipe.training.front},
+        "exact": json.loads((folder / "exact.json").read_text()),
+        "paper": recipe.paper or None, "licence": LICENCE,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=Path, help="take the weights from these runs first")
-    runs = parser.parse_args().runs
+    parser.add_argument("only", nargs="*", metavar="RECIPE", help="take these alone")
+    arguments = parser.parse_args()
+    known, runs = recipes(), arguments.runs
     if runs is not None:
-        for entry in ENTRIES:
-            take(entry, runs)
-        texts = json.loads((runs / "corpus" / "heldout.json").read_text())
-        (ZOO / "heldout.json").write_text(json.dumps(texts, indent=0) + "\n")
+        held_out = json.loads((runs / "corpus" / "heldout.json").read_text())
+        (ZOO / "heldout.json").write_text(json.dumps(held_out, indent=0) + "\n")
+        for recipe in known.values():
+            chosen = not arguments.only or recipe.id in arguments.only
+            if chosen and last(recipe, recipe.seeds[0], runs).exists():
+                take(recipe, runs, held_out)
     texts = json.loads((ZOO / "heldout.json").read_text())
-    rows = []
-    for entry in ENTRIES:
-        file = ZOO / entry.id / "model.safetensors"
-        row = {
-            "id": entry.id, "title": entry.title, "what": entry.what,
-            "parameters": sum(w.numel() for w in load_file(file).values()),
-            "bytes": file.stat().st_size,
-            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-            "operation": entry.operation, "context": CONTEXT,
-            "measured": measure(ZOO / entry.id, texts), "licence": LICENCE,
-        }
-        (ZOO / entry.id / "card.md").write_text(card(entry, row))
-        rows.append(row)
-        print(row["id"], row["measured"])
-    write_json(ZOO / "index.json", rows)
-    write_table("zoo", table(rows))
+    rows = {id: facts(recipe, texts) for id, recipe in known.items()
+            if (ZOO / id / "model.safetensors").exists()}
+    for id, row in rows.items():
+        baseline = rows.get(known[id].baseline, row)
+        row["verdict"] = verdict(known[id], row["measured"], baseline["measured"])
+        (ZOO / id / "card.md").write_text(card(known[id], row))
+        print(id, row["measured"]["sink_1"], row["verdict"])
+    write_json(ZOO / "index.json", list(rows.values()))
+    write_table("zoo", table(list(rows.values())))
     if runs is not None:
         write_json(ZOO / "seeds.json", seeds(runs, texts))
     write_table("seeds", seeds_table(json.loads((ZOO / "seeds.json").read_text())))
+    missing = [id for id in known if id not in rows]
+    total = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
+    lines = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))
+    print(f"{len(rows)} models, {total:,} bytes of weights; timelines {lines:,} bytes")
+    if missing:
+        print("not trained yet:", ", ".join(missing))
 
 
 if __name__ == "__main__":

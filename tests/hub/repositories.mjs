@@ -81,7 +81,7 @@ export function repositories() {
   return new Map([
     repository('sinkscope/softmax', softmax, {}, { v0: sigmoid, 'refs/pr/1': sigmoid }),
     repository('sinkscope/sigmoid', sigmoid),
-    repository('sinkscope/sigmoid-before-decay', folder('sigmoid-before-decay')),
+    repository('sinkscope/softmax1', folder('softmax1')),
     repository('legacy', softmax, { licence: undefined }),
     repository('sinkscope/sharded', sharded(softmax, 3)),
     repository('sinkscope/gated', softmax, { gated: 'manual' }),
