@@ -5,6 +5,7 @@ import { SinkscopeError, expect } from './errors.js';
 const METRICS = [
   'sink_ratio',
   'sink_ratio_raw',
+  'sink_ratio_bias',
   'near_eps',
   'alpha',
   'row_mass_summary',
@@ -15,7 +16,7 @@ const METRICS = [
   'value_ratio',
   'loss_mean',
 ];
-const FIELDS = ['hidden', 'q', 'att', 'loss'];
+const FIELDS = ['hidden', 'q', 'att', 'att_bias', 'loss'];
 
 /** @type {typeof import('./sinkscope.js').cutText} */
 export function cutText(tokenizer, text, { tokens, sequences, special = 'auto', lines = false }) {
