@@ -6,12 +6,14 @@ export interface Card {
   readonly what: string;
   readonly parameters: number;
   readonly operation: string;
+  /** What of its recipe is not the baseline's. */
+  readonly factor?: string;
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
   /** Whether its checkpoints lie in timeline/. */
   readonly timeline?: boolean;
   readonly licence: string;
-  /** What the paper reports of its own model with this operation; null or absent where it has none. */
+  /** What a paper reports of its own model of this kind; null or absent where none does. */
   readonly paper?: Reported | null;
 }
 
@@ -20,7 +22,7 @@ export interface Reported {
   /** In percent. */
   readonly sink_1?: number;
   readonly loss?: number;
-  /** Where in the paper. */
+  /** Which paper, and where in it. */
   readonly where: string;
 }
 

@@ -8,6 +8,7 @@ import { defaults } from '../src/state';
 const SHAPES: Record<string, number[]> = {
   sink_ratio: [2],
   sink_ratio_raw: [2],
+  sink_ratio_bias: [1],
   near_eps: [2],
   alpha: [1, 1, 2],
   alpha_uniform: [2],

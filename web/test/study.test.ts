@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Tokenizer } from 'sinkscope';
 import { promptsOf, readPrompts, sequencesOf, splittingOf } from '../src/study/corpus';
 import { promptsCsv, studyJson, tableCsv, type StudyFacts } from '../src/study/files';
-import { indexOfMost, type Column } from '../src/study/study';
-import { deviation, sorted, tableMetrics } from '../src/study/table';
+import { indexOfMost, isOfShares, type Column } from '../src/study/study';
+import { deviation, metricsOf, sorted, tableMetrics } from '../src/study/table';
 import { defaults, type State } from '../src/state';
 
 describe('a file of prompts', () => {
@@ -95,12 +95,15 @@ const column = {
   perPrompt: {
     sink_1: [0.5, 1],
     sink_1_raw: [0, 0],
+    sink_bias: [NaN, NaN],
     loss: [2, NaN],
     value_ratio: [1, 3],
     row_mass: [1, 1],
   },
   measurement: {
     metrics: {
+      sink_ratio: { mean: [0.75, 0.25], deviation: [0.3, 0.1] },
+      row_mass_summary: { mean: [1, 1, 1, 0.9, 0.2, 1], deviation: [] },
       alpha: { mean: [0.2, 0.1, 0.7, 0.1], deviation: [0.01, 0.02, 0.03, 0.04] },
       hidden_ratio: { mean: [9, 4], deviation: [0, 0.5] },
       key_ratio: { mean: [0.5, null], deviation: [0.1, null] },
@@ -126,6 +129,26 @@ describe('the table', () => {
     expect(cell('key_ratio_min')).toMatchObject({ mean: 0.5, where: { layer: 1, head: 1 } });
   });
 
+  it('has no column that none of the models fills', () => {
+    expect(metricsOf([column]).map(({ name }) => name)).not.toContain('sink_bias');
+    const perPrompt = { ...column.perPrompt, sink_bias: [0.5, 0.5] };
+    const names = metricsOf([column, { ...column, perPrompt }]).map(({ name }) => name);
+    expect(names).toEqual(tableMetrics.map(({ name }) => name));
+  });
+
+  it('finds the sink at another key', () => {
+    expect(cell('sink_elsewhere')).toEqual({ mean: 0.25, deviation: 0.1, where: { key: 2 } });
+  });
+
+  it('calls shares what rows of another mass give', () => {
+    expect(isOfShares(column)).toBe(true);
+    const metrics = {
+      ...column.measurement.metrics,
+      row_mass_summary: { shape: [1, 2, 3], mean: [1, 1, 1, 1, 0.9999, 1], deviation: [] },
+    };
+    expect(isOfShares({ ...column, measurement: { ...column.measurement, metrics } })).toBe(false);
+  });
+
   it('is sorted with what is undefined last, either way', () => {
     const rows = [2, NaN, 3, 1];
     expect(sorted(rows, (x) => x, false)).toEqual([1, 2, 3, NaN]);
@@ -140,7 +163,7 @@ describe('the files of a study', () => {
     corpus: { kind: 'file', name: 'a\nb' },
     version: '0.1.0',
     link: 'https://page.example/#compare=m',
-    reported: [{ operation: 'sigmoid', sink_1: 0.5, where: 'table 4' }],
+    reported: [{ title: 'M', sink_1: 0.5, where: 'table 4' }],
   };
   const linesOf = (csv: string) => csv.trimEnd().split('\n');
 
@@ -150,25 +173,25 @@ describe('the files of a study', () => {
     for (const said of ['COUNTERFACTUAL', 'ε = 0.3 · T = 2', '"sha256":"abc"', '0.1.0', facts.link])
       expect(notes).toContain(said);
     const rows = lines.filter((line) => !line.startsWith('#'));
-    expect(rows[0]).toBe('model,class,metric,mean,deviation,layer,head,sequences');
-    expect(rows).toContain('m~sigmoid,COUNTERFACTUAL,alpha_max,0.7,0.03,1,2,2');
-    expect(rows).toContain('m~sigmoid,COUNTERFACTUAL,loss,,,,,2');
+    expect(rows[0]).toBe('model,class,metric,mean,deviation,layer,head,key,sequences');
+    expect(rows).toContain('m~sigmoid,COUNTERFACTUAL,alpha_max,0.7,0.03,1,2,,2');
+    expect(rows).toContain('m~sigmoid,COUNTERFACTUAL,loss,,,,,,2');
     expect(rows).toHaveLength(1 + tableMetrics.length);
   });
 
   it('have each prompt', () => {
     const rows = linesOf(promptsCsv([column], facts)).filter((line) => !line.startsWith('#'));
     expect(rows).toEqual([
-      'model,class,prompt,sink_1,sink_1_raw,loss,value_ratio,row_mass',
-      'm~sigmoid,COUNTERFACTUAL,1,0.5,0,2,1,1',
-      'm~sigmoid,COUNTERFACTUAL,2,1,0,,3,1',
+      'model,class,prompt,sink_1,sink_1_raw,sink_bias,loss,value_ratio,row_mass',
+      'm~sigmoid,COUNTERFACTUAL,1,0.5,0,,2,1,1',
+      'm~sigmoid,COUNTERFACTUAL,2,1,0,,,3,1',
     ]);
   });
 
   it('hold what others report apart from what was measured, and no date', () => {
     const text = studyJson([column], facts);
     const made = JSON.parse(text);
-    expect(made.reported_by_gu_et_al_2025).toEqual(facts.reported);
+    expect(made.reported).toEqual(facts.reported);
     expect(made.models[0]).toMatchObject({ eps: 0.3, T: 2, sequences: 2, sha256: 'abc' });
     expect(made.models[0].table.loss).toEqual({ mean: null, deviation: null });
     expect(JSON.stringify(made.models)).not.toContain('table 4');

@@ -194,12 +194,12 @@ export class Compare {
     });
   }
 
-  /** What the paper reports of models like those that are picked as they were trained. */
+  /** What papers report of models like those that are picked as they were trained. */
   #reported(shown: readonly Shown[]): ReportedRow[] {
     const trained = shown.filter(({ column }) => column.pick.kind === 'model');
     const rows = trained.flatMap(({ column }) => {
       const card = this.#desk.zoo.cards.find(({ id }) => id === column.model.id);
-      return card?.paper ? [{ ...card.paper, operation: card.operation }] : [];
+      return card?.paper ? [{ ...card.paper, title: card.title }] : [];
     });
     const isFirst = (row: ReportedRow, i: number) =>
       rows.findIndex((one) => JSON.stringify(one) === JSON.stringify(row)) === i;
@@ -293,10 +293,11 @@ export class Compare {
   }
 
   #pickParts() {
-    const { session, set, open } = this.#desk;
+    const { session, zoo, set, open } = this.#desk;
     return {
       picks: this.#parsed.picks,
       choices: session.models.choices,
+      factorOf: (id: string) => zoo.cards.find((card) => card.id === id)?.factor ?? '',
       operations: session.describe.operations,
       pick: (texts: readonly string[]) => set({ compare: texts }),
       open: () => open(),

@@ -11,6 +11,8 @@ import { FEWEST, MOST, printPick, titleOf, toggled, type Pick } from './picks';
 export interface PickParts {
   readonly picks: ReadonlyMap<string, Pick>;
   readonly choices: readonly Choice[];
+  /** What of a model's recipe is not the baseline's; empty where nobody knows. */
+  readonly factorOf: (id: string) => string;
   readonly operations: readonly Operation[];
   readonly pick: (texts: readonly string[]) => void;
   readonly open: () => void;
@@ -105,20 +107,33 @@ export function editForm(parts: PickParts): TemplateResult {
   </form>`;
 }
 
+/** The models by what their recipes change; where there is but one kind, it needs no name. */
+function pickGroups(parts: PickParts): [string, (readonly [string, string])[]][] {
+  const { picks, choices, operations, factorOf } = parts;
+  const groups = new Map<string, (readonly [string, string])[]>();
+  const add = (group: string, text: string, name: string) =>
+    groups.set(group, [...(groups.get(group) ?? []), [text, name]]);
+  for (const { id, title } of choices) add(factorOf(id), printPick({ kind: 'model', id }), title);
+  const offered = new Set(choices.map(({ id }) => id));
+  for (const [text, pick] of picks)
+    if (!offered.has(text)) add('', text, nameOf(pick, choices, operations));
+  return [...groups].sort(([a], [b]) => Number(!a) - Number(!b));
+}
+
 export function pickControls(parts: PickParts): TemplateResult {
-  const { picks, choices, operations, open } = parts;
-  const offered = choices.map(
-    ({ id, title }) => [printPick({ kind: 'model', id }), title] as const,
-  );
-  const others = [...picks]
-    .filter(([text]) => !offered.some(([known]) => known === text))
-    .map(([text, pick]) => [text, nameOf(pick, choices, operations)] as const);
+  const { picks, open } = parts;
+  const groups = pickGroups(parts);
+  const isNamed = groups.filter(([name]) => name).length > 1;
   const hint =
     picks.size < FEWEST ? 'Pick one more to compare.' : picks.size < MOST ? '' : `${MOST} at most.`;
   return html`<fieldset class="picks">
     <legend>Models, ${FEWEST} to ${MOST}</legend>
     <div class="pick-list">
-      ${[...offered, ...others].map(([text, name]) => chip(text, name, parts))}
+      ${groups.map(
+        ([group, offered]) =>
+          html`${isNamed && group ? html`<span class="pick-group">${group}</span>` : nothing}
+          ${offered.map(([text, name]) => chip(text, name, parts))}`,
+      )}
       <button type="button" @click=${open}>Open another …</button>
     </div>
     <p class="hint" role="status">${hint}</p>

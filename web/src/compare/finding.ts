@@ -1,6 +1,6 @@
 /** The sentence over the comparison: who has most sink, who has least, and how sure that is. */
 import { mean } from '../frame';
-import type { Column } from '../study/study';
+import { isOfShares, type Column } from '../study/study';
 import { percent } from '../words';
 
 function sinkOf({ perPrompt }: Column): number {
@@ -23,7 +23,7 @@ export function finding(columns: readonly Column[]): string {
   const counts = new Set(columns.map(({ sequences }) => sequences));
   const where = counts.size === 1 ? setting(most) : 'Over their prompts';
   const eps = percent(most.eps, 0);
-  const note = columns.every(({ operation }) => operation.normalises)
+  const note = !columns.some(isOfShares)
     ? ''
     : ' Where rows need not sum to 1 (*), a share says nothing of how much it carries: see the row mass.';
   if (sinkOf(most) === sinkOf(least))

@@ -1,13 +1,20 @@
 /** The table: a row for each model, sortable by each column; what others report stands below. */
 import { html, nothing, type TemplateResult } from 'lit';
-import { storedWords } from '../study/study';
-import { sorted, tableMetrics, type Cell, type Sorting, type TableMetric } from '../study/table';
+import { isOfShares, storedWords } from '../study/study';
+import {
+  metricsOf,
+  sorted,
+  tableMetrics,
+  type Cell,
+  type Sorting,
+  type TableMetric,
+} from '../study/table';
 import { CLASS_WORDS, percent, show } from '../words';
 import type { Reported } from '../zoo';
 import type { Shown } from './multiples';
 
 export interface ReportedRow extends Reported {
-  readonly operation: string;
+  readonly title: string;
 }
 
 export interface TableParts {
@@ -54,17 +61,16 @@ function spreadWords(deviation: number, least: number, say: (x: number) => strin
 
 function cellOf(cell: Cell, metric: TableMetric, star: boolean): TemplateResult {
   const [value, spread] = cellWords(cell, metric);
-  const { layer, head } = cell.where ?? {};
-  const place = head === undefined ? `layer ${layer}` : `layer ${layer}, head ${head}`;
+  const place = Object.entries(cell.where ?? {}).map(([name, i]) => `${name} ${i}`);
   return html`<td data-metric=${metric.name}>
     <span class="value">${value}${star ? '*' : ''}</span>
     <span class="spread">${spread}</span>
-    ${layer === undefined ? nothing : html`<span class="place">${place}</span>`}
+    ${place.length ? html`<span class="place">${place.join(', ')}</span>` : nothing}
   </td>`;
 }
 
-function rowOf({ key, column, isStale }: Shown): TemplateResult {
-  const isProxy = !column.operation.normalises;
+function rowOf({ key, column, isStale }: Shown, metrics: readonly TableMetric[]): TemplateResult {
+  const isProxy = isOfShares(column);
   const n = column.sequences === 1 ? '1 prompt' : `${column.sequences} prompts`;
   const stored = storedWords(column);
   return html`<tr data-pick=${key} class="${column.class} ${isStale ? 'stale' : ''}">
@@ -75,44 +81,49 @@ function rowOf({ key, column, isStale }: Shown): TemplateResult {
         ${n}${stored && `, ${stored}`}</span
       >
     </th>
-    ${tableMetrics.map((metric) =>
+    ${metrics.map((metric) =>
       cellOf(metric.of(column), metric, isProxy && metric.name === 'sink_1'),
     )}
   </tr>`;
 }
 
 /** What a reported row has of a column, in the table's own units. */
-function reportedValue({ sink_1, loss, operation }: ReportedRow, name: string): number | string {
-  if (name === NAME) return operation;
+function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): number | string {
+  if (name === NAME) return title;
   if (name === 'sink_1') return (sink_1 ?? NaN) / 100;
   return name === 'loss' ? (loss ?? NaN) : NaN;
 }
 
-function reportedRow(row: ReportedRow): TemplateResult {
+function reportedRow(row: ReportedRow, metrics: readonly TableMetric[]): TemplateResult {
   const value = (metric: TableMetric) => {
     const x = Number(reportedValue(row, metric.name));
     return metric.percent ? percent(x, 2) : show(x, 2);
   };
   return html`<tr class="reported">
     <th scope="row">
-      ${row.operation}
+      ${row.title}
       <span class="row-class"><span class="badge">REPORTED</span> ${row.where}</span>
     </th>
-    ${tableMetrics.map((metric) => html`<td data-metric=${metric.name}>${value(metric)}</td>`)}
+    ${metrics.map((metric) => html`<td data-metric=${metric.name}>${value(metric)}</td>`)}
   </tr>`;
 }
 
-function reportedRows({ reported, sorting }: TableParts): TemplateResult | typeof nothing {
+function reportedRows(
+  { reported, sorting }: TableParts,
+  metrics: readonly TableMetric[],
+): TemplateResult | typeof nothing {
   if (!reported.length) return nothing;
   const { name, descending } = sorting;
   return html`<tbody class="reported-rows">
     <tr>
-      <th scope="rowgroup" colspan=${tableMetrics.length + 1}>
-        Reported by Gu et al. (ICLR 2025) of their own models and data, not measured here: ε = 0.3,
-        T = 64, no BOS, 100 sequences
+      <th scope="rowgroup" colspan=${metrics.length + 1}>
+        Reported in papers, of their own models and data, not measured here. Gu et al.: ε = 0.3, T =
+        64, no BOS, 100 sequences
       </th>
     </tr>
-    ${sorted(reported, (row) => reportedValue(row, name), descending).map(reportedRow)}
+    ${sorted(reported, (row) => reportedValue(row, name), descending).map((row) =>
+      reportedRow(row, metrics),
+    )}
   </tbody>`;
 }
 
@@ -124,6 +135,7 @@ function valueOf({ column }: Shown, name: string): number | string {
 
 export function metricsTable(parts: TableParts, caption: string): TemplateResult {
   const { shown, sorting } = parts;
+  const metrics = metricsOf(shown.map(({ column }) => column));
   const rows = sorting.name
     ? sorted(shown, (one) => valueOf(one, sorting.name), sorting.descending)
     : shown;
@@ -140,13 +152,13 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
       <thead>
         <tr>
           ${heading(NAME, 'model', 'The name of the model', parts)}
-          ${tableMetrics.map(({ name, title, meaning }) => heading(name, title, meaning, parts))}
+          ${metrics.map(({ name, title, meaning }) => heading(name, title, meaning, parts))}
         </tr>
       </thead>
       <tbody>
-        ${rows.map(rowOf)}
+        ${rows.map((row) => rowOf(row, metrics))}
       </tbody>
-      ${reportedRows(parts)}
+      ${reportedRows(parts, metrics)}
     </table>
   </div>`;
 }

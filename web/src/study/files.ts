@@ -12,7 +12,8 @@ export interface StudyFacts {
   readonly corpus: Readonly<Record<string, unknown>>;
   readonly version: string;
   readonly link: string;
-  readonly reported: readonly (Reported & { readonly operation: string })[];
+  /** What papers say of their own models. */
+  readonly reported: readonly (Reported & { readonly title: string })[];
 }
 
 /** What is needed to measure a column again. */
@@ -59,13 +60,13 @@ export function tableCsv(columns: readonly Column[], facts: StudyFacts): string 
   const lines = columns.flatMap((column) =>
     tableMetrics.map(({ name, of }) => {
       const { mean, deviation, where } = of(column);
-      const place = [value(where?.layer), value(where?.head)];
+      const place = [value(where?.layer), value(where?.head), value(where?.key)];
       const whose = [field(printPick(column.pick)), CLASS_WORDS[column.class]];
       const n = column.sequences;
       return [...whose, name, value(mean), value(deviation), ...place, n].join();
     }),
   );
-  const head = 'model,class,metric,mean,deviation,layer,head,sequences';
+  const head = 'model,class,metric,mean,deviation,layer,head,key,sequences';
   return `${[...notes(columns, facts), head, ...lines].join('\n')}\n`;
 }
 
@@ -106,7 +107,7 @@ export function studyJson(columns: readonly Column[], facts: StudyFacts): string
     measured_by: `Sinkscope ${version}`,
     link,
     models: made,
-    ...(reported.length ? { reported_by_gu_et_al_2025: reported } : {}),
+    ...(reported.length ? { reported } : {}),
   };
   return `${JSON.stringify(whole, null, 1)}\n`;
 }

@@ -20,7 +20,14 @@ import type { StepFacts } from '../timeline/steps';
 import { sequencesOf } from './corpus';
 
 /** Numbers of each prompt, in their order. A mean over heads has a spread only by them. */
-export const PER_PROMPT = ['sink_1', 'sink_1_raw', 'loss', 'value_ratio', 'row_mass'] as const;
+export const PER_PROMPT = [
+  'sink_1',
+  'sink_1_raw',
+  'sink_bias',
+  'loss',
+  'value_ratio',
+  'row_mass',
+] as const;
 export type PerPrompt = (typeof PER_PROMPT)[number];
 
 /** The head that gives token 1 most, and how its queries and keys stand to each other. */
@@ -89,6 +96,11 @@ export function means({ measurement }: Column, name: string): Float64Array {
   return Float64Array.from(measurement.metrics[name].mean, (value) => value ?? NaN);
 }
 
+/** Whether rows carry another mass than 1 anywhere: then sink scores are shares of what they carry. */
+export function isOfShares(column: Column): boolean {
+  return means(column, 'row_mass_summary').some((mass) => Math.abs(mass - 1) > 1e-3);
+}
+
 /** alpha of token 1 in every head, [L, H], mean over the prompts. */
 export function firstAlphas(column: Column): Float64Array {
   const { T } = column;
@@ -112,6 +124,7 @@ function numbersOf(told: Told): Record<PerPrompt, number> {
   return {
     sink_1: told.sink_ratio.data[0],
     sink_1_raw: told.sink_ratio_raw.data[0],
+    sink_bias: told.sink_ratio_bias.data[0],
     loss: told.loss_mean.data[0],
     value_ratio: ofAll('value_ratio'),
     // Mean, least and largest of every head.

@@ -6,8 +6,8 @@ import { firstAlphas, indexOfMost, means, type Column, type PerPrompt } from './
 export interface Cell {
   readonly mean: number;
   readonly deviation: number;
-  /** Where in the model it was found, counted from 1, where it is a largest or a least. */
-  readonly where?: { readonly layer: number; readonly head?: number };
+  /** Where it was found, counted from 1, where it is a largest or a least. */
+  readonly where?: { readonly layer?: number; readonly head?: number; readonly key?: number };
 }
 
 export interface TableMetric {
@@ -17,6 +17,8 @@ export interface TableMetric {
   readonly meaning: string;
   readonly digits: number;
   readonly percent?: boolean;
+  /** Few models have it: no column where none does. */
+  readonly isRare?: boolean;
   readonly of: (column: Column) => Cell;
 }
 
@@ -33,6 +35,17 @@ function perPrompt(name: PerPrompt) {
     mean: mean(each[name]),
     deviation: deviation(each[name]),
   });
+}
+
+/** Keys beyond these are seen by few queries. */
+const KEYS = 10;
+
+/** The largest Sink_k of the keys 2 to 10. */
+function sinkElsewhere({ measurement }: Column): Cell {
+  const { mean: sinks, deviation: spread } = measurement.metrics.sink_ratio;
+  const at = 1 + indexOfMost(sinks.slice(1, KEYS).map((value) => value ?? NaN));
+  const where = { key: at + 1 };
+  return { mean: sinks[at] ?? NaN, deviation: spread[at] ?? NaN, ...(sinks[at] ? { where } : {}) };
 }
 
 /** The largest alpha of token 1: the largest of means, for each prompt has its own largest. */
@@ -80,6 +93,23 @@ export const tableMetrics: readonly TableMetric[] = [
     digits: 1,
     percent: true,
     of: perPrompt('sink_1_raw'),
+  },
+  {
+    name: 'sink_elsewhere',
+    title: 'Sinkₖ, k > 1',
+    meaning: 'Largest share of heads with a sink at one of the keys 2 to 10',
+    digits: 1,
+    percent: true,
+    of: sinkElsewhere,
+  },
+  {
+    name: 'sink_bias',
+    title: 'on bias key',
+    meaning: 'Share of heads whose bias key receives more than eps',
+    digits: 1,
+    percent: true,
+    isRare: true,
+    of: perPrompt('sink_bias'),
   },
   {
     name: 'loss',
@@ -131,6 +161,12 @@ export const tableMetrics: readonly TableMetric[] = [
     of: perPrompt('row_mass'),
   },
 ];
+
+/** The columns of a table of these models. */
+export function metricsOf(columns: readonly Column[]): readonly TableMetric[] {
+  const has = (metric: TableMetric) => columns.some((one) => Number.isFinite(metric.of(one).mean));
+  return tableMetrics.filter((metric) => !metric.isRare || has(metric));
+}
 
 export interface Sorting {
   readonly name: string;
