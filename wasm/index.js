@@ -11,3 +11,4 @@ export { planTokenizer } from './plan_tokenizer.js';
 export { openTimeline } from './timeline.js';
 export { openTokenizer } from './tokenizer.js';
 export { tokenizerOfVocabulary } from './vocabulary.js';
+export { unmask } from './unmask.js';

@@ -122,6 +122,14 @@ export interface Architecture {
   readonly rotary?: Rotary;
   /** Of layers with a window, where they have their own. */
   readonly window_rotary?: Rotary;
+  /** What queries see: those before them and themselves, of all of them the first `prefix`, or all. */
+  readonly mask: {
+    readonly kind: 'causal' | 'window' | 'prefix' | 'bidirectional';
+    readonly window?: number;
+    readonly prefix?: number;
+  };
+  /** The id that hides a token in a model of masked diffusion; null in others. */
+  readonly mask_token: number | null;
   /** [L]: how many keys a query sees, its own included; null where it sees all before it. */
   readonly windows: readonly (number | null)[];
   readonly norm: 'layer' | 'rms';
@@ -591,6 +599,54 @@ export function measure(
   sequences: readonly (readonly number[])[],
   options?: MeasureOptions,
 ): Promise<Measurement>;
+
+/* Unmasking: text out of a model of masked diffusion. */
+
+/** A place that was uncovered. */
+export interface Filled {
+  /** 0-based. */
+  readonly place: number;
+  readonly token: number;
+  /** Of the token at this place, among those that may stand there. */
+  readonly probability: number;
+}
+
+export interface UnmaskStep {
+  /** As they stand after this step. */
+  readonly tokens: readonly number[];
+  /** The surest first. They were hidden when `alpha` was measured. */
+  readonly filled: readonly Filled[];
+  /** [T]: the metric of that name, mean over layers and heads. */
+  readonly alpha: Tensor;
+  /** Where alpha is largest. */
+  readonly sink: { readonly place: number; readonly alpha: number };
+}
+
+export interface UnmaskOptions extends Pick<Options, 'signal'> {
+  /** In how many steps all is uncovered: as many places in each, if it can be. */
+  readonly steps: number;
+  /** Ids that are never put in, beside the mask token itself: those that no text holds. */
+  readonly never?: readonly number[];
+  /** What-ifs under which every step is run. */
+  readonly edits?: readonly Edit[];
+  /** Told of each step as it is made. */
+  readonly onStep?: (step: UnmaskStep, index: number) => void;
+}
+
+/**
+ * Uncovers what the mask token hides. In each step the model is run, the likeliest token of every
+ * hidden place is found, and those that it is surest of stay: the same text every time.
+ * @param tokens with `architecture.mask_token` at the hidden places
+ * @throws SinkscopeError 'argument' where the model is not of masked diffusion, or nothing is hidden
+ * @example
+ * const mask = model.architecture.mask_token;
+ * const steps = await unmask(model, [...ids, mask, mask, mask], { steps: 3, never: [tokenizer.bos] });
+ */
+export function unmask(
+  model: Pick<Model, 'run' | 'architecture'>,
+  tokens: ArrayLike<number>,
+  options: UnmaskOptions,
+): Promise<UnmaskStep[]>;
 
 /* Timelines: the checkpoints of a training. */
 

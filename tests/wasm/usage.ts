@@ -15,7 +15,9 @@ import {
   planText,
   resolveHub,
   SinkscopeError,
+  unmask,
   type Engine,
+  type Model,
   type Plan,
   type Tensor,
 } from '../../wasm/sinkscope.js';
@@ -107,4 +109,18 @@ export async function walkTraining(engine: Engine, index: URL): Promise<number[]
   }
   timeline.forget();
   return sinks;
+}
+
+export async function fillIn(model: Model, ids: number[], bos: number): Promise<number[]> {
+  const { mask, mask_token } = model.architecture;
+  if (mask.kind !== 'bidirectional' || mask_token === null) return ids;
+  const steps = await unmask(model, [...ids, mask_token, mask_token], {
+    steps: 2,
+    never: [bos],
+    edits: [],
+    signal: AbortSignal.timeout(10_000),
+    onStep: ({ filled, sink, alpha }, index) =>
+      console.log(index, filled[0]?.probability, sink.place, alpha.shape),
+  });
+  return [...steps[steps.length - 1].tokens];
 }

@@ -1,0 +1,163 @@
+// Unmasking: what is uncovered, in which order, what is told of it, and what is refused.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { unmask } from '../../wasm/index.js';
+import { failure, files, golden, randomModel, tiny, withEngine } from './helper.mjs';
+
+/** 20 tokens, of which 1 is the mask; every query sees every key. */
+const bidirectional = new URL('var-bidirectional/', golden);
+const MASK = 1;
+const PROMPT = [0, 7, 12, 3];
+const HIDDEN = [...PROMPT, ...Array(7).fill(MASK)];
+
+async function withModel(use) {
+  await withEngine({}, async (engine) => use(await engine.open(files(bidirectional))));
+}
+
+/** The probabilities of all tokens but the mask at each hidden place, by a run of its own. */
+async function guesses(model, tokens) {
+  const run = await model.run(tokens, { fields: ['att', 'logits'] });
+  const logits = await run.field('logits');
+  const alpha = await run.metric('alpha');
+  await run.close();
+  const { V } = model.architecture;
+  const found = tokens.flatMap((token, place) => {
+    if (token !== MASK) return [];
+    const powers = [...logits.data.subarray(place * V, (place + 1) * V)].map(Math.exp);
+    powers[MASK] = 0;
+    const probability = Math.max(...powers) / powers.reduce((a, b) => a + b);
+    return [{ place, token: powers.indexOf(Math.max(...powers)), probability }];
+  });
+  return { found, alpha };
+}
+
+test('each step uncovers the places that the model is surest of', () =>
+  withModel(async (model) => {
+    const steps = await unmask(model, HIDDEN, { steps: 3 });
+    assert.deepEqual(
+      steps.map(({ filled }) => filled.length),
+      [3, 2, 2],
+    );
+    let tokens = HIDDEN;
+    for (const step of steps) {
+      const { found } = await guesses(model, tokens);
+      const surest = found.toSorted((a, b) => b.probability - a.probability);
+      const wanted = surest.slice(0, step.filled.length);
+      step.filled.forEach(({ place, token, probability }, i) => {
+        assert.deepEqual([place, token], [wanted[i].place, wanted[i].token]);
+        assert.ok(Math.abs(probability - wanted[i].probability) < 1e-5);
+      });
+      tokens = tokens.slice();
+      for (const { place, token } of step.filled) tokens[place] = token;
+      assert.deepEqual(step.tokens, tokens);
+    }
+    assert.ok(!tokens.includes(MASK));
+    assert.deepEqual(tokens.slice(0, PROMPT.length), PROMPT);
+  }));
+
+test('alpha is the mean over all heads, of the tokens as they stood before the step', () =>
+  withModel(async (model) => {
+    const steps = await unmask(model, HIDDEN, { steps: 2 });
+    const T = HIDDEN.length;
+    for (const [i, { alpha, sink }] of steps.entries()) {
+      const whole = (await guesses(model, i ? steps[i - 1].tokens : HIDDEN)).alpha;
+      const [L, H] = whole.shape;
+      assert.deepEqual(alpha.shape, [T]);
+      for (let k = 0; k < T; k++) {
+        let sum = 0;
+        for (let head = 0; head < L * H; head++) sum += whole.data[head * T + k];
+        assert.ok(Math.abs(alpha.data[k] - sum / (L * H)) < 1e-6);
+      }
+      const most = Math.max(...alpha.data);
+      assert.deepEqual(sink, { place: alpha.data.indexOf(most), alpha: most });
+    }
+    // Every query sees every key: what one row gives away is shared among all of them.
+    const total = steps[0].alpha.data.reduce((a, b) => a + b);
+    assert.ok(Math.abs(total - 1) < 1e-5);
+  }));
+
+test('more steps than hidden places uncover one at a time, and the same ones every time', () =>
+  withModel(async (model) => {
+    const told = [];
+    const options = { steps: 100, onStep: (step, i) => (told[i] = step) };
+    const steps = await unmask(model, HIDDEN, options);
+    assert.deepEqual(told, steps);
+    assert.deepEqual(await unmask(model, Int32Array.from(HIDDEN), { steps: 100 }), steps);
+    assert.deepEqual(
+      steps.map(({ filled }) => filled.length),
+      Array(7).fill(1),
+    );
+  }));
+
+test('what may never stand there does not, and its probability goes to the others', () =>
+  withModel(async (model) => {
+    const [free] = await unmask(model, HIDDEN, { steps: 1 });
+    const never = [...new Set(free.filled.map(({ token }) => token))];
+    const [bound] = await unmask(model, HIDDEN, { steps: 1, never });
+    for (const { token, probability } of bound.filled) {
+      assert.ok(![MASK, ...never].includes(token));
+      assert.ok(probability > 0 && probability <= 1);
+    }
+    const all = Array.from({ length: 20 }, (_, id) => id).filter((id) => id !== MASK && id !== 5);
+    const [one] = await unmask(model, HIDDEN, { steps: 1, never: all });
+    for (const { token, probability } of one.filled) assert.deepEqual([token, probability], [5, 1]);
+  }));
+
+test('an edit holds in every step', () =>
+  withModel(async (model) => {
+    const edits = [{ kind: 'operation', operation: 'sigmoid' }];
+    const [own] = await unmask(model, HIDDEN, { steps: 1 });
+    const [edited] = await unmask(model, HIDDEN, { steps: 1, edits });
+    assert.notDeepEqual(edited.alpha.data, own.alpha.data);
+  }));
+
+test('wrong arguments are refused with what was expected', () =>
+  withModel(async (model) => {
+    const refused = async (tokens, options, one = model) =>
+      failure(unmask(one, tokens, { steps: 2, ...options }));
+    for (const steps of [0, 1.5, NaN, '3', undefined])
+      assert.equal((await refused(HIDDEN, { steps })).where, 'steps');
+    assert.deepEqual(await refused(PROMPT), {
+      name: 'SinkscopeError',
+      code: 'argument',
+      where: 'tokens',
+      text: 'expected the mask token 1 at one place or more, found it at none',
+    });
+    assert.equal((await refused([...HIDDEN, 20])).where, 'tokens[11]');
+    for (const tokens of [Array(33).fill(MASK), [], undefined])
+      assert.equal((await refused(tokens)).where, 'tokens.length');
+    assert.equal((await refused(HIDDEN, { never: [20] })).where, 'never[0]');
+    const all = Array.from({ length: 20 }, (_, id) => id);
+    assert.equal((await refused(HIDDEN, { never: all })).where, 'never');
+  }));
+
+test('a model of another kind is refused', () =>
+  withEngine({}, async (engine) => {
+    const causal = await engine.open(files(tiny));
+    const error = await failure(unmask(causal, [1, 2, 3], { steps: 2 }));
+    assert.deepEqual([error.code, error.where], ['argument', 'model']);
+    assert.match(error.text, /got causal attention and no mask_token$/);
+  }));
+
+test('a signal stops it between two steps and inside one, and no run stays open', () =>
+  withEngine({ worker: true }, async (engine) => {
+    const own = { mask: { kind: 'bidirectional' }, mask_token: MASK };
+    const { config, weights } = randomModel({ L: 4, D: 64, F: 128, V: 64, context: 512 });
+    const masked = JSON.stringify({ ...JSON.parse(config), sinkscope: own });
+    const model = await engine.open({ config: masked, weights });
+    const tokens = Array(256).fill(MASK);
+    const job = new AbortController();
+    const reason = new Error('enough');
+    let count = 0;
+    const onStep = () => (++count === 2 ? job.abort(reason) : undefined);
+    const stopped = unmask(model, tokens, { steps: 64, signal: job.signal, onStep });
+    await assert.rejects(stopped, reason);
+    assert.equal(count, 2);
+    const before = await engine.memory();
+    for (let i = 0; i < 4; i++) {
+      const inside = new AbortController();
+      setTimeout(() => inside.abort(reason), 5);
+      await assert.rejects(unmask(model, tokens, { steps: 64, signal: inside.signal }), reason);
+    }
+    assert.equal(await engine.memory(), before);
+  }));
