@@ -1,0 +1,86 @@
+// Every model of the zoo, its own tokenizer included, against what the reference computes of it.
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { openTokenizer } from '../../wasm/index.js';
+import { files, golden, readSafetensors, root, withEngine } from './helper.mjs';
+
+const zoo = new URL('models/zoo/', root);
+const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
+const ids = read(new URL('index.json', zoo)).map(({ id }) => id);
+const texts = read(new URL('heldout.json', zoo));
+const about = read(new URL('zoo/golden.json', golden));
+const expected = readSafetensors(new URL('zoo/golden.safetensors', golden));
+const N = about.passages.length;
+const FIELDS = ['att', 'att_bias', 'loss', 'logits'];
+
+test('the golden knows the models of the zoo', () => {
+  assert.deepEqual(
+    about.models.map((path) => path.replace('models/zoo/', '')),
+    ids,
+  );
+});
+
+/** The largest difference, over the largest expected number or 1 if that is smaller. */
+function worst(found, wanted) {
+  const size = wanted.reduce((most, x) => Math.max(most, Math.abs(x)), 1);
+  const off = found.map((x, i) => (x === wanted[i] ? 0 : Math.abs(x - wanted[i])));
+  return off.reduce((most, x) => (x <= most ? most : x), 0) / size;
+}
+
+for (const id of ids) {
+  test(`${id} gives what the reference computes`, async (t) => {
+    const folder = new URL(`${id}/`, zoo);
+    const part = (name, i) => {
+      const { shape, data } = expected[`${id}.${name}`];
+      const size = data.length / shape[0];
+      return data.subarray(i * size, (i + 1) * size);
+    };
+    const tokenizer = openTokenizer(
+      readFileSync(new URL('tokenizer.json', folder), 'utf8'),
+      readFileSync(new URL('tokenizer_config.json', folder), 'utf8'),
+    );
+    const off = { alpha_1: 0, alpha_bias: 0, loss: 0, logits: 0 };
+    const sinks = [];
+    await withEngine({}, async (engine) => {
+      const model = await engine.open(files(folder));
+      const { L, H, V } = model.architecture;
+      const note = (name, found, wanted) =>
+        (off[name] = Math.max(off[name], worst([...found], [...wanted])));
+      for (let i = 0; i < N; i++) {
+        const tokens = tokenizer.encode(texts[about.passages[i]]).slice(0, 64);
+        assert.deepEqual(
+          tokens.map((token) => token.id),
+          [...part('tokens', i)],
+          `ids of passage ${i}`,
+        );
+        const run = await model.run(part('tokens', i), { fields: FIELDS });
+        const alpha = await run.metric('alpha');
+        const T = alpha.shape[2];
+        const alpha1 = Array.from({ length: L * H }, (_, head) => alpha.data[head * T]);
+        note('alpha_1', alpha1, part('alpha_1', i));
+        if (expected[`${id}.alpha_bias`])
+          note('alpha_bias', (await run.metric('alpha_bias')).data, part('alpha_bias', i));
+        const loss = (await run.metric('loss_mean')).data[0];
+        if (expected[`${id}.loss`]) note('loss', [loss], part('loss', i));
+        else assert.ok(Number.isNaN(loss), 'a loss where there is no next token');
+        if (i === 0)
+          note(
+            'logits',
+            (await run.field('logits')).data.subarray(-V),
+            expected[`${id}.logits`].data,
+          );
+        sinks.push((await run.metric('sink_ratio')).data.slice(0, 10));
+        await run.close();
+      }
+    });
+    for (const [name, error] of Object.entries(off))
+      assert.ok(error <= about.tolerance, `${name} is off by ${error}`);
+    const mean = expected[`${id}.sink`].data.map((_, k) =>
+      sinks.reduce((sum, of) => sum + (of[k] * 100) / N, 0),
+    );
+    // a head that lies within rounding of eps is half a point of 8 passages and 24 heads
+    assert.ok(worst([...mean], [...expected[`${id}.sink`].data]) < 0.6, `Sink_k ${mean}`);
+    t.diagnostic(`largest errors: ${JSON.stringify(off)}`);
+  });
+}
