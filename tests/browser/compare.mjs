@@ -248,6 +248,27 @@ export const comparing = {
     assert.deepEqual(await numbers(other), await numbers(page));
   },
 
+  async 'a step of a training has the numbers of its timeline, and says how it is kept'(stage) {
+    const page = await open(stage, 'compare=softmax');
+    await page.locator('.pick-step [name=model]').selectOption('softmax');
+    await page.locator('.pick-step [name=step]').selectOption('400');
+    await page.getByRole('button', { name: 'Add step' }).click();
+    await page.waitForSelector('tr[data-pick="softmax@400"]');
+    await study(page, 100);
+    const [trained, step] = JSON.parse((await save(page, 'JSON')).text).models;
+    const { checkpoints } = JSON.parse(
+      readFileSync(`${root}models/zoo/softmax/timeline/index.json`, 'utf8'),
+    );
+    const { stored } = checkpoints.find((one) => one.step === 400);
+    assert.equal(step.checkpoint.step, 400);
+    assert.ok(Math.abs(100 * step.table.sink_1.mean - stored.sink_1) <= 0.05);
+    assert.ok(Math.abs(step.table.loss.mean - stored.loss) <= 0.002);
+    assert.ok(trained.table.sink_1.mean - step.table.sink_1.mean > 0.4);
+    assert.match(await page.textContent('tr[data-pick="softmax@400"]'), /kept in \d\.\d bits/);
+    assert.match(await page.textContent('.differs'), /Nothing differs/);
+    assert.deepEqual(page.troubles, []);
+  },
+
   async 'a model of the hub that a link names is opened on the spot, and closed when unpicked'(
     stage,
   ) {

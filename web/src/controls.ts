@@ -352,15 +352,20 @@ export function generateControls(state: State, busy: boolean, actions: Actions):
   </div>`;
 }
 
-export function linkControls(state: State, actions: Actions): TemplateResult {
+export function linkControls(
+  state: State,
+  cards: readonly Card[],
+  actions: Actions,
+): TemplateResult {
   if (!shown(state, 'links')) return html``;
   const { set, copy, open } = actions;
+  const hasSteps = (id: string) => cards.some((card) => card.id === id && card.timeline);
   return html`<div class="links">
     <button type="button" class="primary" @click=${() => open('a')}>Open a model</button>
     <button
       type="button"
       aria-pressed=${state.compare.length > 0}
-      @click=${() => set({ compare: state.compare.length ? [] : picksOfSides(state) })}
+      @click=${() => set({ compare: state.compare.length ? [] : picksOfSides(state, hasSteps) })}
     >
       Compare models
     </button>

@@ -51,7 +51,7 @@ export function drawShell(shell: Shell): void {
     );
   }
   render(generateControls(state, shell.isGenerating, actions), need('generate'));
-  render(linkControls(state, actions), need('links'));
+  render(linkControls(state, shell.cards, actions), need('links'));
   for (const name of ['how', 'finding'])
     for (const element of document.querySelectorAll<HTMLElement>(`.${name}, #${name}`))
       element.hidden = !shown(state, name);

@@ -77,10 +77,13 @@ describe('the picks of a link', () => {
   });
 
   it('begin with what the two sides show', () => {
-    expect(picksOfSides(defaults)).toEqual(['softmax', 'sigmoid']);
+    const none = () => false;
+    expect(picksOfSides(defaults, none)).toEqual(['softmax', 'sigmoid']);
     const swapped = { ...defaults, b: 'softmax', swapB: 'sigmoid', paramB: -2 };
-    expect(picksOfSides(swapped)).toEqual(['softmax', 'softmax~sigmoid=-2']);
-    expect(picksOfSides({ ...defaults, b: '' })).toEqual(['softmax']);
+    expect(picksOfSides(swapped, none)).toEqual(['softmax', 'softmax~sigmoid=-2']);
+    expect(picksOfSides({ ...defaults, b: '' }, none)).toEqual(['softmax']);
+    const early = { ...defaults, step: 400 };
+    expect(picksOfSides(early, (id) => id === 'sigmoid')).toEqual(['softmax', 'sigmoid@400']);
   });
 
   it('hand on nothing that lies on the reader’s disk', () => {

@@ -131,8 +131,10 @@ export function pickControls(parts: PickParts): TemplateResult {
     <div class="pick-list">
       ${groups.map(
         ([group, offered]) =>
-          html`${isNamed && group ? html`<span class="pick-group">${group}</span>` : nothing}
-          ${offered.map(([text, name]) => chip(text, name, parts))}`,
+          html`<div class="pick-set">
+            ${isNamed ? html`<span class="pick-group">${group || 'others'}</span>` : nothing}
+            ${offered.map(([text, name]) => chip(text, name, parts))}
+          </div>`,
       )}
       <button type="button" @click=${open}>Open another …</button>
     </div>

@@ -28,8 +28,10 @@ export function finding(columns: readonly Column[]): string {
     : ' Where rows need not sum to 1 (*), a share says nothing of how much it carries: see the row mass.';
   if (sinkOf(most) === sinkOf(least))
     return `${where}, ${percent(sinkOf(most))} of the heads of each give token 1 more than ${eps}.${note}`;
+  const none = columns.filter((one) => sinkOf(one) === sinkOf(least));
+  const who = none.length > 1 ? `${none.length} of the others have` : `${nameOf(least)} has`;
   return (
     `${where}, ${nameOf(most)} has most sink: ${percent(sinkOf(most))} of its heads give token 1 ` +
-    `more than ${eps} of their attention; ${nameOf(least)} has least, ${percent(sinkOf(least))}.${note}`
+    `more than ${eps} of their attention; ${who} least, ${percent(sinkOf(least))}.${note}`
   );
 }

@@ -1,18 +1,21 @@
 /** From the two sides to a comparison. */
 import type { State } from '../state';
-import { parsePick, printPick } from './picks';
+import { parsePick, printPick, type Pick } from './picks';
 
-/** The picks that show what the two sides show. */
-export function picksOfSides(state: State): readonly string[] {
-  const side = (id: string, swap: string, value: number) => {
+/**
+ * The picks that show what the two sides show.
+ * @param hasSteps whether checkpoints of a model are kept
+ */
+export function picksOfSides(state: State, hasSteps: (id: string) => boolean): readonly string[] {
+  const pickOf = (id: string, operation: string, value: number): Pick => {
     const given = Number.isFinite(value) ? { parameter: value } : {};
-    return swap
-      ? printPick({ kind: 'edit', id, operation: swap, ...given })
-      : printPick({ kind: 'model', id });
+    if (operation) return { kind: 'edit', id, operation, ...given };
+    if (state.step >= 0 && hasSteps(id)) return { kind: 'step', id, step: state.step };
+    return { kind: 'model', id };
   };
-  const texts = [
-    side(state.a, state.swapA, state.paramA),
-    ...(state.b ? [side(state.b, state.swapB, state.paramB)] : []),
+  const picks = [
+    pickOf(state.a, state.swapA, state.paramA),
+    ...(state.b ? [pickOf(state.b, state.swapB, state.paramB)] : []),
   ];
-  return [...new Set(texts.filter(parsePick))];
+  return [...new Set(picks.map(printPick).filter(parsePick))];
 }
