@@ -44,3 +44,16 @@ ss_status ss_fail(ss_error *err, ss_status code, const char *where, const char *
     make_printable(err->text);
     return code;
 }
+
+ss_where ss_where_byte(size_t at) {
+    ss_where where;
+    snprintf(where.text, sizeof where.text, "byte %lu", (unsigned long)at);
+    return where;
+}
+
+ss_where ss_where_name(ss_bytes name) {
+    ss_where where;
+    int n = name.n < sizeof where.text ? (int)name.n : (int)sizeof where.text - 1;
+    snprintf(where.text, sizeof where.text, "%.*s", n, (const char *)name.data);
+    return where;
+}

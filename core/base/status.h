@@ -7,6 +7,8 @@
 #ifndef SS_BASE_STATUS_H
 #define SS_BASE_STATUS_H
 
+#include "bytes.h"
+
 #include <assert.h>
 
 typedef enum ss_status {
@@ -43,6 +45,14 @@ __attribute__((format(printf, 4, 5)))
 #endif
 ss_status
 ss_fail(ss_error *err, ss_status code, const char *where, const char *text, ...);
+
+/* A place in a file, as ss_fail takes it. */
+typedef struct ss_where {
+    char text[96];
+} ss_where;
+
+ss_where ss_where_byte(size_t at);     /* "byte 12" */
+ss_where ss_where_name(ss_bytes name); /* the name, or as much of it as fits */
 
 /* A programmer's mistake, not a user's. */
 #define SS_ASSERT(condition) assert(condition)

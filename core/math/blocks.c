@@ -8,6 +8,10 @@ static float read_half(const unsigned char *bytes) {
     return ss_float_of_f16((uint16_t)(bytes[0] | bytes[1] << 8));
 }
 
+SS_BLOCKS(i8) {
+    for (size_t i = 0; i < n; i++) out[i] = (float)(int8_t)source[i];
+}
+
 /* | d: half | 32 x int8 |    d q */
 SS_BLOCKS(q8_0) {
     for (; n > 0; n -= 32, out += 32, source += 34) {

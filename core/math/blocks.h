@@ -1,5 +1,6 @@
 /*
- * Blocks: the quantised types of GGUF. 32 or 256 numbers share one or two half-precision scales.
+ * Blocks: the quantised types. Of GGUF's, 32 or 256 numbers share one or two half-precision scales;
+ * I8 is without the scale of its row, which is the matrix's.
  *
  * out[n] <- the n / block blocks at source. The products and sums are those of the format's own
  * reader, in its order, so that both give the same floats.
@@ -11,6 +12,7 @@
 
 #define SS_BLOCKS(name) void ss_unpack_##name(float *out, const unsigned char *source, size_t n)
 
+SS_BLOCKS(i8);
 SS_BLOCKS(q8_0);
 SS_BLOCKS(q4_0);
 SS_BLOCKS(q4_1);

@@ -26,16 +26,11 @@ static void unpack_bf16(float *restrict out, const unsigned char *restrict sourc
     for (size_t i = 0; i < n; i++) out[i] = ss_float_of_bf16(read_u16(source + 2 * i));
 }
 
-/* Without the scale of its row. */
-static void unpack_i8(float *restrict out, const unsigned char *restrict source, size_t n) {
-    for (size_t i = 0; i < n; i++) out[i] = (float)(source[i] < 128 ? source[i] : source[i] - 256);
-}
-
 typedef void unpack_row(float *out, const unsigned char *source, size_t n);
 
 static unpack_row *const unpackers[SS_DTYPE_N] = {
     [SS_F32] = unpack_f32,      [SS_F16] = ss_halves,       [SS_BF16] = unpack_bf16,
-    [SS_I8] = unpack_i8,        [SS_Q8_0] = ss_unpack_q8_0, [SS_Q4_0] = ss_unpack_q4_0,
+    [SS_I8] = ss_unpack_i8,     [SS_Q8_0] = ss_unpack_q8_0, [SS_Q4_0] = ss_unpack_q4_0,
     [SS_Q4_1] = ss_unpack_q4_1, [SS_Q5_0] = ss_unpack_q5_0, [SS_Q5_1] = ss_unpack_q5_1,
     [SS_Q4_K] = ss_unpack_q4_k, [SS_Q5_K] = ss_unpack_q5_k, [SS_Q6_K] = ss_unpack_q6_k,
 };

@@ -115,7 +115,5 @@ static float gap_of(const ss_trace *trace, int l, int h, int T) {
 }
 
 void ss_measure_cos_gap(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++) *out++ = gap_of(trace, l, h, args->T);
+    ss_each_head(trace, args, gap_of, out);
 }

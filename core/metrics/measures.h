@@ -78,6 +78,10 @@ static inline float ss_bias_weight(const ss_trace *trace, int l, int h, int t) {
     return trace->att_bias ? trace->att_bias[ss_row_at(trace, l, h, t)] : 0.0f;
 }
 
+/* out[L][H] = value of each head over its first T tokens. */
+void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
+                  float (*value)(const ss_trace *trace, int l, int h, int T), float *out);
+
 /*
  * The factor that makes a weight of this row, or of its bias key, a share of attention,
  * P = weight * factor (of its absolute value where the operation has signs): section 1.3 of the

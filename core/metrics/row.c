@@ -66,24 +66,31 @@ void ss_measure_entropy(const ss_trace *trace, const ss_metric_args *args, float
             for (int t = 0; t < args->T; t++) *out++ = row_entropy(trace, l, h, t);
 }
 
-void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
+void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
+                  float (*value)(const ss_trace *trace, int l, int h, int T), float *out) {
     const ss_arch *arch = &trace->model->arch;
     for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++) {
-            double sum = 0.0;
-            for (int t = 0; t < args->T; t++) sum += (double)row_entropy(trace, l, h, t);
-            *out++ = (float)(sum / (double)args->T);
-        }
+        for (int h = 0; h < arch->H; h++) *out++ = value(trace, l, h, args->T);
+}
+
+static float mean_entropy(const ss_trace *trace, int l, int h, int T) {
+    double sum = 0.0;
+    for (int t = 0; t < T; t++) sum += (double)row_entropy(trace, l, h, t);
+    return (float)(sum / (double)T);
+}
+
+void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    ss_each_head(trace, args, mean_entropy, out);
 }
 
 /* How far open is the gate of a head? Mean over queries, or tokens; NaN without gates. */
+static float mean_gate(const ss_trace *trace, int l, int h, int T) {
+    if (!trace->gate) return NAN;
+    double sum = 0.0;
+    for (int t = 0; t < T; t++) sum += (double)trace->gate[ss_row_at(trace, l, h, t)];
+    return (float)(sum / (double)T);
+}
+
 void ss_measure_gate_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++) {
-            double sum = 0.0;
-            for (int t = 0; trace->gate && t < args->T; t++)
-                sum += (double)trace->gate[ss_row_at(trace, l, h, t)];
-            *out++ = trace->gate ? (float)(sum / (double)args->T) : NAN;
-        }
+    ss_each_head(trace, args, mean_gate, out);
 }

@@ -88,13 +88,11 @@ void ss_measure_alpha_raw(const ss_trace *trace, const ss_metric_args *args, flo
 void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     ss_mask mask = {0, INT_MAX, arch->prefix};
-    int bias = arch->bias_key != SS_OWNER_NONE;
+    int bias = arch->bias_key != SS_OWNER_NONE, first = ss_mask_end(&mask, 0, trace->T) + bias;
     double tail = 0.0; /* of the queries from k on, 1/n each */
     for (int k = args->T - 1; k >= 0; k--) {
         tail += 1.0 / (double)(ss_mask_end(&mask, k, trace->T) + bias);
-        double before = 0.0;
-        for (int i = 0; i < k && k < arch->prefix; i++)
-            before += 1.0 / (double)(ss_mask_end(&mask, i, trace->T) + bias);
+        double before = k < arch->prefix ? (double)k / (double)first : 0.0;
         out[k] = (float)((tail + before) / divisor(&mask, args->T, k));
     }
 }
@@ -137,8 +135,10 @@ void ss_measure_sink_ratio_raw(const ss_trace *trace, const ss_metric_args *args
     sink_ratio(trace, args, true, out);
 }
 
-/* alpha_*: the authors' map has a row for the bias key too, which sees itself alone. */
+/* alpha_*: the authors' map has a row for the bias key too, which sees itself alone. NaN without.
+ */
 static float alpha_bias(const ss_trace *trace, int l, int h, int T) {
+    if (!trace->att_bias) return NAN;
     bool absolute = ss_choice_of(trace, l, h)->operation->proxy == SS_PROXY_SHARE_ABS;
     double sum = 1.0;
     for (int t = 0; t < T; t++) {
@@ -149,19 +149,15 @@ static float alpha_bias(const ss_trace *trace, int l, int h, int T) {
 }
 
 void ss_measure_alpha_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++)
-            *out++ = trace->att_bias ? alpha_bias(trace, l, h, args->T) : NAN;
+    ss_each_head(trace, args, alpha_bias, out);
 }
 
 void ss_measure_sink_ratio_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
-    int sinks = 0;
-    for (int l = 0; l < arch->L && trace->att_bias; l++)
-        for (int h = 0; h < arch->H; h++)
-            sinks += is_sink(alpha_bias(trace, l, h, args->T), args->eps);
-    *out = trace->att_bias ? (float)sinks / (float)(arch->L * arch->H) : NAN;
+    int heads = arch->L * arch->H, sinks = 0;
+    for (int i = 0; i < heads; i++)
+        sinks += is_sink(alpha_bias(trace, i / arch->H, i % arch->H, args->T), args->eps);
+    *out = trace->att_bias ? (float)sinks / (float)heads : NAN;
 }
 
 void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {

@@ -21,7 +21,7 @@ typedef enum ss_positions {
     SS_POSITIONS_NONE,
     SS_POSITIONS_LEARNED, /* a vector of its own for each, added to the embedding */
     SS_POSITIONS_ROTARY,
-    SS_POSITIONS_SINUSOID, /* the same with sines, then cosines (Vaswani et al. 2017) */
+    SS_POSITIONS_SINUSOID, /* sines, then cosines of rotary's angles, likewise (Vaswani et al.) */
     SS_POSITIONS_ALIBI,    /* scores fall with the distance of the key (Press et al. 2022) */
     SS_POSITIONS_RELATIVE, /* scores rise by the index of T5's bucket of the distance: Gu et al. */
     SS_POSITIONS_N
@@ -103,8 +103,8 @@ typedef struct ss_arch {
     int E;       /* experts of a layer; 0: one feed-forward for all tokens */
     int context; /* most tokens in a sequence */
     ss_positions positions;
-    int rotary_width;        /* first so many of the K dims are rotated; even */
-    ss_rotary rotary;        /* of layers that see all keys, and of all layers */
+    int rotary_width; /* first so many of the K dims are rotated; even; D of sinusoids, or 0 */
+    ss_rotary rotary; /* of layers that see all keys, and of all layers */
     ss_rotary window_rotary; /* of layers with a window, where own_rotary says so */
     bool own_rotary;
     int window;                   /* keys that a query of a windowed layer sees, its own included */

@@ -1,6 +1,5 @@
 #include "gguf.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define ALIGNMENT_STANDARD 32
@@ -13,23 +12,6 @@
 /* Bytes of a value of each type; 0 for texts and arrays. */
 static const size_t widths[SS_GGUF_TYPE_N] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-typedef struct where {
-    char text[96];
-} where;
-
-static where byte_at(size_t at) {
-    where place;
-    snprintf(place.text, sizeof place.text, "byte %lu", (unsigned long)at);
-    return place;
-}
-
-static where named(ss_bytes name) {
-    where place;
-    int n = name.n < sizeof place.text ? (int)name.n : (int)sizeof place.text - 1;
-    snprintf(place.text, sizeof place.text, "%.*s", n, (const char *)name.data);
-    return place;
-}
-
 static size_t rest(const ss_gguf *gguf) {
     return gguf->file.n - gguf->at;
 }
@@ -37,7 +19,7 @@ static size_t rest(const ss_gguf *gguf) {
 /* Takes a number of so many bytes. */
 static ss_status take(ss_gguf *gguf, uint64_t *out, size_t width, ss_error *err) {
     if (!ss_read_uint(out, gguf->file, gguf->at, width))
-        return ss_fail(err, SS_BAD_FILE, byte_at(gguf->at).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(gguf->at).text,
                        "expected %lu more bytes, found the end after %lu", (unsigned long)width,
                        (unsigned long)rest(gguf));
     gguf->at += width;
@@ -50,7 +32,7 @@ static ss_status take_text(ss_gguf *gguf, ss_bytes *text, ss_error *err) {
     ss_status status = take(gguf, &n, 8, err);
     if (status != SS_OK) return status;
     if (n > rest(gguf))
-        return ss_fail(err, SS_BAD_FILE, byte_at(start).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(start).text,
                        "expected a text of at most %lu bytes, the file says %.0f",
                        (unsigned long)rest(gguf), (double)n);
     *text = (ss_bytes){gguf->file.data + gguf->at, (size_t)n};
@@ -91,7 +73,7 @@ ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err) {
 static ss_status take_elements(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
     size_t width = pair->type == SS_GGUF_TEXT ? 8 : widths[pair->type], start = gguf->at;
     if (pair->count > rest(gguf) / width)
-        return ss_fail(err, SS_BAD_FILE, named(pair->key).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_name(pair->key).text,
                        "expected at most %lu elements before the file's end, found %.0f",
                        (unsigned long)(rest(gguf) / width), (double)pair->count);
     if (pair->type != SS_GGUF_TEXT) gguf->at += (size_t)pair->count * width;
@@ -109,11 +91,11 @@ static ss_status take_type(ss_gguf *gguf, const ss_gguf_pair *pair, uint64_t *ty
     ss_status status = take(gguf, type, 4, err);
     if (status != SS_OK) return status;
     if (*type >= SS_GGUF_TYPE_N)
-        return ss_fail(err, SS_BAD_FILE, named(pair->key).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_name(pair->key).text,
                        "expected a type of 0 to %d, found %lu", SS_GGUF_TYPE_N - 1,
                        (unsigned long)*type);
     if (pair->array && *type == SS_GGUF_ARRAY)
-        return ss_fail(err, SS_BAD_FILE, named(pair->key).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_name(pair->key).text,
                        "expected an array of texts or numbers, found an array of arrays");
     return SS_OK;
 }
@@ -153,7 +135,7 @@ static ss_status take_dims(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err)
     ss_status status = take(gguf, &rank, 4, err);
     if (status != SS_OK) return status;
     if (rank > SS_RANK_MAX)
-        return ss_fail(err, SS_BAD_FILE, named(tensor->name).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_name(tensor->name).text,
                        "expected at most %d dimensions, found %lu", SS_RANK_MAX,
                        (unsigned long)rank);
     tensor->rank = (int)rank;
@@ -162,7 +144,7 @@ static ss_status take_dims(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err)
         status = take(gguf, &dim, 8, err);
         if (status != SS_OK) return status;
         if (dim > SIZE_MAX || !ss_mul_size(&count, count, (size_t)dim))
-            return ss_fail(err, SS_BAD_FILE, named(tensor->name).text,
+            return ss_fail(err, SS_BAD_FILE, ss_where_name(tensor->name).text,
                            "expected dimensions whose product fits this machine");
         tensor->dims[i] = (size_t)dim;
     }
@@ -177,7 +159,7 @@ ss_status ss_gguf_next_tensor(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *e
     if (status != SS_OK) return status;
     if (tensor->name.n == 0 || tensor->name.n > SS_GGUF_NAME_BYTES / 2 ||
         memchr(tensor->name.data, 0, tensor->name.n))
-        return ss_fail(err, SS_BAD_FILE, byte_at(start).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(start).text,
                        "expected a tensor's name of 1 to %d bytes that are not NUL",
                        SS_GGUF_NAME_BYTES / 2);
     status = take_dims(gguf, tensor, err);

@@ -96,9 +96,8 @@ static bool is_plain(ss_dtype type) {
 static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *tensor) {
     size_t last = tensor->dims[tensor->rank - 1], block = ss_dtype_block(tensor->type);
     if (tensor->type == SS_I8 && tensor->rank != 2)
-        loader->status =
-            ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
-                    "expected I8 as a matrix of two dimensions, found %d", tensor->rank);
+        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
+                                 "expected I8 in a matrix only");
     if (last % block == 0) return loader->status == SS_OK;
     loader->status =
         ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
@@ -118,20 +117,13 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     snprintf(scale.text, sizeof scale.text, "%s_scale", name);
     const ss_tensor *found = find(loader, scale.text, &(ss_tensor){.rank = 1, .dims = {rows}});
     if (!found) return NULL;
-    ss_name full = full_name(loader, scale.text);
-    if (found->type != SS_F32)
-        loader->status =
-            ss_fail(loader->err, SS_BAD_TENSOR, full.text, "expected scales of type F32, found %s",
-                    ss_dtype_name(found->type));
-    float *scales = loader->status == SS_OK ? take(loader, rows) : NULL;
-    if (!scales) return NULL;
-    ss_unpack(scales, found->data, SS_F32, rows);
-    for (size_t r = 0; r < rows && loader->status == SS_OK; r++)
-        if (!isfinite(scales[r] * -128.0f))
-            loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
-                                     "expected scales whose products are finite, but number %lu "
-                                     "is %g",
-                                     (unsigned long)r, (double)scales[r]);
+    bool right = found->type == SS_F32;
+    float *scales = right ? take(loader, rows) : NULL;
+    if (scales) ss_unpack(scales, found->data, SS_F32, rows);
+    for (size_t r = 0; scales && r < rows; r++) right &= isfinite(scales[r] * 128.0f) != 0;
+    if (!right)
+        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, scale.text).text,
+                                 "expected scales in F32 that are finite 128 times over");
     return scales;
 }
 

@@ -14,8 +14,7 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
     ss_loader loader = {.container = container, .arena = arena, .prefix = "", .err = err};
     *model = (ss_model){.arch = *arch};
     ss_family_find(arch->family)->load(model, &loader);
-    if (arch->positions == SS_POSITIONS_ROTARY)
-        model->rotary = take_turns(&loader, &arch->rotary, arch->rotary_width);
+    if (arch->rotary_width) model->rotary = take_turns(&loader, &arch->rotary, arch->rotary_width);
     if (arch->own_rotary)
         model->window_rotary = take_turns(&loader, &arch->window_rotary, arch->rotary_width);
     model->parameters = loader.parameters;

@@ -43,7 +43,7 @@ static int read_word(ss_json *json, const char *key, const char *const *words, i
                      int standard) {
     const char *word = ss_json_text(json, key, NULL);
     int found = word ? find_word(word, words, n) : standard;
-    if (found < 0) refuse(json, key, words, n, word ? word : "nothing");
+    if (found < 0) refuse(json, key, words, n, word);
     return found < 0 ? standard : found;
 }
 
@@ -101,7 +101,9 @@ static void read_mask(ss_arch *arch, ss_json *own) {
     if (!object) return;
     ss_json mask = {object, own->file, own->status, own->err};
     check_keys(&mask, "mask", keys, 3);
-    int kind = read_word(&mask, "kind", kinds, KINDS, -1);
+    const char *word = ss_json_text(&mask, "kind", "nothing");
+    int kind = find_word(word, kinds, KINDS);
+    if (kind < 0) refuse(&mask, "mask.kind", kinds, KINDS, word);
     if (kind > CAUSAL && arch->window)
         ss_json_refuse(&mask, "sinkscope.mask", "one mask", "sliding_window besides");
     else if (kind == WINDOW)
@@ -116,8 +118,11 @@ static void read_mask(ss_arch *arch, ss_json *own) {
 static void read_positions(ss_arch *arch, ss_json *own) {
     arch->positions = (ss_positions)read_word(own, "positions", ss_positions_words, SS_POSITIONS_N,
                                               (int)arch->positions);
-    if (arch->positions != SS_POSITIONS_ROTARY) arch->rotary_width = 0;
-    if (arch->positions == SS_POSITIONS_SINUSOID && arch->D % 2)
+    if (arch->positions == SS_POSITIONS_ROTARY) return;
+    bool sines = arch->positions == SS_POSITIONS_SINUSOID;
+    arch->rotary_width = sines ? arch->D : 0;
+    arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0, .size = 1.0f};
+    if (sines && arch->D % 2)
         ss_json_refuse(own, "hidden_size", "an even one with sinusoid positions", "an odd one");
 }
 

@@ -1,6 +1,5 @@
 #include "zip.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,23 +23,6 @@
 /* A number too large for its field stands in the zip64 part instead. */
 #define ELSEWHERE16 0xffffu
 #define ELSEWHERE32 0xffffffffu
-
-typedef struct where {
-    char text[96];
-} where;
-
-static where byte_at(size_t at) {
-    where place;
-    snprintf(place.text, sizeof place.text, "byte %lu", (unsigned long)at);
-    return place;
-}
-
-static where named(ss_bytes name) {
-    where place;
-    int n = name.n < sizeof place.text ? (int)name.n : (int)sizeof place.text - 1;
-    snprintf(place.text, sizeof place.text, "%.*s", n, (const char *)name.data);
-    return place;
-}
 
 /* A number that was proved to lie inside the file. */
 static uint64_t uint_at(ss_bytes file, size_t at, size_t width) {
@@ -76,7 +58,7 @@ static ss_status read_end64(ss_zip *zip, uint64_t *start, uint64_t *bytes, size_
     if (end >= LOCATOR_BYTES && begins(file, locator, LOCATOR_BYTES, LOCATOR_SIGNATURE))
         at = uint_at(file, locator + 8, 8);
     if (!begins(file, at, END64_BYTES, END64_SIGNATURE))
-        return ss_fail(err, SS_BAD_FILE, byte_at(end).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(end).text,
                        "expected a zip64 end record before this one, found none");
     zip->n = uint_at(file, (size_t)at + 32, 8);
     *bytes = uint_at(file, (size_t)at + 40, 8);
@@ -88,7 +70,7 @@ ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err) {
     *zip = (ss_zip){.file = file};
     size_t end;
     if (!find_end(&end, file))
-        return ss_fail(err, SS_BAD_FILE, byte_at(file.n).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(file.n).text,
                        "expected a zip file's end record, found none: the file is cut off or no "
                        "zip file");
     zip->n = uint_at(file, end + 10, 2);
@@ -98,11 +80,11 @@ ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err) {
         if (status != SS_OK) return status;
     }
     if (start > end || bytes > end - start)
-        return ss_fail(err, SS_BAD_FILE, byte_at(end).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(end).text,
                        "expected a directory before byte %lu, found %.0f bytes at %.0f",
                        (unsigned long)end, (double)bytes, (double)start);
     if (zip->n > bytes / RECORD_BYTES)
-        return ss_fail(err, SS_BAD_FILE, byte_at(end).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(end).text,
                        "expected at most %.0f records in the directory, found %.0f",
                        (double)(bytes / RECORD_BYTES), (double)zip->n);
     zip->at = zip->start = (size_t)start;
@@ -147,7 +129,8 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
     ss_bytes file = {zip->file.data, zip->end};
     size_t at = zip->at;
     if (!begins(file, at, RECORD_BYTES, RECORD_SIGNATURE))
-        return ss_fail(err, SS_BAD_FILE, byte_at(at).text, "expected a record of the directory");
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(at).text,
+                       "expected a record of the directory");
     size_t name_n = (size_t)uint_at(file, at + 28, 2), extra_n = (size_t)uint_at(file, at + 30, 2);
     size_t comment_n = (size_t)uint_at(file, at + 32, 2);
     *record = (directory_record){.flags = uint_at(file, at + 8, 2),
@@ -157,13 +140,13 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
                                  .local = uint_at(file, at + 42, 4)};
     at += RECORD_BYTES;
     if (name_n + extra_n + comment_n > zip->end - at)
-        return ss_fail(err, SS_BAD_FILE, byte_at(zip->at).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(zip->at).text,
                        "expected a record inside the directory, found a longer one");
     record->name = (ss_bytes){file.data + at, name_n};
     record->extra = (ss_bytes){file.data + at + name_n, extra_n};
     zip->at = at + name_n + extra_n + comment_n;
     if (!read_extra(record))
-        return ss_fail(err, SS_BAD_FILE, named(record->name).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_name(record->name).text,
                        "expected its zip64 sizes in the directory, found none");
     return SS_OK;
 }
@@ -172,7 +155,7 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
 static ss_status find_data(ss_bytes *data, const ss_zip *zip, const directory_record *record,
                            ss_error *err) {
     ss_bytes file = {zip->file.data, zip->start};
-    where place = named(record->name);
+    ss_where place = ss_where_name(record->name);
     const char *name = place.text;
     if (!begins(file, record->local, LOCAL_BYTES, LOCAL_SIGNATURE))
         return ss_fail(err, SS_BAD_FILE, name, "expected its header at byte %.0f, found none",
@@ -195,7 +178,7 @@ ss_status ss_zip_next(ss_zip *zip, ss_zip_record *out, ss_error *err) {
     ss_status status = read_record(&record, zip, err);
     if (status != SS_OK) return status;
     if (record.flags & ENCRYPTED || record.method != STORED || record.packed != record.bytes)
-        return ss_fail(err, SS_UNSUPPORTED, named(record.name).text,
+        return ss_fail(err, SS_UNSUPPORTED, ss_where_name(record.name).text,
                        "expected contents that are stored, found them %s",
                        record.flags & ENCRYPTED ? "encrypted" : "compressed");
     out->name = record.name;
@@ -227,13 +210,13 @@ ss_status ss_zip_read(ss_zip_record *records, ss_zip *zip, ss_error *err) {
     if (n) qsort(records, n, sizeof *records, by_place);
     for (size_t i = 1; i < n; i++)
         if (records[i].data.data < records[i - 1].data.data + records[i - 1].data.n)
-            return ss_fail(err, SS_BAD_FILE, named(records[i].name).text,
+            return ss_fail(err, SS_BAD_FILE, ss_where_name(records[i].name).text,
                            "expected its own bytes, but it begins inside %.80s",
-                           named(records[i - 1].name).text);
+                           ss_where_name(records[i - 1].name).text);
     if (n) qsort(records, n, sizeof *records, by_name);
     for (size_t i = 1; i < n; i++)
         if (compare(records[i].name, records[i - 1].name) == 0)
-            return ss_fail(err, SS_BAD_FILE, named(records[i].name).text,
+            return ss_fail(err, SS_BAD_FILE, ss_where_name(records[i].name).text,
                            "expected each record once");
     return SS_OK;
 }

@@ -4,7 +4,9 @@
 #include "../math/scalar.h"
 #include "linear.h"
 
-static void map_elu1(float *x, size_t n) {
+#include <math.h>
+
+void ss_elu1(float *x, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] = x[i] > 0.0f ? x[i] + 1.0f : ss_expf(x[i]);
 }
 
@@ -22,19 +24,25 @@ static void map_mlp(ss_run *run, const ss_layer *layer, float *rows, size_t n) {
 
 void ss_map_features(ss_run *run, int l, ss_feature feature, float *rows, size_t n) {
     const ss_model *model = run->trace.model;
-    if (feature == SS_FEATURE_ELU1) map_elu1(rows, n * (size_t)model->arch.K);
+    if (feature == SS_FEATURE_ELU1) ss_elu1(rows, n * (size_t)model->arch.K);
     if (feature == SS_FEATURE_MLP) map_mlp(run, &model->layers[l], rows, n);
 }
 
 /*
  * 2^(-8(h+1)/H) where H is a power of two. Else those of the power below, and every second one of
- * the power above for the heads that are left (Press et al. 2022, footnote of section 3).
+ * the power above for the heads that are left (Press et al. 2022, footnote of section 3). Roots of
+ * 1/256 are taken by halves, so that nothing but products rounds.
  */
 static float alibi_slope(int H, int h) {
-    int power = 1;
-    while (2 * power <= H) power *= 2;
-    double step = h < power ? 8.0 * (h + 1) : 4.0 * (2 * (h - power) + 1);
-    return (float)ss_pow(2.0, -step / power);
+    double root = 1.0 / 256.0, slope = 1.0; /* root: of 1/256, the power-th */
+    int power = 1, times = h + 1;
+    for (; 2 * power <= H; power *= 2) root = sqrt(root);
+    if (h >= power) {
+        root = sqrt(root);
+        times = 2 * (h - power) + 1;
+    }
+    for (int i = 0; i < times; i++) slope *= root;
+    return (float)slope;
 }
 
 /*

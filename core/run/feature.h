@@ -5,6 +5,9 @@
 
 #include "run.h"
 
+/* x[i] = elu(x[i]) + 1. */
+void ss_elu1(float *x, size_t n);
+
 /* rows[n][K] of layer l become phi(rows), in place. */
 void ss_map_features(ss_run *run, int l, ss_feature feature, float *rows, size_t n);
 

@@ -28,31 +28,7 @@ static void record(const ss_trace *trace, float *field, int index, int t0, int n
                (size_t)n * width * sizeof *rows);
 }
 
-/* x += sines, then cosines, of position t: the order of Gu et al.'s code (their equation 5 has them
- * by turns). */
-static void add_sinusoid(float *x, size_t D, int t) {
-    size_t half = D / 2;
-    for (size_t j = 0; j < half; j++) {
-        double angle = (double)t * ss_pow(10000.0, -2.0 * (double)j / (double)D);
-        x[j] += (float)ss_sin(angle);
-        x[half + j] += (float)ss_cos(angle);
-    }
-}
-
-/* x_t = the token's vector, scaled, plus its position's where positions are vectors. */
-static void embed(ss_run *run, int t0, int n) {
-    const ss_model *model = run->trace.model;
-    size_t D = (size_t)model->arch.D;
-    for (int i = 0; i < n; i++) {
-        float *x = run->scratch.x + (size_t)i * D;
-        ss_matrix_output(x, &model->embedding.w, (size_t)run->trace.tokens[t0 + i]);
-        ss_scale(x, model->arch.embedding_scale, D);
-        if (model->positions) ss_add(x, model->positions + (size_t)(t0 + i) * D, D);
-        if (model->arch.positions == SS_POSITIONS_SINUSOID) add_sinusoid(x, D, t0 + i);
-    }
-}
-
-/* Cosine and sine of every rotary angle of rows t0..: position times turn, rounded to float. */
+/* Cosine and sine of every angle of rows t0..: position times turn, rounded to float. */
 static void find_angles(ss_angles *angles, const float *turns, float size, size_t pairs, int t0,
                         int n) {
     for (int i = 0; i < n; i++)
@@ -66,12 +42,29 @@ static void find_angles(ss_angles *angles, const float *turns, float size, size_
 static void find_all_angles(ss_run *run, int t0, int n) {
     const ss_model *model = run->trace.model;
     const ss_arch *arch = &model->arch;
-    if (arch->positions != SS_POSITIONS_ROTARY) return;
-    size_t pairs = (size_t)arch->rotary_width / 2;
+    size_t pairs = (size_t)arch->rotary_width / 2; /* often none */
     ss_angles *angles = run->scratch.angles;
     find_angles(&angles[0], model->rotary, arch->rotary.size, pairs, t0, n);
     if (arch->own_rotary)
         find_angles(&angles[1], model->window_rotary, arch->window_rotary.size, pairs, t0, n);
+}
+
+/* x_t = the token's vector, scaled, plus its position's where positions are vectors. */
+static void embed(ss_run *run, int t0, int n) {
+    const ss_model *model = run->trace.model;
+    const ss_angles *angles = run->scratch.angles;
+    size_t D = (size_t)model->arch.D, half = D / 2;
+    for (size_t i = 0; i < (size_t)n; i++) {
+        size_t t = (size_t)t0 + i;
+        float *x = run->scratch.x + i * D;
+        ss_matrix_output(x, &model->embedding.w, (size_t)run->trace.tokens[t]);
+        ss_scale(x, model->arch.embedding_scale, D);
+        if (model->positions) ss_add(x, model->positions + t * D, D);
+        if (model->arch.positions != SS_POSITIONS_SINUSOID) continue;
+        /* Sines, then cosines, as in Gu et al.'s code; their equation 5 has them by turns. */
+        ss_add(x, angles->sine + i * half, half);
+        ss_add(x + half, angles->cosine + i * half, half);
+    }
 }
 
 /* Turns the pairs (j, j + pairs) of one head's vector, as in RoFormer's rotate-half form. */
@@ -298,8 +291,8 @@ static void head(ss_run *run, int t0, int n, int total) {
 
 static void begin_chunk(ss_run *run, int t0, int n) {
     const ss_trace *trace = &run->trace;
-    embed(run, t0, n);
     find_all_angles(run, t0, n);
+    embed(run, t0, n);
     record(trace, trace->hidden, 0, t0, n, (size_t)trace->model->arch.D, run->scratch.x);
 }
 

@@ -2,6 +2,7 @@
 
 #include "../math/kernels.h"
 #include "../math/scalar.h"
+#include "feature.h"
 
 #include <limits.h>
 #include <math.h>
@@ -52,7 +53,7 @@ static void relu(float *x, size_t n, const float *parameters) {
 
 static void elu1(float *x, size_t n, const float *parameters) {
     (void)parameters;
-    for (size_t j = 0; j < n; j++) x[j] = x[j] > 0.0f ? x[j] + 1.0f : ss_expf(x[j]);
+    ss_elu1(x, n);
 }
 
 static void identity(float *x, size_t n, const float *parameters) {
@@ -112,7 +113,7 @@ static void softmax_clipped(float *x, size_t n, const float *parameters) {
     }
 }
 
-#define TABLE_15 "Gu et al. 2025, section 7.4, table 15: "
+#define TABLE_15 "Gu et al. 2025, section 7.4, table 15"
 
 static const ss_operation table[] = {
     {.name = "softmax",
@@ -208,20 +209,20 @@ static const ss_operation table[] = {
      .normalises = true,
      .proxy = SS_PROXY_WEIGHTS,
      .row = elu1_norm,
-     .source = TABLE_15 "elu + 1 with normalisation"},
+     .source = TABLE_15},
     {.name = "identity_norm",
      .label = "identity, normalised",
      .formula = "x_j / max(|sum_i x_i|, 1)",
      .proxy = SS_PROXY_SHARE_ABS,
      .row = share_of_at_least_1,
-     .source = TABLE_15 "identity with normalisation"},
+     .source = TABLE_15},
     {.name = "elu1_kernel",
      .label = "elu + 1 kernel",
      .formula = "x_j, phi(z) = elu(z) + 1",
      .proxy = SS_PROXY_SHARE_ABS, /* positions may add to scores what makes them negative */
      .feature = SS_FEATURE_ELU1,
      .row = identity,
-     .source = TABLE_15 "elu + 1 kernel without normalisation"},
+     .source = TABLE_15},
     {.name = "elu1_kernel_norm",
      .label = "elu + 1 kernel, normalised",
      .formula = "x_j / (sum_i x_i + 1e-8), phi(z) = elu(z) + 1",
@@ -229,21 +230,21 @@ static const ss_operation table[] = {
      .proxy = SS_PROXY_WEIGHTS,
      .feature = SS_FEATURE_ELU1,
      .row = share,
-     .source = TABLE_15 "elu + 1 kernel with normalisation"},
+     .source = TABLE_15},
     {.name = "mlp_kernel",
      .label = "MLP kernel",
      .formula = "x_j, phi(z) = M2 relu(M1 z)",
      .proxy = SS_PROXY_SHARE_ABS,
      .feature = SS_FEATURE_MLP,
      .row = identity,
-     .source = TABLE_15 "MLP kernel without normalisation"},
+     .source = TABLE_15},
     {.name = "mlp_kernel_norm",
      .label = "MLP kernel, normalised",
      .formula = "x_j / max(|sum_i x_i|, 1), phi(z) = M2 relu(M1 z)",
      .proxy = SS_PROXY_SHARE_ABS,
      .feature = SS_FEATURE_MLP,
      .row = share_of_at_least_1,
-     .source = TABLE_15 "MLP kernel with normalisation"},
+     .source = TABLE_15},
 };
 
 const ss_operation *ss_operations(int *n) {
@@ -302,8 +303,7 @@ ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *e
     ss_choice own = {.operation = &table[index], .mask = {0, INT_MAX, model->arch.prefix}};
     if (!ss_operation_fits(own.operation, model))
         return ss_fail(err, SS_BAD_TENSOR, "self_attn.kernel_in",
-                       "expected it in every layer, since the operation is %s, but it is missing",
-                       own.operation->name);
+                       "expected it for %s in all layers", own.operation->name);
     for (int p = 0; p < SS_PARAMETERS_MAX; p++) {
         const ss_parameter *parameter = &own.operation->parameters[p];
         own.parameters[p] = parameter->per_head ? NAN : parameter->standard;

@@ -149,9 +149,8 @@ static ss_status check_edit(const ss_edit *edit, int i, const ss_model *model, s
                        edit->operation);
     if (edit->kind == SS_EDIT_OPERATION && !ss_operation_fits(&table[edit->operation], model))
         return ss_fail(err, SS_BAD_REQUEST, "edits",
-                       "edit %d: expected a model with the tensors of %s, self_attn.kernel_in and "
-                       "kernel_out, and this one has none",
-                       i, table[edit->operation].name);
+                       "edit %d: expected a model with self_attn.kernel_in for %s", i,
+                       table[edit->operation].name);
     if (edit->kind == SS_EDIT_MASK &&
         !(is_count(edit->parameters[0], 0) && is_count(edit->parameters[1], 1)))
         return ss_fail(err, SS_BAD_REQUEST, "edits",
@@ -242,10 +241,10 @@ static ss_status check_tokens(const ss_run *run, const int32_t *tokens, int n, s
                        "expected at most %d more tokens (%d of %d are used), found %d",
                        trace->capacity - trace->T, trace->T, trace->capacity, n);
     if (n > 0 && trace->T > 0 && trace->T < trace->model->arch.prefix)
-        return ss_fail(err, SS_UNSUPPORTED, "tokens",
-                       "expected all tokens at once from a model whose queries see keys after them "
-                       "(%s), but %d are there already",
-                       ss_mask_name(&trace->model->arch), trace->T);
+        return ss_fail(
+            err, SS_UNSUPPORTED, "tokens",
+            "expected all tokens at once, since the mask is %s, but %d are there already",
+            ss_mask_name(&trace->model->arch), trace->T);
     int V = trace->model->arch.V;
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= V) {

@@ -5,6 +5,7 @@
  */
 #include "check.h"
 #include "files.h"
+#include "traces.h"
 
 #include <math.h>
 
@@ -13,10 +14,6 @@
 #define T_MAX 13
 
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
-
-static float *writable(const float *numbers) {
-    return (float *)(size_t)numbers;
-}
 
 /* The tiny models are stored as F32, in place in the bytes of their file. */
 static void fill(const ss_linear *linear, float value) {
@@ -29,63 +26,16 @@ static void fill(const ss_linear *linear, float value) {
         }
 }
 
-static const float *att_row(const ss_trace *trace, int l, int h, int t) {
-    size_t C = (size_t)trace->capacity, H = (size_t)trace->model->arch.H;
-    return trace->att + (((size_t)l * H + (size_t)h) * C + (size_t)t) * C;
-}
-
 static size_t heads_of(const ss_trace *trace) {
     return (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
-}
-
-static ss_edit swap_to(const char *operation, float parameter) {
-    return (ss_edit){SS_EDIT_OPERATION, -1, -1, ss_operation_find(operation), {parameter, NAN}};
-}
-
-/* Compares rows t < T of every field of two runs, whatever their capacities. */
-static void check_same(const ss_trace *a, const ss_trace *b, int T) {
-    for (int field = 0; field < SS_FIELD_N; field++) {
-        if (field == SS_FIELD_NEXT) continue; /* of the last token, which may differ */
-        if (!(a->fields & SS_BIT(field))) continue;
-        ss_tensor x, y;
-        ss_error err;
-        must(ss_trace_view(&x, a, field, -1, -1, &err), &err, "view");
-        must(ss_trace_view(&y, b, field, -1, -1, &err), &err, "view");
-        bool maps = field == SS_FIELD_ATT;
-        int time = x.rank - (maps || (x.rank > 1 && field != SS_FIELD_TOKENS) ? 2 : 1);
-        size_t outer = 1, inner = 1;
-        for (int i = 0; i < time; i++) outer *= x.dims[i];
-        if (time + 1 < x.rank) inner = maps ? (size_t)T : x.dims[time + 1];
-        size_t step_x = time ? x.strides[time - 1] : 0, step_y = time ? y.strides[time - 1] : 0;
-        int same = 1;
-        for (size_t o = 0; o < outer; o++)
-            for (size_t t = 0; t < (size_t)T; t++)
-                same &= !memcmp((const float *)x.data + o * step_x + t * x.strides[time],
-                                (const float *)y.data + o * step_y + t * y.strides[time],
-                                inner * sizeof(float));
-        if (!same) printf("  field %s\n", ss_fields()[field].name);
-        CHECK(same);
-    }
 }
 
 static void prefill_equals_steps(const char *folder) {
     CASE("a prompt at once, in pieces, and token by token give the same bits");
     opened_model model = open_model(folder);
     opened_run whole = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0};
-    const int pieces[] = {1, 4};
-    for (int p = 0; p < 2; p++) {
-        opened_run steps = open_run(&desc);
-        ss_error err;
-        for (int t = 0; t < T_MAX; t += pieces[p]) {
-            int n = T_MAX - t < pieces[p] ? T_MAX - t : pieces[p];
-            must(ss_run_extend(&steps.run, prompt + t, n, &err), &err, "extend");
-        }
-        check_same(&whole.run.trace, &steps.run.trace, T_MAX);
-        CHECK_BITS(whole.run.trace.next, steps.run.trace.next,
-                   (size_t)model.model.arch.V * sizeof(float));
-        close_run(&steps);
-    }
+    check_steps(&whole.run.trace, prompt, T_MAX, 1);
+    check_steps(&whole.run.trace, prompt, T_MAX, 4);
     close_run(&whole);
 
     CASE("a longer text does not change earlier rows");

@@ -1,0 +1,490 @@
+/*
+ * Variants of the block: what must hold for every model of its kind. Numbers in names are the
+ * oracles of section 6 of the specification; the models are those of tests/golden/var-*.
+ */
+#include "check.h"
+#include "files.h"
+#include "traces.h"
+
+#include <limits.h>
+
+#define T_MAX 8
+
+static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6};
+static const int32_t repeated[T_MAX] = {7, 7, 7, 7, 7, 7, 7, 7};
+
+static opened_model open_variant(const char *name) {
+    char folder[64];
+    snprintf(folder, sizeof folder, "tests/golden/var-%s", name);
+    return open_model(folder);
+}
+
+static opened_run run_prompt(const opened_model *model, const ss_edit *edit) {
+    return run_tokens(&model->model, prompt, T_MAX, edit, edit != NULL);
+}
+
+/* ---- positions ---------------------------------------------------------------------------- */
+
+static void without_positions(void) {
+    CASE("5. proposition 1: without positions a repeated token is attended to evenly, A = 1/t");
+    opened_model model = open_variant("none");
+    opened_run run = run_tokens(&model.model, repeated, T_MAX, NULL, 0);
+    const ss_trace *trace = &run.run.trace;
+    for (int l = 0; l < model.model.arch.L; l++)
+        for (int h = 0; h < model.model.arch.H; h++)
+            for (int t = 0; t < T_MAX; t++)
+                for (int j = 0; j <= t; j++)
+                    CHECK_NEAR(att_row(trace, l, h, t)[j], 1.0 / (t + 1), 1e-6);
+    size_t D = (size_t)model.model.arch.D, last = (size_t)model.model.arch.L * T_MAX * D;
+    for (size_t i = 0; i < T_MAX * D; i++)
+        CHECK_NEAR(trace->hidden[last + i], trace->hidden[last + i % D], 1e-5);
+    close_run(&run);
+    close_model(&model);
+}
+
+/* Slopes of ALiBi for three heads: two of the table of 2, one of the table of 4. */
+static double alibi(int h, int distance) {
+    return -pow(2, (const double[]){-4, -8, -2}[h]) * distance;
+}
+
+static double bucket(int h, int distance) {
+    (void)h;
+    if (distance < 16) return distance;
+    return fmin(31, 16 + floor(log(distance / 16.0) / log(8) * 16));
+}
+
+/* A_ti / A_tt = exp(g(t - i)), with a bias key or without. */
+static void check_distances(const char *name, int T, double (*worth)(int, int)) {
+    opened_model model = open_variant(name);
+    model.model.arch.context = T;
+    int32_t *tokens = calloc((size_t)T, sizeof *tokens);
+    opened_run run = run_tokens(&model.model, tokens, T, NULL, 0);
+    for (int h = 0; h < model.model.arch.H; h++)
+        for (int t = 0; t < T; t++)
+            for (int j = 0; j <= t; j++) {
+                const float *row = att_row(&run.run.trace, 0, h, t);
+                double ratio = log((double)row[j]) - log((double)row[t]);
+                CHECK_NEAR(ratio, worth(h, t - j), 2e-4);
+            }
+    free(tokens);
+    close_run(&run);
+    close_model(&model);
+}
+
+static void distances(void) {
+    CASE("5. propositions 2 and 3: a repeated token is weighed by its distance alone");
+    check_distances("alibi", 20, alibi);
+    check_distances("relative", 140, bucket);
+}
+
+/* ---- bias keys and biases ----------------------------------------------------------------- */
+
+static void zero_bias_key(void) {
+    CASE("4. a bias key of zeros without value is softmax1, and carries what the row lacks");
+    opened_model model = open_variant("bias-key");
+    ss_arch *arch = &model.model.arch;
+    for (int l = 0; l < arch->L; l++)
+        for (int i = 0; i < arch->G * arch->K; i++)
+            writable(model.model.layers[l].bias_keys)[i] = 0;
+    opened_run biased = run_prompt(&model, NULL);
+    float *mass = measure(&biased.run.trace, "row_mass", 0.3f, 0, 0, 0, NULL);
+    size_t rows = (size_t)(arch->L * arch->H) * T_MAX, D = (size_t)arch->D;
+    for (size_t i = 0; i < rows; i++) CHECK_NEAR(mass[i] + biased.run.trace.att_bias[i], 1, 1e-6);
+    arch->bias_key = SS_OWNER_NONE;
+    ss_edit edit = swap_to("softmax1", NAN);
+    opened_run plain = run_prompt(&model, &edit);
+    for (size_t i = 0; i < rows * T_MAX; i++)
+        CHECK_NEAR(biased.run.trace.att[i], plain.run.trace.att[i], 1e-6);
+    for (size_t i = 0; i < ((size_t)arch->L + 1) * T_MAX * D; i++)
+        CHECK_NEAR(biased.run.trace.hidden[i], plain.run.trace.hidden[i], 1e-5);
+    free(mass);
+    close_run(&biased);
+    close_run(&plain);
+    close_model(&model);
+}
+
+static void strong_bias_key(void) {
+    CASE("a bias key that takes everything: alpha_* is 1, no token is a sink");
+    opened_model model = open_variant("bias-key");
+    const ss_arch *arch = &model.model.arch;
+    size_t K = (size_t)arch->K, G = (size_t)arch->G, C = T_MAX;
+    opened_run run = run_prompt(&model, NULL);
+    /* Far along the first query of each head, whose row it takes. */
+    for (size_t g = 0; g < G; g++)
+        for (size_t i = 0; i < K; i++)
+            writable(model.model.layers[0].bias_keys)[g * K + i] =
+                1e3f * run.run.trace.q[g * 2 * C * K + i];
+    close_run(&run);
+    run = run_prompt(&model, NULL);
+    for (int h = 0; h < arch->H; h += 2) CHECK_NEAR(run.run.trace.att_bias[(size_t)h * C], 1, 1e-6);
+    float *alpha = measure(&run.run.trace, "alpha_bias", 0.3f, 1, 0, 0, NULL);
+    float *sink = measure(&run.run.trace, "alpha", 0.3f, 1, 0, 0, NULL);
+    CHECK_NEAR(alpha[0], 1, 1e-6);
+    CHECK_NEAR(sink[0], 0, 1e-6);
+    free(alpha);
+    free(sink);
+    close_run(&run);
+    close_model(&model);
+}
+
+static void without_a_bias_key(void) {
+    CASE("metrics of a bias key or a gate are not numbers where there is none, but no errors");
+    opened_model model = open_variant("none");
+    opened_run run = run_prompt(&model, NULL);
+    const char *names[] = {"alpha_bias", "sink_ratio_bias", "gate_mean"};
+    for (int i = 0; i < 3; i++) {
+        size_t count;
+        float *numbers = measure(&run.run.trace, names[i], 0.3f, 0, 0, 0, &count);
+        for (size_t j = 0; j < count; j++) CHECK(isnan(numbers[j]));
+        free(numbers);
+    }
+    ss_tensor view;
+    ss_error err;
+    CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_ATT_BIAS, -1, -1, &err),
+              SS_BAD_REQUEST);
+    CHECK(!strcmp(err.where, "att_bias") && strstr(err.text, "bias_key"));
+    close_run(&run);
+    close_model(&model);
+}
+
+static void value_bias(void) {
+    CASE("9. a value bias does not change the layer's maps, but what it adds");
+    opened_model model = open_variant("gate-element");
+    opened_run plain = run_prompt(&model, NULL);
+    writable(model.model.layers[0].value_biases)[0] += 3;
+    opened_run biased = run_prompt(&model, NULL);
+    size_t maps = (size_t)model.model.arch.H * T_MAX * T_MAX;
+    CHECK_BITS(plain.run.trace.att, biased.run.trace.att, maps * sizeof(float));
+    CHECK(memcmp(plain.run.trace.att_out, biased.run.trace.att_out, 4) != 0);
+    close_run(&plain);
+    close_run(&biased);
+    close_model(&model);
+}
+
+/* ---- masks -------------------------------------------------------------------------------- */
+
+static void bidirectional(void) {
+    CASE("bidirectional: every row sums to 1 over all keys, and so do the sink scores");
+    opened_model model = open_variant("bidirectional");
+    opened_run run = run_prompt(&model, NULL);
+    const ss_trace *trace = &run.run.trace;
+    CHECK(att_row(trace, 0, 0, 0)[T_MAX - 1] > 0);
+    float *mass = measure(trace, "row_mass", 0.3f, 0, 0, 0, NULL);
+    float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    float *even = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+    double sum = 0;
+    for (int t = 0; t < T_MAX; t++) {
+        CHECK_NEAR(mass[t], 1, 1e-6);
+        CHECK_NEAR(even[t], 1.0 / T_MAX, 1e-7);
+        sum += (double)alpha[t];
+    }
+    CHECK_NEAR(sum, 1, 1e-6);
+
+    CASE("no token is predicted, so there is no loss, and nothing can be put behind the text");
+    float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
+    CHECK(isnan(*loss) && isnan(trace->loss[3]));
+    ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, NULL, 0};
+    opened_run longer = open_run(&desc);
+    ss_error err;
+    must(ss_run_extend(&longer.run, prompt, T_MAX, &err), &err, "extend");
+    CHECK_INT((int)ss_run_extend(&longer.run, prompt, 1, &err), SS_UNSUPPORTED);
+    CHECK(strstr(err.text, "bidirectional") != NULL);
+    CHECK_INT(longer.run.trace.T, T_MAX);
+    check_same(trace, &longer.run.trace, T_MAX);
+
+    CASE("a mask edit makes it causal");
+    ss_edit past = {SS_EDIT_MASK, -1, -1, 0, {0, T_MAX}};
+    opened_run edited = run_prompt(&model, &past);
+    model.model.arch.prefix = 0;
+    opened_run causal = run_prompt(&model, NULL);
+    CHECK(same_rows(&causal.run.trace, &edited.run.trace, SS_FIELD_ATT, T_MAX));
+    CHECK(att_row(&edited.run.trace, 0, 0, 0)[1] == 0);
+    free(mass);
+    free(alpha);
+    free(even);
+    free(loss);
+    close_run(&run);
+    close_run(&longer);
+    close_run(&edited);
+    close_run(&causal);
+    close_model(&model);
+}
+
+static void longer_than_a_chunk(void) {
+    CASE("keys after a query are of its chunk, however many there are");
+    const int T = SS_CHUNK + 20;
+    const int prefixes[] = {SS_EVERY_KEY, SS_CHUNK + 10};
+    opened_model model = open_variant("bidirectional");
+    model.model.arch.context = T;
+    int32_t *tokens = calloc((size_t)T, sizeof *tokens);
+    for (int t = 0; t < T; t++) tokens[t] = t * t % 20;
+    for (int i = 0; i < 2; i++) {
+        int prefix = model.model.arch.prefix = prefixes[i];
+        opened_run run = run_tokens(&model.model, tokens, T, NULL, 0);
+        for (int t = 0; t < T; t += 5) {
+            const float *row = att_row(&run.run.trace, 1, 3, t);
+            int end = prefix > T ? T : t < prefix ? prefix : t + 1;
+            double sum = 0;
+            for (int j = 0; j < end; j++) sum += (double)row[j];
+            CHECK_NEAR(sum, 1, 1e-5);
+            CHECK(row[end - 1] > 0 && (end == T || row[end] == 0));
+        }
+        close_run(&run);
+    }
+    free(tokens);
+    close_model(&model);
+}
+
+static void prefix(void) {
+    CASE("prefix: once its tokens are there, more of them give the same bits; before, an error");
+    opened_model model = open_variant("prefix");
+    opened_run whole = run_prompt(&model, NULL);
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0};
+    ss_error err;
+    for (int first = 3; first <= 5; first++) {
+        opened_run steps = open_run(&desc);
+        must(ss_run_extend(&steps.run, prompt, first, &err), &err, "extend");
+        ss_status status = ss_run_extend(&steps.run, prompt + first, T_MAX - first, &err);
+        CHECK_INT((int)status, first < 4 ? SS_UNSUPPORTED : SS_OK);
+        if (status == SS_OK) check_same(&whole.run.trace, &steps.run.trace, T_MAX);
+        close_run(&steps);
+    }
+
+    CASE("tokens of the prefix, which earlier ones saw, have no loss");
+    const ss_trace *trace = &whole.run.trace;
+    CHECK(isnan(trace->loss[3]) && !isnan(trace->loss[4]));
+    float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
+    double sum = 0;
+    for (int t = 4; t < T_MAX; t++) sum += (double)trace->loss[t];
+    CHECK_NEAR(*loss, sum / (T_MAX - 4), 1e-6);
+    free(loss);
+    close_run(&whole);
+    close_model(&model);
+}
+
+/* ---- the rest ----------------------------------------------------------------------------- */
+
+static void pieces(void) {
+    CASE("token by token, and with room to spare, every causal variant gives the same bits");
+    const char *names[] = {
+        "bias-key",   "bias-key-window", "gate-element", "gate-head", "alibi",
+        "relative",   "sinusoid",        "learned",      "none",      "geglu",
+        "gate-value", "mlp_kernel",      "experts",      "int8",      "mlp_kernel_norm"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        opened_model model = open_variant(names[i]);
+        opened_run whole = run_prompt(&model, NULL);
+        check_steps(&whole.run.trace, prompt, T_MAX, 1);
+        check_steps(&whole.run.trace, prompt, T_MAX, 3);
+        ss_run_desc desc = {&model.model, T_MAX + 9, SS_FIELDS_ALL, NULL, 0};
+        opened_run roomy = open_run(&desc);
+        ss_error err;
+        must(ss_run_extend(&roomy.run, prompt, T_MAX, &err), &err, "extend");
+        check_same(&whole.run.trace, &roomy.run.trace, T_MAX);
+        close_run(&whole);
+        close_run(&roomy);
+        close_model(&model);
+    }
+}
+
+static void feature_maps(void) {
+    CASE("a head may get a feature map by an edit; the others of its group stay as they are");
+    opened_model model = open_variant("bias-key");
+    ss_edit edit = swap_to("elu1_kernel_norm", NAN);
+    edit.layer = 0;
+    edit.head = 1;
+    opened_run plain = run_prompt(&model, NULL), swapped = run_prompt(&model, &edit);
+    size_t map = T_MAX * T_MAX;
+    const float *a = plain.run.trace.att, *b = swapped.run.trace.att;
+    CHECK_BITS(a, b, map * sizeof *a);
+    CHECK(memcmp(a + map, b + map, map * sizeof *a) != 0);
+    CHECK_BITS(a + 2 * map, b + 2 * map, 2 * map * sizeof *a);
+    close_run(&plain);
+    close_run(&swapped);
+
+    CASE("one of tensors that the model lacks is refused, as an edit and as its own");
+    edit = swap_to("mlp_kernel", NAN);
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1};
+    size_t bytes;
+    ss_error err;
+    CHECK_INT((int)ss_run_size(&bytes, &desc, &err), SS_BAD_REQUEST);
+    CHECK(strstr(err.text, "kernel_in") != NULL);
+    strcpy(model.model.arch.attention.operation, "mlp_kernel");
+    ss_choice own;
+    CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_BAD_TENSOR);
+    CHECK(!strcmp(err.where, "self_attn.kernel_in"));
+    close_model(&model);
+}
+
+/* ---- I8 ----------------------------------------------------------------------------------- */
+
+static ss_status open_tampered(const char *was, const char *is, ss_error *err) {
+    opened_file file = {.bytes = read_file("tests/golden/var-int8", "model.safetensors")};
+    ss_bytes config = read_file("tests/golden/var-int8", "config.json");
+    size_t n = strlen(was);
+    for (size_t i = 8; i + n < file.bytes.n; i++)
+        if (!memcmp(file.bytes.data + i, was, n))
+            memcpy((unsigned char *)(size_t)file.bytes.data + i, is, n);
+    ss_arch arch;
+    ss_arena arena = {0};
+    ss_model model;
+    size_t bytes = 0;
+    ss_status status = ss_arch_read(&arch, config, err);
+    if (status == SS_OK) status = open_bytes(&file, err);
+    if (status == SS_OK) status = ss_model_size(&bytes, &arch, &file.container, err);
+    if (status == SS_OK) {
+        arena = arena_of(bytes);
+        status = ss_model_open(&model, &arch, &file.container, &arena, err);
+    }
+    free(arena.block);
+    free((void *)(size_t)config.data);
+    close_file(&file);
+    return status;
+}
+
+static void int8(void) {
+    CASE("I8: every number is the whole number times the scale of its row");
+    opened_model model = open_variant("int8");
+    const char *name = "model.embed_tokens.weight", *scale = "model.embed_tokens.weight_scale";
+    const ss_tensor *whole = &ss_container_find(&model.weights.container, name)->tensor;
+    const unsigned char *scales = ss_container_find(&model.weights.container, scale)->tensor.data;
+    size_t D = whole->dims[1];
+    float vector[64], factor;
+    for (size_t v = 0; v < whole->dims[0]; v++) {
+        ss_matrix_output(vector, &model.model.embedding.w, v);
+        memcpy(&factor, scales + 4 * v, sizeof factor);
+        for (size_t d = 0; d < D; d++)
+            CHECK(vector[d] == (float)((const signed char *)whole->data)[v * D + d] * factor);
+    }
+    close_model(&model);
+
+    CASE("a scale that is missing, of another type or shape, or not finite is named");
+    static const struct {
+        const char *was, *is, *where;
+    } table[] = {
+        {"layers.1.mlp.up_proj.weight_scale", "layers.1.mlp.up_proj.weight_sc*le",
+         "model.layers.1.mlp.up_proj.weight_scale"},
+        {"embed_positions.weight_scale\":{\"dtype\":\"F32\"",
+         "embed_positions.weight_scale\":{\"dtype\":\"I32\"", "model.embed_positions.weight_scale"},
+        {"lm_head.weight_scale\":{\"dtype\":\"F32\",\"shape\":[20]",
+         "lm_head.weight_scale\":{\"dtype\":\"F16\",\"shape\":[40]", "lm_head.weight_scale"},
+    };
+    ss_error err = {0};
+    CHECK_INT((int)open_tampered("", "", &err), SS_OK);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        CHECK_INT((int)open_tampered(table[i].was, table[i].is, &err), SS_BAD_TENSOR);
+        if (check_failed(!strcmp(err.where, table[i].where), __FILE__, __LINE__, "the place"))
+            printf("    %s: %s\n", err.where, err.text);
+    }
+    char was[5] = {0}, is[] = "\xff\xff\x7f\x7f"; /* the largest float, of which 127 are too many */
+    memcpy(was, &factor, 4);
+    CHECK_INT((int)open_tampered(was, is, &err), SS_BAD_TENSOR);
+    CHECK(!strcmp(err.where, scale));
+}
+
+/* ---- configs ------------------------------------------------------------------------------ */
+
+#define LLAMA                                                                                      \
+    "{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"num_attention_heads\":3,"                 \
+    "\"hidden_size\":9,\"intermediate_size\":8,\"vocab_size\":8,\"head_dim\":3,"                   \
+    "\"sinkscope\":{"
+
+static void configs(void) {
+    static const struct {
+        const char *own;
+        ss_status status;
+        const char *where;
+    } table[] = {
+        {"\"positions\":\"none\"}}", SS_OK, ""},
+        {"\"positions\":\"alibi\",\"mask\":{\"kind\":\"causal\"}}}", SS_OK, ""},
+        {"\"positions\":\"rotary\"}}", SS_UNSUPPORTED, "head_dim"},
+        {"\"positions\":\"sinusoid\"}}", SS_UNSUPPORTED, "hidden_size"},
+        {"\"positions\":\"xpos\"}}", SS_UNSUPPORTED, "sinkscope.positions"},
+        {"\"positions\":3}}", SS_BAD_CONFIG, "positions"},
+        {"\"position\":\"none\"}}", SS_UNSUPPORTED, "sinkscope"},
+        {"\"attention\":{\"operations\":\"softmax\"}}}", SS_UNSUPPORTED, "sinkscope.attention"},
+        {"\"bias_key\":\"layer\"}}", SS_UNSUPPORTED, "sinkscope.bias_key"},
+        {"\"bias_key_value\":\"head\"}}", SS_UNSUPPORTED, "sinkscope.bias_key_value"},
+        {"\"value_bias\":true}}", SS_BAD_CONFIG, "value_bias"},
+        {"\"gate\":\"output\"}}", SS_UNSUPPORTED, "sinkscope.gate"},
+        {"\"norm\":\"both\"}}", SS_UNSUPPORTED, "sinkscope.norm"},
+        {"\"norm_kind\":\"batch\"}}", SS_UNSUPPORTED, "sinkscope.norm_kind"},
+        {"\"feed_forward\":\"none\"}}", SS_UNSUPPORTED, "sinkscope.feed_forward"},
+        {"\"heads\":\"mean\"}}", SS_UNSUPPORTED, "sinkscope.heads"},
+        {"\"mask\":\"causal\"}}", SS_BAD_CONFIG, "mask"},
+        {"\"mask\":{}}}", SS_UNSUPPORTED, "sinkscope.mask.kind"},
+        {"\"mask\":{\"kind\":\"lambda\"}}}", SS_UNSUPPORTED, "sinkscope.mask.kind"},
+        {"\"mask\":{\"kind\":\"window\"}}}", SS_BAD_CONFIG, "window"},
+        {"\"mask\":{\"kind\":\"window\",\"window\":0}}}", SS_BAD_CONFIG, "window"},
+        {"\"mask\":{\"kind\":\"prefix\",\"prefix\":1e9}}}", SS_BAD_CONFIG, "prefix"},
+        {"\"mask\":{\"kind\":\"prefix\",\"size\":2}}}", SS_UNSUPPORTED, "sinkscope.mask"},
+        {"\"mask_token\":8}}", SS_BAD_CONFIG, "mask_token"},
+    };
+    CASE("configs: what this build does not compute is named by its key");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char text[512];
+        int n = snprintf(text, sizeof text, "%s%s", LLAMA, table[i].own);
+        /* No rotary positions in the other cases: heads are three wide. */
+        ss_error err = {0};
+        ss_arch arch;
+        ss_status status =
+            ss_arch_read(&arch, (ss_bytes){(const unsigned char *)text, (size_t)n}, &err);
+        CHECK_INT((int)status, (int)table[i].status);
+        if (check_failed(!strcmp(err.where, table[i].where), __FILE__, __LINE__, "the place"))
+            printf("    %s: %s: %s\n", table[i].own, err.where, err.text);
+    }
+
+    CASE("other families have another operation at most, and mistral one mask");
+    const char *others[] = {
+        "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":8,\"vocab_size\":8,"
+        "\"sinkscope\":{\"gate\":\"output_head\"}}",
+        "{\"model_type\":\"mistral\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+        "\"num_key_value_heads\":2,\"hidden_size\":8,\"intermediate_size\":8,\"vocab_size\":8,"
+        "\"sinkscope\":{\"mask\":{\"kind\":\"bidirectional\"}}}"};
+    const char *places[] = {"sinkscope", "sinkscope.mask"};
+    for (int i = 0; i < 2; i++) {
+        ss_error err = {0};
+        ss_arch arch;
+        ss_bytes text = {(const unsigned char *)others[i], strlen(others[i])};
+        CHECK_INT((int)ss_arch_read(&arch, text, &err), SS_UNSUPPORTED);
+        CHECK(!strcmp(err.where, places[i]));
+    }
+}
+
+static void described(void) {
+    CASE("the description says what a variant has");
+    char text[SS_DESCRIBE_BYTES];
+    ss_error err;
+    opened_model model = open_variant("bidirectional");
+    must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "describe");
+    const char *says[] = {"\"mask\":{\"kind\":\"bidirectional\"}",
+                          "\"mask_token\":1",
+                          "\"gate\":\"output_head\"",
+                          "\"bias_key\":null",
+                          "\"norm_place\":\"pre\"",
+                          "\"heads\":\"joined\""};
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) CHECK(strstr(text, says[i]) != NULL);
+    close_model(&model);
+    model = open_variant("bias-key-window");
+    must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "describe");
+    CHECK(strstr(text, "\"mask\":{\"kind\":\"window\",\"window\":4}") != NULL);
+    CHECK(strstr(text, "\"bias_key\":\"shared\",\"bias_key_value\":\"shared\"") != NULL);
+    close_model(&model);
+}
+
+int main(void) {
+    without_positions();
+    distances();
+    zero_bias_key();
+    strong_bias_key();
+    without_a_bias_key();
+    value_bias();
+    bidirectional();
+    longer_than_a_chunk();
+    prefix();
+    pieces();
+    feature_maps();
+    int8();
+    configs();
+    described();
+    return check_done();
+}

@@ -1,0 +1,69 @@
+/* Traces compared with each other, and edits, for tests of runs. */
+#ifndef SS_TEST_TRACES_H
+#define SS_TEST_TRACES_H
+
+#include "check.h"
+#include "files.h"
+
+#include <math.h>
+
+static inline float *writable(const float *numbers) {
+    return (float *)(size_t)numbers;
+}
+
+static inline const float *att_row(const ss_trace *trace, int l, int h, int t) {
+    size_t C = (size_t)trace->capacity, H = (size_t)trace->model->arch.H;
+    return trace->att + (((size_t)l * H + (size_t)h) * C + (size_t)t) * C;
+}
+
+static inline ss_edit swap_to(const char *operation, float parameter) {
+    return (ss_edit){SS_EDIT_OPERATION, -1, -1, ss_operation_find(operation), {parameter, NAN}};
+}
+
+/* Rows t < T of a field of two runs, whatever their capacities. */
+static inline bool same_rows(const ss_trace *a, const ss_trace *b, int field, int T) {
+    ss_tensor x, y;
+    ss_error err;
+    must(ss_trace_view(&x, a, field, -1, -1, &err), &err, "view");
+    must(ss_trace_view(&y, b, field, -1, -1, &err), &err, "view");
+    const char *const *shape = ss_fields()[field].shape;
+    int time = 0;
+    while (*shape[time] != 'T') time++;
+    size_t outer = 1, inner = 1;
+    for (int i = 0; i < time; i++) outer *= x.dims[i];
+    if (shape[time + 1]) inner = *shape[time + 1] == 'T' ? (size_t)T : x.dims[time + 1];
+    size_t step_x = time ? x.strides[time - 1] : 0, step_y = time ? y.strides[time - 1] : 0;
+    bool same = true;
+    for (size_t o = 0; o < outer; o++)
+        for (size_t t = 0; t < (size_t)T; t++)
+            same &= !memcmp((const float *)x.data + o * step_x + t * x.strides[time],
+                            (const float *)y.data + o * step_y + t * y.strides[time],
+                            inner * sizeof(float));
+    return same;
+}
+
+/* Rows t < T of every field that the first run recorded. */
+static inline void check_same(const ss_trace *a, const ss_trace *b, int T) {
+    for (int field = 0; field < SS_FIELD_N; field++) {
+        if (field == SS_FIELD_NEXT) continue; /* of the last token, which may differ */
+        if (!(a->fields & SS_BIT(field))) continue;
+        if (check_failed(same_rows(a, b, field, T), __FILE__, __LINE__, "the same bits"))
+            printf("    field %s\n", ss_fields()[field].name);
+    }
+}
+
+/* The tokens of a run of all fields again, so many at a time: the same bits. */
+static inline void check_steps(const ss_trace *whole, const int32_t *tokens, int T, int piece) {
+    ss_run_desc desc = {whole->model, T, SS_FIELDS_ALL, NULL, 0};
+    opened_run steps = open_run(&desc);
+    ss_error err;
+    for (int t = 0; t < T; t += piece) {
+        int n = T - t < piece ? T - t : piece;
+        must(ss_run_extend(&steps.run, tokens + t, n, &err), &err, "extend");
+    }
+    check_same(whole, &steps.run.trace, T);
+    CHECK_BITS(whole->next, steps.run.trace.next, (size_t)whole->model->arch.V * sizeof(float));
+    close_run(&steps);
+}
+
+#endif
