@@ -13,6 +13,8 @@ import { parseIndex } from './timeline_index.js';
 /** @typedef {import('./timeline_index.js').Packed} Packed */
 /** A file on its way, and how many wait for it. @typedef {{ bytes: Promise<Uint8Array>, job: AbortController, waiting: number }} Coming */
 
+const GRACE_MS = 300;
+
 /** @type {typeof import('./sinkscope.js').openTimeline} */
 export async function openTimeline(address, { signal } = {}) {
   const bytes = await readAll(address, signal);
@@ -30,6 +32,8 @@ class Timeline {
    * @type {{ at: number, weights?: Float32Array }}
    */
   #last = { at: -1 };
+  /** @type {Promise<string> | undefined} */
+  #config;
 
   /**
    * @param {URL} address of index.json
@@ -54,20 +58,31 @@ class Timeline {
   /** @type {TimelineShape['open']} */
   async open(step, { signal, onProgress } = {}) {
     const at = this.#place(step);
-    const weights = await this.#decode(at, signal, onProgress);
+    const [config, weights] = await Promise.all([
+      this.#readConfig(),
+      this.#decode(at, signal, onProgress),
+    ]);
     const { weights_sha256, file } = this.#index.checkpoints[at];
     await checkHash(bytesOf(weights), weights_sha256, `${this.#where(file)}: weights`);
     signal?.throwIfAborted();
     this.#last = { at, weights };
-    const config = new URL(this.#index.config, this.#address);
     return { config, weights: toSafetensors(this.#index.tensors, weights) };
   }
 
   /** @type {TimelineShape['forget']} */
   forget() {
-    for (const { job } of this.#files.values()) job.abort(new DOMException('', 'AbortError'));
+    for (const { job } of this.#files.values()) job.abort(abortError());
     this.#files.clear();
     this.#last = { at: -1 };
+  }
+
+  /** Small, and the same for all checkpoints: whoever asks first does not take it away. */
+  #readConfig() {
+    const text = (this.#config ??= readAll(new URL(this.#index.config, this.#address)).then(
+      (bytes) => new TextDecoder().decode(bytes),
+    ));
+    text.catch(() => (this.#config = undefined));
+    return text;
   }
 
   /** @param {number} step */
@@ -111,7 +126,8 @@ class Timeline {
   }
 
   /**
-   * A file, unpacked. Many may wait for one download; the last who gives it up stops it.
+   * A file, unpacked. Many may wait for one download. It stops when the last has given it up and
+   * nobody came in the meantime: the next checkpoint needs most of what this one did.
    * @param {number} at
    * @param {AbortSignal} [signal]
    * @returns {Promise<Uint8Array>}
@@ -122,7 +138,8 @@ class Timeline {
     coming.waiting++;
     return new Promise((resolve, reject) => {
       const leave = () => {
-        if (--coming.waiting === 0) coming.job.abort(new DOMException('', 'AbortError'));
+        coming.waiting--;
+        setTimeout(() => coming.waiting === 0 && coming.job.abort(abortError()), GRACE_MS);
         reject(signal?.reason);
       };
       signal?.addEventListener('abort', leave, { once: true });
@@ -159,6 +176,10 @@ class Timeline {
     await checkHash(bytes, packed.sha256, where);
     return gunzip(bytes, this.#index.bytes, where);
   }
+}
+
+function abortError() {
+  return new DOMException('', 'AbortError');
 }
 
 /** The folder and the name: enough to find it, and short. @param {URL} address */

@@ -12,6 +12,7 @@ import { hub } from './hub.mjs';
 import { open } from './open.mjs';
 import { exporting } from './export.mjs';
 import { comparing } from './compare.mjs';
+import { timeline } from './timeline.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -36,6 +37,7 @@ for (const [name, test] of Object.entries({
   ...open,
   ...exporting,
   ...comparing,
+  ...timeline,
 })) {
   if (!name.includes(wanted)) continue;
   const began = performance.now();

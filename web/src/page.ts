@@ -73,6 +73,8 @@ class Page {
   #session: Session | undefined;
   #engine: Engine | undefined;
   #typing = 0;
+  /** Ids of the models that are being run. */
+  readonly #running: PerSide<string> = {};
   /** When the last runs were begun. */
   #begun = 0;
   /** A step of the training is wanted while another one is drawn. */
@@ -228,6 +230,7 @@ class Page {
     }
     const job = new AbortController();
     this.#jobs[side] = job;
+    this.#running[side] = this.#session.models.at(state[side], state.step);
     this.#progress ??= { text: 'Running', since: performance.now() };
     setTimeout(() => this.#queue(), PATIENCE_MS);
     try {
@@ -247,7 +250,10 @@ class Page {
     } catch (error) {
       if (!job.signal.aborted) this.#fail(side, error);
     } finally {
-      if (this.#jobs[side] === job) delete this.#jobs[side];
+      if (this.#jobs[side] === job) {
+        delete this.#jobs[side];
+        delete this.#running[side];
+      }
       if (!this.#jobs.a && !this.#jobs.b) {
         this.#progress = undefined;
         if (this.#stepWaits) this.#schedule(0);
@@ -267,7 +273,13 @@ class Page {
   #releaseModels(): Promise<void> {
     const state = this.#store.get();
     const frames = SIDES.map((side) => this.#frames[side]?.model.id ?? '');
-    const shown = [state.a, state.b, ...this.#wanted(state), ...frames];
+    const shown = [
+      state.a,
+      state.b,
+      ...this.#wanted(state),
+      ...Object.values(this.#running),
+      ...frames,
+    ];
     return this.#session!.models.release(new Set(shown));
   }
 

@@ -1,14 +1,6 @@
 /** One chart of the training: a line for each run, dots at its checkpoints, a cursor at the step. */
 import * as plot from '@observablehq/plot';
-import {
-  dotsOf,
-  lineOf,
-  placesOf,
-  stepsOf,
-  type Course,
-  type Point,
-  type Quantity,
-} from './course';
+import { dotsOf, lineOf, stepsOf, type Course, type Point, type Quantity } from './course';
 import { nearestStep } from './steps';
 
 export interface ChartDesk {
@@ -24,18 +16,19 @@ export interface Drawn {
 const SVG = 'http://www.w3.org/2000/svg';
 const [TOP, HEIGHT, BOTTOM] = [24, 172, 30];
 
-/** Powers of ten from 1 on, and 0 at its own place. */
-function stepAxis(courses: readonly Course[]): plot.ScaleOptions {
-  const place = placesOf(courses);
-  const last = Math.max(10, ...stepsOf(courses));
-  const powers = Array.from({ length: Math.floor(Math.log10(last)) + 1 }, (_, i) => 10 ** i);
+/** Below this many steps the axis is even, so that it has a place for 0; above it is logarithmic. */
+const EVEN_STEPS = 100;
+
+function stepAxis(last: number): plot.ScaleOptions {
+  const powers = Array.from({ length: 8 }, (_, i) => EVEN_STEPS * 10 ** i);
+  const ticks = [0, ...powers.flatMap((power) => [power, 3 * power])];
   return {
-    label: 'training step (log)',
-    type: 'log',
-    domain: [place(0), last],
-    ticks: [place(0), ...powers.filter((power) => power > place(0))],
-    tickFormat: (x: number) =>
-      x <= place(0) ? '0' : x >= 1000 ? `${x / 1000}k` : x.toLocaleString('en'),
+    label: `training step (log above ${EVEN_STEPS})`,
+    type: 'symlog',
+    constant: EVEN_STEPS,
+    domain: [0, last],
+    ticks: ticks.filter((tick) => tick <= last),
+    tickFormat: (x: number) => (x >= 1000 ? `${x / 1000}k` : String(x)),
     inset: 6,
   };
 }
@@ -49,10 +42,10 @@ function reachOf(courses: readonly Course[], quantity: Quantity): [number, numbe
 }
 
 /** What the sides show is drawn over the others, and stronger. */
-function marks(course: Course, quantity: Quantity, isShown: boolean, place: Place): plot.Markish[] {
+function marks(course: Course, quantity: Quantity, isShown: boolean): plot.Markish[] {
   const { color, dash, symbol } = course.style;
   const fits = ({ value }: Point) => !quantity.log || value > 0;
-  const at = { x: (p: Point) => place(p.step), y: 'value' };
+  const at = { x: 'step', y: 'value' };
   const strength = isShown ? { strokeWidth: 2.2, r: 3.2 } : { strokeWidth: 1.2, r: 2.2 };
   return [
     plot.lineY(lineOf(course, quantity).filter(fits), {
@@ -72,8 +65,6 @@ function marks(course: Course, quantity: Quantity, isShown: boolean, place: Plac
   ];
 }
 
-type Place = (step: number) => number;
-
 /**
  * @param shown ids of the models that the sides show
  * @param label one sentence that stands for the picture
@@ -86,7 +77,7 @@ export function drawChart(
   label: string,
   desk: ChartDesk,
 ): Drawn {
-  const place = placesOf(courses);
+  const steps = stepsOf(courses);
   const sorted = courses.toSorted((a, b) => Number(shown.has(a.id)) - Number(shown.has(b.id)));
   const drawn = plot.plot({
     width: Math.max(220, root.clientWidth),
@@ -97,7 +88,7 @@ export function drawChart(
     marginBottom: BOTTOM,
     style: { background: 'none', fontSize: '11px' },
     ariaLabel: label,
-    x: stepAxis(courses),
+    x: stepAxis(steps[steps.length - 1]),
     y: {
       label: [quantity.title, quantity.unit === '×' ? '' : quantity.unit]
         .filter(Boolean)
@@ -108,7 +99,7 @@ export function drawChart(
       domain: reachOf(courses, quantity),
       tickFormat: quantity.log ? '~g' : undefined,
     },
-    marks: sorted.flatMap((one) => marks(one, quantity, shown.has(one.id), place)),
+    marks: sorted.flatMap((one) => marks(one, quantity, shown.has(one.id))),
   }) as SVGSVGElement & plot.Plot;
   drawn.setAttribute('role', 'img');
   for (const group of drawn.querySelectorAll('g[aria-label]')) group.removeAttribute('aria-label');
@@ -116,15 +107,14 @@ export function drawChart(
   const scale = drawn.scale('x')!;
   drawn.addEventListener('click', (event) => {
     const x = ((event.offsetX || 0) * drawn.viewBox.baseVal.width) / drawn.clientWidth;
-    const step = Number(scale.invert!(x));
-    desk.choose(nearestStep(stepsOf(courses), step < 1 ? 0 : step));
+    desk.choose(nearestStep(steps, Math.max(0, Number(scale.invert!(x)))));
   });
   root.replaceChildren(drawn);
   return {
     move(step) {
       cursor.setAttribute('visibility', Number.isFinite(step) ? 'visible' : 'hidden');
       if (Number.isFinite(step))
-        cursor.setAttribute('transform', `translate(${scale.apply(place(step))} 0)`);
+        cursor.setAttribute('transform', `translate(${scale.apply(step)} 0)`);
     },
   };
 }

@@ -122,13 +122,14 @@ export function dotsOf({ timeline }: Course, { inCheckpoint }: Quantity): Point[
   );
 }
 
-/** The log, at finer steps; where it does not have the quantity, the checkpoints. */
+/** The log, at finer steps; where it does not have the quantity to the end, the checkpoints. */
 export function lineOf(course: Course, quantity: Quantity): Point[] {
   const logged = pointsIn(
     course.timeline.log.map((line) => ({ step: line.step, value: line[quantity.inLog] })),
   );
   const dots = dotsOf(course, quantity);
-  return logged.length > dots.length ? logged : dots;
+  const isWhole = logged.length >= dots.length && logged.at(-1)?.step === dots.at(-1)?.step;
+  return isWhole ? logged : dots;
 }
 
 /** Every step that any of them has stored. */
@@ -137,15 +138,10 @@ export function stepsOf(courses: readonly Course[]): number[] {
   return [...new Set(all)].sort((a, b) => a - b);
 }
 
-/** Where a step stands on a logarithmic axis: 0 a little before the first that is larger. */
-export function placesOf(courses: readonly Course[]): (step: number) => number {
-  const all = courses.flatMap(({ timeline }) => [...timeline.log, ...timeline.checkpoints]);
-  const least = Math.min(...all.map(({ step }) => step).filter((step) => step > 0), 10);
-  return (step) => (step > 0 ? step : least / 2.5);
-}
-
 export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {
   if (value === undefined) return '–';
   const isShort = unit === '%' || unit === '×';
-  return `${show(value, digits)}${isShort ? ` ${unit}` : ''}`;
+  // A share of nothing is 0.0 %, and no power of ten.
+  const number = unit === '%' ? value.toFixed(digits) : show(value, digits);
+  return `${number}${isShort ? ` ${unit}` : ''}`;
 }

@@ -3,7 +3,7 @@
  * when a link names a step.
  */
 import type { Frame } from '../frame';
-import { need, type PerSide } from '../panels';
+import { need, SIDES, type PerSide } from '../panels';
 import type { State } from '../state';
 import type { Panel, PanelDesk } from './panel';
 
@@ -15,7 +15,7 @@ export interface DoorDesk extends Omit<PanelDesk, 'models'> {
 }
 
 /** How near is near, in pixels. */
-const NEAR = '200px';
+const NEAR = '100px';
 
 export class TrainingView {
   readonly #desk: DoorDesk;
@@ -49,7 +49,8 @@ export class TrainingView {
   update(state: State, frames: PerSide<Frame>): void {
     const models = this.#desk.models();
     // The first picture of the page is not to wait for this.
-    if (!models || !frames.a || !models.hasTimelines) return;
+    const isDrawn = SIDES.every((side) => !state[side] || frames[side]);
+    if (!models?.hasTimelines || !isDrawn) return;
     if (this.#section.hidden) {
       this.#section.hidden = false;
       this.#near.observe(this.#section);

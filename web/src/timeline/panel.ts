@@ -2,10 +2,10 @@
  * The training view: how loss, sink and norms went in each run, and a scrubber that puts the
  * checkpoint under it into every other view.
  */
-import { html, render } from 'lit';
+import { render } from 'lit';
 import type { Frame } from '../frame';
 import type { Models } from '../models';
-import { SIDES, type PerSide } from '../panels';
+import { say, SIDES, type PerSide } from '../panels';
 import { figureOf, pngOf, svgText } from '../save/figure';
 import { addKinds, hand } from '../save/menu';
 import type { State } from '../state';
@@ -39,7 +39,7 @@ export class Panel {
   readonly #picture: HTMLElement;
   readonly #charts: readonly HTMLElement[];
   readonly #table: HTMLElement;
-  readonly #note: HTMLElement;
+  readonly #stamp: HTMLElement;
   readonly #menu: HTMLElement;
   #drawn: readonly Drawn[] = [];
   #courses: readonly Course[] = [];
@@ -60,7 +60,7 @@ export class Panel {
     const grid = part(this.#picture, 'walk-charts');
     this.#charts = QUANTITIES.map(({ name }) => part(grid, `chart walk-${name}`));
     this.#table = part(this.#picture, 'walk-numbers');
-    this.#note = part(this.#picture, 'stamp', 'p');
+    this.#stamp = part(this.#picture, 'stamp', 'p');
     this.#menu = addKinds(root, 'Training', KINDS, (kind) => {
       void this.#fileOf(kind).then(
         (file) => hand(file, `sinkscope-training.${kind.toLowerCase()}`),
@@ -139,7 +139,7 @@ export class Panel {
     this.#menu.hidden = hide.includes('save');
     this.#drawCharts(ids, at);
     render(table(this.#courses, at, ids), this.#table);
-    render(this.#noteWords(), this.#note);
+    say(this.#stamp, this.#note);
     for (const one of this.#drawn) one.move(steps.length ? at : NaN);
     this.#follow();
   }
@@ -160,18 +160,21 @@ export class Panel {
     for (const one of this.#drawn) one.move(at);
   }
 
-  #noteWords() {
+  /** How the numbers came about. */
+  get #note(): string {
     const { sequences, T, eps } = MEASURED_ON;
     const bits = this.#courses.flatMap(({ timeline: { checkpoints, parameters } }) =>
       checkpoints.map(({ bytes }) => (8 * bytes) / parameters),
     );
     const seeds = [...new Set(this.#courses.map(({ timeline }) => timeline.seed))];
-    return html`${CLASS_WORDS.measured} on weights trained here, seed ${seeds.join(', ')} · ε =
-    ${eps} · T = ${T} · BOS first · lines: ${LOGGED_ON} held-out sequences; marks, where a
-    checkpoint is kept, and table: ${sequences} · a checkpoint is kept in
-    ${Math.min(...bits).toFixed(1)} to ${Math.max(...bits).toFixed(1)} bits a weight, which is what
-    the small print measures and the other views show · shares of rows that need not sum to 1 are to
-    be read beside their row mass`;
+    return [
+      `${CLASS_WORDS.measured} on weights trained here, seed ${seeds.join(', ')}`,
+      `ε = ${eps} · T = ${T} · BOS first`,
+      `lines: ${LOGGED_ON} held-out sequences; table, and marks where a checkpoint is kept: ${sequences}`,
+      `a checkpoint is kept in ${Math.min(...bits).toFixed(1)} to ${Math.max(...bits).toFixed(1)} ` +
+        'bits a weight, which the other views show and the small print measures',
+      'shares of rows that need not sum to 1 are to be read beside their row mass',
+    ].join(' · ');
   }
 
   #float(): void {

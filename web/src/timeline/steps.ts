@@ -29,7 +29,7 @@ export function stepOf(id: string): { readonly id: string; readonly step: number
   return name ? { id: name, step: Number(step) } : undefined;
 }
 
-/** By their ratio, as a logarithmic axis shows it; a link may name any step. */
+/** The stored step that is nearest by its ratio; a link may name any. */
 export function nearestStep(steps: readonly number[], step: number): number {
   const distance = (one: number) => Math.abs(Math.log((one + 1) / (step + 1)));
   return steps.reduce((best, one) => (distance(one) < distance(best) ? one : best));

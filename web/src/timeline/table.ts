@@ -60,21 +60,20 @@ export function table(
   step: number,
   shown: ReadonlySet<string>,
 ): TemplateResult {
-  return html`<div class="walk-table" tabindex="0" role="region" aria-label="Numbers at the step">
-    <table>
-      <caption>
-        At step ${step.toLocaleString('en')}, of the exact weights; in small print of the stored
-        ones
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">run</th>
-          ${QUANTITIES.map(({ title }) => html`<th scope="col">${title}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${courses.map((course) => row(course, step, shown.has(course.id)))}
-      </tbody>
-    </table>
-  </div>`;
+  const at = `step ${step.toLocaleString('en')}`;
+  const words = `At ${at}, of the run’s exact weights; in small print of the stored ones`;
+  return html`<p class="walk-at">${words}</p>
+    <div class="walk-table" tabindex="0" role="region" aria-label=${`Numbers at ${at}`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">run</th>
+            ${QUANTITIES.map(({ title }) => html`<th scope="col">${title}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${courses.map((course) => row(course, step, shown.has(course.id)))}
+        </tbody>
+      </table>
+    </div>`;
 }

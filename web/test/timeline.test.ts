@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import type { Timeline } from 'sinkscope';
+import { indexOfStep } from '../src/timeline/controls';
+import {
+  dotsOf,
+  lineOf,
+  QUANTITIES,
+  stepsOf,
+  styleOf,
+  valueWords,
+  type Course,
+} from '../src/timeline/course';
+import { toCsv, toJson } from '../src/timeline/files';
+import { nearestStep, stepId, stepOf, stepWords } from '../src/timeline/steps';
+
+const quantity = (name: string) => QUANTITIES.find((one) => one.name === name)!;
+
+function course(change: Partial<Timeline> = {}, title = 'Small, =1+1'): Course {
+  const timeline = {
+    recipe: 'small',
+    seed: 3,
+    parameters: 19,
+    checkpoints: [
+      { step: 0, bytes: 5, measured: { sink_1: 0, value_ratio: 1 }, stored: { sink_1: 0 } },
+      { step: 40, bytes: 9, measured: { sink_1: 60, value_ratio: 0.4 }, stored: { sink_1: 62 } },
+    ],
+    log: [
+      { step: 0, sink_1: 0, value_ratio: 1 },
+      { step: 10, sink_1: 5 },
+      { step: 40, sink_1: 59 },
+    ],
+    preload: () => Promise.resolve(),
+    open: () => Promise.reject(new Error('not opened here')),
+    forget: () => {},
+    ...change,
+  } satisfies Timeline;
+  return { id: 'small', title, style: styleOf(0), timeline };
+}
+
+describe('a step of a model', () => {
+  it('has an id that reads back, and that no other model has', () => {
+    expect(stepOf(stepId('softmax', 1400))).toEqual({ id: 'softmax', step: 1400 });
+    for (const other of ['softmax', 'hub:owner/name@step1000', 'hub:a/b@12', 'softmax@', 'x@-1'])
+      expect(stepOf(other), other).toBeUndefined();
+  });
+
+  it('is the nearest that is stored', () => {
+    const steps = [0, 10, 100, 4000];
+    expect([0, 1, 9, 31, 33, 1e9].map((step) => nearestStep(steps, step))).toEqual([
+      0, 0, 10, 10, 100, 4000,
+    ]);
+  });
+
+  it('is said with the length of the run', () => {
+    expect(stepWords(1400, 4000)).toBe('step 1,400 of 4,000');
+  });
+
+  it('has its place on the slider; the trained weights stand at the end', () => {
+    const steps = [0, 10, 100];
+    expect([-1, 0, 10, 50, 100, 5000].map((step) => indexOfStep(steps, step))).toEqual([
+      2, 0, 1, 1, 2, 2,
+    ]);
+  });
+});
+
+describe('a run in the charts', () => {
+  it('is a line of its log, with marks where it is stored', () => {
+    const values = (points: readonly { value: number }[]) => points.map(({ value }) => value);
+    expect(values(lineOf(course(), quantity('sink_1')))).toEqual([0, 5, 59]);
+    expect(values(dotsOf(course(), quantity('sink_1')))).toEqual([0, 60]);
+  });
+
+  it('goes through its checkpoints where the log ends early or knows nothing', () => {
+    expect(lineOf(course(), quantity('value_ratio')).map(({ step }) => step)).toEqual([0, 40]);
+    expect(lineOf(course(), quantity('row_mass'))).toEqual([]);
+  });
+
+  it('shares its steps with the others', () => {
+    const other = course({
+      checkpoints: [{ step: 20, bytes: 1, measured: {}, stored: {} }],
+    });
+    expect(stepsOf([course(), other])).toEqual([0, 20, 40]);
+    expect(stepsOf([])).toEqual([]);
+  });
+
+  it('has a style of its own among six', () => {
+    const looks = Array.from({ length: 6 }, (_, i) => styleOf(i));
+    for (const part of ['color', 'dash', 'symbol'] as const)
+      expect(new Set(looks.map((look) => look[part])).size, part).toBe(6);
+  });
+
+  it('says what is not known as a dash, and a small share as no power of ten', () => {
+    expect(valueWords(undefined, quantity('loss'))).toBe('–');
+    expect(valueWords(0.04, quantity('sink_1'))).toBe('0.0 %');
+    expect(valueWords(10.6, quantity('hidden_ratio'))).toBe('10.60 ×');
+  });
+});
+
+describe('the files', () => {
+  const facts = { version: '0.1.0', link: 'http://page/#step=40' };
+
+  it('hold every number with how it was measured', () => {
+    const made = JSON.parse(toJson([course()], facts));
+    expect(made).toMatchObject({ figure: 'training', class: 'MEASURED', eps: 0.3, T: 64 });
+    expect(made.runs[0]).toMatchObject({ id: 'small', seed: 3 });
+    expect(made.runs[0].checkpoints[1].stored).toEqual({ sink_1: 62 });
+    const lines = toCsv([course()], facts).trimEnd().split('\n');
+    expect(lines).toContain('# link: "http://page/#step=40"');
+    const rows = lines.filter((line) => !line.startsWith('#'));
+    expect(rows[0]).toBe('run,seed,source,step,quantity,value');
+    expect(rows).toContain('"Small, =1+1",3,stored,40,sink_1,62');
+    expect(rows).toHaveLength(1 + 4 + 4 + 2);
+  });
+});
