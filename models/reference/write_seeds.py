@@ -78,6 +78,9 @@ def write_configs() -> None:
     put("config/scaled", json.dumps(CONFIG | {"rope_scaling": scaling}).encode())
     own = {"attention": {"operation": "sigmoid", "parameters": {"bias": -2.0}}}
     put("config/sigmoid", json.dumps(CONFIG | {"sinkscope": own}).encode())
+    variant = {"attention": {"operation": "identity_norm"}, "positions": "alibi", "norm": "post",
+               "mask": {"kind": "prefix", "prefix": 2}, "mask_token": 1, "feed_forward": "plain"}
+    put("config/variant", json.dumps(CONFIG | {"sinkscope": variant}).encode())
 
 
 def write_gguf(name: str, type_name: str) -> None:
