@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Describe, Operation, Token } from 'sinkscope';
 import { picksOfSides } from './compare/sides';
-import type { Frame } from './frame';
+import { isBidirectional, type Frame } from './frame';
 import type { Choice } from './models';
 import { SIDES, type PerSide } from './panels';
 import type { Side } from './session';
@@ -337,9 +337,20 @@ export function sideControls(side: Side, parts: SideParts): TemplateResult {
     }`;
 }
 
-export function generateControls(state: State, busy: boolean, actions: Actions): TemplateResult {
+export function generateControls(
+  state: State,
+  frames: PerSide<Frame>,
+  busy: boolean,
+  actions: Actions,
+): TemplateResult {
   if (!shown(state, 'generate')) return html``;
   const { set, generate } = actions;
+  const drawn = SIDES.flatMap((side) => frames[side] ?? []);
+  if (drawn.length && drawn.every(isBidirectional))
+    return html`<p class="hint">
+      Every token sees every other: such a model does not continue a text, it fills in what is
+      hidden.
+    </p>`;
   return html`<div class="generate">
     <button type="button" class="primary" @click=${generate}>
       ${busy ? 'Stop' : 'Generate 16 tokens'}

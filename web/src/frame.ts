@@ -60,13 +60,24 @@ export function ofHead(tensor: Tensor, layer: number, head: number): Float32Arra
   return (tensor.data as Float32Array).subarray(at, at + n);
 }
 
-/** The [T, T] weights of one head; NaN for keys that come after the query. */
+/** Whether every token sees every other, so that none is the next one. */
+export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): boolean {
+  return architecture.mask.kind === 'bidirectional';
+}
+
+/** Where the keys end that a query sees, among those that come after it too. */
+export function seenBy({ architecture: { mask }, T }: Frame, query: number): number {
+  if (mask.kind === 'bidirectional') return T;
+  return Math.min(T, Math.max(query + 1, mask.prefix ?? 0));
+}
+
+/** The [T, T] weights of one head; NaN for keys after the last one that the query sees. */
 export function mapOf(frame: Frame, layer: number, head: number): Float32Array {
   const { H } = frame.architecture;
   const { T } = frame;
   const at = (layer * H + head) * T * T;
   const map = (frame.tensors.att.data as Float32Array).slice(at, at + T * T);
-  for (let t = 0; t < T; t++) map.fill(NaN, t * T + t + 1, (t + 1) * T);
+  for (let t = 0; t < T; t++) map.fill(NaN, t * T + seenBy(frame, t), (t + 1) * T);
   return map;
 }
 

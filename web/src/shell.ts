@@ -50,7 +50,7 @@ export function drawShell(shell: Shell): void {
       need(`side-${side}`),
     );
   }
-  render(generateControls(state, shell.isGenerating, actions), need('generate'));
+  render(generateControls(state, frames, shell.isGenerating, actions), need('generate'));
   render(linkControls(state, shell.cards, actions), need('links'));
   for (const name of ['how', 'finding'])
     for (const element of document.querySelectorAll<HTMLElement>(`.${name}, #${name}`))

@@ -10,7 +10,13 @@ function frame(change: Partial<Frame> = {}): Frame {
   return {
     model: { id: 'm', title: 'Softmax twin', source: 'zoo' },
     class: 'measured',
-    architecture: { L: 2, H: 2, parameters: 1.5e6, attention: { operation: 'softmax' } },
+    architecture: {
+      L: 2,
+      H: 2,
+      parameters: 1.5e6,
+      mask: { kind: 'causal' },
+      attention: { operation: 'softmax' },
+    },
     operation,
     edits: [],
     tokens: [{ id: 0, text: '<s>', start: 0, end: 0, special: true }],

@@ -1,5 +1,5 @@
 /** The attention map of the chosen head: queries down, keys across. */
-import { mapOf, ofHead, type Frame } from '../frame';
+import { mapOf, ofHead, seenBy, type Frame } from '../frame';
 import { diverging, sequential, type Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -26,7 +26,7 @@ function sayCell(frame: Frame, weights: Float32Array, mass: Float32Array, { row,
   if (row >= 0 && col < 0) return `query ${row + 1} ${quote(frame, row)}`;
   if (row < 0) return `key ${col + 1} ${quote(frame, col)}`;
   const names = `query ${row + 1} ${quote(frame, row)} → key ${col + 1} ${quote(frame, col)}`;
-  if (col > row) return `${names}: not visible (later token)`;
+  if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
   const rowMass = frame.operation.normalises ? '' : ` of row mass ${show(mass[row], 3)}`;
   return `${names}: ${show(weights[row * frame.T + col], 4)}${rowMass}`;
 }

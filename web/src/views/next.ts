@@ -1,4 +1,5 @@
 /** What the model would say next. */
+import { isBidirectional } from '../frame';
 import { readable, percent, show } from '../words';
 import { part, type ViewKind } from './view';
 
@@ -34,7 +35,9 @@ export const next: ViewKind = {
           }),
         );
         const loss = frame.tensors.loss_mean.data[0];
+        const none = 'Every token sees every other: there is no next one to predict. ';
         small.textContent =
+          (isBidirectional(frame) ? none : '') +
           `mean loss ${show(loss, 3)} nat per token (perplexity ${show(Math.exp(loss), 1)})` +
           (frame.generated ? `, ${frame.generated} of the tokens generated` : '');
       },
