@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from . import metrics
-from .files import write_json, write_model
-from .model import Architecture, Trace, Weights, architecture
-from .operations import OPERATIONS, TINY
+from .files import read_weights, to_int8, write_model, write_stored
+from .model import Architecture, Trace, architecture
+from .operations import OPERATIONS
 from .shapes import shapes
 from .write_goldens import GOLDEN, describe, f64_trace, lively, store
 
@@ -37,7 +36,7 @@ class Case:
     sizes: dict[str, Any] = field(default_factory=dict)  # what differs from SIZES
     family: str = "llama"
     T: int = 8
-    int8: bool = False  # matrices are stored as I8
+    int8: bool = False  # matrices are stored as I8, the rest as F16
 
 
 def _does(operation: str, **own: Any) -> dict[str, Any]:
@@ -116,24 +115,6 @@ def measurements(arch: Architecture, trace: Trace) -> dict[str, Tensor]:
     return {f"metric.{name}": value for name, value in found.items()}
 
 
-def _quantised(weights: Weights) -> Weights:
-    """Every matrix as I8 with the scale of each row; the largest of a row becomes 127."""
-    stored: Weights = {}
-    for name, w in weights.items():
-        if w.dim() < 2:
-            stored[name] = w
-            continue
-        scale = w.abs().amax(-1).clamp_min(TINY) / 127
-        stored[name] = (w / scale[:, None]).round().to(torch.int8)
-        stored[name + "_scale"] = scale
-    return stored
-
-
-def _dequantised(stored: Weights) -> Weights:
-    return {name: w if w.dtype != torch.int8 else w.float() * stored[name + "_scale"][:, None]
-            for name, w in stored.items() if not name.endswith("_scale")}
-
-
 def write(name: str, case: Case) -> None:
     folder = GOLDEN / name
     config = {"model_type": case.family} | SIZES | case.sizes | {"sinkscope": case.own}
@@ -142,12 +123,8 @@ def write(name: str, case: Case) -> None:
     weights = {weight: lively(weight, torch.Size(shape), generator)
                for weight, shape in shapes(arch).items()}
     if case.int8:
-        stored = _quantised(weights)
-        weights = _dequantised(stored)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "config.json", config)
-        save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
-        (folder / "model.safetensors").chmod(0o644)
+        write_stored(folder, config, to_int8(weights))
+        weights = read_weights(folder / "model.safetensors")
     else:
         write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (case.T,), generator=generator)
