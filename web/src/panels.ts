@@ -48,6 +48,7 @@ function buildPanel(kind: ViewKind): Panel {
   const section = document.createElement('section');
   section.id = kind.name;
   section.className = 'view';
+  section.hidden = kind.fits !== undefined;
   section.innerHTML = `<h2></h2><p class="how"></p><div class="sides"></div>`;
   section.querySelector('h2')!.textContent = kind.title;
   section.querySelector('.how')!.textContent = kind.how;
@@ -102,6 +103,14 @@ function isDrawn({ shown, width }: Made, frame: Frame, context: Context): boolea
   return isSameHead && isSameLook && isSameRun && isSameCount && before.state === state;
 }
 
+/** A panel that has nothing of any side to show is taken away, unless it is the only one. */
+function isWanted({ kind, section }: Panel, all: readonly Panel[], frames: readonly Frame[]) {
+  const { fits } = kind;
+  const isOnly = all.length === 1;
+  section.hidden = fits !== undefined && !isOnly && !frames.some(fits);
+  return !section.hidden;
+}
+
 /** Draws one side's frame into all panels. */
 export function drawPanels(
   panels: readonly Panel[],
@@ -113,6 +122,7 @@ export function drawPanels(
 ): void {
   const whole = { ...context, ...selectedHead(frame, at.layer, at.head) };
   for (const panel of panels) {
+    if (!isWanted(panel, panels, context.frames)) continue;
     const made = (panel.made[side] ??= make(panel, side, { frame, context: whole }, desk));
     if (isDrawn(made, frame, whole)) continue;
     made.shown = { frame, context: whole };

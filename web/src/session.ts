@@ -13,7 +13,7 @@ import {
   type Token,
   type Tokenizer,
 } from 'sinkscope';
-import type { Frame, HeadFrame } from './frame';
+import { isBidirectional, type Frame, type HeadFrame } from './frame';
 import { firstTokens, inputTokens, otherSequences, specialWords } from './input';
 import { InputError, Models, type OpenModel, type Watch } from './models';
 import type { State } from './state';
@@ -21,7 +21,7 @@ import type { Zoo } from './zoo';
 
 export type Side = 'a' | 'b';
 
-const FIELDS = ['hidden', 'q', 'att', 'next', 'loss'];
+const FIELDS = ['hidden', 'q', 'att', 'router', 'next', 'loss'];
 /** Read once for a frame, by their names in describe. */
 const METRICS = [
   'alpha',
@@ -107,12 +107,12 @@ export class Session {
     },
   ): Promise<Frame> {
     const reads: Read[] = METRICS.map((metric) => ({ metric, eps: state.eps }));
-    const fields = ['att', 'next'];
+    const { architecture } = opened.model;
+    const fields = ['att', 'next', ...(architecture.E ? ['router'] : [])];
     const results = await run.read([...reads, ...fields.map((field) => ({ field }))]);
     const names = [...METRICS, ...fields];
     const tensors = Object.fromEntries(results.map((tensor, i) => [names[i], tensor]));
-    const { id, title, source, commit, step, model } = opened;
-    const { architecture } = model;
+    const { id, title, source, commit, step } = opened;
     const swapped = made.edits.find((edit) => edit.kind === 'operation');
     const name =
       swapped && 'operation' in swapped ? swapped.operation : architecture.attention.operation;
@@ -131,7 +131,7 @@ export class Session {
       sequences: 1,
       generated: made.generated,
       tensors,
-      next: likeliest(tensors.next, opened.tokenizer),
+      next: isBidirectional({ architecture }) ? [] : likeliest(tensors.next, opened.tokenizer),
       milliseconds: performance.now() - made.began,
     };
   }
@@ -185,7 +185,7 @@ export class Session {
     signal: AbortSignal,
   ): AsyncGenerator<Frame> {
     const open = this.#runs.get(side);
-    if (!open) return;
+    if (!open || isBidirectional(frame)) return;
     const { run, opened } = open;
     const room = opened.model.architecture.context - run.tokens.length;
     let tokens = frame.tokens;

@@ -5,6 +5,7 @@ import { heads } from './heads';
 import { mass } from './mass';
 import { next } from './next';
 import { norms } from './norms';
+import { router } from './router';
 import { scores } from './scores';
 import { sinks } from './sinks';
 import type { ViewKind } from './view';
@@ -17,5 +18,6 @@ export const views: readonly ViewKind[] = [
   geometry,
   norms,
   mass,
+  router,
   next,
 ];

@@ -43,6 +43,8 @@ export interface ViewKind {
   readonly how: string;
   /** It says its conditions itself. */
   readonly stamped?: boolean;
+  /** Whether there is anything of a frame to show; absent: of any. */
+  readonly fits?: (frame: Frame) => boolean;
   /** What it shows, as numbers: for the head that is selected, where it shows one. */
   readonly numbers: (frame: Frame, layer: number, head: number) => readonly Quantity[];
   readonly create: (root: HTMLElement, reach: Reach) => View;

@@ -1,0 +1,229 @@
+/** Router load: which experts a token goes through, and whether the sink token has its own. */
+import { alphaOfKey, mean, type Frame } from '../frame';
+import { drawChart } from '../plot/chart';
+import { sequential, type Scale } from '../plot/color';
+import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
+import { drawLegend } from '../plot/legend';
+import { quantity } from '../save/numbers';
+import { percent, readable, show } from '../words';
+import { part, type Context, type Reach, type ViewKind } from './view';
+
+/** The weight of each expert for one token, 0 where it was not chosen: [E]. */
+function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
+  const { E } = frame.architecture;
+  const at = (layer * frame.T + token) * E;
+  return (frame.tensors.router.data as Float32Array).subarray(at, at + E);
+}
+
+/** [E, T]: experts down, tokens across. */
+export function byExpert(frame: Frame, layer: number): Float32Array {
+  const { T, architecture } = frame;
+  const data = new Float32Array(architecture.E * T);
+  for (let t = 0; t < T; t++)
+    weightsOf(frame, layer, t).forEach((weight, e) => (data[e * T + t] = weight));
+  return data;
+}
+
+/** [L, E]: the share of tokens that chose each expert. */
+export function loads(frame: Frame): Float32Array {
+  const { L, E } = frame.architecture;
+  const counts = new Float32Array(L * E);
+  for (let l = 0; l < L; l++)
+    for (let t = 0; t < frame.T; t++)
+      weightsOf(frame, l, t).forEach((weight, e) => (counts[l * E + e] += weight > 0 ? 1 : 0));
+  return counts.map((count) => count / frame.T);
+}
+
+/** [L, E]: the weights of token 1, or the mean over the others; NaN where there are none. */
+export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32Array {
+  const { L, E } = frame.architecture;
+  const [from, end] = which === 'first' ? [0, 1] : [1, frame.T];
+  return Float32Array.from({ length: L * E }, (_, i) => {
+    const [l, e] = [Math.floor(i / E), i % E];
+    const all = Array.from({ length: end - from }, (_, t) => weightsOf(frame, l, from + t)[e]);
+    return mean(all);
+  });
+}
+
+/** Experts that a token goes through, the one with the largest weight first. */
+export function chosenBy(frame: Frame, layer: number, token: number): number[] {
+  const weights = weightsOf(frame, layer, token);
+  return [...weights.keys()].filter((e) => weights[e] > 0).sort((a, b) => weights[b] - weights[a]);
+}
+
+/** Token 1 beside the others, in numbers. */
+function sentence(frame: Frame, layer: number): string {
+  const set = (token: number) =>
+    chosenBy(frame, layer, token)
+      .sort((a, b) => a - b)
+      .join();
+  const others = Array.from({ length: frame.T - 1 }, (_, i) => set(i + 1));
+  const alike = others.filter((one) => one === set(0)).length / others.length;
+  const weights = weightsOf(frame, layer, 0);
+  const named = chosenBy(frame, layer, 0).map((e) => `${e + 1} (${show(weights[e])})`);
+  const strongest = Math.max(...alphaOfKey(frame, 0));
+  return (
+    `Layer ${layer + 1}: token 1, ${quote(frame, 0)}, goes through expert ${named.join(' and ')}; ` +
+    `${percent(alike, 0)} of the other tokens choose the same. Its largest α₁: ${show(strongest)}.`
+  );
+}
+
+function quote(frame: Frame, token: number): string {
+  return `“${readable(frame.tokens[token]?.text ?? '')}”`;
+}
+
+function sayCell(frame: Frame, layer: number, expert: number, token: number): string {
+  if (token < 0) return '';
+  const who = `token ${token + 1} ${quote(frame, token)}`;
+  if (expert < 0) {
+    const names = chosenBy(frame, layer, token).map((e) => e + 1);
+    return `${who}: expert ${names.join(' and ')}`;
+  }
+  const weight = weightsOf(frame, layer, token)[expert];
+  return `${who}, expert ${expert + 1}: ${weight ? `weight ${show(weight, 3)}` : 'not chosen'}`;
+}
+
+/** The places of a side's pictures, made once. */
+function build(root: HTMLElement, reach: Reach, choose: (layer: number) => void) {
+  const none = part(root, 'conditions', 'p');
+  none.textContent = 'This model has no experts: all tokens go through the same feed-forward.';
+  const body = part(root, 'router');
+  const words = part(body, 'conditions', 'p');
+  const legend = part(body, 'legend-place');
+  const tokens = createHeatmap(part(body, 'plot'), {
+    onPoint: (cell) => reach.point(cell ? { query: cell.col, key: cell.col } : {}),
+    onChoose: ({ col }) => reach.set({ query: col, key: -1 }),
+  });
+  const chart = part(body, 'chart');
+  const pair = part(body, 'pair');
+  const layers = (['first', 'others'] as const).map((which) => {
+    const place = part(pair, 'plot');
+    part(place, 'subtitle', 'p').textContent =
+      which === 'first' ? 'token 1, by layer' : 'mean of the others';
+    const onChoose = ({ row }: Cell) => choose(row);
+    return { which, map: createHeatmap(place, { onChoose }) };
+  });
+  return { none, body, words, legend, tokens, chart, layers };
+}
+
+function drawTokens(
+  map: Heatmap,
+  frame: Frame,
+  context: Context,
+  scale: Scale,
+  data: Float32Array,
+) {
+  const { layer, pointed, state } = context;
+  const { E } = frame.architecture;
+  const { T } = frame;
+  map.draw({
+    rows: E,
+    cols: T,
+    data,
+    scale,
+    rowTitle: 'expert',
+    colTitle: 'token',
+    // Four times as wide as high, but no narrower than square.
+    cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
+    label: `Weights of ${E} experts for ${T} tokens in layer ${layer + 1} of ${frame.model.title}.`,
+    chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,
+    lit: pointed.query === undefined ? undefined : { row: -1, col: pointed.query },
+    describe: ({ row, col }) => sayCell(frame, layer, row, col),
+  });
+}
+
+function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32Array): void {
+  const { E, chosen } = frame.architecture;
+  const values = all.subarray(layer * E, (layer + 1) * E);
+  void drawChart(place, {
+    kind: 'bars',
+    from: 1,
+    xLabel: 'expert',
+    yLabel: 'load',
+    yMax: 1,
+    percent: true,
+    label:
+      `Load of the experts in layer ${layer + 1} of ${frame.model.title}: ` +
+      `${[...values].map((load) => percent(load, 0)).join(', ')} of the tokens.`,
+    series: [
+      { name: 'tokens that chose it', color: '--query', values },
+      { name: 'if all had the same', color: '--ink-3', values: values.map(() => chosen / E) },
+    ],
+  });
+}
+
+const WHO = { first: 'token 1', others: 'the others, on average' } as const;
+
+function drawLayers(
+  map: Heatmap,
+  frame: Frame,
+  layer: number,
+  scale: Scale,
+  which: keyof typeof WHO,
+  data: Float32Array,
+): void {
+  const { L, E } = frame.architecture;
+  map.draw({
+    rows: L,
+    cols: E,
+    data,
+    scale,
+    rowTitle: 'layer',
+    colTitle: 'expert',
+    cellShape: 1.4,
+    label: `Weights of the experts by layer, ${WHO[which]}, of ${frame.model.title}.`,
+    chosen: { row: layer, col: -1 },
+    describe: ({ row, col }) =>
+      row < 0 || col < 0
+        ? ''
+        : `layer ${row + 1}, expert ${col + 1}, ${WHO[which]}: ${show(data[row * E + col], 3)}`,
+  });
+}
+
+export const router: ViewKind = {
+  name: 'router',
+  title: 'Router load',
+  how:
+    'In each layer a router sends every token through a few of the experts. Column: a token, ' +
+    'colour: the weight of each expert for it. Do the experts share the work, and does the sink ' +
+    'token go where the others go?',
+  fits: ({ architecture }) => architecture.E > 0,
+  numbers: (frame) => {
+    const { L, E } = frame.architecture;
+    if (!E) return [];
+    return [
+      quantity('router_weight', ['layer', 'token', 'expert'], frame.tensors.router),
+      quantity('load', ['layer', 'expert'], { shape: [L, E], data: loads(frame) }),
+    ];
+  },
+  create(root, reach) {
+    let head = 0;
+    const choose = (layer: number) => reach.set({ layer, head });
+    const { none, body, words, legend, tokens, chart, layers } = build(root, reach, choose);
+    let whole: { of: Frame; load: Float32Array; layers: Float32Array[] } | undefined;
+    let shown: { of: Frame; layer: number; tokens: Float32Array } | undefined;
+    let scale = { theme: '', of: sequential('light') };
+    return {
+      update(frame, context) {
+        none.hidden = frame.architecture.E > 0;
+        body.hidden = !none.hidden;
+        if (body.hidden) return;
+        const { theme, layer } = context;
+        head = context.head;
+        if (scale.theme !== theme) scale = { theme, of: sequential(theme) };
+        if (whole?.of !== frame) {
+          const both = layers.map(({ which }) => weightsByLayer(frame, which));
+          whole = { of: frame, load: loads(frame), layers: both };
+        }
+        if (shown?.of !== frame || shown.layer !== layer)
+          shown = { of: frame, layer, tokens: byExpert(frame, layer) };
+        words.textContent = sentence(frame, layer);
+        drawLegend(legend, scale.of, 0, 1, ['weight 0', '1']);
+        drawTokens(tokens, frame, context, scale.of, shown.tokens);
+        drawLoad(chart, frame, layer, whole.load);
+        for (const [i, { which, map }] of layers.entries())
+          drawLayers(map, frame, layer, scale.of, which, whole.layers[i]);
+      },
+    };
+  },
+};
