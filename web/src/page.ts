@@ -8,6 +8,7 @@ import { createEngine, type Engine, type Progress } from 'sinkscope';
 import { linkable, textToCopy, unknownNames, writeAddress } from './address';
 import { Comparing } from './compare/mount';
 import type { Actions } from './controls';
+import { UnmaskingView } from './diffusion/mount';
 import { selectedHead, type Frame } from './frame';
 import { drawFooter, drawMessages, drawProgress, PATIENCE_MS, type Work } from './messages';
 import { Generation } from './generation';
@@ -67,6 +68,7 @@ class Page {
   });
   readonly #trainings: PerSide<Training> = {};
   readonly #timeline: TrainingView | undefined;
+  readonly #unmasking: UnmaskingView | undefined;
   #notices: string[];
   #pointed: Pointed = {};
   #zoo: Zoo | undefined;
@@ -98,21 +100,24 @@ class Page {
         this.#store.set({ [side]: id });
       });
     this.#panels = buildPanels(embedded ? state.view : undefined);
-    if (!embedded || state.view === 'training') this.#timeline = this.#mountTimeline();
+    const isWanted = (view: string) => !embedded || state.view === view;
+    if (isWanted('training')) this.#timeline = new TrainingView(this.#doors);
+    if (isWanted('unmasking')) this.#unmasking = new UnmaskingView(this.#doors);
     addEventListener('hashchange', () => this.#follow());
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
     addEventListener('resize', () => this.#queue());
     acceptDrops(this.#opener);
   }
 
-  #mountTimeline(): TrainingView {
-    return new TrainingView({
+  /** What views reach of the page that have work of their own. */
+  get #doors() {
+    return {
       models: () => this.#session?.models,
-      set: (change) => this.#store.set(change),
-      fail: (error) => this.#desk.fail(error),
+      set: (change: Partial<State>) => this.#store.set(change),
+      fail: (error: unknown) => this.#desk.fail(error),
       facts: () => ({ version: this.#desk.version(), link: this.#desk.link() }),
       changed: () => this.#queue(),
-    });
+    };
   }
 
   async start(): Promise<void> {
@@ -425,6 +430,7 @@ class Page {
     }
     this.#comparing.update(state, this.#theme);
     this.#timeline?.update(state, this.#frames);
+    this.#unmasking?.update(state, this.#theme, this.#frames);
     this.#dialog.draw();
     drawMessages(this.#failures, this.#notices);
     drawProgress(this.#work, this.#actions.cancel);

@@ -126,6 +126,9 @@ export const table = {
   scale: choice('linear', 'linear', 'root'),
   temperature: number(0.8, 0, 5, false),
   topK: number(40, 0, 100000),
+  /** Places that are hidden behind the text of a masked diffusion model, and the steps to fill them. */
+  masked: number(24, 1, 1024),
+  denoise: number(12, 1, 1024),
   /** What is compared in place of the two sides; none: the sides stand there. */
   compare: picks(),
   /** The texts of a comparison, and how many of them a study takes. */

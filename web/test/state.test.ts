@@ -32,6 +32,8 @@ const changed: Partial<State> = {
   scale: 'root',
   temperature: 1.5,
   topK: 3,
+  masked: 9,
+  denoise: 4,
   compare: ['softmax', 'hub:owner/name@step1000', 'softmax~sigmoid=-4.5'],
   corpus: 'random',
   prompts: 20,

@@ -22,6 +22,8 @@ export interface HeatmapData {
   /** Marked cells: chosen, and lit from elsewhere. A negative index marks a whole line. */
   readonly chosen?: Cell;
   readonly lit?: Cell;
+  /** Cells that stand out for what they hold. */
+  readonly outlined?: readonly Cell[];
   readonly rowTitle?: string;
   readonly colTitle?: string;
   /** Width of a cell over its height; 1 if absent. */
@@ -81,6 +83,12 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
   frame.style.width = `${wide ? 100 : 100 / cols}%`;
   frame.style.top = `${tall ? 0 : (100 * cell.row) / rows}%`;
   frame.style.height = `${tall ? 100 : 100 / rows}%`;
+}
+
+/** Frames round the cells that stand out, one element each. */
+function outline(plot: HTMLElement, { outlined = [], rows, cols }: HeatmapData): void {
+  for (const old of plot.querySelectorAll('.mark.outlined')) old.remove();
+  for (const cell of outlined) mark(element('mark outlined', plot), cell, rows, cols);
 }
 
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
@@ -146,6 +154,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       plot.dataset.row = data.rowTitle ?? '';
       plot.dataset.col = data.colTitle ?? '';
       if (repaint) paint(canvas, data);
+      outline(plot, data);
       mark(chosen, data.chosen, data.rows, data.cols);
       mark(lit, at ?? data.lit, data.rows, data.cols);
       readout.textContent = data.describe(at ?? data.lit ?? data.chosen ?? { row: -1, col: -1 });

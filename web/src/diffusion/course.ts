@@ -1,0 +1,144 @@
+/** What happened from step to step, as words and numbers. It knows no engine and no page. */
+import type { Tokenizer, Token, UnmaskStep } from 'sinkscope';
+import type { Frame } from '../frame';
+import type { Quantity } from '../save/numbers';
+import { percent, readable, show } from '../words';
+
+/** The text, hidden places and all, and the steps that are made so far. */
+export interface Course {
+  readonly frame: Frame;
+  /** As they stood before the first step. */
+  readonly tokens: readonly Token[];
+  /** Steps that were asked for. */
+  readonly count: number;
+  readonly steps: readonly UnmaskStep[];
+}
+
+/** What a hidden place reads. */
+export const HIDDEN = '▒';
+
+/** The text of a frame, cut so that the hidden places behind it have room. */
+export function hide(frame: Frame, count: number): Token[] {
+  const { context, mask_token } = frame.architecture;
+  const places = Math.min(count, context - 1);
+  const kept = frame.tokens.slice(0, context - places);
+  const hidden = { id: mask_token!, text: HIDDEN, start: 0, end: 0, special: false };
+  return [...kept, ...Array.from({ length: places }, () => hidden)];
+}
+
+/** How a place stands after a step. */
+export interface Place {
+  readonly text: string;
+  readonly kind: 'kept' | 'hidden' | 'filled' | 'now';
+  readonly isSink: boolean;
+  /** When it was filled, and how sure the model was. */
+  readonly title: string;
+}
+
+/** Where each place was filled: the step, and the probability of its token. */
+function fillings({ steps }: Course) {
+  return new Map(
+    steps.flatMap(({ filled }, step) =>
+      filled.map(({ place, probability }) => [place, { step, probability }] as const),
+    ),
+  );
+}
+
+/** All places as they stand after step s. */
+export function placesAt(course: Course, s: number, tokenizer: Pick<Tokenizer, 'piece'>): Place[] {
+  const { tokens, sink } = course.steps[s];
+  const filled = fillings(course);
+  return tokens.map((id, t) => {
+    const at = filled.get(t);
+    const isSink = sink.place === t;
+    const place = `place ${t + 1}`;
+    if (at && at.step > s) return { text: HIDDEN, kind: 'hidden', isSink, title: place };
+    if (!at) return { text: course.tokens[t].text, kind: 'kept', isSink, title: place };
+    const kind = at.step === s ? 'now' : 'filled';
+    const title = `${place}, filled in step ${at.step + 1}, probability ${percent(at.probability)}`;
+    return { text: tokenizer.piece(id), kind, isSink, title };
+  });
+}
+
+/** In how many steps the strongest column is another one than in the step before. */
+export function movesOf(steps: readonly UnmaskStep[]): number {
+  return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1].sink.place).length;
+}
+
+/** Whether the place is hidden from the run that step s looks at. */
+function isHidden(course: Course, s: number, place: number): boolean {
+  const at = fillings(course).get(place);
+  return at !== undefined && at.step >= s;
+}
+
+/** A place in a step, as it reads there. */
+export function named(
+  course: Course,
+  s: number,
+  place: number,
+  tokenizer: Pick<Tokenizer, 'piece'>,
+) {
+  if (isHidden(course, s, place)) return `place ${place + 1} (hidden)`;
+  const kept = course.tokens[place].text;
+  const before = course.steps[s - 1]?.tokens[place];
+  const isKept = !fillings(course).has(place);
+  return `place ${place + 1} “${readable(isKept ? kept : tokenizer.piece(before!))}”`;
+}
+
+/** What moved, in a sentence. */
+export function sentence(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
+  const { steps } = course;
+  const alphas = steps.map(({ sink }) => sink.alpha);
+  const [least, most] = [Math.min(...alphas), Math.max(...alphas)].map((alpha) => show(alpha, 3));
+  const range = least === most ? least : `${least} to ${most}`;
+  const even = show(1 / course.tokens.length, 3);
+  const all = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
+  const share = `It receives ${range} of all attention; spread evenly, each token would get ${even}.`;
+  const [first, last] = [0, steps.length - 1].map((s) =>
+    named(course, s, steps[s].sink.place, tokenizer),
+  );
+  const moves = movesOf(steps);
+  if (!moves) return `The strongest column stays at ${first} in ${all}. ${share}`;
+  const places = new Set(steps.map(({ sink }) => sink.place)).size;
+  return (
+    `The strongest column moves ${moves === 1 ? 'once' : `${moves} times`} in ${all}, over ${places} ` +
+    `places: from ${first} in the first step to ${last} in the last. ${share}`
+  );
+}
+
+/** [count, T], NaN where a step is not made yet. */
+export function alphas({ steps, count, tokens }: Course): Float32Array {
+  const T = tokens.length;
+  const data = new Float32Array(count * T).fill(NaN);
+  steps.forEach(({ alpha }, s) => data.set(alpha.data, s * T));
+  return data;
+}
+
+/** Everything that the view shows. */
+export function quantities(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): Quantity[] {
+  const { steps, tokens } = course;
+  const [S, T] = [steps.length, tokens.length];
+  const at = fillings(course);
+  const labels = placesAt(course, S - 1, tokenizer).map(({ text }) => text);
+  const places = Array.from({ length: T }, (_, t) => at.get(t));
+  const perStep = (name: string, value: (step: UnmaskStep) => number): Quantity => {
+    return { name, axes: ['step'], shape: [S], data: steps.map(value) };
+  };
+  const perPlace = (name: string, data: number[]): Quantity => {
+    return { name, axes: ['place'], shape: [T], data, labels };
+  };
+  const data = alphas({ ...course, count: S });
+  return [
+    { name: 'alpha', axes: ['step', 'place'], shape: [S, T], data, labels },
+    perStep('strongest_place', ({ sink }) => sink.place + 1),
+    perStep('strongest_alpha', ({ sink }) => sink.alpha),
+    perPlace(
+      'filled_in_step',
+      places.map((one) => (one ? one.step + 1 : NaN)),
+    ),
+    perPlace(
+      'probability',
+      places.map((one) => one?.probability ?? NaN),
+    ),
+  ];
+}
