@@ -17,6 +17,9 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* What runs once in a row: copies of it would only be downloaded. */
+#define SHARED __attribute__((noinline))
+
 /* Vectors in an array stay in registers only where every index is known. */
 #define UNROLL _Pragma("clang loop unroll(full)")
 
@@ -204,6 +207,11 @@ INLINE v128_t exp4(v128_t x) {
     return wasm_v128_andnot(y, low);
 }
 
+/* Of the numbers that fill no vector. */
+SHARED static float sigmoid1(float x) {
+    return ss_sigmoidf(x);
+}
+
 /* ss_sigmoidf in four lanes. */
 INLINE v128_t sigmoid4(v128_t x) {
     v128_t one = wasm_f32x4_splat(1.0f);
@@ -220,10 +228,10 @@ INLINE lanes no_lanes(void) {
 }
 
 /* Adds tail[n], n < 8, to the first lanes, and all lanes up by the tree of kernels.h. */
-INLINE float add_lanes(lanes s, const float *tail, size_t n) {
+SHARED static float add_lanes(v128_t low, v128_t high, const float *tail, size_t n) {
     float sums[8];
-    wasm_v128_store(sums, s.low);
-    wasm_v128_store(sums + 4, s.high);
+    wasm_v128_store(sums, low);
+    wasm_v128_store(sums + 4, high);
     for (size_t i = 0; i < n; i++) sums[i] += tail[i];
     return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
            ((sums[1] + sums[5]) + (sums[3] + sums[7]));
@@ -241,7 +249,7 @@ float ss_exp_simd(SS_EXP_ARGS) {
         s = (lanes){wasm_f32x4_add(s.low, low), wasm_f32x4_add(s.high, high)};
     }
     for (size_t j = i; j < n; j++) out[j] = ss_expf(x[j] - shift);
-    return add_lanes(s, out + i, n - i);
+    return add_lanes(s.low, s.high, out + i, n - i);
 }
 
 float ss_sigmoid_simd(SS_SIGMOID_ARGS) {
@@ -255,8 +263,8 @@ float ss_sigmoid_simd(SS_SIGMOID_ARGS) {
         wasm_v128_store(out + i + 4, high);
         s = (lanes){wasm_f32x4_add(s.low, low), wasm_f32x4_add(s.high, high)};
     }
-    for (size_t j = i; j < n; j++) out[j] = ss_sigmoidf(x[j] + shift);
-    return add_lanes(s, out + i, n - i);
+    for (size_t j = i; j < n; j++) out[j] = sigmoid1(x[j] + shift);
+    return add_lanes(s.low, s.high, out + i, n - i);
 }
 
 void ss_scale_simd(SS_SCALE_ARGS) {
@@ -285,16 +293,16 @@ float ss_max_simd(SS_MAX_ARGS) {
     return largest;
 }
 
-float ss_sum_simd(SS_SUM_ARGS) {
+SHARED float ss_sum_simd(SS_SUM_ARGS) {
     lanes s = no_lanes();
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
         s = (lanes){wasm_f32x4_add(s.low, wasm_v128_load(x + i)),
                     wasm_f32x4_add(s.high, wasm_v128_load(x + i + 4))};
-    return add_lanes(s, x + i, n - i);
+    return add_lanes(s.low, s.high, x + i, n - i);
 }
 
-float ss_dot_simd(SS_DOT_ARGS) {
+SHARED float ss_dot_simd(SS_DOT_ARGS) {
     lanes s = no_lanes();
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -304,7 +312,7 @@ float ss_dot_simd(SS_DOT_ARGS) {
     }
     float tail[8];
     for (size_t j = i; j < n; j++) tail[j - i] = a[j] * b[j];
-    return add_lanes(s, tail, n - i);
+    return add_lanes(s.low, s.high, tail, n - i);
 }
 
 void ss_rmsnorm_simd(SS_RMSNORM_ARGS) {
@@ -336,7 +344,7 @@ void ss_silu_mul_simd(SS_SILU_MUL_ARGS) {
         y = wasm_f32x4_mul(wasm_f32x4_mul(y, sigmoid4(y)), wasm_v128_load(up + i));
         wasm_v128_store(x + i, y);
     }
-    for (; i < n; i++) x[i] = x[i] * ss_sigmoidf(x[i]) * up[i];
+    for (; i < n; i++) x[i] = x[i] * sigmoid1(x[i]) * up[i];
 }
 
 void ss_gelu_simd(SS_GELU_ARGS) {
@@ -350,7 +358,7 @@ void ss_gelu_simd(SS_GELU_ARGS) {
     }
     for (; i < n; i++) {
         float cube = x[i] * x[i] * x[i];
-        x[i] = x[i] * ss_sigmoidf(1.59576912f * (x[i] + 0.044715f * cube));
+        x[i] = x[i] * sigmoid1(1.59576912f * (x[i] + 0.044715f * cube));
     }
 }
 

@@ -4,6 +4,7 @@
 #include "kernels.h"
 #include "scalar.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -40,7 +41,11 @@ void ss_unpack(float *out, const unsigned char *source, ss_dtype type, size_t n)
 }
 
 /* Numbers whose exponent is all ones; bytes are those of one number, high the exponent's mask. */
-static size_t first_with(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
+#ifdef __GNUC__
+__attribute__((noinline)) /* the memory is slower than the call */
+#endif
+static size_t
+first_with(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const unsigned char *top = source + (i + 1) * bytes - 2;
         if ((read_u16(top) & high) == high) return i;
@@ -58,15 +63,9 @@ static size_t first_block_with(const unsigned char *source, ss_dtype type, size_
 }
 
 size_t ss_first_not_finite(const unsigned char *source, ss_dtype type, size_t n) {
-    switch (type) {
-    case SS_F32: return first_with(source, 4, 0x7f80, n);
-    case SS_F16: return first_with(source, 2, 0x7c00, n);
-    case SS_BF16: return first_with(source, 2, 0x7f80, n);
-    case SS_I8: return SIZE_MAX;
-    case SS_Q6_K: return first_block_with(source, type, 208, 1, n);
-    case SS_Q8_0:
-    case SS_Q4_0:
-    case SS_Q5_0: return first_block_with(source, type, 0, 1, n);
-    default: return first_block_with(source, type, 0, 2, n);
-    }
+    if (type == SS_I8) return SIZE_MAX;
+    if (ss_dtype_block(type) == 1)
+        return first_with(source, ss_dtype_bytes(type, 1), type == SS_F16 ? 0x7c00 : 0x7f80, n);
+    bool one = type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q5_0 || type == SS_Q6_K;
+    return first_block_with(source, type, type == SS_Q6_K ? 208 : 0, one ? 1 : 2, n);
 }
