@@ -40,6 +40,8 @@ export interface Operation {
   readonly formula: string;
   /** True when every row of weights sums to 1. */
   readonly normalises: boolean;
+  /** phi, of queries and keys before their product; 'mlp' needs weights that few models have. */
+  readonly features: 'none' | 'elu1' | 'mlp';
   /** How sink scores are taken: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
   readonly proxy: 'weights' | 'share' | 'share_abs';
   readonly parameters: readonly OperationParameter[];
@@ -68,6 +70,8 @@ export interface Field {
   readonly unit: string;
   readonly shape: readonly string[];
   readonly type: 'f32' | 'i32';
+  /** The entry of the architecture that must be set for a model to have it. */
+  readonly needs: 'E' | 'bias_key' | 'gate' | null;
 }
 
 /** What exists in this build; the same JSON that C prints, so that no name is written twice. */
@@ -116,7 +120,7 @@ export interface Architecture {
   /** Longest sequence the model was made for, in tokens. */
   readonly context: number;
   readonly parameters: number;
-  readonly positions: 'none' | 'learned' | 'rotary';
+  readonly positions: 'none' | 'learned' | 'sinusoid' | 'rotary' | 'alibi' | 'relative';
   /** Dimensions of a head that are turned, the first ones; rotary positions only. */
   readonly rotary_width?: number;
   readonly rotary?: Rotary;
@@ -132,7 +136,19 @@ export interface Architecture {
   readonly mask_token: number | null;
   /** [L]: how many keys a query sees, its own included; null where it sees all before it. */
   readonly windows: readonly (number | null)[];
+  /** A key of no token that every query sees: each key/value head's own, or one for all. */
+  readonly bias_key: 'head' | 'shared' | null;
+  /** Its value; null: 0. */
+  readonly bias_key_value: 'head' | 'shared' | null;
+  /** Added to what a head returns. */
+  readonly value_bias: 'head' | 'shared' | null;
+  /** A sigmoid of the hidden state that multiplies what a head returns, or the values. */
+  readonly gate: 'output_element' | 'output_head' | 'value_element' | 'value_head' | null;
+  /** The output matrix reads the heads side by side, or their sum. */
+  readonly heads: 'joined' | 'added';
   readonly norm: 'layer' | 'rms';
+  /** Before each half of a block, or after its sum. */
+  readonly norm_place: 'pre' | 'post';
   /** What attention and feed-forward add is normed, too. */
   readonly branch_norms: boolean;
   /** Queries and keys are normed, head by head. */

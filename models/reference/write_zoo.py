@@ -30,7 +30,9 @@ def case(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
     found = {"tokens": tokens, "alpha_1": alphas[..., 0], "sink": metrics.sink(alphas)[:SINK_K],
              "logits": trace.logits[0, -1]}
     if arch.mask.kind != "bidirectional":
-        found["loss"] = metrics.loss(trace.logits, tokens).mean(-1)
+        # a prefix is given: tokens before its end have seen it, and are not predicted
+        first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
+        found["loss"] = metrics.loss(trace.logits, tokens)[:, first:].mean(-1)
     if trace.att_bias is not None:
         found["alpha_bias"] = metrics.alpha_bias(trace.att_bias)[..., 0]
     return {f"{id}.{name}": tensor for name, tensor in found.items()}

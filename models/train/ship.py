@@ -8,6 +8,7 @@ run they came from, before they were rounded.
 """
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -261,8 +262,8 @@ def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
     arch, weights = read_model(folder)
     return {
         "id": recipe.id, "title": recipe.title, "what": recipe.what, "factor": recipe.factor,
-        "baseline": recipe.baseline, "steps": recipe.training.steps,
-        "front": list(recipe.training.front),
+        "baseline": recipe.baseline,
+        "training": dataclasses.asdict(recipe.training),
         "parameters": sum(w.numel() for name, w in weights.items() if not name.endswith(SCALE)),
         "bytes": file.stat().st_size,
         "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),

@@ -211,6 +211,11 @@ export function chips(
   </div>`;
 }
 
+/** Operations that any model can compute: an mlp kernel needs weights, which few have. */
+export function swaps({ operations }: Describe): readonly Operation[] {
+  return operations.filter(({ features }) => features !== 'mlp');
+}
+
 function swapField(
   side: Side,
   state: State,
@@ -253,12 +258,13 @@ function givenWords(frame: Frame): string {
 }
 
 /** What was measured of the stored weights when they were put into the zoo. */
-function cardWords(card: Card | undefined): TemplateResult | typeof nothing {
+function cardWords(card: Card | undefined, frame: Frame): TemplateResult | typeof nothing {
   if (!card?.measured.sequences) return nothing;
+  const where = isBidirectional(frame) ? ' at hidden places' : '';
   const { sink_1, eps, T, sequences, loss } = card.measured;
   return html`<span
     >· over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, BOS first): Sink₁
-    ${show(Number(sink_1), 1)} %, loss ${show(Number(loss))}</span
+    ${show(Number(sink_1), 1)} %, loss${where} ${show(Number(loss))}</span
   >`;
 }
 
@@ -276,7 +282,10 @@ function stepFacts({ bits, measured, stored }: StepFacts): TemplateResult {
 function measuredWords({ state, frame, cards }: SideParts, side: Side) {
   const { step } = frame!.model;
   if (step) return stepFacts(step);
-  const words = cardWords(cards.find(({ id }) => id === state[side]));
+  const words = cardWords(
+    cards.find(({ id }) => id === state[side]),
+    frame!,
+  );
   return state.step < 0
     ? words
     : html`${words} <span>· no checkpoints of it are kept here: the trained weights</span>`;
@@ -319,7 +328,7 @@ export function sideControls(side: Side, parts: SideParts): TemplateResult {
       ${shown(state, 'models') ? modelField(side, parts) : nothing}
       ${
         shown(state, 'swap') && describe && state[side]
-          ? swapField(side, state, describe.operations, set)
+          ? swapField(side, state, swaps(describe), set)
           : nothing
       }
     </div>

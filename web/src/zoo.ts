@@ -8,6 +8,8 @@ export interface Card {
   readonly operation: string;
   /** What of its recipe is not the baseline's. */
   readonly factor?: string;
+  /** How it was trained: steps, learning rate, weight decay, what stands in front, and so on. */
+  readonly training?: Readonly<Record<string, unknown>>;
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
   /** Whether its checkpoints lie in timeline/. */

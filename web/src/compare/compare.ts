@@ -3,7 +3,7 @@
  * look takes one prompt; the study takes as many as are asked for.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { shown as allows } from '../controls';
+import { shown as allows, swaps } from '../controls';
 import type { Theme } from '../plot/color';
 import { hand } from '../save/menu';
 import type { Session } from '../session';
@@ -246,6 +246,7 @@ export class Compare {
         shown,
         state: this.#state!,
         letters: this.#desk.session.describe.letters,
+        trainingOf: (id) => this.#desk.zoo.cards.find((card) => card.id === id)?.training,
         reported: this.#reported(shown),
         sorting: this.#sorting,
         sort: (sorting) => {
@@ -298,7 +299,7 @@ export class Compare {
       picks: this.#parsed.picks,
       choices: session.models.choices,
       factorOf: (id: string) => zoo.cards.find((card) => card.id === id)?.factor ?? '',
-      operations: session.describe.operations,
+      operations: swaps(session.describe),
       pick: (texts: readonly string[]) => set({ compare: texts }),
       open: () => open(),
       whatIf: this.#whatIf,

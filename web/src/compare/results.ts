@@ -14,17 +14,19 @@ type Letters = Readonly<Record<string, string>>;
 export interface ResultParts extends TableParts {
   readonly state: State;
   readonly letters: Letters;
+  /** How a model of the zoo was trained. */
+  readonly trainingOf: (id: string) => object | undefined;
 }
 
 export function results(parts: ResultParts): TemplateResult | typeof nothing {
-  const { shown, state, letters } = parts;
+  const { shown, state } = parts;
   if (!shown.length) return nothing;
   const fresh = shown.filter(({ isStale }) => !isStale).map(({ column }) => column);
   const vocabularies = new Set(shown.map(({ column }) => column.architecture.V));
   return html`<p class="compare-finding" role="status" ?hidden=${!allows(state, 'finding')}>
       ${finding(fresh)}
     </p>
-    ${shown.length > 1 ? differs(shown, letters) : nothing} ${metricsTable(parts, caption(parts))}
+    ${shown.length > 1 ? differs(parts) : nothing} ${metricsTable(parts, caption(parts))}
     <p class="hint">
       ± is the standard deviation over the prompts. * marks shares of rows that need not sum to 1:
       read them beside the row mass.
@@ -40,11 +42,20 @@ function caption({ shown, state }: ResultParts): string {
   return `ε = ${eps} · T = ${T} · ${firsts.join(' / ')} · ${CORPORA[corpus]}.${stale}`;
 }
 
-/** What differs: out of the descriptions of the architectures, and what was put in at inference. */
-function differs(shown: readonly Shown[], letters: Letters): TemplateResult {
+/**
+ * What differs: out of the descriptions of the architectures, how the models were trained where that
+ * is known of all of them, and what was put in at inference.
+ */
+function differs({ shown, letters, trainingOf }: ResultParts): TemplateResult {
+  const trainings = shown.map(({ column: { pick } }) => {
+    const training = trainingOf(pick.id);
+    return training && pick.kind === 'step' ? { ...training, steps: pick.step } : training;
+  });
+  const areKnown = !trainings.includes(undefined);
   const found = differencesOf(
-    shown.map(({ column }) => ({
+    shown.map(({ column }, i) => ({
       ...column.architecture,
+      ...(areKnown ? { training: trainings[i] } : {}),
       ...(column.edits.length ? { put_in_at_inference: column.operation.label } : {}),
     })),
   );
@@ -55,7 +66,7 @@ function differs(shown: readonly Shown[], letters: Letters): TemplateResult {
     ${
       isTable
         ? html`${differsTable(shown, found, letters)}
-            <p class="hint">Alike in the other ${found.alike} entries of the description.</p>`
+            <p class="hint">Alike in the other ${found.alike} entries of the descriptions.</p>`
         : html`<p>${differenceLine(found, letters)}</p>`
     }
   </div>`;
