@@ -226,6 +226,11 @@ export class Models {
       this.#tokenizerOf(at.id),
     ]);
     const model = await this.#engine.open(files, { signal });
+    if (signal.aborted) {
+      // Nobody else knows it.
+      await model.close();
+      throw signal.reason;
+    }
     const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
     return checkSizes({ id, title, source: 'zoo', step: facts, model, tokenizer });
   }

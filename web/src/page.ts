@@ -18,6 +18,7 @@ import { checkpointOf } from './open/catalogue';
 import { Opener } from './open/opener';
 import { Training } from './open/training';
 import { hubName, isOfHub, loadedWords, sentence } from './open/words';
+import { Pace } from './pace';
 import { buildPanels, drawPanels, need, SIDES, type Panel, type PerSide } from './panels';
 import { Session, type Side } from './session';
 import { drawShell } from './shell';
@@ -29,11 +30,6 @@ import { openZoo, type Zoo } from './zoo';
 /** Names of state rows that a run depends on; the rest only redraws. */
 const RUN_ROWS = ['input', 'prompt', 'seed', 'bos', 'first', 'T', 'eps', 'n'] as const;
 const SIDE_ROWS = { a: ['a', 'swapA', 'paramA'], b: ['b', 'swapB', 'paramB'] } as const;
-/** Typing waits this long for the next key. */
-const TYPING_MS = 120;
-/** A step of the training that is being drawn may take so long before the next one stops it. */
-const STEP_MS = 600;
-
 class Page {
   readonly #store: Store;
   readonly #panels: readonly Panel[];
@@ -74,15 +70,16 @@ class Page {
   #zoo: Zoo | undefined;
   #session: Session | undefined;
   #engine: Engine | undefined;
-  #typing = 0;
   /** Ids of the models that are being run. */
   readonly #running: PerSide<string> = {};
-  /** When the last runs were begun. */
-  #begun = 0;
-  /** A step of the training is wanted while another one is drawn. */
-  #stepWaits = false;
-  /** Sides whose run the state has outdated. */
-  readonly #waiting = new Set<Side>();
+  readonly #pace = new Pace({
+    isHeld: () => this.#store.get().compare.length > 0,
+    isRunning: () => this.#jobs.a !== undefined || this.#jobs.b !== undefined,
+    run: (sides) => {
+      this.#session?.models.abandonSteps(new Set(this.#wanted(this.#store.get())));
+      for (const side of sides) void this.#run(side);
+    },
+  });
   /** Reads of a head that are under way. */
   #reading = 0;
   #queued = false;
@@ -131,8 +128,8 @@ class Page {
     }
     this.#session = new Session(this.#engine, this.#zoo);
     this.#checkNames();
-    for (const side of SIDES) this.#waiting.add(side);
-    this.#schedule(0);
+    this.#pace.add(SIDES);
+    this.#pace.schedule();
     this.#draw();
   }
 
@@ -153,12 +150,13 @@ class Page {
     const sides = SIDES.filter(
       (side, i) => all || SIDE_ROWS[side].some(differs) || wanted[i] !== earlier[i],
     );
-    for (const side of sides) this.#waiting.add(side);
+    this.#pace.add(sides);
     for (const side of SIDES) if (differs(side)) this.#declined.delete(now[side]);
     if (differs('a') || differs('b')) this.#session?.models.abandon(new Set([now.a, now.b]));
     const isMoving = SIDES.some((side) => differs(side) && checkpointOf(now[side]));
-    if (sides.length || (differs('compare') && this.#waiting.size))
-      this.#schedule(this.#pause(now.prompt !== before.prompt || isMoving, differs('step')));
+    const isTyping = now.prompt !== before.prompt || isMoving;
+    if (sides.length || (differs('compare') && this.#pace.hasWaiting))
+      this.#pace.schedule({ isTyping, isStep: differs('step') });
     if (!sides.length && (differs('layer') || differs('head'))) void this.#readHeads();
     this.#draw();
   }
@@ -167,35 +165,6 @@ class Page {
   #wanted({ a, b, step }: State): string[] {
     const models = this.#session?.models;
     return models ? [models.at(a, step), models.at(b, step)] : [];
-  }
-
-  /**
-   * How long a change waits. Whoever drags through the steps sees those that can be drawn in time, for
-   * one that is nearly done is not stopped by the next.
-   */
-  #pause(isTyping: boolean, isStep: boolean): number {
-    const isRunning = this.#jobs.a !== undefined || this.#jobs.b !== undefined;
-    this.#stepWaits = isStep && isRunning;
-    if (this.#stepWaits) return Math.max(1, this.#begun + STEP_MS - performance.now());
-    return isTyping ? TYPING_MS : 0;
-  }
-
-  /** Runs the sides that wait, after a pause in the typing; not while others stand in their place. */
-  #schedule(pause: number): void {
-    clearTimeout(this.#typing);
-    this.#typing = 0;
-    if (this.#store.get().compare.length) return;
-    const run = () => {
-      this.#typing = 0;
-      this.#stepWaits = false;
-      this.#begun = performance.now();
-      this.#session?.models.abandonSteps(new Set(this.#wanted(this.#store.get())));
-      const sides = [...this.#waiting];
-      this.#waiting.clear();
-      for (const side of sides) void this.#run(side);
-    };
-    if (pause) this.#typing = window.setTimeout(run, pause);
-    else run();
   }
 
   /** A link was pasted over this page's. */
@@ -261,7 +230,7 @@ class Page {
       }
       if (!this.#jobs.a && !this.#jobs.b) {
         this.#progress = undefined;
-        if (this.#stepWaits) this.#schedule(0);
+        this.#pace.idle();
       }
       this.#queue();
     }
@@ -448,7 +417,7 @@ class Page {
 
   /** While something runs, the page says so to whoever watches it from outside. */
   #markBusy(): void {
-    const busy = Boolean(this.#typing || this.#jobs.a || this.#jobs.b || this.#reading);
+    const busy = Boolean(this.#pace.isPending || this.#jobs.a || this.#jobs.b || this.#reading);
     if (busy) document.body.dataset.busy = '';
     else delete document.body.dataset.busy;
   }

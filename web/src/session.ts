@@ -84,7 +84,11 @@ export class Session {
       const frame = await this.#frame(opened, run, state, made);
       const whole = await this.#average(frame, opened, state, watch);
       watch.signal.throwIfAborted();
-      await this.#runs.get(side)?.run.close();
+      // Where its result was not wanted any more, its model may be closed, and the run with it.
+      await this.#runs
+        .get(side)
+        ?.run.close()
+        .catch(() => {});
       this.#runs.set(side, { run, opened });
       return whole;
     } catch (error) {

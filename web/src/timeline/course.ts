@@ -19,7 +19,7 @@ export interface Quantity {
 export const QUANTITIES: readonly Quantity[] = [
   {
     name: 'loss',
-    title: 'loss on held-out text',
+    title: 'loss, text held out',
     inLog: 'held_out_loss',
     inCheckpoint: 'loss',
     unit: 'nats per token',

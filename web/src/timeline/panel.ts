@@ -118,6 +118,7 @@ export class Panel {
   #draw(): void {
     if (!this.#state || !this.#courses.length) return;
     const { step, hide } = this.#state;
+    document.body.classList.toggle('stepping', step >= 0);
     const shown = this.#shown;
     const steps = stepsOf(shown);
     const ids = new Set(shown.map(({ id }) => id));
