@@ -13,6 +13,8 @@ import { open } from './open.mjs';
 import { exporting } from './export.mjs';
 import { comparing } from './compare.mjs';
 import { timeline } from './timeline.mjs';
+import { unmasking } from './unmask.mjs';
+import { routing } from './router.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -38,6 +40,8 @@ for (const [name, test] of Object.entries({
   ...exporting,
   ...comparing,
   ...timeline,
+  ...unmasking,
+  ...routing,
 })) {
   if (!name.includes(wanted)) continue;
   const began = performance.now();

@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { alphaOfKey, mapOf, mean, ofHead, selectedHead, type Frame } from '../src/frame';
+import {
+  alphaOfKey,
+  isBidirectional,
+  mapOf,
+  mean,
+  ofHead,
+  seenBy,
+  selectedHead,
+  type Frame,
+} from '../src/frame';
 import { conditions, classSentence, finding, percent, readable, show } from '../src/words';
 
 /** Two layers of two heads over three tokens; head (1, 0) is the strongest sink. */
@@ -42,6 +51,19 @@ describe('a frame', () => {
 
   it('has no weight for keys after the query', () => {
     expect([...mapOf(frame(), 0, 1)]).toEqual([9, NaN, NaN, 12, 13, NaN, 15, 16, 17]);
+  });
+
+  it('has them where tokens see later ones', () => {
+    const masked = (mask: object) => {
+      const { architecture } = frame();
+      return frame({ architecture: { ...architecture, mask } as Frame['architecture'] });
+    };
+    const all = masked({ kind: 'bidirectional' });
+    const prefix = masked({ kind: 'prefix', prefix: 2 });
+    expect([...mapOf(all, 0, 0)]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    expect([...mapOf(prefix, 0, 0)]).toEqual([0, 1, NaN, 3, 4, NaN, 6, 7, 8]);
+    expect([0, 1, 2].map((t) => seenBy(prefix, t))).toEqual([2, 2, 3]);
+    expect([frame(), all, prefix].map(isBidirectional)).toEqual([false, true, false]);
   });
 
   it('leaves the recorded weights alone', () => {

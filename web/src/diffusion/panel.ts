@@ -68,6 +68,9 @@ export class Panel {
     const onChoose = ({ row }: Cell) => this.#go(row);
     this.#map = createHeatmap(part(this.#picture, 'unmask-map'), { onChoose });
     this.#text = part(this.#picture, 'unmask-text', 'p');
+    part(this.#picture, 'hint', 'p').textContent =
+      'The text after this step. Underlined: filled in, shaded: in this step; framed: where the ' +
+      'attention was largest.';
     this.#stamp = part(this.#picture, 'stamp', 'p');
     this.#menu = addMenu(this.#picture, 'Unmasking', () => this.#figure(), desk.fail);
   }
@@ -82,6 +85,8 @@ export class Panel {
   /** The page shows something else. */
   stop(): void {
     this.#job?.abort();
+    this.#job = undefined;
+    delete this.#section.dataset.busy;
   }
 
   /** What was made is of another text, model, or number of steps. */
@@ -92,10 +97,13 @@ export class Panel {
   }
 
   async #toggle(): Promise<void> {
-    if (this.#job) return this.stop();
+    if (this.#job) {
+      this.stop();
+      return this.#draw();
+    }
+    this.#clear();
     const job = new AbortController();
     this.#job = job;
-    this.#clear();
     const { state, frame } = this.#given!;
     this.#key = keyOf(state, frame);
     this.#section.dataset.busy = '';
@@ -104,9 +112,10 @@ export class Panel {
     } catch (error) {
       if (!job.signal.aborted) this.#desk.fail(error);
     } finally {
-      this.#job = undefined;
-      delete this.#section.dataset.busy;
-      this.#draw();
+      if (this.#job === job) {
+        this.stop();
+        this.#draw();
+      }
     }
   }
 

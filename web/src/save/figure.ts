@@ -139,6 +139,14 @@ function swatches(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
+/** Frames round the cells that stand out. What is pointed at or chosen is not of the figure. */
+function frames(cell: Element, origin: Place): SVGElement[] {
+  return [...cell.querySelectorAll('.mark.outlined')].map((mark) => {
+    const stroke = getComputedStyle(mark).color;
+    return make('rect', { ...boxOf(mark, origin), fill: 'none', stroke, 'stroke-width': 1.5 });
+  });
+}
+
 /** Names of a map's axes, which a style sheet writes beside it. */
 function axes(cell: Element, origin: Place): SVGElement[] {
   return [...cell.querySelectorAll<HTMLElement>('.heatmap')].flatMap((heatmap) => {
@@ -183,6 +191,7 @@ export function figureOf(cell: HTMLElement, title: string, note: string): SVGSVG
     ...visible<HTMLCanvasElement>('canvas').map((one) => map(one, origin)),
     ...visible('.legend-bar, .next li').flatMap((one, i) => bar(one, origin, i)),
     ...visible<SVGSVGElement>('svg').map((one) => chart(one, origin)),
+    ...frames(cell, origin),
     ...swatches(cell, origin),
     ...axes(cell, origin),
     ...texts(cell, origin),

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import type { Frame } from '../src/frame';
+import { byExpert, chosenBy, loads, router, weightsByLayer } from '../src/views/router';
+
+/** Two layers, three tokens, two of three experts for each. */
+const WEIGHTS = [
+  [0.75, 0.25, 0, 0, 0.5, 0.5, 0.25, 0.75, 0],
+  [0, 0.25, 0.75, 0, 0.25, 0.75, 0.5, 0, 0.5],
+].flat();
+
+function frame(T = 3): Frame {
+  const data = Float32Array.from(WEIGHTS);
+  return {
+    architecture: { L: 2, E: 3, chosen: 2 },
+    T,
+    tensors: { router: { shape: [2, T, 3], data: T === 3 ? data : data.slice(0, 6) } },
+  } as unknown as Frame;
+}
+
+describe('the router', () => {
+  it('turns tokens by experts into experts by tokens', () => {
+    expect([...byExpert(frame(), 0)]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
+  });
+
+  it('loads an expert with the tokens that chose it, whatever their weights', () => {
+    const shares = [2, 3, 1, 1, 2, 3].map((count) => Math.fround(count / 3));
+    expect([...loads(frame())]).toEqual(shares);
+  });
+
+  it('names the experts of a token, the strongest first', () => {
+    expect([chosenBy(frame(), 0, 0), chosenBy(frame(), 1, 0)]).toEqual([
+      [0, 1],
+      [2, 1],
+    ]);
+  });
+
+  it('keeps token 1 apart from the others', () => {
+    expect([...weightsByLayer(frame(), 'first')]).toEqual([0.75, 0.25, 0, 0, 0.25, 0.75]);
+    expect([...weightsByLayer(frame(), 'others')]).toEqual([
+      0.125, 0.625, 0.25, 0.25, 0.125, 0.625,
+    ]);
+    expect([...weightsByLayer(frame(1), 'others')]).toEqual(Array(6).fill(NaN));
+  });
+
+  it('fits models with experts only', () => {
+    const dense = { architecture: { L: 2, E: 0 }, tensors: {} } as unknown as Frame;
+    expect([router.fits!(frame()), router.fits!(dense)]).toEqual([true, false]);
+    expect(router.numbers(dense, 0, 0)).toEqual([]);
+    expect(router.numbers(frame(), 0, 0).map(({ name, shape }) => [name, shape])).toEqual([
+      ['router_weight', [2, 3, 3]],
+      ['load', [2, 3]],
+    ]);
+  });
+});

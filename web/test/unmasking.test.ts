@@ -1,0 +1,108 @@
+import type { UnmaskStep } from 'sinkscope';
+import { describe, expect, it } from 'vitest';
+import {
+  alphas,
+  hide,
+  HIDDEN,
+  movesOf,
+  named,
+  placesAt,
+  quantities,
+  sentence,
+  type Course,
+} from '../src/diffusion/course';
+import type { Frame } from '../src/frame';
+
+const tokenizer = { piece: (id: number) => `w${id}` };
+const MASK = 9;
+
+function frame(texts: readonly string[], context = 8): Frame {
+  return {
+    architecture: { context, mask_token: MASK, mask: { kind: 'bidirectional' } },
+    tokens: texts.map((text, id) => ({ id, text, start: 0, end: 0, special: false })),
+  } as unknown as Frame;
+}
+
+/** A step whose strongest column is at `place`, and that fills these. */
+function step(tokens: number[], place: number, filled: readonly [number, number][]): UnmaskStep {
+  const data = Float32Array.from(tokens, (_, t) => (t === place ? 0.5 : 0.125));
+  return {
+    tokens,
+    filled: filled.map(([at, probability]) => ({ place: at, token: tokens[at], probability })),
+    alpha: { shape: [tokens.length], data },
+    sink: { place, alpha: 0.5 },
+  };
+}
+
+/** “a b” and two hidden places; the second of them is filled first, and then draws the attention. */
+function course(places: readonly [number, number] = [0, 3]): Course {
+  const of = frame(['a', 'b']);
+  const steps = [
+    step([0, 1, MASK, 5], places[0], [[3, 0.75]]),
+    step([0, 1, 6, 5], places[1], [[2, 0.5]]),
+  ];
+  return { frame: of, tokens: hide(of, 2), count: 2, steps };
+}
+
+describe('hiding', () => {
+  it('puts the places after the text', () => {
+    const texts = hide(frame(['a', 'b']), 2).map(({ text }) => text);
+    expect(texts).toEqual(['a', 'b', HIDDEN, HIDDEN]);
+  });
+
+  it('shortens a text that leaves no room, and keeps one token of it', () => {
+    const long = frame(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
+    expect(hide(long, 3).map(({ id }) => id)).toEqual([0, 1, 2, 3, 4, MASK, MASK, MASK]);
+    expect(hide(long, 99).map(({ id }) => id)).toEqual([0, ...Array(7).fill(MASK)]);
+  });
+});
+
+describe('a course', () => {
+  it('counts how often the strongest column moves', () => {
+    expect(movesOf(course().steps)).toBe(1);
+    expect(movesOf(course([2, 2]).steps)).toBe(0);
+    const [a, b] = course().steps;
+    expect(movesOf([a, b, a, a, b])).toBe(3);
+    expect(movesOf([])).toBe(0);
+  });
+
+  it('says where it stands as the run saw it', () => {
+    expect(sentence(course(), tokenizer)).toMatch(
+      /^The strongest column moves once in 2 steps, over 2 places: from place 1 “a” in the first step to place 4 “w5” in the last\. It receives 0\.500 of all attention; spread evenly, each token would get 0\.250\.$/,
+    );
+    expect(sentence(course([2, 2]), tokenizer)).toMatch(
+      /^The strongest column stays at place 3 \(hidden\) in 2 steps\./,
+    );
+  });
+
+  it('names a place by what stood there before the step', () => {
+    const one = course();
+    expect(named(one, 0, 3, tokenizer)).toBe('place 4 (hidden)');
+    expect(named(one, 1, 3, tokenizer)).toBe('place 4 “w5”');
+    expect(named(one, 1, 2, tokenizer)).toBe('place 3 (hidden)');
+  });
+
+  it('shows each place as it stands after a step', () => {
+    const kinds = (s: number) => placesAt(course(), s, tokenizer).map(({ kind }) => kind);
+    expect(kinds(0)).toEqual(['kept', 'kept', 'hidden', 'now']);
+    expect(kinds(1)).toEqual(['kept', 'kept', 'now', 'filled']);
+    const places = placesAt(course(), 0, tokenizer);
+    expect(places.map(({ text }) => text)).toEqual(['a', 'b', HIDDEN, 'w5']);
+    expect(places.map(({ isSink }) => isSink)).toEqual([true, false, false, false]);
+    expect(places[3].title).toBe('place 4, filled in step 1, probability 75.0 %');
+  });
+
+  it('has no numbers for steps that are not made', () => {
+    const half = { ...course(), steps: course().steps.slice(0, 1) };
+    expect([...alphas(half)]).toEqual([0.5, 0.125, 0.125, 0.125, NaN, NaN, NaN, NaN]);
+  });
+
+  it('is saved with what was filled when', () => {
+    const found = quantities(course(), tokenizer);
+    const of = (name: string) => [...(found.find((one) => one.name === name)!.data as number[])];
+    expect(of('strongest_place')).toEqual([1, 4]);
+    expect(of('filled_in_step')).toEqual([NaN, NaN, 2, 1]);
+    expect(of('probability')).toEqual([NaN, NaN, 0.5, 0.75]);
+    expect(found[0]).toMatchObject({ shape: [2, 4], labels: ['a', 'b', 'w6', 'w5'] });
+  });
+});
