@@ -9,10 +9,8 @@ are shorter than T, scaled rotary pairs turn visibly within T, gains and biases 
 random. Weights are read back from the file that save_pretrained wrote, and computed in F32.
 """
 
-import argparse
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +18,7 @@ import transformers
 from torch import Tensor
 
 from .files import write_json
-from .write_goldens import GOLDEN, describe, hf_trace, scaled_error, store
+from .write_goldens import GOLDEN, describe, hf_trace, scaled_error, store, write_cases
 
 T = 20
 CONTEXT = 48
@@ -339,15 +337,7 @@ CASES: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write tests/golden/hf-* of every family")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    chosen = parser.parse_args().cases or list(CASES)
-    if unknown := set(chosen) - set(CASES):
-        parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    for name in chosen:
-        CASES[name]()
-        size = sum(file.stat().st_size for file in (GOLDEN / name).iterdir())
-        print(f"{name}: {size} bytes")
+    write_cases(CASES, "Write tests/golden/hf-* of every family")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ dequantising, so that a mistake here shows as a difference there. Only gpt_neox,
 does not read from GGUF, is read back here.
 """
 
-import argparse
 import math
 from collections.abc import Callable
 from importlib.metadata import version
@@ -26,7 +25,7 @@ from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from .write_families import eager, fill, trace_of
-from .write_goldens import GOLDEN, describe, scaled_error, store
+from .write_goldens import GOLDEN, describe, scaled_error, store, write_cases
 
 T = 12
 
@@ -328,15 +327,7 @@ CASES: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write tests/golden/gguf-*")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    chosen = parser.parse_args().cases or list(CASES)
-    if unknown := set(chosen) - set(CASES):
-        parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    for name in chosen:
-        CASES[name]()
-        size = sum(file.stat().st_size for file in (GOLDEN / name).iterdir())
-        print(f"{name}: {size} bytes")
+    write_cases(CASES, "Write tests/golden/gguf-*")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ they are small multiples of 1/8, which every type can hold.
 
 import json
 import zipfile
-from pathlib import Path
 
 import gguf
 import numpy as np

@@ -8,7 +8,6 @@ The models are those of hf-*. Each file has something that pytorch_model.bin fil
 do not: shared storages, buffers of types that no weight has, a table around the table, parameters.
 """
 
-import argparse
 import shutil
 from collections.abc import Callable
 
@@ -17,7 +16,7 @@ import transformers
 from safetensors.torch import load_file
 from torch import Tensor
 
-from .write_goldens import GOLDEN, describe, hf_trace, store
+from .write_goldens import GOLDEN, describe, hf_trace, store, write_cases
 
 State = dict[str, Tensor]
 
@@ -97,15 +96,7 @@ CASES: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write tests/golden/torch-*")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    chosen = parser.parse_args().cases or list(CASES)
-    if unknown := set(chosen) - set(CASES):
-        parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    for name in chosen:
-        CASES[name]()
-        size = sum(file.stat().st_size for file in (GOLDEN / name).iterdir())
-        print(f"{name}: {size} bytes")
+    write_cases(CASES, "Write tests/golden/torch-*")
 
 
 if __name__ == "__main__":

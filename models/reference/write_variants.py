@@ -8,8 +8,8 @@ A case combines what meets in the arithmetic: a bias key with a window, a gate w
 Tensors "metric.*" are the metrics of the map, on the shares of its rows.
 """
 
-import argparse
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from .files import read_weights, to_int8, write_model, write_stored
 from .model import Architecture, Trace, architecture
 from .operations import OPERATIONS
 from .shapes import shapes
-from .write_goldens import GOLDEN, describe, f64_trace, lively, store
+from .write_goldens import GOLDEN, describe, f64_trace, lively, store, write_cases
 
 SIZES = {
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 12,
@@ -139,15 +139,8 @@ def write(name: str, case: Case) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write tests/golden/var-*")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    chosen = parser.parse_args().cases or list(CASES)
-    if unknown := set(chosen) - set(CASES):
-        parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    for name in chosen:
-        write(name, CASES[name])
-        size = sum(file.stat().st_size for file in (GOLDEN / name).iterdir())
-        print(f"{name}: {size} bytes")
+    write_cases({name: partial(write, name, case) for name, case in CASES.items()},
+                "Write tests/golden/var-*")
 
 
 if __name__ == "__main__":
