@@ -211,6 +211,11 @@ export function chips(
   </div>`;
 }
 
+/** Operations that any model can compute: an mlp kernel needs weights, which few have. */
+export function swaps({ operations }: Describe): readonly Operation[] {
+  return operations.filter(({ features }) => features !== 'mlp');
+}
+
 function swapField(
   side: Side,
   state: State,
@@ -323,7 +328,7 @@ export function sideControls(side: Side, parts: SideParts): TemplateResult {
       ${shown(state, 'models') ? modelField(side, parts) : nothing}
       ${
         shown(state, 'swap') && describe && state[side]
-          ? swapField(side, state, describe.operations, set)
+          ? swapField(side, state, swaps(describe), set)
           : nothing
       }
     </div>
