@@ -110,7 +110,12 @@ export class Models {
   }
 
   get hasTimelines(): boolean {
-    return this.#zoo.cards.some(({ timeline }) => timeline);
+    return this.timelineCount > 0;
+  }
+
+  /** How many models of the zoo have their checkpoints kept. */
+  get timelineCount(): number {
+    return this.#zoo.cards.filter(({ timeline }) => timeline).length;
   }
 
   /** The trainings of the zoo; their code is fetched with the first of them. */

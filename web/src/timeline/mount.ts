@@ -53,6 +53,7 @@ export class TrainingView {
     if (!models?.hasTimelines || !isDrawn) return;
     if (this.#section.hidden) {
       this.#section.hidden = false;
+      this.#section.style.setProperty('--runs', String(models.timelineCount));
       this.#near.observe(this.#section);
     }
     if (this.#isNear || state.step >= 0) void this.#load(models);
