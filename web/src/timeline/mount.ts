@@ -15,7 +15,7 @@ export interface DoorDesk extends Omit<PanelDesk, 'models'> {
 }
 
 /** How near is near, in pixels. */
-const NEAR = '100px';
+const NEAR = '40px';
 
 export class TrainingView {
   readonly #desk: DoorDesk;
