@@ -180,6 +180,20 @@ export const unmasking = {
     assert.deepEqual(page.troubles, []);
   },
 
+  async 'unmasking: an embedded figure shows it alone, and an edited run as what it is'(stage) {
+    const page = await openMasked(stage, `${SETTING}&view=unmasking&b=`, { file: 'embed.html' });
+    assert.equal(await page.locator('#sinks').isVisible(), false);
+    await press(page);
+    const before = await text(page, '.unmask-words');
+    await page.locator('#side-a select').nth(1).selectOption('sigmoid');
+    await settled(page);
+    assert.equal(await view(page).locator('.unmask-picture').isVisible(), false);
+    await press(page);
+    assert.match(await text(page, '#unmasking .stamp'), /^COUNTERFACTUAL .* edit: sigmoid/);
+    assert.notEqual(await text(page, '.unmask-words'), before);
+    assert.deepEqual(page.troubles, []);
+  },
+
   ...Object.fromEntries(
     [1280, 390].flatMap((width) =>
       ['light', 'dark'].map((scheme) => [

@@ -94,6 +94,7 @@ export class Panel {
     this.stop();
     this.#made = undefined;
     this.#key = '';
+    this.#words.textContent = '';
   }
 
   async #toggle(): Promise<void> {

@@ -59,12 +59,13 @@ function sentence(frame: Frame, layer: number): string {
       .join();
   const others = Array.from({ length: frame.T - 1 }, (_, i) => set(i + 1));
   const alike = others.filter((one) => one === set(0)).length / others.length;
+  const like = others.length ? `; ${percent(alike, 0)} of the other tokens choose the same` : '';
   const weights = weightsOf(frame, layer, 0);
   const named = chosenBy(frame, layer, 0).map((e) => `${e + 1} (${show(weights[e])})`);
   const strongest = Math.max(...alphaOfKey(frame, 0));
   return (
-    `Layer ${layer + 1}: token 1, ${quote(frame, 0)}, goes through expert ${named.join(' and ')}; ` +
-    `${percent(alike, 0)} of the other tokens choose the same. Its largest α₁: ${show(strongest)}.`
+    `Layer ${layer + 1}: token 1, ${quote(frame, 0)}, goes through expert ${named.join(' and ')}` +
+    `${like}. Its largest α₁: ${show(strongest)}.`
   );
 }
 
