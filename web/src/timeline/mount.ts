@@ -71,7 +71,6 @@ export class TrainingView {
     this.#near.disconnect();
     try {
       const [{ Panel }, timelines] = await Promise.all([import('./panel'), models.timelines()]);
-      this.#section.classList.remove('waiting');
       this.#panel = new Panel(this.#section, timelines, { ...this.#desk, models });
     } catch (error) {
       this.#desk.fail(error);

@@ -34,6 +34,7 @@ const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export class Panel {
   readonly #desk: PanelDesk;
   readonly #timelines: Timelines;
+  readonly #root: HTMLElement;
   readonly #place: HTMLElement;
   readonly #controls: HTMLElement;
   readonly #picture: HTMLElement;
@@ -54,6 +55,7 @@ export class Panel {
   constructor(root: HTMLElement, timelines: Timelines, desk: PanelDesk) {
     this.#desk = desk;
     this.#timelines = timelines;
+    this.#root = root;
     this.#place = part(root, 'walk-place');
     this.#controls = part(this.#place, 'walk-controls');
     this.#picture = part(root, 'walk-picture');
@@ -98,6 +100,8 @@ export class Panel {
     );
     this.#courses = found.flat();
     this.#draw();
+    // Until now an empty place was kept for it.
+    this.#root.classList.remove('waiting');
   }
 
   /** Of the sides that show a model with checkpoints. */
