@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createEngine, openTokenizer } from '../../wasm/index.js';
-import { expertsTwin, openFiles } from './remade.mjs';
+import { filesOfZoo, openFromDisk } from './disk.mjs';
 import { root, settled, text, violations } from './stage.mjs';
 
 const pictures = `${root}.build/screenshots`;
@@ -12,18 +12,17 @@ const TEXT = 'The king went to the sea, and nobody knew his name.';
 
 async function openExperts(stage, hash = '', options = {}) {
   const page = await stage.open(hash, options);
-  await openFiles(page, await expertsTwin());
+  await openFromDisk(page, 'experts');
   await page.waitForSelector('#router .side-a .chart svg');
   return page;
 }
 
 /** The router's weights by the package, outside the browser: [L, T, E]. */
 async function weightsInNode() {
-  const { config, weights } = await expertsTwin();
-  const json = String(await readFile(`${root}models/zoo/softmax/tokenizer.json`));
-  const ids = openTokenizer(json).encode(TEXT, { bos: true });
+  const [config, weights, json] = await filesOfZoo('experts');
+  const ids = openTokenizer(String(json)).encode(TEXT, { bos: true });
   const engine = await createEngine({ worker: false });
-  const model = await engine.open({ config: JSON.stringify(config), weights });
+  const model = await engine.open({ config, weights });
   const run = await model.run(ids.map(({ id }) => id));
   const tensor = await run.field('router');
   await engine.close();
@@ -77,7 +76,7 @@ export const routing = {
   ) {
     const page = await stage.open('layer=0&head=0');
     assert.equal(await page.locator('#router').isVisible(), false);
-    await openFiles(page, await expertsTwin());
+    await openFromDisk(page, 'experts');
     await page.waitForSelector('#router .side-a .chart svg');
     assert.match(await text(page, '#router .side-b'), /has no experts/);
     const maps = page.locator('#router .side-a .heatmap');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createEngine, openTokenizer, unmask } from '../../wasm/index.js';
-import { maskedTwin, MASK, openFiles } from './remade.mjs';
+import { filesOfZoo, openFromDisk } from './disk.mjs';
 import { root, settled, text, violations } from './stage.mjs';
 
 const pictures = `${root}.build/screenshots`;
@@ -13,12 +13,13 @@ const SETTING = `prompt=${encodeURIComponent(TEXT)}&masked=9&denoise=4`;
 
 async function openMasked(stage, hash = SETTING, options = {}) {
   const page = await stage.open(hash, options);
-  await openFiles(page, await maskedTwin());
+  await openFromDisk(page, 'diffusion');
   await page.waitForSelector('#unmasking .unmask-controls button');
   return page;
 }
 
 const view = (page) => page.locator('#unmasking');
+const readable = (piece) => piece.replaceAll(' ', '\u00a0').replaceAll('\n', '↵');
 
 async function press(page) {
   await view(page).getByRole('button', { name: 'Unmask' }).click();
@@ -28,14 +29,12 @@ async function press(page) {
 
 /** The same steps by the package, outside the browser. */
 async function stepsInNode() {
-  const { config, weights } = await maskedTwin();
-  const tokenizer = openTokenizer(
-    String(await readFile(`${root}models/zoo/softmax/tokenizer.json`)),
-  );
+  const [config, weights, json] = await filesOfZoo('diffusion');
+  const tokenizer = openTokenizer(String(json));
   const ids = tokenizer.encode(TEXT, { bos: true }).map(({ id }) => id);
   const engine = await createEngine({ worker: false });
-  const model = await engine.open({ config: JSON.stringify(config), weights });
-  const tokens = [...ids, ...Array(9).fill(MASK)];
+  const model = await engine.open({ config, weights });
+  const tokens = [...ids, ...Array(9).fill(model.architecture.mask_token)];
   const steps = await unmask(model, tokens, { steps: 4, never: tokenizer.special });
   await engine.close();
   return { steps, tokenizer, kept: ids.length };
@@ -92,7 +91,7 @@ export const unmasking = {
       for (const { place } of filled) assert.equal(filledIn[place], s + 1);
     });
     const shown = await page.locator('.unmask-text span').allTextContents();
-    const wanted = steps[3].tokens.map((id) => tokenizer.piece(id).replaceAll(' ', '\u00a0'));
+    const wanted = steps[3].tokens.map((id) => readable(tokenizer.piece(id)));
     assert.deepEqual(shown, wanted);
     assert.deepEqual(page.troubles, []);
     return words;
@@ -166,7 +165,7 @@ export const unmasking = {
       page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => name));
     assert.equal(await view(page).isVisible(), false);
     const before = (await fetched()).filter((name) => /panel/.test(name)).length;
-    await openFiles(page, await maskedTwin());
+    await openFromDisk(page, 'diffusion');
     await page.waitForSelector('#unmasking .unmask-controls button');
     assert.ok((await fetched()).filter((name) => /panel/.test(name)).length > before);
     await press(page);

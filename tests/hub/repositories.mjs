@@ -1,6 +1,7 @@
 /** The repositories of the hub that the tests stand on: the zoo, and what is made of it on the fly. */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
+import { fileOf, tensorsOf } from '../safetensors.mjs';
 
 const zoo = new URL('../../models/zoo/', import.meta.url);
 
@@ -16,29 +17,6 @@ function folder(name) {
   return Object.fromEntries(files.map(({ name: file }) => [file, readFileSync(new URL(file, at))]));
 }
 
-/** A safetensors file, taken apart: [name, entry, bytes]. */
-function tensorsOf(file) {
-  const start = 8 + Number(file.readBigUInt64LE(0));
-  const header = JSON.parse(file.subarray(8, start).toString());
-  delete header.__metadata__;
-  return Object.entries(header).map(([name, entry]) => {
-    const [from, to] = entry.data_offsets;
-    return [name, entry, file.subarray(start + from, start + to)];
-  });
-}
-
-function safetensors(tensors) {
-  const header = {};
-  let at = 0;
-  for (const [name, { dtype, shape }, bytes] of tensors) {
-    header[name] = { dtype, shape, data_offsets: [at, (at += bytes.length)] };
-  }
-  const text = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  return Buffer.concat([length, text, ...tensors.map(([, , bytes]) => bytes)]);
-}
-
 /** The same model in several files with an index, which names the last one first. */
 function sharded(files, n) {
   const { 'model.safetensors': whole, ...rest } = files;
@@ -47,7 +25,7 @@ function sharded(files, n) {
   for (let i = n; i-- > 0;) {
     const mine = tensors.filter((_, j) => j % n === i);
     const name = `model-${String(i + 1).padStart(5, '0')}-of-${String(n).padStart(5, '0')}.safetensors`;
-    rest[name] = safetensors(mine);
+    rest[name] = fileOf(mine);
     for (const [tensor] of mine) map[tensor] = name;
   }
   rest['model.safetensors.index.json'] = bytesOf({ metadata: {}, weight_map: map });

@@ -1,6 +1,7 @@
 // What several tests need: the repository, its models, the two binaries.
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
 import { createEngine } from '../../wasm/index.js';
+import { tensorsOf } from '../safetensors.mjs';
 
 export const root = new URL('../../', import.meta.url);
 export const binaries = new URL('.build/wasm/', root);
@@ -38,15 +39,11 @@ export function goldenModels() {
  * @param {URL} file
  */
 export function readSafetensors(file) {
-  const bytes = readFileSync(file);
-  const start = 8 + Number(bytes.readBigUInt64LE(0));
-  const header = JSON.parse(bytes.subarray(8, start).toString());
-  delete header.__metadata__;
-  const tensor = ({ dtype, shape, data_offsets: [from, to] }) => {
-    const data = Uint8Array.from(bytes.subarray(start + from, start + to)).buffer;
-    return { shape, data: dtype === 'I32' ? new Int32Array(data) : new Float32Array(data) };
-  };
-  return Object.fromEntries(Object.entries(header).map(([name, entry]) => [name, tensor(entry)]));
+  const tensors = tensorsOf(readFileSync(file)).map(([name, { dtype, shape }, bytes]) => {
+    const data = Uint8Array.from(bytes).buffer;
+    return [name, { shape, data: dtype === 'I32' ? new Int32Array(data) : new Float32Array(data) }];
+  });
+  return Object.fromEntries(tensors);
 }
 
 /**

@@ -1,31 +1,8 @@
 // Models in several files: the same bits as in one, and clear words where the files do not fit.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { fileOf, tensorsOf } from '../safetensors.mjs';
 import { files, softmax, tiny, withEngine } from './helper.mjs';
-
-/** The tensors of a safetensors file, as [name, entry, bytes]. */
-function tensorsOf(file) {
-  const start = 8 + Number(file.readBigUInt64LE(0));
-  const header = JSON.parse(file.subarray(8, start).toString());
-  delete header.__metadata__;
-  return Object.entries(header).map(([name, entry]) => {
-    const [from, to] = entry.data_offsets;
-    return [name, entry, file.subarray(start + from, start + to)];
-  });
-}
-
-function fileOf(tensors) {
-  let end = 0;
-  const entries = tensors.map(([name, { dtype, shape }, bytes]) => {
-    const begin = end;
-    end += bytes.length;
-    return [name, { dtype, shape, data_offsets: [begin, end] }];
-  });
-  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(header.length));
-  return new Uint8Array(Buffer.concat([length, header, ...tensors.map(([, , bytes]) => bytes)]));
-}
 
 /** Tensors dealt out to n files in turn, like cards. */
 function deal(file, n) {
