@@ -8,13 +8,13 @@ import {
   numberControls,
   promptControls,
   shown,
-  sideControls,
   type Actions,
 } from './controls';
 import type { Frame } from './frame';
 import type { Choice } from './models';
 import { hubName, isOfHub } from './open/words';
 import { need, say, SIDES, type PerSide } from './panels';
+import { sideControls } from './side';
 import type { State } from './state';
 import type { Pointed } from './views/view';
 import { finding } from './words';

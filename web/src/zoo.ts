@@ -9,7 +9,7 @@ export interface Card {
   /** What of its recipe is not the baseline's. */
   readonly factor?: string;
   /** How it was trained: steps, learning rate, weight decay, what stands in front, and so on. */
-  readonly training?: Readonly<Record<string, unknown>>;
+  readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
   /** Whether its checkpoints lie in timeline/. */
@@ -17,6 +17,8 @@ export interface Card {
   readonly licence: string;
   /** What a paper reports of its own model of this kind; null or absent where none does. */
   readonly paper?: Reported | null;
+  /** Whether that agrees, and what the factor did there and here. */
+  readonly verdict?: string;
 }
 
 /** Numbers of another's model and data. */

@@ -3,10 +3,11 @@
  * look takes one prompt; the study takes as many as are asked for.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { shown as allows, swaps } from '../controls';
+import { shown as allows } from '../controls';
 import type { Theme } from '../plot/color';
 import { hand } from '../save/menu';
 import type { Session } from '../session';
+import { swaps } from '../side';
 import type { State } from '../state';
 import { promptsOf, readPrompts, type PromptFile } from '../study/corpus';
 import { promptsCsv, studyJson, tableCsv } from '../study/files';
