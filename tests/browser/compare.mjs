@@ -199,7 +199,9 @@ export const comparing = {
       (ids) => new URLSearchParams(location.hash.slice(1)).get('compare') === ids,
       six.join(),
     );
-    assert.equal(await page.locator('#compare-sinks .multiple').count(), 6);
+    await page.waitForFunction(
+      () => document.querySelectorAll('#compare-sinks .multiple').length === 6,
+    );
     assert.ok(await page.locator('.pick input:not(:checked)').first().isDisabled());
     await page.getByRole('checkbox', { name: cards[0].title, exact: true }).press('Space');
     await idle(page);
