@@ -173,6 +173,8 @@ class Tokenizer {
 
   /** @param {any} settings */
   #findBos(settings) {
+    // Said to be none: nothing is left to guess.
+    if (settings.bos_token === null) return null;
     const named = nameOf(settings, 'bos_token');
     // An ordinary word that happens to read "<s>" does not begin sequences.
     const added = new Set([...this.#added.values()].map((token) => token.content));

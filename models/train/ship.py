@@ -57,9 +57,9 @@ def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{names} $A".strip(), pair=f"{names} $A $B".strip(), special_tokens=front)
     tokenizer.save(str(folder / "tokenizer.json"))
-    first = {"bos_token": training.front[0]} if training.front else {}
+    first = training.front[0] if training.front else None
     write_json(folder / "tokenizer_config.json", {
-        "tokenizer_class": "PreTrainedTokenizerFast", **first, "eos_token": END,
+        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": first, "eos_token": END,
         "model_max_length": CONTEXT, "clean_up_tokenization_spaces": False,
     })
 

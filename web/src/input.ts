@@ -65,13 +65,17 @@ export function firstTokens(tokens: readonly Token[]): string[] {
   return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
 }
 
-/** A tokenizer that lacks the token that the state names puts its BOS token first, if it has one. */
+/**
+ * A tokenizer that lacks the token that the state names puts its BOS token first, if it has one, and
+ * what else it puts behind that by itself.
+ */
 export function specialOf(tokenizer: Tokenizer, state: State): 'auto' | 'none' | string[] {
   if (!state.bos) return 'none';
   if (state.first === 'auto') return 'auto';
   if (tokenizer.specials.some(({ text }) => text === state.first)) return [state.first];
-  const { bos } = specialWords(tokenizer);
-  return bos === null ? 'none' : [bos];
+  const { automatic, bos } = specialWords(tokenizer);
+  if (bos === null) return 'none';
+  return automatic[0] === bos ? 'auto' : [bos];
 }
 
 /** The tokens that the state asks for, before they are cut to T. */
