@@ -8,7 +8,7 @@ batch N) are allowed everywhere and written "...".
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +92,7 @@ class Trace:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def _unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:
+def _unknown(given: Collection[str], known: Collection[str], what: str) -> None:
     if unknown := set(given) - set(known):
         raise ValueError(f"{what} has no {', '.join(sorted(unknown))}")
 
@@ -111,7 +111,7 @@ def _mask(config: dict[str, Any], own: dict[str, Any]) -> Mask:
 def architecture(config: dict[str, Any]) -> Architecture:
     """What a config.json says, in this project's letters."""
     own = config.get("sinkscope", {})
-    _unknown(own, dict.fromkeys(_OWN), "sinkscope")
+    _unknown(own, _OWN, "sinkscope")
     attention = own.get("attention", {})
     operation = attention.get("operation", "softmax")
     standard, given = OPERATIONS[operation].standard, attention.get("parameters", {})
@@ -149,11 +149,16 @@ def _heads(x: Tensor, count: int) -> Tensor:
     return x.unflatten(-1, (count, -1)).transpose(-3, -2)
 
 
+def _angles(T: int, width: int, theta: float, like: Tensor) -> Tensor:
+    """t * theta^(-2j/width)  [T, width/2]"""
+    speed = theta ** (-torch.arange(0, width, 2, dtype=like.dtype, device=like.device) / width)
+    return torch.arange(T, dtype=like.dtype, device=like.device)[:, None] * speed
+
+
 def _rotate(x: Tensor, theta: float) -> Tensor:
     """Turn the pair (j, j + K/2) of position t by the angle t * theta^(-2j/K).  [..., T, K]"""
     T, K = x.shape[-2:]
-    speed = theta ** (-torch.arange(0, K, 2, dtype=x.dtype, device=x.device) / K)
-    angle = torch.arange(T, dtype=x.dtype, device=x.device)[:, None] * speed
+    angle = _angles(T, K, theta, x)
     first, second = x.chunk(2, -1)
     return torch.cat([first * angle.cos() - second * angle.sin(),
                       second * angle.cos() + first * angle.sin()], -1)
@@ -162,9 +167,7 @@ def _rotate(x: Tensor, theta: float) -> Tensor:
 def _sinusoid(T: int, like: Tensor) -> Tensor:
     """Sines in the first half, cosines in the second, as in the authors' code; their equation 5
     interleaves them.  [T, D]"""
-    D = like.shape[-1]
-    speed = 10000.0 ** (-torch.arange(0, D, 2, dtype=like.dtype, device=like.device) / D)
-    angle = torch.arange(T, dtype=like.dtype, device=like.device)[:, None] * speed
+    angle = _angles(T, like.shape[-1], 10000.0, like)
     return torch.cat([angle.sin(), angle.cos()], -1)
 
 

@@ -57,7 +57,7 @@ def encode(arrays: Arrays, before: Arrays | None) -> tuple[bytes, list[float], l
         base = np.zeros_like(array) if before is None else before[name]
         predicted = bool(np.square(array - base).sum() < np.square(array).sum())
         base = base if predicted else np.zeros_like(array)
-        scale = np.float32(np.sqrt(np.square(array).mean()) 
+        scale = np.float32(np.sqrt(np.square(array).mean())
                            / STEPS_PER_RMS.get(name, OTHERS_PER_RMS))
         steps = np.rint((array - base) / scale)
         if np.abs(steps).max() > 127:
@@ -70,8 +70,8 @@ def encode(arrays: Arrays, before: Arrays | None) -> tuple[bytes, list[float], l
     return b"".join(codes + plain), scales, from_previous, decoded
 
 
-def pack(recipe: Recipe, run: Path, folder: Path, ids: Tensor) -> int:
-    """Writes folder/timeline; returns its bytes."""
+def pack(recipe: Recipe, run: Path, folder: Path, ids: Tensor) -> None:
+    """Writes folder/timeline."""
     arch, out = architecture(recipe.config), folder / "timeline"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -102,4 +102,3 @@ def pack(recipe: Recipe, run: Path, folder: Path, ids: Tensor) -> int:
                     for name, a in before.items()],
         "checkpoints": checkpoints, "log": sorted(log, key=lambda line: line["step"]),
     })
-    return sum(file.stat().st_size for file in out.iterdir())

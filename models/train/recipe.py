@@ -83,14 +83,15 @@ _IDS = {BOS: BOS_ID, END: END_ID}
 
 def read(path: Path) -> Recipe:
     given = tomllib.loads(path.read_text())
-    training = given.pop("training", {})
-    if "front" in training:
-        training["front"] = tuple(training["front"])
+    changed = given.pop("training", {})
+    if "front" in changed:
+        changed["front"] = tuple(changed["front"])
+    training = Training(**changed)
+    first = training.front[0] if training.front else None
     config = BASE | given.pop("config", {})
-    front = training.get("front", (BOS,))
-    config["bos_token_id"] = _IDS.get(front[0], VOCABULARY) if front else None
+    config["bos_token_id"] = None if first is None else _IDS.get(first, VOCABULARY)
     given["seeds"] = tuple(given.pop("seeds", (1,)))
-    return Recipe(id=path.stem, config=config, training=Training(**training), **given)
+    return Recipe(id=path.stem, config=config, training=training, **given)
 
 
 def recipes() -> dict[str, Recipe]:

@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import AddedToken, Tokenizer, processors
 
-from ..reference.files import (SCALE, read_model, to_int8, write_json, write_model, write_stored)
+from ..reference.files import read_model, to_int8, write_json, write_model, write_stored
 from ..reference.model import architecture
 from ..reference.operations import OPERATIONS
 from . import pack
@@ -264,7 +264,7 @@ def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
         "id": recipe.id, "title": recipe.title, "what": recipe.what, "factor": recipe.factor,
         "baseline": recipe.baseline,
         "training": dataclasses.asdict(recipe.training),
-        "parameters": sum(w.numel() for name, w in weights.items() if not name.endswith(SCALE)),
+        "parameters": sum(w.numel() for w in weights.values()),
         "bytes": file.stat().st_size,
         "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
         "operation": arch.operation, "context": CONTEXT, "timeline": recipe.timeline,
