@@ -20,7 +20,8 @@ export interface HeadFrame {
   readonly norm: Tensor;
 }
 
-export interface Frame {
+/** What was run, and what its numbers depend on. */
+export interface Subject {
   readonly model: {
     readonly id: string;
     readonly title: string;
@@ -31,19 +32,23 @@ export interface Frame {
   };
   readonly class: NumberClass;
   readonly architecture: Architecture;
-  /** What the heads compute in this run: the model's own operation, or the edit's. */
+  /** What the heads compute: the model's own operation, or the edit's. */
   readonly operation: Operation;
   readonly edits: readonly Edit[];
+  /** Of the first sequence. */
   readonly tokens: readonly Token[];
   readonly T: number;
-  /** Tokens of the input that were left out because T or the context is shorter. */
-  readonly dropped: number;
   readonly eps: number;
   /** Special tokens that stand before the text, as they read. */
   readonly first: readonly string[];
   readonly special: SpecialWords;
   /** Sequences that alpha and the sink ratios are means of. */
   readonly sequences: number;
+}
+
+export interface Frame extends Subject {
+  /** Tokens of the input that were left out because T or the context is shorter. */
+  readonly dropped: number;
   readonly generated: number;
   /** Metrics and fields by their names in describe. */
   readonly tensors: Readonly<Record<string, Tensor>>;

@@ -9,14 +9,12 @@ import {
   type Measurement,
   type Operation,
   type Tensor,
-  type Token,
 } from 'sinkscope';
 import { editsOf, printPick, titleOf, type Pick } from '../compare/picks';
-import { mean, type NumberClass } from '../frame';
-import { firstTokens, specialOf, specialWords, type SpecialWords } from '../input';
-import { InputError, type OpenModel, type Source } from '../models';
+import { mean, type Subject } from '../frame';
+import { firstTokens, specialOf, specialWords } from '../input';
+import { InputError, type OpenModel } from '../models';
 import type { State } from '../state';
-import type { StepFacts } from '../timeline/steps';
 import { sequencesOf } from './corpus';
 
 /** Numbers of each prompt, in their order. A mean over heads has a spread only by them. */
@@ -39,31 +37,11 @@ export interface Strongest {
 }
 
 /** What was measured of one pick. It holds what `conditions` and the saved files say of a frame. */
-export interface Column {
+export interface Column extends Subject {
   readonly pick: Pick;
   /** The model and what is done to it. */
   readonly title: string;
-  readonly model: {
-    readonly id: string;
-    readonly title: string;
-    readonly source: Source;
-    readonly commit?: string;
-    readonly sha256?: string;
-    /** Of a checkpoint of its training. */
-    readonly step?: StepFacts;
-  };
-  readonly class: NumberClass;
-  readonly architecture: Architecture;
-  /** What the heads compute: the model's own operation, or the edit's. */
-  readonly operation: Operation;
-  readonly edits: readonly Edit[];
-  /** Of the first prompt. */
-  readonly tokens: readonly Token[];
-  readonly T: number;
-  readonly eps: number;
-  readonly first: readonly string[];
-  readonly special: SpecialWords;
-  readonly sequences: number;
+  readonly model: Subject['model'] & { readonly sha256?: string };
   readonly measurement: Measurement;
   readonly perPrompt: Readonly<Record<PerPrompt, readonly number[]>>;
   /** [T], in closed form. */
