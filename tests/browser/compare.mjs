@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { lookUp, openPage } from './open.mjs';
-import { root, settled, violations } from './stage.mjs';
+import { root, saveFrom, settled, violations } from './stage.mjs';
 
 const cards = JSON.parse(readFileSync(`${root}models/zoo/index.json`, 'utf8'));
 const pictures = `${root}.build/screenshots`;
@@ -396,12 +396,7 @@ export const comparing = {
     const page = await open(stage, 'compare=softmax,sigmoid');
     for (const view of ['sinks', 'scores', 'geometry', 'norms']) {
       const menu = page.locator(`#compare-${view} .save`);
-      const take = async (kind) => {
-        const coming = page.waitForEvent('download');
-        await menu.locator('summary').click();
-        await menu.getByRole('button', { name: kind, exact: true }).click();
-        return (await readFile(await (await coming).path())).toString();
-      };
+      const take = async (kind) => (await saveFrom(page, menu, kind)).bytes.toString();
       const svg = await take('SVG');
       assert.match(svg, /Softmax twin/);
       assert.match(svg, /Sigmoid twin/);

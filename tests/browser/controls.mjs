@@ -16,7 +16,7 @@ async function themed(page, theme) {
 }
 
 export const controls = {
-  async 'several sequences are averaged, and every figure says so'(stage) {
+  async 'several sequences are averaged, and every figure says whether it is'(stage) {
     const page = await stage.open('b=&T=16');
     const field = page.locator('label', { hasText: 'sequences' }).locator('input').first();
     await field.fill('5');
@@ -25,7 +25,12 @@ export const controls = {
       /mean of 5 sequences/.test(document.querySelector('#sinks .side-a .conditions').textContent),
     );
     await settled(page);
-    assert.match(await text(page, '#attention .side-a .stamp'), /T = 16 .* mean of 5 sequences/);
+    const stamp = (view) => text(page, `#${view} .side-a .stamp`);
+    for (const view of ['scores', 'mass', 'next'])
+      assert.match(await stamp(view), /T = 16 .* mean of 5 sequences/);
+    for (const view of ['attention', 'heads', 'geometry', 'norms'])
+      assert.match(await stamp(view), /T = 16 .* 1 sequence · /);
+    assert.match(await text(page, '#next .side-a .conditions'), /the first of them is continued/);
     await page.waitForFunction(() => /n=5/.test(location.hash));
     assert.deepEqual(page.troubles, []);
   },

@@ -1,22 +1,14 @@
 /** Figures and their numbers as files: every view, every kind, and what stands in them. */
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { root, settled } from './stage.mjs';
+import { root, saveFrom, settled } from './stage.mjs';
 
 const VIEWS = ['sinks', 'attention', 'scores', 'heads', 'geometry', 'norms', 'mass', 'next'];
 const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
 
-/** Chooses from a figure's menu; the name and text of the file. */
-async function save(page, view, kind, side = 'a') {
-  const menu = page.locator(`#${view} .side-${side} .save`);
-  const coming = page.waitForEvent('download');
-  await menu.locator('summary').click();
-  await menu.getByRole('button', { name: kind, exact: true }).click();
-  const download = await coming;
-  return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
-}
+const save = (page, view, kind, side = 'a') =>
+  saveFrom(page, page.locator(`#${view} .side-${side} .save`), kind);
 
 function rowsOf(csv) {
   const lines = csv.toString().trimEnd().split('\n');

@@ -1,10 +1,8 @@
 /** The router view: which experts the tokens of a mixture go through. */
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { createEngine, openTokenizer } from '../../wasm/index.js';
-import { filesOfZoo, openFromDisk } from './disk.mjs';
-import { root, settled, text, violations } from './stage.mjs';
+import { openFromDisk, readInNode } from './disk.mjs';
+import { root, saveFrom, settled, text, violations } from './stage.mjs';
 
 const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
@@ -15,18 +13,6 @@ async function openExperts(stage, hash = '', options = {}) {
   await openFromDisk(page, 'experts');
   await page.waitForSelector('#router .side-a .chart svg');
   return page;
-}
-
-/** The router's weights by the package, outside the browser: [L, T, E]. */
-async function weightsInNode() {
-  const [config, weights, json] = await filesOfZoo('experts');
-  const ids = openTokenizer(String(json)).encode(TEXT, { bos: true });
-  const engine = await createEngine({ worker: false });
-  const model = await engine.open({ config, weights });
-  const run = await model.run(ids.map(({ id }) => id));
-  const tensor = await run.field('router');
-  await engine.close();
-  return tensor;
 }
 
 async function looks(stage, { width, scheme }) {
@@ -42,13 +28,10 @@ async function looks(stage, { width, scheme }) {
 export const routing = {
   async 'router: weights and loads are those of the package, on the screen and in the file'(stage) {
     const page = await openExperts(stage, `prompt=${encodeURIComponent(TEXT)}&layer=2&head=0`);
-    const { shape, data } = await weightsInNode();
+    const [{ shape, data }] = await readInNode('experts', TEXT, [{ field: 'router' }]);
     const [L, T, E] = shape;
-    const coming = page.waitForEvent('download');
-    await page.locator('#router .side-a .save summary').click();
-    await page.locator('#router .side-a .save').getByRole('button', { name: 'JSON' }).click();
-    const made = JSON.parse(await readFile(await (await coming).path(), 'utf8'));
-    const [weight, load] = made.quantities;
+    const { bytes } = await saveFrom(page, page.locator('#router .side-a .save'), 'JSON');
+    const [weight, load] = JSON.parse(bytes).quantities;
     assert.deepEqual([weight.shape, weight.data], [shape, [...data]]);
     const shares = Array(L * E).fill(0);
     data.forEach((value, i) => {

@@ -14,6 +14,7 @@ import { exporting } from './export.mjs';
 import { comparing } from './compare.mjs';
 import { timeline } from './timeline.mjs';
 import { unmasking } from './unmask.mjs';
+import { aside } from './aside.mjs';
 import { routing } from './router.mjs';
 
 const LIMIT_MS = 60_000;
@@ -42,6 +43,7 @@ for (const [name, test] of Object.entries({
   ...timeline,
   ...unmasking,
   ...routing,
+  ...aside,
 })) {
   if (!name.includes(wanted)) continue;
   const began = performance.now();

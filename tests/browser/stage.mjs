@@ -97,6 +97,15 @@ export const text = (page, selector) => page.textContent(selector);
 export const chips = (page) => page.locator('.chip').allTextContents();
 export const figure = (page, side) => text(page, `#sinks .side-${side} .figure`);
 
+/** Chooses from a figure's menu; the name and bytes of the file. */
+export async function saveFrom(page, menu, kind) {
+  const coming = page.waitForEvent('download');
+  await menu.locator('summary').click();
+  await menu.getByRole('button', { name: kind, exact: true }).click();
+  const download = await coming;
+  return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
+}
+
 /** Runs axe over the page; the rules that are broken, with the first place of each. */
 export async function violations(page) {
   await page.addScriptTag({ path: axe });

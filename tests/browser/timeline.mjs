@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createEngine, openTimeline, openTokenizer } from '../../wasm/index.js';
-import { figure, root, settled, text, violations } from './stage.mjs';
+import { figure, root, saveFrom, settled, text, violations } from './stage.mjs';
 
 const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
@@ -44,13 +44,7 @@ async function sinkInNode(id, step, prompt) {
   return `${(100 * sink.data[0]).toFixed(1)} %`;
 }
 
-async function save(page, kind) {
-  const coming = page.waitForEvent('download');
-  await page.locator('#training .save summary').click();
-  await page.locator('#training .save').getByRole('button', { name: kind, exact: true }).click();
-  const download = await coming;
-  return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
-}
+const save = (page, kind) => saveFrom(page, page.locator('#training .save'), kind);
 
 /** The steps of training, by the models that each side says it shows. */
 const shownSteps = (page) =>

@@ -1,10 +1,9 @@
 /** The unmasking view: what it shows of a masked diffusion model, and what the other views leave out. */
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { createEngine, openTokenizer, unmask } from '../../wasm/index.js';
 import { filesOfZoo, openFromDisk } from './disk.mjs';
-import { root, settled, text, violations } from './stage.mjs';
+import { root, saveFrom, settled, text, violations } from './stage.mjs';
 
 const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
@@ -40,13 +39,7 @@ async function stepsInNode() {
   return { steps, tokenizer, kept: ids.length };
 }
 
-async function saved(page, kind) {
-  const coming = page.waitForEvent('download');
-  await view(page).locator('.save summary').click();
-  await view(page).locator('.save').getByRole('button', { name: kind, exact: true }).click();
-  const download = await coming;
-  return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
-}
+const saved = (page, kind) => saveFrom(page, view(page).locator('.save'), kind);
 
 async function looks(stage, { width, scheme }) {
   const page = await openMasked(stage, '', { width, scheme });

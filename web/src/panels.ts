@@ -81,7 +81,7 @@ function make({ kind, cells }: Panel, side: Side, shown: Made['shown'], desk: De
     const { frame, context } = made.shown;
     const { layer, head, state } = context;
     const quantities = kind.numbers(frame, layer, head);
-    const facts = { figure: kind.name, frame, state, layer, head };
+    const facts = { figure: kind.name, frame: shownIn(kind, frame), state, layer, head };
     const said = { version: desk.version(), link: desk.link() };
     return { ...facts, ...said, title: kind.title, cell, quantities };
   };
@@ -91,6 +91,11 @@ function make({ kind, cells }: Panel, side: Side, shown: Made['shown'], desk: De
 }
 
 type Desk = Reach & Saving;
+
+/** A figure of the first sequence alone must not say that it is a mean. */
+function shownIn({ averaged }: ViewKind, frame: Frame): Frame {
+  return averaged || frame.sequences === 1 ? frame : { ...frame, sequences: 1 };
+}
 
 /** The page is drawn anew for every step of a progress; the views need not be. */
 function isDrawn({ shown, width }: Made, frame: Frame, context: Context): boolean {
@@ -127,17 +132,25 @@ export function drawPanels(
     if (isDrawn(made, frame, whole)) continue;
     made.shown = { frame, context: whole };
     made.width = innerWidth;
-    made.menu.hidden = context.state.hide.includes('save');
+    const isEmpty = panel.kind.fits?.(frame) === false;
+    made.menu.hidden = isEmpty || context.state.hide.includes('save');
     made.view.update(frame, whole);
-    stamp(panel, side, frame, made.menu);
+    stamp(panel, side, frame, made.menu, isEmpty);
   }
 }
 
 /** Under every figure stands what is needed to get its numbers again. */
-function stamp({ kind, cells }: Panel, side: Side, frame: Frame, menu: HTMLElement): void {
+function stamp(
+  { kind, cells }: Panel,
+  side: Side,
+  frame: Frame,
+  menu: HTMLElement,
+  isEmpty: boolean,
+): void {
   if (kind.stamped) return;
   const line = cells[side].querySelector<HTMLElement>('.stamp') ?? document.createElement('p');
   line.className = 'stamp';
-  say(line, `${CLASS_WORDS[frame.class]} · ${conditions(frame)}`);
+  line.hidden = isEmpty;
+  say(line, `${CLASS_WORDS[frame.class]} · ${conditions(shownIn(kind, frame))}`);
   if (line.nextElementSibling !== menu) menu.before(line);
 }

@@ -3,6 +3,7 @@
  * a side's run stays open until its next one, so that more can be read from it.
  */
 import {
+  type Architecture,
   type Describe,
   type Edit,
   type Engine,
@@ -21,7 +22,7 @@ import type { Zoo } from './zoo';
 
 export type Side = 'a' | 'b';
 
-const FIELDS = ['hidden', 'q', 'att', 'router', 'next', 'loss'];
+const FIELDS = ['hidden', 'q', 'att', 'att_bias', 'gate', 'router', 'next', 'loss'];
 /** Read once for a frame, by their names in describe. */
 const METRICS = [
   'alpha',
@@ -29,7 +30,10 @@ const METRICS = [
   'alpha_uniform',
   'sink_ratio',
   'sink_ratio_raw',
+  'sink_ratio_bias',
   'near_eps',
+  'alpha_bias',
+  'gate_mean',
   'row_mass',
   'row_mass_summary',
   'entropy_mean',
@@ -45,7 +49,21 @@ const METRICS = [
   'loss_mean',
 ];
 /** What a mean over several sequences replaces. */
-const AVERAGED = ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'loss_mean'];
+const AVERAGED = [
+  'alpha',
+  'alpha_raw',
+  'alpha_bias',
+  'sink_ratio',
+  'sink_ratio_raw',
+  'sink_ratio_bias',
+  'near_eps',
+  'row_mass',
+  'row_mass_summary',
+  'gate_mean',
+  'loss_mean',
+];
+/** Fields of the same kind, where a model has them. */
+const AVERAGED_FIELDS = ['att_bias', 'gate'];
 
 export class Session {
   readonly describe: Describe;
@@ -112,7 +130,7 @@ export class Session {
   ): Promise<Frame> {
     const reads: Read[] = METRICS.map((metric) => ({ metric, eps: state.eps }));
     const { architecture } = opened.model;
-    const fields = ['att', 'next', ...(architecture.E ? ['router'] : [])];
+    const fields = ['att', 'next', ...this.#own(architecture)];
     const results = await run.read([...reads, ...fields.map((field) => ({ field }))]);
     const names = [...METRICS, ...fields];
     const tensors = Object.fromEntries(results.map((tensor, i) => [names[i], tensor]));
@@ -140,27 +158,37 @@ export class Session {
     };
   }
 
+  /** Recorded fields that only some models have. */
+  #own(architecture: Architecture): string[] {
+    return this.describe.fields
+      .filter(({ needs }) => needs && architecture[needs])
+      .map(({ name }) => name);
+  }
+
   /** The same measurements over further sequences of the same length, averaged. */
   async #average(frame: Frame, opened: OpenModel, state: State, watch: Watch): Promise<Frame> {
     if (state.n === 1) return frame;
     const texts = state.input === 'text' ? await this.#zoo.heldOut() : [];
-    const sums = AVERAGED.map((name) => Float64Array.from(frame.tensors[name].data));
+    const fields = AVERAGED_FIELDS.filter((name) => name in frame.tensors);
+    const names = [...AVERAGED, ...fields];
+    const sums = names.map((name) => Float64Array.from(frame.tensors[name].data));
     let count = 1;
     for (const ids of otherSequences(opened.tokenizer, state, frame.T, texts)) {
       if (count === state.n) break;
       watch.onProgress(`Averaging ${opened.title}`, count, state.n);
       const run = await opened.model.run(ids, {
-        fields: ['att', 'loss'],
+        fields: ['att', 'loss', ...AVERAGED_FIELDS],
         edits: frame.edits,
         capacity: ids.length,
         signal: watch.signal,
       });
-      const reads = AVERAGED.map((metric) => ({ metric, eps: state.eps }));
+      const metrics = AVERAGED.map((metric) => ({ metric, eps: state.eps }));
+      const reads = [...metrics, ...fields.map((field) => ({ field }))];
       const tensors = await run.read(reads).finally(() => run.close());
       tensors.forEach((tensor, i) => tensor.data.forEach((v, j) => (sums[i][j] += v)));
       count++;
     }
-    const means = AVERAGED.map((name, i): [string, Tensor] => [
+    const means = names.map((name, i): [string, Tensor] => [
       name,
       { shape: frame.tensors[name].shape, data: Float32Array.from(sums[i], (v) => v / count) },
     ]);

@@ -71,6 +71,11 @@ export function sinkOf(frame: Frame): number {
   return frame.tensors.sink_ratio.data[0];
 }
 
+/** Sink_* of a model with a bias key. */
+export function biasSinkOf(frame: Frame): number {
+  return frame.tensors.sink_ratio_bias.data[0];
+}
+
 function name(frame: Frame): string {
   const { title: given, source } = frame.model;
   // A title of the zoo is a phrase; others are names.
@@ -82,10 +87,10 @@ function strongest(frame: Frame): string {
   return percent(Math.max(...alphaOfKey(frame, 0)), 0);
 }
 
-/** How many heads have a sink on token 1; with several sequences, on average. */
-function heads(frame: Frame): string {
+/** How many heads have a sink, on token 1 if nothing is said; with several sequences, on average. */
+function heads(frame: Frame, share = sinkOf(frame)): string {
   const all = frame.architecture.L * frame.architecture.H;
-  const count = sinkOf(frame) * all;
+  const count = share * all;
   const shown = Number.isInteger(Math.round(count * 1e4) / 1e4)
     ? count.toFixed(0)
     : count.toFixed(1);
@@ -101,15 +106,23 @@ function verdict(frame: Frame): string {
   );
 }
 
+/** What takes attention from the tokens, or lets them take little. */
+function note(frame: Frame): string {
+  if (frame.architecture.bias_key)
+    return (
+      ` A bias key, which is no token, takes more than ${percent(frame.eps, 0)} in ` +
+      `${heads(frame, biasSinkOf(frame))} of ${name(frame)}.`
+    );
+  if (frame.operation.normalises) return '';
+  return ` Rows of ${name(frame)} need not sum to 1: they carry ${show(massOf(frame))} on average.`;
+}
+
 /** The sentence over the figures: what one sees, with its numbers. */
 export function finding(a: Frame, b: Frame | undefined): string {
-  const mass = [a, b].find((frame) => frame && !frame.operation.normalises);
-  const note = mass
-    ? ` Rows of ${name(mass)} need not sum to 1: they carry ${show(massOf(mass))} on average.`
-    : '';
-  if (!b) return `${capital(verdict(a))}.${note}`;
+  const notes = [a, ...(b ? [b] : [])].map(note).join('');
+  if (!b) return `${capital(verdict(a))}.${notes}`;
   const other = `of ${name(b)}, ${heads(b)} (the strongest: ${strongest(b)})`;
-  return `${capital(verdict(a))}; ${other}.${note}`;
+  return `${capital(verdict(a))}; ${other}.${notes}`;
 }
 
 export function massOf(frame: Frame): number {

@@ -1,5 +1,5 @@
 /** The attention map of the chosen head: queries down, keys across. */
-import { mapOf, ofHead, seenBy, type Frame } from '../frame';
+import { mapOf, seenBy, type Frame } from '../frame';
 import { diverging, sequential, type Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -21,13 +21,23 @@ export function weightScale(context: Context): { scale: Scale; low: number; high
   return { scale: sequential(context.theme, high, context.state.scale === 'root'), low: 0, high };
 }
 
-function sayCell(frame: Frame, weights: Float32Array, mass: Float32Array, { row, col }: Cell) {
+/** [T]: what each query attends in all, in this map. */
+function massesOf({ T }: Frame, weights: Float32Array): Float32Array {
+  return Float32Array.from({ length: T }, (_, t) => {
+    const row = weights.subarray(t * T, (t + 1) * T);
+    return row.reduce((sum, weight) => sum + (Number.isNaN(weight) ? 0 : weight), 0);
+  });
+}
+
+function sayCell(frame: Frame, weights: Float32Array, { row, col }: Cell) {
   if (row < 0 && col < 0) return '';
   if (row >= 0 && col < 0) return `query ${row + 1} ${quote(frame, row)}`;
   if (row < 0) return `key ${col + 1} ${quote(frame, col)}`;
   const names = `query ${row + 1} ${quote(frame, row)} → key ${col + 1} ${quote(frame, col)}`;
   if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
-  const rowMass = frame.operation.normalises ? '' : ` of row mass ${show(mass[row], 3)}`;
+  const rowMass = frame.operation.normalises
+    ? ''
+    : ` of row mass ${show(massesOf(frame, weights)[row], 3)}`;
   return `${names}: ${show(weights[row * frame.T + col], 4)}${rowMass}`;
 }
 
@@ -42,8 +52,9 @@ export const attention: ViewKind = {
     'Row: the token that looks (query). Column: the token it looks at (key). A sink is a bright ' +
     'first column. Point at a cell or move with the arrow keys to read its weight.',
   numbers: (frame, layer, head) => {
-    const map = { shape: [frame.T, frame.T], data: mapOf(frame, layer, head) };
-    const mass = { shape: [frame.T], data: ofHead(frame.tensors.row_mass, layer, head) };
+    const { T } = frame;
+    const map = { shape: [T, T], data: mapOf(frame, layer, head) };
+    const mass = { shape: [T], data: massesOf(frame, map.data) };
     return [quantity('weight', ['query', 'key'], map), quantity('row_mass', ['query'], mass)];
   },
   create(root, { set, point }) {
@@ -68,7 +79,6 @@ export const attention: ViewKind = {
         if (!map || of.some((part, i) => part !== (map!.of as unknown[])[i]))
           map = { of, data: mapOf(frame, layer, head) };
         const weights = map.data;
-        const mass = ofHead(frame.tensors.row_mass, layer, head);
         title.textContent = `layer ${layer + 1}, head ${head + 1} · ${frame.operation.label}`;
         drawLegend(legend, scale.scale, scale.low, scale.high, [
           `weight ${show(scale.low, 0)}`,
@@ -88,7 +98,7 @@ export const attention: ViewKind = {
           chosen:
             state.query >= 0 || state.key >= 0 ? { row: state.query, col: state.key } : undefined,
           lit: lit ? { row: pointed.query ?? -1, col: pointed.key ?? -1 } : undefined,
-          describe: (cell) => sayCell(frame, weights, mass, cell),
+          describe: (cell) => sayCell(frame, weights, cell),
         });
       },
     };

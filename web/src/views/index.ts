@@ -1,5 +1,7 @@
 /** The table of contents: every view of the page, in the order in which it tells its story. */
 import { attention } from './attention';
+import { bias } from './bias';
+import { gate } from './gate';
 import { geometry } from './geometry';
 import { heads } from './heads';
 import { mass } from './mass';
@@ -18,6 +20,8 @@ export const views: readonly ViewKind[] = [
   geometry,
   norms,
   mass,
+  bias,
+  gate,
   router,
   next,
 ];

@@ -8,6 +8,7 @@ import { largest, part, type ViewKind } from './view';
 export const mass: ViewKind = {
   name: 'mass',
   title: 'Row mass',
+  averaged: true,
   how:
     'The sum of a query’s weights. Softmax rows always carry 1; where a row may carry almost ' +
     'nothing, a large share on token 1 can move nothing at all.',

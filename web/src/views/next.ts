@@ -6,6 +6,7 @@ import { part, type ViewKind } from './view';
 export const next: ViewKind = {
   name: 'next',
   title: 'Next token',
+  averaged: true,
   how: 'The likeliest continuations after the last token, and how well the text was predicted.',
   numbers: ({ next }) => [
     {
@@ -39,6 +40,7 @@ export const next: ViewKind = {
         small.textContent =
           (isBidirectional(frame) ? none : '') +
           `mean loss ${show(loss, 3)} nat per token (perplexity ${show(Math.exp(loss), 1)})` +
+          (frame.sequences > 1 ? ', of all sequences; the first of them is continued' : '') +
           (frame.generated ? `, ${frame.generated} of the tokens generated` : '');
       },
     };

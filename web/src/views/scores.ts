@@ -10,6 +10,7 @@ const KEYS = 10;
 export const scores: ViewKind = {
   name: 'scores',
   title: 'Sink scores by position',
+  averaged: true,
   how:
     'First αₖ of the chosen head for the first ten keys; the dashed line is what even attention ' +
     'would give. Then Sinkₖ, the share of all heads with αₖ above ε. Late keys are left out: ' +

@@ -43,6 +43,8 @@ export interface ViewKind {
   readonly how: string;
   /** It says its conditions itself. */
   readonly stamped?: boolean;
+  /** Its numbers are means over all sequences; absent: those of the first one. */
+  readonly averaged?: boolean;
   /** Whether there is anything of a frame to show; absent: of any. */
   readonly fits?: (frame: Frame) => boolean;
   /** What it shows, as numbers: for the head that is selected, where it shows one. */
