@@ -42,6 +42,35 @@ SHAPES = {
     "model.layers.0.mlp.down_proj.weight": (D, F),
 }
 
+ATTENTION = "model.layers.0.self_attn"
+EXPERTS = "model.layers.0.block_sparse_moe"
+
+# What variants have besides; a fuzzed config may ask for any of it.
+OWN = {
+    f"{ATTENTION}.bias_key": (G, K),
+    f"{ATTENTION}.bias_key_value": (G, K),
+    f"{ATTENTION}.value_bias": (H, K),
+    f"{ATTENTION}.gate_proj.weight": (H * K, D),
+    f"{ATTENTION}.kernel_in.weight": (K, K),
+    f"{ATTENTION}.kernel_out.weight": (K, K),
+    f"{ATTENTION}.sinks": (H,),
+    "model.embed_positions.weight": (16, D),
+    "model.norm.bias": (D,),
+    "model.layers.0.input_layernorm.bias": (D,),
+    "model.layers.0.post_attention_layernorm.bias": (D,),
+    f"{EXPERTS}.gate.weight": (2, D),
+    **{f"{EXPERTS}.experts.{e}.w{i}.weight": (D, F) if i == 2 else (F, D)
+       for e in range(2) for i in (1, 2, 3)},
+}
+# The same shared by the heads, which are added up.
+SHARED = OWN | {
+    f"{ATTENTION}.bias_key": (1, K),
+    f"{ATTENTION}.bias_key_value": (1, K),
+    f"{ATTENTION}.value_bias": (1, K),
+    f"{ATTENTION}.gate_proj.weight": (H, D),
+    f"{ATTENTION}.o_proj.weight": (D, K),
+}
+
 # What converters to GGUF call them.
 GGUF_NAMES = dict(zip(SHAPES, (
     "token_embd.weight", "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
@@ -50,9 +79,9 @@ GGUF_NAMES = dict(zip(SHAPES, (
     "blk.0.ffn_down.weight"), strict=True))
 
 
-def weights() -> dict[str, np.ndarray]:
+def weights(more: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndarray]:
     return {name: (np.arange(np.prod(shape)) % 7 - 3).astype(np.float32).reshape(shape) / 8
-            for name, shape in SHAPES.items()}
+            for name, shape in (SHAPES | (more or {})).items()}
 
 
 def put(name: str, data: bytes) -> None:
@@ -67,6 +96,8 @@ def write_safetensors() -> None:
     put("safetensors/llama.safetensors", data)
     header = int.from_bytes(data[:8], "little")
     put("safetensors/header", data[8:8 + header])
+    put("safetensors/own.safetensors", save(weights(OWN), metadata={"format": "pt"}))
+    put("safetensors/shared.safetensors", save(weights(SHARED), metadata={"format": "pt"}))
     put("safetensors/half", save({name: w.astype(np.float16) for name, w in weights().items()}))
 
 
@@ -80,6 +111,17 @@ def write_configs() -> None:
     variant = {"attention": {"operation": "identity_norm"}, "positions": "alibi", "norm": "post",
                "mask": {"kind": "prefix", "prefix": 2}, "mask_token": 1, "feed_forward": "plain"}
     put("config/variant", json.dumps(CONFIG | {"sinkscope": variant}).encode())
+    owned = {"attention": {"operation": "mlp_kernel_norm"}, "gate": "output_element",
+             **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "head")}
+    put("config/own", json.dumps(CONFIG | {"sinkscope": owned}).encode())
+    shared = {"attention": {"operation": "sink_logit"}, "gate": "output_head", "heads": "added",
+              "positions": "learned", "norm_kind": "layer",
+              **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "shared")}
+    put("config/shared", json.dumps(CONFIG | {"sinkscope": shared}).encode())
+    experts = {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 1,
+               "sliding_window": None}
+    put("config/experts", json.dumps(CONFIG | experts | {"sinkscope": {"gate": "output_element"}})
+        .encode())
 
 
 def write_gguf(name: str, type_name: str) -> None:

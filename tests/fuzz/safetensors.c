@@ -16,8 +16,22 @@ static void with_length(const uint8_t *data, size_t size, const ss_arch *arch) {
     free(file);
 }
 
+/* A file that names a bias key is opened as a model with everything that belongs to a head. */
+static bool has_additions(const uint8_t *data, size_t size) {
+    const char name[] = "bias_key";
+    for (size_t i = 0; i + sizeof name <= size; i++)
+        if (!memcmp(data + i, name, sizeof name - 1)) return true;
+    return false;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    ss_arch arch = fuzz_arch("{\"model_type\":\"llama\"," TINY_SIZES "}");
+    ss_arch arch =
+        fuzz_arch(has_additions(data, size)
+                      ? "{\"model_type\":\"llama\"," TINY_SIZES
+                        ",\"sinkscope\":{\"attention\":{\"operation\":\"mlp_kernel\"},"
+                        "\"bias_key\":\"head\",\"bias_key_value\":\"head\","
+                        "\"value_bias\":\"head\",\"gate\":\"output_element\"}}"
+                      : "{\"model_type\":\"llama\"," TINY_SIZES "}");
     if (size && data[0] == '{')
         with_length(data, size, &arch);
     else

@@ -38,7 +38,7 @@ static inline ss_arena fuzz_arena(size_t bytes) {
 }
 
 static inline void fuzz_run(const ss_model *model) {
-    ss_run_desc desc = {.model = model, .capacity = 1, .fields = SS_FIELDS_ALL};
+    ss_run_desc desc = {.model = model, .capacity = 2, .fields = SS_FIELDS_ALL};
     ss_error err;
     size_t bytes;
     ss_status status = ss_run_size(&bytes, &desc, &err);
@@ -49,7 +49,7 @@ static inline void fuzz_run(const ss_model *model) {
     ss_run run;
     status = ss_run_init(&run, &desc, &arena, &err);
     check(status, &err);
-    if (status == SS_OK) check(ss_run_extend(&run, (int32_t[]){0}, 1, &err), &err);
+    if (status == SS_OK) check(ss_run_extend(&run, (int32_t[]){0, 1}, 2, &err), &err);
     free(arena.block);
 }
 
