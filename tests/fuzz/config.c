@@ -1,4 +1,4 @@
-/* config.json, against tiny weights with all that a variant may have, so that what it says is run. */
+/* config.json, against tiny weights with all that a variant may have, so that what it says runs. */
 #include "target.h"
 
 #include <stdio.h>

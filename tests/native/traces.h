@@ -66,4 +66,17 @@ static inline void check_steps(const ss_trace *whole, const int32_t *tokens, int
     close_run(&steps);
 }
 
+/* Oracle 9: a bias on the values of layer 0 leaves its maps as they are, but not what it adds. */
+static inline void check_value_bias(const ss_model *model, const float *biases, size_t n,
+                                    const int32_t *tokens, int T) {
+    opened_run plain = run_tokens(model, tokens, T, NULL, 0);
+    for (size_t i = 0; i < n; i++) writable(biases)[i] += 3;
+    opened_run biased = run_tokens(model, tokens, T, NULL, 0);
+    size_t maps = (size_t)(model->arch.H * T * T);
+    CHECK_BITS(plain.run.trace.att, biased.run.trace.att, maps * sizeof(float));
+    CHECK(memcmp(plain.run.trace.att_out, biased.run.trace.att_out, sizeof(float)) != 0);
+    close_run(&plain);
+    close_run(&biased);
+}
+
 #endif
