@@ -25,13 +25,12 @@ static bool has_additions(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    ss_arch arch =
-        fuzz_arch(has_additions(data, size)
-                      ? "{\"model_type\":\"llama\"," TINY_SIZES
-                        ",\"sinkscope\":{\"attention\":{\"operation\":\"mlp_kernel\"},"
-                        "\"bias_key\":\"head\",\"bias_key_value\":\"head\","
-                        "\"value_bias\":\"head\",\"gate\":\"output_element\"}}"
-                      : "{\"model_type\":\"llama\"," TINY_SIZES "}");
+    ss_arch arch = fuzz_arch(has_additions(data, size)
+                                 ? "{\"model_type\":\"llama\"," TINY_SIZES
+                                   ",\"sinkscope\":{\"attention\":{\"operation\":\"mlp_kernel\"},"
+                                   "\"bias_key\":\"head\",\"bias_key_value\":\"head\","
+                                   "\"value_bias\":\"head\",\"gate\":\"output_element\"}}"
+                                 : "{\"model_type\":\"llama\"," TINY_SIZES "}");
     if (size && data[0] == '{')
         with_length(data, size, &arch);
     else
