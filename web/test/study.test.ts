@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Tokenizer } from 'sinkscope';
+import { finding } from '../src/compare/finding';
 import { promptsOf, readPrompts, sequencesOf, splittingOf } from '../src/study/corpus';
 import { promptsCsv, studyJson, tableCsv, type StudyFacts } from '../src/study/files';
 import { indexOfMost, isOfShares, type Column } from '../src/study/study';
@@ -113,6 +114,33 @@ const column = {
 } as unknown as Column;
 
 const cell = (name: string) => tableMetrics.find((one) => one.name === name)!.of(column);
+
+describe('the sentence over the comparison', () => {
+  const { metrics } = column.measurement;
+  const rows = { mean: [1, 1, 1, 1, 1, 1], deviation: [] };
+  const measurement = { metrics: { ...metrics, row_mass_summary: rows } };
+  const own = { class: 'measured', measurement } as unknown as Column;
+  const none = { ...column.perPrompt, sink_1: [0, 0] };
+  const a = { ...column, ...own, title: 'A' };
+  const b = { ...column, ...own, title: 'B', perPrompt: none };
+
+  it('names who has most sink and who least, and says nothing of one alone', () => {
+    expect(finding([a])).toBe('');
+    expect(finding([b, a])).toBe(
+      'Over 2 prompts, A has most sink: 75.0 % of its heads give token 1 more than 30 % of their ' +
+        'attention; B has least, 0.0 %.',
+    );
+    expect(finding([b, a, { ...b, title: 'C' }])).toContain('2 of the others have least, 0.0 %');
+    expect(finding([a, column])).toMatch(/see the row mass\.$/);
+  });
+
+  it('names the bias key that takes what no token does', () => {
+    const biased = { ...b, perPrompt: { ...none, sink_bias: [0.75, 0.5] } };
+    expect(finding([a, biased])).toMatch(
+      / The bias key of B, which is no token, takes as much in 62\.5 % of its heads\.$/,
+    );
+  });
+});
 
 describe('the table', () => {
   it('has the mean and the spread over the prompts', () => {

@@ -15,6 +15,13 @@ function setting({ sequences }: Column): string {
   return sequences === 1 ? 'On one prompt, a first look' : `Over ${sequences} prompts`;
 }
 
+/** What takes attention that is then on no token. */
+function biasNote(column: Column): string {
+  const share = mean(column.perPrompt.sink_bias);
+  if (!Number.isFinite(share)) return '';
+  return ` The bias key of ${nameOf(column)}, which is no token, takes as much in ${percent(share)} of its heads.`;
+}
+
 /** @param columns of one question; there is nothing to say of fewer than two */
 export function finding(columns: readonly Column[]): string {
   if (columns.length < 2) return '';
@@ -23,9 +30,10 @@ export function finding(columns: readonly Column[]): string {
   const counts = new Set(columns.map(({ sequences }) => sequences));
   const where = counts.size === 1 ? setting(most) : 'Over their prompts';
   const eps = percent(most.eps, 0);
-  const note = !columns.some(isOfShares)
+  const shares = !columns.some(isOfShares)
     ? ''
     : ' Where rows need not sum to 1 (*), a share says nothing of how much it carries: see the row mass.';
+  const note = columns.map(biasNote).join('') + shares;
   if (sinkOf(most) === sinkOf(least))
     return `${where}, ${percent(sinkOf(most))} of the heads of each give token 1 more than ${eps}.${note}`;
   const none = columns.filter((one) => sinkOf(one) === sinkOf(least));
