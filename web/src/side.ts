@@ -65,8 +65,16 @@ function cardWords(card: Card | undefined, frame: Frame): TemplateResult | typeo
   const bias = sink_bias === undefined ? '' : `, of the bias key ${show(Number(sink_bias), 1)} %`;
   return html`<span
       >· over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, ${first} first): Sink₁
-      ${show(Number(sink_1), 1)} %${bias}, loss${where} ${show(Number(loss))}</span
+      ${show(Number(sink_1), 1)} %${seedWords(card)}${bias}, loss${where}
+      ${show(Number(loss))}</span
     >${isHeadline(card) ? nothing : about(card)}`;
+}
+
+/** How far the same recipe comes from other initial weights. */
+function seedWords({ further_seeds: seeds = [] }: Card): string {
+  if (!seeds.length) return '';
+  const sinks = seeds.map(({ sink_1 }) => `${show(sink_1, 1)} %`);
+  return ` (trained from other seeds: ${sinks.join(' and ')})`;
 }
 
 /** The page's opening sentences are about these two. */
@@ -77,7 +85,7 @@ function isHeadline({ id }: Card): boolean {
 /** What the recipe changes, and how that went in the paper. */
 function about({ what, paper, verdict }: Card): TemplateResult {
   return html`<span class="about">
-    ${what} ${paper ? html`Reported in ${paper.where}: ${verdict}.` : nothing}
+    ${what} ${paper ? html`Reported in ${paper.where}. That ${verdict}.` : nothing}
   </span>`;
 }
 

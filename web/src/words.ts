@@ -78,8 +78,10 @@ export function biasSinkOf(frame: Frame): number {
 
 function name(frame: Frame): string {
   const { title: given, source } = frame.model;
-  // A title of the zoo is a phrase; others are names.
-  const title = source === 'zoo' ? `the ${given.charAt(0).toLowerCase()}${given.slice(1)}` : given;
+  // Titles of the zoo name what was changed, but the twins' are phrases.
+  const isPhrase = / twin\b/.test(given);
+  const phrase = isPhrase ? `the ${given.charAt(0).toLowerCase()}${given.slice(1)}` : `“${given}”`;
+  const title = source === 'zoo' ? phrase : given;
   return frame.class === 'counterfactual' ? `${title} with ${frame.operation.label}` : title;
 }
 

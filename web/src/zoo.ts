@@ -12,6 +12,8 @@ export interface Card {
   readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
+  /** The same recipe from other initial weights and another order of the texts; in percent. */
+  readonly further_seeds?: readonly { readonly seed: number; readonly sink_1: number }[];
   /** Whether its checkpoints lie in timeline/. */
   readonly timeline?: boolean;
   readonly licence: string;

@@ -14,14 +14,14 @@ import type { ViewKind } from './view';
 
 export const views: readonly ViewKind[] = [
   sinks,
+  bias,
+  gate,
   attention,
   scores,
   heads,
   geometry,
   norms,
   mass,
-  bias,
-  gate,
   router,
   next,
 ];
