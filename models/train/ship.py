@@ -99,16 +99,29 @@ def seeds(runs: Path, texts: list[str]) -> list[dict[str, Any]]:
 # --- what it says ---------------------------------------------------------------------------------
 
 
+def sinks(row: dict[str, Any], over: int = 1) -> list[float]:
+    """Sink_1 in percent, or the sum of the first ones: as shipped, then of the further seeds."""
+    return [sum(one["sink"][:over]) for one in (row["measured"], *row["further_seeds"])]
+
+
 IS_SINK = 5.0  # percent from which a sink is said to be there
 SAME = (0.75, 1.33)  # a ratio to the baseline between these is no difference
 
 
-def effect(value: float, base: float) -> str:
-    """What a factor did to the sink, against the model that differs by it alone."""
-    if value < IS_SINK:
-        return "no sink"
-    if base < IS_SINK:
+NOTHING = "no sink with it or without"
+
+
+def effect(value: float, base: float, there: str) -> str:
+    """What a factor did to the sink, against a model that differs by it alone.
+
+    there: what it did elsewhere; where it took the sink away, it matters only whether it does here.
+    """
+    if there == "no sink" and value >= IS_SINK:
         return "a sink"
+    if value < IS_SINK:
+        return NOTHING if base < IS_SINK else "no sink"
+    if base < IS_SINK:
+        return "more"
     ratio = value / base
     return "less" if ratio < SAME[0] else "more" if ratio > SAME[1] else "the same"
 
@@ -116,24 +129,48 @@ def effect(value: float, base: float) -> str:
 SAYS = {"gone": "no sink", "less": "less", "more": "more"}
 
 
-def verdict(recipe: Recipe, measured: dict[str, Any], baseline: dict[str, Any]) -> str:
-    """A sentence: agrees, differs or cannot be shown, and what each says."""
-    paper = recipe.paper
-    if not paper:
-        return "no figure to compare with"
-    value = sum(measured["sink"][: paper.get("over", 1)])
-    here = effect(value, baseline["sink_1"])
-    there = (SAYS[paper["says"]] if "says" in paper
-             else effect(paper["sink_1"], paper.get("base", paper["sink_1"])))
-    if recipe.id == recipe.baseline or "base" not in paper and "says" not in paper:
-        here, there = (("a sink" if x >= IS_SINK else "no sink") for x in (value, paper["sink_1"]))
+def compare(there: str, here: str) -> str:
     if here == there:
         return f"agrees: {here}"
     if there == "less" and here == "no sink":
         return "agrees: less there, none here"
-    if "small" in paper:
-        return f"cannot be shown at this size: {there} there, {here} here"
-    return f"differs: {there} there, {here} here"
+    word = "cannot be shown" if here == NOTHING else "differs"
+    return f"{word}: {there} there, {here} here"
+
+
+def ends(sinks: list[float]) -> str:
+    both = [f"{end:.1f}" for end in (min(sinks), max(sinks))]
+    return " to ".join(dict.fromkeys(both))
+
+
+def verdict(recipe: Recipe, values: list[float], bases: list[float]) -> str:
+    """A sentence: agrees, differs or cannot be shown, and what each says.
+
+    values, bases: Sink_1 in percent over the seeds of the recipe and of its baseline, the shipped
+    one first. What holds against one seed and not against another cannot be shown, nor that there
+    is less or more of what lies between them.
+    """
+    paper = recipe.paper
+    if not paper:
+        return "no figure to compare with"
+    there = (SAYS[paper["says"]] if "says" in paper
+             else effect(paper["sink_1"], paper.get("base", paper["sink_1"]), ""))
+    between_seeds = False
+    if recipe.id == recipe.baseline or "base" not in paper and "says" not in paper:
+        there, *found = ("a sink" if x >= IS_SINK else "no sink"
+                         for x in (paper["sink_1"], *values))
+        said = [compare(there, here) for here in found]
+    else:
+        said = [compare(there, effect(value, base, there)) for value in values for base in bases]
+        between_seeds = (there != "no sink" and len(bases) > 1
+                         and any(min(bases) <= value <= max(bases) for value in values))
+    words = {sentence.split(":")[0] for sentence in said}
+    if between_seeds or len(words) > 1:
+        return (f"cannot be shown at this size: {there} there, {ends(values)} against "
+                f"{ends(bases)} % over the seeds here")
+    if words == {"differs"} and "small" in paper:
+        return said[0].replace("differs", "cannot be shown at this size")
+    return said[0].replace("cannot be shown", "cannot be shown at this size")
 
 
 def reported(paper: dict[str, Any]) -> str:
@@ -166,6 +203,8 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
         f"lays over the softmax twin's:\n\n{changed}\n")
     against = reported(recipe.paper)
     paper = f"\nReported: {against}. **{facts['verdict']}**\n" if against else ""
+    others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} %, "
+                     f"loss {one['loss']}.\n" for one in facts["further_seeds"])
     return f"""# {recipe.title}
 
 {recipe.what}
@@ -186,7 +225,7 @@ those of the run before they were rounded.
 {numbers}
 
 Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
-{paper}
+{others}{paper}
 ## Made with
 
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of 16 sequences of 128 tokens and one to predict:
@@ -256,12 +295,13 @@ def write_table(name: str, text: str) -> None:
     readme.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
-def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
+def facts(recipe: Recipe, texts: list[str], more: list[dict[str, Any]]) -> dict[str, Any]:
+    """more: rows of seeds()."""
     folder = ZOO / recipe.id
     file = folder / "model.safetensors"
     arch, weights = read_model(folder)
     return {
-        "id": recipe.id, "title": recipe.title, "what": recipe.what, "factor": recipe.factor,
+        "id": recipe.id, "seed": recipe.seeds[0], "title": recipe.title, "what": recipe.what, "factor": recipe.factor,
         "baseline": recipe.baseline,
         "training": dataclasses.asdict(recipe.training),
         "parameters": sum(w.numel() for w in weights.values()),
@@ -271,6 +311,10 @@ def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
         "measured": measure(arch, weights, ids_of(recipe, texts))
         | {"bos": BOS in recipe.training.front},
         "exact": json.loads((folder / "exact.json").read_text()),
+        "further_seeds": [{"seed": row["seed"]}
+                          | {name: row["measured"][name] for name in ("sink_1", "sink", "loss")}
+                          for row in more
+                          if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]],
         "paper": recipe.paper or None, "licence": LICENCE,
     }
 
@@ -289,18 +333,20 @@ def main() -> None:
             if chosen and last(recipe, recipe.seeds[0], runs).exists():
                 take(recipe, runs, held_out)
     texts = json.loads((ZOO / "heldout.json").read_text())
-    rows = {id: facts(recipe, texts) for id, recipe in known.items()
+    if runs is not None:
+        write_json(ZOO / "seeds.json", seeds(runs, texts))
+    more = json.loads((ZOO / "seeds.json").read_text())
+    rows = {id: facts(recipe, texts, more) for id, recipe in known.items()
             if (ZOO / id / "model.safetensors").exists()}
     for id, row in rows.items():
-        baseline = rows.get(known[id].baseline, row)
-        row["verdict"] = verdict(known[id], row["measured"], baseline["measured"])
+        recipe, base = known[id], rows.get(known[id].baseline, row)["id"]
+        values = sinks(row, recipe.paper.get("over", 1))
+        row["verdict"] = verdict(recipe, values, sinks(rows[base]))
         (ZOO / id / "card.md").write_text(card(known[id], row))
         print(id, row["measured"]["sink_1"], row["verdict"])
     write_json(ZOO / "index.json", list(rows.values()))
     write_table("zoo", table(list(rows.values())))
-    if runs is not None:
-        write_json(ZOO / "seeds.json", seeds(runs, texts))
-    write_table("seeds", seeds_table(json.loads((ZOO / "seeds.json").read_text())))
+    write_table("seeds", seeds_table(more))
     missing = [id for id in known if id not in rows]
     total = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
     lines = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))
