@@ -1,5 +1,5 @@
 // Every model of the zoo, its own tokenizer included, against what the reference computes of it.
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { openTokenizer } from '../../wasm/index.js';
@@ -7,7 +7,8 @@ import { files, golden, readSafetensors, root, withEngine } from './helper.mjs';
 
 const zoo = new URL('models/zoo/', root);
 const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
-const ids = read(new URL('index.json', zoo)).map(({ id }) => id);
+const cards = read(new URL('index.json', zoo));
+const ids = cards.map(({ id }) => id);
 const texts = read(new URL('heldout.json', zoo));
 const about = read(new URL('zoo/golden.json', golden));
 const expected = readSafetensors(new URL('zoo/golden.safetensors', golden));
@@ -19,6 +20,42 @@ test('the golden knows the models of the zoo', () => {
     about.models.map((path) => path.replace('models/zoo/', '')),
     ids,
   );
+});
+
+test('every recipe has its model, and every model its row of the table', () => {
+  const recipes = readdirSync(new URL('models/train/recipes/', root));
+  const names = recipes.map((name) => name.replace(/\.toml$/, ''));
+  assert.deepEqual(names.sort(), [...ids].sort());
+  const page = readFileSync(new URL('models/README.md', root), 'utf8');
+  for (const { id, measured, verdict } of cards) {
+    const row = page
+      .split('\n')
+      .find((line) => line.startsWith(`| [\`${id}\`](zoo/${id}/card.md) |`));
+    assert.ok(row, `no row of ${id}`);
+    assert.equal(Number(/\*\*([\d.]+)\*\*/.exec(row)[1]), measured.sink_1, id);
+    assert.ok(row.endsWith(`| ${verdict} |`), `${id}: ${row}`);
+    assert.match(verdict, /^(agrees|differs|cannot be shown at this size): |^no figure to compare/);
+  }
+});
+
+test('weights are small, and what rounding them changed is, too', () => {
+  const sizeOf = (url) => statSync(url).size;
+  let weights = 0;
+  let timelines = 0;
+  for (const { id, bytes, measured, exact, timeline } of cards) {
+    const folder = new URL(`${id}/`, zoo);
+    assert.equal(sizeOf(new URL('model.safetensors', folder)), bytes, id);
+    assert.ok(bytes <= 4e6, `${id} has ${bytes} bytes`);
+    weights += bytes;
+    const change = Math.abs(measured.sink_1 - exact.sink_1);
+    assert.ok(change < 1, `${id}: Sink_1 changed by ${change} points`);
+    if (!timeline) continue;
+    const steps = new URL('timeline/', folder);
+    const all = readdirSync(steps).reduce((sum, name) => sum + sizeOf(new URL(name, steps)), 0);
+    assert.ok(all <= 8e6, `the timeline of ${id} has ${all} bytes`);
+    timelines += all;
+  }
+  assert.ok(weights <= 80e6 && timelines <= 80e6, `${weights} and ${timelines} bytes`);
 });
 
 /** The largest difference, over the largest expected number or 1 if that is smaller. */
