@@ -30,6 +30,7 @@ import { openZoo, type Zoo } from './zoo';
 /** Names of state rows that a run depends on; the rest only redraws. */
 const RUN_ROWS = ['input', 'prompt', 'seed', 'bos', 'first', 'T', 'eps', 'n'] as const;
 const SIDE_ROWS = { a: ['a', 'swapA', 'paramA'], b: ['b', 'swapB', 'paramB'] } as const;
+
 class Page {
   readonly #store: Store;
   readonly #panels: readonly Panel[];

@@ -3,8 +3,8 @@ import { selectedHead, type Frame } from './frame';
 import { addMenu, type Figure } from './save/menu';
 import type { Side } from './session';
 import { views } from './views/index';
-import type { Context, Reach, View, ViewKind } from './views/view';
-import { CLASS_WORDS, conditions } from './words';
+import { part, type Context, type Reach, type View, type ViewKind } from './views/view';
+import { stampWords } from './words';
 
 export const SIDES = ['a', 'b'] as const;
 export type PerSide<T> = Partial<Record<Side, T>>;
@@ -12,6 +12,9 @@ export type PerSide<T> = Partial<Record<Side, T>>;
 /** A view of one side, and what it shows. */
 interface Made {
   readonly view: View;
+  /** Where it draws, and what stands there of models that it has nothing of. */
+  readonly room: HTMLElement;
+  readonly absence?: HTMLElement;
   readonly menu: HTMLElement;
   shown: { readonly frame: Frame; readonly context: Context };
   /** The width of the window when it was drawn; 0 before. */
@@ -76,17 +79,20 @@ export function buildPanels(only?: string): Panel[] {
 
 function make({ kind, cells }: Panel, side: Side, shown: Made['shown'], desk: Desk): Made {
   const cell = cells[side];
-  const view = kind.create(cell, desk);
+  const absence = kind.lacks === undefined ? undefined : part(cell, 'conditions', 'p');
+  if (absence) absence.textContent = kind.lacks!;
+  const room = absence ? part(cell, kind.name) : cell;
+  const view = kind.create(room, desk);
   const what = (): Figure => {
     const { frame, context } = made.shown;
     const { layer, head, state } = context;
     const quantities = kind.numbers(frame, layer, head);
     const facts = { figure: kind.name, frame: shownIn(kind, frame), state, layer, head };
     const said = { version: desk.version(), link: desk.link() };
-    return { ...facts, ...said, title: kind.title, cell, quantities };
+    return { ...facts, ...said, title: kind.title, cell: room, quantities };
   };
-  const menu = addMenu(cell, kind.title, what, desk.fail);
-  const made: Made = { view, shown, menu, width: 0 };
+  const menu = addMenu(room, kind.title, what, desk.fail);
+  const made: Made = { view, room, absence, shown, menu, width: 0 };
   return made;
 }
 
@@ -132,25 +138,22 @@ export function drawPanels(
     if (isDrawn(made, frame, whole)) continue;
     made.shown = { frame, context: whole };
     made.width = innerWidth;
-    const isEmpty = panel.kind.fits?.(frame) === false;
-    made.menu.hidden = isEmpty || context.state.hide.includes('save');
+    made.menu.hidden = context.state.hide.includes('save');
+    if (made.absence) {
+      made.absence.hidden = panel.kind.fits!(frame);
+      made.room.hidden = !made.absence.hidden;
+      if (made.room.hidden) continue;
+    }
     made.view.update(frame, whole);
-    stamp(panel, side, frame, made.menu, isEmpty);
+    stamp(panel.kind, frame, made);
   }
 }
 
 /** Under every figure stands what is needed to get its numbers again. */
-function stamp(
-  { kind, cells }: Panel,
-  side: Side,
-  frame: Frame,
-  menu: HTMLElement,
-  isEmpty: boolean,
-): void {
+function stamp(kind: ViewKind, frame: Frame, { room, menu }: Made): void {
   if (kind.stamped) return;
-  const line = cells[side].querySelector<HTMLElement>('.stamp') ?? document.createElement('p');
+  const line = room.querySelector<HTMLElement>('.stamp') ?? document.createElement('p');
   line.className = 'stamp';
-  line.hidden = isEmpty;
-  say(line, `${CLASS_WORDS[frame.class]} · ${conditions(shownIn(kind, frame))}`);
+  say(line, stampWords(shownIn(kind, frame)));
   if (line.nextElementSibling !== menu) menu.before(line);
 }

@@ -23,32 +23,7 @@ import type { Zoo } from './zoo';
 export type Side = 'a' | 'b';
 
 const FIELDS = ['hidden', 'q', 'att', 'att_bias', 'gate', 'router', 'next', 'loss'];
-/** Read once for a frame, by their names in describe. */
-const METRICS = [
-  'alpha',
-  'alpha_raw',
-  'alpha_uniform',
-  'sink_ratio',
-  'sink_ratio_raw',
-  'sink_ratio_bias',
-  'near_eps',
-  'alpha_bias',
-  'gate_mean',
-  'row_mass',
-  'row_mass_summary',
-  'entropy_mean',
-  'cos_gap',
-  'hidden_norm',
-  'key_norm',
-  'value_norm',
-  'hidden_ratio',
-  'key_ratio',
-  'value_ratio',
-  'massive',
-  'massive_at',
-  'loss_mean',
-];
-/** What a mean over several sequences replaces. */
+/** What a mean over several sequences replaces; metrics by their names in describe. */
 const AVERAGED = [
   'alpha',
   'alpha_raw',
@@ -62,7 +37,22 @@ const AVERAGED = [
   'gate_mean',
   'loss_mean',
 ];
-/** Fields of the same kind, where a model has them. */
+/** Read once for a frame. */
+const METRICS = [
+  ...AVERAGED,
+  'alpha_uniform',
+  'entropy_mean',
+  'cos_gap',
+  'hidden_norm',
+  'key_norm',
+  'value_norm',
+  'hidden_ratio',
+  'key_ratio',
+  'value_ratio',
+  'massive',
+  'massive_at',
+];
+/** Fields that such a mean replaces, where a model has them. */
 const AVERAGED_FIELDS = ['att_bias', 'gate'];
 
 export class Session {

@@ -67,6 +67,11 @@ export function conditions(frame: Conditions): string {
   return parts.join(' · ');
 }
 
+/** What a number is worth and what it depends on: it stands with every figure. */
+export function stampWords(frame: Conditions): string {
+  return `${CLASS_WORDS[frame.class]} · ${conditions(frame)}`;
+}
+
 export function sinkOf(frame: Frame): number {
   return frame.tensors.sink_ratio.data[0];
 }

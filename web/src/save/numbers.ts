@@ -2,7 +2,7 @@
 import type { Tensor } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { State } from '../state';
-import { CLASS_WORDS, conditions } from '../words';
+import { CLASS_WORDS, stampWords } from '../words';
 
 /** What a figure shows, under one name: an array with named axes. */
 export interface Quantity {
@@ -104,7 +104,7 @@ export function toCsv(quantities: readonly Quantity[], facts: Facts): string {
   const hasLabels = quantities.some(({ labels }) => labels);
   const { tokens, ...said } = factsOf(facts);
   const lines = [
-    `# ${CLASS_WORDS[facts.frame.class]} · ${conditions(facts.frame)}`,
+    `# ${stampWords(facts.frame)}`,
     ...Object.entries(said).map(([name, value]) => `# ${name}: ${JSON.stringify(value)}`),
     `# tokens: ${JSON.stringify(tokens.map(({ text }) => text))}`,
     ['quantity', ...axes, ...(hasLabels ? ['label'] : []), 'value'].join(),

@@ -21,12 +21,10 @@ export function weightScale(context: Context): { scale: Scale; low: number; high
   return { scale: sequential(context.theme, high, context.state.scale === 'root'), low: 0, high };
 }
 
-/** [T]: what each query attends in all, in this map. */
-function massesOf({ T }: Frame, weights: Float32Array): Float32Array {
-  return Float32Array.from({ length: T }, (_, t) => {
-    const row = weights.subarray(t * T, (t + 1) * T);
-    return row.reduce((sum, weight) => sum + (Number.isNaN(weight) ? 0 : weight), 0);
-  });
+/** What a query attends in all, in this map. */
+function massOfRow({ T }: Frame, weights: Float32Array, query: number): number {
+  const row = weights.subarray(query * T, (query + 1) * T);
+  return row.reduce((sum, weight) => sum + (Number.isNaN(weight) ? 0 : weight), 0);
 }
 
 function sayCell(frame: Frame, weights: Float32Array, { row, col }: Cell) {
@@ -37,7 +35,7 @@ function sayCell(frame: Frame, weights: Float32Array, { row, col }: Cell) {
   if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
   const rowMass = frame.operation.normalises
     ? ''
-    : ` of row mass ${show(massesOf(frame, weights)[row], 3)}`;
+    : ` of row mass ${show(massOfRow(frame, weights, row), 3)}`;
   return `${names}: ${show(weights[row * frame.T + col], 4)}${rowMass}`;
 }
 
@@ -54,7 +52,8 @@ export const attention: ViewKind = {
   numbers: (frame, layer, head) => {
     const { T } = frame;
     const map = { shape: [T, T], data: mapOf(frame, layer, head) };
-    const mass = { shape: [T], data: massesOf(frame, map.data) };
+    const masses = Float32Array.from({ length: T }, (_, t) => massOfRow(frame, map.data, t));
+    const mass = { shape: [T], data: masses };
     return [quantity('weight', ['query', 'key'], map), quantity('row_mass', ['query'], mass)];
   },
   create(root, { set, point }) {

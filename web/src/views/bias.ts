@@ -2,9 +2,9 @@
 import { ofHead, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { CLASS_WORDS, biasSinkOf, conditions, percent, show } from '../words';
+import { biasSinkOf, percent, show, stampWords } from '../words';
 import { createHeadMap } from './head_map';
-import { part, type ViewKind } from './view';
+import { numberPlace, part, type ViewKind } from './view';
 
 function drawWeights(place: HTMLElement, frame: Frame, layer: number, head: number): void {
   void drawChart(place, {
@@ -33,33 +33,21 @@ export const bias: ViewKind = {
     'α∗: the mean attention that the bias key receives. Sink∗ is the share of heads with α∗ > ε. ' +
     'Below, the chosen head’s rows: what the bias key takes, the tokens lack.',
   fits: ({ architecture }) => architecture.bias_key !== null,
-  numbers: (frame) =>
-    bias.fits!(frame)
-      ? [
-          quantity('sink_bias', [], { ...frame.tensors.sink_ratio_bias, shape: [] }),
-          quantity('alpha_bias', ['layer', 'head'], frame.tensors.alpha_bias),
-          quantity('weight_of_bias', ['layer', 'head', 'query'], frame.tensors.att_bias),
-        ]
-      : [],
+  lacks: 'This model has no bias key: all attention goes to tokens.',
+  numbers: ({ tensors }) => [
+    quantity('sink_bias', [], { ...tensors.sink_ratio_bias, shape: [] }),
+    quantity('alpha_bias', ['layer', 'head'], tensors.alpha_bias),
+    quantity('weight_of_bias', ['layer', 'head', 'query'], tensors.att_bias),
+  ],
   create(root, reach) {
-    const none = part(root, 'conditions', 'p');
-    none.textContent = 'This model has no bias key: all attention goes to tokens.';
-    const body = part(root, 'bias');
-    const head = part(body, 'number');
-    const figure = part(head, 'figure', 'strong');
-    part(head, 'unit', 'span').textContent = 'Sink∗';
-    const small = part(body, 'conditions', 'p');
-    const map = createHeadMap(body, reach);
-    const chart = part(body, 'chart');
+    const { figure, small } = numberPlace(root, 'Sink∗');
+    const map = createHeadMap(root, reach);
+    const chart = part(root, 'chart');
     return {
       update(frame, context) {
-        none.hidden = bias.fits!(frame);
-        body.hidden = !none.hidden;
-        if (body.hidden) return;
         const { data } = frame.tensors.alpha_bias;
-        const strongest = Math.max(...data);
         figure.textContent = percent(biasSinkOf(frame));
-        small.textContent = `${CLASS_WORDS[frame.class]} · ${conditions(frame)} · largest α∗ ${show(strongest)}`;
+        small.textContent = `${stampWords(frame)} · largest α∗ ${show(Math.max(...data))}`;
         const label =
           `Attention on the bias key in every head of ${frame.model.title}; ` +
           `${percent(biasSinkOf(frame))} exceed ${frame.eps}.`;

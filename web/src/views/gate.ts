@@ -26,25 +26,17 @@ export const gate: ViewKind = {
     'its value. A cell is a head, its colour the mean of the gate: near 0 the head is silent, and ' +
     'need not park its attention to be so. Below, the chosen head’s gate at every token.',
   fits: ({ architecture }) => architecture.gate !== null,
-  numbers: (frame) =>
-    gate.fits!(frame)
-      ? [
-          quantity('gate_mean', ['layer', 'head'], frame.tensors.gate_mean),
-          quantity('gate', ['layer', 'head', 'token'], frame.tensors.gate),
-        ]
-      : [],
+  lacks: 'This model has no gate: what its heads return is added as it is.',
+  numbers: ({ tensors }) => [
+    quantity('gate_mean', ['layer', 'head'], tensors.gate_mean),
+    quantity('gate', ['layer', 'head', 'token'], tensors.gate),
+  ],
   create(root, reach) {
-    const none = part(root, 'conditions', 'p');
-    none.textContent = 'This model has no gate: what its heads return is added as it is.';
-    const body = part(root, 'gate');
-    const words = part(body, 'conditions', 'p');
-    const map = createHeadMap(body, reach);
-    const chart = part(body, 'chart');
+    const words = part(root, 'conditions', 'p');
+    const map = createHeadMap(root, reach);
+    const chart = part(root, 'chart');
     return {
       update(frame, context) {
-        none.hidden = gate.fits!(frame);
-        body.hidden = !none.hidden;
-        if (body.hidden) return;
         const { layer, head } = context;
         words.textContent = sentence(frame, layer, head);
         const label = `Mean of the gate in every head of ${frame.model.title}.`;

@@ -86,17 +86,14 @@ function sayCell(frame: Frame, layer: number, expert: number, token: number): st
 
 /** The places of a side's pictures, made once. */
 function build(root: HTMLElement, reach: Reach, choose: (layer: number) => void) {
-  const none = part(root, 'conditions', 'p');
-  none.textContent = 'This model has no experts: all tokens go through the same feed-forward.';
-  const body = part(root, 'router');
-  const words = part(body, 'conditions', 'p');
-  const legend = part(body, 'legend-place');
-  const tokens = createHeatmap(part(body, 'plot'), {
+  const words = part(root, 'conditions', 'p');
+  const legend = part(root, 'legend-place');
+  const tokens = createHeatmap(part(root, 'plot'), {
     onPoint: (cell) => reach.point(cell ? { query: cell.col, key: cell.col } : {}),
     onChoose: ({ col }) => reach.set({ query: col, key: -1 }),
   });
-  const chart = part(body, 'chart');
-  const pair = part(body, 'pair');
+  const chart = part(root, 'chart');
+  const pair = part(root, 'pair');
   const layers = (['first', 'others'] as const).map((which) => {
     const place = part(pair, 'plot');
     part(place, 'subtitle', 'p').textContent =
@@ -104,7 +101,7 @@ function build(root: HTMLElement, reach: Reach, choose: (layer: number) => void)
     const onChoose = ({ row }: Cell) => choose(row);
     return { which, map: createHeatmap(place, { onChoose }) };
   });
-  return { none, body, words, legend, tokens, chart, layers };
+  return { words, legend, tokens, chart, layers };
 }
 
 function drawTokens(
@@ -189,6 +186,7 @@ export const router: ViewKind = {
     'colour: the weight of each expert for it. Do the experts share the work, and does the sink ' +
     'token go where the others go?',
   fits: ({ architecture }) => architecture.E > 0,
+  lacks: 'This model has no experts: all tokens go through the same feed-forward.',
   numbers: (frame) => {
     const { L, E } = frame.architecture;
     if (!E) return [];
@@ -200,15 +198,12 @@ export const router: ViewKind = {
   create(root, reach) {
     let head = 0;
     const choose = (layer: number) => reach.set({ layer, head });
-    const { none, body, words, legend, tokens, chart, layers } = build(root, reach, choose);
+    const { words, legend, tokens, chart, layers } = build(root, reach, choose);
     let whole: { of: Frame; load: Float32Array; layers: Float32Array[] } | undefined;
     let shown: { of: Frame; layer: number; tokens: Float32Array } | undefined;
     let scale = { theme: '', of: sequential('light') };
     return {
       update(frame, context) {
-        none.hidden = frame.architecture.E > 0;
-        body.hidden = !none.hidden;
-        if (body.hidden) return;
         const { theme, layer } = context;
         head = context.head;
         if (scale.theme !== theme) scale = { theme, of: sequential(theme) };

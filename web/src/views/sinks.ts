@@ -1,9 +1,9 @@
 /** The sink map: alpha of token 1 in every head, before any threshold. */
 import { alphaOfKey, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
-import { CLASS_WORDS, conditions, massOf, percent, show, sinkOf } from '../words';
+import { massOf, percent, show, sinkOf, stampWords } from '../words';
 import { createHeadMap } from './head_map';
-import { part, type ViewKind } from './view';
+import { numberPlace, type ViewKind } from './view';
 
 function bigNumber(frame: Frame): string {
   const raw = frame.tensors.sink_ratio_raw.data[0];
@@ -18,7 +18,7 @@ function bigNumber(frame: Frame): string {
 function numbers(frame: Frame, figure: HTMLElement, small: HTMLElement): void {
   const star = frame.operation.normalises ? '' : '*';
   figure.textContent = `${percent(sinkOf(frame))}${star}`;
-  small.textContent = `${CLASS_WORDS[frame.class]} · ${conditions(frame)}${bigNumber(frame)}`;
+  small.textContent = stampWords(frame) + bigNumber(frame);
 }
 
 export const sinks: ViewKind = {
@@ -38,10 +38,7 @@ export const sinks: ViewKind = {
     ];
   },
   create(root, reach) {
-    const head = part(root, 'number');
-    const figure = part(head, 'figure', 'strong');
-    part(head, 'unit', 'span').textContent = 'Sink₁';
-    const small = part(root, 'conditions', 'p');
+    const { figure, small } = numberPlace(root, 'Sink₁');
     const map = createHeadMap(root, reach);
     let alpha: { of: Frame; data: Float32Array } | undefined;
     return {

@@ -45,8 +45,9 @@ export interface ViewKind {
   readonly stamped?: boolean;
   /** Its numbers are means over all sequences; absent: those of the first one. */
   readonly averaged?: boolean;
-  /** Whether there is anything of a frame to show; absent: of any. */
+  /** Whether there is anything of a frame to show, and what is said where not; absent: of any. */
   readonly fits?: (frame: Frame) => boolean;
+  readonly lacks?: string;
   /** What it shows, as numbers: for the head that is selected, where it shows one. */
   readonly numbers: (frame: Frame, layer: number, head: number) => readonly Quantity[];
   readonly create: (root: HTMLElement, reach: Reach) => View;
@@ -57,6 +58,14 @@ export function part(root: Element, name: string, tag = 'div'): HTMLElement {
   made.className = name;
   root.append(made);
   return made;
+}
+
+/** A large number with its unit, and a line for what it depends on. */
+export function numberPlace(root: Element, unit: string) {
+  const head = part(root, 'number');
+  const figure = part(head, 'figure', 'strong');
+  part(head, 'unit', 'span').textContent = unit;
+  return { figure, small: part(root, 'conditions', 'p') };
 }
 
 /** Largest absolute finite value over some arrays, at least `least`. */
