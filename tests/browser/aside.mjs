@@ -1,11 +1,15 @@
 /** Bias keys and gates: what takes a head's attention aside, or its output away. */
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
 import { readInNode } from './disk.mjs';
-import { root, saveFrom, settled, text, violations } from './stage.mjs';
-
-const pictures = `${root}.build/screenshots`;
-mkdirSync(pictures, { recursive: true });
+import {
+  inAllSizes,
+  pictures,
+  saveFrom,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
 const TEXT = 'The king went to the sea, and nobody knew his name.';
 const BOTH = `a=key-bias&b=gated&prompt=${encodeURIComponent(TEXT)}&layer=1&head=2`;
 
@@ -28,8 +32,7 @@ const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
 async function looks(stage, { width, scheme }) {
   const page = await open(stage, { width, scheme });
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(wide <= width, `${wide} px wide in ${width}`);
+  await staysWithin(page, width);
   for (const view of ['bias', 'gate']) {
     await page.locator(`#${view}`).scrollIntoViewIfNeeded();
     const path = `${pictures}/${view}-${width}-${scheme}.png`;
@@ -108,12 +111,5 @@ export const aside = {
     assert.deepEqual(page.troubles, []);
   },
 
-  ...Object.fromEntries(
-    [1280, 390].flatMap((width) =>
-      ['light', 'dark'].map((scheme) => [
-        `bias key and gate at ${width} px, ${scheme}: axe finds nothing, nothing scrolls sideways`,
-        (stage) => looks(stage, { width, scheme }),
-      ]),
-    ),
-  ),
+  ...inAllSizes('bias key and gate', looks),
 };

@@ -1,14 +1,19 @@
 /** The comparison and its study: the numbers of the zoo's cards, and what a reader does with them. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { lookUp, openPage } from './open.mjs';
-import { root, saveFrom, settled, violations } from './stage.mjs';
+import {
+  inAllSizes,
+  pictures,
+  root,
+  saveFrom,
+  settled,
+  staysWithin,
+  violations,
+} from './stage.mjs';
 
 const cards = JSON.parse(readFileSync(`${root}models/zoo/index.json`, 'utf8'));
-const pictures = `${root}.build/screenshots`;
-mkdirSync(pictures, { recursive: true });
-
 const THREE = ['softmax', 'sigmoid', 'sigmoid-norm'];
 
 /** A comparison of which every model has been looked at. */
@@ -445,8 +450,7 @@ async function look(stage, { width, scheme }) {
   const page = await open(stage, 'compare=softmax,sigmoid,softmax~sigmoid', { width, scheme });
   await study(page, 3);
   await page.waitForSelector('#compare-norms svg');
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(wide <= width, `${wide} px wide in ${width}`);
+  await staysWithin(page, width);
   const path = `${pictures}/compare-${width}-${scheme}.png`;
   await page.screenshot({ path, fullPage: true });
   assert.deepEqual(await violations(page), []);
@@ -454,8 +458,4 @@ async function look(stage, { width, scheme }) {
   return path.slice(root.length);
 }
 
-for (const width of [1280, 390])
-  for (const scheme of ['light', 'dark'])
-    comparing[
-      `a comparison at ${width} px, ${scheme}: axe finds nothing, nothing scrolls sideways`
-    ] = (stage) => look(stage, { width, scheme });
+Object.assign(comparing, inAllSizes('a comparison', look));

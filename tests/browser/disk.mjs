@@ -6,21 +6,25 @@ import { root, settled } from './stage.mjs';
 const NAMES = ['config.json', 'model.safetensors', 'tokenizer.json'];
 
 /** @returns its files in the order of NAMES */
-export function filesOfZoo(id) {
+function filesOfZoo(id) {
   return Promise.all(NAMES.map((name) => readFile(`${root}models/zoo/${id}/${name}`)));
 }
 
-/** What the package, outside the browser, reads from a run of a model of the zoo. */
-export async function readInNode(id, text, reads) {
+/** A text's ids, and what `use` makes of them with the package, outside the browser. */
+export async function inNode(id, text, use) {
   const [config, weights, json] = await filesOfZoo(id);
-  const ids = openTokenizer(String(json)).encode(text, { bos: true });
+  const tokenizer = openTokenizer(String(json));
+  const ids = tokenizer.encode(text, { bos: true }).map((token) => token.id);
   const engine = await createEngine({ worker: false });
   const model = await engine.open({ config, weights });
-  const run = await model.run(ids.map((token) => token.id));
-  const tensors = await run.read(reads);
+  const made = await use({ ids, model, tokenizer });
   await engine.close();
-  return tensors;
+  return made;
 }
+
+/** What the package reads from a run of a model of the zoo. */
+export const readInNode = (id, text, reads) =>
+  inNode(id, text, async ({ ids, model }) => (await model.run(ids)).read(reads));
 
 /** On side A. */
 export async function openFromDisk(page, id) {

@@ -1,12 +1,8 @@
 /** Figures and their numbers as files: every view, every kind, and what stands in them. */
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
-import { root, saveFrom, settled } from './stage.mjs';
+import { pictures, saveFrom, settled } from './stage.mjs';
 
 const VIEWS = ['sinks', 'attention', 'scores', 'heads', 'geometry', 'norms', 'mass', 'next'];
-const pictures = `${root}.build/screenshots`;
-mkdirSync(pictures, { recursive: true });
-
 const save = (page, view, kind, side = 'a') =>
   saveFrom(page, page.locator(`#${view} .side-${side} .save`), kind);
 

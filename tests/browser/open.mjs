@@ -1,21 +1,17 @@
 /** Opening models: by name from the hub of tests/hub, by files, by a link; and what goes wrong. */
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { ggufOfZoo } from './gguf.mjs';
-import { root, settled, text, violations } from './stage.mjs';
+import { pictures, root, settled, staysWithin, text, violations } from './stage.mjs';
 
 const WEIGHTS = /model\.safetensors$/;
 const zoo = (name) =>
   ['config.json', 'model.safetensors', 'tokenizer.json'].map(
     (file) => `${root}models/zoo/${name}/${file}`,
   );
-const pictures = `${root}.build/screenshots`;
-mkdirSync(pictures, { recursive: true });
-
 let making;
 
 /** The page with the test's hub as its endpoint; asking that hub is no trouble. */
@@ -58,8 +54,7 @@ async function looks(stage, { width, scheme }) {
   const picture = (name) =>
     page.screenshot({ path: `${pictures}/open-${name}-${width}-${scheme}.png` });
   const check = async (name) => {
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(wide <= width, `${name}: ${wide} px wide in ${width}`);
+    await staysWithin(page, width, name);
     assert.deepEqual(await violations(page), [], name);
     await picture(name);
   };

@@ -1,11 +1,15 @@
 /** The router view: which experts the tokens of a mixture go through. */
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
 import { openFromDisk, readInNode } from './disk.mjs';
-import { root, saveFrom, settled, text, violations } from './stage.mjs';
-
-const pictures = `${root}.build/screenshots`;
-mkdirSync(pictures, { recursive: true });
+import {
+  inAllSizes,
+  pictures,
+  saveFrom,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
 const TEXT = 'The king went to the sea, and nobody knew his name.';
 
 async function openExperts(stage, hash = '', options = {}) {
@@ -17,8 +21,7 @@ async function openExperts(stage, hash = '', options = {}) {
 
 async function looks(stage, { width, scheme }) {
   const page = await openExperts(stage, '', { width, scheme });
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(wide <= width, `${wide} px wide in ${width}`);
+  await staysWithin(page, width);
   await page.locator('#router').scrollIntoViewIfNeeded();
   await page.locator('#router').screenshot({ path: `${pictures}/router-${width}-${scheme}.png` });
   assert.deepEqual(await violations(page), []);
@@ -80,12 +83,5 @@ export const routing = {
     assert.deepEqual(page.troubles, []);
   },
 
-  ...Object.fromEntries(
-    [1280, 390].flatMap((width) =>
-      ['light', 'dark'].map((scheme) => [
-        `router at ${width} px, ${scheme}: axe finds nothing, nothing scrolls sideways`,
-        (stage) => looks(stage, { width, scheme }),
-      ]),
-    ),
-  ),
+  ...inAllSizes('router', looks),
 };

@@ -1,4 +1,6 @@
 /** What the browser tests stand on: a static server, Chromium, a page that reports everything. */
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -6,6 +8,9 @@ import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
+/** For people to look at. */
+export const pictures = `${root}.build/screenshots`;
+mkdirSync(pictures, { recursive: true });
 const require = createRequire(join(root, 'web/package.json'));
 const { chromium } = require('playwright-core');
 const axe = require.resolve('axe-core/axe.min.js');
@@ -104,6 +109,24 @@ export async function saveFrom(page, menu, kind) {
   await menu.getByRole('button', { name: kind, exact: true }).click();
   const download = await coming;
   return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
+}
+
+export async function staysWithin(page, width, what = 'the page') {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= width, `${what}: ${wide} px wide in ${width}`);
+}
+
+/** A test for each width and scheme that the page is made for; look gets { width, scheme }. */
+export function inAllSizes(what, look) {
+  const sizes = [1280, 390].flatMap((width) =>
+    ['light', 'dark'].map((scheme) => ({ width, scheme })),
+  );
+  return Object.fromEntries(
+    sizes.map((size) => [
+      `${what} at ${size.width} px, ${size.scheme}: axe finds nothing, nothing scrolls sideways`,
+      (stage) => look(stage, size),
+    ]),
+  );
 }
 
 /** Runs axe over the page; the rules that are broken, with the first place of each. */

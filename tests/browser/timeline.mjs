@@ -1,12 +1,18 @@
 /** The training view: its runs, its scrubber, and what the other views show at a step. */
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createEngine, openTimeline, openTokenizer } from '../../wasm/index.js';
-import { figure, root, saveFrom, settled, text, violations } from './stage.mjs';
-
-const pictures = `${root}.build/screenshots`;
-mkdirSync(pictures, { recursive: true });
+import {
+  figure,
+  inAllSizes,
+  pictures,
+  root,
+  saveFrom,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
 const zoo = new URL('models/zoo/', `file://${root}`);
 const indexOf = async (id) =>
   JSON.parse(await readFile(new URL(`${id}/timeline/index.json`, zoo), 'utf8'));
@@ -55,27 +61,19 @@ const shownSteps = (page) =>
     }),
   );
 
-const looks = Object.fromEntries(
-  [1280, 390].flatMap((width) =>
-    ['light', 'dark'].map((scheme) => [
-      `training at ${width} px, ${scheme}: axe finds nothing, nothing scrolls sideways`,
-      async (stage) => {
-        const page = await openTraining(stage, 'step=2000', { width, scheme });
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-        assert.ok(wide <= width, `${wide} px wide in ${width}`);
-        const path = `${pictures}/training-${width}-${scheme}.png`;
-        await page.screenshot({ path, fullPage: true });
-        assert.deepEqual(await violations(page), []);
-        // Far from its place, the scrubber stands at the foot of the window.
-        await page.locator('#norms').scrollIntoViewIfNeeded();
-        await page.waitForSelector('.walk-controls.afloat');
-        await page.screenshot({ path: path.replace('.png', '-afloat.png') });
-        assert.deepEqual(await violations(page), []);
-        assert.deepEqual(page.troubles, []);
-      },
-    ]),
-  ),
-);
+async function look(stage, { width, scheme }) {
+  const page = await openTraining(stage, 'step=2000', { width, scheme });
+  await staysWithin(page, width);
+  const path = `${pictures}/training-${width}-${scheme}.png`;
+  await page.screenshot({ path, fullPage: true });
+  assert.deepEqual(await violations(page), []);
+  // Far from its place, the scrubber stands at the foot of the window.
+  await page.locator('#norms').scrollIntoViewIfNeeded();
+  await page.waitForSelector('.walk-controls.afloat');
+  await page.screenshot({ path: path.replace('.png', '-afloat.png') });
+  assert.deepEqual(await violations(page), []);
+  assert.deepEqual(page.troubles, []);
+}
 
 export const timeline = {
   async 'training: nothing of it is fetched before the reader comes near'(stage) {
@@ -262,5 +260,5 @@ export const timeline = {
     assert.deepEqual([...page.troubles, ...other.troubles], []);
   },
 
-  ...looks,
+  ...inAllSizes('training', look),
 };

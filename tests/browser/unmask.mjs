@@ -1,12 +1,16 @@
 /** The unmasking view: what it shows of a masked diffusion model, and what the other views leave out. */
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
-import { createEngine, openTokenizer, unmask } from '../../wasm/index.js';
-import { filesOfZoo, openFromDisk } from './disk.mjs';
-import { root, saveFrom, settled, text, violations } from './stage.mjs';
-
-const pictures = `${root}.build/screenshots`;
-mkdirSync(pictures, { recursive: true });
+import { unmask } from '../../wasm/index.js';
+import { inNode, openFromDisk } from './disk.mjs';
+import {
+  inAllSizes,
+  pictures,
+  saveFrom,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
 const TEXT = 'The king went to the sea.';
 const SETTING = `prompt=${encodeURIComponent(TEXT)}&masked=9&denoise=4`;
 
@@ -27,25 +31,19 @@ async function press(page) {
 }
 
 /** The same steps by the package, outside the browser. */
-async function stepsInNode() {
-  const [config, weights, json] = await filesOfZoo('diffusion');
-  const tokenizer = openTokenizer(String(json));
-  const ids = tokenizer.encode(TEXT, { bos: true }).map(({ id }) => id);
-  const engine = await createEngine({ worker: false });
-  const model = await engine.open({ config, weights });
-  const tokens = [...ids, ...Array(9).fill(model.architecture.mask_token)];
-  const steps = await unmask(model, tokens, { steps: 4, never: tokenizer.special });
-  await engine.close();
-  return { steps, tokenizer, kept: ids.length };
-}
+const stepsInNode = () =>
+  inNode('diffusion', TEXT, async ({ ids, model, tokenizer }) => {
+    const tokens = [...ids, ...Array(9).fill(model.architecture.mask_token)];
+    const steps = await unmask(model, tokens, { steps: 4, never: tokenizer.special });
+    return { steps, tokenizer, kept: ids.length };
+  });
 
 const saved = (page, kind) => saveFrom(page, view(page).locator('.save'), kind);
 
 async function looks(stage, { width, scheme }) {
   const page = await openMasked(stage, '', { width, scheme });
   await press(page);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(wide <= width, `${wide} px wide in ${width}`);
+  await staysWithin(page, width);
   await view(page).scrollIntoViewIfNeeded();
   await view(page).screenshot({ path: `${pictures}/unmasking-${width}-${scheme}.png` });
   assert.deepEqual(await violations(page), []);
@@ -186,12 +184,5 @@ export const unmasking = {
     assert.deepEqual(page.troubles, []);
   },
 
-  ...Object.fromEntries(
-    [1280, 390].flatMap((width) =>
-      ['light', 'dark'].map((scheme) => [
-        `unmasking at ${width} px, ${scheme}: axe finds nothing, nothing scrolls sideways`,
-        (stage) => looks(stage, { width, scheme }),
-      ]),
-    ),
-  ),
+  ...inAllSizes('unmasking', looks),
 };
