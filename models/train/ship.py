@@ -106,8 +106,6 @@ def sinks(row: dict[str, Any], over: int = 1) -> list[float]:
 
 IS_SINK = 5.0  # percent from which a sink is said to be there
 SAME = (0.75, 1.33)  # a ratio to the baseline between these is no difference
-
-
 NOTHING = "no sink with it or without"
 
 
@@ -129,12 +127,15 @@ def effect(value: float, base: float, there: str) -> str:
 SAYS = {"gone": "no sink", "less": "less", "more": "more"}
 
 
+UNKNOWN = "cannot be shown at this size"
+
+
 def compare(there: str, here: str) -> str:
     if here == there:
         return f"agrees: {here}"
     if there == "less" and here == "no sink":
         return "agrees: less there, none here"
-    word = "cannot be shown" if here == NOTHING else "differs"
+    word = UNKNOWN if here == NOTHING else "differs"
     return f"{word}: {there} there, {here} here"
 
 
@@ -166,11 +167,9 @@ def verdict(recipe: Recipe, values: list[float], bases: list[float]) -> str:
                          and any(min(bases) <= value <= max(bases) for value in values))
     words = {sentence.split(":")[0] for sentence in said}
     if between_seeds or len(words) > 1:
-        return (f"cannot be shown at this size: {there} there, {ends(values)} against "
-                f"{ends(bases)} % over the seeds here")
-    if words == {"differs"} and "small" in paper:
-        return said[0].replace("differs", "cannot be shown at this size")
-    return said[0].replace("cannot be shown", "cannot be shown at this size")
+        return (f"{UNKNOWN}: {there} there, {ends(values)} against {ends(bases)} % over the seeds "
+                "here")
+    return said[0].replace("differs", UNKNOWN) if "small" in paper else said[0]
 
 
 def reported(paper: dict[str, Any]) -> str:
@@ -203,8 +202,8 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
         f"lays over the softmax twin's:\n\n{changed}\n")
     against = reported(recipe.paper)
     paper = f"\nReported: {against}. **{facts['verdict']}**\n" if against else ""
-    others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} %, "
-                     f"loss {one['loss']}.\n" for one in facts["further_seeds"])
+    others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} "
+                     f"%, loss {one['loss']}.\n" for one in facts["further_seeds"])
     return f"""# {recipe.title}
 
 {recipe.what}
@@ -301,8 +300,8 @@ def facts(recipe: Recipe, texts: list[str], more: list[dict[str, Any]]) -> dict[
     file = folder / "model.safetensors"
     arch, weights = read_model(folder)
     return {
-        "id": recipe.id, "seed": recipe.seeds[0], "title": recipe.title, "what": recipe.what, "factor": recipe.factor,
-        "baseline": recipe.baseline,
+        "id": recipe.id, "seed": recipe.seeds[0], "title": recipe.title, "what": recipe.what,
+        "factor": recipe.factor, "baseline": recipe.baseline,
         "training": dataclasses.asdict(recipe.training),
         "parameters": sum(w.numel() for w in weights.values()),
         "bytes": file.stat().st_size,

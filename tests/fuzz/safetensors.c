@@ -16,7 +16,11 @@ static void with_length(const uint8_t *data, size_t size, const ss_arch *arch) {
     free(file);
 }
 
-/* A file that names a bias key is opened as a model with everything that belongs to a head. */
+/* Everything that belongs to a head. */
+#define ADDITIONS                                                                                  \
+    ",\"sinkscope\":{\"attention\":{\"operation\":\"mlp_kernel\"},\"bias_key\":\"head\","          \
+    "\"bias_key_value\":\"head\",\"value_bias\":\"head\",\"gate\":\"output_element\"}"
+
 static bool has_additions(const uint8_t *data, size_t size) {
     const char name[] = "bias_key";
     for (size_t i = 0; i + sizeof name <= size; i++)
@@ -25,12 +29,8 @@ static bool has_additions(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    ss_arch arch = fuzz_arch(has_additions(data, size)
-                                 ? "{\"model_type\":\"llama\"," TINY_SIZES
-                                   ",\"sinkscope\":{\"attention\":{\"operation\":\"mlp_kernel\"},"
-                                   "\"bias_key\":\"head\",\"bias_key_value\":\"head\","
-                                   "\"value_bias\":\"head\",\"gate\":\"output_element\"}}"
-                                 : "{\"model_type\":\"llama\"," TINY_SIZES "}");
+    bool added = has_additions(data, size);
+    ss_arch arch = fuzz_arch(added ? TINY_CONFIG(ADDITIONS) : TINY_CONFIG(""));
     if (size && data[0] == '{')
         with_length(data, size, &arch);
     else

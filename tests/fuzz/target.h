@@ -15,11 +15,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The model of seeds/, without the names of its family. */
-#define TINY_SIZES                                                                                 \
-    "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,"                 \
-    "\"hidden_size\":4,\"intermediate_size\":6,\"vocab_size\":8,\"max_position_embeddings\":16,"   \
-    "\"tie_word_embeddings\":true"
+/* The model of seeds/, with more keys, each after a comma. */
+#define TINY_CONFIG(more)                                                                          \
+    "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"                 \
+    "\"num_key_value_heads\":1,\"hidden_size\":4,\"intermediate_size\":6,\"vocab_size\":8,"        \
+    "\"max_position_embeddings\":16,\"tie_word_embeddings\":true" more "}"
 
 /* Bytes of arena that a container may ask for: some for each of its file, which holds the names. */
 #define ARENA_BYTES(file_bytes) (65536 + 512 * (file_bytes))

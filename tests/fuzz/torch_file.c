@@ -81,7 +81,7 @@ static void with_zip(const uint8_t *pickle, size_t size, const ss_arch *arch) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    ss_arch arch = fuzz_arch("{\"model_type\":\"llama\"," TINY_SIZES "}");
+    ss_arch arch = fuzz_arch(TINY_CONFIG(""));
     if (size && data[0] == PROTOCOL)
         with_zip(data, size, &arch);
     else
