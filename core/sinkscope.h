@@ -41,8 +41,8 @@
 #include "base/tensor.h"
 
 #include "model/arch.h"
-#include "model/container.h"
-#include "model/gguf.h"
+#include "model/files/container.h"
+#include "model/gguf/gguf.h"
 #include "model/model.h"
 
 #include "run/operation.h"

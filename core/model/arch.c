@@ -1,7 +1,7 @@
 #include "arch.h"
 
-#include "family.h"
-#include "variant.h"
+#include "families/family.h"
+#include "families/variant.h"
 
 #include <stdio.h>
 #include <string.h>

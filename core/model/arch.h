@@ -9,7 +9,7 @@
 
 #include "../base/bytes.h"
 #include "../base/status.h"
-#include "json.h"
+#include "files/json.h"
 
 #include <limits.h>
 

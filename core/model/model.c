@@ -1,6 +1,6 @@
 #include "model.h"
 
-#include "family.h"
+#include "families/family.h"
 #include "rotary.h"
 
 static const float *take_turns(ss_loader *loader, const ss_rotary *rotary, int width) {

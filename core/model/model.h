@@ -11,7 +11,7 @@
 #include "../base/arena.h"
 #include "../math/matrix.h"
 #include "arch.h"
-#include "container.h"
+#include "files/container.h"
 
 /* y = x w + b. */
 typedef struct ss_linear {

@@ -1,7 +1,7 @@
 #include "rotary.h"
 
 #include "../math/scalar.h"
-#include "family.h"
+#include "families/family.h"
 
 #include <math.h>
 #include <string.h>

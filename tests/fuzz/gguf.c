@@ -1,7 +1,7 @@
 /* GGUF: metadata, tensors, and a model of what the metadata says. */
 #include "target.h"
 
-#include "model/gguf.h"
+#include "model/gguf/gguf.h"
 
 static void read_tokens(ss_bytes file) {
     ss_bytes value;

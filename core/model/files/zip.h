@@ -8,8 +8,8 @@
 #ifndef SS_MODEL_ZIP_H
 #define SS_MODEL_ZIP_H
 
-#include "../base/bytes.h"
-#include "../base/status.h"
+#include "../../base/bytes.h"
+#include "../../base/status.h"
 
 typedef struct ss_zip_record {
     ss_bytes name, data;

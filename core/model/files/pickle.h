@@ -11,10 +11,10 @@
 #ifndef SS_MODEL_PICKLE_H
 #define SS_MODEL_PICKLE_H
 
-#include "../base/arena.h"
-#include "../base/bytes.h"
-#include "../base/status.h"
-#include "../base/tensor.h"
+#include "../../base/arena.h"
+#include "../../base/bytes.h"
+#include "../../base/status.h"
+#include "../../base/tensor.h"
 
 /* Longest pickle: a table of ten thousand tensors has about two million bytes. */
 #define SS_PICKLE_BYTES_MAX 4194304

@@ -6,10 +6,10 @@
  *     tensors:  text name, u32 rank, u64 dims[rank], u32 type, u64 offset     fastest dim first
  *     padding to a multiple of general.alignment (32), then the data that offsets count from
  *
- * gguf_file.c walks a file and proves every length; gguf.c makes entries of the tensors, with the
- * names that gguf_names.c translates to those of Hugging Face; gguf_source.c gathers what the pairs
- * say of the model, and gguf_config.c translates it to the keys of config.json. So a family file
- * knows one language, whichever container it reads.
+ * walk.c walks a file and proves every length; entries.c makes entries of the tensors, with the
+ * names that names.c translates to those of Hugging Face; source.c gathers what the pairs say of
+ * the model, and config.c translates it to the keys of config.json. So a family file knows one
+ * language, whichever container it reads.
  *
  * What converters do to tensors is undone by the family files, which ask the loader for the format:
  *     llama     rows of q and k (and their biases) are permuted within each head: those of a rotary
@@ -21,8 +21,8 @@
 #ifndef SS_MODEL_GGUF_H
 #define SS_MODEL_GGUF_H
 
-#include "arch.h"
-#include "container.h"
+#include "../arch.h"
+#include "../files/container.h"
 
 /* The format's own numbers. */
 typedef enum ss_gguf_type {

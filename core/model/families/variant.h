@@ -15,7 +15,7 @@
 #ifndef SS_MODEL_VARIANT_H
 #define SS_MODEL_VARIANT_H
 
-#include "arch.h"
+#include "../arch.h"
 
 /*
  * Changes arch, which its family has read, as the config asks; whole: all keys, not attention

@@ -1,6 +1,6 @@
-#include "gguf_source.h"
+#include "source.h"
 
-#include "../math/scalar.h"
+#include "../../math/scalar.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #ifndef SS_MODEL_FAMILY_H
 #define SS_MODEL_FAMILY_H
 
-#include "arch.h"
-#include "load.h"
+#include "../arch.h"
+#include "../load.h"
 
 typedef struct ss_family {
     const char *name; /* model_type in config.json */

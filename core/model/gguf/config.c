@@ -1,7 +1,7 @@
-#include "gguf_source.h"
+#include "source.h"
 
-#include "../math/scalar.h"
-#include "../math/unpack.h"
+#include "../../math/scalar.h"
+#include "../../math/unpack.h"
 
 #include <math.h>
 #include <string.h>

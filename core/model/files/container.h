@@ -1,18 +1,18 @@
 /*
  * Container: the files that hold tensors. Bytes -> a table of named, checked views.
  *
- * A model's weights are one file or several (shards). Each is read by its format's file beside this
- * one: safetensors.c, gguf.c, torch_file.c. Names are those of Hugging Face, whatever the format
- * calls its tensors. Nothing is copied but names: the views point into the caller's bytes, which
- * must outlive the container and every model opened on it.
+ * A model's weights are one file or several (shards). Each is read by its format's file:
+ * safetensors.c and torch_file.c beside this one, ../gguf/entries.c. Names are those of Hugging
+ * Face, whatever the format calls its tensors. Nothing is copied but names: the views point into
+ * the caller's bytes, which must outlive the container and every model opened on it.
  */
 #ifndef SS_MODEL_CONTAINER_H
 #define SS_MODEL_CONTAINER_H
 
-#include "../base/arena.h"
-#include "../base/bytes.h"
-#include "../base/status.h"
-#include "../base/tensor.h"
+#include "../../base/arena.h"
+#include "../../base/bytes.h"
+#include "../../base/status.h"
+#include "../../base/tensor.h"
 
 /* Formats write the same tensor in different orders; families ask for this where it matters. */
 typedef enum ss_format { SS_SAFETENSORS, SS_GGUF, SS_TORCH_FILE, SS_FORMAT_N } ss_format;

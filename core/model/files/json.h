@@ -8,8 +8,8 @@
 #ifndef SS_MODEL_JSON_H
 #define SS_MODEL_JSON_H
 
-#include "../base/bytes.h"
-#include "../base/status.h"
+#include "../../base/bytes.h"
+#include "../../base/status.h"
 
 #include <cJSON.h>
 
