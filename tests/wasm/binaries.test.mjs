@@ -4,7 +4,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
-import { chooseBinary } from '../../wasm/variants.js';
+import { chooseBinary } from '../../wasm/border/variants.js';
 
 const names = ['sinkscope.wasm', 'sinkscope.simd.wasm'];
 const read = (name) => readFileSync(new URL(name, binaries));
@@ -16,7 +16,9 @@ const toolchain =
 for (const name of names) {
   test(`${name} exports what exports.txt lists, and imports one function`, async () => {
     const module = await WebAssembly.compile(read(name));
-    const listed = readFileSync(new URL('wasm/exports.txt', root), 'utf8').trim().split('\n');
+    const listed = readFileSync(new URL('wasm/border/exports.txt', root), 'utf8')
+      .trim()
+      .split('\n');
     const exported = WebAssembly.Module.exports(module).map((entry) => entry.name);
     assert.deepEqual(
       exported.filter((name) => !toolchain.test(name)).sort(),

@@ -2,8 +2,8 @@ import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { openDownload } from '../../wasm/index.js';
-import { readWeights } from '../../wasm/files.js';
-import { createMeter } from '../../wasm/meter.js';
+import { readWeights } from '../../wasm/supply/files.js';
+import { createMeter } from '../../wasm/supply/meter.js';
 import { openHub } from '../hub/server.mjs';
 import { softmax } from './helper.mjs';
 

@@ -1,9 +1,9 @@
 /** index.json of a timeline, read as the word of a stranger. */
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 
 /** @typedef {{ name: string, shape: number[], size: number, coded: boolean }} TimelineTensor */
 /**
- * @typedef {import('./sinkscope.js').Checkpoint & {
+ * @typedef {import('../sinkscope.js').Checkpoint & {
  *   file: string, sha256: string, scale: number[], from_previous: boolean[], weights_sha256: string,
  * }} Packed
  */
@@ -14,7 +14,7 @@ import { SinkscopeError } from './errors.js';
  * @property {string} config
  * @property {TimelineTensor[]} tensors
  * @property {Packed[]} checkpoints by rising steps
- * @property {import('./sinkscope.js').LogLine[]} log by rising steps
+ * @property {import('../sinkscope.js').LogLine[]} log by rising steps
  * @property {number} parameters in all tensors
  * @property {number} bytes of an unpacked file
  */

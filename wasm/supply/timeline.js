@@ -4,18 +4,18 @@
  * other model, out of a safetensors file that is built in memory.
  */
 import { pause } from '#host';
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 import { readAll } from './files.js';
 import { parseIndex } from './timeline_index.js';
 
-/** @typedef {import('./sinkscope.js').Timeline} TimelineShape */
+/** @typedef {import('../sinkscope.js').Timeline} TimelineShape */
 /** @typedef {import('./timeline_index.js').Index} Index */
 /** @typedef {import('./timeline_index.js').Packed} Packed */
 /** A file on its way, and how many wait for it. @typedef {{ bytes: Promise<Uint8Array>, job: AbortController, waiting: number }} Coming */
 
 const GRACE_MS = 300;
 
-/** @type {typeof import('./sinkscope.js').openTimeline} */
+/** @type {typeof import('../sinkscope.js').openTimeline} */
 export async function openTimeline(address, { signal } = {}) {
   const bytes = await readAll(address, signal);
   return new Timeline(address, parseIndex(new TextDecoder().decode(bytes), placeOf(address)));
@@ -102,7 +102,7 @@ class Timeline {
    * All files are asked for at once; they are added up as they come, in their order.
    * @param {number} at
    * @param {AbortSignal} [signal]
-   * @param {import('./sinkscope.js').Options['onProgress']} [onProgress]
+   * @param {import('../sinkscope.js').Options['onProgress']} [onProgress]
    */
   async #decode(at, signal, onProgress) {
     const { tensors, parameters, checkpoints } = this.#index;

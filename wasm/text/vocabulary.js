@@ -4,7 +4,7 @@
  *
  *     vocab.json, merges.txt, tokenizer_config.json -> { json, config } -> openTokenizer
  */
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 
 /** No vocabulary comes near it; ids beyond it would make tables of holes. */
 const MOST_TOKENS = 1 << 24;
@@ -45,7 +45,7 @@ export function parseObject(json, name) {
   return refuse(name, 'expected an object');
 }
 
-/** @type {typeof import('./sinkscope.js').tokenizerOfVocabulary} */
+/** @type {typeof import('../sinkscope.js').tokenizerOfVocabulary} */
 export function tokenizerOfVocabulary(vocabJson, mergesText, config = {}, specialTokensMap = {}) {
   const vocab = parseObject(vocabJson, 'vocab.json');
   const names = parseObject(specialTokensMap, 'special_tokens_map.json');

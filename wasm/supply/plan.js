@@ -2,11 +2,11 @@
  * Which of many files make a model, and what opening it would cost. The hub and the disk both come
  * here with a list of files, and get the same plan.
  */
-import { SinkscopeError, expect } from './errors.js';
+import { SinkscopeError, expect } from '../border/errors.js';
 import { readAll } from './files.js';
 
-/** @typedef {import('./sinkscope.js').Plan} Plan */
-/** @typedef {import('./sinkscope.js').PlanFile} PlanFile */
+/** @typedef {import('../sinkscope.js').Plan} Plan */
+/** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
 /** @typedef {(file: PlanFile) => Promise<string>} ReadText */
 
 /** wasm32 addresses 4 GiB; the margin is for what is neither weights nor a run: stack, gaps. */
@@ -209,7 +209,7 @@ function missing(id, expected, files) {
   return new SinkscopeError('read', id, `expected ${expected}, found ${shown}${more}`);
 }
 
-/** @type {typeof import('./sinkscope.js').modelFiles} */
+/** @type {typeof import('../sinkscope.js').modelFiles} */
 export function modelFiles(plan, options = {}) {
   const { config, weights } = plan.files;
   if (plan.refusal) throw new SinkscopeError('too_large', plan.id, plan.refusal);
@@ -218,7 +218,7 @@ export function modelFiles(plan, options = {}) {
   return { config: config && source(config), weights: weights.map(source) };
 }
 
-/** @type {typeof import('./sinkscope.js').planText} */
+/** @type {typeof import('../sinkscope.js').planText} */
 export async function planText(plan, file, { signal, ...options } = {}) {
   return new TextDecoder().decode(await readAll(sourceOf(plan, file, options), signal));
 }
@@ -227,7 +227,7 @@ export async function planText(plan, file, { signal, ...options } = {}) {
  * @param {Plan} plan
  * @param {PlanFile} file
  * @param {{ token?: string, cache?: boolean }} options
- * @returns {import('./sinkscope.js').Source}
+ * @returns {import('../sinkscope.js').Source}
  */
 function sourceOf({ id }, { blob, url = '', version, bytes }, { token, cache }) {
   return blob ?? { url, version, bytes, id, token, cache };

@@ -1,7 +1,7 @@
 /** The tokenizer of a plan: whichever of its files hold it. */
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 import { tokenizerOfGguf } from './gguf_tokenizer.js';
-import { planText } from './plan.js';
+import { planText } from '../supply/plan.js';
 import { openTokenizer } from './tokenizer.js';
 import { tokenizerOfVocabulary } from './vocabulary.js';
 
@@ -25,10 +25,10 @@ const GGUF_KEYS = [
   ].map((name) => `tokenizer.ggml.${name}`),
 ];
 
-/** @type {typeof import('./sinkscope.js').planTokenizer} */
+/** @type {typeof import('../sinkscope.js').planTokenizer} */
 export async function planTokenizer(plan, model, options = {}) {
   const { tokenizer, tokenizer_config, vocab, merges, special_tokens_map } = plan.files;
-  const text = async (/** @type {import('./sinkscope.js').PlanFile | undefined} */ file) =>
+  const text = async (/** @type {import('../sinkscope.js').PlanFile | undefined} */ file) =>
     file && planText(plan, file, options);
   if (plan.format === 'gguf') {
     const values = new Map();

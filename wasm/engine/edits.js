@@ -1,8 +1,8 @@
 /** Edits as the border takes them: {i32 kind, layer, head, operation; f32 parameters[2]}. */
-import { expect, expectInteger } from './errors.js';
+import { expect, expectInteger } from '../border/errors.js';
 
-/** @typedef {import('./sinkscope.js').Edit} Edit */
-/** @typedef {import('./sinkscope.js').Describe} Describe */
+/** @typedef {import('../sinkscope.js').Edit} Edit */
+/** @typedef {import('../sinkscope.js').Describe} Describe */
 
 const WORDS = 6;
 const PARAMETERS = 2;
@@ -46,8 +46,8 @@ function encodeEdit(edit, describe) {
 
 /**
  * NaN stands for the operation's default.
- * @param {import('./sinkscope.js').OperationEdit} edit
- * @param {import('./sinkscope.js').Operation} operation
+ * @param {import('../sinkscope.js').OperationEdit} edit
+ * @param {import('../sinkscope.js').Operation} operation
  */
 function encodeParameters({ parameters = {} }, operation) {
   const encoded = new Array(PARAMETERS).fill(NaN);

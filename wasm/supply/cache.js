@@ -8,13 +8,13 @@
 import { openStore } from '#store';
 import { placeOf } from './ask.js';
 import { openDownload } from './download.js';
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 import { Keeper, chain, keyOf, partOf, readCard, removeKey } from './parts.js';
 
 /** @typedef {import('./parts.js').Store} Store */
 /** @typedef {import('./parts.js').Card} Card */
 /** @typedef {import('./parts.js').Part} Part */
-/** @typedef {import('./sinkscope.js').Plan} Plan */
+/** @typedef {import('../sinkscope.js').Plan} Plan */
 /**
  * @typedef {import('./download.js').DownloadOptions & {
  *   id?: string,
@@ -34,7 +34,7 @@ export async function cacheKind() {
 
 /**
  * The files that are kept, whole or in part.
- * @returns {Promise<import('./sinkscope.js').CachedFile[]>}
+ * @returns {Promise<import('../sinkscope.js').CachedFile[]>}
  */
 export async function cacheList() {
   const kept = await store();

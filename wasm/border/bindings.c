@@ -5,7 +5,7 @@
  * 12 words that JavaScript reads with one Uint32Array. A view lives until the next call. This file
  * owns what the core does not: the blocks (malloc), one error, and the text of describe.
  */
-#include "../core/sinkscope.h"
+#include "../../core/sinkscope.h"
 
 #include <stdlib.h>
 #include <string.h>

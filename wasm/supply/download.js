@@ -1,6 +1,6 @@
 /** A file over the network, whole, whatever happens to the connections that carry it. */
 import { STALL, ask, backOff, placeOf, retryAfter } from './ask.js';
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 
 /**
  * @typedef {import('./ask.js').Patience & {

@@ -1,5 +1,5 @@
 /** The measurements of a model over many sequences, as the page shows them: means and spread. */
-import { SinkscopeError, expect } from './errors.js';
+import { SinkscopeError, expect } from '../border/errors.js';
 
 /** What is measured, by the names in describe. */
 const METRICS = [
@@ -18,7 +18,7 @@ const METRICS = [
 ];
 const FIELDS = ['hidden', 'q', 'att', 'att_bias', 'loss'];
 
-/** @type {typeof import('./sinkscope.js').cutText} */
+/** @type {typeof import('../sinkscope.js').cutText} */
 export function cutText(tokenizer, text, { tokens, sequences, special = 'auto', lines = false }) {
   const isOne = typeof text === 'string' && !lines;
   const pieces = isOne ? [text] : typeof text === 'string' ? linesOf(text) : text;
@@ -45,7 +45,7 @@ function linesOf(text) {
   return text.split(/\r?\n/).filter((line) => line.trim() !== '');
 }
 
-/** @type {typeof import('./sinkscope.js').measure} */
+/** @type {typeof import('../sinkscope.js').measure} */
 export async function measure(model, sequences, options = {}) {
   const { eps = 0.3, edits, signal, onProgress, onSequence } = options;
   /** @type {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} */
@@ -75,7 +75,7 @@ export async function measure(model, sequences, options = {}) {
 /**
  * @param {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} sums
  * @param {string} name
- * @param {import('./sinkscope.js').Tensor} tensor
+ * @param {import('../sinkscope.js').Tensor} tensor
  */
 function add(sums, name, { shape, data }) {
   const entry = sums.get(name) ?? {

@@ -1,10 +1,10 @@
 /** Models among files that the reader dropped or picked; nothing leaves the machine. */
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 import { makePlan } from './plan.js';
 
-/** @typedef {import('./sinkscope.js').DiskFile} DiskFile */
-/** @typedef {import('./sinkscope.js').Plan} Plan */
-/** @typedef {import('./sinkscope.js').PlanFile} PlanFile */
+/** @typedef {import('../sinkscope.js').DiskFile} DiskFile */
+/** @typedef {import('../sinkscope.js').Plan} Plan */
+/** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
 
 /** Somebody may drop a whole disk; a model has a handful of files. */
 const MOST_FILES = 10_000;
@@ -13,7 +13,7 @@ const DEEPEST = 8;
 /** What makes a folder one that may hold a model. */
 const WEIGHTS = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
 
-/** @type {typeof import('./sinkscope.js').planFiles} */
+/** @type {typeof import('../sinkscope.js').planFiles} */
 export async function planFiles(files) {
   const folders = byFolder(files);
   const plans = [];
@@ -97,12 +97,12 @@ async function licenceOf(files) {
   return /^license:\s*["']?([\w.+-]+)/m.exec(head)?.[1];
 }
 
-/** @type {typeof import('./sinkscope.js').filesOfList} */
+/** @type {typeof import('../sinkscope.js').filesOfList} */
 export function filesOfList(list) {
   return Array.from(list, (file) => ({ path: file.webkitRelativePath || file.name, file }));
 }
 
-/** @type {typeof import('./sinkscope.js').filesOfDrop} */
+/** @type {typeof import('../sinkscope.js').filesOfDrop} */
 export async function filesOfDrop(transfer) {
   // The items are gone after the first pause, so their entries are taken before it.
   const items = Array.from(transfer.items).filter(({ kind }) => kind === 'file');

@@ -1,12 +1,12 @@
 /** Models of a hub by name: what there is, what it would cost, and where it is fetched from. */
 import { ask } from './ask.js';
 import { recallPlan, rememberPlan } from './cache.js';
-import { SinkscopeError, expect } from './errors.js';
+import { SinkscopeError, expect } from '../border/errors.js';
 import { readAll } from './files.js';
 import { makePlan } from './plan.js';
 
-/** @typedef {import('./sinkscope.js').HubOptions} HubOptions */
-/** @typedef {import('./sinkscope.js').PlanFile} PlanFile */
+/** @typedef {import('../sinkscope.js').HubOptions} HubOptions */
+/** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
 /** @typedef {{ repository: string, revision: string, file?: string }} Name */
 /** @typedef {{ files: PlanFile[], commit?: string, licence?: string, gated: boolean }} Listing */
 
@@ -26,7 +26,7 @@ const USUAL = [
   'merges.txt',
 ];
 
-/** @type {typeof import('./sinkscope.js').resolveHub} */
+/** @type {typeof import('../sinkscope.js').resolveHub} */
 export async function resolveHub(id, options = {}) {
   const endpoint = baseOf(options.endpoint ?? ENDPOINT);
   const name = parseHubId(id, endpoint);
@@ -49,7 +49,7 @@ export async function resolveHub(id, options = {}) {
  * @param {URL} endpoint
  * @param {Name} name
  * @param {HubOptions} options
- * @returns {Promise<import('./sinkscope.js').Plan>}
+ * @returns {Promise<import('../sinkscope.js').Plan>}
  */
 async function look(endpoint, name, options) {
   const { files, commit, licence, gated } = await list(endpoint, name, options);

@@ -3,15 +3,15 @@
  * page's thread when there is none; client.js gives both the same face.
  */
 import { pause } from '#host';
-import { SinkscopeError, expect, expectInteger } from './errors.js';
-import { readConfig, readWeights, sizeOf } from './files.js';
+import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
+import { readConfig, readWeights, sizeOf } from '../supply/files.js';
 import { encodeEdits } from './edits.js';
-import { loadModule } from './module.js';
+import { loadModule } from '../border/module.js';
 
-/** @typedef {import('./sinkscope.js').Architecture} Architecture */
-/** @typedef {import('./sinkscope.js').Read} Read */
-/** @typedef {import('./files.js').Source} Source */
-/** @typedef {(stage: string, done: number, total: number, facts?: import('./files.js').ReadFacts) => void | Promise<void>} Report */
+/** @typedef {import('../sinkscope.js').Architecture} Architecture */
+/** @typedef {import('../sinkscope.js').Read} Read */
+/** @typedef {import('../supply/files.js').Source} Source */
+/** @typedef {(stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Report */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
@@ -34,10 +34,10 @@ export class Desk {
   /** @type {Map<number, AbortController>} */
   #jobs = new Map();
 
-  /** @param {import('./module.js').Module} module */
+  /** @param {import('../border/module.js').Module} module */
   constructor(module) {
     this.#module = module;
-    this.#describe = /** @type {import('./sinkscope.js').Describe} */ (module.json('describe'));
+    this.#describe = /** @type {import('../sinkscope.js').Describe} */ (module.json('describe'));
     module.codes = Object.fromEntries(this.#describe.status.map(({ code, name }) => [code, name]));
   }
 
@@ -302,7 +302,7 @@ export class Desk {
 
   /**
    * @param {OpenRun} run
-   * @param {import('./sinkscope.js').MetricArguments & { metric: string }} read
+   * @param {import('../sinkscope.js').MetricArguments & { metric: string }} read
    */
   #metric(run, { metric, eps = 0.3, tokens, layer, head }) {
     const index = find(this.#describe.metrics, metric, 'metric');

@@ -6,12 +6,12 @@
  *     "llama"    SentencePiece BPE: tokens and scores, of which the merges are made
  */
 import { WORDS, isolate } from './dialect.js';
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 import { spell } from './surface.js';
 import { byteLevelFile, checkMerges, refuse, splitPair, template } from './vocabulary.js';
 
-/** @typedef {import('./sinkscope.js').GgufReader} GgufReader */
-/** @typedef {import('./sinkscope.js').TokenizerFiles} TokenizerFiles */
+/** @typedef {import('../sinkscope.js').GgufReader} GgufReader */
+/** @typedef {import('../sinkscope.js').TokenizerFiles} TokenizerFiles */
 
 /** What a token is, by tokenizer.ggml.token_type. */
 const NORMAL = 1;
@@ -57,7 +57,7 @@ const PRE_TOKENIZERS = [
   },
 ];
 
-/** @type {typeof import('./sinkscope.js').tokenizerOfGguf} */
+/** @type {typeof import('../sinkscope.js').tokenizerOfGguf} */
 export function tokenizerOfGguf(read) {
   const model = read('tokenizer.ggml.model');
   if (model === 'gpt2') return byteLevel(read);

@@ -4,7 +4,7 @@
  */
 import { Tokenizer as Library } from '@huggingface/tokenizers';
 import { mendDecoder, translate } from './dialect.js';
-import { SinkscopeError, expect } from './errors.js';
+import { SinkscopeError, expect } from '../border/errors.js';
 import { locate } from './offsets.js';
 import { createSurface, isByteLevel } from './surface.js';
 import {
@@ -17,9 +17,9 @@ import {
   refuse,
 } from './vocabulary.js';
 
-/** @typedef {import('./sinkscope.js').Token} Token */
-/** @typedef {import('./sinkscope.js').SpecialToken} SpecialToken */
-/** @typedef {import('./sinkscope.js').Tokenizer} TokenizerShape */
+/** @typedef {import('../sinkscope.js').Token} Token */
+/** @typedef {import('../sinkscope.js').SpecialToken} SpecialToken */
+/** @typedef {import('../sinkscope.js').Tokenizer} TokenizerShape */
 
 /** Names of the token that begins a sequence, for a tokenizer.json that comes alone. */
 const BOS_NAMES = [
@@ -33,7 +33,7 @@ const BOS_NAMES = [
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** @type {typeof import('./sinkscope.js').openTokenizer} */
+/** @type {typeof import('../sinkscope.js').openTokenizer} */
 export function openTokenizer(json, config = {}) {
   const file = parseObject(json, 'tokenizer.json');
   const settings = parseObject(config, 'tokenizer_config.json');

@@ -11,7 +11,7 @@
  * - A byte without a token keeps those before and behind it from being merged.
  * - ByteFallback drops a byte order mark, and reads bytes that are no UTF-8 as fewer signs.
  */
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 import { isByteLevel, letters } from './surface.js';
 import { refuse } from './vocabulary.js';
 

@@ -2,14 +2,14 @@
 import { placeOf } from './ask.js';
 import { openCached } from './cache.js';
 import { openDownload } from './download.js';
-import { SinkscopeError } from './errors.js';
+import { SinkscopeError } from '../border/errors.js';
 import { createMeter } from './meter.js';
 
-/** @typedef {import('./module.js').Module} Module */
-/** @typedef {import('./sinkscope.js').Source} Source */
-/** @typedef {import('./sinkscope.js').ReadFacts} ReadFacts */
+/** @typedef {import('../border/module.js').Module} Module */
+/** @typedef {import('../sinkscope.js').Source} Source */
+/** @typedef {import('../sinkscope.js').ReadFacts} ReadFacts */
 /** @typedef {(done: number, total: number, facts?: ReadFacts) => void} Report */
-/** @typedef {import('./sinkscope.js').RemoteFile} RemoteFile */
+/** @typedef {import('../sinkscope.js').RemoteFile} RemoteFile */
 /** @typedef {{ bytes: number | undefined, stream: ReadableStream<Uint8Array> }} Opened */
 
 /** No config.json or tokenizer is as long as this; what is, is something else. */

@@ -1,6 +1,6 @@
 /** Where a browser keeps bytes under names, from one visit to the next; store_node.js is the twin. */
 
-/** @typedef {import('./parts.js').Store} Store */
+/** @typedef {import('../supply/parts.js').Store} Store */
 
 const FOLDER = 'sinkscope';
 

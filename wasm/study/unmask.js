@@ -2,14 +2,14 @@
  * Text out of a model of masked diffusion: in each step it says what every hidden place is, and the
  * places that it is surest of are uncovered.
  */
-import { SinkscopeError, expect, expectInteger } from './errors.js';
+import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
 
-/** @typedef {import('./sinkscope.js').Filled} Filled */
-/** @typedef {import('./sinkscope.js').Tensor} Tensor */
+/** @typedef {import('../sinkscope.js').Filled} Filled */
+/** @typedef {import('../sinkscope.js').Tensor} Tensor */
 
 const MOST_STEPS = 2 ** 16;
 
-/** @type {typeof import('./sinkscope.js').unmask} */
+/** @type {typeof import('../sinkscope.js').unmask} */
 export async function unmask(model, tokens, options) {
   const { steps, edits, signal, onStep } = options;
   const mask = maskOf(model);
@@ -31,7 +31,7 @@ export async function unmask(model, tokens, options) {
 
 /**
  * The id that hides a token.
- * @param {Pick<import('./sinkscope.js').Model, 'architecture'>} model
+ * @param {Pick<import('../sinkscope.js').Model, 'architecture'>} model
  */
 function maskOf({ architecture: { mask, mask_token: token } }) {
   if (token !== null && mask.kind === 'bidirectional') return token;
@@ -65,9 +65,9 @@ function idsOf(never, V) {
 
 /**
  * One run: alpha [T], mean over layers and heads, and logits [T, V].
- * @param {Pick<import('./sinkscope.js').Model, 'run'>} model
+ * @param {Pick<import('../sinkscope.js').Model, 'run'>} model
  * @param {readonly number[]} tokens
- * @param {Pick<import('./sinkscope.js').RunOptions, 'edits' | 'signal'>} options
+ * @param {Pick<import('../sinkscope.js').RunOptions, 'edits' | 'signal'>} options
  */
 async function look(model, tokens, options) {
   const recorded = { fields: ['att', 'logits'], capacity: tokens.length };

@@ -2,7 +2,7 @@
 
 /** Starts the worker; bundlers recognise this very expression. */
 export async function startWorker() {
-  return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+  return new Worker(new URL('../engine/worker.js', import.meta.url), { type: 'module' });
 }
 
 /** The side of the worker that talks to the page: comlink's default. */

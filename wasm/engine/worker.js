@@ -2,7 +2,7 @@
 import { expose, releaseProxy, transfer } from 'comlink';
 import { workerEndpoint } from '#host';
 import { openDesk } from './desk.js';
-import { packError } from './errors.js';
+import { packError } from '../border/errors.js';
 
 /** @type {import('./desk.js').Desk | undefined} */
 let desk;

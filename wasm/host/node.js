@@ -6,7 +6,7 @@ import nodeEndpoint from 'comlink/dist/esm/node-adapter.mjs';
 
 /** A comlink endpoint with the two things the client needs besides: terminate and errors. */
 export async function startWorker() {
-  const worker = new Worker(new URL('./worker.js', import.meta.url));
+  const worker = new Worker(new URL('../engine/worker.js', import.meta.url));
   const listen = (/** @type {string} */ type, /** @type {any} */ listener) =>
     type === 'error' ? worker.on('error', listener) : endpoint.addEventListener(type, listener);
   const endpoint = nodeEndpoint(worker);

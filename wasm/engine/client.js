@@ -2,20 +2,20 @@
 import { proxy, wrap } from 'comlink';
 import { hasWorkers, startWorker } from '#host';
 import { Desk, openDesk } from './desk.js';
-import { SinkscopeError, expect, expectInteger, unpackError } from './errors.js';
+import { SinkscopeError, expect, expectInteger, unpackError } from '../border/errors.js';
 import { randomBits } from './random.js';
-import { chooseBinary } from './variants.js';
+import { chooseBinary } from '../border/variants.js';
 
-/** @typedef {import('./sinkscope.js').Engine} EngineShape */
-/** @typedef {import('./sinkscope.js').Model} ModelShape */
-/** @typedef {import('./sinkscope.js').Run} RunShape */
-/** @typedef {import('./sinkscope.js').Options} Options */
+/** @typedef {import('../sinkscope.js').Engine} EngineShape */
+/** @typedef {import('../sinkscope.js').Model} ModelShape */
+/** @typedef {import('../sinkscope.js').Run} RunShape */
+/** @typedef {import('../sinkscope.js').Options} Options */
 /** @typedef {(method: string, ...args: any[]) => Promise<any>} Call */
 
 /** Room for generated tokens when none was asked for. */
 const SPARE_TOKENS = 64;
 
-/** @type {typeof import('./sinkscope.js').createEngine} */
+/** @type {typeof import('../sinkscope.js').createEngine} */
 export async function createEngine(options = {}) {
   const { kernels = 'auto' } = options;
   const address = new URL(await chooseBinary(kernels), folder(options.base)).href;
@@ -54,13 +54,13 @@ async function connect(worker, address) {
 }
 
 /**
- * Where the binaries lie. The address of this module stands in a variable, so that no bundler
+ * Where the binaries lie: above this folder. The address of this module stands in a variable, so that no bundler
  * takes it for a file to copy.
  * @param {URL | string | undefined} base
  */
 function folder(base) {
   const here = import.meta.url;
-  if (base === undefined) return new URL('.', here);
+  if (base === undefined) return new URL('..', here);
   const address = new URL(base, globalThis.document?.baseURI ?? here);
   if (!address.pathname.endsWith('/')) address.pathname += '/';
   return address;
@@ -174,7 +174,7 @@ async function callJob(call, { signal, onProgress }, method, ...args) {
       /** @type {string} */ stage,
       /** @type {number} */ done,
       /** @type {number} */ total,
-      /** @type {import('./sinkscope.js').ReadFacts | undefined} */ facts,
+      /** @type {import('../sinkscope.js').ReadFacts | undefined} */ facts,
     ) => onProgress({ stage, done, total, ...facts }));
   signal?.addEventListener('abort', stop, { once: true });
   try {
@@ -203,7 +203,7 @@ class Engine {
 
   /**
    * @param {LocalLink | WorkerLink} link
-   * @param {import('./sinkscope.js').Describe} describe
+   * @param {import('../sinkscope.js').Describe} describe
    */
   constructor(link, describe) {
     this.#link = link;
@@ -211,7 +211,7 @@ class Engine {
   }
 
   /**
-   * @param {import('./sinkscope.js').ModelFiles} files
+   * @param {import('../sinkscope.js').ModelFiles} files
    * @param {Options} [options]
    */
   async open({ config, weights }, options = {}) {
@@ -248,7 +248,7 @@ class Model {
   /**
    * @param {Call} call
    * @param {number} id
-   * @param {import('./sinkscope.js').Architecture} architecture
+   * @param {import('../sinkscope.js').Architecture} architecture
    */
   constructor(call, id, architecture) {
     this.#call = call;
@@ -264,7 +264,7 @@ class Model {
 
   /**
    * @param {ArrayLike<number>} tokens
-   * @param {import('./sinkscope.js').RunOptions} [options]
+   * @param {import('../sinkscope.js').RunOptions} [options]
    */
   async run(tokens, options = {}) {
     const { context, V } = this.architecture;
@@ -299,7 +299,7 @@ class Run {
    * @param {Call} call
    * @param {number} id
    * @param {number[]} tokens
-   * @param {readonly import('./sinkscope.js').Edit[]} edits
+   * @param {readonly import('../sinkscope.js').Edit[]} edits
    * @param {number} capacity
    */
   constructor(call, id, tokens, edits, capacity) {
@@ -316,7 +316,7 @@ class Run {
 
   /**
    * @param {string} name
-   * @param {import('./sinkscope.js').Where} [where]
+   * @param {import('../sinkscope.js').Where} [where]
    */
   async field(name, where = {}) {
     const [tensor] = await this.read([{ ...where, field: name }]);
@@ -325,7 +325,7 @@ class Run {
 
   /**
    * @param {string} name
-   * @param {import('./sinkscope.js').MetricArguments} [args]
+   * @param {import('../sinkscope.js').MetricArguments} [args]
    */
   async metric(name, args = {}) {
     const [tensor] = await this.read([{ ...args, metric: name }]);
@@ -333,14 +333,14 @@ class Run {
   }
 
   /**
-   * @param {readonly import('./sinkscope.js').Read[]} reads
-   * @returns {Promise<import('./sinkscope.js').Tensor[]>}
+   * @param {readonly import('../sinkscope.js').Read[]} reads
+   * @returns {Promise<import('../sinkscope.js').Tensor[]>}
    */
   read(reads) {
     return this.#call('read', this.#id, reads);
   }
 
-  /** @param {import('./sinkscope.js').GenerateOptions} options */
+  /** @param {import('../sinkscope.js').GenerateOptions} options */
   async *generate({ count, temperature = 0, topK = 0, seed = 1, signal, onProgress }) {
     expectInteger(count, 0, this.#capacity - this.#tokens.length, 'count');
     expect(temperature >= 0 && temperature < Infinity, 'temperature', '0 or more', temperature);
@@ -351,7 +351,7 @@ class Run {
       const step = await this.#call('step', this.#id, temperature, topK, random());
       this.#tokens.push(step.token);
       onProgress?.({ stage: 'generate', done: done + 1, total: count });
-      yield /** @type {import('./sinkscope.js').Step} */ (step);
+      yield /** @type {import('../sinkscope.js').Step} */ (step);
     }
   }
 

@@ -1,0 +1,166 @@
+/** What crosses the border: the tables of the build, a model's description, tensors, errors. */
+
+/** A copy of numbers that left the engine. `data` is row-major in `shape`; NaN means undefined. */
+export interface Tensor {
+  readonly shape: readonly number[];
+  readonly data: Float32Array | Int32Array;
+}
+
+/** One parameter of an attention operation. */
+export interface OperationParameter {
+  readonly name: string;
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+  readonly meaning: string;
+  /** A trained model may carry one value per query head; an edit gives one for all of them. */
+  readonly per_head: boolean;
+}
+
+/** A row of the attention-operation table: how scores of one query become weights. */
+export interface Operation {
+  readonly name: string;
+  readonly label: string;
+  readonly formula: string;
+  /** True when every row of weights sums to 1. */
+  readonly normalises: boolean;
+  /** phi, of queries and keys before their product; 'mlp' needs weights that few models have. */
+  readonly features: 'none' | 'elu1' | 'mlp';
+  /** How sink scores are taken: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
+  readonly proxy: 'weights' | 'share' | 'share_abs';
+  readonly parameters: readonly OperationParameter[];
+  readonly source: string;
+}
+
+/** A row of the metric table. `shape` uses the letters, for example ["L", "H", "T"]. */
+export interface Metric {
+  readonly name: string;
+  readonly question: string;
+  readonly unit: string;
+  readonly shape: readonly string[];
+  /** Lowest and highest possible value; null where there is none. */
+  readonly range: readonly [number | null, number | null];
+  /** Which arguments change it: any of 'eps', 'tokens', 'layer', 'head'. */
+  readonly arguments: readonly string[];
+  /** Which trace fields the run must have recorded. */
+  readonly fields: readonly string[];
+  readonly source: string;
+}
+
+/** A row of the trace table: something a run records. */
+export interface Field {
+  readonly name: string;
+  readonly meaning: string;
+  readonly unit: string;
+  readonly shape: readonly string[];
+  readonly type: 'f32' | 'i32';
+  /** The entry of the architecture that must be set for a model to have it. */
+  readonly needs: 'E' | 'bias_key' | 'gate' | null;
+}
+
+/** What exists in this build; the same JSON that C prints, so that no name is written twice. */
+export interface Describe {
+  readonly version: string;
+  readonly border: number;
+  /** 'base' or 'simd'. */
+  readonly kernels: string;
+  readonly operations: readonly Operation[];
+  readonly metrics: readonly Metric[];
+  readonly fields: readonly Field[];
+  readonly edits: readonly { readonly name: string; readonly meaning: string }[];
+  readonly status: readonly {
+    readonly code: number;
+    readonly name: string;
+    readonly meaning: string;
+  }[];
+  readonly letters: Readonly<Record<string, string>>;
+}
+
+/** Rotary positions of a layer. */
+export interface Rotary {
+  /** Pair j of rotary_width/2 turns by theta^(-2j/rotary_width) per position. */
+  readonly theta: number;
+  /** How they reach beyond the context of training. */
+  readonly scaling: 'none' | 'linear' | 'llama3' | 'yarn';
+  /** Slow pairs turn so many times slower; with a scaling only. */
+  readonly factor?: number;
+}
+
+/** The one description that every family is translated into. */
+export interface Architecture {
+  readonly family: string;
+  readonly L: number;
+  readonly H: number;
+  readonly G: number;
+  readonly D: number;
+  readonly K: number;
+  /** Of one expert, where there are experts. */
+  readonly F: number;
+  readonly V: number;
+  /** Experts of a layer; 0 where one feed-forward serves all tokens. */
+  readonly E: number;
+  /** Experts that one token goes through. */
+  readonly chosen: number;
+  /** Longest sequence the model was made for, in tokens. */
+  readonly context: number;
+  readonly parameters: number;
+  readonly positions: 'none' | 'learned' | 'sinusoid' | 'rotary' | 'alibi' | 'relative';
+  /** Dimensions of a head that are turned, the first ones; rotary positions only. */
+  readonly rotary_width?: number;
+  readonly rotary?: Rotary;
+  /** Of layers with a window, where they have their own. */
+  readonly window_rotary?: Rotary;
+  /** What queries see: those before them and themselves, of all of them the first `prefix`, or all. */
+  readonly mask: {
+    readonly kind: 'causal' | 'window' | 'prefix' | 'bidirectional';
+    readonly window?: number;
+    readonly prefix?: number;
+  };
+  /** The id that hides a token in a model of masked diffusion; null in others. */
+  readonly mask_token: number | null;
+  /** [L]: how many keys a query sees, its own included; null where it sees all before it. */
+  readonly windows: readonly (number | null)[];
+  /** A key of no token that every query sees: each key/value head's own, or one for all. */
+  readonly bias_key: 'head' | 'shared' | null;
+  /** Its value; null: 0. */
+  readonly bias_key_value: 'head' | 'shared' | null;
+  /** Added to what a head returns. */
+  readonly value_bias: 'head' | 'shared' | null;
+  /** A sigmoid of the hidden state that multiplies what a head returns, or the values. */
+  readonly gate: 'output_element' | 'output_head' | 'value_element' | 'value_head' | null;
+  /** The output matrix reads the heads side by side, or their sum. */
+  readonly heads: 'joined' | 'added';
+  readonly norm: 'layer' | 'rms';
+  /** Before each half of a block, or after its sum. */
+  readonly norm_place: 'pre' | 'post';
+  /** What attention and feed-forward add is normed, too. */
+  readonly branch_norms: boolean;
+  /** Queries and keys are normed, head by head. */
+  readonly qk_norm: boolean;
+  /** Attention and feed-forward read the same residual stream. */
+  readonly parallel: boolean;
+  readonly feed_forward: 'plain' | 'gated';
+  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'clamped_swiglu';
+  /** Scores are q.k times this. */
+  readonly score_scale: number;
+  /** Token vectors are multiplied by this. */
+  readonly embedding_scale: number;
+  readonly tied: boolean;
+  readonly attention: {
+    readonly operation: string;
+    readonly parameters: Readonly<Record<string, number>>;
+  };
+}
+
+/** What went wrong, where (a tensor, a key, a byte), and a sentence with expected and actual. */
+export class SinkscopeError extends Error {
+  constructor(code: string, where: string, text: string);
+  /**
+   * A name from describe.status, or one of JavaScript's own: 'argument', 'read', 'access' (a token
+   * is needed), 'not_found', 'busy', 'offline', 'too_large', 'closed', 'border', 'bad_tokenizer', 'internal'.
+   */
+  readonly code: string;
+  readonly where: string;
+  /** The sentence alone; message is "where: text". */
+  readonly text: string;
+}

@@ -1,0 +1,152 @@
+/** Opening models, running tokens through them, reading what the runs recorded. */
+import type { Architecture, Describe, Tensor } from '../border/border.js';
+import type { ModelFiles } from '../supply/supply.js';
+
+/** Heads compute another attention operation. Absent layer or head means all of them. */
+export interface OperationEdit {
+  readonly kind: 'operation';
+  readonly layer?: number;
+  readonly head?: number;
+  readonly operation: string;
+  /** By the names in describe.operations; absent ones have their defaults. */
+  readonly parameters?: Readonly<Record<string, number>>;
+}
+
+/** Queries see only the first and the most recent keys, themselves included. */
+export interface MaskEdit {
+  readonly kind: 'mask';
+  readonly layer?: number;
+  readonly head?: number;
+  /** How many of the first keys. */
+  readonly first: number;
+  /** How many of the most recent keys. */
+  readonly recent: number;
+}
+
+/** A what-if applied to a run, never to the weights. In a list the last one wins. */
+export type Edit = OperationEdit | MaskEdit;
+
+export interface Progress {
+  /** What is being done: 'read', 'open', 'run', 'generate'. */
+  readonly stage: string;
+  /** In bytes for 'read', in tokens for 'run' and 'generate', else 0..1. */
+  readonly done: number;
+  /** NaN when unknown. */
+  readonly total: number;
+  /** Bytes a second, smoothed; NaN until known. */
+  readonly rate?: number;
+  /** Seconds until the file is read; NaN until known. */
+  readonly remaining?: number;
+  /** A sentence: that a connection was cut and is made anew, that nothing can be kept. */
+  readonly note?: string;
+}
+
+export interface Options {
+  /** Stops between two layers; the promise rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+export interface RunOptions extends Options {
+  /** Names from describe.fields; default: all but 'logits'. 'k' and 'v' are always there. */
+  readonly fields?: readonly string[];
+  readonly edits?: readonly Edit[];
+  /** Tokens there must be room for, generation included; default: the tokens given + 64, at most the context. */
+  readonly capacity?: number;
+}
+
+export interface Where {
+  readonly layer?: number;
+  readonly head?: number;
+}
+
+export interface MetricArguments extends Where {
+  /** Threshold of Sink_k^eps; default 0.3. */
+  readonly eps?: number;
+  /** Only the first so many tokens; default: all. */
+  readonly tokens?: number;
+}
+
+/** One read out of a run: a field or a metric. */
+export type Read =
+  ({ readonly field: string } & Where) | ({ readonly metric: string } & MetricArguments);
+
+export interface GenerateOptions extends Options {
+  /** How many tokens to add. */
+  readonly count: number;
+  /** 0 is greedy. Default 0. */
+  readonly temperature?: number;
+  /** 0 means all. Default 0. */
+  readonly topK?: number;
+  readonly seed?: number;
+}
+
+/** One generated token, and where every head looked from it. */
+export interface Step {
+  readonly token: number;
+  /** Position of the token, 0-based. */
+  readonly position: number;
+  /**
+   * The weights of this token's query over all keys: [L, H, position + 1]; [L, H, 0] if the run
+   * does not record 'att'.
+   */
+  readonly att: Tensor;
+}
+
+export interface Run {
+  /** Tokens in the run so far: the prompt's and the generated. */
+  readonly tokens: readonly number[];
+  readonly edits: readonly Edit[];
+  /** A recorded field, [.., T, ..]; give layer and head to take only theirs. */
+  field(name: string, where?: Where): Promise<Tensor>;
+  metric(name: string, args?: MetricArguments): Promise<Tensor>;
+  /** Many reads in one round trip, in order. */
+  read(reads: readonly Read[]): Promise<Tensor[]>;
+  /**
+   * Adds tokens one by one; the trace grows with them.
+   * @example for await (const step of run.generate({ count: 8 })) show(step.token);
+   */
+  generate(options: GenerateOptions): AsyncIterable<Step>;
+  close(): Promise<void>;
+}
+
+export interface Model {
+  readonly architecture: Architecture;
+  run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
+  /**
+   * A value of a GGUF file's metadata, undefined where the file has no such key or is no GGUF file.
+   * @example const name = await model.metadata('general.name');
+   */
+  metadata(
+    key: string,
+  ): Promise<
+    | string
+    | number
+    | boolean
+    | readonly string[]
+    | readonly boolean[]
+    | readonly number[]
+    | undefined
+  >;
+  close(): Promise<void>;
+}
+
+export interface Engine {
+  readonly describe: Describe;
+  open(files: ModelFiles, options?: Options): Promise<Model>;
+  /** Bytes of memory the engine holds; what is closed is used again, so it grows with the peak. */
+  memory(): Promise<number>;
+  /** Ends the worker. In Node.js the process lives until then. */
+  close(): Promise<void>;
+}
+
+export interface EngineOptions {
+  /** Run in a worker; by default wherever one can be started. */
+  readonly worker?: boolean;
+  /** 'simd', 'base', or 'auto' (the default: SIMD where the host validates it). */
+  readonly kernels?: 'auto' | 'simd' | 'base';
+  /** The folder where the two .wasm files lie; default: beside the module. */
+  readonly base?: URL | string;
+}
+
+export function createEngine(options?: EngineOptions): Promise<Engine>;

@@ -1,0 +1,113 @@
+/** Measuring over many sequences, and unmasking. */
+import type { Tensor } from '../border/border.js';
+import type { Edit, Model, Options } from '../engine/engine.js';
+import type { Tokenizer } from '../text/text.js';
+
+/* Measuring: what the page shows, over many sequences. */
+
+/** How a text is cut into sequences. */
+export interface CutOptions {
+  /** Tokens of each sequence, special ones included. */
+  readonly tokens: number;
+  /** At most so many sequences. */
+  readonly sequences: number;
+  /** Special tokens in front, as in `encode`. Default: the tokenizer's own. */
+  readonly special?: 'auto' | 'none' | readonly string[];
+  /** One sequence of the beginning of each line; default: the whole text, piece after piece. */
+  readonly lines?: boolean;
+}
+
+/**
+ * Sequences of equal length; what is too short for one is left out. Of an array of texts, each gives
+ * one sequence, its beginning.
+ * @throws SinkscopeError 'argument' where the text is too short for any
+ * @example const sequences = cutText(tokenizer, text, { tokens: 64, sequences: 100 });
+ */
+export function cutText(
+  tokenizer: Tokenizer,
+  text: string | readonly string[],
+  options: CutOptions,
+): number[][];
+
+/** A metric over sequences: `mean` and `deviation` (standard, n - 1) row-major in `shape`. */
+export interface Measured {
+  readonly shape: readonly number[];
+  readonly mean: readonly (number | null)[];
+  readonly deviation: readonly (number | null)[];
+}
+
+/** With what is needed to measure it again. */
+export interface Measurement {
+  readonly eps: number;
+  readonly T: number;
+  readonly sequences: number;
+  /** By the names of describe.metrics. */
+  readonly metrics: Readonly<Record<string, Measured>>;
+}
+
+export interface MeasureOptions extends Options {
+  /** Default 0.3. */
+  readonly eps?: number;
+  /** What-ifs under which every sequence is run. */
+  readonly edits?: readonly Edit[];
+  /** Told what was measured of each sequence, by the names of describe.metrics. */
+  readonly onSequence?: (metrics: Readonly<Record<string, Tensor>>, index: number) => void;
+}
+
+/**
+ * @param sequences of equal length
+ * @example const { metrics } = await measure(model, sequences); // metrics.sink_ratio.mean[0]
+ */
+export function measure(
+  model: Pick<Model, 'run'>,
+  sequences: readonly (readonly number[])[],
+  options?: MeasureOptions,
+): Promise<Measurement>;
+
+/* Unmasking: text out of a model of masked diffusion. */
+
+/** A place that was uncovered. */
+export interface Filled {
+  /** 0-based. */
+  readonly place: number;
+  readonly token: number;
+  /** Of the token at this place, among those that may stand there. */
+  readonly probability: number;
+}
+
+export interface UnmaskStep {
+  /** As they stand after this step. */
+  readonly tokens: readonly number[];
+  /** The surest first. They were hidden when `alpha` was measured. */
+  readonly filled: readonly Filled[];
+  /** [T]: the metric of that name, mean over layers and heads. */
+  readonly alpha: Tensor;
+  /** Where alpha is largest. */
+  readonly sink: { readonly place: number; readonly alpha: number };
+}
+
+export interface UnmaskOptions extends Pick<Options, 'signal'> {
+  /** In how many steps all is uncovered: as many places in each, if it can be. */
+  readonly steps: number;
+  /** Ids that are never put in, beside the mask token itself: those that no text holds. */
+  readonly never?: readonly number[];
+  /** What-ifs under which every step is run. */
+  readonly edits?: readonly Edit[];
+  /** Told of each step as it is made. */
+  readonly onStep?: (step: UnmaskStep, index: number) => void;
+}
+
+/**
+ * Uncovers what the mask token hides. In each step the model is run, the likeliest token of every
+ * hidden place is found, and those that it is surest of stay: the same text every time.
+ * @param tokens with `architecture.mask_token` at the hidden places
+ * @throws SinkscopeError 'argument' where the model is not of masked diffusion, or nothing is hidden
+ * @example
+ * const mask = model.architecture.mask_token;
+ * const steps = await unmask(model, [...ids, mask, mask, mask], { steps: 3, never: [tokenizer.bos] });
+ */
+export function unmask(
+  model: Pick<Model, 'run' | 'architecture'>,
+  tokens: ArrayLike<number>,
+  options: UnmaskOptions,
+): Promise<UnmaskStep[]>;

@@ -1,0 +1,101 @@
+/** Text to ids and back, by a model's own tokenizer. */
+import type { Model } from '../engine/engine.js';
+import type { Plan } from '../supply/supply.js';
+
+/** A piece of the prompt: which characters of the text this token covers. */
+export interface Token {
+  readonly id: number;
+  /** The token as text; may be part of a character, then it holds U+FFFD. */
+  readonly text: string;
+  /** Start and end in UTF-16 units of the text; start = end for special tokens that were added. */
+  readonly start: number;
+  readonly end: number;
+  /** Added by the tokenizer (BOS), not typed. */
+  readonly special: boolean;
+}
+
+/** A token that stands for no text. */
+export interface SpecialToken {
+  readonly id: number;
+  readonly text: string;
+  /** What it is for, by tokenizer_config.json: the first that holds, for GPT-2 has one for all. */
+  readonly kind: 'bos' | 'eos' | 'unk' | 'pad' | 'sep' | 'cls' | 'mask' | 'other';
+}
+
+export interface EncodeOptions {
+  /**
+   * Which special tokens are put around the text: 'auto' follows the tokenizer's own
+   * post-processor, 'none' puts none, a list puts these tokens in front and none behind.
+   */
+  readonly special?: 'auto' | 'none' | readonly string[];
+  /** Short for special: true puts the BOS token in front, false puts none. */
+  readonly bos?: 'auto' | boolean;
+}
+
+export interface Tokenizer {
+  readonly size: number;
+  /** The id of the beginning-of-sequence token, or null. */
+  readonly bos: number | null;
+  /** Ids that stand for no text: BOS, end of text, padding. */
+  readonly special: readonly number[];
+  /** The same tokens with their names, by id: what a reader may choose from. */
+  readonly specials: readonly SpecialToken[];
+  /**
+   * Tokens that were added, not typed, have special: true.
+   * @example tokenizer.encode('Hi', { special: ['</s>', '</s>'] }); // two ids before the text's own
+   */
+  encode(text: string, options?: EncodeOptions): Token[];
+  /** Special tokens, and ids beyond the vocabulary, give no text. */
+  decode(ids: ArrayLike<number>): string;
+  /** One token as it reads, with spaces kept. */
+  piece(id: number): string;
+}
+
+/**
+ * Opens a Hugging Face tokenizer.json (text or parsed), with tokenizer_config.json beside it if
+ * there is one.
+ */
+export function openTokenizer(json: string | object, config?: string | object): Tokenizer;
+
+/** What openTokenizer takes, as objects. */
+export interface TokenizerFiles {
+  readonly json: object;
+  readonly config: object;
+}
+
+/**
+ * vocab.json and merges.txt of a byte-level vocabulary (GPT-2, GPT-Neo, OPT), with
+ * tokenizer_config.json and special_tokens_map.json where there are such.
+ * @example
+ * const { json, config } = tokenizerOfVocabulary(vocab, merges, { add_bos_token: true, bos_token: '</s>' });
+ * const tokenizer = openTokenizer(json, config);
+ */
+export function tokenizerOfVocabulary(
+  vocabJson: string | object,
+  mergesText: string,
+  config?: string | object,
+  specialTokensMap?: string | object,
+): TokenizerFiles;
+
+/** The value of a key of a GGUF file, or undefined where the file has no such key. */
+export type GgufReader = (
+  key: string,
+) => string | number | boolean | readonly string[] | ArrayLike<number> | undefined;
+
+/**
+ * The tokenizer inside a GGUF file, of the kinds "gpt2" (byte-level BPE) and "llama" (SentencePiece
+ * BPE). A tokenizer.ggml.pre that this build does not know is refused by name.
+ * @example const { json, config } = tokenizerOfGguf((key) => metadata.get(key));
+ */
+export function tokenizerOfGguf(read: GgufReader): TokenizerFiles;
+
+/**
+ * The tokenizer of a plan, from its files or out of the opened GGUF model.
+ * @throws SinkscopeError 'bad_tokenizer' where the plan has none
+ * @example const tokenizer = await planTokenizer(plan, model, { cache: true });
+ */
+export function planTokenizer(
+  plan: Plan,
+  model: Pick<Model, 'metadata'>,
+  options?: { readonly token?: string; readonly cache?: boolean; readonly signal?: AbortSignal },
+): Promise<Tokenizer>;
