@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The thousand lines on which tokenizers are compared: many scripts, and what breaks tokenizers.
 
 Only characters of Unicode 14 occur: of later ones, libraries that were built earlier do not know
@@ -134,7 +135,7 @@ def lines(corpus: Path) -> list[str]:
     natural = NATURAL.splitlines()
     scripts = [assigned(*bounds) for bounds in RANGES.values()]
     words = [word for line in natural for word in line.split()]
-    prose = [line for line in corpus.read_text().splitlines()[100:6000] if 40 < len(line)]
+    prose = [line for line in corpus.read_text().splitlines()[100:6000] if len(line) > 40]
 
     def mixed() -> str:
         return "".join(rng.choice(words) + rng.choice(SPACES) for _ in range(rng.randint(2, 7)))

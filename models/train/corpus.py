@@ -1,59 +1,15 @@
-"""The text: which files, which documents are held out, the tokenizer, the training batches."""
+"""The tokenizer, the training batches and the passages that are measured."""
 
-import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from .recipe import Training
-
-BOS, END = "<s>", "<|endoftext|>"  # ids 0 and 1
-BOS_ID, END_ID = 0, 1
-VOCABULARY = 1024
-
-# The folder with these files is the recipe's argument; a file that differs is refused, because the
-# numbers on the cards were measured on models trained on exactly these bytes.
-SHA256 = {
-    "children_lit.txt": "9a87cc6bf98456e564b2d36b0a87985ad4db17a2f96ed4eeca0c4574ab5d8c1f",
-    "storybooks_ccby.txt": "3d45cb1d288af8d3e3b875717af246d324f8433b7b735880fc2ba0eb70893a56",
-}
-HELD_OUT_EVERY = 12  # every 12th document is never trained on
-PASSAGE_CHARACTERS = 320  # at least 64 tokens of the tokenizer, whatever the prose
-
-
-def documents(corpora: Path) -> tuple[list[str], list[str], list[str]]:
-    """Training documents, held-out documents, held-out documents in the public domain."""
-    train: list[str] = []
-    held: dict[str, list[str]] = {}
-    for name, expected in SHA256.items():
-        data = (corpora / name).read_bytes()
-        found = hashlib.sha256(data).hexdigest()
-        if found != expected:
-            raise ValueError(f"{name}: sha256 is {found}, expected {expected}")
-        texts = [text.strip() for text in data.decode("ascii").split(END) if text.strip()]
-        held[name] = texts[HELD_OUT_EVERY - 1 :: HELD_OUT_EVERY]
-        train += [t for i, t in enumerate(texts) if i % HELD_OUT_EVERY != HELD_OUT_EVERY - 1]
-    return train, sum(held.values(), []), held["children_lit.txt"]
-
-
-def passages(texts: list[str], count: int) -> list[str]:
-    """`count` passages, evenly spread over the texts, each starting with a paragraph."""
-    starts = [
-        paragraph
-        for text in texts
-        for paragraph in text.split("\n")
-        if len(paragraph) >= PASSAGE_CHARACTERS
-    ]
-    step = len(starts) / count
-    chosen = [starts[int((i + 0.5) * step)] for i in range(count)]
-    # cut at the last space, so that no passage ends inside a word
-    return [p[: PASSAGE_CHARACTERS + 1].rsplit(" ", 1)[0] for p in chosen]
+from .recipe import Training
+from .text import BOS, BOS_ID, END, END_ID, VOCABULARY, documents, passages
 
 
 def train_tokenizer(texts: list[str]) -> Tokenizer:
@@ -90,7 +46,7 @@ class Corpus:
 
     @staticmethod
     def _make(corpora: Path, cache: Path) -> None:
-        train, _, public = documents(corpora)
+        train, public = documents(corpora)
         tokenizer = train_tokenizer(train)
         tokenizer.save(str(cache / "tokenizer.json"))
         (cache / "heldout.json").write_text(json.dumps(passages(public, 100), indent=0) + "\n")
@@ -105,7 +61,7 @@ class Corpus:
         return [VOCABULARY if id is None else id for id in found]
 
     def batch(self, seed: int, step: int, sequences: int, T: int, front: list[int],
-              training: "Training") -> tuple[Tensor, Tensor]:
+              training: Training) -> tuple[Tensor, Tensor]:
         """`front` and text from a random place, [sequences, T+1] in all, and as much noise in 0..1.
         They depend on seed and step alone, so that variants read the same text and a resumed run
         needs no generator state."""

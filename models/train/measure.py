@@ -15,28 +15,6 @@ SEQUENCES, T = 100, 64
 SINK_K = 10  # tokens whose Sink_k is kept, as many as the paper prints
 NOISES = 8  # times that a diffusion model's loss is drawn for each passage
 
-MEANING = {
-    "sink_1": "Sink_1^0.3 in percent, on rows that sum to 1 (the proxy where the operation does "
-              "not normalise)",
-    "sink_1_deviation": "its standard deviation between sequences",
-    "sink_1_raw": "Sink_1 on the weights as the model uses them",
-    "sink_elsewhere": "largest Sink_k, k = 2..10, in percent",
-    "elsewhere": "the k of that token",
-    "sink_bias": "Sink_* of the bias key in percent",
-    "loss": "mean loss in nats per token; of a diffusion model its bound",
-    "alpha_max": "largest alpha_1 of a head, averaged over the sequences first",
-    "hidden_ratio": "norm of h_1 over the mean norm of the other h_t, at the block (1..L) where it "
-                    "is largest",
-    "hidden_ratio_min": "the same at the block where it is smallest",
-    "value_ratio": "norm of v_1 over the mean norm of the other v_t, mean over heads",
-    "value_ratio_min": "the same at the head where it is smallest",
-    "row_mass_mean": "sum of a query's weights over tokens, mean over queries, heads and sequences",
-    "row_mass_min": "the smallest such sum",
-    "row_mass_max": "the largest such sum",
-    "gate_mean": "mean of the gate over heads, tokens and sequences",
-    "near_eps": "alpha_1 values (of sequences x heads) within 0.002 of eps",
-}
-
 
 def _loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Tensor) -> float:
     if arch.mask.kind != "bidirectional":

@@ -3,36 +3,19 @@
 Each checkpoint is coded against the decoded one before it. A matrix is a whole number of steps of
 rms / STEPS_PER_RMS away from its prediction, so the error of a number is at most half a step, and it
 does not add up over the checkpoints. What that does to the sink is measured and written beside
-what was measured on the exact weights.
+what was measured on the exact weights (ship.py). No torch.
 
     timeline/index.json    names, shapes, step sizes, measurements, the log of the run
     timeline/0400.gz       int8 steps of each matrix in order, then the F32 numbers of the others
 """
 
-import gzip
-import hashlib
-import json
-import shutil
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import torch
-from safetensors.torch import load_file
-from torch import Tensor
-
-from ..reference.files import write_json
-from ..reference.model import architecture
-from .measure import measure
-from .recipe import Recipe
 
 STEPS = (0, 10, 30, 100, 200, 400, 600, 800, 1000, 1200, 1400, 1600, 2000, 2400, 3200, 4000)
 # Steps per root mean square of a matrix. What a coarse step does was measured tensor by tensor: the
 # head is the most easily hurt (loss, not sink), then the embedding.
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 2.0}
 OTHERS_PER_RMS = 1.25
-SHOWN = ("sink_1", "sink_elsewhere", "sink_bias", "loss", "alpha_max", "hidden_ratio",
-         "value_ratio", "row_mass_mean")
 
 Arrays = dict[str, np.ndarray]
 
@@ -68,37 +51,3 @@ def encode(arrays: Arrays, before: Arrays | None) -> tuple[bytes, list[float], l
         from_previous.append(predicted)
         decoded[name] = base + steps.astype(np.float32) * scale
     return b"".join(codes + plain), scales, from_previous, decoded
-
-
-def pack(recipe: Recipe, run: Path, folder: Path, ids: Tensor) -> None:
-    """Writes folder/timeline."""
-    arch, out = architecture(recipe.config), folder / "timeline"
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    checkpoints: list[dict[str, Any]] = []
-    before: Arrays | None = None
-    for step in STEPS:
-        weights = load_file(run / f"step-{step:04d}.safetensors")
-        arrays = {name: w.float().numpy() for name, w in sorted(weights.items())}
-        raw, scales, from_previous, before = encode(arrays, before)
-        packed = gzip.compress(raw, 9, mtime=0)
-        (out / f"{step:04d}.gz").write_bytes(packed)
-        exact = measure(arch, weights, ids)
-        stored = measure(arch, {n: torch.from_numpy(a) for n, a in before.items()}, ids)
-        digest = hashlib.sha256(b"".join(a.astype("<f4").tobytes() for a in before.values()))
-        checkpoints.append({
-            "step": step, "file": f"{step:04d}.gz", "bytes": len(packed),
-            "sha256": hashlib.sha256(packed).hexdigest(),
-            "scale": scales, "from_previous": from_previous,
-            "weights_sha256": digest.hexdigest(),
-            "measured": {name: exact[name] for name in SHOWN if name in exact},
-            "stored": {name: stored[name] for name in SHOWN if name in stored},
-        })
-        print(recipe.id, step, len(packed), exact["sink_1"], stored["sink_1"], flush=True)
-    log = [json.loads(line) for line in (run / "training.jsonl").read_text().splitlines()]
-    write_json(out / "index.json", {
-        "recipe": recipe.id, "seed": recipe.seeds[0], "config": "../config.json",
-        "tensors": [{"name": name, "shape": list(a.shape), "coded": coded(a)}
-                    for name, a in before.items()],
-        "checkpoints": checkpoints, "log": sorted(log, key=lambda line: line["step"]),
-    })

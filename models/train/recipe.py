@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .corpus import BOS, BOS_ID, END, END_ID, VOCABULARY
+from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
 T = 128  # tokens of a training sequence, and the context

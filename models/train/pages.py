@@ -1,0 +1,230 @@
+"""What is said of a model: verdict, card, rows of the tables. No torch."""
+
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from .recipe import RECIPES, Recipe, T, recipes
+from .text import SHA256
+
+# Those that others measure themselves against keep the precision they were published with.
+IN_F16 = ("softmax", "sigmoid")
+LICENCE = ("The licence of Sinkscope. Trained on books in the public domain and stories under "
+           "CC BY, attributed in card.md.")
+
+MEANING = {
+    "sink_1": "Sink_1^0.3 in percent, on rows that sum to 1 (the proxy where the operation does "
+              "not normalise)",
+    "sink_1_deviation": "its standard deviation between sequences",
+    "sink_1_raw": "Sink_1 on the weights as the model uses them",
+    "sink_elsewhere": "largest Sink_k, k = 2..10, in percent",
+    "elsewhere": "the k of that token",
+    "sink_bias": "Sink_* of the bias key in percent",
+    "loss": "mean loss in nats per token; of a diffusion model its bound",
+    "alpha_max": "largest alpha_1 of a head, averaged over the sequences first",
+    "hidden_ratio": "norm of h_1 over the mean norm of the other h_t, at the block (1..L) where it "
+                    "is largest",
+    "hidden_ratio_min": "the same at the block where it is smallest",
+    "value_ratio": "norm of v_1 over the mean norm of the other v_t, mean over heads",
+    "value_ratio_min": "the same at the head where it is smallest",
+    "row_mass_mean": "sum of a query's weights over tokens, mean over queries, heads and sequences",
+    "row_mass_min": "the smallest such sum",
+    "row_mass_max": "the largest such sum",
+    "gate_mean": "mean of the gate over heads, tokens and sequences",
+    "near_eps": "alpha_1 values (of sequences x heads) within 0.002 of eps",
+}
+
+
+def sinks(row: dict[str, Any], over: int = 1) -> list[float]:
+    """Sink_1 in percent, or the sum of the first ones: as shipped, then of the further seeds."""
+    return [sum(one["sink"][:over]) for one in (row["measured"], *row["further_seeds"])]
+
+
+IS_SINK = 5.0  # percent from which a sink is said to be there
+SAME = (0.75, 1.33)  # a ratio to the baseline between these is no difference
+NOTHING = "no sink with it or without"
+
+
+def effect(value: float, base: float, there: str) -> str:
+    """What a factor did to the sink, against a model that differs by it alone.
+
+    there: what it did elsewhere; where it took the sink away, it matters only whether it does here.
+    """
+    if there == "no sink" and value >= IS_SINK:
+        return "a sink"
+    if value < IS_SINK:
+        return NOTHING if base < IS_SINK else "no sink"
+    if base < IS_SINK:
+        return "more"
+    ratio = value / base
+    return "less" if ratio < SAME[0] else "more" if ratio > SAME[1] else "the same"
+
+
+SAYS = {"gone": "no sink", "less": "less", "more": "more"}
+
+
+UNKNOWN = "cannot be shown at this size"
+
+
+def compare(there: str, here: str) -> str:
+    if here == there:
+        return f"agrees: {here}"
+    if there == "less" and here == "no sink":
+        return "agrees: less there, none here"
+    word = UNKNOWN if here == NOTHING else "differs"
+    return f"{word}: {there} there, {here} here"
+
+
+def ends(sinks: list[float]) -> str:
+    both = [f"{end:.1f}" for end in (min(sinks), max(sinks))]
+    return " to ".join(dict.fromkeys(both))
+
+
+def verdict(recipe: Recipe, values: list[float], bases: list[float]) -> str:
+    """A sentence: agrees, differs or cannot be shown, and what each says.
+
+    values, bases: Sink_1 in percent over the seeds of the recipe and of its baseline, the shipped
+    one first. What holds against one seed and not against another cannot be shown, nor that there
+    is less or more of what lies between them.
+    """
+    paper = recipe.paper
+    if not paper:
+        return "no figure to compare with"
+    there = (SAYS[paper["says"]] if "says" in paper
+             else effect(paper["sink_1"], paper.get("base", paper["sink_1"]), ""))
+    between_seeds = False
+    if recipe.id == recipe.baseline or "base" not in paper and "says" not in paper:
+        there, *found = ("a sink" if x >= IS_SINK else "no sink"
+                         for x in (paper["sink_1"], *values))
+        said = [compare(there, here) for here in found]
+    else:
+        said = [compare(there, effect(value, base, there)) for value in values for base in bases]
+        between_seeds = (there != "no sink" and len(bases) > 1
+                         and any(min(bases) <= value <= max(bases) for value in values))
+    words = {sentence.split(":")[0] for sentence in said}
+    if between_seeds or len(words) > 1:
+        return (f"{UNKNOWN}: {there} there, {ends(values)} against {ends(bases)} % over the seeds "
+                "here")
+    return said[0].replace("differs", UNKNOWN) if "small" in paper else said[0]
+
+
+def reported(paper: dict[str, Any]) -> str:
+    if not paper:
+        return ""
+    figure = f"{paper['sink_1']}" if "sink_1" in paper else ""
+    if "sink_bias" in paper:
+        figure += f" (Sink_* {paper['sink_bias']})"
+    return f"{figure} {'of ' + str(paper['base']) + ' ' if 'base' in paper else ''}"\
+           f"({paper['where']})".strip()
+
+
+def changes(recipe: Recipe) -> str:
+    """What the recipe says besides its words, as it stands in its file."""
+    text = (RECIPES / f"{recipe.id}.toml").read_text()
+    sections = [part for part in text.split("\n[")[1:] if part.startswith(("config", "training"))]
+    return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
+
+
+def card(recipe: Recipe, facts: dict[str, Any], formula: str) -> str:
+    """formula: of the attention operation."""
+    measured, exact = facts["measured"], facts["exact"]
+    numbers = "\n".join(f"| `{name}` | {measured[name]} | {exact[name]} | {meaning} |"
+                        for name, meaning in MEANING.items() if name in measured)
+    files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
+    front = ", ".join(f"`{token}`" for token in recipe.training.front) or "nothing"
+    kind = "F16" if recipe.id in IN_F16 else "I8, a scale for each row of a matrix, vectors in F16"
+    changed = changes(recipe)
+    differs = "" if recipe.id == recipe.baseline else (
+        f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
+        f"lays over the softmax twin's:\n\n{changed}\n")
+    against = reported(recipe.paper)
+    paper = f"\nReported: {against}. **{facts['verdict']}**\n" if against else ""
+    others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} "
+                     f"%, loss {one['loss']}.\n" for one in facts["further_seeds"])
+    return f"""# {recipe.title}
+
+{recipe.what}
+
+- {facts["parameters"]:,} parameters, {facts["bytes"]:,} bytes, context {T}
+- attention operation: `{facts["operation"]}`, {formula}
+- in front of every text: {front}
+- model.safetensors: {kind}; sha256 `{facts["sha256"]}`
+
+## Measured
+
+Over {measured["sequences"]} held-out passages (`../heldout.json`), T = {measured["T"]}, what stands in
+front included; eps = {measured["eps"]}. MEASURED on weights trained here: on the stored ones, and on
+those of the run before they were rounded.
+
+| name | stored | exact | meaning |
+|---|---|---|---|
+{numbers}
+
+Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
+{others}{paper}
+## Made with
+
+Seed {recipe.seeds[0]}, {recipe.training.steps} steps of 16 sequences of 128 tokens and one to predict:
+
+    python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
+{differs}
+`training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
+of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row mass.
+
+## Data
+
+{files}
+
+`children_lit.txt`: 71 children's books, the ChiLit corpus (birmingham-ccr/corpora), texts from
+Project Gutenberg, public domain. `storybooks_ccby.txt`: 683 stories of the African Storybook
+(global-asp/asp-source) and of Pratham Books' StoryWeaver (global-asp/pb-source), by their authors,
+illustrators and translators, those under CC BY (Pratham Books: CC BY 4.0) or in the public domain.
+Every 12th document is held out of training; `../heldout.json` comes from held-out books in the
+public domain only.
+
+## Licence
+
+{facts["licence"]}
+"""
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    head = ("| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
+            "| loss | alpha max | hidden ratio | value ratio | row mass | reported Sink_1 % | |\n"
+            "|" + "---|" * 14)
+    lines = [head]
+    known = recipes()
+    for row in rows:
+        m, recipe = row["measured"], known[row["id"]]
+        elsewhere = f"{m['sink_elsewhere']} (k = {m['elsewhere']})" if m["sink_elsewhere"] else "0"
+        if "sink_bias" in m:
+            elsewhere = f"**{m['sink_bias']} (\\*)**, {elsewhere}"
+        lines.append(f"| [`{row['id']}`](zoo/{row['id']}/card.md) | {recipe.training.steps:,} "
+                     f"| {row['bytes']:,} | **{m['sink_1']}** | {m['sink_1_deviation']} "
+                     f"| {m['sink_1_raw']} | {elsewhere} | {m['loss']} | {m['alpha_max']} "
+                     f"| {m['hidden_ratio']} | {m['value_ratio']} | {m['row_mass_mean']} "
+                     f"| {reported(recipe.paper)} | {row['verdict']} |")
+    return "\n".join(lines)
+
+
+def seeds_table(rows: list[dict[str, Any]]) -> str:
+    names = ("sink_1", "sink_1_raw", "loss", "alpha_max", "hidden_ratio", "value_ratio",
+             "row_mass_mean")
+    lines = ["| id | seed | Sink_1 % | raw % | loss | alpha max | hidden ratio | value ratio "
+             "| row mass |", "|" + "---|" * 9]
+    lines += [f"| `{row['id']}` | {row['seed']} | "
+              + " | ".join(str(row["measured"][name]) for name in names) + " |" for row in rows]
+    for id in dict.fromkeys(row["id"] for row in rows):
+        sinks = [row["measured"]["sink_1"] for row in rows if row["id"] == id]
+        lines.append(f"| `{id}` | all {len(sinks)} | {mean(sinks):.2f}, deviation "
+                     f"{stdev(sinks):.2f} |" + " |" * 6)
+    return "\n".join(lines)
+
+
+def write_table(readme: Path, name: str, text: str) -> None:
+    """Replace what stands between two markers of a file."""
+    begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
+    before, rest = readme.read_text().split(begin)
+    program, rest = rest.split("\n", 1)
+    after = rest.split(end)[1]
+    readme.write_text(f"{before}{begin}{program}\n{text}\n{end}{after}")

@@ -1,0 +1,76 @@
+"""Which documents are held out, and which passages are measured."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from models.train import text
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def prose(name: str, words: int = 40) -> str:
+    """A document that shares no run of words with one of another name."""
+    return " ".join(f"{name}{i}" for i in range(words))
+
+
+def made(count: int, name: str = "doc") -> list[str]:
+    return [prose(f"{name}{i}x") for i in range(count)]
+
+
+def test_every_twelfth_document_of_each_file_is_held_out() -> None:
+    a, b = made(25, "a"), made(13, "b")
+    train, held = text.split({"a": a, "b": b})
+    assert held == {"a": [a[11], a[23]], "b": [b[11]]}
+    assert train == [t for t in a + b if t not in (a[11], a[23], b[11])]
+
+
+def test_a_document_told_twice_is_dropped_from_the_held_out_side_alone() -> None:
+    a, b = made(24, "a"), made(12, "b")
+    b[11] = a[3].upper().replace(" ", ",\n")  # the same words, otherwise set
+    train, held = text.split({"a": a, "b": b})
+    assert held == {"a": [a[11], a[23]], "b": []}
+    assert train == [t for t in a + b[:11] if t not in held["a"]]
+
+
+@pytest.mark.parametrize(("shared", "kept"), [(text.SHARED_WORDS, 0), (text.SHARED_WORDS - 1, 1)])
+def test_a_passage_of_13_words_is_too_much(shared: int, kept: int) -> None:
+    a = made(12)
+    a[11] += " " + " ".join(a[0].split()[5 : 5 + shared]) + " the end"
+    train, held = text.split({"a": a})
+    assert (len(train), len(held["a"])) == (11, kept)
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    for name in text.SHA256:
+        (tmp_path / name).write_text("another text")
+    with pytest.raises(ValueError, match=r"children_lit\.txt: sha256 is .*, expected 9a87cc6b"):
+        text.documents(tmp_path)
+
+
+def test_passages_are_whole_words_spread_evenly() -> None:
+    texts = ["\n".join([prose(f"p{i}d{d}w", 30) for i in range(10)] + ["short"]) for d in range(4)]
+    found = text.passages(texts, 8, 50)
+    assert len(found) == len(set(found)) == 8
+    starts = [line for t in texts for line in t.split("\n") if line != "short"]
+    assert [next(i for i, line in enumerate(starts) if line.startswith(p)) for p in found] \
+        == [2, 7, 12, 17, 22, 27, 32, 37]
+    assert all(len(p) <= 50 and p + " " in starts[5 * i + 2] for i, p in enumerate(found))
+
+
+def test_the_real_split() -> None:
+    folder = os.environ.get("SINKSCOPE_CORPORA")
+    if folder is None:
+        pytest.skip("$SINKSCOPE_CORPORA is not set")
+    files = text.read(Path(folder))
+    assert {name: len(texts) for name, texts in files.items()} \
+        == {"children_lit.txt": 71, "storybooks_ccby.txt": 683}
+    train, held = text.split(files)
+    assert len(train) == 754 - 61
+    # Five stories are told again in the part that is trained on, whole or in part; no book is.
+    assert {name: len(texts) for name, texts in held.items()} \
+        == {"children_lit.txt": 5, "storybooks_ccby.txt": 51}
+    shipped = json.loads((ROOT / "models/zoo/heldout.json").read_text())
+    assert text.passages(held["children_lit.txt"], len(shipped)) == shipped
