@@ -11,7 +11,11 @@
 
 #include "../run/trace.h"
 
+/* What is asked where nothing else is: Gu et al.'s eps and T, and the keys that their tables show.
+ */
 #define SS_EPS_STANDARD 0.3f
+#define SS_T_STANDARD 64
+#define SS_KEYS_STANDARD 10
 
 typedef struct ss_metric_args {
     float eps; /* threshold of Sink_k^eps; a head counts where alpha_k > eps */
@@ -24,11 +28,14 @@ typedef struct ss_metric_args {
 enum { SS_ARG_EPS = 1, SS_ARG_TOKENS = 2, SS_ARG_LAYER = 4, SS_ARG_HEAD = 8 };
 
 typedef struct ss_metric {
-    const char *name, *question, *unit;
-    const char *shape[SS_RANK_MAX]; /* letters as in ss_field; T is args->T */
-    float low, high;                /* possible values; infinite where there is no bound */
-    int args;                       /* SS_ARG_... */
-    uint32_t fields; /* SS_BIT(field) that the run must have recorded, where its model has them */
+    const char *name, *label, *question, *unit; /* label: short, in the field's notation */
+    const char *shape[SS_RANK_MAX];             /* letters as in ss_field; T is args->T */
+    float low, high;   /* possible values; infinite where there is no bound */
+    int args;          /* SS_ARG_... */
+    uint32_t fields;   /* SS_BIT(field) that the run must have recorded, where its model has them */
+    bool averaged;     /* a mean over sequences says something; else it belongs to one sequence */
+    bool summary;      /* told where a model is summed up */
+    const char *topic; /* what it is about; a view or a table shows one topic or more */
     /* out has the shape's product of floats. */
     void (*measure)(const ss_trace *trace, const ss_metric_args *args, float *out);
     const char *source;

@@ -4,6 +4,8 @@
 
 #include <cJSON.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef __wasm_simd128__
@@ -20,9 +22,16 @@ static void add_text_or_null(cJSON *object, const char *key, const char *text) {
     cJSON_AddItemToObject(object, key, text ? cJSON_CreateString(text) : cJSON_CreateNull());
 }
 
+/* A float as it was written: 0.3f is 0.3, not the double that it widens to. */
+static double decimal(float number) {
+    char digits[32];
+    snprintf(digits, sizeof digits, "%.7g", (double)number);
+    return strtod(digits, NULL);
+}
+
 /* Infinite bounds become null. */
 static cJSON *number_or_null(float number) {
-    return isfinite(number) ? cJSON_CreateNumber((double)number) : cJSON_CreateNull();
+    return isfinite(number) ? cJSON_CreateNumber(decimal(number)) : cJSON_CreateNull();
 }
 
 /* A new object at the end of the list. */
@@ -44,9 +53,9 @@ static void add_parameters(cJSON *row, const ss_operation *operation) {
         const ss_parameter *parameter = &operation->parameters[p];
         cJSON *item = add_row(list);
         add_text(item, "name", parameter->name);
-        cJSON_AddNumberToObject(item, "default", (double)parameter->standard);
-        cJSON_AddNumberToObject(item, "min", (double)parameter->low);
-        cJSON_AddNumberToObject(item, "max", (double)parameter->high);
+        cJSON_AddNumberToObject(item, "default", decimal(parameter->standard));
+        cJSON_AddNumberToObject(item, "min", decimal(parameter->low));
+        cJSON_AddNumberToObject(item, "max", decimal(parameter->high));
         cJSON_AddBoolToObject(item, "per_head", parameter->per_head);
         add_text(item, "meaning", parameter->meaning);
     }
@@ -89,6 +98,7 @@ static void add_metrics(cJSON *root) {
     for (int i = 0; i < n; i++) {
         cJSON *row = add_row(list);
         add_text(row, "name", metrics[i].name);
+        add_text(row, "label", metrics[i].label);
         add_text(row, "question", metrics[i].question);
         add_text(row, "unit", metrics[i].unit);
         add_texts(row, "shape", metrics[i].shape, SS_RANK_MAX);
@@ -97,6 +107,9 @@ static void add_metrics(cJSON *root) {
         cJSON_AddItemToArray(range, number_or_null(metrics[i].high));
         add_arguments(row, metrics[i].args);
         add_needs(row, metrics[i].fields);
+        cJSON_AddBoolToObject(row, "averaged", metrics[i].averaged);
+        cJSON_AddBoolToObject(row, "summary", metrics[i].summary);
+        add_text(row, "topic", metrics[i].topic);
         add_text(row, "source", metrics[i].source);
     }
 }
@@ -112,6 +125,9 @@ static void add_fields(cJSON *root) {
         add_texts(row, "shape", field->shape, SS_RANK_MAX);
         add_text(row, "type", field->type == SS_I32 ? "i32" : "f32");
         add_text_or_null(row, "needs", field->needs);
+        cJSON_AddBoolToObject(row, "always", (SS_FIELDS_ALWAYS & SS_BIT(i)) != 0);
+        cJSON_AddBoolToObject(row, "standard", (field->when & SS_FIELD_STANDARD) != 0);
+        cJSON_AddBoolToObject(row, "averaged", (field->when & SS_FIELD_AVERAGED) != 0);
     }
 }
 
@@ -122,6 +138,14 @@ static void add_edits(cJSON *root) {
         add_text(row, "name", ss_edit_name((ss_edit_kind)i));
         add_text(row, "meaning", ss_edit_meaning((ss_edit_kind)i));
     }
+}
+
+/* What is asked where nothing else is. */
+static void add_defaults(cJSON *root) {
+    cJSON *object = cJSON_AddObjectToObject(root, "defaults");
+    cJSON_AddNumberToObject(object, "eps", decimal(SS_EPS_STANDARD));
+    cJSON_AddNumberToObject(object, "tokens", SS_T_STANDARD);
+    cJSON_AddNumberToObject(object, "keys", SS_KEYS_STANDARD);
 }
 
 static void add_status(cJSON *root) {
@@ -169,6 +193,7 @@ ss_status ss_describe(char *out, size_t bytes, int border, ss_error *err) {
     add_metrics(root);
     add_fields(root);
     add_edits(root);
+    add_defaults(root);
     add_status(root);
     add_letters(root);
     return print(root, out, bytes, err);

@@ -33,10 +33,16 @@ typedef enum ss_field_id {
 #define SS_FIELDS_ALWAYS (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
 #define SS_FIELDS_ALL ((1u << SS_FIELD_N) - 1)
 
+enum {
+    SS_FIELD_STANDARD = 1, /* recorded where no fields are named; else too large for that */
+    SS_FIELD_AVERAGED = 2  /* a mean over sequences says something; else it belongs to one */
+};
+
 typedef struct ss_field {
     const char *name, *meaning, *unit;
     const char *shape[SS_RANK_MAX + 1]; /* letters, NULL-ended: "L+1", "T", "D" */
     ss_dtype type;
+    int when;          /* SS_FIELD_... below */
     const char *needs; /* what only some models have, a key of their description; or NULL */
 } ss_field;
 
