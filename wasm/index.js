@@ -5,7 +5,7 @@ export { openDownload } from './supply/download.js';
 export { SinkscopeError } from './border/errors.js';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.js';
 export { resolveHub } from './supply/hub.js';
-export { cutText, measure } from './study/measure.js';
+export { cutText, fieldsFor, measure } from './study/measure.js';
 export { modelFiles, planText } from './supply/plan.js';
 export { planTokenizer } from './text/plan_tokenizer.js';
 export { openTimeline } from './supply/timeline.js';

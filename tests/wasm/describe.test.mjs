@@ -22,8 +22,10 @@ test('describe keeps its promises', async () => {
       assert.equal(new Set(names).size, names.length, 'a name stands twice');
     }
     const known = fields.map(({ name }) => name);
-    for (const { name, range, arguments: args, fields: needed, question, source } of metrics) {
-      assert.ok(question && source, name);
+    for (const row of metrics) {
+      const { name, range, arguments: args, fields: needed, summary, averaged } = row;
+      assert.ok(row.question && row.source && row.label && row.topic, name);
+      assert.ok(averaged || !summary, `${name}: a summary is made of means`);
       assert.ok(
         range.every((bound) => bound === null || Number.isFinite(bound)),
         name,
@@ -41,6 +43,7 @@ test('describe keeps its promises', async () => {
       for (const size of shape)
         assert.ok(letters[size[0]] || /^\d+$/.test(size), `${name}: ${size}`);
     }
+    assert.deepEqual(describe.defaults, { eps: 0.3, tokens: 64, keys: 10 });
     for (const { name, proxy, formula, parameters } of operations) {
       assert.ok(['weights', 'share', 'share_abs'].includes(proxy) && formula, name);
       for (const { min, max, default: usual } of parameters)

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { cutText, measure, openTokenizer } from '../../wasm/index.js';
-import { files, softmax, withEngine } from './helper.mjs';
+import { cutText, fieldsFor, measure, openTokenizer } from '../../wasm/index.js';
+import { failure, files, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
 const texts = [
@@ -55,5 +55,45 @@ test('an edit holds for every sequence', async () => {
     ];
     assert.ok(own.every((mass) => Math.abs(mass - 1) < 1e-5));
     assert.ok(edited.every((mass) => Math.abs(mass - 1) > 1e-3));
+  });
+});
+
+test('sequences of unequal length, or none, are refused', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(tiny));
+    for (const [sequences, where] of [
+      [[], 'sequences'],
+      [undefined, 'sequences'],
+      [
+        [
+          [1, 2, 3],
+          [1, 2],
+        ],
+        'sequences[1].length',
+      ],
+    ]) {
+      const { code, where: found } = await failure(measure(model, sequences));
+      assert.deepEqual([code, found], ['argument', where]);
+    }
+  });
+});
+
+test('the fields that reads need are recorded, and what is measured can be chosen', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const { describe } = engine;
+    for (const { name: metric, averaged } of describe.metrics) {
+      const reads = [{ metric, layer: 0, head: 0 }];
+      const run = await model.run([1, 2, 3], { fields: fieldsFor(describe, reads) });
+      await run.read(reads);
+      if (!averaged) continue;
+      const { metrics } = await measure(model, [[1, 2, 3]], { metrics: [metric] });
+      assert.deepEqual(Object.keys(metrics), [metric]);
+    }
+    assert.deepEqual(fieldsFor(describe, [{ metric: 'alpha' }, { field: 'logits' }]), [
+      'att',
+      'logits',
+    ]);
+    assert.throws(() => fieldsFor(describe, [{ metric: 'beta' }]), { where: 'metric' });
   });
 });

@@ -35,6 +35,8 @@ export interface Operation {
 /** A row of the metric table. `shape` uses the letters, for example ["L", "H", "T"]. */
 export interface Metric {
   readonly name: string;
+  /** Short, in the field's notation: "Sink_k". */
+  readonly label: string;
   readonly question: string;
   readonly unit: string;
   readonly shape: readonly string[];
@@ -44,6 +46,12 @@ export interface Metric {
   readonly arguments: readonly string[];
   /** Which trace fields the run must have recorded. */
   readonly fields: readonly string[];
+  /** A mean over sequences says something; else it belongs to one sequence. */
+  readonly averaged: boolean;
+  /** Told where a model is summed up: what `measure` takes unless it is told otherwise. */
+  readonly summary: boolean;
+  /** What it is about: "sink", "mass", "norm", ... A view or a table shows one topic or more. */
+  readonly topic: string;
   readonly source: string;
 }
 
@@ -56,6 +64,12 @@ export interface Field {
   readonly type: 'f32' | 'i32';
   /** The entry of the architecture that must be set for a model to have it. */
   readonly needs: 'E' | 'bias_key' | 'gate' | null;
+  /** Recorded whether asked for or not. */
+  readonly always: boolean;
+  /** Recorded where no fields are named; else too large for that. */
+  readonly standard: boolean;
+  /** A mean over sequences says something; else it belongs to one sequence. */
+  readonly averaged: boolean;
 }
 
 /** What exists in this build; the same JSON that C prints, so that no name is written twice. */
@@ -74,6 +88,15 @@ export interface Describe {
     readonly meaning: string;
   }[];
   readonly letters: Readonly<Record<string, string>>;
+  /** What is asked where nothing else is: of Gu et al.'s tables. */
+  readonly defaults: {
+    /** Threshold of Sink_k. */
+    readonly eps: number;
+    /** Tokens of a sequence. */
+    readonly tokens: number;
+    /** Keys that a table shows: Sink_1 and the largest of k = 2 .. keys. */
+    readonly keys: number;
+  };
 }
 
 /** Rotary positions of a layer. */

@@ -52,3 +52,15 @@ export function expectInteger(value, low, high, where) {
   const fits = Number.isInteger(value) && Number(value) >= low && Number(value) <= high;
   expect(fits, where, `an integer from ${low} to ${high}`, value);
 }
+
+/**
+ * The row of a table by its name.
+ * @param {readonly { name: string }[]} table
+ * @param {unknown} name
+ * @param {string} what
+ */
+export function find(table, name, what) {
+  const index = table.findIndex((row) => row.name === name);
+  expect(index >= 0, what, `one of ${table.map((row) => row.name).join(', ')}`, name);
+  return index;
+}

@@ -223,7 +223,7 @@ class Engine {
     };
     const call = this.#call;
     const { model, architecture } = await callJob(call, options, 'open', files);
-    const opened = new Model(call, model, architecture);
+    const opened = new Model(call, model, architecture, this.describe);
     await dropIfAborted(options.signal, opened);
     return opened;
   }
@@ -249,11 +249,13 @@ class Model {
    * @param {Call} call
    * @param {number} id
    * @param {import('../sinkscope.js').Architecture} architecture
+   * @param {import('../sinkscope.js').Describe} describe
    */
-  constructor(call, id, architecture) {
+  constructor(call, id, architecture, describe) {
     this.#call = call;
     this.#id = id;
     this.architecture = architecture;
+    this.describe = describe;
   }
 
   /** @param {string} key */

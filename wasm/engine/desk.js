@@ -3,7 +3,7 @@
  * page's thread when there is none; client.js gives both the same face.
  */
 import { pause } from '#host';
-import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
+import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js';
 import { readConfig, readWeights, sizeOf } from '../supply/files.js';
 import { encodeEdits } from './edits.js';
 import { loadModule } from '../border/module.js';
@@ -304,7 +304,7 @@ export class Desk {
    * @param {OpenRun} run
    * @param {import('../sinkscope.js').MetricArguments & { metric: string }} read
    */
-  #metric(run, { metric, eps = 0.3, tokens, layer, head }) {
+  #metric(run, { metric, eps = this.#describe.defaults.eps, tokens, layer, head }) {
     const index = find(this.#describe.metrics, metric, 'metric');
     expect(typeof eps === 'number', 'eps', 'a number', eps);
     if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
@@ -315,8 +315,9 @@ export class Desk {
 
   /** @param {readonly string[] | undefined} fields */
   #mask(fields) {
-    const all = this.#describe.fields.map(({ name }) => name);
-    const chosen = fields ?? all.filter((name) => name !== 'logits');
+    const standard = () =>
+      this.#describe.fields.filter((row) => row.standard).map(({ name }) => name);
+    const chosen = fields ?? standard();
     // The logits at the last position are always kept: they are what generate draws from.
     return [...chosen, 'next'].reduce((mask, name) => mask | (1 << this.#fieldIndex(name)), 0);
   }
@@ -359,16 +360,4 @@ function received(source) {
 function checkWhere({ L, H }, layer, head) {
   if (layer !== undefined) expectInteger(layer, 0, L - 1, 'layer');
   if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
-}
-
-/**
- * The row of a table by its name.
- * @param {readonly { name: string }[]} table
- * @param {unknown} name
- * @param {string} what
- */
-export function find(table, name, what) {
-  const index = table.findIndex((row) => row.name === name);
-  expect(index >= 0, what, `one of ${table.map((row) => row.name).join(', ')}`, name);
-  return index;
 }

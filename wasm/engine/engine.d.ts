@@ -48,7 +48,7 @@ export interface Options {
 }
 
 export interface RunOptions extends Options {
-  /** Names from describe.fields; default: all but 'logits'. 'k' and 'v' are always there. */
+  /** Names from describe.fields; default: those that are `standard`. */
   readonly fields?: readonly string[];
   readonly edits?: readonly Edit[];
   /** Tokens there must be room for, generation included; default: the tokens given + 64, at most the context. */
@@ -61,7 +61,7 @@ export interface Where {
 }
 
 export interface MetricArguments extends Where {
-  /** Threshold of Sink_k^eps; default 0.3. */
+  /** Threshold of Sink_k^eps; default: describe.defaults. */
   readonly eps?: number;
   /** Only the first so many tokens; default: all. */
   readonly tokens?: number;
@@ -70,6 +70,12 @@ export interface MetricArguments extends Where {
 /** One read out of a run: a field or a metric. */
 export type Read =
   ({ readonly field: string } & Where) | ({ readonly metric: string } & MetricArguments);
+
+/**
+ * The fields that a run must record for what is read from it.
+ * @example const run = await model.run(ids, { fields: fieldsFor(engine.describe, reads) });
+ */
+export function fieldsFor(describe: Describe, reads: readonly Read[]): string[];
 
 export interface GenerateOptions extends Options {
   /** How many tokens to add. */
@@ -112,6 +118,8 @@ export interface Run {
 
 export interface Model {
   readonly architecture: Architecture;
+  /** The engine's. */
+  readonly describe: Describe;
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
   /**
    * A value of a GGUF file's metadata, undefined where the file has no such key or is no GGUF file.

@@ -1,22 +1,15 @@
 /** The measurements of a model over many sequences, as the page shows them: means and spread. */
-import { SinkscopeError, expect } from '../border/errors.js';
+import { SinkscopeError, expect, find } from '../border/errors.js';
 
-/** What is measured, by the names in describe. */
-const METRICS = [
-  'sink_ratio',
-  'sink_ratio_raw',
-  'sink_ratio_bias',
-  'near_eps',
-  'alpha',
-  'row_mass_summary',
-  'entropy_mean',
-  'cos_gap',
-  'hidden_ratio',
-  'key_ratio',
-  'value_ratio',
-  'loss_mean',
-];
-const FIELDS = ['hidden', 'q', 'att', 'att_bias', 'loss'];
+/** @type {typeof import('../sinkscope.js').fieldsFor} */
+export function fieldsFor({ metrics, fields }, reads) {
+  const names = reads.flatMap((read) =>
+    'field' in read
+      ? [fields[find(fields, read.field, 'field')].name]
+      : metrics[find(metrics, read.metric, 'metric')].fields,
+  );
+  return [...new Set(names)];
+}
 
 /** @type {typeof import('../sinkscope.js').cutText} */
 export function cutText(tokenizer, text, { tokens, sequences, special = 'auto', lines = false }) {
@@ -47,15 +40,20 @@ function linesOf(text) {
 
 /** @type {typeof import('../sinkscope.js').measure} */
 export async function measure(model, sequences, options = {}) {
-  const { eps = 0.3, edits, signal, onProgress, onSequence } = options;
+  const { describe } = model;
+  const { eps = describe.defaults.eps, edits, signal, onProgress, onSequence } = options;
+  const summary = () => describe.metrics.filter((row) => row.summary).map(({ name }) => name);
+  const names = options.metrics ?? summary();
+  const reads = names.map((metric) => ({ metric, eps }));
+  const fields = fieldsFor(describe, reads);
+  const T = lengthOf(sequences);
   /** @type {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} */
   const sums = new Map();
   for (const [done, ids] of sequences.entries()) {
-    const run = await model.run(ids, { fields: FIELDS, edits, capacity: ids.length, signal });
-    const reads = METRICS.map((metric) => ({ metric, eps }));
+    const run = await model.run(ids, { fields, edits, capacity: T, signal });
     const tensors = await run.read(reads).finally(() => run.close());
-    tensors.forEach((tensor, i) => add(sums, METRICS[i], tensor));
-    onSequence?.(Object.fromEntries(tensors.map((tensor, i) => [METRICS[i], tensor])), done);
+    tensors.forEach((tensor, i) => add(sums, names[i], tensor));
+    onSequence?.(Object.fromEntries(tensors.map((tensor, i) => [names[i], tensor])), done);
     onProgress?.({ stage: 'measure', done: done + 1, total: sequences.length });
   }
   const n = sequences.length;
@@ -69,7 +67,20 @@ export async function measure(model, sequences, options = {}) {
       },
     ]),
   );
-  return { eps, T: sequences[0].length, sequences: n, metrics };
+  return { eps, T, sequences: n, metrics };
+}
+
+/**
+ * The length that all sequences have: a mean over keys needs the same keys in each.
+ * @param {readonly ArrayLike<number>[]} sequences
+ */
+function lengthOf(sequences) {
+  expect(sequences?.length > 0, 'sequences', 'one sequence or more', sequences?.length);
+  const T = sequences[0].length;
+  sequences.forEach(({ length }, i) => {
+    expect(length === T, `sequences[${i}].length`, `${T}, as of the first`, length);
+  });
+  return T;
 }
 
 /**

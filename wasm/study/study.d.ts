@@ -46,8 +46,10 @@ export interface Measurement {
 }
 
 export interface MeasureOptions extends Options {
-  /** Default 0.3. */
+  /** Default: describe.defaults. */
   readonly eps?: number;
+  /** Names from describe.metrics; default: those of the summary. */
+  readonly metrics?: readonly string[];
   /** What-ifs under which every sequence is run. */
   readonly edits?: readonly Edit[];
   /** Told what was measured of each sequence, by the names of describe.metrics. */
@@ -55,11 +57,12 @@ export interface MeasureOptions extends Options {
 }
 
 /**
- * @param sequences of equal length
+ * @param sequences one or more, all of one length
+ * @throws SinkscopeError 'argument' for none, or of another length
  * @example const { metrics } = await measure(model, sequences); // metrics.sink_ratio.mean[0]
  */
 export function measure(
-  model: Pick<Model, 'run'>,
+  model: Pick<Model, 'run' | 'describe'>,
   sequences: readonly (readonly number[])[],
   options?: MeasureOptions,
 ): Promise<Measurement>;
@@ -107,7 +110,7 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
  * const steps = await unmask(model, [...ids, mask, mask, mask], { steps: 3, never: [tokenizer.bos] });
  */
 export function unmask(
-  model: Pick<Model, 'run' | 'architecture'>,
+  model: Pick<Model, 'run' | 'architecture' | 'describe'>,
   tokens: ArrayLike<number>,
   options: UnmaskOptions,
 ): Promise<UnmaskStep[]>;

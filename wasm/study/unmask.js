@@ -3,6 +3,7 @@
  * places that it is surest of are uncovered.
  */
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
+import { fieldsFor } from './measure.js';
 
 /** @typedef {import('../sinkscope.js').Filled} Filled */
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
@@ -65,14 +66,14 @@ function idsOf(never, V) {
 
 /**
  * One run: alpha [T], mean over layers and heads, and logits [T, V].
- * @param {Pick<import('../sinkscope.js').Model, 'run'>} model
+ * @param {Pick<import('../sinkscope.js').Model, 'run' | 'describe'>} model
  * @param {readonly number[]} tokens
  * @param {Pick<import('../sinkscope.js').RunOptions, 'edits' | 'signal'>} options
  */
 async function look(model, tokens, options) {
-  const recorded = { fields: ['att', 'logits'], capacity: tokens.length };
-  const run = await model.run(tokens, { ...options, ...recorded });
   const reads = [{ metric: 'alpha' }, { field: 'logits' }];
+  const recorded = { fields: fieldsFor(model.describe, reads), capacity: tokens.length };
+  const run = await model.run(tokens, { ...options, ...recorded });
   const [alpha, logits] = await run.read(reads).finally(() => run.close());
   options.signal?.throwIfAborted();
   return { alpha: meanOfHeads(alpha), logits };
