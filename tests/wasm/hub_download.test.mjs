@@ -150,7 +150,24 @@ test('what no second try can cure is told at once', async () => {
     assert.equal(hub.seen(PATH).length, 1);
   }
   const nowhere = openDownload('http://127.0.0.1:1/x', { wait: 1, tries: 2 });
-  await assert.rejects(nowhere, { code: 'read', message: /127\.0\.0\.1:1\/x: could not be read/ });
+  const where = /127\.0\.0\.1:1\/x: no answer came; see whether 127\.0\.0\.1:1 can be reached .*: /;
+  await assert.rejects(nowhere, { code: 'read', message: where });
+});
+
+test('a token with a line break is refused at once, and not shown', async () => {
+  for (const token of ['hf_secret\n', 'hf_secret\r\nx: y', 'hf secret', 'hf_s\u00e9cret']) {
+    const refused = (error) => error.code === 'argument' && !/secret|s\u00e9cret/.test(error.stack);
+    await assert.rejects(read({ token }), refused);
+  }
+  assert.equal(hub.log.length, 0);
+});
+
+test('what a browser says in its own words is said in ours', async (t) => {
+  t.mock.method(globalThis, 'fetch', () => Promise.reject(new TypeError('Failed to fetch')));
+  await assert.rejects(read({ tries: 1 }), ({ code, message }) => {
+    assert.ok(code === 'read' && !/Failed|TypeError/.test(message), message);
+    return /no answer came; see whether 127.*the connection was refused or cut/.test(message);
+  });
 });
 
 test('no secret of an address is shown', async () => {

@@ -40,6 +40,7 @@ const MEANINGS = /** @type {Record<string, string>} */ ({
  */
 export async function ask(address, options = {}) {
   const { method = 'GET', token, signal, tries = TRIES } = options;
+  checkToken(token);
   const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
   for (let tried = 1; ; tried++) {
     signal?.throwIfAborted();
@@ -53,6 +54,17 @@ export async function ask(address, options = {}) {
     }
     await retryAfter(wait, sentence(answer), options);
   }
+}
+
+/**
+ * Refuses what fetch would refuse: its error has the token in it.
+ * @param {string | undefined} token
+ */
+function checkToken(token) {
+  const at = (token ?? '').search(/[^\x21-\x7e]/);
+  if (at < 0) return;
+  const text = `expected letters, digits and signs, found something else at place ${at + 1}`;
+  throw new SinkscopeError('argument', 'token', `${text}: a space or a line break, perhaps`);
 }
 
 /**
@@ -137,9 +149,18 @@ function toldWait({ headers }) {
 
 /** @param {Response | Error} answer */
 function sentence(answer) {
-  if (answer instanceof Response) return `the server answered ${answer.status}`;
-  // Node.js says "fetch failed" and keeps the reason below.
-  return String(answer.cause instanceof Error ? answer.cause.message : answer);
+  return answer instanceof Response ? `the server answered ${answer.status}` : reasonOf(answer);
+}
+
+/**
+ * Why there was no answer, or no more of it. Node.js says "fetch failed" and keeps the reason below;
+ * browsers tell no reason, each in its own words.
+ * @param {unknown} error
+ */
+export function reasonOf(error) {
+  const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  if (reason instanceof TypeError) return 'the connection was refused or cut';
+  return reason instanceof Error ? reason.message : String(reason);
 }
 
 /**
@@ -152,7 +173,7 @@ function refusal(address, answer, hasToken) {
   if (!(answer instanceof Response)) {
     const error = isOffline()
       ? new SinkscopeError('offline', where, 'expected a network, this machine is offline')
-      : new SinkscopeError('read', where, `could not be read: ${sentence(answer)}`);
+      : new SinkscopeError('read', where, `${noAnswer(address)}: ${sentence(answer)}`);
     return Object.assign(error, { cause: answer });
   }
   const { status } = answer;
@@ -169,6 +190,18 @@ function refusal(address, answer, hasToken) {
   return meaning
     ? new SinkscopeError('not_found', where, `${meaning}; ${answered}`)
     : new SinkscopeError('read', where, answered);
+}
+
+/**
+ * What can be looked at where nothing came.
+ * @param {URL} address
+ */
+function noAnswer({ protocol, host, origin }) {
+  if (protocol === 'file:') return 'expected a file that can be read, found none';
+  const here = globalThis.location?.origin;
+  const isFar = here !== undefined && here !== origin;
+  const shares = isFar ? `, and whether it lets pages of ${here} read its files` : '';
+  return `no answer came; see whether ${host} can be reached from here${shares}`;
 }
 
 /**

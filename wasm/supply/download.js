@@ -1,5 +1,5 @@
 /** A file over the network, whole, whatever happens to the connections that carry it. */
-import { STALL, ask, backOff, placeOf, retryAfter } from './ask.js';
+import { STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.js';
 import { SinkscopeError } from '../border/errors.js';
 
 /**
@@ -187,7 +187,7 @@ class Download {
   async #despair(error) {
     this.#failures++;
     const { tries = TRIES } = this.#options;
-    const reason = `broke off after ${this.#position} bytes: ${String(error)}`;
+    const reason = `broke off after ${this.#position} bytes: ${reasonOf(error)}`;
     const mayGoOn = this.#position === 0 || this.tag !== undefined;
     if (!mayGoOn) throw this.#error(`${reason}; ${NO_TAG}`);
     if (this.#failures >= tries) throw this.#error(`${reason}; ${tries} tries brought nothing`);

@@ -1,5 +1,5 @@
 /** The files of a model, from wherever they come, into the memory of the module. */
-import { placeOf } from './ask.js';
+import { placeOf, reasonOf } from './ask.js';
 import { openCached } from './cache.js';
 import { openDownload } from './download.js';
 import { SinkscopeError } from '../border/errors.js';
@@ -215,7 +215,7 @@ async function* chunks(stream, where, signal) {
       signal.throwIfAborted();
       const { done, value } = await reader.read().catch((error) => {
         if (error instanceof SinkscopeError) throw error;
-        throw new SinkscopeError('read', where, `broke off: ${String(error)}`);
+        throw new SinkscopeError('read', where, `broke off: ${reasonOf(error)}`);
       });
       signal.throwIfAborted();
       if (done) return;
