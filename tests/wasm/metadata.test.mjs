@@ -27,3 +27,13 @@ for (const worker of [false, true]) {
     });
   });
 }
+
+test('a byte order mark in a token is a letter', async () => {
+  const marked = Buffer.from(weights);
+  marked.write('\ufeff', marked.indexOf('t10'));
+  await withEngine({}, async (engine) => {
+    const model = await engine.open({ weights: marked });
+    const tokens = await model.metadata('tokenizer.ggml.tokens');
+    assert.deepEqual(tokens.slice(9, 12), ['t9', '\ufeff', 't11']);
+  });
+});

@@ -5,7 +5,8 @@ import { SinkscopeError } from './errors.js';
 
 const STRING = 8;
 const BOOL = 7;
-const utf8 = new TextDecoder();
+/** In a foreign string U+FEFF is a letter like any other. */
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * How numbers of a type are read, by the format's type ids, and their bytes.

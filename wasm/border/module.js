@@ -11,7 +11,8 @@ const BORDER = 2;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
-const utf8 = new TextDecoder();
+/** In a foreign string U+FEFF is a letter like any other. */
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * @param {URL} address of a .wasm file
