@@ -3,6 +3,7 @@ Face transformers and tokenizers, and by SentencePiece.
 
     python -m models.reference.write_tokenizers lines --corpus FILE       lines.json
     python -m models.reference.write_tokenizers reduced --source FOLDER   small ones, what they give
+    python -m models.reference.write_tokenizers reduced --only gemma      one of them
     python -m models.reference.write_tokenizers full --source FOLDER      what the published give
 
 FOLDER holds gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf. They are too
@@ -31,7 +32,7 @@ GOLDEN = REPOSITORY / "tests" / "golden" / "tokenizers"
 ZOO = REPOSITORY / "models" / "zoo"
 MERGES = 1000
 PIECES = 1200
-NO_SPANS = "-" * 8
+NOTHING = "-" * 8
 
 Metadata = dict[str, Any]
 
@@ -71,7 +72,7 @@ def write_case(name: str, tokenizer: Tokenizer, **more: Any) -> None:
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
     decoded = [tokenizer.decode(e.ids, skip_special_tokens=False) for e in own]
-    spans = [hash_of(units(text, bare.encode(text).offsets)) if whole == text else NO_SPANS
+    spans = [hash_of(units(text, bare.encode(text).offsets)) if whole == text else NOTHING
              for text, whole in zip(texts, decoded)]
     write_json(GOLDEN / f"{name}.json", more | {
         "tokens": sum(len(e.ids) for e in added),
@@ -220,7 +221,8 @@ def smollm2(source: Path) -> None:
     write_case("llama3", tokenizer, files="smollm2.gguf.json", change=change)
 
 
-def train_sentencepiece(folder: Path) -> sentencepiece.SentencePieceProcessor:
+def train_sentencepiece(folder: Path, symbols: list[str],
+                        **more: Any) -> sentencepiece.SentencePieceProcessor:
     text = folder / "text.txt"
     # The natural ones: the characters of the others are left to the byte tokens, as they should.
     natural = [line for line in read_lines() if "\n" not in line and max(map(ord, line)) < 0x3000]
@@ -228,12 +230,12 @@ def train_sentencepiece(folder: Path) -> sentencepiece.SentencePieceProcessor:
     sentencepiece.SentencePieceTrainer.train(
         input=str(text), model_prefix=str(folder / "spm"), model_type="bpe", vocab_size=PIECES,
         byte_fallback=True, character_coverage=0.98, normalization_rule_name="identity",
-        remove_extra_whitespaces=False, user_defined_symbols=["<think>"], num_threads=1,
-        minloglevel=2)
+        remove_extra_whitespaces=False, user_defined_symbols=symbols, num_threads=1,
+        minloglevel=2, **more)
     return sentencepiece.SentencePieceProcessor(model_file=str(folder / "spm.model"))
 
 
-def metadata_of(processor: sentencepiece.SentencePieceProcessor) -> Metadata:
+def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[str]) -> Metadata:
     """What llama.cpp's converter writes for such a model; the name phi3 has transformers put the
     space before a text always, as SentencePiece does."""
     ids = range(processor.get_piece_size())
@@ -244,7 +246,7 @@ def metadata_of(processor: sentencepiece.SentencePieceProcessor) -> Metadata:
             return 2
         if processor.is_control(i):
             return 3
-        if processor.id_to_piece(i) == "<think>":
+        if processor.id_to_piece(i) in symbols:
             return 4
         return 6 if processor.is_byte(i) else 1
 
@@ -261,8 +263,8 @@ def metadata_of(processor: sentencepiece.SentencePieceProcessor) -> Metadata:
 
 def sentence_piece(_: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        processor = train_sentencepiece(Path(folder))
-    metadata = metadata_of(processor)
+        processor = train_sentencepiece(Path(folder), ["<think>"])
+    metadata = metadata_of(processor, ["<think>"])
     write_compact(GOLDEN / "sentencepiece.gguf.json", metadata)
     tokenizer = gguf_tokenizer(metadata)
     # SentencePiece does not look for <s> in a text.
@@ -270,22 +272,59 @@ def sentence_piece(_: Path) -> None:
               if processor.encode(text) != tokenizer.encode(text, add_special_tokens=False).ids]
     write_case("sentencepiece", tokenizer, files="sentencepiece.gguf.json",
                lines_sentencepiece_reads_otherwise=differ)
-    gemma(metadata)
 
 
-def gemma(metadata: Metadata) -> None:
-    """As Gemma's files are: tokens of spaces written as spaces, no space put before a text, merges
-    in the order of ids whatever the scores."""
+def gemma(_: Path) -> None:
+    """As Gemma's files are: no space put before a text; runs of 2 to 31 spaces, of line ends and of
+    tabs are symbols, which nothing is merged with; the converter writes block signs of symbols as
+    spaces, and no score that tells an order. The reference is SentencePiece itself: transformers
+    merges spaces like letters and cuts runs of 32 to 79 otherwise."""
+    blocks = ["\u2581" * n for n in range(2, 32)]
+    symbols = ["<think>", *blocks, *("\n" * n for n in range(2, 6)), "\t\t", "\ufeff"]
+    with tempfile.TemporaryDirectory() as folder:
+        processor = train_sentencepiece(Path(folder), symbols, add_dummy_prefix=False)
+    metadata = metadata_of(processor, symbols)
     key = "tokenizer.ggml."
-    tokens, types = list(metadata[f"{key}tokens"]), list(metadata[f"{key}token_type"])
-    first = types.index(1)
-    more = ["<pad>", "<mask>", *(" " * n for n in range(2, 9))]
-    tokens[first:first], types[first:first] = more, [3, 3, *[4] * (len(more) - 2)]
-    metadata = metadata | {
-        "general.architecture": "gemma3", f"{key}tokens": tokens, f"{key}token_type": types,
-        f"{key}scores": [-1000.0] * len(tokens), f"{key}add_space_prefix": False}
-    write_compact(GOLDEN / "gemma.gguf.json", metadata)
-    write_case("gemma", gguf_tokenizer(metadata), files="gemma.gguf.json")
+    pieces = [token.replace("\u2581", " ") if kind == 4 else token
+              for token, kind in zip(metadata[f"{key}tokens"], metadata[f"{key}token_type"])]
+    write_compact(GOLDEN / "gemma.gguf.json", metadata | {
+        "general.architecture": "gemma3", f"{key}tokens": pieces,
+        f"{key}scores": [-1000.0] * len(pieces), f"{key}add_space_prefix": False})
+    write_symbols_case("gemma", processor)
+
+
+def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcessor) -> None:
+    """As write_case, but of SentencePiece, which finds no control symbol in a text: such lines are
+    left out. And the ids of 0 to 99 spaces before a letter."""
+    control = [processor.id_to_piece(i) for i in range(processor.get_piece_size())
+               if processor.is_control(i) or processor.is_unknown(i)]
+    texts = [None if any(c in text for c in control) else text for text in read_lines()]
+    ids = [text and processor.encode(text) or [] for text in texts]
+
+    def hashes(of: Callable[[str, list[int]], Iterable[int]]) -> str:
+        return "".join(NOTHING if text is None else hash_of(of(text, line))
+                       for text, line in zip(texts, ids))
+
+    write_json(GOLDEN / f"{name}.json", {
+        "files": f"{name}.gguf.json",
+        "tokens": sum(len(line) + 1 for text, line in zip(texts, ids) if text is not None),
+        "ids": hashes(lambda _, line: [processor.bos_id(), *line]),
+        "spans": hashes(lambda text, _: units(text, spans_of(processor, text))),
+        "decoded": hashes(lambda _, line: map(ord, processor.decode(line))),
+        "spaces": [processor.encode(" " * n + "x") for n in range(100)],
+    })
+
+
+def spans_of(processor: sentencepiece.SentencePieceProcessor,
+             text: str) -> list[tuple[int, int]]:
+    """SentencePiece gives a character in bytes to the last of them; here it is each one's."""
+    found = processor.encode_as_offset_mapping(text)
+    spans = [tuple(span) for span in found["offsets"]]
+    for i in reversed(range(len(spans))):
+        start, end = spans[i]
+        if start == end and processor.is_byte(found["ids"][i]):
+            spans[i] = spans[i + 1]
+    return spans
 
 
 # --- the published ones ---------------------------------------------------------------------------
@@ -304,7 +343,8 @@ def full(source: Path) -> None:
     write_case("full-smollm2", smollm_splits(tokenizer))
 
 
-REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, zoo, smollm2, sentence_piece)
+REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, zoo, smollm2, sentence_piece,
+                                             gemma)
 
 
 def main() -> None:
@@ -312,6 +352,7 @@ def main() -> None:
     parser.add_argument("what", choices=["lines", "reduced", "full"])
     parser.add_argument("--corpus", type=Path, help="a text of the public domain, in English")
     parser.add_argument("--source", type=Path, help="the folder of the published tokenizers")
+    parser.add_argument("--only", help="one of the reduced ones, such as gemma")
     args = parser.parse_args()
     GOLDEN.mkdir(parents=True, exist_ok=True)
     if args.what == "lines":
@@ -319,7 +360,8 @@ def main() -> None:
         (GOLDEN / "lines.json").write_text(text + "\n")
         return
     for case in REDUCED if args.what == "reduced" else (full,):
-        case(args.source)
+        if args.only in (None, case.__name__):
+            case(args.source)
     write_json(GOLDEN / "golden.json", {
         "written_by": {
             "script": "models/reference/write_tokenizers.py",

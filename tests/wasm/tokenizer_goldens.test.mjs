@@ -54,7 +54,7 @@ const characters = (text) => Array.from(text, (character) => character.codePoint
 /** Where the reference gives nothing that could be compared. */
 const NOTHING = '--------';
 
-/** Fails with the first line that differs, and says how many do; returns how many were compared. */
+/** Fails with the first line that differs, and says how many do; returns which were compared. */
 function compare(what, expected, found) {
   const wanted = expected.match(/.{8}/g);
   assert.equal(wanted.length, lines.length);
@@ -67,7 +67,7 @@ function compare(what, expected, found) {
     0,
     `${what}: ${wrong.length} of ${lines.length} lines differ: ${shown}`,
   );
-  return compared.length;
+  return compared;
 }
 
 /** Bytes for which SmolLM2's vocabulary has no token; its own library drops them, too. */
@@ -103,13 +103,13 @@ function covers(line, tokens) {
 
 function checkCase(name, tokenizer, form, golden) {
   const tokens = lines.map((line) => tokenizer.encode(line));
-  compare('ids', golden.ids, (i) => idsOf(tokens[i]));
-  const n = compare('spans', golden.spans, (i) => spansOf(tokens[i]));
+  const compared = compare('ids', golden.ids, (i) => idsOf(tokens[i]));
+  const { length: n } = compare('spans', golden.spans, (i) => spansOf(tokens[i]));
   compare('decoded', golden.decoded, (i) => characters(tokenizer.decode(idsOf(own(tokens[i])))));
-  const sum = tokens.reduce((all, list) => all + list.length, 0);
+  const sum = compared.reduce((all, i) => all + tokens[i].length, 0);
   assert.equal(sum, golden.tokens);
   console.log(
-    `${name}: ${sum} tokens of ${lines.length} lines as expected, the spans of ${n} lines`,
+    `${name}: ${sum} tokens of ${compared.length} lines as expected, the spans of ${n} lines`,
   );
   if (form === undefined) return;
   console.log(`${name}: ${roundTrips(tokenizer, form)} lines read back byte for byte`);
@@ -122,6 +122,15 @@ for (const [name, open] of Object.entries(cases)) {
     checkCase(name, tokenizer, form, golden);
   });
 }
+
+test('gemma: a run of spaces is cut as SentencePiece cuts it, the longest symbol first', () => {
+  const golden = JSON.parse(read('gemma.json'));
+  const { tokenizer } = cases.gemma(golden);
+  golden.spaces.forEach((expected, n) => {
+    const tokens = own(tokenizer.encode(`${' '.repeat(n)}x`));
+    assert.deepEqual(idsOf(tokens), expected, `${n} spaces`);
+  });
+});
 
 test('byte-level tokens cover every character, in order and without a gap', () => {
   for (const name of ['gpt2', 'opt', 'gptneox', 'zoo']) {

@@ -114,10 +114,10 @@ function findPre(name) {
 function sentencePiece(read) {
   const isGemma = String(read('general.architecture')).startsWith('gemma');
   const { tokens: written, types } = readTokens(read);
-  // Gemma's files write tokens of spaces as spaces; the text has block signs by then.
-  const tokens = written.map((token) =>
-    isGemma && /^ +$/.test(token) ? BLOCK.repeat(token.length) : token,
-  );
+  // Of Gemma's symbols the converter writes the block signs as spaces, runs of 2 to 31 of them.
+  const isRun = (/** @type {number} */ i) =>
+    isGemma && types[i] === USER_DEFINED && written[i].includes(' ');
+  const tokens = written.map((token, i) => (isRun(i) ? token.replaceAll(' ', BLOCK) : token));
   const vocab = table(tokens);
   const roles = readRoles(read, tokens, true);
   const given = read('tokenizer.ggml.merges');
@@ -129,7 +129,11 @@ function sentencePiece(read) {
   const isPrefixed = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
   const json = {
     version: '1.0',
-    added_tokens: addedTokens(written, types).filter(({ content }) => vocab.has(content)),
+    // A text has block signs, too, when such a symbol is looked for.
+    added_tokens: addedTokens(tokens, types).map((token) => ({
+      ...token,
+      normalized: isRun(token.id),
+    })),
     ...sentencePieceStages(isPrefixed),
     post_processor: roles.post,
     model: {

@@ -30,16 +30,20 @@ export function spell(token) {
  * A function from tokens to their surfaces: a Uint8Array where tokens are made of bytes, so that
  * parts of a character can be told, else a string.
  * @param {any} file a parsed tokenizer.json
- * @param {Set<string>} added tokens that stand for themselves
+ * @param {Iterable<{ content: string, normalized?: boolean }>} added tokens, which stand for themselves;
+ *   a normalized one is looked for among block signs, and so may hold some
  * @returns {(token: string) => Uint8Array | string}
  */
 export function createSurface(file, added) {
   const prefix = file.model.continuing_subword_prefix ?? '';
   const suffix = file.model.end_of_word_suffix ?? '';
-  const read = isByteLevel(file)
+  const isBytes = isByteLevel(file);
+  const literal = [...added].filter(({ normalized }) => isBytes || !normalized);
+  const names = new Set(literal.map(({ content }) => content));
+  const read = isBytes
     ? readLetters
     : (/** @type {string} */ token) => readText(token, prefix, suffix);
-  return (token) => (added.has(token) ? token : read(token));
+  return (token) => (names.has(token) ? token : read(token));
 }
 
 /**

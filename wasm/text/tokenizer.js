@@ -152,7 +152,7 @@ class Tokenizer {
   constructor(library, file, settings) {
     this.#library = library;
     this.#added = library.get_added_tokens_decoder();
-    this.#surface = createSurface(file, new Set([...this.#added.values()].map((t) => t.content)));
+    this.#surface = createSurface(file, this.#added.values());
     this.#isByteLevel = isByteLevel(file);
     this.#readTemplate();
     this.size = largestId(file) + 1;
