@@ -1,38 +1,49 @@
-import { cpSync, mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { defineConfig } from 'vite';
+import { defineConfig, type Plugin } from 'vite';
+import { writeNotices } from './ship/notices.ts';
+import { buildServiceWorker } from './ship/offline.ts';
+import { Part } from './ship/parts.ts';
+import { policy } from './ship/policy.ts';
 
 const root = import.meta.dirname;
 /** Beside the page that somebody may be looking at, a test may build its own. */
 const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
+const binaries = resolve(root, '../.build/wasm');
+const zoo = new Part('zoo', resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo'));
 
 /**
  * What the page's own thread fetches first; the browser may begin at once. What the worker fetches
  * is left out: a preload would not be its.
  */
-const FIRST = [
-  'zoo/index.json',
-  ...['tokenizer.json', 'tokenizer_config.json'].flatMap((name) => [
-    `zoo/softmax/${name}`,
-    `zoo/sigmoid/${name}`,
-  ]),
+const FIRST = ['softmax', 'sigmoid'];
+const PRELOADED = ['tokenizer.json', 'tokenizer_config.json'];
+/** Of these the service worker keeps what the first screen and a comparison read. */
+const KEPT = [...PRELOADED, 'config.json', 'model.safetensors'];
+const ofFirst = (names: readonly string[]) => [
+  `${zoo.path}index.json`,
+  ...FIRST.flatMap((model) => names.map((name) => `${zoo.path}${model}/${name}`)),
 ];
 
-/** The engine's binaries and the zoo lie beside the page as they are. */
-function ship() {
+function ship(): Plugin {
+  let engine: Part;
   return {
     name: 'ship',
+    config() {
+      engine = new Part('engine', binaries, (file) => /^sinkscope[.\w]*\.wasm$/.test(file));
+      return { define: { ENGINE: JSON.stringify(engine.path), ZOO: JSON.stringify(zoo.path) } };
+    },
     transformIndexHtml: () =>
-      FIRST.map((href) => ({
+      ofFirst(PRELOADED).map((href) => ({
         tag: 'link',
         attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href },
         injectTo: 'head' as const,
       })),
-    closeBundle() {
-      mkdirSync(`${out}/engine`, { recursive: true });
-      for (const name of ['sinkscope.wasm', 'sinkscope.simd.wasm'])
-        cpSync(resolve(root, '../.build/wasm', name), `${out}/engine/${name}`);
-      cpSync(resolve(root, '../models/zoo'), `${out}/zoo`, { recursive: true });
+    async closeBundle() {
+      engine.copyTo(out);
+      zoo.copyTo(out);
+      const kept = [`${zoo.path}heldout.json`, ...ofFirst(KEPT)];
+      await buildServiceWorker(out, zoo.path, kept);
+      writeNotices(out, ['NOTICES.page.md', 'NOTICES.sw.md'], resolve(binaries, 'NOTICES.md'));
     },
   };
 }
@@ -48,10 +59,11 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     modulePreload: { polyfill: false },
+    license: { fileName: 'NOTICES.page.md' },
     rollupOptions: {
       input: { index: resolve(root, 'index.html'), embed: resolve(root, 'embed.html') },
     },
   },
-  plugins: [ship()],
+  plugins: [policy(), ship()],
   test: { include: ['test/*.test.ts'] },
 } as never);

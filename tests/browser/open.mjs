@@ -19,6 +19,7 @@ export async function openPage(stage, hash = '', options = {}) {
   making ??= openHub();
   const hub = await making;
   hub.reset();
+  stage.allowed.add(hub.endpoint).add(hub.cdn);
   const script = `localStorage.setItem('sinkscope.endpoint', ${JSON.stringify(hub.endpoint)})`;
   const page = await stage.open(hash, { ...options, script });
   return { page, hub };

@@ -2,6 +2,7 @@
  * The page in a real browser: what a reader does, what a stranger's link or file does to it, and
  * pictures of it in .build/screenshots. Ends with `N passed, N failed`.
  */
+import assert from 'node:assert/strict';
 import { openStage } from './stage.mjs';
 import { reading } from './reading.mjs';
 import { controls } from './controls.mjs';
@@ -15,6 +16,8 @@ import { comparing } from './compare.mjs';
 import { timeline } from './timeline.mjs';
 import { unmasking } from './unmask.mjs';
 import { aside } from './aside.mjs';
+import { delivery } from './delivery.mjs';
+import { offline } from './offline.mjs';
 import { routing } from './router.mjs';
 
 const LIMIT_MS = 60_000;
@@ -44,11 +47,14 @@ for (const [name, test] of Object.entries({
   ...unmasking,
   ...routing,
   ...aside,
+  ...delivery,
+  ...offline,
 })) {
   if (!name.includes(wanted)) continue;
   const began = performance.now();
   try {
     const note = await Promise.race([test(stage), limit()]);
+    assert.deepEqual(stage.takeViolations(), [], 'the page keeps its own policy');
     passed++;
     console.log(
       `ok   ${name} (${Math.round(performance.now() - began)} ms)${note ? `: ${note}` : ''}`,

@@ -1,6 +1,6 @@
 /** What the browser tests stand on: a static server, Chromium, a page that reports everything. */
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -13,8 +13,8 @@ export const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
 const require = createRequire(join(root, 'web/package.json'));
 const { chromium } = require('playwright-core');
-const axe = require.resolve('axe-core/axe.min.js');
-const pageRoot = process.env.SINKSCOPE_PAGE ?? join(root, '.build/page');
+const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+export const pageRoot = process.env.SINKSCOPE_PAGE ?? join(root, '.build/page');
 
 const TYPES = {
   '.html': 'text/html',
@@ -23,46 +23,89 @@ const TYPES = {
   '.json': 'application/json',
   '.wasm': 'application/wasm',
 };
-const ARGUMENTS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
+/** How every test starts the system's Chromium. */
+export const CHROMIUM = {
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+  ],
+};
 
-async function answer(request, response) {
-  const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
-  const file = join(pageRoot, path === '/' ? 'index.html' : path);
-  try {
-    const bytes = await readFile(file);
-    response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' });
-    response.end(bytes);
-  } catch {
-    response.writeHead(404).end();
-  }
+/** The lines of `_headers` that stand for every path. */
+const headers = Object.fromEntries(
+  readFileSync(join(pageRoot, '_headers'), 'utf8')
+    .split(/^(?=\/)/m)
+    .filter((block) => block.startsWith('/*\n'))
+    .flatMap((block) =>
+      [...block.matchAll(/^ +(\S+): (.*)$/gm)].map(([, name, value]) => [name, value]),
+    ),
+);
+
+/**
+ * A server as a static host is one, with the headers that the page asks for, of what lies in
+ * `folder()`. `allowed` are origins that the policy then lets the page ask too: the test's hub,
+ * which has no certificate.
+ */
+export function createHost({ allowed = [], folder = () => pageRoot } = {}) {
+  const widen = (text) => text.replace('connect-src', ['connect-src', ...allowed].join(' '));
+  return createServer(async (request, response) => {
+    const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
+    const file = join(folder(), path === '/' ? 'index.html' : path);
+    const type = TYPES[extname(file)] ?? 'application/octet-stream';
+    try {
+      const bytes = await readFile(file);
+      const policy = widen(headers['Content-Security-Policy']);
+      response.writeHead(200, {
+        ...headers,
+        'Content-Security-Policy': policy,
+        'content-type': type,
+      });
+      response.end(type === 'text/html' ? widen(bytes.toString()) : bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
 }
 
 export async function openStage() {
-  const server = createServer(answer);
+  const allowed = new Set();
+  const violated = [];
+  const server = createHost({ allowed });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-  const browser = await chromium.launch({ executablePath, args: ARGUMENTS });
+  const browser = await chromium.launch(CHROMIUM);
   const origin = `http://127.0.0.1:${server.address().port}`;
   return {
     browser,
+    origin,
+    allowed,
+    /** What the policy has refused since the last call. */
+    takeViolations: () => violated.splice(0),
     /** A page with its sink drawn, or with a message where `ready` says so. */
     async open(hash = '', options = {}) {
       const { file = 'index.html', width = 1280, scheme = 'light', script, waits = true } = options;
       const context = await browser.newContext({
         viewport: { width, height: 900 },
         colorScheme: scheme,
+        // What is kept for later is looked at by offline.mjs.
+        serviceWorkers: 'block',
         permissions: ['clipboard-read', 'clipboard-write'],
       });
       const page = await context.newPage();
       page.troubles = [];
+      await page.exposeFunction('reportViolation', (said) => violated.push(said));
+      await page.addInitScript(() =>
+        document.addEventListener('securitypolicyviolation', (event) =>
+          globalThis.reportViolation(
+            `${event.effectiveDirective} refuses ${event.blockedURI} (${event.sourceFile}:${event.lineNumber}) ${event.sample}`,
+          ),
+        ),
+      );
       page.on('console', (m) => m.type() === 'error' && page.troubles.push(m.text()));
       page.on('pageerror', (error) => page.troubles.push(error.message));
       page.on('request', (r) => {
@@ -131,7 +174,8 @@ export function inAllSizes(what, look) {
 
 /** Runs axe over the page; the rules that are broken, with the first place of each. */
 export async function violations(page) {
-  await page.addScriptTag({ path: axe });
+  // As the debugger's, not as a script of the page, which its policy would refuse.
+  await page.evaluate(axe);
   const result = await page.evaluate(() => globalThis.axe.run());
   return result.violations.map(({ id, nodes }) => `${id}: ${nodes[0].target} (${nodes.length})`);
 }

@@ -175,7 +175,9 @@ export const trouble = {
 
   async 'a model file that cannot be fetched is named, and the other side stands'(stage) {
     const page = await stage.open('b=');
-    await page.route('**/zoo/sigmoid/model.safetensors', (route) => route.fulfill({ status: 404 }));
+    await page.route('**/zoo/*/sigmoid/model.safetensors', (route) =>
+      route.fulfill({ status: 404 }),
+    );
     await page.locator('#side-b select').first().selectOption('sigmoid');
     assert.match(await message(page), /404|sigmoid/);
     assert.match(await text(page, '#finding'), /softmax twin/);

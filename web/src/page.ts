@@ -121,7 +121,7 @@ class Page {
   async start(): Promise<void> {
     this.#draw();
     try {
-      const base = new URL('engine/', document.baseURI);
+      const base = new URL(ENGINE, document.baseURI);
       [this.#engine, this.#zoo] = await Promise.all([createEngine({ base }), openZoo()]);
     } catch (error) {
       this.#fail('a', error);

@@ -45,7 +45,7 @@ async function getJson<T>(address: URL): Promise<T> {
 }
 
 export function zooAddress(path: string): URL {
-  return new URL(`zoo/${path}`, document.baseURI);
+  return new URL(ZOO + path, document.baseURI);
 }
 
 export async function openZoo(): Promise<Zoo> {

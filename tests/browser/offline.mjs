@@ -1,0 +1,150 @@
+/** A second visit: without a network, and after the host has taken up another build. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createHost, pageRoot, root } from './stage.mjs';
+
+const NEXT = { page: join(root, '.build/page-next'), zoo: join(root, '.build/zoo-next') };
+
+/** Another build: every file of the page is written otherwise, and the zoo has two models. */
+async function buildNext() {
+  const zoo = join(root, 'models/zoo');
+  await rm(NEXT.zoo, { recursive: true, force: true });
+  for (const name of ['softmax', 'sigmoid', 'heldout.json'])
+    await cp(join(zoo, name), join(NEXT.zoo, name), { recursive: true });
+  const cards = JSON.parse(await readFile(join(zoo, 'index.json')));
+  const two = cards.filter(({ id }) => ['softmax', 'sigmoid'].includes(id));
+  await writeFile(join(NEXT.zoo, 'index.json'), JSON.stringify(two));
+  const env = { ...process.env, SINKSCOPE_PAGE: NEXT.page, SINKSCOPE_ZOO: NEXT.zoo };
+  const vite = join(root, 'web/node_modules/vite/bin/vite.js');
+  await promisify(execFile)(process.execPath, [vite, 'build', '--minify', 'false'], {
+    cwd: join(root, 'web'),
+    env,
+  });
+}
+
+async function openHost() {
+  let folder = pageRoot;
+  const host = createHost({ folder: () => folder });
+  await new Promise((done) => host.listen(0, '127.0.0.1', done));
+  return {
+    address: `http://127.0.0.1:${host.address().port}/`,
+    serve: (other) => (folder = other),
+    close() {
+      host.close();
+      host.closeAllConnections();
+    },
+  };
+}
+
+/** A visit with what it loaded; `path` may have a hash. */
+async function visit(context, address, path = '') {
+  const page = await context.newPage();
+  page.loaded = [];
+  page.on('response', (answer) => page.loaded.push(answer));
+  await page.goto(address + path);
+  return page;
+}
+
+const drawn = (page) =>
+  page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
+
+/** The worker has taken the page, and has kept what was fetched before. */
+async function isKept(page, ...paths) {
+  await page.waitForFunction(() => navigator.serviceWorker.controller);
+  for (const path of paths)
+    await page.waitForFunction(async (end) => {
+      for (const name of await caches.keys())
+        for (const { url } of await (await caches.open(name)).keys())
+          if (url.split('?')[0].endsWith(end)) return true;
+      return false;
+    }, path);
+}
+
+/** How many of the loaded files are those of the build in `folder`; fails at any that is not. */
+async function allOf(page, address, folder) {
+  const own = page.loaded.filter((one) => one.url().startsWith(address) && one.ok());
+  for (const one of own) {
+    const path = new URL(one.url()).pathname.slice(1) || 'index.html';
+    const here = await readFile(join(folder, path)).catch(() =>
+      assert.fail(`${path} is not of ${folder}`),
+    );
+    const body = await one.body().catch(() => undefined);
+    if (body) assert.ok(body.equals(here), `${path} is as in ${folder}`);
+  }
+  return own.length;
+}
+
+async function withContext(stage, use) {
+  const context = await stage.browser.newContext({ serviceWorkers: 'allow' });
+  const host = await openHost();
+  try {
+    return await use(context, host);
+  } finally {
+    await context.close();
+    host.close();
+  }
+}
+
+export const offline = {
+  'after one visit, what was seen works without a network': (stage) =>
+    withContext(stage, async (context, host) => {
+      const page = await visit(context, host.address);
+      await drawn(page);
+      await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
+      // One that was looked at later than the first screen.
+      await page.goto(`${host.address}#a=gated&b=`);
+      await isKept(page, 'gated/model.safetensors', 'gated/tokenizer.json');
+      await page.close();
+      host.close();
+      const again = await visit(context, host.address);
+      await drawn(again);
+      const gated = await visit(context, host.address, '#a=gated&b=');
+      await drawn(gated);
+      const figure = await visit(context, host.address, 'embed.html#view=attention');
+      await drawn(figure);
+      const strange = await visit(context, host.address, '#a=relu&b=');
+      await strange.waitForFunction(() => /relu/i.test(document.body.textContent));
+      const sw = again.loaded.filter(
+        (one) => !one.fromServiceWorker() && !/^data:/.test(one.url()),
+      );
+      assert.deepEqual(
+        sw.map((one) => one.url()),
+        [],
+      );
+    }),
+
+  'after the host takes up another build, a visit is of one build throughout': (stage) =>
+    withContext(stage, async (context, host) => {
+      await buildNext();
+      const files = (await readdir(NEXT.page, { recursive: true })).length;
+      const page = await visit(context, host.address);
+      await drawn(page);
+      await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
+      const first = await allOf(page, host.address, pageRoot);
+      host.serve(NEXT.page);
+      // The old build is still shown: a second tab is of it too, and so is what it loads late.
+      const second = await visit(context, host.address);
+      await drawn(second);
+      await second.waitForFunction(async () => {
+        const registration = await navigator.serviceWorker.getRegistration();
+        await registration.update();
+        return registration.waiting;
+      });
+      await second.goto(`${host.address}#compare=softmax,sigmoid`);
+      await second.waitForSelector('.metrics tr[data-pick]');
+      const middle = await allOf(second, host.address, pageRoot);
+      // A model that was not seen is gone with the old build: said, and never taken from the new.
+      await second.goto(`${host.address}#a=gated&b=`);
+      await second.waitForFunction(() => /gated.*404/s.test(document.body.textContent));
+      await page.close();
+      await second.close();
+      const third = await visit(context, host.address);
+      await drawn(third);
+      const last = await allOf(third, host.address, NEXT.page);
+      assert.ok(first > 8 && middle > 8 && last > 8);
+      return `${first}, ${middle} and ${last} files looked at; the other build has ${files}`;
+    }),
+};

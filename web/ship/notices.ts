@@ -1,0 +1,24 @@
+/**
+ * The notices of what others wrote and what is built holds: of npm's packages as Vite finds them in
+ * the bundles, of what is compiled into the binaries as the C build wrote them beside these.
+ */
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Joins the notices of several bundles in `out` into one; `binaries` is a notice of its own. */
+export function writeNotices(out: string, bundles: readonly string[], binaries: string): void {
+  // "# Licenses", a sentence, then "## name, version - ..." for each package.
+  const [head = '', ...first] = sections(join(out, bundles[0]!));
+  const others = bundles.slice(1).flatMap((file) => sections(join(out, file)).slice(1));
+  const packages = [...new Set([...first, ...others])].sort();
+  const said = [head.trim(), ...packages, readFileSync(binaries, 'utf8')];
+  for (const file of bundles) rmSync(join(out, file));
+  writeFileSync(join(out, 'NOTICES.md'), said.map((one) => `${one.trim()}\n`).join('\n'));
+  copyFileSync(join(import.meta.dirname, '../../LICENSE'), join(out, 'LICENSE'));
+}
+
+function sections(file: string): string[] {
+  return readFileSync(file, 'utf8')
+    .split(/^(?=## )/m)
+    .map((one) => `${one.trim()}\n`);
+}

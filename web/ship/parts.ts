@@ -1,0 +1,44 @@
+/**
+ * The engine's binaries and the zoo lie beside the page as they are, under addresses that carry a
+ * hash of what is in them: a page never reads the engine or the models of another build.
+ */
+import { createHash } from 'node:crypto';
+import { cpSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A folder's files, deep, in one order. */
+export function filesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .sort();
+}
+
+function digest(folder: string, files: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const file of files)
+    hash.update(`${file}\0`).update(
+      createHash('sha256')
+        .update(readFileSync(join(folder, file)))
+        .digest(),
+    );
+  return hash.digest('hex').slice(0, 10);
+}
+
+/** A folder that is shipped beside the page. */
+export class Part {
+  readonly path: string;
+  readonly #from: string;
+  readonly #files: readonly string[];
+
+  constructor(name: string, from: string, isOfIt: (file: string) => boolean = () => true) {
+    this.#from = from;
+    this.#files = filesOf(from).filter(isOfIt);
+    this.path = `${name}/${digest(from, this.#files)}/`;
+  }
+
+  copyTo(out: string): void {
+    for (const file of this.#files)
+      cpSync(join(this.#from, file), join(out, this.path, file), { recursive: true });
+  }
+}

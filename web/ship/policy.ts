@@ -1,0 +1,65 @@
+/**
+ * What the page may load and whom it may ask, written once: as <meta> into both pages, for hosts
+ * that send no headers, and as `_headers`, which Netlify, Cloudflare Pages and others read and
+ * tests/browser/stage.mjs sends.
+ */
+import type { Plugin } from 'vite';
+
+const POLICY = {
+  'default-src': "'self'",
+  'script-src': "'self' 'wasm-unsafe-eval'",
+  // Observable Plot puts a <style> into each figure. Styles run nothing, and what they could ask
+  // for is bounded by the lines below.
+  'style-src': "'self' 'unsafe-inline'",
+  // Figures are saved through pictures made here.
+  'img-src': "'self' data: blob:",
+  // Models come from the hub that the reader names.
+  'connect-src': "'self' https:",
+  'object-src': "'none'",
+  'base-uri': "'self'",
+  'form-action': "'none'",
+};
+
+const HEADERS = {
+  'Content-Security-Policy': Object.entries(POLICY)
+    .map(([name, value]) => `${name} ${value}`)
+    .join('; '),
+  'Referrer-Policy': 'no-referrer',
+};
+
+/** What bears a hash of its content in its address never changes. */
+const FOR_EVER = ['/assets/*', '/engine/*', '/zoo/*'];
+
+export function policy(): Plugin {
+  return {
+    name: 'policy',
+    apply: 'build',
+    transformIndexHtml: () => [
+      {
+        tag: 'meta',
+        attrs: {
+          'http-equiv': 'Content-Security-Policy',
+          content: HEADERS['Content-Security-Policy'],
+        },
+        injectTo: 'head-prepend',
+      },
+      {
+        tag: 'meta',
+        attrs: { name: 'referrer', content: HEADERS['Referrer-Policy'] },
+        injectTo: 'head-prepend',
+      },
+    ],
+    generateBundle() {
+      const everywhere = { ...HEADERS, 'X-Content-Type-Options': 'nosniff' };
+      const lines = (path: string, headers: Readonly<Record<string, string>>) =>
+        [path, ...Object.entries(headers).map(([name, value]) => `  ${name}: ${value}`)].join('\n');
+      const source = [
+        lines('/*', everywhere),
+        ...FOR_EVER.map((path) =>
+          lines(path, { 'Cache-Control': 'public, max-age=31536000, immutable' }),
+        ),
+      ].join('\n');
+      this.emitFile({ type: 'asset', fileName: '_headers', source: `${source}\n` });
+    },
+  };
+}
