@@ -1,0 +1,170 @@
+/**
+ * What must work in every browser: one list of steps, three drivers.
+ *
+ *     node tests/browser/everywhere.mjs [firefox webkit chromium]
+ */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { drivers } from './drivers.mjs';
+import { ggufOfZoo } from './gguf.mjs';
+import { createHost } from './stage.mjs';
+
+const LIMIT_MS = 60_000;
+const FINDING = '[data-finding], #finding';
+const MAP = '[data-view="attention"] .heatmap, #attention .heatmap';
+
+/** Asks the page again and again until it says yes; what it said. */
+async function until(browser, what, look, ...values) {
+  const end = performance.now() + LIMIT_MS;
+  for (;;) {
+    const said = await browser.evaluate(look, ...values);
+    if (said) return said;
+    assert.ok(performance.now() < end, `${what}: not within ${LIMIT_MS} ms`);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
+const textOf = (browser, selector) =>
+  browser.evaluate((s) => document.querySelector(s)?.textContent.trim() ?? '', selector);
+
+/** Nothing runs, and the sentence gives a number. */
+const ready = (browser) =>
+  until(
+    browser,
+    'a finding',
+    (s) =>
+      document.body.dataset.busy === undefined &&
+      /\d %|\d of/.test(document.querySelector(s)?.textContent),
+    FINDING,
+  );
+
+const steps = {
+  async 'opens with a sentence and a map'(browser, address) {
+    await browser.open(address);
+    await ready(browser);
+    const colours = await until(
+      browser,
+      'a map',
+      (s) => {
+        const canvas = document.querySelector(s)?.querySelector('canvas');
+        if (!canvas?.width) return 0;
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const found = new Set(new Uint32Array(data.buffer)).size;
+        return found > 3 && found;
+      },
+      MAP,
+    );
+    const mark = await browser.evaluate(
+      () => performance.getEntriesByName('first-sink')[0]?.startTime,
+    );
+    return `${colours} colours, first sink after ${Math.round(mark)} ms`;
+  },
+
+  async 'follows a text that is typed'(browser) {
+    await browser.type('textarea', 'The cat sat on');
+    await until(browser, 'the words', () =>
+      /The\s*cat\s*sat\s*on/.test(
+        [...document.querySelectorAll('.chip')].map((chip) => chip.textContent).join(''),
+      ),
+    );
+    await ready(browser);
+  },
+
+  async 'follows the keyboard on the map'(browser) {
+    await browser.evaluate((s) => document.querySelector(s).focus(), MAP);
+    const read = () => browser.evaluate(() => document.querySelector('.readout')?.textContent);
+    for (const key of ['ArrowDown', 'ArrowDown']) await browser.press(key);
+    const here = await until(browser, 'a cell is read', () =>
+      [...document.querySelectorAll('.readout')]
+        .map((one) => one.textContent)
+        .find((text) => /query \d/.test(text)),
+    );
+    await browser.press('ArrowDown');
+    await until(
+      browser,
+      'the next cell is read',
+      (old) =>
+        [...document.querySelectorAll('.readout')].some(
+          (one) => /query \d/.test(one.textContent) && one.textContent !== old,
+        ),
+      here,
+    );
+    return (await read())?.slice(0, 40);
+  },
+
+  async 'generates words that the views follow'(browser) {
+    const count = () => browser.evaluate(() => document.querySelectorAll('.chip').length);
+    const before = await count();
+    await browser.evaluate(() =>
+      [...document.querySelectorAll('button')]
+        .find((one) => /^Generate/.test(one.textContent.trim()))
+        .click(),
+    );
+    await until(
+      browser,
+      'new words',
+      (n) => document.querySelectorAll('.chip').length >= n + 4,
+      before,
+    );
+    await ready(browser);
+    return `${(await count()) - before} tokens`;
+  },
+
+  async 'opens a GGUF file of the reader'(browser, _, gguf) {
+    await browser.upload('#open .file:not(.folder) input', gguf);
+    await until(browser, 'the model', () => /from your disk/.test(document.body.textContent));
+    await ready(browser);
+    assert.match(await textOf(browser, 'body'), /own\.F16\.gguf/);
+  },
+
+  async 'compares three models'(browser, address) {
+    await browser.open('about:blank');
+    await browser.open(`${address}#compare=softmax,sigmoid,sigmoid-norm`);
+    await until(browser, 'three rows', () => {
+      const rows = [...document.querySelectorAll('.metrics tbody tr[data-pick]:not(.stale)')];
+      return rows.length === 3 && rows.every((row) => /\d %/.test(row.textContent));
+    });
+  },
+};
+
+const wanted = process.argv.length > 2 ? process.argv.slice(2) : ['firefox', 'webkit'];
+const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
+const gguf = join(folder, 'own.F16.gguf');
+await writeFile(gguf, await ggufOfZoo('softmax'));
+const host = createHost();
+await new Promise((done) => host.listen(0, '127.0.0.1', done));
+const address = `http://127.0.0.1:${host.address().port}/`;
+let passed = 0;
+let failed = 0;
+
+for (const name of wanted) {
+  const began = performance.now();
+  const browser = await drivers[name]().catch((error) => {
+    console.log(`FAIL ${name} does not start\n     ${error.stack}`);
+    failed++;
+  });
+  if (!browser) continue;
+  for (const [what, step] of Object.entries(steps)) {
+    const start = performance.now();
+    try {
+      const note = await step(browser, address, gguf);
+      passed++;
+      console.log(
+        `ok   ${browser.version} ${what} (${Math.round(performance.now() - start)} ms)${note ? `: ${note}` : ''}`,
+      );
+    } catch (error) {
+      failed++;
+      console.log(
+        `FAIL ${browser.version} ${what}\n     ${error.stack.replaceAll('\n', '\n     ')}`,
+      );
+    }
+  }
+  await browser.close();
+  console.log(`     ${browser.version}: ${Math.round((performance.now() - began) / 1000)} s`);
+}
+host.close();
+await rm(folder, { recursive: true });
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
