@@ -3,6 +3,7 @@ export { createEngine } from './engine/client.js';
 export { filesOfDrop, filesOfList, planFiles } from './supply/disk.js';
 export { openDownload } from './supply/download.js';
 export { SinkscopeError } from './border/errors.js';
+export { guardTokenizer } from './text/guard.js';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.js';
 export { resolveHub } from './supply/hub.js';
 export { cutText, fieldsFor, measure } from './study/measure.js';

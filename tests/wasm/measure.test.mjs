@@ -13,8 +13,8 @@ const texts = [
 ];
 const cut = (text, more) => cutText(tokenizer, text, { tokens: 12, sequences: 9, ...more });
 
-test('of an array, each text gives its beginning, line breaks and all', () => {
-  const found = cut(texts);
+test('of an array, each text gives its beginning, line breaks and all', async () => {
+  const found = await cut(texts);
   const own = [texts[0], texts[2]].map((text) =>
     tokenizer
       .encode(text)
@@ -22,15 +22,15 @@ test('of an array, each text gives its beginning, line breaks and all', () => {
       .map(({ id }) => id),
   );
   assert.deepEqual(found, own);
-  assert.equal(cut(texts, { sequences: 1 }).length, 1);
-  assert.throws(() => cut(['Hi.', '']), { code: 'argument', where: 'text' });
+  assert.equal((await cut(texts, { sequences: 1 })).length, 1);
+  await assert.rejects(cut(['Hi.', '']), { code: 'argument', where: 'text' });
 });
 
 test('each sequence tells its own numbers, of which the means are made', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const losses = [];
-    const sequences = cut(texts);
+    const sequences = await cut(texts);
     const { metrics } = await measure(model, sequences, {
       onSequence: ({ loss_mean }, i) => (losses[i] = loss_mean.data[0]),
     });
@@ -46,7 +46,7 @@ test('an edit holds for every sequence', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const masses = async (edits) => {
-      const { metrics } = await measure(model, cut(texts), { edits });
+      const { metrics } = await measure(model, await cut(texts), { edits });
       return metrics.row_mass_summary.mean;
     };
     const [own, edited] = [

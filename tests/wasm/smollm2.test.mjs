@@ -34,7 +34,7 @@ test(
       const [plan] = await planFiles([{ path: about.file, file: await openAsBlob(file) }]);
       const model = await engine.open(modelFiles(plan));
       const tokenizer = await planTokenizer(plan, model);
-      const ids = tokenizer.encode(about.text).map(({ id }) => id);
+      const ids = (await tokenizer.encode(about.text)).map(({ id }) => id);
       assert.deepEqual(ids.slice(0, T), tokens);
 
       const run = await model.run(tokens, {
@@ -67,7 +67,7 @@ test(
       const greedy = [];
       for await (const { token } of run.generate({ count: 24 })) greedy.push(token);
       assert.deepEqual(greedy, [...expected.greedy.data]);
-      assert.equal(tokenizer.decode(greedy), about.continuation);
+      assert.equal(await tokenizer.decode(greedy), about.continuation);
       t.diagnostic(JSON.stringify({ ...told, memory: await engine.memory() }));
     });
   },

@@ -388,7 +388,7 @@ for (const [id, step] of [
     const options = { tokens: 64, sequences: 100, special: ['<s>'], lines: false };
     const engine = await createEngine({ base: binaries, worker: false });
     const model = await engine.open(await timeline.open(step));
-    const { metrics } = await measure(model, cutText(tokenizer, texts, options));
+    const { metrics } = await measure(model, await cutText(tokenizer, texts, options));
     await engine.close();
     const { stored } = timeline.checkpoints.find((one) => one.step === step);
     const most = (name, stride = 1) =>

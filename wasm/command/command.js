@@ -79,7 +79,8 @@ async function main(args, print) {
   try {
     const model = await engine.open(modelFiles(plan, hub));
     const tokenizer = await planTokenizer(plan, model, hub);
-    const sequences = cutText(tokenizer, text, wanted);
+    const sequences = await cutText(tokenizer, text, wanted);
+    tokenizer.close();
     const result = await measure(model, sequences, { eps });
     const first = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
     const { architecture } = model;

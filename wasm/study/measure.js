@@ -12,16 +12,20 @@ export function fieldsFor({ metrics, fields }, reads) {
 }
 
 /** @type {typeof import('../sinkscope.js').cutText} */
-export function cutText(tokenizer, text, { tokens, sequences, special = 'auto', lines = false }) {
+export async function cutText(
+  tokenizer,
+  text,
+  { tokens, sequences, special = 'auto', lines = false },
+) {
   const isOne = typeof text === 'string' && !lines;
   const pieces = isOne ? [text] : typeof text === 'string' ? linesOf(text) : text;
   /** @type {number[][]} */
   const cut = [];
-  const before = tokenizer.encode('', { special }).map(({ id }) => id);
+  const before = (await tokenizer.encode('', { special })).map(({ id }) => id);
   const room = tokens - before.length;
   expect(room > 0, 'tokens', `more than the ${before.length} special ones`, tokens);
   for (const piece of pieces) {
-    const ids = tokenizer.encode(piece, { special: 'none' }).map(({ id }) => id);
+    const ids = (await tokenizer.encode(piece, { special: 'none' })).map(({ id }) => id);
     const ends = isOne ? ids.length : Math.min(room, ids.length);
     for (let at = 0; at + room <= ends && cut.length < sequences; at += room) {
       cut.push([...before, ...ids.slice(at, at + room)]);

@@ -1,7 +1,7 @@
 /** Measuring over many sequences, and unmasking. */
 import type { Tensor } from '../border/border.js';
 import type { Edit, Model, Options } from '../engine/engine.js';
-import type { Tokenizer } from '../text/text.js';
+import type { AnyTokenizer } from '../text/text.js';
 
 /* Measuring: what the page shows, over many sequences. */
 
@@ -21,13 +21,13 @@ export interface CutOptions {
  * Sequences of equal length; what is too short for one is left out. Of an array of texts, each gives
  * one sequence, its beginning.
  * @throws SinkscopeError 'argument' where the text is too short for any
- * @example const sequences = cutText(tokenizer, text, { tokens: 64, sequences: 100 });
+ * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
  */
 export function cutText(
-  tokenizer: Tokenizer,
+  tokenizer: AnyTokenizer,
   text: string | readonly string[],
   options: CutOptions,
-): number[][];
+): Promise<number[][]>;
 
 /** A metric over sequences: `mean` and `deviation` (standard, n - 1) row-major in `shape`. */
 export interface Measured {

@@ -11,7 +11,6 @@
  * - A byte without a token keeps those before and behind it from being merged.
  * - ByteFallback drops a byte order mark, and reads bytes that are no UTF-8 as fewer signs.
  */
-import { SinkscopeError } from '../border/errors.js';
 import { isByteLevel, letters } from './surface.js';
 import { refuse } from './vocabulary.js';
 
@@ -29,9 +28,6 @@ export function isolate(pattern) {
  * @returns {any} one that means the same
  */
 export function translate(file) {
-  checkPatterns(file.normalizer, 'normalizer');
-  checkPatterns(file.pre_tokenizer, 'pre_tokenizer');
-  checkPatterns(file.decoder, 'decoder');
   if (!file.pre_tokenizer) return file;
   const stages = [file.pre_tokenizer].flatMap(translateStage);
   return { ...file, pre_tokenizer: sequence([...stages, ...dropUnknown(file)]) };
@@ -122,46 +118,6 @@ function sourceOf(pattern) {
   }
   if (typeof pattern?.String !== 'string') return null;
   return pattern.String.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-}
-
-/**
- * Looks at every pattern of a stage and those within.
- * @param {any} stage
- * @param {string} where
- */
-function checkPatterns(stage, where) {
-  if (!stage || typeof stage !== 'object') return;
-  if (typeof stage.Regex === 'string' && repeatsRepeats(stage.Regex)) {
-    const text = `"${stage.Regex.slice(0, 80)}" repeats a choice of repeats, which may take for ever`;
-    throw new SinkscopeError('unsupported', where, text);
-  }
-  for (const [key, inner] of Object.entries(stage)) checkPatterns(inner, `${where}.${key}`);
-}
-
-/** What repeats the thing before it more than a fixed number of times. */
-const REPEAT = /[*+]|\{\d*,/y;
-
-/**
- * Whether a group that holds a repeat or a choice is itself repeated, as in (a+)+ or (a|a)*: such a
- * pattern can take exponential time on a short text.
- * @param {string} pattern
- */
-function repeatsRepeats(pattern) {
-  const plain = pattern.replace(/\\./gs, '_').replace(/\[[^\]]*\]/g, '_');
-  const repeatsAt = (/** @type {number} */ place) => {
-    REPEAT.lastIndex = place;
-    return REPEAT.test(plain);
-  };
-  /** For each open group whether it holds such a thing. */
-  const open = [false];
-  for (let i = 0; i < plain.length; i++) {
-    if (plain[i] === '(') open.push(false);
-    const closes = plain[i] === ')' && open.length > 1;
-    const holds = closes ? Boolean(open.pop()) : plain[i] === '|' || repeatsAt(i);
-    if (closes && holds && repeatsAt(i + 1)) return true;
-    if (holds) open[open.length - 1] = true;
-  }
-  return false;
 }
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

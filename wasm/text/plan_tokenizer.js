@@ -1,9 +1,10 @@
 /** The tokenizer of a plan: whichever of its files hold it. */
 import { SinkscopeError } from '../border/errors.js';
-import { tokenizerOfGguf } from './gguf_tokenizer.js';
 import { planText } from '../supply/plan.js';
-import { openTokenizer } from './tokenizer.js';
-import { tokenizerOfVocabulary } from './vocabulary.js';
+import { guardTokenizer } from './guard.js';
+
+/** @typedef {import('../supply/supply.js').Plan} Plan */
+/** @typedef {import('../supply/supply.js').PlanFile} PlanFile */
 
 /** What a tokenizer is made of inside a GGUF file. */
 const GGUF_KEYS = [
@@ -27,21 +28,29 @@ const GGUF_KEYS = [
 
 /** @type {typeof import('../sinkscope.js').planTokenizer} */
 export async function planTokenizer(plan, model, options = {}) {
-  const { tokenizer, tokenizer_config, vocab, merges, special_tokens_map } = plan.files;
-  const text = async (/** @type {import('../sinkscope.js').PlanFile | undefined} */ file) =>
-    file && planText(plan, file, options);
+  return guardTokenizer(await sourceOf(plan, model, options), options);
+}
+
+/**
+ * @param {Plan} plan
+ * @param {Parameters<typeof planTokenizer>[1]} model
+ * @param {NonNullable<Parameters<typeof planTokenizer>[2]>} options
+ * @returns {Promise<import('./text.js').TokenizerSource>}
+ */
+async function sourceOf(plan, model, options) {
   if (plan.format === 'gguf') {
-    const values = new Map();
-    for (const key of GGUF_KEYS) values.set(key, await model.metadata(key));
-    const { json, config } = tokenizerOfGguf((key) => values.get(key));
-    return openTokenizer(json, config);
+    const gguf = new Map();
+    for (const key of GGUF_KEYS) gguf.set(key, await model.metadata(key));
+    return { gguf };
   }
-  const config = (await text(tokenizer_config)) ?? '{}';
-  if (tokenizer) return openTokenizer(await planText(plan, tokenizer, options), config);
+  const { tokenizer, vocab, merges } = plan.files;
+  const read = (/** @type {PlanFile} */ file) => planText(plan, file, options);
+  const readIf = async (/** @type {PlanFile | undefined} */ file) => file && read(file);
+  const config = await readIf(plan.files.tokenizer_config);
+  if (tokenizer) return { tokenizer: await read(tokenizer), config };
   if (vocab && merges) {
-    const files = [await planText(plan, vocab, options), await planText(plan, merges, options)];
-    const made = tokenizerOfVocabulary(files[0], files[1], config, await text(special_tokens_map));
-    return openTokenizer(made.json, made.config);
+    const special_tokens_map = await readIf(plan.files.special_tokens_map);
+    return { vocab: await read(vocab), merges: await read(merges), config, special_tokens_map };
   }
   const wanted = 'expected tokenizer.json, or vocab.json with merges.txt, beside the weights';
   throw new SinkscopeError('bad_tokenizer', plan.id, wanted);

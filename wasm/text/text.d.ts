@@ -53,9 +53,48 @@ export interface Tokenizer {
 
 /**
  * Opens a Hugging Face tokenizer.json (text or parsed), with tokenizer_config.json beside it if
- * there is one.
+ * there is one. It works in this thread, for as long as it takes: one of unknown origin belongs behind
+ * `guardTokenizer`.
  */
 export function openTokenizer(json: string | object, config?: string | object): Tokenizer;
+
+/** The files of a tokenizer as they are stored, or the metadata of a GGUF file. */
+export type TokenizerSource =
+  | { readonly tokenizer: string; readonly config?: string }
+  | {
+      readonly vocab: string;
+      readonly merges: string;
+      readonly config?: string;
+      readonly special_tokens_map?: string;
+    }
+  | { readonly gguf: ReadonlyMap<string, ReturnType<GgufReader>> };
+
+/** Like a Tokenizer, but what may take long comes later, out of a worker that can be ended. */
+export interface GuardedTokenizer extends Omit<Tokenizer, 'encode' | 'decode'> {
+  /** @throws SinkscopeError 'too_slow'; the next call starts the worker anew */
+  encode(text: string, options?: EncodeOptions): Promise<Token[]>;
+  decode(ids: ArrayLike<number>): Promise<string>;
+  /** Ends the worker, and what is under way with 'closed'. */
+  close(): void;
+}
+
+/** Whatever it is, its answers can be awaited. */
+export type AnyTokenizer = Tokenizer | GuardedTokenizer;
+
+/**
+ * Opens a tokenizer that nobody vouches for: its patterns may take for ever. Every step of the work
+ * (reading the files, building the tables, each text) has `limit` milliseconds, 5000 by default, and as
+ * many again for each 2^20 units of a text.
+ * @throws SinkscopeError 'too_slow', 'bad_tokenizer', 'unsupported'
+ * @example
+ * const tokenizer = await guardTokenizer({ tokenizer: await file.text() });
+ * const tokens = await tokenizer.encode('Hi');
+ * tokenizer.close();
+ */
+export function guardTokenizer(
+  source: TokenizerSource,
+  options?: { readonly limit?: number; readonly signal?: AbortSignal },
+): Promise<GuardedTokenizer>;
 
 /** What openTokenizer takes, as objects. */
 export interface TokenizerFiles {
@@ -90,7 +129,7 @@ export type GgufReader = (
 export function tokenizerOfGguf(read: GgufReader): TokenizerFiles;
 
 /**
- * The tokenizer of a plan, from its files or out of the opened GGUF model.
+ * The tokenizer of a plan, from its files or out of the opened GGUF model, in a worker of its own.
  * @throws SinkscopeError 'bad_tokenizer' where the plan has none
  * @example const tokenizer = await planTokenizer(plan, model, { cache: true });
  */
@@ -98,4 +137,4 @@ export function planTokenizer(
   plan: Plan,
   model: Pick<Model, 'metadata'>,
   options?: { readonly token?: string; readonly cache?: boolean; readonly signal?: AbortSignal },
-): Promise<Tokenizer>;
+): Promise<GuardedTokenizer>;

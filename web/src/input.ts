@@ -1,5 +1,5 @@
 /** The three inputs of the paper's table 1: natural text, random tokens, one token repeated. */
-import type { SpecialToken, Token, Tokenizer } from 'sinkscope';
+import type { AnyTokenizer, SpecialToken, Token } from 'sinkscope';
 import type { State } from './state';
 
 /** mulberry32: the same draws on every machine, from a seed that a link carries. */
@@ -14,7 +14,7 @@ export function draws(seed: number): () => number {
 }
 
 /** An id that stands for text, uniform over the vocabulary. */
-function drawId(tokenizer: Tokenizer, draw: () => number): number {
+function drawId(tokenizer: AnyTokenizer, draw: () => number): number {
   const special = new Set(tokenizer.special);
   for (let tries = 0; tries < 1000; tries++) {
     const id = Math.floor(draw() * tokenizer.size);
@@ -23,9 +23,9 @@ function drawId(tokenizer: Tokenizer, draw: () => number): number {
   return 0;
 }
 
-function drawn(tokenizer: Tokenizer, state: State, seed: number): Token[] {
+async function drawn(tokenizer: AnyTokenizer, state: State, seed: number): Promise<Token[]> {
   const draw = draws(seed);
-  const begin = tokenizer.encode('', { special: specialOf(tokenizer, state) });
+  const begin = await tokenizer.encode('', { special: await specialOf(tokenizer, state) });
   const one = drawId(tokenizer, draw);
   const rest = Array.from({ length: Math.max(0, state.T - begin.length) }, () => {
     const id = state.input === 'repeat' ? one : drawId(tokenizer, draw);
@@ -47,12 +47,12 @@ export interface SpecialWords {
 /** Some vocabularies hold hundreds of tokens that were never used. */
 const MOST_CHOICES = 40;
 
-export function specialWords(tokenizer: Tokenizer): SpecialWords {
+export async function specialWords(tokenizer: AnyTokenizer): Promise<SpecialWords> {
   const { specials, bos } = tokenizer;
   const isNamed = ({ kind }: SpecialToken) => kind !== 'other';
   const sorted = [...specials.filter(isNamed), ...specials.filter((one) => !isNamed(one))];
   return {
-    automatic: firstTokens(tokenizer.encode('', { special: 'auto' })),
+    automatic: firstTokens(await tokenizer.encode('', { special: 'auto' })),
     bos:
       specials.find(({ id }) => id === bos)?.text ?? (bos === null ? null : tokenizer.piece(bos)),
     choices: sorted.slice(0, MOST_CHOICES).map(({ text }) => text),
@@ -69,34 +69,39 @@ export function firstTokens(tokens: readonly Token[]): string[] {
  * A tokenizer that lacks the token that the state names puts its BOS token first, if it has one, and
  * what else it puts behind that by itself.
  */
-export function specialOf(tokenizer: Tokenizer, state: State): 'auto' | 'none' | string[] {
+export async function specialOf(
+  tokenizer: AnyTokenizer,
+  state: State,
+): Promise<'auto' | 'none' | string[]> {
   if (!state.bos) return 'none';
   if (state.first === 'auto') return 'auto';
   if (tokenizer.specials.some(({ text }) => text === state.first)) return [state.first];
-  const { automatic, bos } = specialWords(tokenizer);
+  const { automatic, bos } = await specialWords(tokenizer);
   if (bos === null) return 'none';
   return automatic[0] === bos ? 'auto' : [bos];
 }
 
 /** The tokens that the state asks for, before they are cut to T. */
-export function inputTokens(tokenizer: Tokenizer, state: State): Token[] {
+export async function inputTokens(tokenizer: AnyTokenizer, state: State): Promise<Token[]> {
   if (state.input !== 'text') return drawn(tokenizer, state, state.seed);
-  return tokenizer.encode(state.prompt, { special: specialOf(tokenizer, state) });
+  return tokenizer.encode(state.prompt, { special: await specialOf(tokenizer, state) });
 }
 
 /** Further sequences of the same kind, each of exactly T tokens. */
-export function* otherSequences(
-  tokenizer: Tokenizer,
+export async function* otherSequences(
+  tokenizer: AnyTokenizer,
   state: State,
   T: number,
   texts: readonly string[],
-): Generator<number[]> {
+): AsyncGenerator<number[]> {
   if (state.input !== 'text') {
-    for (let i = 1; ; i++)
-      yield drawn(tokenizer, { ...state, T }, (state.seed + i) >>> 0).map((token) => token.id);
+    for (let i = 1; ; i++) {
+      const tokens = await drawn(tokenizer, { ...state, T }, (state.seed + i) >>> 0);
+      yield tokens.map((token) => token.id);
+    }
   }
   for (const text of texts) {
-    const tokens = tokenizer.encode(text, { special: specialOf(tokenizer, state) });
+    const tokens = await tokenizer.encode(text, { special: await specialOf(tokenizer, state) });
     if (tokens.length >= T) yield tokens.slice(0, T).map((token) => token.id);
   }
 }

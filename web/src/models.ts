@@ -11,6 +11,7 @@ import {
   type Model,
   type Plan,
   type Progress,
+  type AnyTokenizer,
   type Tokenizer,
 } from 'sinkscope';
 import { stepId, stepOf, stepWords, type StepFacts } from './timeline/steps';
@@ -32,7 +33,7 @@ export interface Choice {
 
 export interface OpenModel extends Choice {
   readonly model: Model;
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: AnyTokenizer;
   /** The commit of a hub's model: a revision may move, a commit does not. */
   readonly commit?: string;
   /** Of the weights, where it is known. */
@@ -169,7 +170,7 @@ export class Models {
     const gone = ids.flatMap((id) => this.#open.get(id) ?? []);
     // All at once, so that nobody is handed a model that is about to be closed.
     for (const id of ids) this.#open.delete(id);
-    for (const { model } of gone) await model.then((one) => one.model.close()).catch(() => {});
+    for (const { model } of gone) await model.then(end).catch(() => {});
   }
 
   /** Closes what was opened by a plan, or is a checkpoint, and is not shown any more. */
@@ -179,7 +180,7 @@ export class Models {
     for (const [id] of gone) this.#open.delete(id);
     for (const [id, { isPassing }] of this.#recipes)
       if (isPassing && !shown.has(id)) this.#recipes.delete(id);
-    for (const [, { model }] of gone) await model.then((one) => one.model.close()).catch(() => {});
+    for (const [, { model }] of gone) await model.then(end).catch(() => {});
     const walked = new Set([...shown].flatMap((id) => stepOf(id)?.id ?? []));
     await (await this.#timelines)?.keep(walked);
   }
@@ -191,11 +192,17 @@ export class Models {
       signal,
       onProgress: (p) => watch.onProgress(`Loading ${title}`, p.done, p.total, p),
     });
+    const tokenizer = await planTokenizer(plan, model, { ...options, signal }).catch(
+      async (error: unknown) => {
+        await model.close();
+        throw error;
+      },
+    );
+    const opened = { id, title, source, model, tokenizer, commit: plan.commit };
     try {
-      const tokenizer = await planTokenizer(plan, model, { ...options, signal });
-      return checkSizes({ id, title, source, model, tokenizer, commit: plan.commit });
+      return checkSizes(opened);
     } catch (error) {
-      await model.close();
+      await end(opened);
       throw error;
     }
   }
@@ -261,6 +268,12 @@ export class Models {
     const names = this.#zoo.cards.map((one) => one.id).join(', ');
     throw new InputError(`There is no model “${id}” here; there are ${names}.`);
   }
+}
+
+/** Closes a model, and the worker of its tokenizer if it has one. */
+async function end({ model, tokenizer }: OpenModel): Promise<void> {
+  if ('close' in tokenizer) tokenizer.close();
+  await model.close();
 }
 
 /** A tokenizer of another model gives ids that mean nothing here, or do not exist. */

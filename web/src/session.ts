@@ -12,7 +12,7 @@ import {
   type Run,
   type Tensor,
   type Token,
-  type Tokenizer,
+  type AnyTokenizer,
 } from 'sinkscope';
 import { isBidirectional, type Frame, type HeadFrame } from './frame';
 import { firstTokens, inputTokens, otherSequences, specialWords } from './input';
@@ -71,7 +71,7 @@ export class Session {
   async run(side: Side, state: State, watch: Watch): Promise<Frame> {
     const opened = await this.models.get(this.models.at(state[side], state.step), watch);
     const began = performance.now();
-    const all = inputTokens(opened.tokenizer, state);
+    const all = await inputTokens(opened.tokenizer, state);
     const { context } = opened.model.architecture;
     const T = Math.min(state.T, context, all.length);
     if (T === 0) throw new InputError('The prompt is empty: type something, or turn BOS on.');
@@ -139,7 +139,7 @@ export class Session {
       dropped: made.dropped,
       eps: state.eps,
       first: firstTokens(made.tokens),
-      special: specialWords(opened.tokenizer),
+      special: await specialWords(opened.tokenizer),
       sequences: 1,
       generated: made.generated,
       tensors,
@@ -163,7 +163,7 @@ export class Session {
     const names = [...AVERAGED, ...fields];
     const sums = names.map((name) => Float64Array.from(frame.tensors[name].data));
     let count = 1;
-    for (const ids of otherSequences(opened.tokenizer, state, frame.T, texts)) {
+    for await (const ids of otherSequences(opened.tokenizer, state, frame.T, texts)) {
       if (count === state.n) break;
       watch.onProgress(`Averaging ${opened.title}`, count, state.n);
       const run = await opened.model.run(ids, {
@@ -245,7 +245,7 @@ function clamp(value: number, low: number, high: number): number {
 
 const SHOWN = 8;
 
-function likeliest(logits: Tensor, tokenizer: Tokenizer): Frame['next'] {
+function likeliest(logits: Tensor, tokenizer: AnyTokenizer): Frame['next'] {
   const data = logits.data as Float32Array;
   const top = data.reduce((a, b) => Math.max(a, b), -Infinity);
   const powers = Float64Array.from(data, (x) => Math.exp(x - top));

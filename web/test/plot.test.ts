@@ -108,38 +108,45 @@ describe('inputs', () => {
     expect(first.every((x) => x >= 0 && x < 1)).toBe(true);
   });
 
-  it('draw ids that stand for text, BOS before them', () => {
-    const tokens = inputTokens(tokenizer, { ...defaults, input: 'random', T: 200 });
+  it('draw ids that stand for text, BOS before them', async () => {
+    const tokens = await inputTokens(tokenizer, { ...defaults, input: 'random', T: 200 });
     expect(tokens).toHaveLength(200);
     expect(tokens[0].id).toBe(0);
     expect(tokens.slice(1).every(({ id }) => id > 1 && id < 10)).toBe(true);
     expect(new Set(tokens.map(({ id }) => id)).size).toBeGreaterThan(5);
   });
 
-  it('begin with the special token that the state names, if the tokenizer has it', () => {
-    const first = (change: Partial<State>) =>
-      firstTokens(inputTokens(tokenizer, { ...defaults, prompt: 'ab', ...change }));
-    expect(first({})).toEqual(['<s>']);
-    expect(first({ first: '</s>' })).toEqual(['</s>']);
-    expect(first({ first: '[CLS]' })).toEqual(['<s>']);
-    expect(first({ first: 'auto' })).toEqual([]);
-    expect(first({ bos: false, first: '</s>' })).toEqual([]);
-    expect(specialOf({ ...tokenizer, bos: null }, defaults)).toBe('none');
-    expect(specialWords(tokenizer)).toEqual({
+  it('begin with the special token that the state names, if the tokenizer has it', async () => {
+    const first = async (change: Partial<State>) =>
+      firstTokens(await inputTokens(tokenizer, { ...defaults, prompt: 'ab', ...change }));
+    expect(await first({})).toEqual(['<s>']);
+    expect(await first({ first: '</s>' })).toEqual(['</s>']);
+    expect(await first({ first: '[CLS]' })).toEqual(['<s>']);
+    expect(await first({ first: 'auto' })).toEqual([]);
+    expect(await first({ bos: false, first: '</s>' })).toEqual([]);
+    expect(await specialOf({ ...tokenizer, bos: null }, defaults)).toBe('none');
+    expect(await specialWords(tokenizer)).toEqual({
       automatic: [],
       bos: '<s>',
       choices: ['<s>', '</s>'],
     });
   });
 
-  it('repeat one token', () => {
-    const tokens = inputTokens(tokenizer, { ...defaults, input: 'repeat', T: 20, bos: false });
+  it('repeat one token', async () => {
+    const tokens = await inputTokens(tokenizer, {
+      ...defaults,
+      input: 'repeat',
+      T: 20,
+      bos: false,
+    });
     expect(new Set(tokens.map(({ id }) => id)).size).toBe(1);
   });
 
-  it('average over texts that are long enough, cut to T', () => {
+  it('average over texts that are long enough, cut to T', async () => {
     const texts = ['abc', 'abcdefgh', 'abcdef'];
-    const found = [...otherSequences(tokenizer, { ...defaults, bos: true }, 6, texts)];
+    const found: number[][] = [];
+    for await (const ids of otherSequences(tokenizer, { ...defaults, bos: true }, 6, texts))
+      found.push(ids);
     expect(found.map((ids) => ids.length)).toEqual([6, 6]);
   });
 });

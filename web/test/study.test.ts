@@ -51,28 +51,28 @@ describe('the sequences of a study', () => {
     sequencesOf(tokenizer, { ...defaults, T: 3, ...change }, texts, n);
   const texts = ['a bb ccc', 'short', 'dddd a'];
 
-  it('are the beginnings of texts, BOS first', () => {
-    expect(ask({}, texts, 9)).toEqual([
+  it('are the beginnings of texts, BOS first', async () => {
+    expect(await ask({}, texts, 9)).toEqual([
       [0, 1, 2],
       [0, 4, 1],
     ]);
-    expect(ask({ bos: false }, texts, 9)).toEqual([[1, 2, 3]]);
-    expect(ask({ corpus: 'file' }, texts, 1)).toHaveLength(1);
+    expect(await ask({ bos: false }, texts, 9)).toEqual([[1, 2, 3]]);
+    expect(await ask({ corpus: 'file' }, texts, 1)).toHaveLength(1);
   });
 
-  it('are pieces of the reader’s own text', () => {
-    expect(ask({ corpus: 'text', prompt: 'a bb ccc dddd' }, [], 9)).toEqual([
+  it('are pieces of the reader’s own text', async () => {
+    expect(await ask({ corpus: 'text', prompt: 'a bb ccc dddd' }, [], 9)).toEqual([
       [0, 1, 2],
       [0, 3, 4],
     ]);
   });
 
-  it('are drawn alike for the same seed', () => {
-    const drawn = ask({ corpus: 'random' }, [], 3);
+  it('are drawn alike for the same seed', async () => {
+    const drawn = await ask({ corpus: 'random' }, [], 3);
     expect(drawn).toHaveLength(3);
-    expect(ask({ corpus: 'random' }, [], 3)).toEqual(drawn);
-    expect(ask({ corpus: 'random', seed: 2 }, [], 2)).toEqual(drawn.slice(1));
-    const [[bos, ...same]] = ask({ corpus: 'repeat' }, [], 1);
+    expect(await ask({ corpus: 'random' }, [], 3)).toEqual(drawn);
+    expect(await ask({ corpus: 'random', seed: 2 }, [], 2)).toEqual(drawn.slice(1));
+    const [[bos, ...same]] = await ask({ corpus: 'repeat' }, [], 1);
     expect(bos).toBe(0);
     expect(new Set(same).size).toBe(1);
   });

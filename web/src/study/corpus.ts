@@ -2,7 +2,7 @@
  * The texts of a study, and the sequences that a tokenizer makes of them: passages that no model of
  * the zoo was trained on, the reader's own text or file, or drawn tokens (the paper's table 1).
  */
-import { cutText, type Tokenizer } from 'sinkscope';
+import { cutText, type AnyTokenizer } from 'sinkscope';
 import { inputTokens, specialOf } from '../input';
 import { InputError } from '../models';
 import type { State } from '../state';
@@ -74,18 +74,20 @@ async function digest(bytes: ArrayBuffer): Promise<string | undefined> {
  * @param n at most so many
  * @throws SinkscopeError, InputError where there is none
  */
-export function sequencesOf(
-  tokenizer: Tokenizer,
+export async function sequencesOf(
+  tokenizer: AnyTokenizer,
   state: State,
   texts: readonly string[],
   n: number,
-): number[][] {
+): Promise<number[][]> {
   const { corpus, T } = state;
   if (corpus === 'random' || corpus === 'repeat')
-    return Array.from({ length: n }, (_, i) => {
-      const seed = (state.seed + i) >>> 0;
-      return inputTokens(tokenizer, { ...state, input: corpus, seed }).map(({ id }) => id);
-    });
-  const cut = { tokens: T, sequences: n, special: specialOf(tokenizer, state) };
+    return Promise.all(
+      Array.from({ length: n }, async (_, i) => {
+        const asked = { ...state, input: corpus, seed: (state.seed + i) >>> 0 };
+        return (await inputTokens(tokenizer, asked)).map(({ id }) => id);
+      }),
+    );
+  const cut = { tokens: T, sequences: n, special: await specialOf(tokenizer, state) };
   return cutText(tokenizer, corpus === 'text' ? state.prompt : texts, cut);
 }

@@ -116,7 +116,7 @@ function checkLength(title: string, T: number, { context }: Architecture): void 
 }
 
 /** What is known of a pick before anything is measured. */
-function about(pick: Pick, opened: OpenModel, { state, operations }: Question) {
+async function about(pick: Pick, opened: OpenModel, { state, operations }: Question) {
   const edits = editsOf(pick, operations);
   const { architecture } = opened.model;
   const name = pick.kind === 'edit' ? pick.operation : architecture.attention.operation;
@@ -127,7 +127,7 @@ function about(pick: Pick, opened: OpenModel, { state, operations }: Question) {
     );
   const { id, source, commit } = opened;
   const { tokenizer } = opened;
-  const special = specialOf(tokenizer, state);
+  const special = await specialOf(tokenizer, state);
   return {
     pick,
     // A checkpoint has its step in its title; it may be the one that lies nearest.
@@ -137,8 +137,8 @@ function about(pick: Pick, opened: OpenModel, { state, operations }: Question) {
     architecture,
     operation,
     edits,
-    first: firstTokens(tokenizer.encode('', { special })),
-    special: specialWords(tokenizer),
+    first: firstTokens(await tokenizer.encode('', { special })),
+    special: await specialWords(tokenizer),
   };
 }
 
@@ -169,9 +169,9 @@ export async function study(
 ): Promise<Column> {
   const { state, texts, n } = question;
   const { T, eps } = state;
-  const known = about(pick, opened, question);
+  const known = await about(pick, opened, question);
   checkLength(known.title, T, known.architecture);
-  const sequences = sequencesOf(opened.tokenizer, state, texts, n);
+  const sequences = await sequencesOf(opened.tokenizer, state, texts, n);
   const each: Record<PerPrompt, number>[] = [];
   const measurement = await measure(opened.model, sequences, {
     eps,

@@ -1,0 +1,129 @@
+// Tokenizers that nobody vouches for: whatever their patterns and tables are, this thread goes on, and
+// within the limit there is an answer or an error.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { guardTokenizer, openTokenizer } from '../../wasm/index.js';
+import { failure, golden, softmax } from './helper.mjs';
+
+const text = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
+const config = readFileSync(new URL('tokenizer_config.json', softmax), 'utf8');
+const file = JSON.parse(text);
+
+/** The file with other stages. */
+const withStages = (change) => ({ tokenizer: JSON.stringify({ ...file, ...change }) });
+
+function split(Regex) {
+  const [pattern, bytes] = [{ Regex }, { ...file.pre_tokenizer, use_regex: false }];
+  const stage = { type: 'Split', pattern, behavior: 'Isolated', invert: false };
+  return withStages({ pre_tokenizer: { type: 'Sequence', pretokenizers: [stage, bytes] } });
+}
+
+/** Runs a task and tells for how long this thread stood still at most, in milliseconds. */
+async function watched(task) {
+  let [last, longest] = [performance.now(), 0];
+  const beat = setInterval(() => {
+    const now = performance.now();
+    [last, longest] = [now, Math.max(longest, now - last)];
+  }, 10);
+  const result = await task().finally(() => clearInterval(beat));
+  return { result, longest };
+}
+
+test('what comes out of the worker is what the tokenizer gives in this thread', async () => {
+  const own = openTokenizer(text, config);
+  const guarded = await guardTokenizer({ tokenizer: text, config });
+  for (const key of ['size', 'bos', 'special', 'specials'])
+    assert.deepEqual(guarded[key], own[key], key);
+  for (const line of ['', 'Once upon a time', 'a😀漢\u0301 \ufeff', '\ud83d half']) {
+    for (const options of [undefined, { special: 'none' }, { special: [own.specials[1].text] }]) {
+      const tokens = own.encode(line, options);
+      assert.deepEqual(await guarded.encode(line, options), tokens);
+      const ids = tokens.map(({ id }) => id);
+      assert.equal(await guarded.decode(ids), own.decode(ids));
+    }
+  }
+  for (let id = -1; id <= own.size; id++) assert.equal(guarded.piece(id), own.piece(id));
+  const wrong = await failure(guarded.encode('a', { special: ['nothing'] }));
+  assert.deepEqual([wrong.code, wrong.where], ['argument', 'special']);
+  assert.equal((await failure(guarded.encode(7))).code, 'argument');
+  assert.equal((await guarded.encode('a')).length, 2, 'an error leaves it as it was');
+  guarded.close();
+  assert.equal((await failure(guarded.encode('a'))).code, 'closed');
+});
+
+const HOSTILE = {
+  'a choice of equals, forty times': [split('(?:[a-z ]|[a-z ]){40}#'), 'a'.repeat(200)],
+  'what may be nothing, 32 times': [split('(?:a?){32}b'), 'a'.repeat(64)],
+  'six runs of the same': [split('\\s*\\s*\\s*\\s*\\s*\\s*x'), ' '.repeat(2000)],
+  'a repeat of repeats': [split('(a+)+b'), 'a'.repeat(64)],
+  'back-references': [split('(a*)(a*)(a*)\\1\\2\\3b'), 'a'.repeat(400)],
+};
+
+Object.entries(HOSTILE).forEach(([name, [source, hostile]], i) => {
+  // Five seconds for the first, which is the default; the others need not take as long.
+  const options = i === 0 ? undefined : { limit: 2000 };
+  test(`${name}: ended in time, and the next text starts anew`, async () => {
+    const tokenizer = await guardTokenizer(source, options);
+    const asked = await tokenizer.encode('harmless', { special: 'none' });
+    assert.ok(asked.length > 0);
+    const began = performance.now();
+    const { result, longest } = await watched(() => failure(tokenizer.encode(hostile)));
+    assert.deepEqual([result.code, result.where], ['too_slow', 'text']);
+    assert.match(result.text, /expected an answer within [25]\.0 s, none came/);
+    const seconds = (performance.now() - began) / 1000;
+    assert.ok(seconds < 10, `${seconds} s`);
+    assert.ok(longest < 1500, `this thread stood still for ${longest} ms`);
+    assert.deepEqual(await tokenizer.encode('harmless', { special: 'none' }), asked);
+    tokenizer.close();
+  });
+});
+
+test('forty stages that double a text end in an error', async () => {
+  const stage = { type: 'Replace', pattern: { String: 'a' }, content: 'aa' };
+  const normalizer = { type: 'Sequence', normalizers: Array(40).fill(stage) };
+  const { code, where } = await failure(guardTokenizer(withStages({ normalizer })));
+  assert.ok(/too_slow|bad_tokenizer/.test(code), code);
+  assert.equal(where.startsWith('tokenizer'), true, where);
+});
+
+test('a vocabulary of a million tokens opens or is refused, and this thread goes on', async () => {
+  const vocab = { ...file.model.vocab };
+  for (let id = file.model.vocab.length ?? 1024; id < 1e6; id++) vocab[`token ${id}`] = id;
+  const source = withStages({ model: { ...file.model, vocab } });
+  const { result, longest } = await watched(() =>
+    guardTokenizer(source).then(
+      (tokenizer) => (tokenizer.close(), 'good'),
+      ({ code }) => code,
+    ),
+  );
+  assert.match(result, /good|too_slow/);
+  assert.ok(longest < 1500, `this thread stood still for ${longest} ms`);
+});
+
+test('a signal and close() end what is under way', async () => {
+  const source = HOSTILE['a repeat of repeats'][0];
+  const reason = new Error('enough');
+  const controller = new AbortController();
+  const opening = guardTokenizer(source, { signal: controller.signal });
+  controller.abort(reason);
+  await assert.rejects(opening, reason);
+  const tokenizer = await guardTokenizer(source);
+  const [first, second] = ['a'.repeat(64), 'b'].map((line) => failure(tokenizer.encode(line)));
+  setTimeout(() => tokenizer.close(), 50);
+  assert.deepEqual([(await first).code, (await second).code], ['closed', 'closed']);
+});
+
+test('vocab.json with merges.txt, a GGUF, and what is neither', async () => {
+  const at = (name) => readFileSync(new URL(`tokenizers/${name}`, golden), 'utf8');
+  const [vocab, merges] = ['gpt2/vocab.json', 'gpt2/merges.txt'].map(at);
+  const gguf = new Map(Object.entries(JSON.parse(at('gemma.gguf.json'))));
+  for (const source of [{ vocab, merges }, { gguf }]) {
+    const tokenizer = await guardTokenizer(source);
+    const ids = (await tokenizer.encode('Hello there', { special: 'none' })).map(({ id }) => id);
+    assert.equal(await tokenizer.decode(ids), 'Hello there');
+    tokenizer.close();
+  }
+  for (const source of [{ tokenizer: '{' }, { vocab, merges: 'a' }, { gguf: new Map() }])
+    assert.match((await failure(guardTokenizer(source))).code, /bad_tokenizer|unsupported/);
+});

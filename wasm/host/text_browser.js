@@ -1,0 +1,19 @@
+/** How a browser starts the worker of text/guard.js, and speaks inside of it; text_node.js is the twin. */
+
+/** Bundlers recognise this very expression. */
+export function startWorker() {
+  return new Worker(new URL('../text/worker.js', import.meta.url), { type: 'module' });
+}
+
+/**
+ * Inside of it: what is asked.
+ * @param {(question: any) => void} hear
+ */
+export function listen(hear) {
+  globalThis.onmessage = ({ data }) => hear(data);
+}
+
+/** @param {unknown} answer */
+export function tell(answer) {
+  globalThis.postMessage(answer);
+}

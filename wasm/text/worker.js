@@ -1,0 +1,72 @@
+/**
+ * A tokenizer that nobody vouches for, where it can be ended; guard.js is the side of the page. One
+ * question is asked at a time. Between the steps of opening it tells that it is alive.
+ */
+import { listen, tell } from '#text';
+import { packError } from '../border/errors.js';
+import { tokenizerOfGguf } from './gguf_tokenizer.js';
+import { openTokenizer } from './tokenizer.js';
+import { tokenizerOfVocabulary } from './vocabulary.js';
+
+/** @typedef {import('./text.js').Tokenizer} Tokenizer */
+/** @typedef {import('./text.js').TokenizerSource} Source */
+/** @typedef {import('./text.js').EncodeOptions} Options */
+/** @typedef {{ method: 'open', source: Source }} Open */
+/** @typedef {{ method: 'encode', text: string, options?: Options }} Encode */
+/** @typedef {{ method: 'decode', ids: readonly number[] }} Decode */
+/** @typedef {Open | Encode | Decode} Question */
+/** @typedef {ReturnType<typeof open>} Opened */
+/** @typedef {ReturnType<typeof encode>} Encoded */
+
+/** @type {Tokenizer} */
+let tokenizer;
+
+/** @param {Source} source */
+function filesOf(source) {
+  if ('gguf' in source) return tokenizerOfGguf((key) => source.gguf.get(key));
+  if ('tokenizer' in source) return { json: source.tokenizer, config: source.config };
+  const { vocab, merges, config, special_tokens_map } = source;
+  return tokenizerOfVocabulary(vocab, merges, config, special_tokens_map);
+}
+
+/** @param {Source} source */
+function open(source) {
+  const { json, config } = filesOf(source);
+  tell({ isAlive: true });
+  tokenizer = openTokenizer(json, config);
+  tell({ isAlive: true });
+  const { size, bos, specials } = tokenizer;
+  return { size, bos, specials, ...pieces() };
+}
+
+/** How each token reads: one text, and where each ends in it. It is sent many times faster than a list. */
+function pieces() {
+  const all = Array.from({ length: tokenizer.size }, (_, id) => tokenizer.piece(id));
+  let end = 0;
+  return { text: all.join(''), ends: Uint32Array.from(all, (piece) => (end += piece.length)) };
+}
+
+/** @param {Encode} question */
+function encode({ text, options }) {
+  const tokens = tokenizer.encode(text, options);
+  return {
+    ids: Int32Array.from(tokens, ({ id }) => id),
+    spans: Uint32Array.from(tokens.flatMap(({ start, end }) => [start, end])),
+    special: Uint8Array.from(tokens, ({ special }) => Number(special)),
+  };
+}
+
+/** @param {Question} question */
+function answer(question) {
+  if (question.method === 'open') return open(question.source);
+  return question.method === 'encode' ? encode(question) : tokenizer.decode(question.ids);
+}
+
+listen((/** @type {Question} */ question) => {
+  try {
+    tell({ value: answer(question) });
+  } catch (error) {
+    tell({ error: packError(error) });
+  }
+});
+tell({ isAlive: true });
