@@ -28,12 +28,10 @@ static void find_peaks(const float *h, int T, int D, peak peaks[TOP]) {
     for (int t = 0; t < T; t++)
         for (int d = 0; d < D; d++) {
             peak found = {fabsf(h[(size_t)t * (size_t)D + (size_t)d]), d, t};
-            for (int i = 0; i < TOP; i++)
-                if (found.size > peaks[i].size) {
-                    peak lower = peaks[i];
-                    peaks[i] = found;
-                    found = lower;
-                }
+            int rank = TOP;
+            while (rank > 0 && found.size > peaks[rank - 1].size) rank--;
+            for (int i = TOP - 1; i > rank; i--) peaks[i] = peaks[i - 1];
+            if (rank < TOP) peaks[rank] = found;
         }
 }
 

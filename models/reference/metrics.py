@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 EPS = 0.3  # the literature's threshold for "this head has a sink", meant for T = 64
+NEAR = 0.002  # a head this close to eps may fall on either side in another arithmetic
 
 
 def alpha(att: Tensor, mask: str = "causal") -> Tensor:
@@ -41,12 +42,42 @@ def row_mass(att: Tensor) -> Tensor:
     return att.sum(-1)
 
 
-def entropy(att: Tensor) -> Tensor:
-    """Row entropy over its largest possible value, log i; row 1 counts as 0.  -> [..., T]"""
-    T = att.shape[-1]
-    rows = -torch.xlogy(att, att).sum(-1)
-    most = torch.arange(1, T + 1, dtype=att.dtype, device=att.device).log()
-    return torch.where(most > 0, rows / most.clamp_min(1e-30), torch.zeros_like(rows))
+def near(alphas: Tensor, eps: float = EPS) -> Tensor:
+    """How many heads lie so close to eps.  [..., T] -> [T]"""
+    return ((alphas - eps).abs() < NEAR).double().flatten(0, -2).sum(0)
+
+
+def entropy(share: Tensor, seen: Tensor) -> Tensor:
+    """Row entropy over its largest value, ln of the keys in sight; NaN for a row that weighs nothing.
+    share [..., T, n], seen [T] -> [..., T]"""
+    rows = -torch.xlogy(share, share).sum(-1)
+    most = seen.to(rows.dtype).log()
+    entropy = torch.where(most > 0, rows / most.clamp_min(1e-30), torch.zeros_like(rows))
+    return torch.where(share.sum(-1) > 0, entropy, torch.nan)
+
+
+def geometry(q: Tensor, k: Tensor, sight: Tensor) -> dict[str, Tensor]:
+    """q.k = |q| |k| cos of every pair in sight, and how much nearer the first key is to the queries
+    than the others.  q, k [L, H, T, K], sight [T, T]"""
+    dot = q @ k.transpose(-2, -1)
+    norms = q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :]
+    cos = dot / norms
+    others = sight.clone()
+    others[:, 0] = False
+    gap = cos[..., 0].mean(-1) - (cos * others).sum((-2, -1)) / others.sum()
+    maps = {"qk_dot": dot, "qk_cos": cos, "qk_norm": norms}
+    return {"cos_gap": gap} | {name: map.masked_fill(~sight, torch.nan)
+                               for name, map in maps.items()}
+
+
+def massive(hidden: Tensor) -> dict[str, Tensor]:
+    """The three largest |h| of each layer with the median, and the channel and token of the three; of
+    equals, those of the first token.  [L+1, T, D] -> [L+1, 4], [L+1, 3, 2]"""
+    sizes = hidden.abs().flatten(1)
+    values, places = (found[:, :3] for found in sizes.sort(descending=True, stable=True))
+    at = torch.stack([places % hidden.shape[-1], places // hidden.shape[-1]], -1)
+    return {"massive": torch.cat([values, sizes.median(-1, keepdim=True).values], -1),
+            "massive_at": at.double()}
 
 
 def loss(logits: Tensor, tokens: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from torch import Tensor
 from . import metrics
 from .files import read_model, write_json, write_model
 from .model import Architecture, Trace, Weights, architecture, forward
-from .operations import OPERATIONS
+from .operations import OPERATIONS, Operation, Parameters
 from .shapes import shapes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -39,7 +39,6 @@ T = 13
 TWINS = ("softmax", "sigmoid")
 TWIN_T = 20
 SINK_T, SINK_K = 64, 10
-NEAR = 0.002  # a head this close to eps may fall on either side in another arithmetic
 
 # An element may differ by `tolerance` times the largest magnitude of its tensor, or times 1 if
 # that is smaller.
@@ -331,7 +330,7 @@ def sink100() -> None:
             f"{operation}.sink": metrics.sink(alphas)[:SINK_K],
             f"{operation}.loss": losses.mean(),
         }
-        near[operation] = int(((alphas[..., 0] - metrics.EPS).abs() < NEAR).sum())
+        near[operation] = int(((alphas[..., 0] - metrics.EPS).abs() < metrics.NEAR).sum())
     store(folder, tensors)
     describe(folder, "llama", " ".join(TWINS),
              "alpha_1 [100, L, H] on rows that sum to 1 (for sigmoid the proxy), Sink_1..Sink_10 in "
@@ -383,6 +382,27 @@ def metrics_case() -> None:
     describe(folder, "none", "none",
              "Random causal maps [N, L, H, T, T]: importance [N, L, H, T], metric1 [T] in percent, "
              "row_mass [N, L, H, T], normalised entropy (row 1 is 0).", eps=eps)
+
+
+def proxy_of(operation: Operation) -> str:
+    """What sink scores are taken from, told from what the operation makes of scores of both signs."""
+    scores = torch.randn((4, 9, 9), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    seen = torch.ones((9, 9), dtype=torch.bool).tril()
+    rows = operation.weights(2 * scores, seen, Parameters(operation.standard, scores.new_zeros(4)))
+    if torch.equal(operation.share(rows), rows):
+        return "weights"
+    return "share_abs" if (rows < 0).any() else "share"
+
+
+def operations_case() -> None:
+    """The reference's own table, for that of the core."""
+    folder = GOLDEN / "operations"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [{"name": row.id, "normalises": row.normalises, "proxy": proxy_of(row),
+             "features": row.features, "parameters": dict(row.standard)}
+            for row in OPERATIONS.values()]
+    describe(folder, "none", "all", "The table of attention operations: parameters with their "
+             "defaults (those of each head stand in tensors).", operations=rows)
 
 
 STRINGS = (
@@ -437,6 +457,7 @@ CASES: dict[str, Callable[[], None]] = {
     **{f"twin-{op}": lambda op=op: twin_case(op) for op in TWINS},
     "sink100": sink100,
     "metrics": metrics_case,
+    "operations": operations_case,
     "tokenizer": tokenizer_case,
 }
 

@@ -5,7 +5,7 @@ this reference computes with them in F64.
     python -m models.reference.write_variants var-bias-key var-int8     these cases
 
 A case combines what meets in the arithmetic: a bias key with a window, a gate with grouped heads.
-Tensors "metric.*" are the metrics of the map, on the shares of its rows.
+Tensors "metric.*" are all metrics that the model has; those of one head stand behind [L, H].
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from . import metrics
 from .files import read_weights, to_int8, write_model, write_stored
-from .model import Architecture, Trace, architecture
+from .model import Architecture, Mask, Trace, architecture
 from .operations import OPERATIONS
 from .shapes import shapes
 from .write_goldens import GOLDEN, describe, f64_trace, lively, store, write_cases
@@ -28,6 +28,11 @@ SIZES = {
     "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True,
 }
 GROUPED = {"num_key_value_heads": 2}
+# No two letters alike (T is 11 or 12, E is 5), so that none can stand for another.
+UNEQUAL = {
+    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 14,
+    "head_dim": 6, "intermediate_size": 10, "vocab_size": 23,
+}
 
 
 @dataclass(frozen=True)
@@ -84,35 +89,75 @@ CASES: dict[str, Case] = {
     "var-experts": Case({"bias_key": "head", "norm_kind": "layer", "feed_forward": "plain"},
                         {"num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": None},
                         family="mixtral"),
+    "var-unequal": Case({}, UNEQUAL, T=11),
+    "var-unequal-sigmoid": Case(_does("sigmoid", bias_key="head", gate="output_head"), UNEQUAL, T=11),
+    "var-unequal-identity": Case(_does("identity", bias_key="head", gate="value_element",
+                                       mask={"kind": "window", "window": 5}), UNEQUAL, T=11),
+    "var-unequal-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "bias_key": "shared"},
+                               UNEQUAL, T=11),
+    "var-unequal-bidirectional": Case(_does("softmax1", mask={"kind": "bidirectional"}), UNEQUAL,
+                                      T=11),
+    "var-unequal-experts": Case({"positions": "alibi"},
+                                UNEQUAL | {"num_local_experts": 5, "num_experts_per_tok": 2,
+                                           "sliding_window": None}, family="mixtral", T=12),
     "var-int8": Case({"positions": "learned", "gate": "value_element", "bias_key": "head"},
                      GROUPED | {"tie_word_embeddings": False}, int8=True),
 }
 
 
-def _entropy(share: Tensor, seen: Tensor) -> Tensor:
-    """Row entropy over its largest value, ln of the keys in sight; NaN for a row that weighs nothing.
-    share [..., T, n], seen [T]"""
-    rows = -torch.xlogy(share, share).sum(-1)
-    most = seen.to(rows.dtype).log()
-    entropy = torch.where(most > 0, rows / most.clamp_min(1e-30), torch.zeros_like(rows))
-    return torch.where(share.sum(-1) > 0, entropy, torch.nan)
-
-
-def measurements(arch: Architecture, trace: Trace) -> dict[str, Tensor]:
-    """Shares are taken of the whole row, the bias key included, and not renormalised without it."""
-    T, bias = trace.att.shape[-1], trace.att_bias
+def measurements(arch: Architecture, trace: Trace, tokens: Tensor) -> dict[str, Tensor]:
+    """Every metric of the core's table. Shares are taken of the whole row, the bias key included, and
+    not renormalised without it."""
+    T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
     share = OPERATIONS[arch.operation].share(rows)
-    seen = arch.mask.seen(T, rows.device).sum(-1) + (bias is not None)
-    found = {"alpha": metrics.alpha(share[..., -T:], arch.mask.kind),
-             "entropy": _entropy(share, seen), "row_mass": trace.att.sum(-1)}
+    seen = mask.seen(T, rows.device)
+    # What a query could see: a window narrows neither the baseline nor the pairs.
+    sight = Mask().seen(T, rows.device) if mask.kind == "window" else seen
+    even = sight.double() / (sight.sum(-1, keepdim=True) + (bias is not None))
+    alpha = metrics.alpha(share[..., -T:], mask.kind)
+    raw = metrics.alpha(trace.att, mask.kind)
+    mass = metrics.row_mass(trace.att)
+    entropy = metrics.entropy(share, seen.sum(-1) + (bias is not None))
+    found = {
+        "alpha": alpha, "alpha_raw": raw, "alpha_uniform": metrics.alpha(even, mask.kind),
+        "sink_ratio": metrics.sink(alpha) / 100, "sink_ratio_raw": metrics.sink(raw) / 100,
+        "near_eps": metrics.near(alpha), "row_mass": mass,
+        "row_mass_summary": torch.stack([mass.mean(-1), mass.amin(-1), mass.amax(-1)], -1),
+        "entropy": entropy, "entropy_mean": entropy.mean(-1),
+        "loss_mean": _loss(arch, trace, tokens).mean()[None],
+    }
     if bias is not None:
-        alpha_bias = metrics.alpha_bias(share[..., 0])
-        found |= {"alpha_bias": alpha_bias[..., 0],
-                  "sink_ratio_bias": (alpha_bias > metrics.EPS).double().mean()[None]}
+        alpha_bias = metrics.alpha_bias(share[..., 0])[..., 0]
+        found |= {"alpha_bias": alpha_bias, "sink_ratio_bias": (alpha_bias > metrics.EPS).double()
+                  .mean()[None]}
     if trace.gate is not None:
         found["gate_mean"] = trace.gate.mean(-1)
+    found |= metrics.geometry(trace.q, trace.k.repeat_interleave(arch.H // arch.G, 1), sight)
+    for name, vectors in (("hidden", trace.hidden), ("key", trace.k), ("value", trace.v)):
+        found |= {f"{name}_norm": vectors.norm(dim=-1),
+                  f"{name}_ratio": metrics.first_to_others(vectors)}
+    found |= metrics.massive(trace.hidden)
+    _steady(torch.cat([alpha.flatten(), raw.flatten()]), trace.hidden)
     return {f"metric.{name}": value for name, value in found.items()}
+
+
+def _steady(alphas: Tensor, hidden: Tensor) -> None:
+    """Refuses a golden that rounding could flip: a head at eps, or at the edge of being near it; two
+    of the largest activations that are alike (embeddings of one token are equal, which is fine)."""
+    gaps = (alphas - metrics.EPS).abs()
+    if torch.minimum(gaps, (gaps - metrics.NEAR).abs()).min() < 2e-5:
+        raise AssertionError("a head lies so close to eps that rounding decides")
+    largest = hidden.abs().flatten(1).topk(4, -1).values
+    between = -largest.diff() / largest[:, :1]
+    if (between[1:] < 1e-5).any() or ((between[0] > 0) & (between[0] < 1e-5)).any():
+        raise AssertionError("rounding decides which activation is larger")
+
+
+def _loss(arch: Architecture, trace: Trace, tokens: Tensor) -> Tensor:
+    """Of the tokens that no query before them has seen."""
+    first = {"prefix": arch.mask.size, "bidirectional": len(tokens)}.get(arch.mask.kind, 1)
+    return metrics.loss(trace.logits, tokens)[first - 1:]
 
 
 def write(name: str, case: Case) -> None:
@@ -129,9 +174,9 @@ def write(name: str, case: Case) -> None:
         write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (case.T,), generator=generator)
     trace = f64_trace(arch, weights, tokens)
-    found = {"tokens": tokens} | trace.fields() | measurements(arch, trace)
+    found = {"tokens": tokens} | trace.fields() | measurements(arch, trace, tokens)
     if arch.mask.kind in ("causal", "window"):  # else earlier tokens have seen later ones
-        found["loss"] = metrics.loss(trace.logits, tokens)
+        found["loss"] = _loss(arch, trace, tokens)
     store(folder, found)
     (folder / "golden.safetensors").chmod(0o644)
     describe(folder, case.family, arch.operation, "Random weights, computed in F64.",

@@ -1,112 +1,29 @@
 /*
  * Goldens: what Hugging Face transformers and the independent PyTorch reference computed must come
- * out of the core. Every tensor of tests/golden/<case>/golden.safetensors whose name is a trace
- * field, or "metric." before that of a metric, is compared, element by element: logits and losses
- * within 1e-4, the others within 1e-5 of 1 or the tensor's largest magnitude.
+ * out of the core. A case is a folder of tests/golden with tokens and a model, its own or the one
+ * that its golden.json names. Every tensor of its golden.safetensors is a trace field, or "metric."
+ * and the name of a metric, and is compared element by element: logits and losses within 1e-4, the
+ * others within 1e-5 of 1 or the tensor's largest magnitude.
+ *
+ * Every field and every metric must have stood in a case whose sizes no two letters share: there
+ * nothing can be taken for another.
  */
 #include "check.h"
-#include "files.h"
+#include "goldens.h"
 
+#include <dirent.h>
 #include <math.h>
 
-static const char *const cases[] = {
-    "hf-gpt2-plain",
-    "hf-gpt2-prefixed",
-    "hf-llama-bf16",
-    "hf-llama-gqa",
-    "hf-llama-tied",
-    "hf-llama-bias",
-    "ref-softmax",
-    "ref-sigmoid",
-    "ref-softmax1",
-    "ref-sigmoid_log_n",
-    "ref-sigmoid_norm",
-    "ref-sink_logit",
-    "ref-relu",
-    "ref-elu1",
-    "ref-identity",
-    "ref-softmax_scaled",
-    "ref-softmax_p",
-    "ref-softpick",
-    "ref-softmax_clipped",
-    "ref-gpt2-sigmoid",
-    "hf-gpt_neox",
-    "hf-gpt_neox-serial",
-    "hf-gpt_neo",
-    "hf-opt",
-    "hf-opt-bare",
-    "hf-mistral",
-    "hf-qwen2",
-    "hf-qwen2-window",
-    "hf-qwen3",
-    "hf-gemma3",
-    "hf-gemma3-types",
-    "hf-gpt_oss",
-    "hf-mixtral",
-    "hf-qwen2_moe",
-    "hf-qwen2_moe-norm",
-    "hf-llama-linear",
-    "hf-llama-llama3",
-    "gguf-llama-gqa-f32",
-    "gguf-llama-bias-bf16",
-    "gguf-llama-linear-f16",
-    "gguf-llama3-f16",
-    "gguf-gpt2-plain-f16",
-    "gguf-gpt_neox-q8_0",
-    "gguf-gpt_neox-serial-f16",
-    "gguf-qwen2-bf16",
-    "gguf-qwen3-bf16",
-    "gguf-gemma3-bf16",
-    "gguf-narrow-q8_0",
-    "gguf-narrow-q4_0",
-    "gguf-narrow-q4_1",
-    "gguf-narrow-q5_0",
-    "gguf-narrow-q5_1",
-    "gguf-wide-q4_k",
-    "gguf-wide-q5_k",
-    "gguf-wide-q6_k",
-    "torch-gpt2-plain",
-    "torch-llama-tied",
-    "torch-llama-nested",
-    "torch-gpt_neox",
-    "var-bias-key",
-    "var-bias-key-value",
-    "var-bias-key-window",
-    "var-gate-element",
-    "var-gate-head",
-    "var-gate-value",
-    "var-gate-value-head",
-    "var-alibi",
-    "var-relative",
-    "var-sinusoid",
-    "var-learned",
-    "var-none",
-    "var-geglu",
-    "var-prefix",
-    "var-prefix-bias-key",
-    "var-bidirectional",
-    "var-bidirectional-bias-key",
-    "var-elu1_norm",
-    "var-identity_norm",
-    "var-elu1_kernel",
-    "var-elu1_kernel_norm",
-    "var-mlp_kernel",
-    "var-mlp_kernel_norm",
-    "var-experts",
-    "var-int8",
-};
+#define GOLDEN "tests/golden"
+#define METRIC "metric."
+/* The longest name that a folder has, behind GOLDEN. */
+#define PATH_BYTES 272
+#define METRICS_MAX 256
 
-/* The tensor of that name, or NULL. */
-static const ss_tensor *golden(const opened_file *file, const char *name) {
-    const ss_entry *entry = ss_container_find(&file->container, name);
-    return entry ? &entry->tensor : NULL;
-}
-
-static float number_at(const ss_tensor *tensor, size_t i) {
-    float value;
-    memcpy(&value, (const char *)tensor->data + 4 * i, sizeof value);
-    return value;
-}
+/* What was compared in a case whose sizes all differ. */
+typedef struct coverage {
+    bool fields[SS_FIELD_N], metrics[METRICS_MAX];
+} coverage;
 
 static float tolerance_of(const char *field, const ss_tensor *expected) {
     if (!strcmp(field, "logits") || !strcmp(field, "loss")) return 1e-4f;
@@ -145,131 +62,154 @@ static ss_tensor field_like(const ss_trace *trace, int field) {
     return view;
 }
 
-static int compare(const ss_trace *trace, const opened_file *file) {
-    int compared = 0;
-    for (int field = 1; field < SS_FIELD_N; field++) {
-        const char *name = ss_fields()[field].name;
-        const ss_tensor *expected = golden(file, name);
-        if (!expected) continue;
-        ss_tensor view = field_like(trace, field);
-        CHECK_INT(view.rank, expected->rank);
-        CHECK(!memcmp(view.dims, expected->dims, sizeof view.dims));
-        float gap = difference(&view, expected), allowed = tolerance_of(name, expected);
-        printf("  %-8s off by %.1e of %.1e\n", name, (double)gap, (double)allowed);
-        CHECK(gap <= allowed);
-        compared++;
-    }
-    return compared;
+/* Compares a field that the golden has by that name. */
+static bool compare_field(const ss_trace *trace, int field, const ss_tensor *expected) {
+    const char *name = ss_fields()[field].name;
+    ss_tensor view = field_like(trace, field);
+    CHECK_INT(view.rank, expected->rank);
+    CHECK(!memcmp(view.dims, expected->dims, sizeof view.dims));
+    float gap = difference(&view, expected), allowed = tolerance_of(name, expected);
+    printf("  %-8s off by %.1e of %.1e\n", name, (double)gap, (double)allowed);
+    CHECK(gap <= allowed);
+    return true;
 }
 
-/* Metrics of the whole run. */
-static int compare_metrics(const ss_trace *trace, const opened_file *file) {
-    int n, compared = 0;
-    const ss_metric *rows = ss_metrics(&n);
-    for (int i = 0; i < n; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "metric.%s", rows[i].name);
-        const ss_tensor *expected = golden(file, name);
-        if (!expected) continue;
-        size_t count;
-        float *found = measure(trace, rows[i].name, SS_EPS_STANDARD, 0, 0, 0, &count), worst = 0;
-        CHECK_INT(count, ss_tensor_count(expected));
-        for (size_t j = 0; j < count; j++) {
-            bool undefined = isnan(found[j]) && isnan(number_at(expected, j));
-            float gap = undefined ? 0.0f : fabsf(found[j] - number_at(expected, j));
+/* Largest difference of a metric of one layer and head from numbers that begin at `first`. */
+static float metric_gap(const ss_trace *trace, const char *name, int l, int h,
+                        const ss_tensor *expected, size_t *first) {
+    size_t count;
+    float *found = measure(trace, name, SS_EPS_STANDARD, 0, l, h, &count), worst = 0;
+    CHECK(*first + count <= ss_tensor_count(expected));
+    for (size_t i = 0; i < count && *first + i < ss_tensor_count(expected); i++) {
+        float number = number_at(expected, *first + i);
+        float gap = isnan(found[i]) && isnan(number) ? 0.0f : fabsf(found[i] - number);
+        worst = gap > worst || isnan(gap) ? gap : worst;
+    }
+    free(found);
+    *first += count;
+    return worst;
+}
+
+/* A metric of the whole run, or of each head. */
+static void compare_metric(const ss_trace *trace, const ss_metric *row, const ss_tensor *expected) {
+    const ss_arch *arch = &trace->model->arch;
+    int layers = row->args & SS_ARG_LAYER ? arch->L : 1;
+    int heads = row->args & SS_ARG_HEAD ? arch->H : 1;
+    size_t first = 0;
+    float worst = 0;
+    for (int l = 0; l < layers; l++)
+        for (int h = 0; h < heads; h++) {
+            float gap = metric_gap(trace, row->name, l, h, expected, &first);
             worst = gap > worst || isnan(gap) ? gap : worst;
         }
-        printf("  %-8s off by %.1e\n", rows[i].name, (double)worst);
-        CHECK(worst <= tolerance_of(name, expected));
-        free(found);
-        compared++;
+    CHECK_INT(first, ss_tensor_count(expected));
+    printf("  %-8s off by %.1e\n", row->name, (double)worst);
+    CHECK(worst <= tolerance_of(row->name, expected));
+}
+
+/* Compares the golden's tensor of that name with whatever it is of; false if it is of nothing. */
+static bool compare(coverage *met, const ss_trace *trace, const char *name,
+                    const ss_tensor *expected) {
+    int n;
+    const ss_metric *metrics = ss_metrics(&n);
+    for (int i = 0; i < n && i < METRICS_MAX; i++) {
+        if (strncmp(name, METRIC, strlen(METRIC)) || strcmp(name + strlen(METRIC), metrics[i].name))
+            continue;
+        compare_metric(trace, &metrics[i], expected);
+        return met->metrics[i] = true;
     }
-    return compared;
+    for (int field = 0; field < SS_FIELD_N; field++)
+        if (!strcmp(name, ss_fields()[field].name))
+            return met->fields[field] = compare_field(trace, field, expected);
+    return !strcmp(name, "tokens");
 }
 
-static int32_t *golden_tokens(const opened_file *file, int *T) {
-    const ss_tensor *tensor = golden(file, "tokens");
-    *T = (int)ss_tensor_count(tensor);
-    int32_t *tokens = malloc((size_t)*T * sizeof *tokens);
-    if (!tokens) exit(2);
-    memcpy(tokens, tensor->data, (size_t)*T * sizeof *tokens);
-    return tokens;
+/* No two letters are the same number, and query heads share keys. */
+static bool all_differ(const ss_trace *trace) {
+    const ss_arch *arch = &trace->model->arch;
+    int sizes[] = {1, arch->L, arch->G, arch->H, arch->K, trace->T, arch->F, arch->D, arch->V};
+    int n = sizeof sizes / sizeof *sizes;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++)
+            if (sizes[i] == sizes[j]) return false;
+    return true;
 }
 
-static void check_case(const char *name, const char *model_folder, int least) {
-    char folder[256];
-    snprintf(folder, sizeof folder, "tests/golden/%s", name);
+static void check_case(coverage *met, const char *name, const char *model_folder) {
+    char folder[PATH_BYTES];
+    snprintf(folder, sizeof folder, GOLDEN "/%s", name);
     CASE(name);
     opened_file file = open_file(folder, "golden.safetensors");
-    opened_model model = open_model(model_folder ? model_folder : folder);
+    opened_model model = open_model(model_folder);
     int T;
     int32_t *tokens = golden_tokens(&file, &T);
     opened_run run = run_tokens(&model.model, tokens, T, NULL, 0);
-    CHECK(compare(&run.run.trace, &file) >= least);
-    if (!strncmp(name, "var-", 4)) CHECK(compare_metrics(&run.run.trace, &file) >= 3);
+    coverage found = {0};
+    for (size_t i = 0; i < file.container.n; i++) {
+        const ss_entry *entry = &file.container.entries[i];
+        if (check_failed(compare(&found, &run.run.trace, entry->name, &entry->tensor), __FILE__,
+                         __LINE__, "is a field or a metric"))
+            printf("    %s\n", entry->name);
+    }
+    for (int i = 0; i < METRICS_MAX && all_differ(&run.run.trace); i++) {
+        met->metrics[i] |= found.metrics[i];
+        if (i < SS_FIELD_N) met->fields[i] |= found.fields[i];
+    }
     free(tokens);
     close_run(&run);
     close_model(&model);
     close_file(&file);
 }
 
-/* Sink_1..Sink_10, every alpha_1 and the mean loss of 100 held-out sequences of 64 tokens. */
-static void check_sink100(const char *twin, const char *model_folder) {
-    char key[64];
-    CASE(twin);
-    opened_file file = open_file("tests/golden/sink100", "golden.safetensors");
-    opened_model model = open_model(model_folder);
-    int total;
-    int32_t *tokens = golden_tokens(&file, &total);
-    snprintf(key, sizeof key, "%s.alpha_1", twin);
-    const ss_tensor *alpha_1 = golden(&file, key);
-    snprintf(key, sizeof key, "%s.sink", twin);
-    const ss_tensor *sink = golden(&file, key);
-    snprintf(key, sizeof key, "%s.loss", twin);
-    float expected_loss = number_at(golden(&file, key), 0);
-    int T = 64, sequences = total / T, heads = model.model.arch.L * model.model.arch.H;
-    double sums[10] = {0}, loss = 0;
-    float worst = 0;
-    for (int s = 0; s < sequences; s++) {
-        opened_run run = run_tokens(&model.model, tokens + s * T, T, NULL, 0);
-        const ss_trace *trace = &run.run.trace;
-        float *ratio = measure(trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
-        float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
-        float *mean = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
-        for (int k = 0; k < 10; k++) sums[k] += (double)ratio[k];
-        loss += (double)*mean;
-        for (int i = 0; i < heads; i++)
-            worst = fmaxf(worst, fabsf(alpha[(size_t)i * (size_t)T] -
-                                       number_at(alpha_1, (size_t)(s * heads + i))));
-        free(ratio);
-        free(alpha);
-        free(mean);
-        close_run(&run);
-    }
-    printf("  Sink_1^0.3 = %.2f %% over %d sequences of %d tokens, BOS first; loss %.4f; "
-           "alpha_1 off by %.1e\n",
-           100 * sums[0] / sequences, sequences, T, loss / sequences, (double)worst);
-    CHECK(worst <= 1e-5f);
-    for (size_t k = 0; k < 10; k++)
-        CHECK_NEAR(100 * sums[k] / sequences, (double)number_at(sink, k), 0.01);
-    CHECK_NEAR(loss / sequences, (double)expected_loss, 1e-4);
-    free(tokens);
-    close_model(&model);
-    close_file(&file);
+/* Writes the folder of the case's model: its own, or the one that its golden.json names, as
+ * "model"; false where there is none. */
+static bool find_model(char path[PATH_BYTES], const char *folder) {
+    snprintf(path, PATH_BYTES, "%s", folder);
+    if (has_file(folder, weights_name(folder))) return true;
+    cJSON *json;
+    ss_error err;
+    ss_bytes text = read_file(folder, "golden.json");
+    must(ss_json_parse(&json, text, "golden.json", SS_BAD_FILE, &err), &err, folder);
+    const char *model = cJSON_GetStringValue(cJSON_GetObjectItem(json, "model"));
+    if (model) snprintf(path, PATH_BYTES, "%s", model);
+    cJSON_Delete(json);
+    free((void *)(size_t)text.data);
+    return model != NULL;
 }
 
-/* Transformers gives less than the reference, and queries that see later tokens predict nothing. */
-static int least_fields(const char *name) {
-    if (!strncmp(name, "ref-", 4)) return 9;
-    return strncmp(name, "var-", 4) ? 4 : 8;
+static void check_folder(coverage *met, int *cases, const char *name) {
+    char folder[PATH_BYTES], model[PATH_BYTES];
+    snprintf(folder, sizeof folder, GOLDEN "/%s", name);
+    if (*name == '.' || !has_file(folder, "golden.safetensors") || !find_model(model, folder))
+        return;
+    check_case(met, name, model);
+    ++*cases;
+}
+
+/* Each field and metric, in a case where it could not have been taken for another. */
+static void check_coverage(const coverage *met) {
+    int n;
+    const ss_metric *metrics = ss_metrics(&n);
+    CASE("every metric has a golden of a model whose sizes all differ");
+    CHECK(n <= METRICS_MAX);
+    for (int i = 0; i < n; i++)
+        if (check_failed(met->metrics[i], __FILE__, __LINE__, "has a golden"))
+            printf("    %s\n", metrics[i].name);
+    CASE("so has every field, but tokens, which are given, and next, the last row of logits");
+    for (int i = 0; i < SS_FIELD_N; i++)
+        if (i != SS_FIELD_TOKENS && i != SS_FIELD_NEXT &&
+            check_failed(met->fields[i], __FILE__, __LINE__, "has a golden"))
+            printf("    %s\n", ss_fields()[i].name);
 }
 
 int main(void) {
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_case(cases[i], NULL, least_fields(cases[i]));
-    check_case("twin-softmax", "models/zoo/softmax", 9);
-    check_case("twin-sigmoid", "models/zoo/sigmoid", 9);
-    check_sink100("softmax", "models/zoo/softmax");
-    check_sink100("sigmoid", "models/zoo/sigmoid");
+    coverage met = {0};
+    int cases = 0;
+    DIR *folders = opendir(GOLDEN);
+    for (struct dirent *entry; folders && (entry = readdir(folders));)
+        check_folder(&met, &cases, entry->d_name);
+    if (folders) closedir(folders);
+    check_coverage(&met);
+    printf("%d cases\n", cases);
     return check_done();
 }

@@ -111,6 +111,19 @@ static void strictly_greater(void) {
     fake_close(&f);
 }
 
+static void near_the_threshold(void) {
+    CASE("within 0.002 of eps, on either side: near; 0.0025 away: not");
+    static const float alphas[] = {0.3f, 0.3015f, 0.2985f, 0.3025f, 0.2975f, 0.31f};
+    enum { HEADS = sizeof alphas / sizeof *alphas };
+    fake f;
+    fake_open(&f, 1, HEADS, 1, 1, "softmax");
+    for (int h = 0; h < HEADS; h++) *weight(&f, h, 0, 0) = alphas[h];
+    float *near = measure(&f.trace, "near_eps", 0.3f, 0, 0, 0, NULL);
+    CHECK_NEAR(near[0], 3, 0);
+    free(near);
+    fake_close(&f);
+}
+
 static void uniform_baseline(void) {
     CASE("1. the uniform baseline: the specification's table, and a uniform map measured");
     static const struct {
@@ -361,6 +374,7 @@ int main(void) {
     all_on_first();
     all_on_self();
     strictly_greater();
+    near_the_threshold();
     uniform_baseline();
     prefix_of_tokens();
     proxies();

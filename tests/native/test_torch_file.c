@@ -265,8 +265,10 @@ static void damage(const char *folder) {
         *at = (unsigned char)(kept ^ 1u << (state >> 29));
         err = (ss_error){0};
         ss_status status = try_open(weights, &arch, &err);
-        if (status != SS_OK && (!err.where[0] || strlen(err.text) < 10)) CHECK(!"a bare refusal");
-        if (status == SS_NO_MEMORY) CHECK(!"what is wrong, instead of the room that it takes");
+        if (status != SS_OK && (!err.where[0] || strlen(err.text) < 10))
+            CHECK(false && "a bare refusal");
+        if (status == SS_NO_MEMORY)
+            CHECK(false && "what is wrong, instead of the room that it takes");
         refused += status != SS_OK;
         *at = kept;
     }

@@ -113,7 +113,7 @@ static ss_status read_alignment(ss_gguf *gguf, const ss_gguf_pair *pair, ss_erro
 }
 
 ss_status ss_gguf_next_pair(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
-    uint64_t type;
+    uint64_t type = 0;
     *pair = (ss_gguf_pair){.count = 1};
     ss_status status = take_text(gguf, &pair->key, err);
     if (status == SS_OK) status = take_type(gguf, pair, &type, err);
@@ -131,7 +131,7 @@ ss_status ss_gguf_next_pair(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
 }
 
 static ss_status take_dims(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err) {
-    uint64_t rank, dim;
+    uint64_t rank = 0, dim = 0;
     ss_status status = take(gguf, &rank, 4, err);
     if (status != SS_OK) return status;
     if (rank > SS_RANK_MAX)
