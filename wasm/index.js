@@ -12,4 +12,5 @@ export { planTokenizer } from './text/plan_tokenizer.js';
 export { openTimeline } from './supply/timeline.js';
 export { openTokenizer } from './text/tokenizer.js';
 export { tokenizerOfVocabulary } from './text/vocabulary.js';
+export { spread } from './study/spread.js';
 export { unmask } from './study/unmask.js';

@@ -24,6 +24,7 @@ MODEL        a folder with config.json and weights, a .gguf file, or owner/name[
   --special S        special tokens in front: auto (the tokenizer's own), none, or a token (auto)
   --json             everything measured, as JSON
   --kernels K        auto, simd or base (auto)
+  --workers N        among how many the sequences are spread (the cores, at most 4)
   --endpoint URL     of the hub
   --cache            keep what is downloaded
 
@@ -39,6 +40,7 @@ const OPTIONS = /** @type {const} */ ({
   special: { type: 'string', default: 'auto' },
   json: { type: 'boolean', default: false },
   kernels: { type: 'string', default: 'auto' },
+  workers: { type: 'string' },
   endpoint: { type: 'string' },
   cache: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
@@ -74,7 +76,7 @@ async function main(args, print) {
   const plan = await findModel(name, hub);
   const engine = await createEngine({
     kernels: /** @type {any} */ (values.kernels),
-    worker: false,
+    ...(values.workers === undefined ? {} : { workers: whole(values.workers, '--workers') }),
   });
   try {
     const model = await engine.open(modelFiles(plan, hub));

@@ -1,5 +1,8 @@
 /** The measurements of a model over many sequences, as the page shows them: means and spread. */
 import { SinkscopeError, expect, find } from '../border/errors.js';
+import { spread } from './spread.js';
+
+/** @typedef {import('../sinkscope.js').Lane} Lane */
 
 /** @type {typeof import('../sinkscope.js').fieldsFor} */
 export function fieldsFor({ metrics, fields }, reads) {
@@ -53,12 +56,17 @@ export async function measure(model, sequences, options = {}) {
   const T = lengthOf(sequences);
   /** @type {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} */
   const sums = new Map();
-  for (const [done, ids] of sequences.entries()) {
-    const run = await model.run(ids, { fields, edits, capacity: T, signal });
-    const tensors = await run.read(reads).finally(() => run.close());
+  const look = async (/** @type {Lane} */ lane, /** @type {readonly number[]} */ ids) => {
+    const run = await lane.run(ids, { fields, edits, capacity: T, signal });
+    return run.read(reads).finally(() => run.close());
+  };
+  // Added in the order of the sequences, so the sums do not depend on who was quicker.
+  let done = 0;
+  for await (const tensors of spread(model, sequences, look, { signal })) {
     tensors.forEach((tensor, i) => add(sums, names[i], tensor));
     onSequence?.(Object.fromEntries(tensors.map((tensor, i) => [names[i], tensor])), done);
-    onProgress?.({ stage: 'measure', done: done + 1, total: sequences.length });
+    done++;
+    onProgress?.({ stage: 'measure', done, total: sequences.length });
   }
   const n = sequences.length;
   const metrics = Object.fromEntries(
@@ -67,7 +75,7 @@ export async function measure(model, sequences, options = {}) {
       {
         shape,
         mean: Array.from(sum, (x) => number(x / n)),
-        deviation: Array.from(sum, (x, i) => number(spread(x / n, squares[i] / n, n))),
+        deviation: Array.from(sum, (x, i) => number(deviationOf(x / n, squares[i] / n, n))),
       },
     ]),
   );
@@ -111,7 +119,7 @@ function add(sums, name, { shape, data }) {
  * @param {number} square mean of the squares
  * @param {number} n
  */
-function spread(mean, square, n) {
+function deviationOf(mean, square, n) {
   return n > 1 ? Math.sqrt((Math.max(0, square - mean * mean) * n) / (n - 1)) : NaN;
 }
 

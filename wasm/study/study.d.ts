@@ -1,6 +1,6 @@
 /** Measuring over many sequences, and unmasking. */
 import type { Tensor } from '../border/border.js';
-import type { Edit, Model, Options } from '../engine/engine.js';
+import type { Edit, Lane, Model, Options } from '../engine/engine.js';
 import type { AnyTokenizer } from '../text/text.js';
 
 /* Measuring: what the page shows, over many sequences. */
@@ -28,6 +28,26 @@ export function cutText(
   text: string | readonly string[],
   options: CutOptions,
 ): Promise<number[][]>;
+
+/** What a study needs of a model: with `lanes` it is spread over them. */
+export type Studied = Lane & Partial<Pick<Model, 'lanes'>>;
+
+/**
+ * Does the same work on each item, on all lanes of the model at once, and gives the results in the
+ * order of the items: nothing depends on how many lanes there are.
+ * @example
+ * const work = async (lane, ids) => {
+ *   const run = await lane.run(ids, { fields: ['att'] });
+ *   return run.metric('alpha').finally(() => run.close());
+ * };
+ * for await (const alpha of spread(model, sequences, work, { signal })) add(alpha);
+ */
+export function spread<Item, Result>(
+  model: Studied,
+  items: readonly Item[],
+  work: (lane: Lane, item: Item, index: number) => Promise<Result>,
+  options?: Pick<Options, 'signal'>,
+): AsyncGenerator<Result, void, undefined>;
 
 /** A metric over sequences: `mean` and `deviation` (standard, n - 1) row-major in `shape`. */
 export interface Measured {
@@ -62,7 +82,7 @@ export interface MeasureOptions extends Options {
  * @example const { metrics } = await measure(model, sequences); // metrics.sink_ratio.mean[0]
  */
 export function measure(
-  model: Pick<Model, 'run' | 'describe'>,
+  model: Studied,
   sequences: readonly (readonly number[])[],
   options?: MeasureOptions,
 ): Promise<Measurement>;

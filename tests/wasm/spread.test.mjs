@@ -1,0 +1,102 @@
+// A study over a pool of workers: the same numbers for any pool, in order, stopped when asked.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { measure, spread } from '../../wasm/index.js';
+import { failure, files, softmax, withEngine } from './helper.mjs';
+
+const sequences = Array.from({ length: 12 }, (_, i) =>
+  Array.from({ length: 24 }, (_, t) => (7 * i + 31 * t) % 900),
+);
+
+const later = (value, ms) => new Promise((resolve) => setTimeout(resolve, ms, value));
+
+/** A model whose lanes are only names. */
+const laned = (n) => ({ lanes: Array.from({ length: n }, (_, i) => `lane ${i}`) });
+
+test('a study gives the same bits for any number of workers', { timeout: 120_000 }, async () => {
+  const found = [];
+  for (const options of [{ worker: false }, { workers: 1 }, { workers: 2 }, { workers: 3 }]) {
+    await withEngine({ worker: true, ...options }, async (engine) => {
+      const model = await engine.open(files(softmax));
+      const order = [];
+      const done = [];
+      const one = await engine.memory();
+      const result = await measure(model, sequences, {
+        onSequence: (_, i) => order.push(i),
+        onProgress: (progress) => done.push(progress.done),
+      });
+      assert.deepEqual(order, [...sequences.keys()]);
+      assert.deepEqual(
+        done,
+        order.map((i) => i + 1),
+      );
+      const lanes = options.workers ?? 1;
+      assert.equal(model.lanes.length, lanes);
+      assert.ok(lanes === 1 || (await engine.memory()) > 1.5 * one, 'others were at work');
+      found.push(result);
+      await model.close();
+      const closed = await failure(model.lanes.at(-1).run([1]));
+      assert.deepEqual([closed.code, closed.where], ['closed', 'model']);
+    });
+  }
+  for (const other of found) assert.deepEqual(other, found[0]);
+});
+
+test('a study over a pool stops when asked, and the pool goes on', async () => {
+  await withEngine({ worker: true, workers: 2 }, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const stop = new AbortController();
+    const seen = [];
+    const stopped = measure(model, sequences, {
+      signal: stop.signal,
+      onSequence: (_, i) => seen.push(i) === 3 && stop.abort(new Error('enough')),
+    });
+    await assert.rejects(stopped, /enough/);
+    assert.deepEqual(seen, [0, 1, 2]);
+    await assert.rejects(measure(model, sequences, { signal: stop.signal }), /enough/);
+    const { metrics } = await measure(model, sequences);
+    assert.ok(metrics.alpha.mean.length > 0);
+  });
+});
+
+test('results come in the order of the items, whoever is quicker', async () => {
+  const items = [30, 1, 20, 1, 1, 10, 1, 1, 1];
+  const lanes = new Set();
+  const found = [];
+  const work = async (lane, ms, i) => {
+    lanes.add(lane);
+    return later(i, ms);
+  };
+  for await (const i of spread(laned(3), items, work)) found.push(i);
+  assert.deepEqual(found, [...items.keys()]);
+  assert.equal(lanes.size, 3);
+  for await (const _ of spread(laned(2), [], work)) assert.fail('there is nothing');
+  // A model of one lane will do, as tests and wrappers make them.
+  for await (const lane of spread({ name: 'alone' }, [0], async (lane) => lane))
+    assert.deepEqual(lane, { name: 'alone' });
+});
+
+test('a slow reader is not run away from', async () => {
+  let begun = 0;
+  const work = async () => ++begun;
+  const results = spread(laned(2), Array(1000).fill(0), work);
+  await results.next();
+  await later(0, 10);
+  assert.ok(begun <= 12, `${begun} were begun for one that was taken`);
+  await results.return();
+  await later(0, 10);
+  assert.ok(begun <= 12);
+});
+
+test('what fails in one lane ends the whole, at its place', async () => {
+  const found = [];
+  const work = async (lane, item) => {
+    await later(0, item);
+    if (item === 3) throw new Error('three');
+    return item;
+  };
+  await assert.rejects(async () => {
+    for await (const item of spread(laned(2), [9, 1, 3, 1, 1, 3], work)) found.push(item);
+  }, /three/);
+  assert.deepEqual(found, [9, 1]);
+});

@@ -1,0 +1,58 @@
+/** Work on many items, spread over the workers of an engine. */
+
+/**
+ * So many items of each lane are under way: one is computed while the messages of another travel.
+ */
+const DEPTH = 2;
+/** So many results may wait for an earlier one, for each item under way. */
+const AHEAD = 2;
+
+/** @type {typeof import('../sinkscope.js').spread} */
+export async function* spread(model, items, work, { signal } = {}) {
+  const lanes = model.lanes ?? [model];
+  const idle = Array.from({ length: DEPTH }, () => lanes).flat();
+  const ahead = AHEAD * idle.length;
+  const made = new Map();
+  let begun = 0;
+  let given = 0;
+  const begin = () => {
+    for (; begun < Math.min(items.length, given + ahead); begun++) {
+      const lane = idle.shift();
+      if (!lane) return;
+      const result = work(lane, items[begun], begun);
+      const free = () => {
+        idle.push(lane);
+        begin();
+      };
+      made.set(begun, result);
+      result.then(free, free);
+    }
+  };
+  const stopped = untilAborted(signal);
+  try {
+    for (; given < items.length; given++) {
+      begin();
+      yield await Promise.race([made.get(given), stopped.promise]);
+      made.delete(given);
+    }
+  } finally {
+    begun = items.length;
+    stopped.release();
+  }
+}
+
+/**
+ * A promise that is kept by nobody and broken by the signal.
+ * @param {AbortSignal | undefined} signal
+ */
+function untilAborted(signal) {
+  let stop = () => {};
+  /** @type {Promise<never>} */
+  const promise = new Promise((_, reject) => {
+    stop = () => reject(signal?.reason);
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop);
+  });
+  promise.catch(() => {});
+  return { promise, release: () => signal?.removeEventListener('abort', stop) };
+}
