@@ -92,6 +92,8 @@ export async function visit(page) {
 /** What the tests call inside the page. */
 function HELPERS(endpoint) {
   const tool = {
+    endpoint,
+
     resolve: (id, options) =>
       globalThis.sinkscope.resolveHub(id, { endpoint, wait: 5, tries: 3, ...options }),
 

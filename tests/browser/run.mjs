@@ -18,6 +18,7 @@ import { unmasking } from './unmask.mjs';
 import { aside } from './aside.mjs';
 import { delivery } from './delivery.mjs';
 import { offline } from './offline.mjs';
+import { losing } from './lost.mjs';
 import { routing } from './router.mjs';
 
 const LIMIT_MS = 60_000;
@@ -46,6 +47,7 @@ for (const [name, test] of Object.entries({
   ...timeline,
   ...unmasking,
   ...routing,
+  ...losing,
   ...aside,
   ...delivery,
   ...offline,

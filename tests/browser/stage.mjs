@@ -34,6 +34,7 @@ export const CHROMIUM = {
     '--disable-background-networking',
     '--disable-component-update',
     '--disable-sync',
+    '--host-resolver-rules=MAP insecure.test 127.0.0.1',
   ],
 };
 

@@ -180,8 +180,8 @@ export class SinkscopeError extends Error {
   constructor(code: string, where: string, text: string);
   /**
    * A name from describe.status, or one of JavaScript's own: 'argument', 'read', 'access' (a token
-   * is needed), 'not_found', 'busy', 'offline', 'too_large', 'closed', 'border', 'bad_tokenizer', 'too_slow',
-   * 'internal'.
+   * is needed), 'not_found', 'busy', 'offline', 'too_large', 'closed', 'lost', 'border', 'bad_tokenizer',
+   * 'too_slow', 'internal'.
    */
   readonly code: string;
   readonly where: string;

@@ -25,9 +25,14 @@ export function packError(error) {
   return { code: 'internal', where: '', text: String(error) };
 }
 
-/** @param {{ code: string, where: string, text: string }} packed */
+/**
+ * The error that was packed; undefined where it is something else.
+ * @param {unknown} packed
+ */
 export function unpackError(packed) {
-  return new SinkscopeError(packed.code, packed.where, packed.text);
+  if (typeof packed !== 'object' || packed === null) return undefined;
+  if (!('code' in packed && 'where' in packed && 'text' in packed)) return undefined;
+  return new SinkscopeError(String(packed.code), String(packed.where), String(packed.text));
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Values of a GGUF file's metadata, whose bounds the core has proved, as JavaScript has them. */
 import { SinkscopeError } from './errors.js';
 
-/** @typedef {string | number | boolean | readonly string[] | readonly boolean[] | ArrayLike<number>} Value */
+/** @typedef {string | number | boolean | readonly string[] | readonly boolean[] | readonly number[]} Value */
 
 const STRING = 8;
 const BOOL = 7;

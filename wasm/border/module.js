@@ -75,7 +75,7 @@ export class Module {
     try {
       return this.#exports[`ss_wasm_${name}`](...args);
     } catch (error) {
-      this.trap = new SinkscopeError('internal', name, `the core stopped: ${String(error)}`);
+      this.trap = new SinkscopeError('lost', name, `the core stopped: ${String(error)}`);
       throw this.trap;
     }
   }

@@ -1,56 +1,42 @@
-/** What sinkscope.d.ts promises, over a desk in a worker or in this thread. */
-import { proxy, wrap } from 'comlink';
-import { hasWorkers, startWorker } from '#host';
-import { Desk, openDesk } from './desk.js';
-import { SinkscopeError, expect, expectInteger, unpackError } from '../border/errors.js';
-import { randomBits } from './random.js';
+/** What sinkscope.d.ts promises of engines, models and runs, over links to one desk or several. */
+import { transfer } from 'comlink';
+import { cores, portable } from '#host';
+import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
 import { chooseBinary } from '../border/variants.js';
+import { Link } from './link.js';
+import { randomBits } from './random.js';
 
 /** @typedef {import('../sinkscope.js').Engine} EngineShape */
 /** @typedef {import('../sinkscope.js').Model} ModelShape */
 /** @typedef {import('../sinkscope.js').Run} RunShape */
+/** @typedef {import('../sinkscope.js').Source} Source */
+/** @typedef {{ config?: string | Source, weights: readonly Source[] }} Files */
 /** @typedef {import('../sinkscope.js').Options} Options */
-/** @typedef {(method: string, ...args: any[]) => Promise<any>} Call */
+/** @typedef {import('./link.js').Face} Face */
+/** @typedef {Awaited<ReturnType<Face['open']>>} Opened */
 
 /** Room for generated tokens when none was asked for. */
 const SPARE_TOKENS = 64;
+/** More workers than this gain little: they share one memory bus. */
+const MOST_WORKERS = 4;
+/** Bytes that the copies of one model in further workers may take. */
+const COPIES = 2 ** 30;
+/** A job that nobody stops and nobody watches. */
+const QUIET = { id: 0, told: false };
 
 /** @type {typeof import('../sinkscope.js').createEngine} */
 export async function createEngine(options = {}) {
-  const { kernels = 'auto' } = options;
+  const { kernels = 'auto', worker, onLost } = options;
+  const { workers = Math.min(cores(), MOST_WORKERS) } = options;
+  expectInteger(workers, 1, 64, 'workers');
   const address = new URL(await chooseBinary(kernels), folder(options.base)).href;
-  const link = await connect(options.worker, address);
+  const links = Array.from({ length: workers }, () => new Link(address, worker, onLost));
   try {
-    return new Engine(link, await link.call('describe'));
+    return new Engine(links, await links[0].ask((desk) => desk.describe()));
   } catch (error) {
-    link.close();
+    links[0].close();
     throw error;
   }
-}
-
-/**
- * A link to a desk that has loaded its binary. A page may not start the worker of another site, nor
- * one from the disk; if none was asked for, its own thread does the work then.
- * @param {boolean | undefined} worker
- * @param {string} address
- */
-async function connect(worker, address) {
-  if (worker ?? hasWorkers) {
-    /** @type {WorkerLink | undefined} */
-    let link;
-    try {
-      link = new WorkerLink(await startWorker());
-      await link.call('load', address);
-      return link;
-    } catch (error) {
-      link?.close();
-      const failedToStart = !(error instanceof SinkscopeError) || error.where === 'worker';
-      if (worker || !failedToStart) throw error;
-    }
-  }
-  const link = new LocalLink();
-  await link.call('load', address);
-  return link;
 }
 
 /**
@@ -66,124 +52,33 @@ function folder(base) {
   return address;
 }
 
-/** Calls a desk in this thread. */
-class LocalLink {
-  /** @type {Desk | undefined} */
-  #desk;
-  #closed = false;
-
-  /** @type {Call} */
-  async call(method, ...args) {
-    if (this.#closed) throw closedEngine();
-    if (method === 'load') this.#desk = await openDesk(args[0]);
-    else return /** @type {any} */ (this.#desk)[method](...args);
+/**
+ * A source as it can be posted, and what of it is handed over: of an address its text, of a file that
+ * cannot be copied its stream.
+ * @param {Source} source
+ * @param {ReadableStream[]} streams
+ */
+function sendable(source, streams) {
+  if (source instanceof URL) return { url: source.href };
+  if (source instanceof Blob) {
+    const sent = portable(source);
+    if ('stream' in sent && !(sent instanceof Blob)) streams.push(sent.stream);
+    return sent;
   }
-
-  close() {
-    this.#closed = true;
-    this.#desk = undefined;
-  }
-}
-
-/** Calls a desk in a worker. A worker that dies rejects what is under way, and all later calls. */
-class WorkerLink {
-  #worker;
-  #remote;
-  /** @type {Set<(error: Error) => void>} */
-  #waiting = new Set();
-  /** @type {Error | undefined} */
-  #broken;
-
-  /** @param {any} worker */
-  constructor(worker) {
-    this.#worker = worker;
-    this.#remote = /** @type {any} */ (wrap(worker));
-    worker.addEventListener('error', (/** @type {any} */ event) => {
-      const text = `the worker failed: ${event?.message ?? event}`;
-      this.#break(new SinkscopeError('internal', 'worker', text));
-    });
-  }
-
-  /** @type {Call} */
-  call(method, ...args) {
-    if (this.#broken) return Promise.reject(this.#broken);
-    const sent = args.map((arg) => (typeof arg === 'function' ? proxy(arg) : arg));
-    return new Promise((resolve, reject) => {
-      this.#waiting.add(reject);
-      this.#remote(method, ...sent)
-        .then((/** @type {any} */ answer) =>
-          answer.error ? reject(unpackError(answer.error)) : resolve(answer.value),
-        )
-        .catch((/** @type {unknown} */ error) =>
-          reject(new SinkscopeError('argument', method, `could not be sent: ${String(error)}`)),
-        )
-        .finally(() => this.#waiting.delete(reject));
-    });
-  }
-
-  close() {
-    this.#break(closedEngine());
-  }
-
-  /** @param {Error} error */
-  #break(error) {
-    if (this.#broken) return;
-    this.#broken = error;
-    for (const reject of this.#waiting) reject(error);
-    this.#worker.terminate();
-  }
-}
-
-function closedEngine() {
-  return new SinkscopeError('closed', 'engine', 'this engine has been closed');
+  return source instanceof Uint8Array ? source : { ...source, url: String(source.url) };
 }
 
 /**
- * A source as it can be posted: of an address, which cannot, its text.
- * @param {any} source
+ * @param {unknown} source
  * @param {string} name
  * @param {boolean} mayBeText
  */
-function sendable(source, name, mayBeText) {
-  if (source instanceof URL) return { url: source.href };
-  if (source?.url instanceof URL || typeof source?.url === 'string') {
-    return { ...source, url: new URL(source.url).href };
-  }
-  const bytes = source instanceof Uint8Array || source instanceof Blob;
+function checkSource(source, name, mayBeText) {
+  const url = source instanceof URL ? source : /** @type {{ url?: unknown }} */ (source)?.url;
+  if (url instanceof URL || (typeof url === 'string' && URL.canParse(url))) return;
+  const fits = source instanceof Uint8Array || source instanceof Blob;
   const kinds = `a ${mayBeText ? 'string, ' : ''}Uint8Array, Blob or URL`;
-  expect(bytes || (mayBeText && typeof source === 'string'), name, kinds, source);
-  return source;
-}
-
-let lastJob = 0;
-
-/**
- * Calls a method that can be stopped and that tells how far it is.
- * @param {Call} call
- * @param {Options} options
- * @param {string} method
- * @param {...any} args
- */
-async function callJob(call, { signal, onProgress }, method, ...args) {
-  signal?.throwIfAborted();
-  const job = ++lastJob;
-  const stop = () => void call('cancel', job).catch(() => {});
-  const report =
-    onProgress &&
-    ((
-      /** @type {string} */ stage,
-      /** @type {number} */ done,
-      /** @type {number} */ total,
-      /** @type {import('../sinkscope.js').ReadFacts | undefined} */ facts,
-    ) => onProgress({ stage, done, total, ...facts }));
-  signal?.addEventListener('abort', stop, { once: true });
-  try {
-    return await call(method, job, ...args, ...(report ? [report] : []));
-  } catch (error) {
-    throw signal?.aborted ? signal.reason : error;
-  } finally {
-    signal?.removeEventListener('abort', stop);
-  }
+  expect(fits || (mayBeText && typeof source === 'string'), name, kinds, source);
 }
 
 /**
@@ -197,16 +92,24 @@ async function dropIfAborted(signal, made) {
   throw signal.reason;
 }
 
+/**
+ * @param {string} where
+ * @param {string} text
+ */
+function closed(where, text) {
+  return new SinkscopeError('closed', where, text);
+}
+
 /** @implements {EngineShape} */
 class Engine {
-  #link;
+  #links;
 
   /**
-   * @param {LocalLink | WorkerLink} link
+   * @param {Link[]} links
    * @param {import('../sinkscope.js').Describe} describe
    */
-  constructor(link, describe) {
-    this.#link = link;
+  constructor(links, describe) {
+    this.#links = links;
     this.describe = describe;
   }
 
@@ -214,54 +117,137 @@ class Engine {
    * @param {import('../sinkscope.js').ModelFiles} files
    * @param {Options} [options]
    */
-  async open({ config, weights }, options = {}) {
-    const all = Array.isArray(weights) ? weights : [weights];
+  async open(files, options = {}) {
+    const { config, weights } = files ?? {};
+    const all = Array.isArray(weights) ? [...weights] : [weights];
     expect(all.length > 0, 'weights', 'at least one file', weights);
-    const files = {
-      config: config === undefined ? undefined : sendable(config, 'config', true),
-      weights: all.map((source) => sendable(source, 'weights', false)),
-    };
-    const call = this.#call;
-    const { model, architecture } = await callJob(call, options, 'open', files);
-    const opened = new Model(call, model, architecture, this.describe);
-    await dropIfAborted(options.signal, opened);
-    return opened;
+    if (config !== undefined) checkSource(config, 'config', true);
+    for (const source of all) checkSource(source, 'weights', false);
+    const copy = new Copy(this.#links[0], { config, weights: all });
+    const { architecture, bytes } = await copy.open(options);
+    const room = 1 + Math.floor(COPIES / bytes);
+    const links = this.#links[0].isAside ? this.#links.slice(0, room) : [];
+    const model = new Model(copy, architecture, this.describe, links.slice(1));
+    await dropIfAborted(options.signal, model);
+    return model;
   }
 
   async memory() {
-    return /** @type {Promise<number>} */ (this.#link.call('memory'));
+    const open = this.#links.filter((link) => link.isOpen);
+    const bytes = await Promise.all(open.map((link) => link.ask((desk) => desk.memory())));
+    return bytes.reduce((sum, more) => sum + more, 0);
   }
 
   async close() {
-    this.#link.close();
+    for (const link of this.#links) link.close();
+  }
+}
+
+/** A model at one desk: opened when it is first needed, and again when that desk is another one. */
+class Copy {
+  /** @type {Face | undefined} */
+  #desk;
+  /** @type {Promise<Opened> | undefined} */
+  #opened;
+  #files;
+  #closed = false;
+
+  /**
+   * @param {Link} link
+   * @param {Files} files
+   */
+  constructor(link, files) {
+    this.link = link;
+    this.#files = files;
   }
 
-  /** @type {Call} */
-  #call = (method, ...args) => this.#link.call(method, ...args);
+  /** @param {Options} options */
+  open(options) {
+    return this.link.job(options, (desk, job) => this.at(desk, job));
+  }
+
+  /**
+   * @param {Face} desk
+   * @param {import('./desk.js').Job} [job]
+   */
+  at(desk, job = QUIET) {
+    this.checkOpen();
+    if (this.#opened && this.#desk === desk) return this.#opened;
+    /** @type {ReadableStream[]} */
+    const streams = [];
+    const { config, weights } = this.#files;
+    const text = config === undefined || typeof config === 'string';
+    const sent = {
+      config: text ? config : sendable(config, streams),
+      weights: weights.map((source) => sendable(source, streams)),
+    };
+    const opened = desk.open(job, transfer(sent, streams));
+    this.#desk = desk;
+    this.#opened = opened;
+    opened.catch(() => {
+      if (this.#opened === opened) this.#opened = undefined;
+    });
+    return opened;
+  }
+
+  /**
+   * The same model at another desk.
+   * @param {Link} link
+   */
+  on(link) {
+    return new Copy(link, this.#files);
+  }
+
+  checkOpen() {
+    if (this.#closed) throw closed('model', 'this model has been closed');
+  }
+
+  async close() {
+    this.checkOpen();
+    this.#closed = true;
+    const opened = this.#opened;
+    if (!opened || !this.link.isOpen) return;
+    await this.link.ask(async (desk) => {
+      if (desk === this.#desk) await desk.closeModel((await opened).model);
+    });
+  }
 }
 
 /** @implements {ModelShape} */
 class Model {
-  #call;
-  #id;
+  #copy;
+  #others;
+  /** @type {Model[] | undefined} */
+  #lanes;
 
   /**
-   * @param {Call} call
-   * @param {number} id
+   * @param {Copy} copy
    * @param {import('../sinkscope.js').Architecture} architecture
    * @param {import('../sinkscope.js').Describe} describe
+   * @param {Link[]} others to desks that have no copy yet
    */
-  constructor(call, id, architecture, describe) {
-    this.#call = call;
-    this.#id = id;
+  constructor(copy, architecture, describe, others) {
+    this.#copy = copy;
+    this.#others = others;
     this.architecture = architecture;
     this.describe = describe;
+  }
+
+  /** @returns {readonly Model[]} */
+  get lanes() {
+    const { architecture, describe } = this;
+    const lane = (/** @type {Link} */ link) =>
+      new Model(this.#copy.on(link), architecture, describe, []);
+    this.#lanes ??= [this, ...this.#others.map(lane)];
+    return this.#lanes;
   }
 
   /** @param {string} key */
   async metadata(key) {
     expect(typeof key === 'string', 'key', 'a string', key);
-    return this.#call('metadata', this.#id, key);
+    return this.#copy.link.ask(async (desk) =>
+      desk.metadata((await this.#copy.at(desk)).model, key),
+    );
   }
 
   /**
@@ -269,6 +255,7 @@ class Model {
    * @param {import('../sinkscope.js').RunOptions} [options]
    */
   async run(tokens, options = {}) {
+    this.#copy.checkOpen();
     const { context, V } = this.architecture;
     expectInteger(tokens?.length, 1, context, 'tokens.length');
     const ids = Array.from(tokens);
@@ -276,44 +263,72 @@ class Model {
     const { fields, edits = [] } = options;
     const { capacity = Math.min(context, ids.length + SPARE_TOKENS) } = options;
     expectInteger(capacity, ids.length, context, 'capacity');
-    const wanted = { fields, edits, capacity };
-    const sent = Int32Array.from(ids);
-    const id = await callJob(this.#call, options, 'run', this.#id, sent, wanted);
-    const run = new Run(this.#call, id, ids, edits, capacity);
+    const run = new Run(this.#copy, ids, { fields, edits, capacity });
+    await run.begin(options);
     await dropIfAborted(options.signal, run);
     return run;
   }
 
-  /** @returns {Promise<void>} */
-  close() {
-    return this.#call('closeModel', this.#id);
+  async close() {
+    await Promise.all([
+      this.#copy.close(),
+      ...(this.#lanes ?? []).slice(1).map((lane) => lane.close()),
+    ]);
   }
 }
 
 /** @implements {RunShape} */
 class Run {
-  #call;
-  #id;
+  #copy;
   #tokens;
-  #capacity;
+  #wanted;
+  /** @type {Face | undefined} */
+  #desk;
+  /** @type {Promise<number> | undefined} */
+  #begun;
+  #closed = false;
 
   /**
-   * @param {Call} call
-   * @param {number} id
+   * @param {Copy} copy
    * @param {number[]} tokens
-   * @param {readonly import('../sinkscope.js').Edit[]} edits
-   * @param {number} capacity
+   * @param {import('./desk.js').Wanted & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
    */
-  constructor(call, id, tokens, edits, capacity) {
-    this.#call = call;
-    this.#id = id;
+  constructor(copy, tokens, wanted) {
+    this.#copy = copy;
     this.#tokens = tokens;
-    this.#capacity = capacity;
-    this.edits = edits;
+    this.#wanted = wanted;
   }
 
   get tokens() {
     return /** @type {readonly number[]} */ (this.#tokens);
+  }
+
+  get edits() {
+    return this.#wanted.edits;
+  }
+
+  /** @param {Options} options */
+  begin(options) {
+    return this.#copy.link.job(options, (desk, job) => this.#at(desk, job, options.signal));
+  }
+
+  /**
+   * The run at the desk; where that is another one, it is made there again, to the same bits.
+   * @param {Face} desk
+   * @param {import('./desk.js').Job} [job]
+   * @param {AbortSignal} [signal]
+   */
+  #at(desk, job = QUIET, signal) {
+    if (this.#closed) throw closed('run', 'this run has been closed');
+    if (this.#begun && this.#desk === desk) return this.#begun;
+    const make = async () => {
+      const { model } = await this.#copy.at(desk);
+      signal?.throwIfAborted();
+      return desk.run(job, model, Int32Array.from(this.#tokens), this.#wanted);
+    };
+    this.#desk = desk;
+    this.#begun = make();
+    return this.#begun;
   }
 
   /**
@@ -339,18 +354,21 @@ class Run {
    * @returns {Promise<import('../sinkscope.js').Tensor[]>}
    */
   read(reads) {
-    return this.#call('read', this.#id, reads);
+    return this.#copy.link.ask(async (desk) => desk.read(await this.#at(desk), reads));
   }
 
   /** @param {import('../sinkscope.js').GenerateOptions} options */
   async *generate({ count, temperature = 0, topK = 0, seed = 1, signal, onProgress }) {
-    expectInteger(count, 0, this.#capacity - this.#tokens.length, 'count');
+    expectInteger(count, 0, this.#wanted.capacity - this.#tokens.length, 'count');
     expect(temperature >= 0 && temperature < Infinity, 'temperature', '0 or more', temperature);
     expectInteger(topK, 0, 2 ** 31 - 1, 'topK');
     const random = randomBits(seed);
     for (let done = 0; done < count; done++) {
       signal?.throwIfAborted();
-      const step = await this.#call('step', this.#id, temperature, topK, random());
+      const drawn = random();
+      const step = await this.#copy.link.ask(async (desk) =>
+        desk.step(await this.#at(desk), temperature, topK, drawn),
+      );
       this.#tokens.push(step.token);
       onProgress?.({ stage: 'generate', done: done + 1, total: count });
       yield /** @type {import('../sinkscope.js').Step} */ (step);
@@ -358,7 +376,14 @@ class Run {
   }
 
   /** @returns {Promise<void>} */
-  close() {
-    return this.#call('closeRun', this.#id);
+  async close() {
+    const { link } = this.#copy;
+    const begun = this.#begun;
+    if (this.#closed) throw closed('run', 'this run has been closed');
+    this.#closed = true;
+    if (!link.isOpen) return;
+    await link.ask(async (desk) => {
+      if (begun && desk === this.#desk) await desk.closeRun(await begun);
+    });
   }
 }

@@ -2,6 +2,7 @@
  * The engine's own side: models and runs by number, on one module. It runs in the worker, or in the
  * page's thread when there is none; client.js gives both the same face.
  */
+import { transfer } from 'comlink';
 import { pause } from '#host';
 import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js';
 import { readConfig, readWeights, sizeOf } from '../supply/files.js';
@@ -10,21 +11,30 @@ import { loadModule } from '../border/module.js';
 
 /** @typedef {import('../sinkscope.js').Architecture} Architecture */
 /** @typedef {import('../sinkscope.js').Read} Read */
+/** @typedef {import('../sinkscope.js').Edit} Edit */
+/** @typedef {import('../sinkscope.js').Tensor} Tensor */
 /** @typedef {import('../supply/files.js').Source} Source */
-/** @typedef {(stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Report */
+/** @typedef {{ id: number, told: boolean }} Job what can be stopped; whether anybody hears how far it is */
+/** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Report */
+/** @typedef {(stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Tell */
+/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number }} Wanted of a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
 /** How long the core may compute before a request to stop gets in. */
 const PATIENCE = 40;
 
-/** @param {string} address of the binary */
-export async function openDesk(address) {
-  return new Desk(await loadModule(new URL(address)));
+/**
+ * @param {string} address of the binary
+ * @param {Report} report
+ */
+export async function openDesk(address, report) {
+  return new Desk(await loadModule(new URL(address)), report);
 }
 
 export class Desk {
   #module;
+  #report;
   #describe;
   #last = 0;
   /** @type {Map<number, OpenModel>} */
@@ -34,9 +44,13 @@ export class Desk {
   /** @type {Map<number, AbortController>} */
   #jobs = new Map();
 
-  /** @param {import('../border/module.js').Module} module */
-  constructor(module) {
+  /**
+   * @param {import('../border/module.js').Module} module
+   * @param {Report} report
+   */
+  constructor(module, report) {
     this.#module = module;
+    this.#report = report;
     this.#describe = /** @type {import('../sinkscope.js').Describe} */ (module.json('describe'));
     module.codes = Object.fromEntries(this.#describe.status.map(({ code, name }) => [code, name]));
   }
@@ -58,28 +72,30 @@ export class Desk {
   }
 
   /**
-   * @param {number} job
-   * @param {(signal: AbortSignal) => Promise<any>} work
+   * @template T
+   * @param {Job} job
+   * @param {(signal: AbortSignal, tell: Tell) => Promise<T>} work
    */
-  async #cancellable(job, work) {
+  async #cancellable({ id, told }, work) {
     const controller = new AbortController();
-    this.#jobs.set(job, controller);
+    this.#jobs.set(id, controller);
     try {
-      return await work(controller.signal);
+      return await work(controller.signal, (...how) => {
+        if (told) return this.#report(id, ...how);
+      });
     } finally {
-      this.#jobs.delete(job);
+      this.#jobs.delete(id);
     }
   }
 
   /**
-   * @param {number} job
-   * @param {{ config?: Source | string, weights: Source[] }} files
-   * @param {Report} [report]
+   * @param {Job} job
+   * @param {{ config?: Source | string, weights: readonly Source[] }} files
    */
-  async open(job, files, report = () => {}) {
-    return this.#cancellable(job, async (signal) => {
-      const config = await readConfig(received(files.config ?? ''), signal);
-      const blocks = await this.#readAll(files.weights.map(received), signal, report);
+  async open(job, files) {
+    return this.#cancellable(job, async (signal, report) => {
+      const config = await readConfig(files.config ?? '', signal);
+      const blocks = await this.#readAll(files.weights, signal, report);
       try {
         report('open', 0, 1);
         await pause();
@@ -97,9 +113,9 @@ export class Desk {
 
   /**
    * The files of weights, one after the other, each in a block of its own.
-   * @param {Source[]} sources
+   * @param {readonly Source[]} sources
    * @param {AbortSignal} signal
-   * @param {Report} report
+   * @param {Tell} report
    */
   async #readAll(sources, signal, report) {
     /** @type {{ address: number, bytes: number }[]} */
@@ -140,10 +156,11 @@ export class Desk {
         this.#module.handle('open', text, config.length, files, blocks.length),
       ),
     );
-    const architecture = this.#module.json('architecture', address);
+    const architecture = /** @type {Architecture} */ (this.#module.json('architecture', address));
     const model = ++this.#last;
     this.#models.set(model, { address, architecture, runs: new Set() });
-    return { model, architecture };
+    const bytes = blocks.reduce((sum, block) => sum + block.bytes, 0);
+    return { model, architecture, bytes };
   }
 
   /**
@@ -166,14 +183,13 @@ export class Desk {
   }
 
   /**
-   * @param {number} job
+   * @param {Job} job
    * @param {number} modelId
    * @param {Int32Array} tokens
-   * @param {{ fields?: readonly string[], edits?: readonly any[], capacity: number }} options
-   * @param {Report} [report]
+   * @param {Wanted} options
    */
-  async run(job, modelId, tokens, options, report = () => {}) {
-    return this.#cancellable(job, async (signal) => {
+  async run(job, modelId, tokens, options) {
+    return this.#cancellable(job, async (signal, report) => {
       const id = this.#start(modelId, options);
       try {
         await this.#prefill(id, tokens, signal, report);
@@ -188,7 +204,7 @@ export class Desk {
 
   /**
    * @param {number} modelId
-   * @param {{ fields?: readonly string[], edits?: readonly any[], capacity: number }} options
+   * @param {Wanted} options
    */
   #start(modelId, { fields, edits = [], capacity }) {
     const { address: model, architecture, runs } = this.#model(modelId);
@@ -209,7 +225,7 @@ export class Desk {
    * @param {number} id
    * @param {Int32Array} tokens
    * @param {AbortSignal} signal
-   * @param {Report} report
+   * @param {Tell} report
    */
   async #prefill(id, tokens, signal, report) {
     const run = this.#run(id);
@@ -257,9 +273,10 @@ export class Desk {
    */
   async read(id, reads) {
     const run = this.#run(id);
-    return reads.map((read) =>
+    const tensors = reads.map((read) =>
       'field' in read ? this.#field(run, read) : this.#metric(run, read),
     );
+    return given(tensors, tensors);
   }
 
   /**
@@ -275,7 +292,8 @@ export class Desk {
     if (token < 0) throw new SinkscopeError('bad_request', 'sample', 'there are no logits yet');
     this.#extend(run, Int32Array.of(token));
     const position = run.T - 1;
-    return { token, position, att: this.#row(run, position) };
+    const att = this.#row(run, position);
+    return given({ token, position, att }, [att]);
   }
 
   /**
@@ -343,13 +361,14 @@ export class Desk {
 }
 
 /**
- * A source as it was before it was posted.
- * @param {any} source
+ * An answer with tensors, which are copies already: a worker gives their memory away with them.
+ * @template T
+ * @param {T} answer
+ * @param {Tensor[]} tensors
  */
-function received(source) {
-  if (typeof source?.url !== 'string') return source;
-  const url = new URL(source.url);
-  return Object.keys(source).length > 1 ? { ...source, url } : url;
+function given(answer, tensors) {
+  const buffers = tensors.map(({ data }) => /** @type {ArrayBuffer} */ (data.buffer));
+  return transfer(answer, buffers);
 }
 
 /**

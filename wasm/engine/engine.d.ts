@@ -1,5 +1,5 @@
 /** Opening models, running tokens through them, reading what the runs recorded. */
-import type { Architecture, Describe, Tensor } from '../border/border.js';
+import type { Architecture, Describe, SinkscopeError, Tensor } from '../border/border.js';
 import type { ModelFiles } from '../supply/supply.js';
 
 /** Heads compute another attention operation. Absent layer or head means all of them. */
@@ -120,6 +120,11 @@ export interface Model {
   readonly architecture: Architecture;
   /** The engine's. */
   readonly describe: Describe;
+  /**
+   * This model in each worker of the engine, itself first. It is opened there when it is first run
+   * there, and closed with this one. As many as fit: the copies take up to 1 GiB.
+   */
+  readonly lanes: readonly Lane[];
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
   /**
    * A value of a GGUF file's metadata, undefined where the file has no such key or is no GGUF file.
@@ -139,10 +144,13 @@ export interface Model {
   close(): Promise<void>;
 }
 
+/** A model in one of the engine's workers. */
+export type Lane = Pick<Model, 'architecture' | 'describe' | 'run'>;
+
 export interface Engine {
   readonly describe: Describe;
   open(files: ModelFiles, options?: Options): Promise<Model>;
-  /** Bytes of memory the engine holds; what is closed is used again, so it grows with the peak. */
+  /** Bytes of memory that all its workers hold; what is closed is used again, so it grows with the peak. */
   memory(): Promise<number>;
   /** Ends the worker. In Node.js the process lives until then. */
   close(): Promise<void>;
@@ -155,6 +163,17 @@ export interface EngineOptions {
   readonly kernels?: 'auto' | 'simd' | 'base';
   /** The folder where the two .wasm files lie; default: beside the module. */
   readonly base?: URL | string;
+  /**
+   * Among how many workers a study is spread; default: the cores, at most 4. The first does all else,
+   * the others are started when they are needed.
+   */
+  readonly workers?: number;
+  /**
+   * Told when a worker has ended by itself, or its core has stopped. What was under way rejects with
+   * the same error, code 'lost'. What is asked next starts the engine anew, opens the model from its
+   * files and makes the run again: models and runs stay good.
+   */
+  readonly onLost?: (error: SinkscopeError) => void;
 }
 
 export function createEngine(options?: EngineOptions): Promise<Engine>;

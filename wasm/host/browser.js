@@ -1,16 +1,69 @@
 /** What a browser does in its own way; node.js is the twin. */
 
-/** Starts the worker; bundlers recognise this very expression. */
-export async function startWorker() {
-  return new Worker(new URL('../engine/worker.js', import.meta.url), { type: 'module' });
+/**
+ * Starts the worker; bundlers recognise this very expression. `ended` says in words how it came to
+ * its end, of which a browser tells only some; `watch` lets it tell the rest by a sign of life.
+ */
+export function startWorker() {
+  const worker = new Worker(new URL('../engine/worker.js', import.meta.url), { type: 'module' });
+  const over = new AbortController();
+  /** @type {(why: string) => void} */
+  let end = () => {};
+  /** @type {Promise<string>} */
+  const ended = new Promise((resolve) => (end = resolve));
+  worker.addEventListener('error', ({ message }) => end(message || 'it could not be started'));
+  worker.addEventListener('messageerror', () => end('a message could not be read'));
+  return {
+    endpoint: worker,
+    ended,
+    /**
+     * Waits for a sign that the worker holds, which is free when it lives no more.
+     * @param {string} sign
+     */
+    watch(sign) {
+      const { signal } = over;
+      navigator.locks.request(sign, { signal }, () => end('without a word')).catch(() => {});
+    },
+    terminate() {
+      over.abort();
+      worker.terminate();
+    },
+  };
 }
 
 /** The side of the worker that talks to the page: comlink's default. */
-export async function workerEndpoint() {
+export function workerEndpoint() {
   return undefined;
 }
 
+/**
+ * Holds a lock of that name as long as this worker lives; false where there are no locks.
+ * @param {string} name
+ * @returns {Promise<boolean>}
+ */
+export function holdSign(name) {
+  return new Promise((resolve) => {
+    const hold = () => {
+      resolve(true);
+      return new Promise(() => {});
+    };
+    if (!navigator.locks) resolve(false);
+    else navigator.locks.request(name, hold).catch(() => resolve(false));
+  });
+}
+
 export const hasWorkers = typeof Worker === 'function';
+
+export const cores = () => navigator.hardwareConcurrency || 1;
+
+/**
+ * A Blob as it can be posted: here, any.
+ * @param {Blob} blob
+ * @returns {Blob | import('../supply/files.js').Streamed}
+ */
+export function portable(blob) {
+  return blob;
+}
 
 /**
  * @param {URL} address

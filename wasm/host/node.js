@@ -1,24 +1,58 @@
 /** What Node.js does in its own way; browser.js is the twin. */
 import { Worker, parentPort } from 'node:worker_threads';
 import { open } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 // @ts-expect-error comlink has no types for this file
 import nodeEndpoint from 'comlink/dist/esm/node-adapter.mjs';
 
-/** A comlink endpoint with the two things the client needs besides: terminate and errors. */
-export async function startWorker() {
+/** Starts the worker. `ended` says in words how it came to its end; Node.js tells of each. */
+export function startWorker() {
   const worker = new Worker(new URL('../engine/worker.js', import.meta.url));
-  const listen = (/** @type {string} */ type, /** @type {any} */ listener) =>
-    type === 'error' ? worker.on('error', listener) : endpoint.addEventListener(type, listener);
-  const endpoint = nodeEndpoint(worker);
-  return { ...endpoint, addEventListener: listen, terminate: () => worker.terminate() };
+  /** @type {Promise<string>} */
+  const ended = new Promise((resolve) => {
+    worker.on('error', (error) => resolve(String(error)));
+    worker.on('messageerror', (error) => resolve(String(error)));
+    worker.on('exit', (code) => resolve(`exit code ${code}`));
+  });
+  const endpoint = /** @type {import('comlink').Endpoint} */ (nodeEndpoint(worker));
+  return {
+    endpoint,
+    ended,
+    watch(/** @type {string} */ _sign) {},
+    terminate: () => void worker.terminate(),
+  };
 }
 
-export async function workerEndpoint() {
+export function workerEndpoint() {
   if (!parentPort) throw new Error('worker.js runs in a worker only');
-  return nodeEndpoint(parentPort);
+  return /** @type {import('comlink').Endpoint} */ (nodeEndpoint(parentPort));
+}
+
+/**
+ * The end of a thread is told anyhow.
+ * @param {string} _name
+ */
+export async function holdSign(_name) {
+  return true;
 }
 
 export const hasWorkers = true;
+
+export const cores = availableParallelism;
+
+/**
+ * A Blob as it can be posted: of one that stands for a file, the stream of its bytes.
+ * @param {Blob} blob
+ * @returns {Blob | import('../supply/files.js').Streamed}
+ */
+export function portable(blob) {
+  try {
+    return structuredClone(blob);
+  } catch {
+    const name = 'name' in blob ? String(blob.name) : 'weights';
+    return { stream: blob.stream(), bytes: blob.size, name };
+  }
+}
 
 /**
  * Like fetch, which knows no files in Node.js.

@@ -6,7 +6,8 @@ import { SinkscopeError } from '../border/errors.js';
 import { createMeter } from './meter.js';
 
 /** @typedef {import('../border/module.js').Module} Module */
-/** @typedef {import('../sinkscope.js').Source} Source */
+/** @typedef {{ stream: ReadableStream<Uint8Array>, bytes: number, name: string }} Streamed a file on its way */
+/** @typedef {import('../sinkscope.js').Source | Streamed} Source */
 /** @typedef {import('../sinkscope.js').ReadFacts} ReadFacts */
 /** @typedef {(done: number, total: number, facts?: ReadFacts) => void} Report */
 /** @typedef {import('../sinkscope.js').RemoteFile} RemoteFile */
@@ -112,6 +113,7 @@ function teller(report) {
  */
 async function openSource(source, signal, tell) {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
+  if ('stream' in source) return source;
   const { url, token, cache, version, id, bytes } = remote(source);
   const onRetry = (/** @type {{ reason: string }} */ { reason }) => tell(reason, true);
   const onNote = (/** @type {string} */ note) => tell(note, false);
@@ -132,6 +134,7 @@ function remote(source) {
 function nameOf(source) {
   if (source instanceof Uint8Array) return 'file';
   if (source instanceof Blob) return 'name' in source ? String(source.name) : 'weights';
+  if ('stream' in source) return source.name;
   return placeOf(new URL(remote(source).url));
 }
 
@@ -234,5 +237,6 @@ async function* chunks(stream, where, signal) {
 export function sizeOf(source) {
   if (source instanceof Uint8Array) return source.length;
   if (source instanceof Blob) return source.size;
+  if ('stream' in source) return source.bytes;
   return remote(source).bytes ?? NaN;
 }

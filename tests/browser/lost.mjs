@@ -1,0 +1,63 @@
+/** A worker that ends without a word, as one does that the browser runs out of memory for. */
+import assert from 'node:assert/strict';
+import { openHubPage, visit } from './hub_stage.mjs';
+
+const IDS = [0, 5, 17, 300, 42];
+
+/** Opens a model and leaves a call under way that its worker will not live to answer. */
+async function begin(page) {
+  await page.evaluate(async (ids) => {
+    const { createEngine, resolveHub, modelFiles } = globalThis.sinkscope;
+    const told = [];
+    const onLost = ({ code, text }) => told.push(`${code}: ${text}`);
+    const engine = await createEngine({ base: '/wasm/', worker: true, workers: 1, onLost });
+    const plan = await resolveHub('sinkscope/softmax', { endpoint: globalThis.tool.endpoint });
+    const model = await engine.open(modelFiles(plan));
+    const run = await model.run(ids);
+    const look = async () => [...(await run.metric('alpha')).data];
+    Object.assign(globalThis, { told, model, look, before: await look() });
+  }, IDS);
+}
+
+/** Ends the worker as it is about to answer; how that fails, and what comes after. */
+async function end(page, meanwhile = () => {}) {
+  await page.workers()[0].evaluate(() => {
+    MessagePort.prototype.postMessage = () => globalThis.close();
+  });
+  await page.evaluate((ids) => {
+    globalThis.failed = globalThis.tool.failure(globalThis.model.run(ids));
+  }, IDS);
+  await meanwhile();
+  return page.evaluate(async () => ({
+    failed: await globalThis.failed,
+    same: String(await globalThis.look()) === String(globalThis.before),
+    told: globalThis.told,
+  }));
+}
+
+function check({ failed, same, told }, why) {
+  assert.deepEqual([failed.name, failed.code], ['SinkscopeError', 'lost']);
+  assert.match(failed.message, why);
+  assert.equal(told.length, 1);
+  assert.match(told[0], why);
+  assert.ok(same, 'the run that was made anew gives the same bits');
+}
+
+export const losing = {
+  async 'a worker that ends without a word is noticed at once, and replaced'(stage) {
+    const { page } = await openHubPage(stage);
+    await begin(page);
+    check(await end(page), /without a word/);
+  },
+
+  async 'where there are no locks, a worker that no longer answers counts as ended'(stage) {
+    const { page } = await openHubPage(stage);
+    // Plain http on a name is no secure context, as a server in a class room is none.
+    page.origin = page.origin.replace('127.0.0.1', 'insecure.test');
+    await page.clock.install();
+    await visit(page);
+    assert.equal(await page.evaluate(() => navigator.locks), undefined);
+    await begin(page);
+    check(await end(page, () => page.clock.runFor(70_000)), /not answered for 60 s/);
+  },
+};

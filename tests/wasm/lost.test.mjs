@@ -1,0 +1,97 @@
+// A worker that ends by itself: what was under way says so, what comes next works, to the same bits.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
+import { openAsBlob } from 'node:fs';
+import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
+
+// The engine shows its worker to nobody; the test looks at what Node.js starts.
+const threads = createRequire(import.meta.url)('node:worker_threads');
+const started = [];
+threads.Worker = class extends threads.Worker {
+  constructor(...args) {
+    super(...args);
+    started.push(this);
+  }
+};
+syncBuiltinESMExports();
+const { createEngine } = await import('../../wasm/index.js');
+
+const ids = [0, 17, 392, 5, 5, 81];
+
+/** How a worker may come to its end, and what is said of it. */
+const ENDS = {
+  'is ended from outside': [(worker) => worker.terminate(), /exit code 1/],
+  'runs into an error': [(worker) => worker.emit('error', new Error('out of heap')), /out of heap/],
+  'gets what it cannot read': [
+    (worker) => worker.emit('messageerror', new Error('cannot be cloned')),
+    /cannot be cloned/,
+  ],
+};
+
+for (const [how, [end, why]] of Object.entries(ENDS)) {
+  test(`a worker that ${how} is noticed, said, and replaced`, { timeout: 60_000 }, async () => {
+    const told = [];
+    const engine = await createEngine({ base: binaries, onLost: (error) => told.push(error) });
+    const model = await engine.open(files(softmax));
+    const run = await model.run(ids, { capacity: 16 });
+    for await (const _ of run.generate({ count: 3 }));
+    const before = await run.read([{ field: 'att' }, { metric: 'alpha' }]);
+    const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
+    const pending = failure(slow.run(Array(1000).fill(1)));
+    const opening = failure(engine.open(files(softmax)));
+    await end(started.at(-1));
+    for (const error of [await pending, await opening]) {
+      assert.deepEqual([error.name, error.code, error.where], ['SinkscopeError', 'lost', 'worker']);
+      assert.match(error.text, why);
+    }
+    assert.deepEqual(
+      told.map(({ code }) => code),
+      ['lost'],
+    );
+    const count = started.length;
+    assert.deepEqual(await run.read([{ field: 'att' }, { metric: 'alpha' }]), before);
+    assert.equal(started.length, count + 1);
+    assert.equal(run.tokens.length, ids.length + 3);
+    const { kind } = model.architecture.mask;
+    assert.equal(kind, 'causal');
+    await (await model.run(ids)).close();
+    await run.close();
+    await model.close();
+    assert.equal((await failure(run.field('att'))).code, 'closed');
+    await engine.close();
+    assert.equal(started.length, count + 1);
+  });
+}
+
+test('what is closed after its worker has ended starts no other', async () => {
+  const engine = await createEngine({ base: binaries });
+  const model = await engine.open(files(softmax));
+  const run = await model.run(ids);
+  const count = started.length;
+  await started.at(-1).terminate();
+  await new Promise(setImmediate);
+  await run.close();
+  await model.close();
+  assert.equal((await failure(model.run(ids))).code, 'closed');
+  assert.equal(started.length, count);
+  await engine.close();
+});
+
+test('a worker takes a Blob that stands for a file', async () => {
+  const engine = await createEngine({ base: binaries, worker: true });
+  const [config, weights] = await Promise.all(
+    ['config.json', 'model.safetensors'].map((name) => openAsBlob(new URL(name, softmax))),
+  );
+  const totals = [];
+  const model = await engine.open(
+    { config, weights },
+    { onProgress: ({ total }) => totals.push(total) },
+  );
+  assert.ok(totals.includes(weights.size));
+  const map = await (await model.run(ids)).field('att');
+  await started.at(-1).terminate();
+  await new Promise(setImmediate);
+  assert.deepEqual(await (await model.run(ids)).field('att'), map);
+  await engine.close();
+});
