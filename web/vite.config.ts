@@ -3,6 +3,7 @@ import { defineConfig, type Plugin } from 'vite';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
 import { Part } from './ship/parts.ts';
+import { plain } from './ship/plain.ts';
 import { policy } from './ship/policy.ts';
 
 const root = import.meta.dirname;
@@ -64,6 +65,6 @@ export default defineConfig({
       input: { index: resolve(root, 'index.html'), embed: resolve(root, 'embed.html') },
     },
   },
-  plugins: [policy(), ship()],
+  plugins: [policy(), plain(), ship()],
   test: { include: ['test/*.test.ts'] },
 } as never);

@@ -1,10 +1,63 @@
 /** How the built page is delivered: its policy, its notices, hosts, and visits without a network. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pageRoot } from './stage.mjs';
+import { freePort, listens } from './drivers.mjs';
+import { pageRoot, root } from './stage.mjs';
+
+/** Static servers as a course has them: no headers of ours, types by their own tables. */
+const SERVERS = {
+  'python3 -m http.server': (port, folder) => [
+    'python3',
+    ['-m', 'http.server', port, '--bind', '127.0.0.1', '--directory', folder],
+  ],
+  sirv: (port, folder) => [
+    process.execPath,
+    [join(root, 'web/node_modules/sirv-cli/bin.js'), folder, '--host', '127.0.0.1', '--port', port],
+  ],
+};
+
+async function fromSubPath(stage, name) {
+  const site = await mkdtemp(join(tmpdir(), 'sinkscope-'));
+  await mkdir(join(site, 'course'));
+  await symlink(pageRoot, join(site, 'course/week 3'));
+  const port = String(await freePort());
+  const [command, argv] = SERVERS[name](port, site);
+  const server = spawn(command, argv, { stdio: 'ignore' });
+  const context = await stage.browser.newContext();
+  try {
+    const page = await context.newPage();
+    const troubles = [];
+    page.on('console', (said) => said.type() === 'error' && troubles.push(said.text()));
+    page.on(
+      'response',
+      (answer) => answer.ok() || troubles.push(`${answer.status()} ${answer.url()}`),
+    );
+    const address = `http://127.0.0.1:${port}/course/week%203/`;
+    await listens(address, new Promise((_, reject) => server.once('error', reject)));
+    for (const path of ['', 'embed.html#view=attention']) {
+      await page.goto(address + path);
+      await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
+    }
+    await page.waitForFunction(() => navigator.serviceWorker.controller);
+    assert.deepEqual(troubles, []);
+  } finally {
+    await context.close();
+    server.kill();
+    await rm(site, { recursive: true });
+  }
+}
 
 export const delivery = {
+  ...Object.fromEntries(
+    Object.keys(SERVERS).map((name) => [
+      `page, embed and service worker work from a folder of a site, served by ${name}`,
+      (stage) => fromSubPath(stage, name),
+    ]),
+  ),
+
   async 'the policy stands in both pages and in _headers, and refuses what the page has not'(
     stage,
   ) {
@@ -48,5 +101,15 @@ export const delivery = {
         section.slice(0, 60),
       );
     assert.match(await readFile(join(pageRoot, 'LICENSE'), 'utf8'), /Apache License/);
+  },
+
+  async 'without JavaScript there is a picture, and a sentence of what it is'(stage) {
+    const context = await stage.browser.newContext({ javaScriptEnabled: false });
+    const page = await context.newPage();
+    for (const file of ['index.html', 'embed.html']) {
+      await page.goto(`${stage.origin}/${file}`);
+      await page.locator('#plain img').waitFor({ state: 'visible', timeout: 1000 });
+      assert.match(await page.locator('#plain').textContent(), /needs JavaScript/);
+    }
   },
 };

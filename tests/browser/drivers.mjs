@@ -46,6 +46,8 @@ async function firefox() {
     executablePath: FIREFOX,
     headless: true,
     defaultViewport: SIZE,
+    // As Firefox has it: Puppeteer would let files read one another.
+    extraPrefsFirefox: { 'security.fileuri.strict_origin_policy': true },
   });
   const [page] = await browser.pages();
   return {
@@ -71,7 +73,7 @@ function start(command, argv, options = {}) {
   return { child, failed };
 }
 
-async function freePort() {
+export async function freePort() {
   const server = createServer();
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address();
@@ -155,7 +157,7 @@ async function webkit() {
   }
 }
 
-async function listens(url, failed) {
+export async function listens(url, failed) {
   for (let i = 0; i < 100; i++) {
     const answer = await Promise.race([failed, fetch(url).catch(() => undefined)]);
     if (answer?.ok) return;

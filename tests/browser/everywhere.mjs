@@ -7,9 +7,10 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { drivers } from './drivers.mjs';
 import { ggufOfZoo } from './gguf.mjs';
-import { createHost } from './stage.mjs';
+import { createHost, pageRoot } from './stage.mjs';
 
 const LIMIT_MS = 60_000;
 const FINDING = '[data-finding], #finding';
@@ -117,6 +118,19 @@ const steps = {
     await until(browser, 'the model', () => /from your disk/.test(document.body.textContent));
     await ready(browser);
     assert.match(await textOf(browser, 'body'), /own\.F16\.gguf/);
+  },
+
+  async 'says what to do when it is opened as a file'(browser) {
+    await browser.open(pathToFileURL(join(pageRoot, 'index.html')).href);
+    const isShown = () => {
+      const plain = document.querySelector('#plain');
+      return (
+        getComputedStyle(plain).visibility === 'visible' &&
+        plain.querySelector('img').naturalWidth > 0
+      );
+    };
+    await until(browser, 'the picture', isShown);
+    assert.match(await textOf(browser, '#plain'), /serve its folder/);
   },
 
   async 'compares three models'(browser, address) {
