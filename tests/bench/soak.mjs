@@ -1,0 +1,154 @@
+/**
+ * Memory over a long visit: models opened and closed, then runs, in one engine or in one tab.
+ *
+ *     node --expose-gc tests/bench/soak.mjs engine|page [switches=1000] [runs=10000]
+ *
+ * Prints a line of MB ten times a phase, and ends with 1 where the largest after the first line of
+ * its phase, the warm-up, is over 5 % above that line. `wasm` is the engine's memory, `heap` the JavaScript heap
+ * after a collection, `process` what the system has given: Node's process, or the tab's.
+ */
+import { readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CHROMIUM, createHost, root } from '../browser/stage.mjs';
+
+const SHARE = 1.05;
+const MB = 1e6;
+const [where = 'engine', switches = '1000', runs = '10000'] = process.argv.slice(2);
+
+/** The resident part of a process, in bytes. */
+async function resident(pid) {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return 1024 * Number(status.match(/VmRSS:\s+(\d+)/)[1]);
+}
+
+/** The package alone: nine models of the zoo in turn, then one with other tokens each time. */
+async function inEngine() {
+  const { createEngine } = await import('../../wasm/index.js');
+  const engine = await createEngine({ worker: false });
+  const cards = JSON.parse(await readFile(join(root, 'models/zoo/index.json')));
+  const models = await Promise.all(
+    cards.slice(0, 9).map(async ({ id }) => ({
+      config: await readFile(join(root, 'models/zoo', id, 'config.json')),
+      weights: await readFile(join(root, 'models/zoo', id, 'model.safetensors')),
+    })),
+  );
+  const tokens = (seed, T) =>
+    Array.from({ length: T }, (_, t) => (t ? (seed * 7 + t * 31) % 1000 : 1));
+  const measure = async (model, seed, T) => {
+    const run = await model.run(tokens(seed, T));
+    await run.metric('sink_ratio', { eps: 0.3 });
+    await run.close();
+  };
+  const kept = await engine.open(models[0]);
+  return {
+    async switchTo(i) {
+      const model = await engine.open(models[i % models.length]);
+      await measure(model, i, 32);
+      await model.close();
+    },
+    run: (i) => measure(kept, i, 8 + (i % 57)),
+    async sizes() {
+      globalThis.gc?.();
+      const { heapUsed } = process.memoryUsage();
+      return { wasm: await engine.memory(), heap: heapUsed, process: await resident(process.pid) };
+    },
+    close: () => engine.close(),
+  };
+}
+
+/** The page in one tab, by its address: the model changes, then the seed of random tokens. */
+async function inPage() {
+  const { createRequire } = await import('node:module');
+  const require = createRequire(join(root, 'web/package.json'));
+  const browser = await require('playwright-core').chromium.launch(CHROMIUM);
+  const host = createHost();
+  await new Promise((done) => host.listen(0, '127.0.0.1', done));
+  const context = await browser.newContext({ serviceWorkers: 'block' });
+  const page = await context.newPage();
+  const debug = await context.newCDPSession(page);
+  await page.goto(`http://127.0.0.1:${host.address().port}/`);
+  await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
+  const ids = await page.evaluate(async () => {
+    const zoo = performance
+      .getEntriesByType('resource')
+      .find(({ name }) => /\/zoo\/\w+\/index\.json/.test(name));
+    return (await (await fetch(zoo.name)).json()).map(({ id }) => id).slice(0, 9);
+  });
+  /** Follows an address, and waits until what it names is drawn. */
+  const follow = (hash) =>
+    page.evaluate(async (to) => {
+      location.hash = to;
+      await new Promise((done) => addEventListener('hashchange', done, { once: true }));
+      const idle = () =>
+        new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      do await idle();
+      while (document.body.dataset.busy !== undefined);
+    }, hash);
+  return {
+    switchTo: (i) => follow(`a=${ids[i % ids.length]}&b=&T=32&n=1&seed=${i}`),
+    run: (i) => follow(`b=&input=random&T=32&seed=${i}`),
+    async sizes() {
+      await debug.send('HeapProfiler.collectGarbage');
+      const { usedSize } = await debug.send('Runtime.getHeapUsage');
+      const { nodes, jsEventListeners } = await debug.send('Memory.getDOMCounters');
+      const pids = await readdir('/proc');
+      let process = 0;
+      for (const pid of pids.filter((name) => /^\d+$/.test(name))) {
+        const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+        const parent = Number(
+          (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))
+            .split(') ')[1]
+            ?.split(' ')[1],
+        );
+        if (/--type=renderer/.test(line) && (await isOurs(parent)))
+          process = Math.max(process, await resident(pid));
+      }
+      return { heap: usedSize, process, nodes: nodes * MB, listeners: jsEventListeners * MB };
+    },
+    async close() {
+      await browser.close();
+      host.close();
+    },
+  };
+}
+
+/** Whether a process is a child, however late, of this one. */
+async function isOurs(pid) {
+  for (let at = pid; at > 1;) {
+    if (at === process.pid) return true;
+    const stat = await readFile(`/proc/${at}/stat`, 'utf8').catch(() => '');
+    at = Number(stat.split(') ')[1]?.split(' ')[1] ?? 0);
+  }
+  return false;
+}
+
+async function phase(name, count, step, sizes) {
+  let first;
+  let worst = { share: 0, what: '' };
+  const began = performance.now();
+  for (let i = 1; i <= count; i++) {
+    await step(i);
+    if (i % Math.ceil(count / 10)) continue;
+    const now = await sizes();
+    const said = Object.entries(now).map(([what, bytes]) => `${what} ${(bytes / MB).toFixed(1)}`);
+    console.log(
+      `${name} ${i}\t${said.join('\t')}\t${Math.round((performance.now() - began) / 1000)} s`,
+    );
+    first ??= now;
+    for (const [what, bytes] of Object.entries(now))
+      if (bytes / first[what] > worst.share) worst = { share: bytes / first[what], what };
+  }
+  const isFlat = worst.share <= SHARE;
+  console.log(
+    `${name}: at most ${((worst.share - 1) * 100).toFixed(1)} % over the warm-up (${worst.what})`,
+  );
+  return isFlat;
+}
+
+const subject = await { engine: inEngine, page: inPage }[where]();
+const isFlat = [
+  await phase('switch', Number(switches), subject.switchTo, subject.sizes),
+  await phase('run', Number(runs), subject.run, subject.sizes),
+];
+await subject.close();
+process.exit(isFlat.every(Boolean) ? 0 : 1);
