@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .operations import OPERATIONS, Parameters
+from .operations import OPERATIONS, Parameters, elu1
 
 Weights = dict[str, Tensor]
 
@@ -337,7 +337,7 @@ _FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
 def _features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> Tensor:
     """phi of queries or keys, after rotation.  [..., K] -> [..., K]"""
     if kind == "elu1":
-        return functional.elu(x) + 1
+        return elu1(x)
     if kind == "mlp":
         first, second = model.own(layer, "kernel_in.weight"), model.own(layer, "kernel_out.weight")
         if first is None or second is None:

@@ -75,8 +75,13 @@ def _relu(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     return _only_seen(x.relu() / _keys_seen(seen), seen)
 
 
+def elu1(x: Tensor) -> Tensor:
+    """elu(x) + 1. Below 0 that is e^x, of which e^x - 1 + 1 keeps nothing in F32 from -17 on."""
+    return torch.where(x > 0, x + 1, x.clamp_max(0).exp())
+
+
 def _elu1(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    return _only_seen(torch.nn.functional.elu(x) + 1, seen)
+    return _only_seen(elu1(x + p.numbers.get("bias", 0.0)), seen)
 
 
 def _identity(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
@@ -103,13 +108,18 @@ def _softmax_scaled(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
 
 def _softmax_p(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     power = p.numbers["p"]
-    weights = _only_seen((x - x.amax(-1, keepdim=True)).exp(), seen)
+    x = x.masked_fill(~seen, -torch.inf)
+    weights = (x - x.amax(-1, keepdim=True)).exp()
     return weights / weights.pow(power).sum(-1, keepdim=True).pow(1 / power)
 
 
 def _softpick(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
-    raised = _only_seen(x.expm1(), seen)
-    return raised.relu() / (raised.abs().sum(-1, keepdim=True) + p.numbers["eps"])
+    """Everything times e^-m, m the largest score or 0, so that nothing overflows."""
+    x = _only_seen(x, seen)  # e^0 - 1 is 0: what is unseen adds nothing
+    m = x.amax(-1, keepdim=True).clamp_min(0)
+    shrink = (-m).exp()
+    raised = torch.where(x > 20, (x - m).exp() - shrink, x.clamp_max(20).expm1() * shrink)
+    return raised.relu() / (raised.abs().sum(-1, keepdim=True) + p.numbers["eps"] * shrink)
 
 
 def _softmax_clipped(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
@@ -151,7 +161,7 @@ OPERATIONS: dict[str, Operation] = {
         Operation("softmax1", "e^x / (1 + sum e^x)", False, _softmax1, _part_of_row),
         Operation("sink_logit", "e^x / (e^s_h + sum e^x)", False, _sink_logit, _part_of_row),
         Operation("relu", "max(x, 0) / n", False, _relu, _part_of_row),
-        Operation("elu1", "elu(x) + 1", False, _elu1, _part_of_row),
+        Operation("elu1", "elu(x + b) + 1", False, _elu1, _part_of_row, {"bias": 0.0}),
         Operation("identity", "x", False, _identity, _part_of_row),
         Operation("softmax_scaled", "a e^x / sum e^x", False, _softmax_scaled, _part_of_row,
                   {"sum": 1.0}),

@@ -1,0 +1,91 @@
+"""Every operation of the reference, in F32, against its formula in F64."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from models.reference.model import _features  # noqa: E402
+from models.reference.operations import OPERATIONS, Parameters  # noqa: E402
+
+Row = Callable[[np.ndarray, dict[str, float]], np.ndarray]
+GIVEN = {"bias": -1.5, "sum": 0.3, "p": 0.5, "eps": 1e-3, "zeta": 1.1, "gamma": -0.05, "logit": 0.7}
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def elu1(x: np.ndarray) -> np.ndarray:
+    return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+
+
+def clipped(x: np.ndarray, p: dict[str, float]) -> np.ndarray:
+    return np.clip((p["zeta"] - p["gamma"]) * np.exp(x) / np.exp(x).sum() + p["gamma"], 0, 1)
+
+
+# What a row of seen scores becomes, as the table of README writes it; kernels map q and k before.
+FORMULAS: dict[str, Row] = {
+    "softmax": lambda x, p: np.exp(x) / np.exp(x).sum(),
+    "sigmoid": lambda x, p: sigmoid(x + p["bias"]),
+    "sigmoid_log_n": lambda x, p: sigmoid(x - np.log(len(x))),
+    "sigmoid_norm": lambda x, p: sigmoid(x) / (sigmoid(x).sum() + 1e-8),
+    "softmax1": lambda x, p: np.exp(x) / (1 + np.exp(x).sum()),
+    "sink_logit": lambda x, p: np.exp(x) / (np.exp(p["logit"]) + np.exp(x).sum()),
+    "relu": lambda x, p: np.maximum(x, 0) / len(x),
+    "elu1": lambda x, p: elu1(x + p["bias"]),
+    "identity": lambda x, p: x,
+    "softmax_scaled": lambda x, p: p["sum"] * np.exp(x) / np.exp(x).sum(),
+    "softmax_p": lambda x, p: np.exp(x) / np.power(np.exp(p["p"] * x).sum(), 1 / p["p"]),
+    "softpick": lambda x, p: np.maximum(np.expm1(x), 0) / (np.abs(np.expm1(x)).sum() + p["eps"]),
+    "softmax_clipped": clipped,
+    "elu1_norm": lambda x, p: elu1(x) / (elu1(x).sum() + 1e-8),
+    "identity_norm": lambda x, p: x / max(abs(x.sum()), 1),
+    "elu1_kernel": lambda x, p: x,
+    "elu1_kernel_norm": lambda x, p: x / (x.sum() + 1e-8),
+    "mlp_kernel": lambda x, p: x,
+    "mlp_kernel_norm": lambda x, p: x / max(abs(x.sum()), 1),
+}
+
+
+@pytest.mark.parametrize("scale", [1, 10, 60])
+@pytest.mark.parametrize("id", OPERATIONS)
+def test_weights_in_f32(id: str, scale: float) -> None:
+    """Scores up to a few hundred. What is unseen is large, weighs 0 and changes nothing."""
+    operation, T = OPERATIONS[id], 24
+    x = np.random.default_rng(7).normal(size=(T, T)).astype(np.float32) * scale
+    if operation.features == "elu1":
+        x = abs(x)  # products of positive features
+    seen = np.tril(np.ones((T, T), bool))
+    x[~seen] = 300.0
+    given = {name: GIVEN[name] for name in operation.standard}
+    parameters = Parameters(given, torch.tensor([GIVEN["logit"]]))
+    found = operation.weights(torch.from_numpy(x)[None], torch.from_numpy(seen), parameters)[0]
+    expected = np.zeros((T, T))
+    for i in range(T):
+        expected[i, :i + 1] = FORMULAS[id](x[i, :i + 1].astype(np.float64), given | GIVEN)
+    # A difference of two scores of 200 is known to 2e-5 in F32, and so is its exponential.
+    within = {"rtol": 2e-7 * max(scale * 10, 20), "atol": 1e-37}
+    if id == "softmax_clipped":  # a difference of two numbers below 1
+        within["atol"] = 1e-7
+    np.testing.assert_allclose(found.numpy(), expected, **within)
+
+
+@pytest.mark.parametrize("id", OPERATIONS)
+def test_shares_sum_to_1(id: str) -> None:
+    operation = OPERATIONS[id]
+    weights = torch.linspace(0.01, 2, 12).reshape(3, 4)
+    if operation.normalises:
+        weights = weights / weights.sum(-1, keepdim=True)
+    torch.testing.assert_close(operation.share(weights).sum(-1), torch.ones(3))
+
+
+def test_elu1_keeps_what_is_far_below_zero() -> None:
+    x = torch.tensor([-80.0, -20.0, -1e-4, 0.0, 2.0, 1e4], requires_grad=True)
+    y = _features(None, 0, "elu1", x)
+    np.testing.assert_allclose(y.detach().numpy(), elu1(x.detach().double().numpy()), rtol=1e-6)
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp(np.minimum(x.detach().double().numpy(), 0)),
+                               rtol=1e-6)
