@@ -115,7 +115,7 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     size_t rows = tensor->dims[0];
     ss_name scale;
     snprintf(scale.text, sizeof scale.text, "%s_scale", name);
-    const ss_tensor *found = find(loader, scale.text, &(ss_tensor){.rank = 1, .dims = {rows}});
+    const ss_tensor *found = find(loader, scale.text, &(ss_tensor){.rank = 2, .dims = {rows, 1}});
     if (!found) return NULL;
     bool right = found->type == SS_F32;
     float *scales = right ? take(loader, rows) : NULL;

@@ -21,8 +21,9 @@ typedef struct ss_loader {
 } ss_loader;
 
 /*
- * A matrix [out][in] of type I8 has beside it a tensor "<its name>_scale", F32 [out], with which
- * the whole numbers of each row are multiplied. Vectors are never I8.
+ * A matrix [out][in] of type I8 has beside it a tensor "<its name>_scale", F32 [out][1], with which
+ * the whole numbers of each row are multiplied, as compressed-tensors stores it. Vectors are never
+ * I8.
  */
 
 /* How a matrix lies in the file. */

@@ -52,7 +52,7 @@ static void relu(float *x, size_t n, const float *parameters) {
 }
 
 static void elu1(float *x, size_t n, const float *parameters) {
-    (void)parameters;
+    for (size_t j = 0; j < n; j++) x[j] += parameters[0];
     ss_elu1(x, n);
 }
 
@@ -66,7 +66,7 @@ static void share(float *x, size_t n, const float *parameters) {
 }
 
 static void elu1_norm(float *x, size_t n, const float *parameters) {
-    elu1(x, n, parameters);
+    ss_elu1(x, n);
     share(x, n, parameters);
 }
 
@@ -164,8 +164,9 @@ static const ss_operation table[] = {
      .source = "Guo et al. 2024, active-dormant attention heads"},
     {.name = "elu1",
      .label = "elu + 1",
-     .formula = "x_j + 1 if x_j > 0, else exp(x_j)",
+     .formula = "y_j + 1 if y_j > 0, else exp(y_j), y_j = x_j + b",
      .proxy = SS_PROXY_SHARE,
+     .parameters = {{"bias", 0.0f, -20.0f, 20.0f, false, "b, added to every score"}},
      .row = elu1,
      .source = "Gu et al. 2025, section 7.4, table 6: elu + 1 without normalisation"},
     {.name = "identity",

@@ -1,7 +1,7 @@
 """Model folders in the Hugging Face layout: config.json and model.safetensors.
 
-A matrix may be stored in I8 [out, in] beside NAME_scale, F32 [out]: row i is scale_i times the
-integers. These are the names of the compressed-tensors format.
+A matrix may be stored in I8 [out, in] beside NAME_scale, F32 [out, 1]: row i is scale_i times the
+integers. That is the int-quantized format of compressed-tensors, and config.json says so.
 """
 
 import json
@@ -14,6 +14,18 @@ from safetensors.torch import load_file, save_file
 from .model import Architecture, Weights, architecture
 
 SCALE = "_scale"
+# What transformers needs to know to multiply by the scales. The format stands in the group, too: from
+# numbers alone compressed-tensors takes weights of 8 bits for packed ones.
+INT8_BY_ROWS = {
+    "quant_method": "compressed-tensors",
+    "format": "int-quantized",
+    "quantization_status": "compressed",
+    "config_groups": {"group_0": {
+        "format": "int-quantized",
+        "targets": ["Linear", "Embedding"],
+        "weights": {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel"},
+    }},
+}
 
 
 def read_model(folder: Path) -> tuple[Architecture, Weights]:
@@ -28,7 +40,7 @@ def read_weights(file: Path) -> Weights:
                if w.is_floating_point() and not name.endswith(SCALE)}
     for name, w in stored.items():
         if w.dtype == torch.int8:
-            weights[name] = w.float() * stored[name + SCALE][:, None]
+            weights[name] = w.float() * stored[name + SCALE]
     return weights
 
 
@@ -39,8 +51,8 @@ def to_int8(weights: Weights) -> Weights:
         if w.dim() != 2 or not name.endswith(".weight"):
             stored[name] = w.half()
             continue
-        scale = w.abs().amax(1) / 127
-        steps = (w / scale.clamp_min(torch.finfo(scale.dtype).tiny)[:, None]).round()
+        scale = w.abs().amax(1, keepdim=True) / 127
+        steps = (w / scale.clamp_min(torch.finfo(scale.dtype).tiny)).round()
         stored |= {name: steps.to(torch.int8), name + SCALE: scale}
     return stored
 
@@ -52,6 +64,8 @@ def write_model(folder: Path, config: dict[str, Any], weights: Weights, dtype: t
 def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None:
     """The same, each tensor in the type that it has."""
     folder.mkdir(parents=True, exist_ok=True)
+    if any(w.dtype == torch.int8 for w in weights.values()):
+        config = config | {"quantization_config": INT8_BY_ROWS}
     write_json(folder / "config.json", config)
     stored = {name: w.contiguous() for name, w in weights.items()}
     file = folder / "model.safetensors"

@@ -23,17 +23,19 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Mask:
-    """Which keys a query sees. `size` is the window, or how many first tokens every query sees."""
+    """Which keys a query sees. `size` is the window, or how many first tokens every query sees;
+    `first` tokens stay in sight beside a window, as Xiao et al. (2024) keep them in a cache."""
 
     kind: str = "causal"  # causal, window, prefix or bidirectional
     size: int = 0
+    first: int = 0
 
     def seen(self, T: int, device: torch.device) -> Tensor:
         """[T, T], true where query row i sees key column j"""
         query, key = torch.arange(T, device=device)[:, None], torch.arange(T, device=device)
         past = key <= query
         if self.kind == "window":
-            return past & (key > query - self.size)
+            return past & ((key > query - self.size) | (key < self.first))
         if self.kind == "prefix":
             return past | (key < self.size)
         return torch.ones_like(past) if self.kind == "bidirectional" else past

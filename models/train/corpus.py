@@ -9,7 +9,16 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from torch import Tensor
 
 from .recipe import Training
-from .text import BOS, BOS_ID, END, END_ID, VOCABULARY, documents, passages
+from .text import (
+    BOS,
+    BOS_ID,
+    END,
+    END_ID,
+    LONG_CHARACTERS,
+    VOCABULARY,
+    documents,
+    passages,
+)
 
 
 def train_tokenizer(texts: list[str]) -> Tokenizer:
@@ -49,7 +58,9 @@ class Corpus:
         train, public = documents(corpora)
         tokenizer = train_tokenizer(train)
         tokenizer.save(str(cache / "tokenizer.json"))
-        (cache / "heldout.json").write_text(json.dumps(passages(public, 100), indent=0) + "\n")
+        for name, texts in {"heldout": passages(public, 100),
+                            "heldout-long": passages(public, 40, LONG_CHARACTERS)}.items():
+            (cache / f"{name}.json").write_text(json.dumps(texts, indent=0) + "\n")
         stream: list[int] = []
         for encoding in tokenizer.encode_batch(train, add_special_tokens=False):
             stream += encoding.ids + [END_ID]
@@ -72,14 +83,21 @@ class Corpus:
         noise = torch.rand(sequences, T + 2, generator=generator)
         if training.random_first:
             text[:, 0] = (noise[:, -1] * VOCABULARY).long()
-        return torch.cat([torch.tensor(front, dtype=torch.long).expand(sequences, -1), text], 1), noise
+        text = torch.cat([torch.tensor(front, dtype=torch.long).expand(sequences, -1), text], 1)
+        if training.fixed_at:
+            text[:, training.fixed_at - 1] = END_ID
+        return text, noise
 
-    def held_out_ids(self, count: int, T: int, front: list[int]) -> Tensor:
+    def held_out_ids(self, count: int, T: int, front: list[int], fixed_at: int) -> Tensor:
         """The first T tokens, `front` among them, of the first `count` passages, [count, T]."""
-        return encode(self.tokenizer, self.held_out[:count], T, front)
+        return encode(self.tokenizer, self.held_out[:count], T, front, fixed_at)
 
 
-def encode(tokenizer: Tokenizer, texts: list[str], T: int, front: list[int]) -> Tensor:
-    """The first T ids of each text behind `front`, [len(texts), T]"""
+def encode(tokenizer: Tokenizer, texts: list[str], T: int, front: list[int],
+           fixed_at: int = 0) -> Tensor:
+    """The first T ids of each text behind `front`, [len(texts), T]; see Training.fixed_at."""
     bare = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
-    return torch.tensor([(front + ids)[:T] for ids in bare])
+    ids = torch.tensor([(front + ids)[:T] for ids in bare])
+    if fixed_at:
+        ids[:, fixed_at - 1] = END_ID
+    return ids

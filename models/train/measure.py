@@ -9,14 +9,14 @@ from torch import Tensor
 from ..reference import metrics
 from ..reference.model import Architecture, Weights, forward
 from ..reference.operations import OPERATIONS
-from .train import unmask_loss
+from .loss import unmask_loss
 
 SEQUENCES, T = 100, 64
 SINK_K = 10  # tokens whose Sink_k is kept, as many as the paper prints
 NOISES = 8  # times that a diffusion model's loss is drawn for each passage
 
 
-def _loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Tensor) -> float:
+def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Tensor) -> float:
     if arch.mask.kind != "bidirectional":
         first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
         return metrics.loss(logits, ids)[:, first:].mean().item()
@@ -46,7 +46,7 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
         "sink_elsewhere": number(sinks[1:].max(), 2), "elsewhere": int(sinks[1:].argmax()) + 2,
         "sink": [number(s, 2) for s in sinks],
         "eps": metrics.EPS, "T": ids.shape[1], "sequences": len(ids),
-        "loss": number(_loss(arch, weights, trace.logits, ids)),
+        "loss": number(held_out_loss(arch, weights, trace.logits, ids)),
         "alpha_max": number(alphas[..., 0].mean(0).max()),
         "hidden_ratio": number(hidden.max()), "hidden_ratio_min": number(hidden.min()),
         "value_ratio": number(value.mean()), "value_ratio_min": number(value.min()),

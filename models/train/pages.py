@@ -35,9 +35,10 @@ MEANING = {
 }
 
 
-def sinks(row: dict[str, Any], over: int = 1) -> list[float]:
-    """Sink_1 in percent, or the sum of the first ones: as shipped, then of the further seeds."""
-    return [sum(one["sink"][:over]) for one in (row["measured"], *row["further_seeds"])]
+def sinks(row: dict[str, Any], tokens: tuple[int, ...] = (1,)) -> list[float]:
+    """Sink_k in percent, summed over these tokens: as shipped, then of the further seeds."""
+    return [sum(one["sink"][k - 1] for k in tokens)
+            for one in (row["measured"], *row["further_seeds"])]
 
 
 IS_SINK = 5.0  # percent from which a sink is said to be there
@@ -128,11 +129,15 @@ def changes(recipe: Recipe) -> str:
 def card(recipe: Recipe, facts: dict[str, Any], formula: str) -> str:
     """formula: of the attention operation."""
     measured, exact = facts["measured"], facts["exact"]
-    numbers = "\n".join(f"| `{name}` | {measured[name]} | {exact[name]} | {meaning} |"
+    numbers = "\n".join(f"| `{name}` | {measured[name]} | {exact.get(name, 'not kept')} | {meaning} |"
                         for name, meaning in MEANING.items() if name in measured)
     files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
     front = ", ".join(f"`{token}`" for token in recipe.training.front) or "nothing"
     kind = "F16" if recipe.id in IN_F16 else "I8, a scale for each row of a matrix, vectors in F16"
+    opens = ("does not know the key `sinkscope` of config.json and would compute a plain model"
+             if "sinkscope" in recipe.config else "opens it" if recipe.id in IN_F16 else
+             "stops at experts that are stored as I8" if "num_local_experts" in recipe.config else
+             "opens it where compressed-tensors is installed, too")
     changed = changes(recipe)
     differs = "" if recipe.id == recipe.baseline else (
         f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
@@ -149,6 +154,7 @@ def card(recipe: Recipe, facts: dict[str, Any], formula: str) -> str:
 - attention operation: `{facts["operation"]}`, {formula}
 - in front of every text: {front}
 - model.safetensors: {kind}; sha256 `{facts["sha256"]}`
+- transformers {opens}
 
 ## Measured
 

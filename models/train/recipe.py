@@ -50,9 +50,12 @@ class Training:
     # the attention does.
     weight_decay: float = 1.0
     embedding_decay: float = 0.1
+    embedding_deviation: float = 0.02  # what its numbers are drawn with; those of matrices: 0.02
     front: tuple[str, ...] = (BOS,)  # tokens that stand before every sequence
     extra: str | None = None  # a token beside the vocabulary, id 1,024
     random_first: bool = False  # the first token of the text is drawn from the vocabulary
+    fixed_at: int = 0  # the token at this place of a sequence, from 1, is always <|endoftext|>
+    bias_value: float | None = None  # a bias key's value is [this, 0, ..., 0] and is not trained
     tokens: int | None = None  # only so many tokens of the text are ever read
     objective: str = "next"  # or "unmask": a masked diffusion model
     balance: float = 0.0  # weight of the loss that spreads tokens over experts
@@ -72,6 +75,7 @@ class Recipe:
     config: dict[str, Any]  # the whole config.json
     training: Training
     baseline: str  # the recipe that differs by the factor alone
+    sink_tokens: tuple[int, ...] = (1,)  # where the sink stands, or which tokens share it
     seeds: tuple[int, ...] = (1,)  # weights of the first one ship
     timeline: bool = False  # its checkpoints ship, too
     order: int = 0  # within the factor
@@ -90,7 +94,8 @@ def read(path: Path) -> Recipe:
     first = training.front[0] if training.front else None
     config = BASE | given.pop("config", {})
     config["bos_token_id"] = None if first is None else _IDS.get(first, VOCABULARY)
-    given["seeds"] = tuple(given.pop("seeds", (1,)))
+    for name in {"seeds", "sink_tokens"} & set(given):
+        given[name] = tuple(given[name])
     return Recipe(id=path.stem, config=config, training=training, **given)
 
 

@@ -71,7 +71,7 @@ def ids_of(recipe: Recipe, texts: list[str]) -> torch.Tensor:
     """The passages as the model is to be measured on them, [SEQUENCES, T]"""
     tokenizer = Tokenizer.from_file(str(ZOO / recipe.id / "tokenizer.json"))
     front = [tokenizer.token_to_id(token) for token in recipe.training.front]
-    return encode(tokenizer, texts[:SEQUENCES], T, front)
+    return encode(tokenizer, texts[:SEQUENCES], T, front, recipe.training.fixed_at)
 
 
 def take(recipe: Recipe, runs: Path, texts: list[str]) -> None:
@@ -178,7 +178,7 @@ def main() -> None:
             if (ZOO / id / "model.safetensors").exists()}
     for id, row in rows.items():
         recipe, base = known[id], rows.get(known[id].baseline, row)["id"]
-        values = sinks(row, recipe.paper.get("over", 1))
+        values = sinks(row, recipe.sink_tokens)
         row["verdict"] = verdict(recipe, values, sinks(rows[base]))
         (ZOO / id / "card.md").write_text(card(known[id], row, OPERATIONS[row["operation"]].formula))
         print(id, row["measured"]["sink_1"], row["verdict"])

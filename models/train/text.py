@@ -17,6 +17,7 @@ SHA256 = {
 HELD_OUT_EVERY = 12  # every 12th document is never trained on
 SHARED_WORDS = 13  # so many in a row are no accident (Brown et al. 2020, appendix C)
 PASSAGE_CHARACTERS = 320  # at least 64 tokens of the tokenizer, whatever the prose
+LONG_CHARACTERS = 640  # at least 120
 
 
 def read(corpora: Path) -> dict[str, list[str]]:

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -22,21 +21,24 @@ from ..reference import metrics
 from ..reference.model import Architecture, Weights, architecture, forward
 from ..reference.operations import OPERATIONS
 from ..reference.shapes import added, shapes
-from .corpus import VOCABULARY, Corpus
+from . import protocol
+from .corpus import Corpus
+from .loss import LOSSES, unmask_loss
+from .outcomes import Log
 from .recipe import Recipe, T, Training, recipes
+from .text import VOCABULARY
 
 WARM_UP = 100
 SEQUENCES = 16
 SAVE_EVERY = 200
+DEVIATION = 0.02
 EARLY_SAVES = (0, 1, 3, 10, 30, 100)
 LOG_EVERY = 100
 EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
 PROBES, PROBE_T = 20, 64  # held-out sequences watched during training
 
-Loss = Callable[[Architecture, Weights, Tensor, Tensor], Tensor]
 
-
-def initial_weights(arch: Architecture, seed: int) -> Weights:
+def initial_weights(arch: Architecture, seed: int, training: Training) -> Weights:
     """N(0, 0.02^2) for every matrix, gains of 1, biases of 0. What only a variant has, rows of
     further tokens included, is drawn last: as long as the other shapes are the baseline's, it
     begins with the baseline's weights."""
@@ -47,7 +49,7 @@ def initial_weights(arch: Architecture, seed: int) -> Weights:
             return torch.zeros(shape)
         if len(shape) == 1:
             return torch.ones(shape)
-        return torch.randn(*shape, generator=generator) * 0.02
+        return torch.randn(*shape, generator=generator) * DEVIATION
 
     extra, weights = added(arch), {}
     for name, shape in shapes(arch).items():
@@ -57,7 +59,17 @@ def initial_weights(arch: Architecture, seed: int) -> Weights:
         if name not in extra and weight.shape[0] == VOCABULARY < arch.V:
             rows = draw(name, (arch.V - VOCABULARY, *weight.shape[1:]))
             weights[name] = torch.cat([weight, rows])
+    weights["model.embed_tokens.weight"] *= training.embedding_deviation / DEVIATION
+    for name in fixed(weights, training):
+        weights[name] = torch.zeros_like(weights[name])
+        weights[name][..., 0] = training.bias_value
     return weights
+
+
+def fixed(weights: Weights, training: Training) -> list[str]:
+    """The tensors that are not trained."""
+    return [name for name in weights
+            if training.bias_value is not None and name.endswith("bias_key_value")]
 
 
 def decay(name: str, weight: Tensor, training: Training) -> float:
@@ -74,46 +86,6 @@ def learning_rate(step: int, training: Training) -> float:
     begin, end = training.decay
     fallen = min(1.0, max(0, step - begin) / (end - begin))
     return training.learning_rate * (1 - 0.9 * fallen)
-
-
-def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
-                    balance: float) -> Tensor:
-    """Mean loss of text [N, T+1], every token after the first predicted from those before it. A
-    prefix is given, not predicted."""
-    trace = forward(arch, weights, text[:, :-1])
-    first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
-    logits, expected = trace.logits[:, first:], text[:, 1 + first:]
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected.flatten())
-    if trace.router is None:
-        return loss
-    # Fedus et al. (2022), section 2.2: even load is the least that this sum can be, 1 per layer.
-    share = trace.router.flatten(0, 2).mean(0)
-    load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.chosen
-    return loss + balance * arch.E * (share * load).sum()
-
-
-def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
-                balance: float) -> Tensor:
-    """The bound of a masked diffusion model in nats per token (Sahoo et al. 2024): sequence n hides
-    each token after the first with probability p_n and pays 1/p_n for each hidden one."""
-    p, hidden = hide(text, noise)
-    logits = forward(arch, weights, torch.where(hidden, arch.V - 1, text)).logits
-    surprise = torch.nn.functional.cross_entropy(logits.transpose(1, 2), text, reduction="none")
-    return (surprise * hidden / p).sum() / text[:, 1:].numel()
-
-
-def hide(text: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """noise [N, T+1] in 0..1 -> p [N, 1] and which tokens are hidden [N, T]. The p of a batch are
-    spread evenly over 0..1, which keeps the loss steady."""
-    N = len(text)
-    at = torch.arange(N, dtype=noise.dtype, device=noise.device)[:, None]
-    p = ((at + noise[:1, :1]) / N).clamp_min(0.02)
-    hidden = noise[:, 1:] < p
-    hidden[:, 0] = False
-    return p, hidden
-
-
-LOSSES = {"next": next_token_loss, "unmask": unmask_loss}
 
 
 @torch.no_grad()
@@ -150,12 +122,14 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.checkpoint, self.log = self.folder / "checkpoint.pt", self.folder / "training.jsonl"
         training = recipe.training
-        weights = initial_weights(self.arch, seed)
-        self.weights = {n: w.to(device).requires_grad_() for n, w in weights.items()}
+        weights = initial_weights(self.arch, seed, training)
+        kept = fixed(weights, training)
+        self.weights = {n: w.to(device).requires_grad_(n not in kept) for n, w in weights.items()}
         groups: dict[float, list[Tensor]] = {
             training.weight_decay: [], training.embedding_decay: [], 0.0: []}
         for name, w in self.weights.items():
-            groups[decay(name, w, training)].append(w)
+            if w.requires_grad:
+                groups[decay(name, w, training)].append(w)
         self.optimiser = torch.optim.AdamW(
             [{"params": params, "weight_decay": rate} for rate, params in groups.items()],
             lr=training.learning_rate, betas=(0.9, 0.95), fused=True)
@@ -175,14 +149,17 @@ class Run:
                 w.copy_(saved["weights"][name])
         self.optimiser.load_state_dict(saved["optimiser"])
 
+    def on_cpu(self) -> Weights:
+        return {name: w.detach().cpu() for name, w in self.weights.items()}
+
     def save(self, step: int) -> None:
-        plain = {name: w.detach().cpu() for name, w in self.weights.items()}
+        plain = self.on_cpu()
         save_file(plain, self.folder / f"step-{step:04d}.safetensors")
         state = {"step": step, "weights": plain, "optimiser": self.optimiser.state_dict()}
         torch.save(state, self.checkpoint.with_suffix(".new"))
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
-    def note(self, step: int, losses: list[float], ids: Tensor) -> None:
+    def note(self, step: int, losses: list[float], ids: Tensor) -> float | None:
         """One line of the log: the mean training loss since the last one, and the probe."""
         record: dict[str, float] = {"step": step}
         if losses:
@@ -191,6 +168,7 @@ class Run:
         with self.log.open("a") as file:
             file.write(json.dumps(record) + "\n")
         print(record, flush=True)
+        return record.get("loss")
 
 
 def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str) -> None:
@@ -199,16 +177,20 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str) -> 
     # with BF16 products, half the time of plain F32
     loss_of = torch.compile(LOSSES[training.objective])
     front = corpus.ids(training.front)
-    ids = corpus.held_out_ids(PROBES, PROBE_T, front).to(device)
+    ids = corpus.held_out_ids(PROBES, PROBE_T, front, training.fixed_at).to(device)
+    log = Log(recipe, seed) if recipe.id in protocol.runs() else None
     losses: list[float] = []
+    mean_loss = None
     began = time.monotonic()
     for step in range(run.start, training.steps + 1):
         # the state after `step` steps
         if step in EARLY_LOGS or step % LOG_EVERY == 0:
-            run.note(step, losses, ids)
+            mean_loss = run.note(step, losses, ids)
             losses = []
         if step in EARLY_SAVES or step % SAVE_EVERY == 0:
             run.save(step)
+            if log is not None:
+                log.add(step, run.on_cpu(), mean_loss)
         if step == training.steps:
             break
         for group in run.optimiser.param_groups:
@@ -226,9 +208,10 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str) -> 
 
 
 def main() -> None:
-    known = recipes()
+    known = recipes() | protocol.runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("recipe", choices=known, metavar="RECIPE", help=", ".join(known))
+    parser.add_argument("recipe", choices=known, metavar="RECIPE",
+                        help=f"{', '.join(recipes())}; long-RECIPE: as the protocol trains it")
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"),
                         help="folder with the text files (default: $SINKSCOPE_CORPORA)")
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"),

@@ -87,6 +87,40 @@ static void refused_by_all(void) {
     }
 }
 
+static void quantised(void) {
+    CASE(
+        "of what compressed-tensors knows, I8 with a scale for each row is read, all else refused");
+#define GROUP(weights, more) "\"config_groups\":{\"group_0\":{\"weights\":{" weights "}" more "}}"
+#define BY_ROWS "\"num_bits\":8,\"type\":\"int\",\"symmetric\":true,\"strategy\":\"channel\""
+#define METHOD "\"quant_method\":\"compressed-tensors\","
+#define FORMAT "\"format\":\"int-quantized\","
+    static const char *const table[] = {
+        METHOD FORMAT GROUP(BY_ROWS, ""), /* the one that is read */
+        METHOD FORMAT GROUP(BY_ROWS, ",\"input_activations\":{\"num_bits\":8}"),
+        METHOD FORMAT GROUP("\"num_bits\":4,\"type\":\"int\",\"symmetric\":true,"
+                            "\"strategy\":\"channel\"",
+                            ""),
+        METHOD FORMAT GROUP("\"num_bits\":8,\"type\":\"float\",\"symmetric\":true,"
+                            "\"strategy\":\"channel\"",
+                            ""),
+        METHOD FORMAT GROUP("\"num_bits\":8,\"type\":\"int\",\"symmetric\":false,"
+                            "\"strategy\":\"channel\"",
+                            ""),
+        METHOD FORMAT GROUP("\"num_bits\":8,\"type\":\"int\",\"symmetric\":true,"
+                            "\"strategy\":\"tensor\"",
+                            ""),
+        METHOD "\"format\":\"pack-quantized\"," GROUP(BY_ROWS, ""),
+        "\"quant_method\":\"gptq\"," FORMAT GROUP(BY_ROWS, ""),
+        METHOD FORMAT "\"config_groups\":7",
+        METHOD FORMAT "\"config_groups\":{\"group_0\":null}",
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char text[768];
+        snprintf(text, sizeof text, LLAMA ",\"quantization_config\":{%s}", table[i]);
+        check_config(text, i ? SS_UNSUPPORTED : SS_OK, i ? "quantization_config" : "");
+    }
+}
+
 static void refused_by_some(void) {
     CASE("values that a family is not computed with, and values that are none");
     static const struct {
@@ -580,6 +614,7 @@ static void flipped_bits(void) {
 
 int main(void) {
     refused_by_all();
+    quantised();
     refused_by_some();
     rotary_configs();
     windows_of_layers();

@@ -358,8 +358,8 @@ static void int8(void) {
          "model.layers.1.mlp.up_proj.weight_scale"},
         {"embed_positions.weight_scale\":{\"dtype\":\"F32\"",
          "embed_positions.weight_scale\":{\"dtype\":\"I32\"", "model.embed_positions.weight_scale"},
-        {"lm_head.weight_scale\":{\"dtype\":\"F32\",\"shape\":[20]",
-         "lm_head.weight_scale\":{\"dtype\":\"F16\",\"shape\":[40]", "lm_head.weight_scale"},
+        {"lm_head.weight_scale\":{\"dtype\":\"F32\",\"shape\":[20,1]",
+         "lm_head.weight_scale\":{\"dtype\":\"F16\",\"shape\":[40,1]", "lm_head.weight_scale"},
     };
     ss_error err = {0};
     CHECK_INT((int)open_tampered("", "", &err), SS_OK);

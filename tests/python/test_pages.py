@@ -68,7 +68,7 @@ def row(id: str, sink: list[float], further: tuple[list[float], ...] = ()) -> di
 def test_a_prefix_has_its_sink_somewhere_in_it() -> None:
     one = row("prefix", [3.0, 4.0, 5.0, 0.0], ([1.0, 1.0, 2.0, 9.0],))
     assert pages.sinks(one) == [3.0, 1.0]
-    assert pages.sinks(one, 3) == [12.0, 4.0]
+    assert pages.sinks(one, (1, 2, 3)) == [12.0, 4.0]
 
 
 def test_a_row_of_the_table() -> None:
@@ -105,7 +105,7 @@ def test_readme_and_cards_say_what_the_index_says() -> None:
     known, by_id = recipes(), {row["id"]: row for row in rows}
     for one in rows:
         of = known[one["id"]]
-        values = pages.sinks(one, of.paper.get("over", 1))
+        values = pages.sinks(one, of.sink_tokens)
         assert one["verdict"] == pages.verdict(of, values, pages.sinks(by_id[of.baseline]))
         card = (ROOT / f"models/zoo/{of.id}/card.md").read_text()
         assert f"| `sink_1` | {one['measured']['sink_1']} |" in card

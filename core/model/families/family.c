@@ -65,16 +65,38 @@ static bool is_off(const cJSON *item, double off) {
     return cJSON_IsNumber(item) && item->valuedouble >= off && item->valuedouble <= off;
 }
 
+static bool says(const cJSON *object, const char *key, const char *text) {
+    const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+    return found && !strcmp(found, text);
+}
+
+/* Matrices as I8, a scale for each row, in the words of compressed-tensors; see load.h. */
+static bool is_int8_by_rows(const cJSON *quantization) {
+    const cJSON *group, *groups = cJSON_GetObjectItemCaseSensitive(quantization, "config_groups");
+    bool right = cJSON_IsObject(groups) && says(quantization, "format", "int-quantized") &&
+                 says(quantization, "quant_method", "compressed-tensors");
+    cJSON_ArrayForEach(group, groups) {
+        const cJSON *weights = cJSON_GetObjectItemCaseSensitive(group, "weights");
+        const cJSON *bits = cJSON_GetObjectItemCaseSensitive(weights, "num_bits");
+        right = right && cJSON_IsNumber(bits) && bits->valueint == 8 &&
+                says(weights, "type", "int") && says(weights, "strategy", "channel") &&
+                cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(weights, "symmetric")) &&
+                is_off(cJSON_GetObjectItemCaseSensitive(group, "input_activations"), (double)NAN);
+    }
+    return right;
+}
+
 void ss_family_refuse(ss_json *json) {
     for (size_t i = 0; i < sizeof features / sizeof *features; i++)
         if (!is_off(cJSON_GetObjectItemCaseSensitive(json->object, features[i].key),
                     features[i].off))
             ss_json_refuse(json, features[i].key, "a model without it", "otherwise");
     const cJSON *quantization = ss_json_object(json, "quantization_config");
-    if (!quantization) return;
+    if (!quantization || is_int8_by_rows(quantization)) return;
     ss_json inner = {quantization, json->file, json->status, json->err};
     const char *method = ss_json_text(&inner, "quant_method", "another way");
-    ss_json_refuse(json, "quantization_config", "weights as F32, F16 or BF16", method);
+    ss_json_refuse(json, "quantization_config",
+                   "weights as F32, F16 or BF16, or as I8 with a scale for each row", method);
 }
 
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard) {

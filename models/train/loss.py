@@ -1,0 +1,46 @@
+"""What is trained for: next tokens, or the bound of a masked diffusion model."""
+
+import torch
+from torch import Tensor
+
+from ..reference.model import Architecture, Weights, forward
+
+
+def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
+                    balance: float) -> Tensor:
+    """Mean loss of text [N, T+1], every token after the first predicted from those before it. A
+    prefix is given, not predicted."""
+    trace = forward(arch, weights, text[:, :-1])
+    first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
+    logits, expected = trace.logits[:, first:], text[:, 1 + first:]
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected.flatten())
+    if trace.router is None:
+        return loss
+    # Fedus et al. (2022), section 2.2: even load is the least that this sum can be, 1 per layer.
+    share = trace.router.flatten(0, 2).mean(0)
+    load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.chosen
+    return loss + balance * arch.E * (share * load).sum()
+
+
+def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
+                balance: float) -> Tensor:
+    """The bound of a masked diffusion model in nats per token (Sahoo et al. 2024): sequence n hides
+    each token after the first with probability p_n and pays 1/p_n for each hidden one."""
+    p, hidden = hide(text, noise)
+    logits = forward(arch, weights, torch.where(hidden, arch.V - 1, text)).logits
+    surprise = torch.nn.functional.cross_entropy(logits.transpose(1, 2), text, reduction="none")
+    return (surprise * hidden / p).sum() / text[:, 1:].numel()
+
+
+def hide(text: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """noise [N, T+1] in 0..1 -> p [N, 1] and which tokens are hidden [N, T]. The p of a batch are
+    spread evenly over 0..1, which keeps the loss steady."""
+    N = len(text)
+    at = torch.arange(N, dtype=noise.dtype, device=noise.device)[:, None]
+    p = ((at + noise[:1, :1]) / N).clamp_min(0.02)
+    hidden = noise[:, 1:] < p
+    hidden[:, 0] = False
+    return p, hidden
+
+
+LOSSES = {"next": next_token_loss, "unmask": unmask_loss}

@@ -1,0 +1,147 @@
+"""The outcomes of the protocol, measured by the reference and added to the log of a run.
+
+    python -m models.train.outcomes --runs models/.runs          every long run that lies there
+    python -m models.train.outcomes --runs models/.runs long-softmax-3
+
+`train` does the same as a run goes on; a checkpoint that is in the log is not measured again.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from ..reference import metrics
+from ..reference.model import Architecture, Mask, Weights, architecture, forward
+from ..reference.operations import OPERATIONS
+from . import protocol
+from .corpus import encode
+from .measure import held_out_loss
+from .recipe import Recipe
+from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
+
+SEQUENCES, T = 100, 64
+EVICTED, EVICTED_T, KEPT = 40, 120, 24  # sequences, tokens, keys that a query still has
+EPS = (0.2, 0.3, 0.4)
+
+
+def ids_of(recipe: Recipe, texts: list[str], T: int) -> Tensor:
+    """Held-out texts as the recipe's training shows them, [len(texts), T]"""
+    tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
+    front = [{BOS: BOS_ID, END: END_ID}.get(t, VOCABULARY) for t in recipe.training.front]
+    return encode(tokenizer, texts, T, front, recipe.training.fixed_at)
+
+
+def eviction(arch: Architecture, weights: Weights, ids: Tensor) -> float:
+    """What it costs to lose token 1 from the cache: the loss with the last 24 keys minus that with
+    the first and the last 23, over the tokens that are predicted without it. Xiao et al. (2024)."""
+    def loss(mask: Mask) -> float:
+        logits = forward(replace(arch, mask=mask), weights, ids).logits
+        return metrics.loss(logits, ids)[:, KEPT:].mean().item()
+
+    return loss(Mask("window", KEPT)) - loss(Mask("window", KEPT - 1, first=1))
+
+
+def sink_norm(vectors: Tensor, tokens: list[int]) -> Tensor:
+    """Mean norm of the sink's tokens over that of the others.  [..., T, width] -> [...]"""
+    norms = vectors.norm(dim=-1)
+    others = [t for t in range(norms.shape[-1]) if t not in tokens]
+    return norms[..., tokens].mean(-1) / norms[..., others].mean(-1)
+
+
+@torch.no_grad()
+def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, longer: Tensor,
+             ) -> tuple[dict[str, Any], list[list[float]]]:
+    """One point of the log, and the sink's alpha of each head [L][H].
+
+    alpha: mean over heads of the weight that the sink's tokens get, as the model uses it, above what
+    they would get if each row spread its mass evenly; for rows that sum to 1, alpha_1 above even
+    attention. alpha_share: the same on rows made to sum to 1 (the proxy).
+    """
+    tokens = [k - 1 for k in recipe.sink_tokens]
+    trace = forward(arch, weights, ids)
+    seen = arch.mask.seen(ids.shape[1], ids.device)
+
+    def mean_alpha(att: Tensor) -> Tensor:
+        return metrics.alpha(att, arch.mask.kind)[..., tokens].sum(-1)
+
+    def above_even(att: Tensor) -> float:
+        even = seen * (att.sum(-1, keepdim=True) / seen.sum(-1, keepdim=True))
+        return (mean_alpha(att) - mean_alpha(even)).mean().item()
+
+    share = OPERATIONS[arch.operation].share(trace.att)
+    alphas = mean_alpha(share)
+    found = {
+        "alpha": above_even(trace.att), "alpha_share": above_even(share),
+        "value_ratio": sink_norm(trace.v, tokens).mean().item(),
+        "eviction": None, "loss": held_out_loss(arch, weights, trace.logits, ids),
+        "alpha_max": alphas.mean(0).max().item(),
+        "hidden_ratio": sink_norm(trace.hidden, tokens)[:, 1:].mean(0).max().item(),
+        "row_mass": metrics.row_mass(trace.att).mean().item(),
+    }
+    for eps in EPS:
+        sinks = metrics.sink(metrics.alpha(share, arch.mask.kind), eps)
+        found[f"sink_{eps}"] = sinks[tokens].sum().item()
+    if arch.mask.kind == "causal" and tokens == [0]:
+        found["eviction"] = eviction(arch, weights, longer)
+    rounded = {name: None if x is None else round(x, 4) for name, x in found.items()}
+    return rounded, [[round(a, 3) for a in layer] for layer in alphas.mean(0).tolist()]
+
+
+class Log:
+    """The log of one long run, and what it is measured on."""
+
+    def __init__(self, recipe: Recipe, seed: int, zoo: Path = protocol.ZOO) -> None:
+        self.recipe, self.arch = recipe, architecture(recipe.config)
+        self.file, self.log = protocol.log_file(recipe, seed, zoo), protocol.read(recipe, seed, zoo)
+        texts = json.loads((protocol.ZOO / "heldout.json").read_text())
+        longer = json.loads((protocol.ZOO / "heldout-long.json").read_text())
+        self.ids = ids_of(recipe, texts[:SEQUENCES], T)
+        self.longer = ids_of(recipe, longer[:EVICTED], EVICTED_T)
+
+    def has(self, step: int) -> bool:
+        return any(point["step"] == step for point in self.log["points"])
+
+    def add(self, step: int, weights: Weights, train_loss: float | None) -> None:
+        """Measures a step of the protocol that is not in the log, and writes the log."""
+        if step not in protocol.POINTS or self.has(step):
+            return
+        found, alpha_map = outcomes(self.recipe, self.arch, weights, self.ids, self.longer)
+        point = {"step": step, "train_loss": train_loss} | found
+        self.log["points"] = sorted([*self.log["points"], point], key=lambda p: p["step"])
+        if step == self.log["points"][-1]["step"]:
+            self.log["alpha_map"] = alpha_map
+        protocol.write(self.log, self.file)
+        print(self.recipe.id, self.log["seed"], point, flush=True)
+
+
+def from_checkpoints(recipe: Recipe, seed: int, run: Path) -> None:
+    log, lines = Log(recipe, seed), (run / "training.jsonl").read_text().splitlines()
+    losses = {line["step"]: line.get("loss") for line in map(json.loads, lines)}
+    for step in protocol.POINTS:
+        file = run / f"step-{step:04d}.safetensors"
+        if file.exists() and not log.has(step):
+            log.add(step, load_file(file), losses.get(step))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
+    parser.add_argument("only", nargs="*", metavar="RUN", help="these alone, long-ID-SEED")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    for recipe in protocol.runs().values():
+        for seed in recipe.seeds:
+            run = arguments.runs / f"{recipe.id}-{seed}"
+            if run.exists() and (not arguments.only or run.name in arguments.only):
+                from_checkpoints(recipe, seed, run)
+
+
+if __name__ == "__main__":
+    main()
