@@ -68,7 +68,7 @@ class Architecture:
     bias_key: str = "none"  # a key of no token: "head" (one each) or "shared" by the heads
     bias_key_value: str = "none"  # its value, likewise; none: 0
     value_bias: str = "none"  # added to the heads' outputs, likewise
-    gate: str = "none"  # {output,value}_{element,head}
+    gate: str = "none"  # {output,value}_{element,head}, value_state
     E: int = 0  # experts; 0: one feed-forward for all tokens
     chosen: int = 0  # experts that one token goes through
 
@@ -250,7 +250,8 @@ class _Llama:
         return q, k, v
 
     def gate(self, y: Tensor, layer: int) -> Tensor:
-        """[..., H or G, T, K or 1] (Qiu et al. 2025, G1 and G2)"""
+        """[..., H or G, T, K or 1]; y: what the half reads (Qiu et al. 2025, G1 and G2), or all
+        values of a token side by side (Bu et al. 2025, value-state gated attention)"""
         count = self.arch.H if self.arch.gate.startswith("output") else self.arch.G
         return _heads(self._linear(y, f"model.layers.{layer}.self_attn.gate_proj"), count).sigmoid()
 
@@ -394,7 +395,7 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor) -> dict[str, Tens
     record = {}
     gate = None
     if isinstance(model, _Llama) and arch.gate != "none":
-        gate = model.gate(y, layer)
+        gate = model.gate(v.transpose(-3, -2).flatten(-2) if arch.gate == "value_state" else y, layer)
         record["gate"] = _every_head(arch, gate).mean(-1)
         if arch.gate.startswith("value"):
             v, gate = v * gate, None

@@ -109,8 +109,7 @@ def _softmax_scaled(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
 def _softmax_p(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
     power = p.numbers["p"]
     x = x.masked_fill(~seen, -torch.inf)
-    weights = (x - x.amax(-1, keepdim=True)).exp()
-    return weights / weights.pow(power).sum(-1, keepdim=True).pow(1 / power)
+    return (x - (power * x).logsumexp(-1, keepdim=True) / power).exp()
 
 
 def _softpick(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:

@@ -34,7 +34,8 @@ def _added(arch: Architecture) -> Shapes:
             shapes[name] = (1 if whose == "shared" else heads, K)
     if arch.gate != "none":
         heads = H if arch.gate.startswith("output") else G
-        shapes["gate_proj.weight"] = (heads * (K if arch.gate.endswith("element") else 1), D)
+        reads = G * K if arch.gate == "value_state" else D
+        shapes["gate_proj.weight"] = (heads * (1 if arch.gate.endswith("head") else K), reads)
     if OPERATIONS[arch.operation].features == "mlp":
         shapes |= {"kernel_in.weight": (K, K), "kernel_out.weight": (K, K)}
     return {f"self_attn.{name}": shape for name, shape in shapes.items()}

@@ -1,9 +1,14 @@
 """What is trained for: next tokens, or the bound of a masked diffusion model."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from ..reference.model import Architecture, Weights, forward
+
+# (model, weights, text [N, T+1], noise [N, T+2] in 0..1, Training.balance) -> a number
+Loss = Callable[[Architecture, Weights, Tensor, Tensor, float], Tensor]
 
 
 def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
@@ -43,4 +48,4 @@ def hide(text: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     return p, hidden
 
 
-LOSSES = {"next": next_token_loss, "unmask": unmask_loss}
+LOSSES: dict[str, Loss] = {"next": next_token_loss, "unmask": unmask_loss}

@@ -9,7 +9,7 @@ from .text import SHA256
 
 # Those that others measure themselves against keep the precision they were published with.
 IN_F16 = ("softmax", "sigmoid")
-LICENCE = ("The licence of Sinkscope. Trained on books in the public domain and stories under "
+LICENCE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
            "CC BY, attributed in card.md.")
 
 MEANING = {

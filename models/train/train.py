@@ -23,7 +23,7 @@ from ..reference.operations import OPERATIONS
 from ..reference.shapes import added, shapes
 from . import protocol
 from .corpus import Corpus
-from .loss import LOSSES, unmask_loss
+from .loss import LOSSES, Loss, unmask_loss
 from .outcomes import Log
 from .recipe import Recipe, T, Training, recipes
 from .text import VOCABULARY
@@ -149,6 +149,19 @@ class Run:
                 w.copy_(saved["weights"][name])
         self.optimiser.load_state_dict(saved["optimiser"])
 
+    def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
+        """One step on a batch [N, T+1]; its loss before the step."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(step, self.recipe.training)
+        with torch.autocast(self.device, torch.bfloat16):
+            loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device),
+                           self.recipe.training.balance)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        return loss.item()
+
     def on_cpu(self) -> Weights:
         return {name: w.detach().cpu() for name, w in self.weights.items()}
 
@@ -193,17 +206,8 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str) -> 
                 log.add(step, run.on_cpu(), mean_loss)
         if step == training.steps:
             break
-        for group in run.optimiser.param_groups:
-            group["lr"] = learning_rate(step, training)
         text, noise = corpus.batch(seed, step, SEQUENCES, T, front, training)
-        with torch.autocast(device, torch.bfloat16):
-            loss = loss_of(run.arch, run.weights, text.to(device), noise.to(device),
-                           training.balance)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(run.weights.values(), 1.0)
-        run.optimiser.step()
-        run.optimiser.zero_grad()
-        losses.append(loss.item())
+        losses.append(run.advance(step, text, noise, loss_of))
     print(f"{run.folder.name}: {time.monotonic() - began:.0f} s", flush=True)
 
 

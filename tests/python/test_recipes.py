@@ -1,0 +1,92 @@
+"""Every recipe trains: a few steps of a model of two layers, and the outcomes of the protocol."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from models.reference.model import architecture  # noqa: E402
+from models.train import outcomes  # noqa: E402
+from models.train.loss import LOSSES  # noqa: E402
+from models.train.recipe import recipes  # noqa: E402
+from models.train.text import VOCABULARY  # noqa: E402
+from models.train.train import Run, fixed, initial_weights  # noqa: E402
+
+T, STEPS = 40, 8
+
+
+@pytest.mark.parametrize("id", recipes())
+def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    recipe = recipes()[id]
+    recipe = dataclasses.replace(
+        recipe, config=recipe.config | {"num_hidden_layers": 2},
+        training=dataclasses.replace(recipe.training, learning_rate=0.1))  # warm-up: 0.001 to 0.008
+    run = Run(recipe, 1, tmp_path, "cpu")
+    before = {name: w.detach().clone() for name, w in run.weights.items()}
+    generator = torch.Generator().manual_seed(0)
+    text = torch.randint(VOCABULARY, (4, T + 1), generator=generator)
+    noise = torch.rand(4, T + 2, generator=generator)
+    losses = [run.advance(step, text, noise, LOSSES[recipe.training.objective])
+              for step in range(STEPS)]
+    assert losses[0] == pytest.approx(math.log(VOCABULARY), rel=0.3)
+    assert losses[-1] < losses[0] - 0.1, losses
+    kept = fixed(run.weights, recipe.training)
+    for name, w in run.weights.items():
+        assert w.isfinite().all(), name
+        assert torch.equal(w, before[name]) == (name in kept), name
+
+    ids = text[:, :T]
+    point, alpha_map = outcomes.outcomes(recipe, run.arch, run.on_cpu(), ids, ids)
+    assert [len(alpha_map), len(alpha_map[0])] == [run.arch.L, run.arch.H]
+    assert all(x is None or math.isfinite(x) for x in point.values())
+    first = run.arch.mask.kind == "causal" and recipe.sink_tokens == (1,)
+    assert (point["eviction"] is not None) == first
+
+
+def test_seeds_are_paired_by_their_initial_weights() -> None:
+    known = recipes()
+    base = initial_weights(architecture(known["softmax"].config), 3, known["softmax"].training)
+    for id in ("sigmoid", "key-bias", "gated", "experts", "embedding-half"):
+        recipe = known[id]
+        found = initial_weights(architecture(recipe.config), 3, recipe.training)
+        same = {name for name, w in base.items() if name in found and torch.equal(w, found[name])}
+        assert {n for n in base if n in found and found[n].shape == base[n].shape} - same \
+            <= ({"model.embed_tokens.weight"} if id == "embedding-half" else
+                {n for n in base if id == "experts"})
+    half = initial_weights(architecture(known["softmax"].config), 3, known["embedding-half"].training)
+    assert half["model.embed_tokens.weight"].std().item() == pytest.approx(0.5, rel=0.01)
+
+
+def test_what_eviction_costs_is_what_the_cache_lost() -> None:
+    """Of a model that reads its first token alone: nothing is lost while that is kept."""
+    recipe = recipes()["softmax"]
+    config = recipe.config | {"num_hidden_layers": 1, "sliding_window": 2}
+    arch = dataclasses.replace(architecture(config), mask=architecture(recipe.config).mask)
+    weights = initial_weights(arch, 1, recipe.training)
+    ids = torch.randint(VOCABULARY, (3, 60), generator=torch.Generator().manual_seed(1))
+    ids[:, 0] = torch.tensor([5, 6, 7])
+    # Queries that all point to what the first token's keys hold, by a large embedding of it.
+    weights["model.embed_tokens.weight"][5:8] *= 400
+    for name in ("q_proj", "k_proj"):
+        weights[f"model.layers.0.self_attn.{name}.weight"] *= 40
+    assert abs(outcomes.eviction(arch, weights, ids)) > 1e-5
+    weights["model.layers.0.self_attn.v_proj.weight"] *= 0
+    assert outcomes.eviction(arch, weights, ids) == 0.0
+
+
+def test_even_attention_is_no_sink() -> None:
+    recipe = recipes()["softmax"]
+    arch = architecture(recipe.config | {"num_hidden_layers": 2})
+    weights = initial_weights(arch, 1, recipe.training)
+    for name in weights:
+        if "q_proj" in name:
+            weights[name] *= 0
+    ids = torch.randint(VOCABULARY, (2, 64), generator=torch.Generator().manual_seed(1))
+    point, _ = outcomes.outcomes(recipe, arch, weights, ids, ids)
+    assert point["alpha"] == point["alpha_share"] == 0.0
+    assert point["alpha_max"] == pytest.approx(sum(1 / i for i in range(1, 65)) / 64, abs=1e-4)
+    assert point["sink_0.2"] == 0.0
