@@ -1,9 +1,10 @@
 """Train every recipe and seed that is not trained yet, a few at a time.
 
     python -m models.train.all --corpora FOLDER --runs models/.runs --jobs 2
+    python -m models.train.all --protocol        the long runs of protocol.py, in its order
 
-What is interrupted goes on when the command is given again. The output of each run goes to
-RUNS/RECIPE-SEED.out.
+What is interrupted goes on when the command is given again; a long run whose log in the zoo is whole
+is not repeated. The output of each run goes to RUNS/RECIPE-SEED.out.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from . import protocol
 from .corpus import Corpus
 from .recipe import recipes
 
@@ -22,6 +24,13 @@ def unfinished(runs: Path, only: list[str]) -> list[tuple[str, int]]:
     known = recipes()
     return [(id, seed) for id in only or known for seed in known[id].seeds
             if not (runs / f"{id}-{seed}" / f"step-{known[id].training.steps:04d}.safetensors").exists()]
+
+
+def unlogged(only: list[str]) -> list[tuple[str, int]]:
+    """(recipe, seed) of the long runs whose log is not whole."""
+    known = protocol.runs()
+    return [(id, seed) for id in only or known for seed in known[id].seeds
+            if not protocol.is_done(protocol.read(known[id], seed))]
 
 
 def train(id: str, seed: int, corpora: Path, runs: Path) -> int:
@@ -40,13 +49,15 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
     parser.add_argument("--jobs", type=int, default=2, help="one CPU core each")
+    parser.add_argument("--protocol", action="store_true", help="long runs, by what is in the logs")
     arguments = parser.parse_args()
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     Corpus(arguments.corpora, arguments.runs / "corpus")  # the tokenizer, before anyone needs it
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        codes = pool.map(lambda job: train(*job, arguments.corpora, arguments.runs),
-                         unfinished(arguments.runs, arguments.only))
+        jobs = (unlogged(arguments.only) if arguments.protocol
+                else unfinished(arguments.runs, arguments.only))
+        codes = pool.map(lambda job: train(*job, arguments.corpora, arguments.runs), jobs)
     raise SystemExit(max(codes, default=0))
 
 

@@ -121,3 +121,12 @@ def test_every_recipe_stands_beside_one_that_differs_by_its_factor_alone() -> No
         base = known[one.baseline]
         assert base.baseline in known
         assert one.training.steps == base.training.steps or one.id == "short", one.id
+
+
+def test_what_the_paper_reports_of_open_models() -> None:
+    """Each row of table 1 has every kind, and its natural texts are those of its second half."""
+    reported = json.loads((ROOT / "models/zoo/reported.json").read_text())
+    natural = {row["model"].removesuffix(" Base"): row["natural"] for row in reported["models"]}
+    for row in reported["models"]:
+        assert all(0 <= row[kind] <= 100 for kind in reported["kinds"])
+    assert all(natural.get(row["model"], row["base"]) == row["base"] for row in reported["chat"])

@@ -1,0 +1,259 @@
+"""What each factor does to the sink, from the logs of the protocol: tables of models/README.md.
+
+    python -m models.train.factors
+
+Needs neither torch nor the weights. Pairs are the same seed of a recipe and of its baseline: the
+same text in the same order, and the same initial weights where the shapes allow it. Intervals are
+Student's t over the paired differences, 95 %.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from . import protocol
+from .pages import SAYS, effect, write_table
+from .recipe import Recipe
+
+README = protocol.ZOO.parent / "README.md"
+ONSET = 0.1  # alpha above even attention from which on a sink is said to be there
+STILL = 0.02  # alpha rises no more if it rises by less over the 2,400 steps before the decay
+OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
+Point = dict[str, Any]
+
+
+def t_quantile(freedom: int) -> float:
+    """The t that 95 % of Student's distribution lie within, by Simpson's rule and bisection."""
+    def within(t: float, steps: int = 2000) -> float:
+        scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
+        scale /= math.sqrt(freedom * math.pi)
+        x = [t * i / steps for i in range(steps + 1)]
+        y = [scale * (1 + v * v / freedom) ** (-(freedom + 1) / 2) for v in x]
+        return 2 * t / steps / 3 * (y[0] + y[-1] + 4 * sum(y[1::2]) + 2 * sum(y[2:-1:2]))
+
+    low, high = 1.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle) < 0.95 else (low, middle)
+    return low
+
+
+def signed(x: float) -> str:
+    return f"{round(x, 3) + 0.0:+.3f}"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Mean of n numbers, and the ends of its 95 % interval; infinite for one number."""
+
+    n: int
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        if self.n < protocol.TOO_FEW:
+            return f"{signed(self.mean)} (n = {self.n})"
+        return f"{signed(self.mean)} ({signed(self.low)} to {signed(self.high)})"
+
+
+def interval(numbers: list[float]) -> Interval:
+    n, middle = len(numbers), mean(numbers)
+    half = t_quantile(n - 1) * stdev(numbers) / math.sqrt(n) if n > 1 else math.inf
+    return Interval(n, middle, middle - half, middle + half)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The paired logs of a recipe and its baseline."""
+
+    recipe: Recipe
+    pairs: tuple[tuple[dict[str, Any], dict[str, Any]], ...]  # (log, log of the baseline)
+
+    @property
+    def step(self) -> int:
+        """The last step that all of them were measured at: there the learning rate is the same."""
+        return max(set.intersection(*({p["step"] for p in log["points"]}
+                                      for pair in self.pairs for log in pair)))
+
+    def difference(self, name: str, step: int) -> Interval | None:
+        """Recipe minus baseline; None where an outcome is not defined."""
+        values = [(at(log, step)[name], at(base, step)[name]) for log, base in self.pairs]
+        if any(x is None for both in values for x in both):
+            return None
+        return interval([a - b for a, b in values])
+
+    def matched(self, name: str) -> Interval | None:
+        """The same where both have the same held-out loss: the lower one that both reach, each for
+        the first time."""
+        found = []
+        for pair in self.pairs:
+            loss = max(min(p["loss"] for p in log["points"]) for log in pair)
+            a, b = (next(p for p in log["points"] if p["loss"] <= loss)[name] for log in pair)
+            if a is None or b is None:
+                return None
+            found.append(a - b)
+        return interval(found)
+
+
+def at(log: dict[str, Any], step: int) -> Point:
+    return next(point for point in log["points"] if point["step"] == step)
+
+
+def pair(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[str, Any]],
+         ) -> Factor:
+    """Logs by seed. Raises ValueError for a log of another recipe or of another schedule."""
+    for log in bases.values():
+        if log["recipe"] != recipe.baseline:
+            raise ValueError(f"{recipe.id} differs by its factor from {recipe.baseline}, not from "
+                             f"{log['recipe']}")
+    for log in logs.values():
+        if log["recipe"] != recipe.id:
+            raise ValueError(f"expected logs of {recipe.id}, found {log['recipe']}")
+    for log in (*logs.values(), *bases.values()):
+        if log["training"]["steps"] != protocol.STEPS:
+            raise ValueError(f"{log['recipe']}: {log['training']['steps']} steps, expected "
+                             f"{protocol.STEPS}")
+    seeds = sorted(seed for seed in logs if seed in bases
+                   and logs[seed]["points"] and bases[seed]["points"])
+    return Factor(recipe, tuple((logs[seed], bases[seed]) for seed in seeds))
+
+
+def onset(log: dict[str, Any]) -> int | None:
+    """The first measured step from which on alpha stays at ONSET or above; None: not yet."""
+    found = None
+    for point in log["points"]:
+        if point["alpha"] < ONSET:
+            found = None
+        elif found is None:
+            found = point["step"]
+    return found
+
+
+def onsets(logs: list[dict[str, Any]]) -> str:
+    steps = [onset(log) for log in logs]
+    return ", ".join("none" if step is None else f"{step:,}" for step in steps)
+
+
+def reported(recipe: Recipe) -> str | None:
+    """What the paper says of the factor, in a word; None: nothing to compare with."""
+    paper = recipe.paper
+    if "says" in paper:
+        return {"no sink": "less"}.get(SAYS[paper["says"]], SAYS[paper["says"]])
+    if "base" not in paper:
+        return None
+    word = effect(paper["sink_1"], paper["base"], "")
+    return {"no sink": "less"}.get(word, word)
+
+
+def sentence(factor: Factor) -> str:
+    """Derived from the interval of alpha, never from one seed."""
+    recipe, n = factor.recipe, len(factor.pairs)
+    if n < protocol.TOO_FEW:
+        return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
+    base = recipe.baseline.removeprefix(protocol.LONG)
+    found = factor.difference("alpha", factor.step)
+    if found is None:
+        raise ValueError(f"{recipe.id}: alpha is missing")
+    here = "less" if found.high < 0 else "more" if found.low > 0 else "the same"
+    if here == "the same":
+        text = f"no difference to {base} seen: {found}"
+    else:
+        text = f"{here} sink than {base}: {found}"
+    there = reported(recipe)
+    if there is not None:
+        text += ", as the paper" if there == here else f"; the paper: {there}"
+    if factor.step < protocol.STEPS:
+        text += f" (at step {factor.step:,} of {protocol.STEPS:,})"
+    return text
+
+
+def cell(value: Interval | None) -> str:
+    return "" if value is None else str(value)
+
+
+def table(factors: list[Factor]) -> str:
+    lines = ["| id | seeds | alpha | value ratio | eviction | loss | alpha at the same loss "
+             "| onset; of the baseline | |", "|" + "---|" * 9]
+    for one in factors:
+        cells = [cell(one.difference(name, one.step)) for name in OUTCOMES]
+        lines.append(
+            f"| `{one.recipe.id.removeprefix(protocol.LONG)}` | {len(one.pairs)} | "
+            + " | ".join([*cells, cell(one.matched("alpha"))])
+            + f" | {onsets([log for log, _ in one.pairs])}; "
+              f"{onsets([base for _, base in one.pairs])} | {sentence(one)} |")
+    return "\n".join(lines)
+
+
+def rise(log: dict[str, Any]) -> float | None:
+    """How much alpha rose over the last 2,400 steps before the learning rate falls."""
+    end = protocol.STEPS * 4 // 5
+    steps = {point["step"] for point in log["points"]}
+    if not {end, end - 2400} <= steps:
+        return None
+    return at(log, end)["alpha"] - at(log, end - 2400)["alpha"]
+
+
+PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS + 1, 1600), 9600)
+
+
+def pilot_table(logs: dict[int, dict[str, Any]], wanted: tuple[int, ...]) -> str:
+    """alpha of each seed against the step, and whether it still rises."""
+    steps = sorted(set(PILOT_STEPS))
+    lines = ["| step | " + " | ".join(f"seed {seed}" for seed in wanted) + " |",
+             "|" + "---|" * (len(wanted) + 1)]
+
+    def row(name: str, cells: list[str]) -> None:
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+
+    for step in steps:
+        found = [next((p for p in logs[seed]["points"] if p["step"] == step), None)
+                 if seed in logs else None for seed in wanted]
+        if any(found):
+            row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in found])
+    ends = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
+            for seed in wanted]
+    row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in ends])
+    row("onset", ["" if p is None else onsets([logs[seed]]) for seed, p in zip(wanted, ends)])
+    for name, key in (("value ratio there", "value_ratio"), ("eviction there", "eviction"),
+                      ("Sink at 0.2 there, %", "sink_0.2"), ("Sink at 0.3 there, %", "sink_0.3"),
+                      ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):
+        row(name, ["" if p is None else f"{p[key]:.3g}" for p in ends])
+    rises = [rise(logs[seed]) if seed in logs else None for seed in wanted]
+    row("rise from 7,200 to 9,600", ["" if r is None else f"{r:+.3f}" for r in rises])
+    known = [r for r in rises if r is not None]
+    still = sum(r < STILL for r in known)
+    lines.append("")
+    lines.append(f"Of {len(wanted)} seeds {len(known)} have come to step 9,600; the sink of {still} "
+                 f"of them rises there by less than {STILL} over 2,400 steps."
+                 + ("" if len(known) == len(wanted) else " The pilot is not done."))
+    return "\n".join(lines)
+
+
+def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any]]:
+    """By seed; none where the file is missing."""
+    found = {seed: protocol.read(recipe, seed, zoo) for seed in recipe.seeds}
+    return {seed: log for seed, log in found.items() if log["points"]}
+
+
+def main() -> None:
+    known = protocol.runs()
+    logs = {id: logs_of(recipe) for id, recipe in known.items()}
+    for folder in protocol.ZOO.glob("*/seeds"):
+        if protocol.LONG + folder.parent.name not in known:
+            raise ValueError(f"{folder} belongs to no recipe of the protocol")
+    base = protocol.LONG + protocol.HEADLINE[0]
+    write_table(README, "pilot", pilot_table(logs[base], known[base].seeds))
+    factors = [pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in known.items()
+               if id != recipe.baseline]
+    write_table(README, "factors", table([one for one in factors if one.pairs])
+                if any(one.pairs for one in factors) else "No run of a factor is there yet.")
+    missing = sum(not protocol.is_done(protocol.read(recipe, seed))
+                  for recipe in known.values() for seed in recipe.seeds)
+    print(f"{sum(map(len, logs.values()))} logs; {missing} runs are not done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Intervals, pairing and sentences of the protocol, on small made-up logs."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.train import factors, protocol
+from models.train.recipe import Recipe
+
+KNOWN = protocol.runs()
+SOFTMAX, SIGMOID = KNOWN["long-softmax"], KNOWN["long-sigmoid"]
+
+
+def made(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, float] | None = None,
+         ) -> dict[str, Any]:
+    log = protocol.begin(recipe, seed)
+    log["points"] = [
+        {"step": step, "train_loss": None, "alpha": alpha, "alpha_share": alpha, "value_ratio": 0.5,
+         "eviction": 0.1, "loss": (losses or {}).get(step, 4 - step / 1e4), "alpha_max": alpha,
+         "hidden_ratio": 1.0, "row_mass": 1.0, "sink_0.2": 10.0, "sink_0.3": 5.0, "sink_0.4": 1.0}
+        for step, alpha in alphas.items()]
+    return log
+
+
+def seeds(recipe: Recipe, ends: list[float], step: int = protocol.STEPS) -> dict[int, dict[str, Any]]:
+    return {i + 1: made(recipe, i + 1, {0: 0.0, step: end}) for i, end in enumerate(ends)}
+
+
+def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **more: int,
+           ) -> factors.Factor:
+    return factors.pair(recipe, seeds(recipe, ends, **more), seeds(SOFTMAX, bases, **more))
+
+
+@pytest.mark.parametrize(("freedom", "t"), [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764),
+                                            (9, 2.2622), (30, 2.0423)])
+def test_student(freedom: int, t: float) -> None:
+    assert factors.t_quantile(freedom) == pytest.approx(t, abs=2e-4)
+
+
+def test_an_interval_by_hand() -> None:
+    # Mean 2, deviation 1, so 4.3027 / sqrt(3) on each side.
+    found = factors.interval([1.0, 2.0, 3.0])
+    assert (found.n, found.mean) == (3, 2.0)
+    assert (found.low, found.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
+
+
+def test_seeds_are_paired() -> None:
+    """What all seeds share is told, though the seeds differ by more among themselves."""
+    found = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 12000)
+    assert found.mean == pytest.approx(-0.1)
+    assert found.low > -0.12 and found.high < -0.08
+    shuffled = factor([0.9, 0.3, 0.5, 0.7, 0.1], [0.2, 0.41, 0.59, 0.8, 1.0])
+    assert shuffled.difference("alpha", 12000).low < -0.6
+
+
+def test_a_seed_without_a_partner_is_left_out() -> None:
+    logs, bases = seeds(SIGMOID, [0.1, 0.2, 0.3, 0.4]), seeds(SOFTMAX, [0.5, 0.5, 0.5, 0.5])
+    del logs[2], bases[4]
+    assert [log["seed"] for log, _ in factors.pair(SIGMOID, logs, bases).pairs] == [1, 3]
+    bases[1]["points"] = []
+    assert [log["seed"] for log, _ in factors.pair(SIGMOID, logs, bases).pairs] == [3]
+
+
+def test_a_wrong_baseline_is_refused() -> None:
+    logs = seeds(SIGMOID, [0.1] * 3)
+    with pytest.raises(ValueError, match="from long-softmax, not from long-gated"):
+        factors.pair(SIGMOID, logs, seeds(KNOWN["long-gated"], [0.1] * 3))
+    with pytest.raises(ValueError, match="expected logs of long-sigmoid, found long-softmax"):
+        factors.pair(SIGMOID, seeds(SOFTMAX, [0.1] * 3), seeds(SOFTMAX, [0.1] * 3))
+
+
+def test_another_schedule_is_refused() -> None:
+    bases = seeds(SOFTMAX, [0.1] * 3)
+    bases[2]["training"]["steps"] = 4000
+    with pytest.raises(ValueError, match="long-softmax: 4000 steps, expected 12000"):
+        factors.pair(SIGMOID, seeds(SIGMOID, [0.1] * 3), bases)
+
+
+def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
+    one = factor([0.1] * 3, [0.4] * 3)
+    one.pairs[1][0]["points"] = [p for p in made(SIGMOID, 2, {0: 0.0, 4000: 0.3})["points"]]
+    for log, base in one.pairs:
+        for x in (log, base):
+            x["points"].insert(1, dict(x["points"][0], step=4000, alpha=0.25)) \
+                if len(x["points"]) == 2 and x["points"][1]["step"] != 4000 else None
+    assert one.step == 4000
+    assert factors.sentence(one).endswith("(at step 4,000 of 12,000)")
+
+
+@pytest.mark.parametrize(("ends", "bases", "paper", "says"), [
+    ([0.0, 0.01, 0.02], [0.4, 0.41, 0.42], {"sink_1": 0.4, "base": 18.0},
+     "less sink than softmax: -0.400 (-0.400 to -0.400), as the paper"),
+    ([0.0, 0.02, 0.04], [0.4, 0.41, 0.42], {"sink_1": 0.4, "base": 18.0},
+     "less sink than softmax: -0.390 (-0.415 to -0.365), as the paper"),
+    ([0.5, 0.52, 0.54], [0.4, 0.41, 0.42], {"says": "less"},
+     "more sink than softmax: +0.110 (+0.085 to +0.135); the paper: less"),
+    ([0.5, 0.3, 0.4], [0.4, 0.4, 0.4], {"sink_1": 30.0, "base": 18.0},
+     "no difference to softmax seen: +0.000 (-0.248 to +0.248); the paper: more"),
+    ([0.5, 0.3, 0.4], [0.4, 0.4, 0.4], {"sink_1": 18.0, "base": 18.0},
+     "no difference to softmax seen: +0.000 (-0.248 to +0.248), as the paper"),
+    ([0.5, 0.52, 0.54], [0.4, 0.41, 0.42], {},
+     "more sink than softmax: +0.110 (+0.085 to +0.135)"),
+    ([0.0, 0.0], [0.9, 0.9], {"says": "gone"}, "2 of 5 seeds: too few to tell"),
+])
+def test_sentences(ends: list[float], bases: list[float], paper: dict[str, Any], says: str) -> None:
+    recipe = dataclasses.replace(SIGMOID, paper=paper)
+    assert factors.sentence(factor(ends, bases, recipe)) == says
+
+
+def test_matched_loss() -> None:
+    """The baseline learns faster: at the loss that the other ends with it has had no sink yet."""
+    logs = {s: made(SIGMOID, s, {0: 0.0, 4000: 0.1, 12000: 0.3}, {0: 7.0, 4000: 4.0, 12000: 3.6})
+            for s in (1, 2, 3)}
+    bases = {s: made(SOFTMAX, s, {0: 0.0, 4000: 0.05, 12000: 0.6}, {0: 7.0, 4000: 3.6, 12000: 3.3})
+             for s in (1, 2, 3)}
+    one = factors.pair(SIGMOID, logs, bases)
+    assert one.difference("alpha", 12000).mean == pytest.approx(-0.3)
+    assert one.matched("alpha").mean == pytest.approx(0.25)
+
+
+def test_what_is_not_defined_is_left_empty() -> None:
+    one = factor([0.1] * 3, [0.4] * 3)
+    one.pairs[0][0]["points"][-1]["eviction"] = None
+    assert one.difference("eviction", 12000) is None
+    assert "| sigmoid" not in factors.table([one])
+    assert "|  |" in factors.table([one]).splitlines()[-1]
+
+
+@pytest.mark.parametrize(("alphas", "step"), [
+    ({0: 0.0, 200: 0.2, 400: 0.3}, 200), ({0: 0.0, 200: 0.2, 400: 0.05, 600: 0.1}, 600),
+    ({0: 0.0, 200: 0.09}, None), ({0: 0.2, 200: 0.02}, None)])
+def test_onset(alphas: dict[int, float], step: int | None) -> None:
+    assert factors.onset(made(SOFTMAX, 1, alphas)) == step
+
+
+def test_the_pilot_says_what_is_missing() -> None:
+    flat = made(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 7200: 0.4, 9600: 0.41, 12000: 0.45})
+    rising = made(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 7200: 0.2, 9600: 0.3})
+    text = factors.pilot_table({1: flat, 2: rising}, (1, 2, 3))
+    assert "| 1,000 | 0.100 | 0.000 |  |" in text
+    assert "| measured up to | 12,000 | 9,600 | not begun |" in text
+    assert "| rise from 7,200 to 9,600 | +0.010 | +0.100 |  |" in text
+    assert text.endswith("Of 3 seeds 2 have come to step 9,600; the sink of 1 of them rises there by "
+                         "less than 0.02 over 2,400 steps. The pilot is not done.")
+
+
+def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
+    log = made(SOFTMAX, 3, {0: 0.0, 200: 0.25})
+    file = protocol.log_file(SOFTMAX, 3, tmp_path)
+    protocol.write(log, file)
+    assert file == tmp_path / "softmax" / "seeds" / "3.json"
+    assert protocol.read(SOFTMAX, 3, tmp_path) == log
+    assert not protocol.is_done(log)
+    assert protocol.read(SOFTMAX, 4, tmp_path)["points"] == []
+    file.write_text(json.dumps(log | {"training": log["training"] | {"learning_rate": 1.0}}))
+    with pytest.raises(ValueError, match="training is .*, expected"):
+        protocol.read(SOFTMAX, 3, tmp_path)
+
+
+def test_the_protocol_knows_every_recipe_once() -> None:
+    assert list(KNOWN)[:8] == [protocol.LONG + id for id in protocol.HEADLINE]
+    for recipe in KNOWN.values():
+        assert recipe.baseline in KNOWN and recipe.training.steps == protocol.STEPS
+        assert len(recipe.seeds) == (5 if recipe.id[5:] in protocol.HEADLINE else 3)
+        # its seeds have a partner
+        assert set(recipe.seeds) <= set(KNOWN[recipe.baseline].seeds)
+    assert set(KNOWN[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
+
+
+def test_readme_says_what_the_logs_say() -> None:
+    readme = factors.README.read_text()
+    logs = factors.logs_of(SOFTMAX)
+    assert factors.pilot_table(logs, SOFTMAX.seeds) in readme
