@@ -45,6 +45,7 @@
 #include "model/gguf/gguf.h"
 #include "model/model.h"
 
+#include "run/edit.h"
 #include "run/operation.h"
 #include "run/run.h"
 #include "run/trace.h"

@@ -16,16 +16,11 @@ typedef struct pair {
     double dot, norms;
 } pair;
 
-static const float *vector_of(const ss_trace *trace, const float *field, int index, int t) {
-    size_t K = (size_t)trace->model->arch.K, C = (size_t)trace->capacity;
-    return field + ((size_t)index * C + (size_t)t) * K;
-}
-
 static pair pair_of(const ss_trace *trace, int l, int h, int t, int j) {
     const ss_arch *arch = &trace->model->arch;
     size_t K = (size_t)arch->K;
-    const float *q = vector_of(trace, trace->q, l * arch->H + h, t);
-    const float *k = vector_of(trace, trace->k, l * arch->G + h / (arch->H / arch->G), j);
+    const float *q = ss_row(trace, SS_FIELD_Q, l * arch->H + h, t);
+    const float *k = ss_row(trace, SS_FIELD_K, l * arch->G + h / (arch->H / arch->G), j);
     double q2 = (double)ss_dot(q, q, K), k2 = (double)ss_dot(k, k, K);
     return (pair){(double)ss_dot(q, k, K), sqrt(q2) * sqrt(k2)};
 }
@@ -84,15 +79,15 @@ static void add_cosines(const ss_trace *trace, int l, int h, int T, size_t d, si
     const ss_arch *arch = &trace->model->arch;
     size_t K = (size_t)arch->K;
     int g = l * arch->G + h / (arch->H / arch->G);
-    const float *k1 = vector_of(trace, trace->k, g, 0);
+    const float *k1 = ss_row(trace, SS_FIELD_K, g, 0);
     double units[DIMS] = {0}, k1_norm = norm_of(k1, K);
     for (int t = 0, j = 1; t < T; t++) {
         for (; j < seen_of(trace, l, h, t, T); j++) {
-            const float *k = vector_of(trace, trace->k, g, j);
+            const float *k = ss_row(trace, SS_FIELD_K, g, j);
             double k_norm = norm_of(k, K);
             for (size_t i = 0; i < n; i++) units[i] += (double)k[d + i] / k_norm;
         }
-        const float *q = vector_of(trace, trace->q, l * arch->H + h, t);
+        const float *q = ss_row(trace, SS_FIELD_Q, l * arch->H + h, t);
         double q_norm = norm_of(q, K);
         for (size_t i = 0; i < n; i++) {
             *first += (double)q[d + i] / q_norm * ((double)k1[d + i] / k1_norm);

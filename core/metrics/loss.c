@@ -6,7 +6,8 @@
 
 void ss_measure_loss_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
     int prefix = trace->model->arch.prefix, first = prefix > 1 ? prefix : 1;
+    const float *loss = ss_floats(trace, SS_FIELD_LOSS);
     double sum = 0.0;
-    for (int t = first; t < args->T; t++) sum += (double)trace->loss[t];
+    for (int t = first; t < args->T; t++) sum += (double)loss[t];
     *out = first < args->T ? (float)(sum / (double)(args->T - first)) : NAN;
 }

@@ -18,8 +18,7 @@ typedef struct peak {
 } peak;
 
 static const float *hidden_at(const ss_trace *trace, int row) {
-    size_t D = (size_t)trace->model->arch.D, C = (size_t)trace->capacity;
-    return trace->hidden + (size_t)row * C * D;
+    return ss_row(trace, SS_FIELD_HIDDEN, row, 0);
 }
 
 /* Descending; of equals the first token, then the first channel. Size -1 where there is none. */

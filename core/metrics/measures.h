@@ -47,36 +47,32 @@ SS_MEASURE(loss_mean);
 
 #undef SS_MEASURE
 
-/* Where row t of layer l, head h stands among rows of length C; of att_bias and gate with C 1. */
-static inline size_t ss_row_at(const ss_trace *trace, int l, int h, int t) {
-    size_t head = (size_t)l * (size_t)trace->model->arch.H + (size_t)h;
-    return head * (size_t)trace->capacity + (size_t)t;
+/* Head h of layer l among all query heads: the index of its rows in a field [L][H][T]. */
+static inline int ss_head(const ss_trace *trace, int l, int h) {
+    return l * trace->model->arch.H + h;
 }
 
 /* [C] row t of the weights of layer l, head h; keys 0 .. ss_row_end - 1 count. */
 static inline const float *ss_att_row(const ss_trace *trace, int l, int h, int t) {
-    return trace->att + ss_row_at(trace, l, h, t) * (size_t)trace->capacity;
+    return ss_row(trace, SS_FIELD_ATT, ss_head(trace, l, h), t);
 }
 
 static inline const ss_choice *ss_choice_of(const ss_trace *trace, int l, int h) {
-    return &trace->choices[l * trace->model->arch.H + h];
+    return &trace->choices[ss_head(trace, l, h)];
 }
 
-/* The tokens that query t may see end here; a mask may hide some before. */
+/* The tokens that query t may see end here; a mask or an edit may hide some before. */
 static inline int ss_row_end(const ss_trace *trace, int l, int h, int t) {
     return ss_mask_end(&ss_choice_of(trace, l, h)->mask, t, trace->T);
 }
 
-/* Keys that query t sees, the bias key among them. */
-static inline int ss_row_count(const ss_trace *trace, int l, int h, int t) {
-    return ss_mask_count(&ss_choice_of(trace, l, h)->mask, t, trace->T) +
-           (trace->model->arch.bias_key != SS_OWNER_NONE);
-}
-
 /* Weight of the bias key in that row; 0 where there is none. */
 static inline float ss_bias_weight(const ss_trace *trace, int l, int h, int t) {
-    return trace->att_bias ? trace->att_bias[ss_row_at(trace, l, h, t)] : 0.0f;
+    const float *weight = ss_row(trace, SS_FIELD_ATT_BIAS, ss_head(trace, l, h), t);
+    return weight ? *weight : 0.0f;
 }
+
+/* heads.c */
 
 /* out[L][H] = value of each head over its first T tokens. */
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,

@@ -12,22 +12,21 @@
 #include <math.h>
 
 /* A field of [rows][C][width]: its norms, [rows][T]. */
-static void norms(const ss_trace *trace, const float *field, int rows, int width, int T,
+static void norms(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                   float *out) {
-    size_t n = (size_t)width, C = (size_t)trace->capacity;
-    for (size_t r = 0; r < (size_t)rows; r++)
-        for (size_t t = 0; t < (size_t)T; t++) {
-            const float *x = field + (r * C + t) * n;
-            *out++ = sqrtf(ss_dot(x, x, n));
+    for (int r = 0; r < rows; r++)
+        for (int t = 0; t < T; t++) {
+            const float *x = ss_row(trace, field, r, t);
+            *out++ = sqrtf(ss_dot(x, x, (size_t)width));
         }
 }
 
 /* The same field: first token's norm over the mean of the others', [rows]. */
-static void ratios(const ss_trace *trace, const float *field, int rows, int width, int T,
+static void ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                    float *out) {
-    size_t n = (size_t)width, C = (size_t)trace->capacity;
-    for (size_t r = 0; r < (size_t)rows; r++) {
-        const float *x = field + r * C * n;
+    size_t n = (size_t)width;
+    for (int r = 0; r < rows; r++) {
+        const float *x = ss_row(trace, field, r, 0);
         double first = (double)sqrtf(ss_dot(x, x, n)), others = 0.0;
         for (size_t t = 1; t < (size_t)T; t++)
             others += (double)sqrtf(ss_dot(x + t * n, x + t * n, n));
@@ -44,25 +43,25 @@ static int head_rows(const ss_trace *trace) {
 }
 
 void ss_measure_hidden_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    norms(trace, trace->hidden, hidden_rows(trace), trace->model->arch.D, args->T, out);
+    norms(trace, SS_FIELD_HIDDEN, hidden_rows(trace), trace->model->arch.D, args->T, out);
 }
 
 void ss_measure_key_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    norms(trace, trace->k, head_rows(trace), trace->model->arch.K, args->T, out);
+    norms(trace, SS_FIELD_K, head_rows(trace), trace->model->arch.K, args->T, out);
 }
 
 void ss_measure_value_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    norms(trace, trace->v, head_rows(trace), trace->model->arch.K, args->T, out);
+    norms(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.K, args->T, out);
 }
 
 void ss_measure_hidden_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ratios(trace, trace->hidden, hidden_rows(trace), trace->model->arch.D, args->T, out);
+    ratios(trace, SS_FIELD_HIDDEN, hidden_rows(trace), trace->model->arch.D, args->T, out);
 }
 
 void ss_measure_key_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ratios(trace, trace->k, head_rows(trace), trace->model->arch.K, args->T, out);
+    ratios(trace, SS_FIELD_K, head_rows(trace), trace->model->arch.K, args->T, out);
 }
 
 void ss_measure_value_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ratios(trace, trace->v, head_rows(trace), trace->model->arch.K, args->T, out);
+    ratios(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.K, args->T, out);
 }

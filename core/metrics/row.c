@@ -52,11 +52,12 @@ static double part_of_entropy(float weight, double factor, double *mass) {
 static float row_entropy(const ss_trace *trace, int l, int h, int t) {
     const float *row = ss_att_row(trace, l, h, t);
     double factor = (double)ss_share_factor(trace, l, h, t), entropy = 0.0, mass = 0.0;
-    int end = ss_row_end(trace, l, h, t), count = ss_row_count(trace, l, h, t);
+    int end = ss_row_end(trace, l, h, t);
+    double count = (double)*ss_row(trace, SS_FIELD_SEEN, ss_head(trace, l, h), t);
     for (int j = 0; j < end; j++) entropy += part_of_entropy(row[j], factor, &mass);
     entropy += part_of_entropy(ss_bias_weight(trace, l, h, t), factor, &mass);
     if (!(mass > 0.0)) return NAN;
-    return count == 1 ? 0.0f : (float)(entropy / ss_log((double)count));
+    return count == 1.0 ? 0.0f : (float)(entropy / ss_log(count));
 }
 
 void ss_measure_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -64,13 +65,6 @@ void ss_measure_entropy(const ss_trace *trace, const ss_metric_args *args, float
     for (int l = 0; l < arch->L; l++)
         for (int h = 0; h < arch->H; h++)
             for (int t = 0; t < args->T; t++) *out++ = row_entropy(trace, l, h, t);
-}
-
-void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
-                  float (*value)(const ss_trace *trace, int l, int h, int T), float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++) *out++ = value(trace, l, h, args->T);
 }
 
 static float mean_entropy(const ss_trace *trace, int l, int h, int T) {
@@ -85,9 +79,10 @@ void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, 
 
 /* How far open is the gate of a head? Mean over queries, or tokens; NaN without gates. */
 static float mean_gate(const ss_trace *trace, int l, int h, int T) {
-    if (!trace->gate) return NAN;
+    const float *gates = ss_row(trace, SS_FIELD_GATE, ss_head(trace, l, h), 0);
+    if (!gates) return NAN;
     double sum = 0.0;
-    for (int t = 0; t < T; t++) sum += (double)trace->gate[ss_row_at(trace, l, h, t)];
+    for (int t = 0; t < T; t++) sum += (double)gates[t];
     return (float)(sum / (double)T);
 }
 

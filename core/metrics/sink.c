@@ -19,19 +19,6 @@
 /* How close to eps a head must lie for bf16 arithmetic to have been able to flip it. */
 #define NEAR 0.002
 
-float ss_share_factor(const ss_trace *trace, int l, int h, int t) {
-    const ss_operation *operation = ss_choice_of(trace, l, h)->operation;
-    if (operation->proxy == SS_PROXY_WEIGHTS) return 1.0f;
-    const float *row = ss_att_row(trace, l, h, t);
-    int n = ss_row_end(trace, l, h, t);
-    float bias = ss_bias_weight(trace, l, h, t);
-    if (operation->proxy == SS_PROXY_SHARE)
-        return 1.0f / (ss_sum(row, (size_t)n) + bias + SS_PROXY_GUARD);
-    double sum = (double)fabsf(bias);
-    for (int j = 0; j < n; j++) sum += (double)fabsf(row[j]);
-    return 1.0f / ((float)sum + SS_PROXY_GUARD);
-}
-
 static int block_end(int T, int k0) {
     return T - k0 < COLUMNS ? T - k0 : COLUMNS;
 }
@@ -97,17 +84,19 @@ void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args,
     }
 }
 
-static bool is_sink(float alpha, float eps) {
-    return alpha > eps;
+/* 1 or 0; NaN where alpha is no number, which must not pass for "no sink". */
+static float is_sink(float alpha, float eps) {
+    return isnan(alpha) ? NAN : alpha > eps;
 }
 
-static bool is_near(float alpha, float eps) {
-    return fabs((double)alpha - (double)eps) < NEAR;
+static float is_near(float alpha, float eps) {
+    return isnan(alpha) ? NAN : fabs((double)alpha - (double)eps) < NEAR;
 }
 
-/* out[k] = number of heads whose alpha_k passes the test; floats count that far exactly. */
+/* out[k] = number of heads whose alpha_k passes the test; floats count that far exactly. NaN where
+ * the alpha of any head is. */
 static void count_heads(const ss_trace *trace, const ss_metric_args *args, bool raw,
-                        bool (*test)(float, float), float *out) {
+                        float (*test)(float, float), float *out) {
     const ss_arch *arch = &trace->model->arch;
     int T = args->T;
     memset(out, 0, (size_t)T * sizeof *out);
@@ -116,8 +105,7 @@ static void count_heads(const ss_trace *trace, const ss_metric_args *args, bool 
             for (int k0 = 0; k0 < T; k0 += COLUMNS) {
                 float alpha[COLUMNS];
                 alpha_block(trace, l, h, T, raw, k0, alpha);
-                for (int c = 0; c < block_end(T, k0); c++)
-                    out[k0 + c] += test(alpha[c], args->eps) ? 1.0f : 0.0f;
+                for (int c = 0; c < block_end(T, k0); c++) out[k0 + c] += test(alpha[c], args->eps);
             }
 }
 
@@ -138,7 +126,7 @@ void ss_measure_sink_ratio_raw(const ss_trace *trace, const ss_metric_args *args
 /* alpha_*: the authors' map has a row for the bias key too, which sees itself alone. NaN without.
  */
 static float alpha_bias(const ss_trace *trace, int l, int h, int T) {
-    if (!trace->att_bias) return NAN;
+    if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
     bool absolute = ss_choice_of(trace, l, h)->operation->proxy == SS_PROXY_SHARE_ABS;
     double sum = 1.0;
     for (int t = 0; t < T; t++) {
@@ -154,10 +142,11 @@ void ss_measure_alpha_bias(const ss_trace *trace, const ss_metric_args *args, fl
 
 void ss_measure_sink_ratio_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
-    int heads = arch->L * arch->H, sinks = 0;
+    int heads = arch->L * arch->H;
+    float sinks = 0.0f;
     for (int i = 0; i < heads; i++)
         sinks += is_sink(alpha_bias(trace, i / arch->H, i % arch->H, args->T), args->eps);
-    *out = trace->att_bias ? (float)sinks / (float)heads : NAN;
+    *out = sinks / (float)heads;
 }
 
 void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {

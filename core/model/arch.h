@@ -9,7 +9,6 @@
 
 #include "../base/bytes.h"
 #include "../base/status.h"
-#include "files/json.h"
 
 #include <limits.h>
 
@@ -168,8 +167,5 @@ static inline int ss_arch_window(const ss_arch *arch, int l) {
  * key that changes the arithmetic, which this build does not compute.
  */
 ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err);
-
-/* The same for one that is parsed; file is what errors call it. */
-ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include "../run/run.h"
 
 #include <cJSON.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,12 +132,54 @@ static void add_fields(cJSON *root) {
     }
 }
 
+/* A default: a word of a choice, a number, or null. */
+static void add_standard(cJSON *item, const ss_edit_parameter *parameter) {
+    if (isnan(parameter->standard))
+        cJSON_AddNullToObject(item, "default");
+    else if (parameter->choices)
+        add_text(item, "default", parameter->choices[(int)parameter->standard]);
+    else
+        cJSON_AddNumberToObject(item, "default", decimal(parameter->standard));
+}
+
+static void add_edit_parameter(cJSON *list, const ss_edit_parameter *parameter) {
+    static const char *const types[] = {"number", "integer", "index", "choice", "operation"};
+    cJSON *item = add_row(list);
+    add_text(item, "name", parameter->name);
+    add_text(item, "type", types[parameter->type]);
+    cJSON_AddBoolToObject(item, "required", parameter->required);
+    add_standard(item, parameter);
+    if (parameter->type <= SS_EDIT_INTEGER) {
+        cJSON_AddNumberToObject(item, "min", decimal(parameter->low));
+        cJSON_AddNumberToObject(item, "max", decimal(parameter->high));
+    }
+    if (parameter->below) add_text(item, "below", parameter->below);
+    if (parameter->choices) add_texts(item, "choices", parameter->choices, INT_MAX);
+    add_text(item, "meaning", parameter->meaning);
+}
+
+static void add_edit_needs(cJSON *row, int needs) {
+    static const char *const names[] = {"causal", "positions"};
+    cJSON *list = cJSON_AddArrayToObject(row, "needs");
+    for (int i = 0; i < 2; i++)
+        if (needs & 1 << i) cJSON_AddItemToArray(list, cJSON_CreateString(names[i]));
+}
+
 static void add_edits(cJSON *root) {
     cJSON *list = cJSON_AddArrayToObject(root, "edits");
-    for (int i = 0; i < SS_EDIT_N; i++) {
+    int n;
+    const ss_edit_kind *edits = ss_edits(&n);
+    for (int i = 0; i < n; i++) {
         cJSON *row = add_row(list);
-        add_text(row, "name", ss_edit_name((ss_edit_kind)i));
-        add_text(row, "meaning", ss_edit_meaning((ss_edit_kind)i));
+        add_text(row, "name", edits[i].name);
+        add_text(row, "meaning", edits[i].meaning);
+        cJSON_AddBoolToObject(row, "counterfactual", edits[i].counterfactual);
+        add_edit_needs(row, edits[i].needs);
+        add_needs(row, edits[i].fields);
+        cJSON *parameters = cJSON_AddArrayToObject(row, "parameters");
+        for (int p = 0; p < SS_EDIT_PARAMETERS && edits[i].parameters[p].name; p++)
+            add_edit_parameter(parameters, &edits[i].parameters[p]);
+        add_text(row, "source", edits[i].source);
     }
 }
 

@@ -1,8 +1,8 @@
 /*
  * Describe: what exists in this build, and what a model is, as JSON.
  *
- * The three tables (operations, metrics, trace fields), the kinds of edits, status codes and
- * letters are printed from the C tables themselves, so that no name, unit or shape is written
+ * The four tables (operations, metrics, trace fields, edits), status codes, letters and
+ * defaults are printed from the C tables themselves, so that no name, unit or shape is written
  * twice. Arrays of numbers never go through JSON.
  */
 #ifndef SS_REPORT_DESCRIBE_H

@@ -11,21 +11,21 @@ void ss_elu1(float *x, size_t n) {
 }
 
 /* M2 relu(M1 z), for as many rows at a time as the products have room for. */
-static void map_mlp(ss_run *run, const ss_layer *layer, float *rows, size_t n) {
-    size_t K = (size_t)run->trace.model->arch.K, C = (size_t)run->trace.capacity;
+static void map_mlp(ss_pass *pass, const ss_layer *layer, float *rows, size_t n) {
+    size_t K = (size_t)pass->trace->model->arch.K, C = (size_t)pass->trace->capacity;
     size_t most = C < SS_ATTENTION_ROWS ? C : SS_ATTENTION_ROWS;
     for (size_t i = 0; i < n; i += most, rows += most * K) {
         size_t count = n - i < most ? n - i : most;
-        ss_linear_rows(run, rows, rows, &layer->kernel_in, count);
+        ss_linear_rows(pass, rows, rows, &layer->kernel_in, count);
         ss_relu(rows, count * K);
-        ss_linear_rows(run, rows, rows, &layer->kernel_out, count);
+        ss_linear_rows(pass, rows, rows, &layer->kernel_out, count);
     }
 }
 
-void ss_map_features(ss_run *run, int l, ss_feature feature, float *rows, size_t n) {
-    const ss_model *model = run->trace.model;
+void ss_map_features(ss_pass *pass, int l, ss_feature feature, float *rows, size_t n) {
+    const ss_model *model = pass->trace->model;
     if (feature == SS_FEATURE_ELU1) ss_elu1(rows, n * (size_t)model->arch.K);
-    if (feature == SS_FEATURE_MLP) map_mlp(run, &model->layers[l], rows, n);
+    if (feature == SS_FEATURE_MLP) map_mlp(pass, &model->layers[l], rows, n);
 }
 
 /*
@@ -52,19 +52,24 @@ static float alibi_slope(int H, int h) {
 static const unsigned char bucket_begins[] = {19, 21, 24, 27, 31, 35, 40, 46,
                                               52, 59, 67, 77, 87, 99, 113};
 
-static void add_buckets(float *x, size_t n, int t) {
-    int bucket = 0, last = 16 + (int)sizeof bucket_begins;
-    for (int j = (int)n - 1; j >= 0; j--) {
-        int distance = t - j;
-        if (distance <= 16) bucket = distance > 0 ? distance : 0;
-        while (distance > 16 && bucket < last && distance >= bucket_begins[bucket - 16]) bucket++;
-        x[j] += (float)bucket;
-    }
+static float bucket_of(int distance) {
+    int bucket = 16;
+    if (distance < 16) return (float)(distance > 0 ? distance : 0);
+    while (bucket < 16 + (int)sizeof bucket_begins && distance >= bucket_begins[bucket - 16])
+        bucket++;
+    return (float)bucket;
 }
 
-void ss_add_distances(float *x, size_t n, const ss_arch *arch, int h, int t) {
-    if (arch->positions == SS_POSITIONS_RELATIVE) add_buckets(x, n, t);
-    if (arch->positions != SS_POSITIONS_ALIBI) return;
+void ss_add_distances(float *x, size_t n, const ss_arch *arch, int h, int t,
+                      const int32_t *positions) {
+    bool relative = arch->positions == SS_POSITIONS_RELATIVE;
+    if (!relative && arch->positions != SS_POSITIONS_ALIBI) return;
     float slope = alibi_slope(arch->H, h);
-    for (int j = 0; j < (int)n && j < t; j++) x[j] -= slope * (float)(t - j);
+    for (size_t j = 0; j < n; j++) {
+        int distance = positions[t] - positions[j];
+        if (relative)
+            x[j] += bucket_of(distance);
+        else if (distance > 0)
+            x[j] -= slope * (float)distance;
+    }
 }

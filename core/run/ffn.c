@@ -38,21 +38,20 @@ static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
 }
 
 /* out = down(activation(gate y) * up y), or without a gate down(activation(up y)); may be y. */
-static void one_ffn(ss_run *run, float *out, const float *y, const ss_ffn *ffn, size_t n) {
-    ss_scratch *s = &run->scratch;
-    const ss_arch *arch = &run->trace.model->arch;
+static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
+    const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
-    ss_linear_rows(run, s->up, y, &ffn->up, n);
+    ss_linear_rows(pass, pass->up, y, &ffn->up, n);
     if (arch->ffn == SS_FFN_GATED) {
-        ss_linear_rows(run, s->gate, y, &ffn->gate, n);
-        join(s->gate, s->up, arch, inner);
+        ss_linear_rows(pass, pass->gate, y, &ffn->gate, n);
+        join(pass->gate, pass->up, arch, inner);
     } else if (arch->activation == SS_ACTIVATION_SILU) {
-        ss_sigmoid(s->gate, s->up, 0.0f, inner);
-        ss_multiply(s->up, s->gate, inner);
+        ss_sigmoid(pass->gate, pass->up, 0.0f, inner);
+        ss_multiply(pass->up, pass->gate, inner);
     } else {
-        activate(s->up, arch->activation, inner);
+        activate(pass->up, arch->activation, inner);
     }
-    ss_linear_rows(run, out, arch->ffn == SS_FFN_GATED ? s->gate : s->up, &ffn->down, n);
+    ss_linear_rows(pass, out, arch->ffn == SS_FFN_GATED ? pass->gate : pass->up, &ffn->down, n);
 }
 
 /* E logits -> E weights: softmax, cut to the chosen largest; the first of equals is chosen. */
@@ -76,49 +75,46 @@ static void choose(float *x, const ss_arch *arch) {
 }
 
 /* fed += weight * expert(y), for the rows that chose expert e. */
-static void add_expert(ss_run *run, const ss_ffn *expert, size_t e, size_t n) {
-    ss_scratch *s = &run->scratch;
-    const ss_arch *arch = &run->trace.model->arch;
+static void add_expert(ss_pass *pass, const ss_ffn *expert, size_t e, size_t n) {
+    const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D, E = (size_t)arch->E, rows = 0;
     for (size_t i = 0; i < n; i++)
-        if (s->router[i * E + e] != 0.0f)
-            memcpy(s->gathered + rows++ * D, s->y + i * D, D * sizeof *s->y);
+        if (pass->router[i * E + e] != 0.0f)
+            memcpy(pass->gathered + rows++ * D, pass->y + i * D, D * sizeof *pass->y);
     if (rows == 0) return;
-    one_ffn(run, s->gathered, s->gathered, expert, rows);
+    one_ffn(pass, pass->gathered, pass->gathered, expert, rows);
     rows = 0;
     for (size_t i = 0; i < n; i++) {
-        float weight = s->router[i * E + e];
+        float weight = pass->router[i * E + e];
         if (weight == 0.0f) continue;
-        float *row = s->gathered + rows++ * D;
+        float *row = pass->gathered + rows++ * D;
         ss_scale(row, weight, D);
-        ss_add(s->fed + i * D, row, D);
+        ss_add(pass->fed + i * D, row, D);
     }
 }
 
 /* fed = sigmoid(share y) FFN(y): the expert that every token goes through. */
-static void shared_expert(ss_run *run, const ss_layer *layer, size_t n) {
-    ss_scratch *s = &run->scratch;
-    size_t D = (size_t)run->trace.model->arch.D;
-    one_ffn(run, s->fed, s->y, &layer->ffn, n);
-    ss_linear_rows(run, s->share, s->y, &layer->shared_gate, n);
-    for (size_t i = 0; i < n; i++) ss_scale(s->fed + i * D, ss_sigmoidf(s->share[i]), D);
+static void shared_expert(ss_pass *pass, const ss_layer *layer, size_t n) {
+    size_t D = (size_t)pass->trace->model->arch.D;
+    one_ffn(pass, pass->fed, pass->y, &layer->ffn, n);
+    ss_linear_rows(pass, pass->share, pass->y, &layer->shared_gate, n);
+    for (size_t i = 0; i < n; i++) ss_scale(pass->fed + i * D, ss_sigmoidf(pass->share[i]), D);
 }
 
-void ss_feed_forward(ss_run *run, int l, int rows) {
-    ss_scratch *s = &run->scratch;
-    const ss_arch *arch = &run->trace.model->arch;
-    const ss_layer *layer = &run->trace.model->layers[l];
+void ss_feed_forward(ss_pass *pass, int l, int rows) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    const ss_layer *layer = &pass->trace->model->layers[l];
     size_t n = (size_t)rows, E = (size_t)arch->E;
     if (E == 0) {
-        one_ffn(run, s->fed, s->y, &layer->ffn, n);
+        one_ffn(pass, pass->fed, pass->y, &layer->ffn, n);
         return;
     }
     if (arch->shared_F)
-        shared_expert(run, layer, n);
+        shared_expert(pass, layer, n);
     else
-        memset(s->fed, 0, n * (size_t)arch->D * sizeof *s->fed);
+        memset(pass->fed, 0, n * (size_t)arch->D * sizeof *pass->fed);
     /* The router scores the experts, each token goes through those it chose. */
-    ss_linear_rows(run, s->router, s->y, &layer->router, n);
-    for (size_t i = 0; i < n; i++) choose(s->router + i * E, arch);
-    for (size_t e = 0; e < E; e++) add_expert(run, &layer->experts[e], e, n);
+    ss_linear_rows(pass, pass->router, pass->y, &layer->router, n);
+    for (size_t i = 0; i < n; i++) choose(pass->router + i * E, arch);
+    for (size_t e = 0; e < E; e++) add_expert(pass, &layer->experts[e], e, n);
 }

@@ -5,6 +5,7 @@
 #include "attention.h"
 #include "ffn.h"
 #include "linear.h"
+#include "site.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,47 +20,39 @@ static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *ar
             ss_layernorm(out, x, w->gain, w->bias, arch->norm_eps, width);
 }
 
-/* Copies scratch rows [n][width] to rows t0.. of a field [index][C][width], where it is recorded.
- */
-static void record(const ss_trace *trace, float *field, int index, int t0, int n, size_t width,
-                   const float *rows) {
-    if (field)
-        memcpy(field + ((size_t)index * (size_t)trace->capacity + (size_t)t0) * width, rows,
-               (size_t)n * width * sizeof *rows);
-}
-
-/* Cosine and sine of every angle of rows t0..: position times turn, rounded to float. */
-static void find_angles(ss_angles *angles, const float *turns, float size, size_t pairs, int t0,
-                        int n) {
+void ss_find_angles(ss_angles *angles, const float *turns, float size, size_t pairs,
+                    const int32_t *positions, int n) {
     for (int i = 0; i < n; i++)
         for (size_t j = 0; j < pairs; j++) {
-            double angle = (double)((float)(t0 + i) * turns[j]);
+            double angle = (double)((float)positions[i] * turns[j]);
             angles->cosine[(size_t)i * pairs + j] = (float)ss_cos(angle) * size;
             angles->sine[(size_t)i * pairs + j] = (float)ss_sin(angle) * size;
         }
 }
 
-static void find_all_angles(ss_run *run, int t0, int n) {
-    const ss_model *model = run->trace.model;
+static void find_all_angles(ss_pass *pass, int t0, int n) {
+    const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t pairs = (size_t)arch->rotary_width / 2; /* often none */
-    ss_angles *angles = run->scratch.angles;
-    find_angles(&angles[0], model->rotary, arch->rotary.size, pairs, t0, n);
+    ss_angles *angles = pass->angles;
+    const int32_t *positions = pass->positions + t0;
+    ss_find_angles(&angles[0], model->rotary, arch->rotary.size, pairs, positions, n);
     if (arch->own_rotary)
-        find_angles(&angles[1], model->window_rotary, arch->window_rotary.size, pairs, t0, n);
+        ss_find_angles(&angles[1], model->window_rotary, arch->window_rotary.size, pairs, positions,
+                       n);
 }
 
 /* x_t = the token's vector, scaled, plus its position's where positions are vectors. */
-static void embed(ss_run *run, int t0, int n) {
-    const ss_model *model = run->trace.model;
-    const ss_angles *angles = run->scratch.angles;
+static void embed(ss_pass *pass, int t0, int n) {
+    const ss_model *model = pass->trace->model;
+    const ss_angles *angles = pass->angles;
     size_t D = (size_t)model->arch.D, half = D / 2;
     for (size_t i = 0; i < (size_t)n; i++) {
         size_t t = (size_t)t0 + i;
-        float *x = run->scratch.x + i * D;
-        ss_matrix_output(x, &model->embedding.w, (size_t)run->trace.tokens[t]);
+        float *x = pass->x + i * D;
+        ss_matrix_output(x, &model->embedding.w, (size_t)ss_tokens(pass->trace)[t]);
         ss_scale(x, model->arch.embedding_scale, D);
-        if (model->positions) ss_add(x, model->positions + t * D, D);
+        if (model->positions) ss_add(x, model->positions + (size_t)pass->positions[t] * D, D);
         if (model->arch.positions != SS_POSITIONS_SINUSOID) continue;
         /* Sines, then cosines, as in Gu et al.'s code; their equation 5 has them by turns. */
         ss_add(x, angles->sine + i * half, half);
@@ -77,72 +70,79 @@ static void rotate(float *x, const float *cosine, const float *sine, size_t pair
 }
 
 /* Queries or keys of layer l: normed head by head, where the model does so, then turned. */
-static void place_heads(ss_run *run, int l, float *rows, const ss_norm *head_norm, int heads,
+static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
                         int n) {
-    const ss_arch *arch = &run->trace.model->arch;
+    const ss_arch *arch = &pass->trace->model->arch;
     size_t K = (size_t)arch->K, H = (size_t)heads, pairs = (size_t)arch->rotary_width / 2;
     if (head_norm->gain) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->positions != SS_POSITIONS_ROTARY) return;
-    const ss_angles *angles = &run->scratch.angles[arch->own_rotary && arch->windowed[l]];
+    const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[l]];
     for (size_t i = 0; i < (size_t)n; i++)
         for (size_t h = 0; h < H; h++)
             rotate(rows + (i * H + h) * K, angles->cosine + i * pairs, angles->sine + i * pairs,
                    pairs);
 }
 
-/* Rows [n][heads*K] -> rows t0.. of field [l][heads][C][K]. */
-static void record_heads(const ss_trace *trace, float *field, int l, int heads, int t0, int n,
+/* Rows [n][heads*K] -> rows t0.. of a field [l][heads][T][K]. */
+static void record_heads(const ss_trace *trace, ss_field_id field, int l, int heads, int t0, int n,
                          const float *rows) {
-    if (!field) return;
-    size_t K = (size_t)trace->model->arch.K, C = (size_t)trace->capacity;
-    for (size_t h = 0; h < (size_t)heads; h++)
-        for (size_t i = 0; i < (size_t)n; i++)
-            memcpy(field + (((size_t)l * (size_t)heads + h) * C + (size_t)t0 + i) * K,
-                   rows + (i * (size_t)heads + h) * K, K * sizeof *rows);
+    size_t K = (size_t)trace->model->arch.K;
+    for (int h = 0; h < heads; h++)
+        ss_record(trace, field, l * heads + h, t0, n, rows + (size_t)h * K, (size_t)heads * K);
+}
+
+/* What edits make of queries, keys, values or mixed values, [n][heads][K]. */
+static void edit_heads(ss_pass *pass, unsigned place, int l, int heads, int t0, int n) {
+    size_t K = (size_t)pass->trace->model->arch.K;
+    ss_edits_at(place, (ss_site){.pass = pass,
+                                 .l = l,
+                                 .t = t0,
+                                 .n = n,
+                                 .rows = pass->heads,
+                                 .heads = (size_t)heads,
+                                 .width = K});
 }
 
 /* y = norm(x) where norms stand before a block, else x. */
-static void before_block(ss_run *run, const ss_norm *block_norm, int n) {
-    const ss_scratch *s = &run->scratch;
-    const ss_arch *arch = &run->trace.model->arch;
+static void before_block(ss_pass *pass, const ss_norm *block_norm, int n) {
+    const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D;
     if (arch->post_norm)
-        memcpy(s->y, s->x, (size_t)n * D * sizeof *s->y);
+        memcpy(pass->y, pass->x, (size_t)n * D * sizeof *pass->y);
     else
-        norm(s->y, s->x, block_norm, arch, (size_t)n, D);
+        norm(pass->y, pass->x, block_norm, arch, (size_t)n, D);
 }
 
 /* x += what a block adds, normed after that in a model with post norm. */
-static void after_block(ss_run *run, const ss_norm *block_norm, const float *added, int n) {
-    const ss_scratch *s = &run->scratch;
-    const ss_arch *arch = &run->trace.model->arch;
-    ss_add(s->x, added, (size_t)n * (size_t)arch->D);
-    if (arch->post_norm) norm(s->x, s->x, block_norm, arch, (size_t)n, (size_t)arch->D);
+static void after_block(ss_pass *pass, const ss_norm *block_norm, const float *added, int n) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    ss_add(pass->x, added, (size_t)n * (size_t)arch->D);
+    if (arch->post_norm) norm(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
 }
 
 /* Rows t0.. of trace gate: of each query head the mean over the numbers that gate it. */
-static void record_gates(ss_run *run, int l, int t0, int n) {
-    const ss_trace *trace = &run->trace;
+static void record_gates(ss_pass *pass, int l, int t0, int n) {
+    const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     size_t heads = (size_t)ss_arch_gated_heads(arch), width = (size_t)ss_arch_gate_width(arch);
-    size_t share = (size_t)arch->H / heads, H = (size_t)arch->H, C = (size_t)trace->capacity;
-    for (size_t i = 0; trace->gate && i < (size_t)n; i++)
+    size_t share = (size_t)arch->H / heads, H = (size_t)arch->H;
+    for (size_t i = 0; i < (size_t)n; i++)
         for (size_t h = 0; h < H; h++) {
-            const float *gates = run->scratch.gates + (i * heads + h / share) * width;
-            trace->gate[((size_t)l * H + h) * C + (size_t)t0 + i] =
-                ss_sum(gates, width) / (float)width;
+            const float *gates = pass->gates + (i * heads + h / share) * width;
+            float mean = ss_sum(gates, width) / (float)width;
+            ss_record(trace, SS_FIELD_GATE, l * arch->H + (int)h, t0 + (int)i, 1, &mean, 1);
         }
 }
 
 /* rows[n][gated heads * K] *= sigmoid(gate y), number by number or head by head. */
-static void apply_gates(ss_run *run, int l, float *rows, int t0, int n) {
-    const ss_model *model = run->trace.model;
-    float *gates = run->scratch.gates;
+static void apply_gates(ss_pass *pass, int l, float *rows, int t0, int n) {
+    const ss_model *model = pass->trace->model;
+    float *gates = pass->gates;
     size_t K = (size_t)model->arch.K, width = (size_t)ss_arch_gate_width(&model->arch);
     size_t heads = (size_t)n * (size_t)ss_arch_gated_heads(&model->arch);
-    ss_linear_rows(run, gates, run->scratch.y, &model->layers[l].gate, (size_t)n);
+    ss_linear_rows(pass, gates, pass->y, &model->layers[l].gate, (size_t)n);
     ss_sigmoid(gates, gates, 0.0f, heads * width);
-    record_gates(run, l, t0, n);
+    record_gates(pass, l, t0, n);
     if (width == K)
         ss_multiply(rows, gates, heads * K);
     else
@@ -150,88 +150,98 @@ static void apply_gates(ss_run *run, int l, float *rows, int t0, int n) {
 }
 
 /* scratch heads [n][H*K] become [n][K], the sum over heads. */
-static void add_heads(const ss_scratch *s, const ss_arch *arch, int n) {
+static void add_heads(const ss_pass *pass, const ss_arch *arch, int n) {
     size_t H = (size_t)arch->H, K = (size_t)arch->K;
     for (size_t i = 0; i < (size_t)n; i++) {
-        float *sum = s->heads + i * K;
-        const float *row = s->heads + i * H * K;
+        float *sum = pass->heads + i * K;
+        const float *row = pass->heads + i * H * K;
         memmove(sum, row, K * sizeof *sum);
         for (size_t h = 1; h < H; h++) ss_add(sum, row + h * K, K);
     }
 }
 
 /* What stands between the mixed values and o: biases, gates of queries, the sum of heads. */
-static void finish_heads(ss_run *run, int l, int t0, int n) {
-    const ss_scratch *s = &run->scratch;
-    const ss_model *model = run->trace.model;
+static void finish_heads(ss_pass *pass, int l, int t0, int n) {
+    const ss_model *model = pass->trace->model;
     size_t width = (size_t)model->arch.H * (size_t)model->arch.K;
     const float *biases = model->layers[l].value_biases;
-    for (size_t i = 0; biases && i < (size_t)n; i++) ss_add(s->heads + i * width, biases, width);
+    for (size_t i = 0; biases && i < (size_t)n; i++) ss_add(pass->heads + i * width, biases, width);
     if (model->arch.gate && model->arch.gate < SS_GATE_VALUE_ELEMENT)
-        apply_gates(run, l, s->heads, t0, n);
-    if (model->arch.added_heads) add_heads(s, &model->arch, n);
+        apply_gates(pass, l, pass->heads, t0, n);
+    edit_heads(pass, SS_AT_HEADS, l, model->arch.H, t0, n);
+    if (model->arch.added_heads) add_heads(pass, &model->arch, n);
 }
 
 /* attended = Attention(norm(x)), normed again where the model has branch norms. */
-static void attention_block(ss_run *run, int l, int t0, int n) {
-    ss_trace *trace = &run->trace;
-    ss_scratch *s = &run->scratch;
+static void attention_block(ss_pass *pass, int l, int t0, int n) {
+    ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
     size_t D = (size_t)arch->D;
 
-    before_block(run, &layer->attention_norm, n);
+    before_block(pass, &layer->attention_norm, n);
 
     /* Keys and values go to the cache, which is the trace. */
-    ss_linear_rows(run, s->heads, s->y, &layer->k, (size_t)n);
-    place_heads(run, l, s->heads, &layer->k_norm, arch->G, n);
-    record_heads(trace, trace->k, l, arch->G, t0, n, s->heads);
-    ss_linear_rows(run, s->heads, s->y, &layer->v, (size_t)n);
-    if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(run, l, s->heads, t0, n);
-    record_heads(trace, trace->v, l, arch->G, t0, n, s->heads);
+    ss_linear_rows(pass, pass->heads, pass->y, &layer->k, (size_t)n);
+    place_heads(pass, l, pass->heads, &layer->k_norm, arch->G, n);
+    edit_heads(pass, SS_AT_KEYS, l, arch->G, t0, n);
+    record_heads(trace, SS_FIELD_K, l, arch->G, t0, n, pass->heads);
+    ss_linear_rows(pass, pass->heads, pass->y, &layer->v, (size_t)n);
+    if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->heads, t0, n);
+    edit_heads(pass, SS_AT_VALUES, l, arch->G, t0, n);
+    record_heads(trace, SS_FIELD_V, l, arch->G, t0, n, pass->heads);
 
-    ss_linear_rows(run, s->heads, s->y, &layer->q, (size_t)n);
-    place_heads(run, l, s->heads, &layer->q_norm, arch->H, n);
-    record_heads(trace, trace->q, l, arch->H, t0, n, s->heads);
+    ss_linear_rows(pass, pass->heads, pass->y, &layer->q, (size_t)n);
+    place_heads(pass, l, pass->heads, &layer->q_norm, arch->H, n);
+    edit_heads(pass, SS_AT_QUERIES, l, arch->H, t0, n);
+    record_heads(trace, SS_FIELD_Q, l, arch->H, t0, n, pass->heads);
 
     /* Each head mixes the values of the keys it sees; the heads' outputs are joined by o. */
-    ss_attend(run, l, t0, n);
-    finish_heads(run, l, t0, n);
-    ss_linear_rows(run, s->attended, s->heads, &layer->o, (size_t)n);
+    ss_attend(pass, l, t0, n);
+    finish_heads(pass, l, t0, n);
+    ss_linear_rows(pass, pass->attended, pass->heads, &layer->o, (size_t)n);
     if (layer->attention_out_norm.gain)
-        norm(s->attended, s->attended, &layer->attention_out_norm, arch, (size_t)n, D);
-    record(trace, trace->att_out, l, t0, n, D, s->attended);
+        norm(pass->attended, pass->attended, &layer->attention_out_norm, arch, (size_t)n, D);
+    ss_record(trace, SS_FIELD_ATT_OUT, l, t0, n, pass->attended, D);
 }
 
 /* fed = FFN(norm(x)), normed again where the model has branch norms. */
-static void ffn_block(ss_run *run, int l, int t0, int n) {
-    ss_trace *trace = &run->trace;
-    ss_scratch *s = &run->scratch;
+static void ffn_block(ss_pass *pass, int l, int t0, int n) {
+    ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
     size_t D = (size_t)arch->D;
 
-    before_block(run, &layer->ffn_norm, n);
-    ss_feed_forward(run, l, n);
-    if (arch->E) record(trace, trace->router, l, t0, n, (size_t)arch->E, s->router);
-    if (layer->ffn_out_norm.gain) norm(s->fed, s->fed, &layer->ffn_out_norm, arch, (size_t)n, D);
-    record(trace, trace->mlp_out, l, t0, n, D, s->fed);
+    before_block(pass, &layer->ffn_norm, n);
+    ss_feed_forward(pass, l, n);
+    if (arch->E) ss_record(trace, SS_FIELD_ROUTER, l, t0, n, pass->router, (size_t)arch->E);
+    if (layer->ffn_out_norm.gain)
+        norm(pass->fed, pass->fed, &layer->ffn_out_norm, arch, (size_t)n, D);
+    ss_record(trace, SS_FIELD_MLP_OUT, l, t0, n, pass->fed, D);
+}
+
+/* The residual stream behind l layers: what edits make of it is what the next one reads. */
+static void leave_stream(ss_pass *pass, int l, int t0, int n) {
+    size_t D = (size_t)pass->trace->model->arch.D;
+    ss_edits_at(
+        SS_AT_HIDDEN,
+        (ss_site){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
+    ss_record(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
 }
 
 /*
  * x += Attention(norm(x)); x += FFN(norm(x)). In parallel, both read the x before; with post norm,
  * x = norm(x + Attention(x)); x = norm(x + FFN(x)).
  */
-static void layer(ss_run *run, int l, int t0, int n) {
-    const ss_scratch *s = &run->scratch;
-    const ss_arch *arch = &run->trace.model->arch;
-    const ss_layer *layer = &run->trace.model->layers[l];
-    attention_block(run, l, t0, n);
-    if (!arch->parallel) after_block(run, &layer->attention_norm, s->attended, n);
-    ffn_block(run, l, t0, n);
-    if (arch->parallel) after_block(run, &layer->attention_norm, s->attended, n);
-    after_block(run, &layer->ffn_norm, s->fed, n);
-    record(&run->trace, run->trace.hidden, l + 1, t0, n, (size_t)arch->D, s->x);
+static void one_layer(ss_pass *pass, int l, int t0, int n) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    const ss_layer *layer = &pass->trace->model->layers[l];
+    attention_block(pass, l, t0, n);
+    if (!arch->parallel) after_block(pass, &layer->attention_norm, pass->attended, n);
+    ffn_block(pass, l, t0, n);
+    if (arch->parallel) after_block(pass, &layer->attention_norm, pass->attended, n);
+    after_block(pass, &layer->ffn_norm, pass->fed, n);
+    leave_stream(pass, l + 1, t0, n);
 }
 
 /* -ln softmax(logits)[token]; work [V] is overwritten and may be the logits themselves. */
@@ -247,68 +257,65 @@ static bool is_predicted(const ss_trace *trace, int t) {
     return t > 0 && t >= trace->model->arch.prefix;
 }
 
-void ss_forward_begin(ss_run *run) {
-    ss_trace *trace = &run->trace;
-    int t0 = trace->T;
-    if (trace->loss)
-        trace->loss[t0] = is_predicted(trace, t0)
-                              ? loss_of(trace->next, trace->tokens[t0],
-                                        (size_t)trace->model->arch.V, run->scratch.logits)
-                              : NAN;
+/* The loss of token t from the logits before it; work as above. */
+static void record_loss(const ss_trace *trace, int t, const float *logits, float *work) {
+    float loss = NAN;
+    if (!ss_floats(trace, SS_FIELD_LOSS)) return;
+    if (is_predicted(trace, t))
+        loss = loss_of(logits, ss_tokens(trace)[t], (size_t)trace->model->arch.V, work);
+    ss_record(trace, SS_FIELD_LOSS, 0, t, 1, &loss, 1);
+}
+
+void ss_forward_begin(ss_pass *pass) {
+    record_loss(pass->trace, pass->trace->T, ss_floats(pass->trace, SS_FIELD_NEXT), pass->logits);
 }
 
 /* Logits of rows [first, first+rows) of the chunk at t0, normed in y: recorded, or for the loss. */
-static void head_rows(ss_run *run, int t0, int first, int rows, int total) {
-    ss_trace *trace = &run->trace;
+static void head_rows(ss_pass *pass, int t0, int first, int rows, int total) {
+    ss_trace *trace = pass->trace;
     const ss_model *model = trace->model;
     size_t V = (size_t)model->arch.V, D = (size_t)model->arch.D;
-    float *out = trace->logits ? trace->logits + (size_t)(t0 + first) * V : run->scratch.logits;
-    ss_linear_rows(run, out, run->scratch.y + (size_t)first * D, &model->head, (size_t)rows);
+    float *recorded = ss_row(trace, SS_FIELD_LOGITS, 0, t0 + first);
+    float *next = ss_floats(trace, SS_FIELD_NEXT), *out = recorded ? recorded : pass->logits;
+    ss_linear_rows(pass, out, pass->y + (size_t)first * D, &model->head, (size_t)rows);
     for (int i = 0; i < rows; i++) {
         int t = t0 + first + i;
         float *row = out + (size_t)i * V;
-        if (trace->next && t == total - 1) memcpy(trace->next, row, V * sizeof *row);
-        if (trace->loss && t + 1 < total)
-            trace->loss[t + 1] = !is_predicted(trace, t + 1)
-                                     ? NAN
-                                     : loss_of(row, trace->tokens[t + 1], V,
-                                               trace->logits ? run->scratch.logits : row);
+        if (next && t == total - 1) memcpy(next, row, V * sizeof *row);
+        if (t + 1 < total) record_loss(trace, t + 1, row, recorded ? pass->logits : row);
     }
 }
 
 /* The final norm, if any, and the head, only for the rows that somebody asked for. */
-static void head(ss_run *run, int t0, int n, int total) {
-    ss_trace *trace = &run->trace;
-    bool every = trace->logits || trace->loss;
-    bool last = trace->next && t0 + n == total;
+static void head(ss_pass *pass, int t0, int n, int total) {
+    ss_trace *trace = pass->trace;
+    bool every = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_BIT(SS_FIELD_LOSS));
+    bool last = trace->fields & SS_BIT(SS_FIELD_NEXT) && t0 + n == total;
     if (!every && !last) return;
-    before_block(run, &trace->model->norm, n);
+    before_block(pass, &trace->model->norm, n);
     for (int first = every ? 0 : n - 1; first < n; first += SS_LOGIT_ROWS) {
         int rows = n - first < SS_LOGIT_ROWS ? n - first : SS_LOGIT_ROWS;
-        head_rows(run, t0, first, rows, total);
+        head_rows(pass, t0, first, rows, total);
     }
 }
 
-static void begin_chunk(ss_run *run, int t0, int n) {
-    const ss_trace *trace = &run->trace;
-    find_all_angles(run, t0, n);
-    embed(run, t0, n);
-    record(trace, trace->hidden, 0, t0, n, (size_t)trace->model->arch.D, run->scratch.x);
+static void begin_chunk(ss_pass *pass, int t0, int n) {
+    find_all_angles(pass, t0, n);
+    embed(pass, t0, n);
+    leave_stream(pass, 0, t0, n);
 }
 
-bool ss_forward_step(ss_run *run) {
-    ss_trace *trace = &run->trace;
-    const ss_arch *arch = &trace->model->arch;
-    ss_pass *pass = &run->pass;
-    int t0 = trace->T, n = ss_run_chunk(arch, pass->total - t0);
+bool ss_forward_step(ss_pass *pass) {
+    ss_trace *trace = pass->trace;
+    int t0 = trace->T, left = pass->total - t0, n = left < pass->chunk ? left : pass->chunk;
     if (n == 0) return false;
-    if (pass->layer == 0) begin_chunk(run, t0, n);
-    if (pass->layer < arch->L) {
-        layer(run, pass->layer, t0, n);
+    if (pass->layer == 0) begin_chunk(pass, t0, n);
+    if (pass->layer < trace->model->arch.L) {
+        one_layer(pass, pass->layer, t0, n);
         pass->layer++;
         return true;
     }
-    head(run, t0, n, pass->total);
+    head(pass, t0, n, pass->total);
     pass->layer = 0;
     trace->T += n;
     return trace->T < pass->total;

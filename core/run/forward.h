@@ -5,15 +5,19 @@
 #ifndef SS_RUN_FORWARD_H
 #define SS_RUN_FORWARD_H
 
-#include "run.h"
+#include "pass.h"
+
+/* Cosine and sine of every angle of n positions: position times turn, rounded to float. */
+void ss_find_angles(ss_angles *angles, const float *turns, float size, size_t pairs,
+                    const int32_t *positions, int n);
 
 /* The loss of the first new token at trace.T, from the logits that the last extension left. */
-void ss_forward_begin(ss_run *run);
+void ss_forward_begin(ss_pass *pass);
 
 /*
  * The next piece of the run's pass: one layer of one chunk of rows, or the chunk's logits. The
  * chunk counts to trace.T when its logits are done. False when nothing is left.
  */
-bool ss_forward_step(ss_run *run);
+bool ss_forward_step(ss_pass *pass);
 
 #endif

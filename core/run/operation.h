@@ -75,13 +75,6 @@ static inline int ss_mask_end(const ss_mask *mask, int t, int T) {
     return prefix > t + 1 ? prefix : t + 1;
 }
 
-/* How many keys query t of T sees. */
-static inline int ss_mask_count(const ss_mask *mask, int t, int T) {
-    int end = ss_mask_end(mask, t, T);
-    bool whole = mask->first >= end || mask->recent >= end - mask->first;
-    return whole ? end : mask->first + mask->recent;
-}
-
 /* What one head of one run computes. */
 typedef struct ss_choice {
     const ss_operation *operation;

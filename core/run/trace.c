@@ -41,6 +41,20 @@ static const ss_field table[SS_FIELD_N] = {
                            SS_F32,
                            STANDARD | AVERAGED,
                            "bias_key"},
+    [SS_FIELD_SEEN] = {"seen",
+                       "how many keys a query saw, a bias key among them",
+                       "keys",
+                       {"L", "H", "T"},
+                       SS_F32,
+                       STANDARD | AVERAGED,
+                       NULL},
+    [SS_FIELD_EVICTED] = {"evicted",
+                          "the first query that had lost a key from its cache; no number: none",
+                          "position",
+                          {"L", "H", "T"},
+                          SS_F32,
+                          0,
+                          NULL},
     [SS_FIELD_GATE] = {"gate",
                        "mean of the sigmoids that gate a head's output, or its values",
                        "",
@@ -107,17 +121,48 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     }
 }
 
-static const void *buffer_of(const ss_trace *trace, int field) {
-    const void *buffers[SS_FIELD_N] = {
-        trace->tokens, trace->hidden,   trace->q,    trace->k,       trace->v,
-        trace->att,    trace->att_bias, trace->gate, trace->att_out, trace->mlp_out,
-        trace->router, trace->logits,   trace->next, trace->loss};
-    return buffers[field];
-}
-
 /* The buffer's extent along a dimension, which for T is the capacity. */
 static size_t extent(const ss_trace *trace, const char *letter) {
     return *letter == 'T' ? (size_t)trace->capacity : ss_trace_size_of(trace, letter);
+}
+
+/* Numbers of so many dimensions; SIZE_MAX where they do not fit. */
+static size_t count_from(const ss_trace *trace, const char *const *shape) {
+    size_t count = 1;
+    for (; *shape; shape++)
+        if (!ss_mul_size(&count, count, extent(trace, *shape))) return SIZE_MAX;
+    return count;
+}
+
+void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
+    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
+    trace->choices = ss_arena_take(arena, heads, sizeof *trace->choices);
+    for (int field = 0; field < SS_FIELD_N; field++)
+        if (trace->fields & SS_BIT(field))
+            trace->buffers[field] =
+                ss_arena_take(arena, count_from(trace, table[field].shape), sizeof(float));
+}
+
+/* Numbers of one token; of a field without tokens, all. */
+static size_t row_width(const ss_trace *trace, ss_field_id field) {
+    const char *const *shape = table[field].shape;
+    while (*shape && **shape != 'T') shape++;
+    return count_from(trace, *shape ? shape + 1 : table[field].shape);
+}
+
+float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t) {
+    float *floats = ss_floats(trace, field);
+    size_t rows = (size_t)index * (size_t)trace->capacity + (size_t)t;
+    return floats ? floats + rows * row_width(trace, field) : NULL;
+}
+
+void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,
+               const float *rows, size_t stride) {
+    float *out = ss_row(trace, field, index, t0);
+    if (!out) return;
+    size_t width = row_width(trace, field);
+    for (int i = 0; i < n; i++, out += width, rows += stride)
+        memcpy(out, rows, width * sizeof *out);
 }
 
 /* Which of the view's arguments selects along this dimension, or -1. */
@@ -156,7 +201,7 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
             made.strides[made.rank++] = strides[i];
         }
     }
-    made.data = (const unsigned char *)buffer_of(trace, field) + offset * 4;
+    made.data = ss_floats(trace, (ss_field_id)field) + offset;
     *view = made;
     return SS_OK;
 }

@@ -8,6 +8,7 @@
 #ifndef SS_RUN_TRACE_H
 #define SS_RUN_TRACE_H
 
+#include "../base/arena.h"
 #include "operation.h"
 
 typedef enum ss_field_id {
@@ -18,6 +19,8 @@ typedef enum ss_field_id {
     SS_FIELD_V,
     SS_FIELD_ATT,
     SS_FIELD_ATT_BIAS,
+    SS_FIELD_SEEN,
+    SS_FIELD_EVICTED,
     SS_FIELD_GATE,
     SS_FIELD_ATT_OUT,
     SS_FIELD_MLP_OUT,
@@ -51,26 +54,35 @@ const ss_field *ss_fields(void);
 
 typedef struct ss_trace {
     const ss_model *model;
-    uint32_t fields;    /* what is recorded */
-    int capacity;       /* C below, in tokens */
-    int T;              /* tokens so far */
-    ss_choice *choices; /* [L][H] what each head computes */
-    bool edited;        /* some head computes what the model does not */
-    int32_t *tokens;    /* [C] */
-    float *hidden;      /* [L+1][C][D] residual stream: embedding, then after each layer */
-    float *q;           /* [L][H][C][K] after the position encoding */
-    float *k;           /* [L][G][C][K] after the position encoding */
-    float *v;           /* [L][G][C][K] */
-    float *att;         /* [L][H][C][C] weights; row t is 0 beyond the keys that it sees */
-    float *att_bias;    /* [L][H][C] weight of the bias key */
-    float *gate;        /* [L][H][C] mean of the numbers that gate the head, or its values */
-    float *att_out;     /* [L][C][D] what attention adds to the residual stream */
-    float *mlp_out;     /* [L][C][D] what the feed-forward adds */
-    float *router;      /* [L][C][E] weight of each expert, 0 where not chosen */
-    float *logits;      /* [C][V] */
-    float *next;        /* [V] logits at the last position */
-    float *loss;        /* [C] -ln p(token t | those before); NaN at 0 and where t was seen */
+    uint32_t fields;           /* what is recorded */
+    int capacity;              /* in tokens */
+    int T;                     /* tokens so far */
+    ss_choice *choices;        /* [L][H] what each head computes */
+    bool edited;               /* it is a run of something else than the model */
+    void *buffers[SS_FIELD_N]; /* as their rows' shapes, capacity for T; NULL: not recorded */
 } ss_trace;
+
+/* The numbers of a field of SS_F32, capacity for T in its shape; NULL where it is not recorded. */
+static inline float *ss_floats(const ss_trace *trace, ss_field_id field) {
+    return (float *)trace->buffers[field];
+}
+
+static inline int32_t *ss_tokens(const ss_trace *trace) {
+    return (int32_t *)trace->buffers[SS_FIELD_TOKENS];
+}
+
+/*
+ * What follows T of token t in a field [index][T][...]: its row, or its number. The index counts
+ * through all dimensions before T. NULL where the field is not recorded.
+ */
+float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t);
+
+/* rows[n], `stride` numbers apart, become those of tokens t0.. where the field is recorded. */
+void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,
+               const float *rows, size_t stride);
+
+/* Takes the choices and every buffer of trace->fields; their contents are undefined. */
+void ss_trace_lay_out(ss_trace *trace, ss_arena *arena);
 
 /* Mask of the fields that a run of such a model has; the others are asked for in vain. */
 uint32_t ss_fields_of(const ss_arch *arch);

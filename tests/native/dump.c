@@ -1,14 +1,13 @@
 /*
- * dump MODEL_FOLDER OUT_FILE [-o OPERATION] TOKEN...
+ * dump MODEL_FOLDER OUT_FILE [-e NAME:key=value,key=value]... TOKEN...
  *
  * Runs tokens through a model and writes every recorded field, then every metric (those of one head
  * for the last head of the last layer), as raw little-endian numbers behind each other. The index
  * goes to standard output, a line each: kind, name, number of elements. What the wasm builds must
  * equal byte for byte.
  */
+#include "edits.h"
 #include "files.h"
-
-#include <math.h>
 
 static void dump_field(const ss_trace *trace, int field, FILE *out) {
     ss_tensor view;
@@ -39,28 +38,21 @@ static void dump_metric(const ss_trace *trace, const char *name, FILE *out) {
     free(numbers);
 }
 
-static ss_edit read_edit(const char *operation) {
-    ss_edit edit = {SS_EDIT_OPERATION, -1, -1, ss_operation_find(operation), {NAN, NAN}};
-    if (edit.operation < 0) {
-        printf("no operation %s\n", operation);
-        exit(2);
-    }
-    return edit;
-}
-
 int main(int argc, char **argv) {
     if (argc < 4) {
-        printf("usage: dump MODEL_FOLDER OUT_FILE [-o OPERATION] TOKEN...\n");
+        printf("usage: dump MODEL_FOLDER OUT_FILE [-e EDIT]... TOKEN...\n");
         return 2;
     }
-    bool edited = !strcmp(argv[3], "-o");
-    int first = edited ? 5 : 3, T = argc - first, metrics;
-    ss_edit edit = edited ? read_edit(argv[4]) : (ss_edit){0};
+    int first = 3, edits_n = 0, metrics;
+    ss_edit edits[16];
+    for (; first + 1 < argc && !strcmp(argv[first], "-e") && edits_n < 16; first += 2)
+        edits[edits_n++] = read_edit(argv[first + 1]);
+    int T = argc - first;
     int32_t *tokens = malloc((size_t)argc * sizeof *tokens);
     for (int t = 0; tokens && t < T; t++) tokens[t] = (int32_t)strtol(argv[first + t], NULL, 10);
 
     opened_model model = open_model(argv[1]);
-    opened_run run = run_tokens(&model.model, tokens, T, &edit, edited);
+    opened_run run = run_tokens(&model.model, tokens, T, edits, edits_n);
     FILE *out = fopen(argv[2], "wb");
     if (!out) return 2;
     for (int field = 0; field < SS_FIELD_N; field++)

@@ -131,6 +131,18 @@ static inline opened_run open_run(const ss_run_desc *desc) {
     return opened;
 }
 
+/* Whether such a run can be made at all. */
+static inline ss_status try_run(const ss_run_desc *desc, ss_error *err) {
+    size_t bytes;
+    ss_run run;
+    ss_status status = ss_run_size(&bytes, desc, err);
+    if (status != SS_OK) return status;
+    ss_arena arena = arena_of(bytes);
+    status = ss_run_init(&run, desc, &arena, err);
+    free(arena.block);
+    return status;
+}
+
 static inline void close_run(opened_run *opened) {
     free(opened->arena.block);
 }

@@ -310,8 +310,8 @@ static void windows_hide(void) {
         for (int l = 0; l < arch->L; l++)
             for (int h = 0; h < arch->H; h++)
                 for (int t = 0; t < T_MAX; t++) {
-                    const float *row =
-                        run.run.trace.att + ((size_t)(l * arch->H + h) * T_MAX + (size_t)t) * T_MAX;
+                    const float *row = ss_floats(&run.run.trace, SS_FIELD_ATT) +
+                                       ((size_t)(l * arch->H + h) * T_MAX + (size_t)t) * T_MAX;
                     int window = ss_arch_window(arch, l), first = window ? t + 1 - window : 0;
                     for (int j = 0; j < T_MAX; j++)
                         if (j < first || j > t)
@@ -406,7 +406,7 @@ static void logits_of(float *out, const char *folder, ss_bytes config) {
     must(ss_model_open(&model, &arch, &weights.container, &arena, &err), &err, folder);
     CHECK_INT(arena.used == bytes, 1);
     opened_run run = run_tokens(&model, prompt, T_MAX, NULL, 0);
-    memcpy(out, run.run.trace.next, (size_t)arch.V * sizeof *out);
+    memcpy(out, ss_floats(&run.run.trace, SS_FIELD_NEXT), (size_t)arch.V * sizeof *out);
     close_run(&run);
     free(arena.block);
     close_file(&weights);

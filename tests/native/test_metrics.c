@@ -13,45 +13,34 @@ typedef struct fake {
     ss_layer layers[4];
     ss_model model;
     ss_trace trace;
-    ss_choice choices[64];
+    ss_arena arena;
 } fake;
-
-static void *cleared(size_t count) {
-    void *numbers = calloc(count ? count : 1, sizeof(float));
-    if (!numbers) exit(2);
-    return numbers;
-}
 
 static void fake_open(fake *f, int L, int H, int T, int D, const char *operation) {
     int n;
     *f = (fake){0};
     f->model.arch = (ss_arch){.L = L, .H = H, .G = H, .D = D, .K = D, .V = 2};
-    size_t heads = (size_t)(L * H), t = (size_t)T, d = (size_t)D;
-    f->trace = (ss_trace){.model = &f->model, .fields = SS_FIELDS_ALL, .capacity = T, .T = T};
-    f->trace.choices = f->choices;
-    for (size_t i = 0; i < heads; i++)
-        f->choices[i] =
+    f->trace = (ss_trace){
+        .model = &f->model, .fields = ss_fields_of(&f->model.arch), .capacity = T, .T = T};
+    ss_arena measured = ss_arena_measure();
+    ss_trace_lay_out(&f->trace, &measured);
+    f->arena = arena_of(measured.used);
+    memset(f->arena.block, 0, measured.used);
+    ss_trace_lay_out(&f->trace, &f->arena);
+    for (int i = 0; i < L * H; i++) {
+        f->trace.choices[i] =
             (ss_choice){&ss_operations(&n)[ss_operation_find(operation)], {0}, {0, INT_MAX, 0}};
-    f->trace.att = cleared(heads * t * t);
-    f->trace.q = cleared(heads * t * d);
-    f->trace.k = cleared(heads * t * d);
-    f->trace.v = cleared(heads * t * d);
-    f->trace.hidden = cleared(((size_t)L + 1) * t * d);
-    f->trace.loss = cleared(t);
+        for (int t = 0; t < T; t++) *ss_row(&f->trace, SS_FIELD_SEEN, i, t) = (float)(t + 1);
+    }
 }
 
 static void fake_close(fake *f) {
-    free(f->trace.att);
-    free(f->trace.q);
-    free(f->trace.k);
-    free(f->trace.v);
-    free(f->trace.hidden);
-    free(f->trace.loss);
+    free(f->arena.block);
 }
 
 static float *weight(fake *f, int head, int i, int j) {
     size_t T = (size_t)f->trace.T;
-    return f->trace.att + ((size_t)head * T + (size_t)i) * T + j;
+    return ss_floats(&f->trace, SS_FIELD_ATT) + ((size_t)head * T + (size_t)i) * T + j;
 }
 
 static void all_on_first(void) {
@@ -194,7 +183,7 @@ static void proxies(void) {
 
     CASE("signed weights count by their size");
     int n;
-    f.choices[0].operation = &ss_operations(&n)[ss_operation_find("identity")];
+    f.trace.choices[0].operation = &ss_operations(&n)[ss_operation_find("identity")];
     *weight(&f, 0, 0, 0) = -2;
     *weight(&f, 0, 1, 0) = -3;
     *weight(&f, 0, 1, 1) = 1;
@@ -223,9 +212,9 @@ static void norms_and_ratios(void) {
     fake f;
     fake_open(&f, 1, 1, 4, 2, "softmax");
     for (int t = 0; t < 4; t++) {
-        f.trace.hidden[8 + 2 * t] = t ? 3 : 30;
-        f.trace.hidden[8 + 2 * t + 1] = t ? 4 : 40;
-        f.trace.v[2 * t] = t ? 2.0f : 0.5f;
+        ss_floats(&f.trace, SS_FIELD_HIDDEN)[8 + 2 * t] = t ? 3 : 30;
+        ss_floats(&f.trace, SS_FIELD_HIDDEN)[8 + 2 * t + 1] = t ? 4 : 40;
+        ss_floats(&f.trace, SS_FIELD_V)[2 * t] = t ? 2.0f : 0.5f;
     }
     float *norm = measure(&f.trace, "hidden_norm", 0.3f, 0, 0, 0, NULL);
     float *ratio = measure(&f.trace, "hidden_ratio", 0.3f, 0, 0, 0, NULL);
@@ -249,7 +238,7 @@ static void massive_activations(void) {
     fake f;
     fake_open(&f, 0, 1, 2, 3, "softmax");
     const float h[6] = {1, -900, 0.5f, 2, 0.25f, -300};
-    memcpy(f.trace.hidden, h, sizeof h);
+    memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), h, sizeof h);
     float *top = measure(&f.trace, "massive", 0.3f, 0, 0, 0, NULL);
     float *at = measure(&f.trace, "massive_at", 0.3f, 0, 0, 0, NULL);
     const float expected[4] = {900, 300, 2, 1}, places[6] = {1, 0, 2, 1, 0, 1};
@@ -265,8 +254,8 @@ static void geometry(void) {
     fake f;
     fake_open(&f, 1, 1, 3, 2, "softmax");
     const float q[6] = {1, 0, 2, 0, 0, 3}, k[6] = {4, 0, 0, 5, 0, -1};
-    memcpy(f.trace.q, q, sizeof q);
-    memcpy(f.trace.k, k, sizeof k);
+    memcpy(ss_floats(&f.trace, SS_FIELD_Q), q, sizeof q);
+    memcpy(ss_floats(&f.trace, SS_FIELD_K), k, sizeof k);
     float *dot = measure(&f.trace, "qk_dot", 0.3f, 0, 0, 0, NULL);
     float *cosine = measure(&f.trace, "qk_cos", 0.3f, 0, 0, 0, NULL);
     float *norm = measure(&f.trace, "qk_norm", 0.3f, 0, 0, 0, NULL);
@@ -331,11 +320,12 @@ static void check_group(const opened_file *file, const char *maps_of, const char
     const float *metric1 = golden(file, group, "metric1", NULL);
     int N = (int)dims[0], L = (int)dims[1], H = (int)dims[2], T = (int)dims[3];
     size_t each = (size_t)(L * H * T);
-    float worst = 0, *sums = cleared((size_t)T);
+    float worst = 0, *sums = calloc((size_t)T, sizeof *sums);
     for (size_t s = 0; s < (size_t)N; s++) {
         fake f;
         fake_open(&f, L, H, T, 1, operation);
-        memcpy(f.trace.att, maps + s * each * (size_t)T, each * (size_t)T * sizeof *maps);
+        memcpy(ss_floats(&f.trace, SS_FIELD_ATT), maps + s * each * (size_t)T,
+               each * (size_t)T * sizeof *maps);
         float *out = measure(&f.trace, metric, 0.3f, 0, 0, 0, NULL);
         for (size_t i = 0; i < each; i++)
             worst = fmaxf(worst, fabsf(out[i] - expected[s * each + i]));

@@ -13,11 +13,21 @@ static inline float *writable(const float *numbers) {
 
 static inline const float *att_row(const ss_trace *trace, int l, int h, int t) {
     size_t C = (size_t)trace->capacity, H = (size_t)trace->model->arch.H;
-    return trace->att + (((size_t)l * H + (size_t)h) * C + (size_t)t) * C;
+    return ss_floats(trace, SS_FIELD_ATT) + (((size_t)l * H + (size_t)h) * C + (size_t)t) * C;
 }
 
 static inline ss_edit swap_to(const char *operation, float parameter) {
-    return (ss_edit){SS_EDIT_OPERATION, -1, -1, ss_operation_find(operation), {parameter, NAN}};
+    ss_edit edit = ss_edit_named("operation");
+    CHECK(ss_edit_set(&edit, "operation", (float)ss_operation_find(operation)));
+    edit.values[3] = parameter; /* the first of the operation's own */
+    return edit;
+}
+
+static inline ss_edit mask_to(int first, int recent) {
+    ss_edit edit = ss_edit_named("mask");
+    CHECK(ss_edit_set(&edit, "first", (float)first));
+    CHECK(ss_edit_set(&edit, "recent", (float)recent));
+    return edit;
 }
 
 /* Rows t < T of a field of two runs, whatever their capacities. */
@@ -62,7 +72,8 @@ static inline void check_steps(const ss_trace *whole, const int32_t *tokens, int
         must(ss_run_extend(&steps.run, tokens + t, n, &err), &err, "extend");
     }
     check_same(whole, &steps.run.trace, T);
-    CHECK_BITS(whole->next, steps.run.trace.next, (size_t)whole->model->arch.V * sizeof(float));
+    CHECK_BITS(ss_floats(whole, SS_FIELD_NEXT), ss_floats(&steps.run.trace, SS_FIELD_NEXT),
+               (size_t)whole->model->arch.V * sizeof(float));
     close_run(&steps);
 }
 
@@ -73,8 +84,10 @@ static inline void check_value_bias(const ss_model *model, const float *biases, 
     for (size_t i = 0; i < n; i++) writable(biases)[i] += 3;
     opened_run biased = run_tokens(model, tokens, T, NULL, 0);
     size_t maps = (size_t)(model->arch.H * T * T);
-    CHECK_BITS(plain.run.trace.att, biased.run.trace.att, maps * sizeof(float));
-    CHECK(memcmp(plain.run.trace.att_out, biased.run.trace.att_out, sizeof(float)) != 0);
+    CHECK_BITS(ss_floats(&plain.run.trace, SS_FIELD_ATT),
+               ss_floats(&biased.run.trace, SS_FIELD_ATT), maps * sizeof(float));
+    CHECK(memcmp(ss_floats(&plain.run.trace, SS_FIELD_ATT_OUT),
+                 ss_floats(&biased.run.trace, SS_FIELD_ATT_OUT), sizeof(float)) != 0);
     close_run(&plain);
     close_run(&biased);
 }

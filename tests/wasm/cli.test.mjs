@@ -58,6 +58,23 @@ test("a text is cut into pieces; special tokens and sizes are the caller's", asy
   assert.deepEqual(again.metrics, own.metrics);
 });
 
+test('losing the sink costs the softmax twin, and one kept token restores it', async () => {
+  const args = [zoo('softmax'), '--text-file', whole, '--tokens', '120', '--sequences', '40'];
+  const loss = async (...edits) => {
+    const found = await measure(...args, ...edits.flatMap((edit) => ['--edit', edit]));
+    assert.equal(found.class, 'measured');
+    return found.loss;
+  };
+  const dense = await loss();
+  const window = await loss('evict:policy=window,budget=24');
+  const first = await loss('evict:policy=first,first=1,budget=24');
+  console.log(`dense ${dense}, window ${window}, first ${first}`);
+  assert.ok(Math.abs(dense - 3.475) < 0.06);
+  assert.ok(window - dense > 0.09 && first - dense < 0.02);
+  const swapped = await measure(...args.slice(0, -1), '1', '--edit', 'operation:operation=sigmoid');
+  assert.equal(swapped.class, 'counterfactual');
+});
+
 test('a model comes from the hub', async () => {
   const hub = await openHub();
   try {
@@ -82,6 +99,20 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
       /--tokens: expected a whole/,
     ],
     [['measure', zoo('softmax'), '--text-file', whole, '--eps', '2'], /--eps: expected a number/],
+    [['measure', zoo('softmax'), '--text-file', whole, '--eps', ''], /--eps: expected a number/],
+    [
+      ['measure', zoo('softmax'), '--text-file', whole, '--tokens', ''],
+      /--tokens: expected a whole/,
+    ],
+    [['measure', zoo('softmax'), '--text-file', whole, '--edit', 'erase'], /edit: expected one of/],
+    [
+      ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'evict:policy=window'],
+      /edits\[0\].budget: expected an integer/,
+    ],
+    [
+      ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'silence:head=zero'],
+      /edits\[0\].head: expected a number/,
+    ],
     [
       ['measure', zoo('softmax'), '--text-file', whole, '--special', '<nope>'],
       /special: expected tokens/,

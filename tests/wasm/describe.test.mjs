@@ -43,6 +43,20 @@ test('describe keeps its promises', async () => {
       for (const size of shape)
         assert.ok(letters[size[0]] || /^\d+$/.test(size), `${name}: ${size}`);
     }
+    for (const { name, meaning, source, parameters, fields: recorded } of edits) {
+      assert.ok(meaning && source, name);
+      assert.ok(
+        recorded.every((field) => known.includes(field)),
+        name,
+      );
+      for (const one of parameters) {
+        const { default: usual, min, max, choices, type, below } = one;
+        assert.equal(usual === null || !one.required, true, `${name}: ${one.name}`);
+        if (typeof usual === 'number' && min !== undefined) assert.ok(min <= usual && usual <= max);
+        if (type === 'choice') assert.ok(one.required || choices.includes(usual));
+        if (type === 'index') assert.ok(letters[below[0]], `${name}: ${below}`);
+      }
+    }
     assert.deepEqual(describe.defaults, { eps: 0.3, tokens: 64, keys: 10 });
     for (const { name, proxy, formula, parameters } of operations) {
       assert.ok(['weights', 'share', 'share_abs'].includes(proxy) && formula, name);

@@ -63,15 +63,21 @@ test('wrong arguments are refused before the core sees them', async () => {
       [model.run([0.5]), 'tokens[0]'],
       [model.run([1, 2], { capacity: 1 }), 'capacity'],
       [model.run([1], { fields: ['attention'] }), 'field'],
-      [edit({ kind: 'erase' }), 'edit.kind'],
-      [edit({ kind: 'operation', operation: 'hardmax' }), 'edit.operation'],
-      [edit({ kind: 'operation', operation: 'softmax', layer: 99 }), 'edit.layer'],
-      [edit({ kind: 'operation', operation: 'softmax', head: -1 }), 'edit.head'],
+      [model.run([1], { edits: 'x' }), 'edits'],
+      [model.run([1], { edits: { kind: 'mask' } }), 'edits'],
+      [edit(null), 'edits[0]'],
+      [edit({ kind: 'erase' }), 'edits[0].kind'],
+      [edit({ kind: 'operation', operation: 'hardmax' }), 'edits[0].operation'],
+      [edit({ kind: 'operation', operation: 'softmax', layer: 'all' }), 'edits[0].layer'],
+      [edit({ kind: 'evict', policy: 'fifo', budget: 4 }), 'edits[0].policy'],
+      [edit({ kind: 'evict', size: 4 }), 'edits[0].size'],
       [
         edit({ kind: 'operation', operation: 'softmax', parameters: { z: 1 } }),
-        'edit.parameters.z',
+        'edits[0].parameters.z',
       ],
-      [edit({ kind: 'mask', first: 1 }), 'edit.recent'],
+      [run.read('att'), 'reads'],
+      [run.read([null]), 'reads[0]'],
+      [run.read([{}]), 'reads[0]'],
       [run.field('att', { layer: 99 }), 'layer'],
       [run.field('attention'), 'field'],
       [run.metric('beta'), 'metric'],
@@ -85,6 +91,25 @@ test('wrong arguments are refused before the core sees them', async () => {
       const error = await failure(promise);
       assert.deepEqual([error.code, error.where], ['argument', where], error.text);
     }
+  });
+});
+
+test('what the table of edits does not allow is refused by the core, which goes on', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open({ config, weights });
+    const cases = [
+      [{ kind: 'operation', operation: 'softmax', layer: 99 }, 'edits[0].layer'],
+      [{ kind: 'operation', operation: 'softmax', head: -1 }, 'edits[0].head'],
+      [{ kind: 'operation', operation: 'sigmoid', bias: 1e9 }, 'edits[0].bias'],
+      [{ kind: 'mask', first: 1 }, 'edits[0].recent'],
+      [{ kind: 'evict', policy: 'h2o', budget: 2, first: 2 }, 'edits[0].evict'],
+    ];
+    for (const [edit, where] of cases) {
+      const error = await failure(model.run([1, 2], { edits: [edit] }));
+      assert.deepEqual([error.code, error.where], ['bad_request', where], error.text);
+      assert.match(error.text, /^expected/);
+    }
+    await model.run([1, 2]);
   });
 });
 

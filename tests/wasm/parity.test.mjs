@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { readEdit } from '../../wasm/index.js';
 import { files, goldenModels, readSafetensors, root, softmax, withEngine } from './helper.mjs';
 
 const dump = fileURLToPath(new URL('.build/native/dump', root));
@@ -27,13 +28,13 @@ const fieldsOf = ({ describe }, { architecture }) =>
   describe.fields.filter(({ needs }) => !needs || architecture[needs]);
 
 /** Every field and metric, in the order in which dump writes them. */
-async function readAll(kernels, folder, tokens, operation) {
+async function readAll(kernels, folder, tokens, edit) {
   const parts = {};
   await withEngine({ kernels }, async (engine) => {
     const model = await engine.open(files(folder));
     const { metrics } = engine.describe;
     const fields = fieldsOf(engine, model);
-    const edits = operation ? [{ kind: 'operation', operation }] : [];
+    const edits = edit ? [readEdit(edit, engine.describe)] : [];
     const run = await model.run(tokens, { fields: fields.map(({ name }) => name), edits });
     for (const { name } of fields)
       parts[`field ${name}`] = bits((await run.field(name)).data.buffer);
@@ -46,11 +47,11 @@ async function readAll(kernels, folder, tokens, operation) {
 }
 
 /** The same from the native build. */
-function dumpAll(folder, tokens, operation) {
+function dumpAll(folder, tokens, edit) {
   const out = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   try {
     const file = join(out, 'dump.bin');
-    const options = operation ? ['-o', operation] : [];
+    const options = edit ? ['-e', edit] : [];
     const args = [fileURLToPath(folder), file, ...options, ...tokens.map(String)];
     const index = execFileSync(dump, args, { encoding: 'utf8' }).trim().split('\n');
     const bytes = readFileSync(file);
@@ -79,19 +80,29 @@ function assertSame(actual, expected, what) {
 const prompt = Array.from({ length: 70 }, (_, i) => (i * i * 31) % 1024);
 const cases = goldenModels().map((folder) => {
   const { tokens } = readSafetensors(new URL('golden.safetensors', folder));
-  return { folder, tokens: [...tokens.data], operation: undefined };
+  return { folder, tokens: [...tokens.data], edit: undefined };
 });
-for (const operation of [undefined, 'sigmoid', 'softmax1', 'relu', 'sink_logit']) {
-  cases.push({ folder: softmax, tokens: prompt, operation });
+for (const edit of [
+  undefined,
+  ...['sigmoid', 'softmax1', 'relu', 'sink_logit'].map((name) => `operation:operation=${name}`),
+  'hide_key:key=0,layer=1',
+  'clamp_channel:channel=7,to=mean',
+  'swap_positions:a=0,b=9',
+  'evict:policy=vatp,budget=24',
+  'evict:policy=first,first=1,budget=24,positions=cache',
+  'quantise:what=hidden,bits=4,by=group,first=1',
+  'scale_weight:matrix=down,layer=0,row=1,column=2,factor=9',
+]) {
+  cases.push({ folder: softmax, tokens: prompt, edit });
 }
 
-for (const { folder, tokens, operation } of cases) {
-  const name = folder.pathname.split('/').at(-2) + (operation ? ` as ${operation}` : '');
+for (const { folder, tokens, edit } of cases) {
+  const name = folder.pathname.split('/').at(-2) + (edit ? ` under ${edit}` : '');
   test(`${name}: base, SIMD and native give the same bits`, async (context) => {
-    const base = await readAll('base', folder, tokens, operation);
-    assertSame(await readAll('simd', folder, tokens, operation), base, 'SIMD against base');
+    const base = await readAll('base', folder, tokens, edit);
+    assertSame(await readAll('simd', folder, tokens, edit), base, 'SIMD against base');
     if (!existsSync(dump)) return context.skip('no native dump');
-    assertSame(dumpAll(folder, tokens, operation), base, 'native against base');
+    assertSame(dumpAll(folder, tokens, edit), base, 'native against base');
   });
 }
 

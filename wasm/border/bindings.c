@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define BORDER 2
+#define BORDER 3
 
 /* [address, type, rank, dims x 4, strides x 4, 0]; strides in elements. */
 typedef struct wasm_view {
@@ -20,12 +20,6 @@ typedef struct wasm_view {
 
 /* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
 enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
-
-/* An edit as JavaScript writes it. */
-typedef struct wasm_edit {
-    int32_t kind, layer, head, operation;
-    float parameters[SS_PARAMETERS_MAX];
-} wasm_edit;
 
 /* A file of weights that JavaScript has put into a reserved block. */
 typedef struct wasm_file {
@@ -225,33 +219,20 @@ static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
     return run->block ? ss_run_init(&run->run, desc, &arena, &error) : SS_NO_MEMORY;
 }
 
-/* Edits as the core has them, on the heap; NULL for none or, with the error, without memory. */
-static ss_edit *read_edits(const wasm_edit *edits, int n) {
-    ss_edit *read = n > 0 ? calloc((size_t)n, sizeof *read) : NULL;
-    for (int i = 0; read && i < n; i++) {
-        read[i] = (ss_edit){.kind = (ss_edit_kind)edits[i].kind,
-                            .layer = edits[i].layer,
-                            .head = edits[i].head,
-                            .operation = edits[i].operation};
-        memcpy(read[i].parameters, edits[i].parameters, sizeof read[i].parameters);
-    }
-    if (n > 0 && !read) ss_fail(&error, SS_NO_MEMORY, "edits", "no room for %d edits", n);
-    return read;
-}
-
-/* fields: bit i records row i of the trace table. A handle, or NULL. The model must stay open. */
+/*
+ * fields: bit i records row i of the trace table. edits[n] are words as the core has them: {i32
+ * kind; f32 values[SS_EDIT_VALUES]}. A handle, or NULL. The model must stay open.
+ */
 wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
-                        const wasm_edit *edits, int edits_n) {
+                        const ss_edit *edits, int edits_n) {
     wasm_run *run = calloc(1, sizeof *run);
-    ss_edit *read = read_edits(edits, edits_n);
     ss_run_desc desc = {.model = &model->model,
                         .capacity = capacity,
                         .fields = fields,
-                        .edits = read,
+                        .edits = edits,
                         .edits_n = edits_n > 0 ? edits_n : 0};
-    bool started = run && (read || edits_n <= 0) && start_run(run, &desc) == SS_OK;
-    free(read);
-    if (started) return run;
+    if (!run) ss_fail(&error, SS_NO_MEMORY, "memory", "no room for a handle");
+    if (run && start_run(run, &desc) == SS_OK) return run;
     ss_wasm_close_run(run);
     return NULL;
 }
@@ -303,6 +284,21 @@ static ss_tensor dense(size_t dims[SS_RANK_MAX], int rank) {
     return tensor;
 }
 
+/* Numbers of a shape, which may be more than a size can say. */
+static double count_of(const size_t dims[SS_RANK_MAX], int rank) {
+    double count = 1;
+    for (int i = 0; i < rank; i++) count *= (double)dims[i];
+    return count;
+}
+
+/* Their bytes, at least one number's; false where that does not fit. */
+static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
+    *bytes = sizeof(float);
+    for (int i = 0; i < rank; i++)
+        if (!ss_mul_size(bytes, *bytes, dims[i] ? dims[i] : 1)) return false;
+    return true;
+}
+
 /* A metric; tokens 0 means all of the run's. Its numbers live until the run's next metric. */
 int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, int head,
                    wasm_view *view) {
@@ -312,11 +308,13 @@ int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, 
     int n, rank = ss_metric_shape(dims, trace, metric, &args, &error);
     if (rank < 0) return (int)error.code;
     ss_tensor tensor = dense(dims, rank);
-    size_t count = ss_tensor_count(&tensor);
-    float *numbers = realloc(run->numbers, (count ? count : 1) * sizeof *numbers);
+    size_t bytes;
+    float *numbers = NULL;
+    if (bytes_of(&bytes, dims, rank)) numbers = realloc(run->numbers, bytes);
     if (!numbers)
-        return (int)ss_fail(&error, SS_NO_MEMORY, "metric", "no room for %lu numbers",
-                            (unsigned long)count);
+        return (int)ss_fail(&error, SS_NO_MEMORY, ss_metrics(&n)[metric].name,
+                            "expected room for %.0f numbers (%lu tokens)", count_of(dims, rank),
+                            (unsigned long)args.T);
     run->numbers = numbers;
     ss_metrics(&n)[metric].measure(trace, &args, numbers);
     tensor.data = numbers;

@@ -72,6 +72,37 @@ export interface Field {
   readonly averaged: boolean;
 }
 
+/** One parameter of an edit. */
+export interface EditParameter {
+  readonly name: string;
+  /** An index counts from 0 below a size; an operation is a name whose own parameters go with it. */
+  readonly type: 'number' | 'integer' | 'index' | 'choice' | 'operation';
+  readonly required: boolean;
+  /** What holds where it is absent; null: all of them, or it is required. */
+  readonly default: number | string | null;
+  /** Of numbers and integers. */
+  readonly min?: number;
+  readonly max?: number;
+  /** Of an index: the letter of the size, for example "L", "L+1" or "T" (the run's capacity). */
+  readonly below?: string;
+  readonly choices?: readonly string[];
+  readonly meaning: string;
+}
+
+/** A row of the edit table: a what-if that is applied to a run, never to the weights. */
+export interface EditKind {
+  readonly name: string;
+  readonly meaning: string;
+  /** Shows what no trained model computes; else what a model computes that is served so. */
+  readonly counterfactual: boolean;
+  /** What the model must be: 'causal' (queries see no keys behind them), 'positions' (it has some). */
+  readonly needs: readonly ('causal' | 'positions')[];
+  /** Fields that a run with it records. */
+  readonly fields: readonly string[];
+  readonly parameters: readonly EditParameter[];
+  readonly source: string;
+}
+
 /** What exists in this build; the same JSON that C prints, so that no name is written twice. */
 export interface Describe {
   readonly version: string;
@@ -81,7 +112,7 @@ export interface Describe {
   readonly operations: readonly Operation[];
   readonly metrics: readonly Metric[];
   readonly fields: readonly Field[];
-  readonly edits: readonly { readonly name: string; readonly meaning: string }[];
+  readonly edits: readonly EditKind[];
   readonly status: readonly {
     readonly code: number;
     readonly name: string;

@@ -4,6 +4,7 @@ import { readFile, readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createEngine } from '../engine/client.js';
+import { readEdit } from '../engine/edits.js';
 import { planFiles } from '../supply/disk.js';
 import { SinkscopeError, expect } from '../border/errors.js';
 import { resolveHub } from '../supply/hub.js';
@@ -11,17 +12,20 @@ import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../supply/plan.js';
 import { planTokenizer } from '../text/plan_tokenizer.js';
 
-const USAGE = `sinkscope measure MODEL --text-file FILE
+/** @param {import('../sinkscope.js').Describe} describe */
+const usage = ({ defaults, edits }) => `sinkscope measure MODEL --text-file FILE
 
 Measures attention sinks (Gu et al., ICLR 2025) of a model over a text.
 
 MODEL        a folder with config.json and weights, a .gguf file, or owner/name[@revision] on the hub
   --text-file FILE   UTF-8 text; cut into sequences one after the other
   --lines            each line is a text of its own, and its first tokens one sequence
-  --tokens T         tokens of a sequence, special ones included (64)
+  --tokens T         tokens of a sequence, special ones included (${defaults.tokens})
   --sequences N      at most so many (100)
-  --eps E            threshold of Sink_k (0.3)
+  --eps E            threshold of Sink_k (${defaults.eps})
   --special S        special tokens in front: auto (the tokenizer's own), none, or a token (auto)
+  --edit NAME:key=value,key=value   a what-if; more than one combine:
+${edits.map(usageOf).join('\n')}
   --json             everything measured, as JSON
   --kernels K        auto, simd or base (auto)
   --workers N        among how many the sequences are spread (the cores, at most 4)
@@ -31,12 +35,19 @@ MODEL        a folder with config.json and weights, a .gguf file, or owner/name[
 An access token for the hub is read from the environment variable HF_TOKEN.
 `;
 
+/** @param {import('../sinkscope.js').EditKind} row */
+function usageOf({ name, meaning, parameters }) {
+  const names = parameters.map((one) => (one.required ? one.name : `[${one.name}]`));
+  return `      ${name}: ${names.join(' ')}\n          ${meaning}`;
+}
+
 const OPTIONS = /** @type {const} */ ({
   'text-file': { type: 'string' },
   lines: { type: 'boolean', default: false },
-  tokens: { type: 'string', default: '64' },
+  tokens: { type: 'string' },
   sequences: { type: 'string', default: '100' },
-  eps: { type: 'string', default: '0.3' },
+  eps: { type: 'string' },
+  edit: { type: 'string', multiple: true },
   special: { type: 'string', default: 'auto' },
   json: { type: 'boolean', default: false },
   kernels: { type: 'string', default: 'auto' },
@@ -52,51 +63,65 @@ const OPTIONS = /** @type {const} */ ({
  */
 async function main(args, print) {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
-  if (values.help || positionals.length === 0) return print(USAGE);
-  const [command, name] = positionals;
-  expect(command === 'measure', 'command', '"measure"', command);
-  expect(positionals.length === 2, 'MODEL', 'one model', positionals.length - 1);
-  expect(values['text-file'] !== undefined, '--text-file', 'a file', undefined);
-  const wanted = {
-    tokens: whole(values.tokens, '--tokens'),
-    sequences: whole(values.sequences, '--sequences'),
-    special: /** @type {any} */ (
-      ['auto', 'none'].includes(values.special) ? values.special : [values.special]
-    ),
-    lines: values.lines,
-  };
-  const eps = Number(values.eps);
-  expect(eps >= 0 && eps <= 1, '--eps', 'a number from 0 to 1', values.eps);
-  const text = await readFile(/** @type {string} */ (values['text-file']), 'utf8');
-  const hub = {
-    token: process.env.HF_TOKEN || undefined,
-    endpoint: values.endpoint,
-    cache: values.cache,
-  };
-  const plan = await findModel(name, hub);
+  // What there is, and the defaults, stand in the core.
+  const { kernels, workers } = /** @type {any} */ (values);
   const engine = await createEngine({
-    kernels: /** @type {any} */ (values.kernels),
-    ...(values.workers === undefined ? {} : { workers: whole(values.workers, '--workers') }),
+    kernels,
+    ...(workers === undefined ? {} : { workers: whole(workers, '--workers') }),
   });
   try {
-    const model = await engine.open(modelFiles(plan, hub));
-    const tokenizer = await planTokenizer(plan, model, hub);
-    const sequences = await cutText(tokenizer, text, wanted);
-    tokenizer.close();
-    const result = await measure(model, sequences, { eps });
-    const first = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
-    const { architecture } = model;
-    const whole = {
-      model: name,
-      class: 'measured',
-      special: values.special,
-      architecture,
-      ...result,
-    };
-    print(values.json ? `${JSON.stringify(whole)}\n` : summary(whole, first[0]));
+    if (values.help || positionals.length === 0) return print(usage(engine.describe));
+    const [command, ...names] = positionals;
+    expect(command === 'measure', 'command', '"measure"', command);
+    expect(names.length === 1, 'MODEL', 'one model', names.length);
+    const found = await measureModel(engine, names[0], values);
+    print(values.json ? `${JSON.stringify(found)}\n` : summary(found, engine.describe));
   } finally {
     await engine.close();
   }
+}
+
+/**
+ * @param {import('../sinkscope.js').Engine} engine
+ * @param {string} name
+ * @param {any} values
+ */
+async function measureModel(engine, name, values) {
+  expect(values['text-file'] !== undefined, '--text-file', 'a file', undefined);
+  const { describe } = engine;
+  const { defaults } = describe;
+  const wanted = {
+    tokens: whole(values.tokens ?? String(defaults.tokens), '--tokens'),
+    sequences: whole(values.sequences, '--sequences'),
+    special: ['auto', 'none'].includes(values.special) ? values.special : [values.special],
+    lines: values.lines,
+  };
+  const eps = number(values.eps ?? String(defaults.eps), 0, 1, '--eps');
+  const edits = (values.edit ?? []).map((/** @type {string} */ text) => readEdit(text, describe));
+  const text = await readFile(values['text-file'], 'utf8');
+  const token = process.env.HF_TOKEN || undefined;
+  const hub = { token, endpoint: values.endpoint, cache: values.cache };
+  const plan = await findModel(name, hub);
+  const model = await engine.open(modelFiles(plan, hub));
+  const tokenizer = await planTokenizer(plan, model, hub);
+  const sequences = await cutText(tokenizer, text, wanted);
+  tokenizer.close();
+  const result = await measure(model, sequences, { eps, edits });
+  const [first] = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
+  const { architecture } = model;
+  const { special } = values;
+  const loss = result.metrics.loss_mean?.mean[0];
+  const kind = classOf(edits, describe);
+  return { model: name, class: kind, special, first, architecture, edits, loss, ...result };
+}
+
+/**
+ * @param {readonly import('../sinkscope.js').Edit[]} edits
+ * @param {import('../sinkscope.js').Describe} describe
+ */
+function classOf(edits, describe) {
+  const rows = edits.map(({ kind }) => describe.edits.find(({ name }) => name === kind));
+  return rows.some((row) => row?.counterfactual) ? 'counterfactual' : 'measured';
 }
 
 /**
@@ -106,6 +131,18 @@ async function main(args, print) {
 function whole(text, name) {
   expect(/^[1-9]\d{0,8}$/.test(text), name, 'a whole number above 0', text);
   return Number(text);
+}
+
+/**
+ * @param {string} text
+ * @param {number} low
+ * @param {number} high
+ * @param {string} name
+ */
+function number(text, low, high, name) {
+  const value = text.trim() === '' ? NaN : Number(text);
+  expect(value >= low && value <= high, name, `a number from ${low} to ${high}`, text);
+  return value;
 }
 
 /**
@@ -134,28 +171,61 @@ async function findModel(name, hub) {
 }
 
 /**
- * @param {any} result
- * @param {string} first token of the sequences
+ * @param {any} found
+ * @param {import('../sinkscope.js').Describe} describe
  */
-function summary({ model, architecture, eps, T, sequences, special, metrics }, first) {
-  const { L, H, family } = architecture;
-  const percent = (/** @type {any} */ x) => (x === null ? '-' : `${(100 * x).toFixed(2)} %`);
-  const fixed = (/** @type {any} */ x) => (x === null ? '-' : x.toFixed(3));
-  const { sink_ratio: sink, sink_ratio_raw: raw, alpha } = metrics;
-  const firsts = Array.from({ length: L * H }, (_, i) => alpha.mean[i * T]);
-  const strongest = firsts.indexOf(Math.max(...firsts));
-  const where = `layer ${Math.floor(strongest / H) + 1}, head ${(strongest % H) + 1}`;
-  const k = sink.mean.indexOf(Math.max(...sink.mean));
-  const spread = sink.deviation[0] === null ? '' : ` (deviation ${percent(sink.deviation[0])})`;
-  return `${model}: ${family}, ${L} layers, ${H} heads
-measured over ${sequences} sequences of ${T} tokens, eps ${eps}, special tokens ${special}, first token ${JSON.stringify(first)}
-Sink_1            ${percent(sink.mean[0])}${spread}
-Sink_1, raw       ${percent(raw.mean[0])}
-largest Sink_k    ${percent(sink.mean[k])} at k = ${k + 1}
-largest alpha_1   ${fixed(firsts[strongest])} (${where})
-hidden norm of token 1 over the others', by layer   ${metrics.hidden_ratio.mean.map(fixed).join(' ')}
-loss              ${fixed(metrics.loss_mean.mean[0])} nats per token
+function summary(found, describe) {
+  const { L, H, family } = found.architecture;
+  const { sequences, T, eps, special, first } = found;
+  const lines = describe.metrics
+    .filter(({ name }) => name in found.metrics)
+    .map((row) => `${row.label.replace('_k', '_1').padEnd(16)}  ${figure(row, found, describe)}`);
+  return `${found.model}: ${family}, ${L} layers, ${H} heads
+${found.class} over ${sequences} sequences of ${T} tokens, eps ${eps}, special tokens ${special}, first token ${JSON.stringify(first)}
+${lines.join('\n')}
 `;
+}
+
+/**
+ * One metric in a line: of keys the first, and the largest of those that a table shows; of heads the
+ * mean and the largest; of layers each. What has a further dimension is told by its first number.
+ * @param {import('../sinkscope.js').Metric} row
+ * @param {any} found
+ * @param {import('../sinkscope.js').Describe} describe
+ */
+function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys } }) {
+  const { shape, mean, deviation } = metrics[name];
+  const isShare = unit.startsWith('share of');
+  const told = (/** @type {number | null} */ x) =>
+    x === null ? '-' : isShare ? `${(100 * x).toFixed(2)} %` : x.toFixed(3);
+  const spread = deviation[0] === null ? '' : ` (deviation ${told(deviation[0])})`;
+  if (letters[0] === 'T') {
+    const k = largest(mean.slice(1, keys)) + 1;
+    const others = k > 0 ? `; largest of k = 2-${keys}: ${told(mean[k])} at k = ${k + 1}` : '';
+    return `${told(mean[0])}${spread}${others}`;
+  }
+  if (letters.length === 1)
+    return mean.length === 1 ? told(mean[0]) + spread : mean.map(told).join(' ');
+  const [layers, heads, ...rest] = shape;
+  const each = rest.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1);
+  const firsts = Array.from({ length: layers * heads }, (_, i) => mean[i * each]);
+  const at = largest(firsts);
+  if (at < 0) return '-';
+  const sum = firsts.reduce((/** @type {any} */ a, /** @type {any} */ b) => a + b, 0);
+  const where = `layer ${Math.floor(at / heads) + 1}, head ${(at % heads) + 1}`;
+  return `${told(sum / firsts.length)} in the mean, at most ${told(firsts[at])} (${where})`;
+}
+
+/**
+ * The place of the largest number, -1 where there is none.
+ * @param {readonly (number | null)[]} values
+ */
+function largest(values) {
+  let best = -1;
+  values.forEach((value, i) => {
+    if (value !== null && (best < 0 || value > /** @type {number} */ (values[best]))) best = i;
+  });
+  return best;
 }
 
 /**

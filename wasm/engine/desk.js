@@ -211,9 +211,8 @@ export class Desk {
     const mask = this.#mask(fields);
     const start = (/** @type {number} */ list) =>
       this.#module.handle('start', model, capacity, mask, list, edits.length);
-    const address = edits.length
-      ? this.#module.lend(encodeEdits(edits, this.#describe, architecture), start)
-      : start(0);
+    const words = encodeEdits(edits, this.#describe);
+    const address = edits.length ? this.#module.lend(words, start) : start(0);
     const id = ++this.#last;
     const recordsAtt = (mask & (1 << this.#fieldIndex('att'))) !== 0;
     this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
@@ -273,9 +272,13 @@ export class Desk {
    */
   async read(id, reads) {
     const run = this.#run(id);
-    const tensors = reads.map((read) =>
-      'field' in read ? this.#field(run, read) : this.#metric(run, read),
-    );
+    if (!Array.isArray(reads)) expect(false, 'reads', 'a list of reads', reads);
+    const tensors = reads.map((read, i) => {
+      const known =
+        typeof read === 'object' && read !== null && ('field' in read || 'metric' in read);
+      expect(known, `reads[${i}]`, 'an object with a field or a metric', read);
+      return 'field' in read ? this.#field(run, read) : this.#metric(run, read);
+    });
     return given(tensors, tensors);
   }
 

@@ -1,78 +1,110 @@
-/** Edits as the border takes them: {i32 kind, layer, head, operation; f32 parameters[2]}. */
-import { expect, expectInteger } from '../border/errors.js';
+/**
+ * Edits as the border takes them: {i32 kind; f32 values[13]}, those of the row's parameters, then of the
+ * operation that one of them names. No edit is known here by its name: the table says what there is.
+ */
+import { SinkscopeError, expect, find } from '../border/errors.js';
 
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 /** @typedef {import('../sinkscope.js').Describe} Describe */
+/** @typedef {import('../sinkscope.js').EditKind} EditKind */
+/** @typedef {import('../sinkscope.js').EditParameter} EditParameter */
 
-const WORDS = 6;
-const PARAMETERS = 2;
+const VALUES = 13;
 
 /**
- * @param {readonly Edit[]} edits
+ * @param {unknown} edits
  * @param {Describe} describe
- * @param {{ L: number, H: number }} architecture
  */
-export function encodeEdits(edits, describe, architecture) {
-  const words = new Int32Array(WORDS * edits.length);
+export function encodeEdits(edits, describe) {
+  if (!Array.isArray(edits)) expect(false, 'edits', 'a list of edits', edits);
+  const list = /** @type {readonly unknown[]} */ (edits);
+  const words = new Int32Array((1 + VALUES) * list.length);
   const floats = new Float32Array(words.buffer);
-  edits.forEach((edit, i) => {
-    const { kind, operation, parameters } = encodeEdit(edit, describe);
-    checkIndex(edit.layer, architecture.L, 'edit.layer');
-    checkIndex(edit.head, architecture.H, 'edit.head');
-    words.set([kind, edit.layer ?? -1, edit.head ?? -1, operation], WORDS * i);
-    floats.set(parameters, WORDS * (i + 1) - PARAMETERS);
+  list.forEach((edit, i) => {
+    const { kind, values } = encodeEdit(edit, `edits[${i}]`, describe);
+    words[(1 + VALUES) * i] = kind;
+    floats.set(values, (1 + VALUES) * i + 1);
   });
   return words;
 }
 
 /**
- * @param {Edit} edit
+ * NaN stands for what is not given; the core puts the defaults in and checks the ranges.
+ * @param {unknown} edit
+ * @param {string} where
  * @param {Describe} describe
  */
-function encodeEdit(edit, describe) {
-  const kind = describe.edits.findIndex(({ name }) => name === edit?.kind);
-  const kinds = describe.edits.map(({ name }) => name).join(', ');
-  expect(kind >= 0, 'edit.kind', `one of ${kinds}`, edit?.kind);
-  if (edit.kind === 'mask') {
-    expectInteger(edit.first, 0, 2 ** 24, 'edit.first');
-    expectInteger(edit.recent, 0, 2 ** 24, 'edit.recent');
-    return { kind, operation: 0, parameters: [edit.first, edit.recent] };
+function encodeEdit(edit, where, describe) {
+  const given = typeof edit === 'object' && edit !== null;
+  expect(given, where, 'an object with a kind', edit);
+  const { kind: name, parameters: more, ...own } = /** @type {any} */ (edit);
+  const kind = find(describe.edits, name, `${where}.kind`);
+  const known = valuesOf(describe.edits[kind], own, describe);
+  const values = new Array(VALUES).fill(NaN);
+  for (const [key, value] of Object.entries({ ...own, ...more })) {
+    if (value === undefined) continue;
+    const nested = more && key in more ? `${where}.parameters.${key}` : `${where}.${key}`;
+    const at = known.findIndex((parameter) => parameter.name === key);
+    const names = known.map((parameter) => parameter.name).join(', ');
+    expect(at >= 0, nested, `a parameter of ${name}: ${names}`, key);
+    values[at] = encodeValue(known[at], value, nested, describe);
   }
-  const operation = describe.operations.findIndex(({ name }) => name === edit.operation);
-  const names = describe.operations.map(({ name }) => name).join(', ');
-  expect(operation >= 0, 'edit.operation', `one of ${names}`, edit.operation);
-  return { kind, operation, parameters: encodeParameters(edit, describe.operations[operation]) };
+  return { kind, values };
 }
 
 /**
- * NaN stands for the operation's default.
- * @param {import('../sinkscope.js').OperationEdit} edit
- * @param {import('../sinkscope.js').Operation} operation
+ * The parameters in the order of their values: the row's, then those of the operation it is given.
+ * @param {EditKind} row
+ * @param {Record<string, unknown>} own
+ * @param {Describe} describe
+ * @returns {readonly Pick<EditParameter, 'name' | 'type' | 'choices'>[]}
  */
-function encodeParameters({ parameters = {} }, operation) {
-  const encoded = new Array(PARAMETERS).fill(NaN);
-  for (const [name, value] of Object.entries(parameters)) {
-    const index = operation.parameters.findIndex((parameter) => parameter.name === name);
-    const names = operation.parameters.map((parameter) => parameter.name).join(', ') || 'none';
-    expect(
-      index >= 0,
-      `edit.parameters.${name}`,
-      `a parameter of ${operation.name}: ${names}`,
-      name,
-    );
-    const { min, max } = operation.parameters[index];
-    const fits = typeof value === 'number' && value >= min && value <= max;
-    expect(fits, `edit.parameters.${name}`, `a number from ${min} to ${max}`, value);
-    encoded[index] = value;
-  }
-  return encoded;
+function valuesOf({ parameters }, own, { operations }) {
+  const named = parameters.find(({ type }) => type === 'operation');
+  const operation = named && operations.find(({ name }) => name === own[named.name]);
+  const more = operation?.parameters ?? [];
+  return [
+    ...parameters,
+    ...more.map(({ name }) => ({ name, type: /** @type {const} */ ('number') })),
+  ];
 }
 
 /**
- * @param {unknown} index
- * @param {number} size
+ * @param {Pick<EditParameter, 'type' | 'choices'>} parameter
+ * @param {unknown} value
  * @param {string} where
+ * @param {Describe} describe
  */
-function checkIndex(index, size, where) {
-  if (index !== undefined) expectInteger(index, 0, size - 1, where);
+function encodeValue({ type, choices }, value, where, { operations }) {
+  if (type === 'operation') return find(operations, value, where);
+  if (choices) {
+    const at = choices.indexOf(/** @type {any} */ (value));
+    expect(at >= 0, where, `one of ${choices.join(', ')}`, value);
+    return at;
+  }
+  expect(Number.isFinite(value), where, 'a number', value);
+  return value;
+}
+
+/**
+ * @param {string} text "evict:policy=window,budget=24"
+ * @param {Describe} describe
+ * @returns {Edit}
+ */
+export function readEdit(text, { edits }) {
+  const [name, ...rest] = text.split(':');
+  const row = edits[find(edits, name, 'edit')];
+  /** @type {Record<string, string | number>} */
+  const edit = {};
+  for (const pair of rest.join(':').split(',').filter(Boolean)) {
+    const [key, value, ...more] = pair.split('=');
+    if (!value || more.length)
+      throw new SinkscopeError('argument', name, `expected key=value, got "${pair}"`);
+    const isWord = row.parameters.some(
+      (p) => p.name === key && (p.choices || p.type === 'operation'),
+    );
+    edit[key] =
+      isWord || value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value);
+  }
+  return { kind: name, ...edit };
 }

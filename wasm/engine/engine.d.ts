@@ -23,8 +23,27 @@ export interface MaskEdit {
   readonly recent: number;
 }
 
-/** A what-if applied to a run, never to the weights. In a list the last one wins. */
-export type Edit = OperationEdit | MaskEdit;
+/**
+ * Any row of describe.edits: its name as kind, and its parameters by their names. Layers, heads and
+ * tokens count from 0.
+ */
+export interface NamedEdit {
+  readonly kind: string;
+  readonly [parameter: string]: string | number | undefined;
+}
+
+/**
+ * A what-if applied to a run, never to the weights. They combine; of two that say one thing the last
+ * one wins.
+ */
+export type Edit = OperationEdit | MaskEdit | NamedEdit;
+
+/**
+ * An edit out of "NAME:key=value,key=value", as the command line takes it.
+ * @throws SinkscopeError 'argument' for a name that is not in the table
+ * @example readEdit('evict:policy=window,budget=24', engine.describe)
+ */
+export function readEdit(text: string, describe: Describe): Edit;
 
 export interface Progress {
   /** What is being done: 'read', 'open', 'run', 'generate'. */

@@ -1,6 +1,6 @@
 /** The head of a side: which model, which operation, and what is known of them. */
 import { html, nothing, type TemplateResult } from 'lit';
-import type { Describe, Operation } from 'sinkscope';
+import type { Describe, Operation, OperationEdit } from 'sinkscope';
 import { choices, shown, valueOf, type Actions } from './controls';
 import { isBidirectional, type Frame } from './frame';
 import type { Choice } from './models';
@@ -49,7 +49,7 @@ function swapField(
 
 /** The parameters that this run's operation was given, in the model's file or by the edit. */
 function givenWords(frame: Frame): string {
-  const edit = frame.edits.find((one) => one.kind === 'operation');
+  const edit = frame.edits.find((one): one is OperationEdit => one.kind === 'operation');
   const given = edit ? (edit.parameters ?? {}) : frame.architecture.attention.parameters;
   return Object.entries(given)
     .map(([name, value]) => `, ${name} = ${show(value)}`)

@@ -33,12 +33,12 @@ void ss_family_names(char *text, size_t bytes) {
 }
 
 /* What a config says where a feature is off: null, false, an empty list, or this number. */
-typedef struct ss_feature {
+typedef struct off_feature {
     const char *key;
     double off;
-} ss_feature;
+} off_feature;
 
-static const ss_feature features[] = {
+static const off_feature features[] = {
     {"attn_logit_softcapping", (double)NAN},
     {"final_logit_softcapping", (double)NAN},
     {"attention_chunk_size", (double)NAN},

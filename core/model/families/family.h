@@ -7,6 +7,7 @@
 #define SS_MODEL_FAMILY_H
 
 #include "../arch.h"
+#include "../files/json.h"
 #include "../load.h"
 
 typedef struct ss_family {
@@ -108,5 +109,8 @@ void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);
 #define SS_FFN_MAX 1048576
 #define SS_VOCABULARY_MAX 4194304
 #define SS_CONTEXT_MAX 16777216
+
+/* ss_arch_read for a config that is parsed; file is what errors call it. */
+ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err);
 
 #endif

@@ -16,6 +16,7 @@
 #define SS_MODEL_VARIANT_H
 
 #include "../arch.h"
+#include "../files/json.h"
 
 /*
  * Changes arch, which its family has read, as the config asks; whole: all keys, not attention

@@ -1,5 +1,7 @@
 #include "source.h"
 
+#include "../families/family.h"
+
 #include "../../math/scalar.h"
 #include "../../math/unpack.h"
 
@@ -298,7 +300,8 @@ static void put_config(ss_gguf_source *source) {
         put_llama(source);
 }
 
-ss_status ss_gguf_config(cJSON **config, ss_bytes file, ss_error *err) {
+/* The pairs as a config.json of the same model, which the caller frees with cJSON_Delete. */
+static ss_status read_config(cJSON **config, ss_bytes file, ss_error *err) {
     ss_gguf_source source;
     ss_status status = ss_gguf_source_read(&source, file, err);
     if (status == SS_OK) {
@@ -316,7 +319,7 @@ ss_status ss_gguf_config(cJSON **config, ss_bytes file, ss_error *err) {
 
 ss_status ss_arch_read_gguf(ss_arch *arch, ss_bytes file, ss_error *err) {
     cJSON *config;
-    ss_status status = ss_gguf_config(&config, file, err);
+    ss_status status = read_config(&config, file, err);
     if (status != SS_OK) return status;
     status = ss_arch_read_object(arch, config, SS_GGUF_METADATA, err);
     cJSON_Delete(config);

@@ -102,13 +102,10 @@ void ss_gguf_family_names(char *text, size_t bytes);
 void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family, ss_bytes name);
 
 /*
- * The pairs as a config.json of the same model, which the caller frees with cJSON_Delete.
- * SS_BAD_CONFIG for a missing or mistyped key; SS_UNSUPPORTED with the key for an architecture, or
- * anything that changes the arithmetic, that has no translation.
+ * Like ss_arch_read, but of the pairs of a GGUF file. SS_BAD_CONFIG for a missing or mistyped key;
+ * SS_UNSUPPORTED with the key for an architecture, or anything that changes the arithmetic, that
+ * has no translation.
  */
-ss_status ss_gguf_config(cJSON **config, ss_bytes file, ss_error *err);
-
-/* Like ss_arch_read, but of the pairs of a GGUF file. */
 ss_status ss_arch_read_gguf(ss_arch *arch, ss_bytes file, ss_error *err);
 
 #endif

@@ -1,0 +1,399 @@
+#include "edit.h"
+
+#include "site.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Integers come as floats, which hold whole numbers up to here. */
+#define COUNT_MAX 16777216.0f
+#define NUMBER_MAX 1e30f
+
+#define ALL .standard = NAN
+#define MUST .standard = NAN, .required = true
+#define LAYER                                                                                      \
+    { .name = "layer", .type = SS_EDIT_INDEX, .below = "L", ALL, .meaning = "absent: all" }
+#define HEAD                                                                                       \
+    { .name = "head", .type = SS_EDIT_INDEX, .below = "H", ALL, .meaning = "absent: all" }
+#define COUNT .type = SS_EDIT_INTEGER, .high = COUNT_MAX
+
+static const char *const clamps[] = {"zero", "mean", "value", NULL};
+static const char *const policies[] = {"window",   "first", "h2o",    "tova", "snapkv",
+                                       "key_norm", "vatp",  "random", NULL};
+static const char *const placings[] = {"text", "cache", NULL};
+static const char *const matrices[] = {"q", "k", "v", "o", "gate", "up", "down", NULL};
+static const char *const activations[] = {"queries", "keys", "values", "hidden", NULL};
+static const char *const grains[] = {"tensor", "token", "channel", "group", NULL};
+static const char *const answers[] = {"no", "yes", NULL};
+
+static const ss_edit_kind table[] = {
+    {.name = "operation",
+     .meaning = "heads compute another attention operation than the model's",
+     .counterfactual = true,
+     .places = SS_AT_START,
+     .parameters = {{.name = "operation",
+                     .type = SS_EDIT_OPERATION,
+                     MUST,
+                     .meaning = "a row of the operations, whose parameters go with it"},
+                    LAYER,
+                    HEAD},
+     .apply = ss_apply_operation,
+     .check = ss_check_operation,
+     .source = "Gu et al. 2025, section 7.4"},
+    {.name = "mask",
+     .meaning = "queries see the first and the most recent keys of their past only, whatever mask "
+                "their model has",
+     .counterfactual = true,
+     .places = SS_AT_START,
+     .parameters = {{.name = "first", COUNT, MUST, .meaning = "how many first keys"},
+                    {.name = "recent",
+                     COUNT,
+                     .low = 1,
+                     MUST,
+                     .meaning = "how many most recent ones, the query's own included"},
+                    LAYER,
+                    HEAD},
+     .apply = ss_apply_mask,
+     .source = "Xiao et al. 2024, StreamingLLM"},
+    {.name = "hide_key",
+     .meaning = "a key is not seen; the operation computes with the others",
+     .counterfactual = true,
+     .places = SS_AT_SIGHT,
+     .parameters = {{.name = "key",
+                     .type = SS_EDIT_INDEX,
+                     .below = "T",
+                     MUST,
+                     .meaning = "position of the token"},
+                    LAYER,
+                    HEAD,
+                    {.name = "query",
+                     .type = SS_EDIT_INDEX,
+                     .below = "T",
+                     ALL,
+                     .meaning = "position of the query that does not see it; absent: all"}},
+     .apply = ss_apply_hide_key,
+     .source = "attention knock-out"},
+    {.name = "self_only",
+     .meaning = "a token sees itself alone, and a bias key where there is one, as the first does",
+     .counterfactual = true,
+     .places = SS_AT_SIGHT,
+     .parameters =
+         {{.name = "token", .type = SS_EDIT_INDEX, .below = "T", MUST, .meaning = "its position"},
+          LAYER,
+          HEAD},
+     .apply = ss_apply_self_only,
+     .source = "arXiv 2605.06611"},
+    {.name = "scale_value",
+     .meaning = "a token's value is multiplied by a factor",
+     .counterfactual = true,
+     .places = SS_AT_VALUES,
+     .parameters = {{.name = "key",
+                     .type = SS_EDIT_INDEX,
+                     .below = "T",
+                     MUST,
+                     .meaning = "position of the token"},
+                    {.name = "factor",
+                     .low = -NUMBER_MAX,
+                     .high = NUMBER_MAX,
+                     .meaning = "0 drops the value, 1 keeps it"},
+                    LAYER,
+                    {.name = "group",
+                     .type = SS_EDIT_INDEX,
+                     .below = "G",
+                     ALL,
+                     .meaning = "key/value head; absent: all"}},
+     .apply = ss_apply_scale_value,
+     .source = "Gu et al. 2025, section 3.3 (value drain)"},
+    {.name = "silence",
+     .meaning = "what a head returns is 0",
+     .counterfactual = true,
+     .places = SS_AT_HEADS,
+     .parameters = {LAYER, HEAD},
+     .apply = ss_apply_silence,
+     .source = "Guo et al. 2024, zero_out_attn"},
+    {.name = "park",
+     .meaning = "all attention of a head goes to one key, where it is among those before the query",
+     .counterfactual = true,
+     .places = SS_AT_WEIGHTS,
+     .parameters =
+         {LAYER,
+          HEAD,
+          {.name = "key", .type = SS_EDIT_INDEX, .below = "T", .meaning = "position of the token"}},
+     .apply = ss_apply_park,
+     .source = "Guo et al. 2024, move_attn_to_bos"},
+    {.name = "clamp_channel",
+     .meaning = "a channel of the residual stream becomes 0, its mean over the tokens, or a value",
+     .counterfactual = true,
+     .places = SS_AT_HIDDEN,
+     .parameters = {{.name = "channel", .type = SS_EDIT_INDEX, .below = "D", MUST, .meaning = ""},
+                    {.name = "layer",
+                     .type = SS_EDIT_INDEX,
+                     .below = "L+1",
+                     ALL,
+                     .meaning = "behind so many layers, 0 is the embedding; absent: all"},
+                    {.name = "token",
+                     .type = SS_EDIT_INDEX,
+                     .below = "T",
+                     ALL,
+                     .meaning = "its position; absent: all"},
+                    {.name = "to",
+                     .type = SS_EDIT_CHOICE,
+                     .choices = clamps,
+                     .meaning = "the mean needs the whole text at once"},
+                    {.name = "value",
+                     .low = -NUMBER_MAX,
+                     .high = NUMBER_MAX,
+                     .meaning = "where it becomes a value"}},
+     .apply = ss_apply_clamp_channel,
+     .whole = ss_whole_clamp_channel,
+     .source = "Sun et al. 2024, table 3 (massive activations)"},
+    {.name = "swap_positions",
+     .meaning = "two tokens exchange their position vectors, angles or distances",
+     .counterfactual = true,
+     .needs = SS_NEEDS_POSITIONS,
+     .places = SS_AT_START,
+     .parameters =
+         {{.name = "a", .type = SS_EDIT_INDEX, .below = "T", MUST, .meaning = "one token's"},
+          {.name = "b", .type = SS_EDIT_INDEX, .below = "T", MUST, .meaning = "the other's"}},
+     .apply = ss_apply_swap_positions,
+     .source = "Gu et al. 2025, table 7"},
+    {.name = "evict",
+     .meaning = "each head's cache keeps so many keys, the query's own among them; before a query "
+                "looks, what is over the budget is dropped for good",
+     .needs = SS_NEEDS_CAUSAL,
+     .fields = SS_BIT(SS_FIELD_EVICTED),
+     .places = SS_AT_SIGHT | SS_AT_SCORES | SS_AT_WEIGHTS,
+     .parameters =
+         {{.name = "policy",
+           .type = SS_EDIT_CHOICE,
+           .choices = policies,
+           MUST,
+           .meaning =
+               "who goes: the oldest (window, first), the least attended by all (h2o), by the "
+               "last query (tova), by the last of the prompt (snapkv, once), the longest key "
+               "(key_norm), the least attended times the value's size (vatp), any (random)"},
+          {.name = "budget",
+           COUNT,
+           .low = 1,
+           MUST,
+           .meaning = "keys that are kept; of snapkv, of the prompt"},
+          {.name = "first", COUNT, .meaning = "first keys that never go"},
+          {.name = "recent",
+           COUNT,
+           .meaning = "most recent keys that never go; 0: half the budget for h2o and vatp, else "
+                      "the query's own"},
+          {.name = "positions",
+           .type = SS_EDIT_CHOICE,
+           .choices = placings,
+           .meaning = "of keys, as in the text or by their place in the cache"},
+          {.name = "prompt", COUNT, .meaning = "tokens of it; snapkv only"},
+          {.name = "queries", COUNT, .low = 1, .standard = 16, .meaning = "its last that count"},
+          {.name = "pool",
+           COUNT,
+           .low = 1,
+           .standard = 5,
+           .meaning = "neighbours over which snapkv averages, an odd number"},
+          {.name = "seed", COUNT, .standard = 1, .meaning = "of random"},
+          LAYER,
+          HEAD},
+     .apply = ss_apply_evict,
+     .check = ss_check_evict,
+     .source = "Xiao et al. 2024 (window, first, positions); Zhang et al. 2023 (h2o); Oren et al. "
+               "2024 (tova); Li et al. 2024 (snapkv); Devoto et al. 2024 (key_norm); Guo et al. "
+               "2024 (vatp)"},
+    {.name = "quantise",
+     .meaning = "activations go through so few bits and back",
+     .places = SS_AT_QUERIES | SS_AT_KEYS | SS_AT_VALUES | SS_AT_HIDDEN,
+     .parameters =
+         {{.name = "what", .type = SS_EDIT_CHOICE, .choices = activations, MUST, .meaning = ""},
+          {.name = "bits", .type = SS_EDIT_INTEGER, .low = 2, .high = 8, MUST, .meaning = ""},
+          {.name = "by",
+           .type = SS_EDIT_CHOICE,
+           .choices = grains,
+           .standard = 1,
+           .meaning = "numbers that share a scale; tensor and channel need the whole text at once"},
+          {.name = "group", COUNT, .low = 1, .standard = 32, .meaning = "numbers of a group"},
+          {.name = "symmetric",
+           .type = SS_EDIT_CHOICE,
+           .choices = answers,
+           .standard = 1,
+           .meaning = "about 0, or from the least to the largest number"},
+          {.name = "first", COUNT, .meaning = "first tokens that stay exact"},
+          LAYER},
+     .apply = ss_apply_quantise,
+     .whole = ss_whole_quantise,
+     .source = "round to nearest; first tokens: Liu et al. 2024, IntactKV"},
+    {.name = "scale_weight",
+     .meaning = "one number of a matrix is multiplied by a factor",
+     .counterfactual = true,
+     .places = SS_AT_PRODUCT,
+     .parameters = {{.name = "matrix",
+                     .type = SS_EDIT_CHOICE,
+                     .choices = matrices,
+                     MUST,
+                     .meaning = "of attention or feed-forward"},
+                    {.name = "layer", .type = SS_EDIT_INDEX, .below = "L", MUST, .meaning = ""},
+                    {.name = "row", COUNT, MUST, .meaning = "output of the matrix"},
+                    {.name = "column", COUNT, MUST, .meaning = "input of it"},
+                    {.name = "factor",
+                     .low = -NUMBER_MAX,
+                     .high = NUMBER_MAX,
+                     .meaning = "0 drops the weight, 1 keeps it"}},
+     .apply = ss_apply_scale_weight,
+     .check = ss_check_scale_weight,
+     .source = "Yu et al. 2024 (super weights)"},
+};
+
+#define ROWS ((int)(sizeof table / sizeof *table))
+
+const ss_edit_kind *ss_edits(int *n) {
+    *n = ROWS;
+    return table;
+}
+
+ss_edit ss_edit_named(const char *name) {
+    ss_edit edit = {.kind = -1};
+    for (int i = 0; i < ROWS; i++)
+        if (!strcmp(table[i].name, name)) edit.kind = i;
+    for (int p = 0; p < SS_EDIT_VALUES; p++) edit.values[p] = NAN;
+    return edit;
+}
+
+/* The parameters that the row has. */
+static int parameters_of(const ss_edit_kind *row) {
+    int n = 0;
+    while (n < SS_EDIT_PARAMETERS && row->parameters[n].name) n++;
+    return n;
+}
+
+/* The operation that an edit names, whose parameters follow the edit's own; or NULL. */
+static const ss_operation *operation_of(const ss_edit_kind *row, const float *values) {
+    int n;
+    const ss_operation *operations = ss_operations(&n);
+    for (int p = 0; p < parameters_of(row); p++)
+        if (row->parameters[p].type == SS_EDIT_OPERATION) return &operations[(int)values[p]];
+    return NULL;
+}
+
+bool ss_edit_set(ss_edit *edit, const char *parameter, float value) {
+    const ss_edit_kind *row = &table[edit->kind];
+    int n = parameters_of(row);
+    for (int p = 0; p < n; p++)
+        if (!strcmp(row->parameters[p].name, parameter)) {
+            edit->values[p] = value;
+            return true;
+        }
+    return false;
+}
+
+/* ---- checks -------------------------------------------------------------------------------- */
+
+typedef struct range {
+    double low, high;
+    bool whole; /* integers only */
+} range;
+
+static int words_of(const char *const *words) {
+    int n = 0;
+    while (words[n]) n++;
+    return n;
+}
+
+static range range_of(const ss_edit_parameter *parameter, const ss_model *model, int capacity) {
+    int operations;
+    ss_operations(&operations);
+    switch (parameter->type) {
+    case SS_EDIT_INDEX: {
+        ss_trace sizes = {.model = model, .T = capacity};
+        return (range){0, (double)ss_trace_size_of(&sizes, parameter->below) - 1, true};
+    }
+    case SS_EDIT_CHOICE: return (range){0, words_of(parameter->choices) - 1, true};
+    case SS_EDIT_OPERATION: return (range){0, operations - 1, true};
+    case SS_EDIT_NUMBER:
+    case SS_EDIT_INTEGER: break;
+    }
+    return (range){(double)parameter->low, (double)parameter->high,
+                   parameter->type == SS_EDIT_INTEGER};
+}
+
+static ss_where place_of(int i, const char *parameter) {
+    ss_where where;
+    snprintf(where.text, sizeof where.text, "edits[%d].%s", i, parameter);
+    return where;
+}
+
+/* *value becomes the default where nothing was given; a number must lie in the range. */
+static ss_status settle(float *value, float standard, bool required, range r, int i,
+                        const char *name, ss_error *err) {
+    if (isnan(*value)) {
+        *value = standard;
+        return !required ? SS_OK
+                         : ss_fail(err, SS_BAD_REQUEST, place_of(i, name).text,
+                                   "expected %s from %.7g to %.7g, found none",
+                                   r.whole ? "an integer" : "a number", r.low, r.high);
+    }
+    double x = (double)*value;
+    if (x >= r.low && x <= r.high && (!r.whole || x == floor(x))) return SS_OK;
+    return ss_fail(err, SS_BAD_REQUEST, place_of(i, name).text,
+                   "expected %s from %.7g to %.7g, found %.7g", r.whole ? "an integer" : "a number",
+                   r.low, r.high, x);
+}
+
+/* What stands behind the edit's own values: those of its operation. */
+static ss_status settle_operation(ss_edit *full, int i, ss_error *err) {
+    const ss_edit_kind *row = &table[full->kind];
+    const ss_operation *operation = operation_of(row, full->values);
+    ss_status status = SS_OK;
+    for (int p = 0; operation && p < SS_PARAMETERS_MAX && status == SS_OK; p++) {
+        const ss_parameter *own = &operation->parameters[p];
+        if (!own->name) break;
+        range r = {(double)own->low, (double)own->high, false};
+        status = settle(&full->values[parameters_of(row) + p], own->standard, false, r, i,
+                        own->name, err);
+    }
+    return status;
+}
+
+static ss_status check_needs(const ss_edit_kind *row, int i, const ss_model *model, ss_error *err) {
+    const ss_arch *arch = &model->arch;
+    if ((row->needs & SS_NEEDS_CAUSAL) && arch->prefix)
+        return ss_fail(err, SS_UNSUPPORTED, place_of(i, row->name).text,
+                       "expected a model whose queries see no keys behind them, and its mask is %s",
+                       ss_mask_name(arch));
+    if ((row->needs & SS_NEEDS_POSITIONS) && arch->positions == SS_POSITIONS_NONE)
+        return ss_fail(err, SS_UNSUPPORTED, place_of(i, row->name).text,
+                       "expected a model with positions, and this %s has none", arch->family);
+    return SS_OK;
+}
+
+ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_model *model,
+                          int capacity, ss_error *err) {
+    if (edits[i].kind < 0 || edits[i].kind >= ROWS)
+        return ss_fail(err, SS_BAD_REQUEST, place_of(i, "kind").text,
+                       "expected a row of the edits from 0 to %d, found %d", ROWS - 1,
+                       edits[i].kind);
+    const ss_edit_kind *row = &table[edits[i].kind];
+    ss_status status = check_needs(row, i, model, err);
+    *full = edits[i];
+    int n = parameters_of(row);
+    for (int p = 0; p < n && status == SS_OK; p++) {
+        const ss_edit_parameter *parameter = &row->parameters[p];
+        status = settle(&full->values[p], parameter->standard, parameter->required,
+                        range_of(parameter, model, capacity), i, parameter->name, err);
+    }
+    return status == SS_OK ? settle_operation(full, i, err) : status;
+}
+
+/* ---- applying ------------------------------------------------------------------------------ */
+
+bool ss_edit_holds(float wanted, int index) {
+    return isnan(wanted) || (int)wanted == index;
+}
+
+void ss_edits_apply(const ss_site *site) {
+    for (int i = 0; i < site->pass->edits_n; i++) {
+        const ss_edit *edit = &site->pass->edits[i];
+        if (table[edit->kind].places & site->place) table[edit->kind].apply(site, edit->values);
+    }
+}

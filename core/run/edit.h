@@ -1,0 +1,83 @@
+/*
+ * The EDIT table: what-ifs applied to a run, never to the weights.
+ *
+ * A row says what an edit is called and means, its parameters, what it needs, and the one function
+ * that applies it at its places of the forward pass. A new edit is one row and one function.
+ */
+#ifndef SS_RUN_EDIT_H
+#define SS_RUN_EDIT_H
+
+#include "trace.h"
+
+/* Most parameters of a row, and most values of an edit: those, and an operation's behind them. */
+#define SS_EDIT_PARAMETERS 11
+#define SS_EDIT_VALUES (SS_EDIT_PARAMETERS + SS_PARAMETERS_MAX)
+
+typedef enum ss_edit_type {
+    SS_EDIT_NUMBER,
+    SS_EDIT_INTEGER,
+    SS_EDIT_INDEX,    /* an integer from 0, below the size that a letter names */
+    SS_EDIT_CHOICE,   /* one of some words, by its place among them */
+    SS_EDIT_OPERATION /* a row of the operation table, whose parameters follow the edit's */
+} ss_edit_type;
+
+typedef struct ss_edit_parameter {
+    const char *name; /* NULL: no further parameter */
+    ss_edit_type type;
+    float standard;             /* where nothing is given; NaN: all of them, or it must be given */
+    float low, high;            /* of numbers and integers */
+    const char *below;          /* letter of an index; T is the run's capacity */
+    const char *const *choices; /* NULL-ended */
+    bool required;
+    const char *meaning;
+} ss_edit_parameter;
+
+/* What an edit needs of the model. */
+enum {
+    SS_NEEDS_CAUSAL = 1,   /* queries see no keys behind them */
+    SS_NEEDS_POSITIONS = 2 /* it tells positions apart by numbers of their own */
+};
+
+/* One edit: a row of the table, and a value for each parameter; NaN is the default. */
+typedef struct ss_edit {
+    int kind;
+    float values[SS_EDIT_VALUES];
+} ss_edit;
+
+struct ss_site;
+struct ss_pass;
+
+typedef struct ss_edit_kind {
+    const char *name, *meaning;
+    bool counterfactual; /* shows what no trained model computes; else what one would that is served
+                            so: a smaller cache, fewer bits */
+    int needs;           /* SS_NEEDS_... */
+    uint32_t fields;     /* SS_BIT(field) that it records */
+    unsigned places;     /* SS_AT_... of site.h */
+    ss_edit_parameter parameters[SS_EDIT_PARAMETERS];
+    void (*apply)(const struct ss_site *site, const float *values);
+    bool (*whole)(const float *values); /* it looks at all tokens at once; NULL: it never does */
+    /* What is not told by ranges: a status, with the place `where`. NULL: nothing. */
+    ss_status (*check)(const struct ss_pass *pass, const float *values, const char *where,
+                       ss_error *err);
+    const char *source;
+} ss_edit_kind;
+
+/* The table; *n rows. */
+const ss_edit_kind *ss_edits(int *n);
+
+/* An edit of that name, all values the default; kind -1 if there is none. */
+ss_edit ss_edit_named(const char *name);
+
+/* False if the edit has no such parameter. */
+bool ss_edit_set(ss_edit *edit, const char *parameter, float value);
+
+/*
+ * *full = edits[i] with every default put in. SS_BAD_REQUEST for what is out of range or missing,
+ * with its place ("edits[1].budget"), expected and actual; SS_UNSUPPORTED where the model lacks
+ * what the edit needs.
+ */
+ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_model *model,
+                          int capacity, ss_error *err);
+
+#endif

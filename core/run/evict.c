@@ -1,0 +1,256 @@
+/*
+ * A cache that keeps `budget` keys for each query head: who goes, and where the others stand.
+ *
+ * Before query t looks, its own key has come in; what is then over the budget goes for good, the
+ * key of least merit first, by what the queries before t have made of it. So a text at once and one
+ * token after the other give the same. Each query head decides for itself, also where heads share
+ * keys.
+ */
+#include "site.h"
+
+#include "../math/kernels.h"
+#include "../math/scalar.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WINDOW, FIRST, H2O, TOVA, SNAPKV, KEY_NORM, VATP, RANDOM };
+enum { IN_TEXT, IN_CACHE };
+
+/* The row's values, in the order of edit.c. */
+typedef struct eviction {
+    float policy, budget, first, recent, positions, prompt, queries, pool, seed, layer, head;
+} eviction;
+
+static eviction read(const float *values) {
+    eviction e;
+    memcpy(&e, values, sizeof e);
+    return e;
+}
+
+/* What one head's cache knows. */
+typedef struct head_cache {
+    float *merit, *worth; /* [C] */
+    float *evicted;       /* [C] the trace's field: NaN while kept */
+} head_cache;
+
+static head_cache cache_of(const ss_site *site) {
+    const ss_trace *trace = site->pass->trace;
+    int head = site->l * trace->model->arch.H + site->h;
+    size_t at = (size_t)head * (size_t)trace->capacity;
+    return (head_cache){site->pass->cache.merit + at, site->pass->cache.worth + at,
+                        ss_row(trace, SS_FIELD_EVICTED, head, 0)};
+}
+
+bool ss_evict_turns(const float *values) {
+    return (int)read(values).positions == IN_CACHE;
+}
+
+static bool overlap(float a, float b) {
+    return isnan(a) || isnan(b) || a == b;
+}
+
+static ss_status check_scope(const ss_pass *pass, const float *values, const char *where,
+                             ss_error *err) {
+    eviction own = read(values);
+    for (const ss_edit *edit = pass->edits; edit->values != values; edit++) {
+        int n;
+        if (ss_edits(&n)[edit->kind].apply != ss_apply_evict) continue;
+        eviction other = read(edit->values);
+        if (overlap(own.layer, other.layer) && overlap(own.head, other.head))
+            return ss_fail(err, SS_BAD_REQUEST, where,
+                           "expected one eviction for a head, found two");
+    }
+    return SS_OK;
+}
+
+/* Keys can be moved where positions only say how far they are from the query. */
+static ss_status check_placing(const ss_pass *pass, const char *where, ss_error *err) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    if (arch->positions == SS_POSITIONS_LEARNED || arch->positions == SS_POSITIONS_SINUSOID)
+        return ss_fail(err, SS_UNSUPPORTED, where,
+                       "expected a model that can move its keys, and positions that are %s are "
+                       "part of them",
+                       ss_positions_name(arch->positions));
+    for (int i = 0; i < arch->L * arch->H; i++)
+        if (pass->trace->choices[i].operation->feature != SS_FEATURE_NONE)
+            return ss_fail(err, SS_UNSUPPORTED, where,
+                           "expected heads that multiply queries and keys as they are, found %s",
+                           pass->trace->choices[i].operation->name);
+    return SS_OK;
+}
+
+ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *where,
+                         ss_error *err) {
+    eviction e = read(values);
+    int policy = (int)e.policy;
+    if (e.first + fmaxf(e.recent, 1.0f) > e.budget)
+        return ss_fail(
+            err, SS_BAD_REQUEST, where,
+            "expected a budget of %.7g or more for the first and recent keys, found %.7g",
+            (double)(e.first + fmaxf(e.recent, 1.0f)), (double)e.budget);
+    if (policy == FIRST && e.first < 1.0f)
+        return ss_fail(err, SS_BAD_REQUEST, where, "expected 1 or more first keys, found none");
+    if (policy == SNAPKV && (e.first + e.queries > e.budget || e.queries > e.prompt))
+        return ss_fail(err, SS_BAD_REQUEST, where,
+                       "expected a prompt, and so many queries or more in it and in the budget; "
+                       "found %.7g tokens, %.7g queries, a budget of %.7g",
+                       (double)e.prompt, (double)e.queries, (double)e.budget);
+    if (policy == SNAPKV && (int)e.pool % 2 == 0)
+        return ss_fail(err, SS_BAD_REQUEST, where, "expected an odd pool, found %.7g",
+                       (double)e.pool);
+    ss_status status = check_scope(pass, values, where, err);
+    if (status == SS_OK && (int)e.positions == IN_CACHE) status = check_placing(pass, where, err);
+    return status;
+}
+
+/* ---- merit --------------------------------------------------------------------------------- */
+
+static uint32_t mixed(uint32_t x) {
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
+}
+
+/* In [0, 1), of the seed, the head and the key. */
+static float drawn(uint32_t seed, uint32_t head, uint32_t key) {
+    return (float)(mixed(mixed(mixed(seed) + head) + key) >> 8) / 16777216.0f;
+}
+
+/* A new key, t of head h: what is known of it from the beginning. */
+static void enter(const ss_site *site, const eviction *e, const head_cache *cache) {
+    const ss_trace *trace = site->pass->trace;
+    const ss_arch *arch = &trace->model->arch;
+    int t = site->t, group = site->l * arch->G + site->h / (arch->H / arch->G);
+    size_t K = (size_t)arch->K;
+    cache->merit[t] = 0.0f;
+    cache->worth[t] = 1.0f;
+    if ((int)e->policy == KEY_NORM) {
+        const float *k = ss_row(trace, SS_FIELD_K, group, t);
+        cache->merit[t] = -sqrtf(ss_dot(k, k, K));
+    }
+    if ((int)e->policy == VATP) {
+        const float *v = ss_row(trace, SS_FIELD_V, group, t);
+        cache->worth[t] = 0.0f;
+        for (size_t i = 0; i < K; i++) cache->worth[t] += fabsf(v[i]);
+    }
+    if ((int)e->policy == RANDOM)
+        cache->merit[t] =
+            drawn((uint32_t)e->seed, (uint32_t)(site->l * arch->H + site->h), (uint32_t)t);
+}
+
+/* What query t's weights add to the merit of the keys. */
+static void count_weights(const ss_site *site, const eviction *e, const head_cache *cache) {
+    int policy = (int)e->policy, t = site->t;
+    bool last_of_prompt = t < (int)e->prompt && t >= (int)e->prompt - (int)e->queries;
+    if (policy != H2O && policy != VATP && policy != TOVA && !(policy == SNAPKV && last_of_prompt))
+        return;
+    for (size_t j = 0; j < site->keys; j++) {
+        float weight = fabsf(site->rows[j]);
+        cache->merit[j] = policy == TOVA ? weight : cache->merit[j] + weight;
+    }
+}
+
+/* ---- who goes ------------------------------------------------------------------------------ */
+
+/* Most recent keys that never go, the query's own among them. */
+static int kept_recent(const eviction *e) {
+    bool halves = (int)e->policy == H2O || (int)e->policy == VATP;
+    int most = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
+    int recent = e->recent > 0.0f ? (int)e->recent : halves && half > 0 ? half : 1;
+    return recent < most ? recent : most;
+}
+
+/* The kept key of [from, to) with the least merit, the oldest of equals; or -1. */
+static int least(const head_cache *cache, bool oldest, int from, int to) {
+    int found = -1;
+    for (int j = from; j < to; j++) {
+        if (!isnan(cache->evicted[j])) continue;
+        if (found < 0 || (!oldest && cache->merit[j] * cache->worth[j] <
+                                         cache->merit[found] * cache->worth[found]))
+            found = j;
+    }
+    return found;
+}
+
+/* At query p, the first behind the prompt: of its keys before the last queries those are kept that
+ * these looked at most, each with its neighbours. */
+static void keep_looked_at(const eviction *e, const head_cache *cache, int t) {
+    int end = (int)e->prompt - (int)e->queries, half = (int)e->pool / 2;
+    for (int j = 0; j < end; j++) {
+        float sum = 0.0f;
+        for (int i = j - half; i <= j + half; i++)
+            if (i >= 0 && i < end) sum += cache->merit[i];
+        cache->worth[j] = sum;
+    }
+    for (int j = 0; j < end; j++) cache->merit[j] = 1.0f;
+    for (int over = (int)e->prompt - (int)e->budget; over > 0; over--) {
+        int goes = least(cache, false, (int)e->first, end);
+        if (goes >= 0) cache->evicted[goes] = (float)t;
+    }
+}
+
+static void evict(const ss_site *site, const eviction *e, const head_cache *cache) {
+    int t = site->t, kept = 0, policy = (int)e->policy;
+    if (policy == SNAPKV) {
+        if (t == (int)e->prompt) keep_looked_at(e, cache, t);
+        return;
+    }
+    for (int j = 0; j <= t; j++) kept += isnan(cache->evicted[j]) != 0;
+    int first = policy == WINDOW ? 0 : (int)e->first, last = t + 1 - kept_recent(e);
+    for (; kept > (int)e->budget; kept--) {
+        int goes = least(cache, policy == WINDOW || policy == FIRST, first, last);
+        cache->evicted[goes] = (float)t;
+    }
+}
+
+/* ---- where the others stand ---------------------------------------------------------------- */
+
+/* The query sees what is kept, in the cache's order where it is placed so. */
+static void look(const ss_site *site, const eviction *e, const head_cache *cache) {
+    int32_t *ranks = site->pass->ranks, rank = 0;
+    for (size_t j = 0; j < site->keys; j++) {
+        bool kept = isnan(cache->evicted[j]);
+        if (!kept) site->pass->sees[j] = 0;
+        if ((int)e->positions == IN_CACHE) ranks[j] = kept ? rank++ : rank;
+    }
+}
+
+/* Scores of keys that stand nearer in the cache than in the text: turned on by the difference. */
+static void turn_keys(const ss_site *site) {
+    const ss_pass *pass = site->pass;
+    const ss_arch *arch = &pass->trace->model->arch;
+    size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
+    const ss_angles *turns = &pass->cache.turns[arch->own_rotary && arch->windowed[site->l]];
+    int group = site->l * arch->G + site->h / (arch->H / arch->G), t = site->t;
+    float *turned = pass->queries; /* a feature map's, which no head has here */
+    for (size_t j = 0; j < site->keys; j++) {
+        int on = pass->positions[t] - pass->positions[j] - (pass->ranks[t] - pass->ranks[j]);
+        if (!pass->sees[j] || on <= 0) continue;
+        const float *cosine = turns->cosine + (size_t)on * pairs;
+        const float *sine = turns->sine + (size_t)on * pairs;
+        memcpy(turned, ss_row(pass->trace, SS_FIELD_K, group, (int)j), K * sizeof *turned);
+        for (size_t i = 0; i < pairs; i++) {
+            float a = turned[i], b = turned[i + pairs];
+            turned[i] = a * cosine[i] - b * sine[i];
+            turned[i + pairs] = b * cosine[i] + a * sine[i];
+        }
+        site->rows[j] = ss_dot(site->q, turned, K);
+    }
+}
+
+void ss_apply_evict(const ss_site *site, const float *values) {
+    eviction e = read(values);
+    if (!ss_edit_holds(e.layer, site->l) || !ss_edit_holds(e.head, site->h)) return;
+    head_cache cache = cache_of(site);
+    if (site->place == SS_AT_SIGHT) {
+        enter(site, &e, &cache);
+        evict(site, &e, &cache);
+        look(site, &e, &cache);
+    } else if (site->place == SS_AT_SCORES) {
+        bool rotary = site->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
+        if ((int)e.positions == IN_CACHE && rotary) turn_keys(site);
+    } else {
+        count_weights(site, &e, &cache);
+    }
+}

@@ -1,0 +1,69 @@
+/*
+ * A run's inside: the extension under way, its working memory, and what edits have changed. Private
+ * to run/; the public half is run.h.
+ */
+#ifndef SS_RUN_PASS_H
+#define SS_RUN_PASS_H
+
+#include "edit.h"
+#include "trace.h"
+
+/*
+ * Rows that go through the layers together: they share the cost of unpacking the weights. More
+ * where queries see keys after them, which are then of the same chunk.
+ */
+#define SS_CHUNK 256
+/* Rows that go through one head's attention together, and through the head of the model. */
+#define SS_ATTENTION_ROWS 20
+#define SS_LOGIT_ROWS 64
+
+/* Of every rotary angle of some positions, times the size of the turned vectors. */
+typedef struct ss_angles {
+    float *cosine, *sine; /* [n][rotary_width/2] */
+} ss_angles;
+
+/* What a head's cache knows of its keys (evict.c). */
+typedef struct ss_cache {
+    float *merit;       /* [L*H][C] what a policy has counted; the least goes first */
+    float *worth;       /* [L*H][C] times this */
+    ss_angles turns[2]; /* of 0 .. C-1 positions, size 1, as angles below; NULL: text positions */
+} ss_cache;
+
+/* n rows of a chunk beside C tokens; B is 1 with a bias key, else 0. */
+typedef struct ss_pass {
+    ss_trace *trace; /* of the run; set whenever the run is entered */
+    int total;       /* tokens there will be when it is done; trace->T where there is none */
+    int layer;       /* the next of the chunk that begins at trace->T; L: its logits */
+    int chunk;       /* most rows of a chunk */
+    bool whole;      /* an edit looks at all tokens at once, so they come in one chunk */
+    bool turns;      /* an eviction places keys as they lie in the cache */
+    ss_edit *edits;  /* [edits_n] with every default put in */
+    int edits_n;
+    unsigned places;     /* SS_AT_... where some edit acts (site.h) */
+    int32_t *positions;  /* [C] of each token */
+    int32_t *ranks;      /* [C] the same as one query sees them */
+    unsigned char *sees; /* [C] which keys it sees */
+    ss_cache cache;
+    float *x;            /* [n][D] residual stream */
+    float *y;            /* [n][D] normed: what a block reads */
+    float *attended;     /* [n][D] what attention adds */
+    float *fed;          /* [n][D] what the feed-forward adds */
+    float *heads;        /* [n][H*K] projections, then mixed values */
+    float *gate, *up;    /* [n][F], or as wide as the expert of all tokens */
+    float *gates;        /* [n][gated heads * gate width], gated attention only */
+    float *router;       /* [n][E] weights of the experts; this and the next two with experts */
+    float *share;        /* [n] */
+    float *gathered;     /* [n][D] rows that go through one expert */
+    float *queries;      /* [SS_ATTENTION_ROWS][K] of one head, through its feature map */
+    float *keys;         /* [B+C][K] of one head or its values, where not as in the trace */
+    float *scores;       /* [SS_ATTENTION_ROWS][B+C] */
+    float *tiles;        /* queries or weights as a product reads them, as many */
+    float *key_panels;   /* [ceil((B+C)/8)][K][8] */
+    float *value_panels; /* [ceil(K/8)][B+C][8] */
+    ss_angles
+        angles[2]; /* [n] of layers that see all; of windowed ones, where they have their own */
+    float *logits; /* [1 or SS_LOGIT_ROWS][V] */
+    float *work;   /* weights unpacked for one product, and its rows */
+} ss_pass;
+
+#endif

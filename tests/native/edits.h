@@ -1,0 +1,59 @@
+/* Edits out of text, NAME:key=value,key=value, as the command line takes them. */
+#ifndef SS_TEST_EDITS_H
+#define SS_TEST_EDITS_H
+
+#include "files.h"
+
+#include <math.h>
+
+static inline void no_such(const char *what, const char *name) {
+    printf("no %s %s\n", what, name);
+    exit(2);
+}
+
+/* The place of a word among an edit's choices, or a number. */
+static inline float read_value(const ss_edit_parameter *parameter, const char *text) {
+    if (parameter->type == SS_EDIT_OPERATION) return (float)ss_operation_find(text);
+    for (int i = 0; parameter->choices && parameter->choices[i]; i++)
+        if (!strcmp(parameter->choices[i], text)) return (float)i;
+    if (parameter->choices) no_such("choice", text);
+    return strtof(text, NULL);
+}
+
+/* Where the value of that name stands; the operation's own follow the edit's. */
+static inline void set_value(ss_edit *edit, const char *name, const char *text) {
+    int n, count = 0;
+    const ss_edit_kind *row = &ss_edits(&n)[edit->kind];
+    for (; count < SS_EDIT_PARAMETERS && row->parameters[count].name; count++)
+        if (!strcmp(row->parameters[count].name, name)) {
+            edit->values[count] = read_value(&row->parameters[count], text);
+            return;
+        }
+    const ss_operation *operation = &ss_operations(&n)[(int)edit->values[0]];
+    for (int p = 0; row->parameters[0].type == SS_EDIT_OPERATION && p < SS_PARAMETERS_MAX; p++)
+        if (operation->parameters[p].name && !strcmp(operation->parameters[p].name, name)) {
+            edit->values[count + p] = strtof(text, NULL);
+            return;
+        }
+    no_such("parameter", name);
+}
+
+static inline ss_edit read_edit(const char *text) {
+    char copy[256];
+    snprintf(copy, sizeof copy, "%s", text);
+    char *values = strchr(copy, ':');
+    if (values) *values++ = 0;
+    ss_edit edit = ss_edit_named(copy);
+    if (edit.kind < 0) no_such("edit", copy);
+    for (char *pair = values; pair && *pair;) {
+        char *next = strchr(pair, ','), *value = strchr(pair, '=');
+        if (next) *next++ = 0;
+        if (!value) no_such("value of", pair);
+        *value++ = 0;
+        set_value(&edit, pair, value);
+        pair = next;
+    }
+    return edit;
+}
+
+#endif

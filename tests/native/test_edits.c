@@ -1,0 +1,253 @@
+/*
+ * Edits: what must hold for every row of the table, on tiny models of three families; then each
+ * edit's own oracles. That numbers are right is told by the goldens of tests/golden/edit-*.
+ */
+#include "check.h"
+#include "edits.h"
+#include "files.h"
+#include "traces.h"
+
+#include <math.h>
+
+#define LLAMA "tests/golden/hf-llama-gqa"
+#define GPT2 "tests/golden/hf-gpt2-plain"
+#define GPT_NEO "tests/golden/hf-gpt_neo"
+#define T_MAX 13
+
+static const char *const folders[] = {LLAMA, GPT2, GPT_NEO};
+static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
+
+/* One edit of every row that does nothing, and one that does something. */
+static const struct {
+    const char *nothing, *something;
+} pairs[] = {
+    {"operation:operation=softmax", "operation:operation=sigmoid,layer=1"},
+    {"mask:first=0,recent=13,layer=0", "mask:first=1,recent=2"},
+    {"hide_key:key=5,query=4", "hide_key:key=0,layer=1"},
+    {"self_only:token=0", "self_only:token=6"},
+    {"scale_value:key=3,factor=1", "scale_value:key=0,layer=0,group=1"},
+    {NULL, "silence:layer=0,head=1"}, /* which always does something */
+    {"park:layer=0,head=0,key=12", "park:layer=1,head=0"},
+    {"clamp_channel:channel=2,layer=0,token=12,to=value", "clamp_channel:channel=3,to=mean"},
+    {"swap_positions:a=4,b=4", "swap_positions:a=0,b=5"},
+    {"evict:policy=window,budget=13", "evict:policy=h2o,budget=5"},
+    {"quantise:what=keys,bits=4,first=13", "quantise:what=values,bits=3,by=channel"},
+    {"scale_weight:matrix=o,layer=0,row=1,column=2,factor=1",
+     "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40"},
+};
+#define PAIRS ((int)(sizeof pairs / sizeof *pairs))
+
+static opened_run run_edit(const opened_model *model, const char *text) {
+    ss_edit edit = read_edit(text);
+    return run_tokens(&model->model, prompt, T_MAX, &edit, 1);
+}
+
+static void all_rows(void) {
+    CASE("every row of the table is here, in its order");
+    int n;
+    const ss_edit_kind *rows = ss_edits(&n);
+    CHECK_INT(PAIRS, n);
+    for (int i = 0; i < n; i++) {
+        CHECK_INT(read_edit(pairs[i].something).kind, i);
+        if (pairs[i].nothing) CHECK_INT(read_edit(pairs[i].nothing).kind, i);
+        CHECK(rows[i].meaning && rows[i].source && rows[i].apply && rows[i].places);
+    }
+}
+
+/* Those that do nothing before the last token only. */
+static bool is_of_last(const char *text) {
+    return strstr(text, "=12") != NULL;
+}
+
+static void nothing_is_nothing(void) {
+    CASE("an edit that does nothing gives the same bits as no edit; another one does not");
+    for (int f = 0; f < 3; f++) {
+        opened_model model = open_model(folders[f]);
+        opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        for (int i = 0; i < PAIRS; i++) {
+            opened_run other = run_edit(&model, pairs[i].something);
+            CHECK(!same_rows(&plain.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
+            CHECK(other.run.trace.edited);
+            close_run(&other);
+            if (!pairs[i].nothing) continue;
+            opened_run same = run_edit(&model, pairs[i].nothing);
+            check_same(&plain.run.trace, &same.run.trace,
+                       is_of_last(pairs[i].nothing) ? T_MAX - 1 : T_MAX);
+            close_run(&same);
+        }
+        close_run(&plain);
+        close_model(&model);
+    }
+}
+
+static void in_pieces(void) {
+    CASE("an edited prompt at once, and token by token, give the same bits, or a refusal");
+    for (int f = 0; f < 3; f++) {
+        opened_model model = open_model(folders[f]);
+        for (int i = 0; i < PAIRS; i++) {
+            ss_edit edit = read_edit(pairs[i].something);
+            opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1};
+            opened_run steps = open_run(&desc);
+            ss_error err;
+            ss_status status = ss_run_extend(&steps.run, prompt, 1, &err);
+            for (int t = 1; t < T_MAX && status == SS_OK; t++)
+                status = ss_run_extend(&steps.run, prompt + t, 1, &err);
+            if (status == SS_OK)
+                check_same(&whole.run.trace, &steps.run.trace, T_MAX);
+            else
+                CHECK_INT((int)status, SS_UNSUPPORTED);
+            close_run(&whole);
+            close_run(&steps);
+        }
+        close_model(&model);
+    }
+}
+
+/* ---- evictions ------------------------------------------------------------------------------ */
+
+static const char *const policies[] = {
+    "window",   "first,first=2", "h2o",    "tova",
+    "key_norm", "vatp",          "random", "snapkv,prompt=8,queries=2,pool=3",
+};
+
+static void budgets(void) {
+    CASE("no query sees more than the budget, its own key always; who is gone stays gone");
+    opened_model model = open_model(LLAMA);
+    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+        char text[96];
+        snprintf(text, sizeof text, "evict:policy=%s,budget=5", policies[p]);
+        opened_run run = run_edit(&model, text);
+        const ss_trace *trace = &run.run.trace;
+        bool snap = strstr(policies[p], "snapkv") != NULL;
+        for (int head = 0; head < 8; head++) {
+            const float *evicted = ss_row(trace, SS_FIELD_EVICTED, head, 0);
+            for (int t = 0; t < T_MAX; t++) {
+                const float *row = att_row(trace, head / 4, head % 4, t);
+                int seen = 0;
+                for (int j = 0; j <= t; j++) {
+                    bool gone = evicted[j] <= (float)t;
+                    CHECK(gone == (row[j] == 0.0f));
+                    seen += !gone;
+                }
+                CHECK(row[t] > 0.0f);
+                int budget = !snap ? 5 : t < 8 ? T_MAX : 5 + t - 7;
+                CHECK_INT(seen, t + 1 < budget ? t + 1 : budget);
+                CHECK_NEAR(*ss_row(trace, SS_FIELD_SEEN, head, t), seen, 0);
+            }
+        }
+        close_run(&run);
+    }
+    close_model(&model);
+}
+
+static void window_is_a_mask(void) {
+    CASE("6. evicting the oldest is the Lambda-shaped mask: the same bits");
+    opened_model model = open_model(GPT2);
+    const char *same[][2] = {
+        {"evict:policy=window,budget=4", "mask:first=0,recent=4"},
+        {"evict:policy=first,first=2,budget=6", "mask:first=2,recent=4"},
+    };
+    for (int i = 0; i < 2; i++) {
+        opened_run a = run_edit(&model, same[i][0]), b = run_edit(&model, same[i][1]);
+        for (int field = 0; field < SS_FIELD_N; field++)
+            if (field != SS_FIELD_EVICTED && field != SS_FIELD_NEXT &&
+                (a.run.trace.fields & b.run.trace.fields & SS_BIT(field)))
+                CHECK(same_rows(&a.run.trace, &b.run.trace, field, T_MAX));
+        close_run(&a);
+        close_run(&b);
+    }
+    close_model(&model);
+}
+
+/* A sliding window re-computed: each query in a text of its own that begins at its first key. */
+static void cache_positions(void) {
+    CASE("7. turned keys of one layer: as the last row of a text that holds the kept keys alone");
+    opened_model model = open_model(LLAMA);
+    model.model.arch.L = 1; /* below, keys and values do not depend on what was seen */
+    opened_run run = run_edit(&model, "evict:policy=first,first=2,budget=6,positions=cache");
+    for (int t = 6; t < T_MAX; t++) {
+        int32_t kept[6] = {prompt[0], prompt[1]};
+        for (int i = 2; i < 6; i++) kept[i] = prompt[t - 5 + i];
+        opened_run alone = run_tokens(&model.model, kept, 6, NULL, 0);
+        for (int h = 0; h < model.model.arch.H; h++) {
+            const float *row = att_row(&run.run.trace, 0, h, t);
+            const float *expected = att_row(&alone.run.trace, 0, h, 5);
+            for (int i = 0; i < 6; i++) CHECK_NEAR(row[i < 2 ? i : t - 5 + i], expected[i], 1e-5);
+        }
+        close_run(&alone);
+    }
+    close_run(&run);
+    close_model(&model);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static void refusals(void) {
+    CASE("what cannot be is refused with its place and a sentence");
+    const struct {
+        const char *folder, *edit, *where;
+        ss_status status;
+    } wrong[] = {
+        {LLAMA, "operation:layer=0", "edits[0].operation", SS_BAD_REQUEST},
+        {LLAMA, "operation:operation=softmax,layer=2", "edits[0].layer", SS_BAD_REQUEST},
+        {LLAMA, "operation:operation=softmax,head=4", "edits[0].head", SS_BAD_REQUEST},
+        {LLAMA, "operation:operation=softmax,head=0.5", "edits[0].head", SS_BAD_REQUEST},
+        {LLAMA, "operation:operation=sigmoid,bias=1e9", "edits[0].bias", SS_BAD_REQUEST},
+        {LLAMA, "mask:first=0,recent=0", "edits[0].recent", SS_BAD_REQUEST},
+        {LLAMA, "mask:recent=3", "edits[0].first", SS_BAD_REQUEST},
+        {LLAMA, "hide_key:key=13", "edits[0].key", SS_BAD_REQUEST},
+        {LLAMA, "self_only:token=-1", "edits[0].token", SS_BAD_REQUEST},
+        {LLAMA, "scale_value:key=0,group=2", "edits[0].group", SS_BAD_REQUEST},
+        {LLAMA, "scale_value:key=0,factor=1e35", "edits[0].factor", SS_BAD_REQUEST},
+        {LLAMA, "clamp_channel:channel=9999", "edits[0].channel", SS_BAD_REQUEST},
+        {LLAMA, "clamp_channel:channel=0,layer=3", "edits[0].layer", SS_BAD_REQUEST},
+        {LLAMA, "evict:policy=window,budget=0", "edits[0].budget", SS_BAD_REQUEST},
+        {LLAMA, "evict:policy=first,budget=4", "edits[0].evict", SS_BAD_REQUEST},
+        {LLAMA, "evict:policy=h2o,budget=4,first=3,recent=2", "edits[0].evict", SS_BAD_REQUEST},
+        {LLAMA, "evict:policy=snapkv,budget=20", "edits[0].evict", SS_BAD_REQUEST},
+        {LLAMA, "evict:policy=snapkv,budget=20,prompt=18,pool=4", "edits[0].evict", SS_BAD_REQUEST},
+        {GPT2, "evict:policy=window,budget=4,positions=cache", "edits[0].evict", SS_UNSUPPORTED},
+        {"tests/golden/var-bidirectional", "evict:policy=window,budget=4", "edits[0].evict",
+         SS_UNSUPPORTED},
+        {"tests/golden/var-none", "swap_positions:a=0,b=1", "edits[0].swap_positions",
+         SS_UNSUPPORTED},
+        {LLAMA, "quantise:what=keys,bits=1", "edits[0].bits", SS_BAD_REQUEST},
+        {LLAMA, "scale_weight:matrix=q,layer=0,row=9999,column=0", "edits[0].scale_weight",
+         SS_BAD_REQUEST},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        opened_model model = open_model(wrong[i].folder);
+        ss_edit edit = read_edit(wrong[i].edit);
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1};
+        ss_error err = {0};
+        bool right = try_run(&desc, &err) == wrong[i].status && !strcmp(err.where, wrong[i].where);
+        if (check_failed(right && strstr(err.text, "expected"), __FILE__, __LINE__, "refused"))
+            printf("    %s: %s: %s\n", wrong[i].edit, err.where, err.text);
+        close_model(&model);
+    }
+    opened_model model = open_model(LLAMA);
+    ss_error err;
+    ss_edit strange[] = {{.kind = 99}, {.kind = -1}};
+    for (int i = 0; i < 2; i++) {
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &strange[i], 1};
+        CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
+    }
+    ss_edit twice[] = {read_edit("evict:policy=window,budget=4,layer=1"),
+                       read_edit("evict:policy=h2o,budget=4,head=0")};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, twice, 2};
+    CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
+    CHECK(!strcmp(err.where, "edits[1].evict"));
+    close_model(&model);
+}
+
+int main(void) {
+    all_rows();
+    nothing_is_nothing();
+    in_pieces();
+    budgets();
+    window_is_a_mask();
+    cache_positions();
+    refusals();
+    return check_done();
+}
