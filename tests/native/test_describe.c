@@ -1,6 +1,7 @@
 /* describe(): its operations are those of the reference's own table (tests/golden/operations). */
 #include "check.h"
 #include "files.h"
+#include "model/files/json.h"
 
 #define DESCRIBE_BYTES 65536
 
