@@ -139,12 +139,14 @@ def test_onset(alphas: dict[int, float], step: int | None) -> None:
 def test_the_pilot_says_what_is_missing() -> None:
     flat = made(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 7200: 0.4, 9600: 0.41, 12000: 0.45})
     rising = made(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 7200: 0.2, 9600: 0.3})
-    text = factors.pilot_table({1: flat, 2: rising}, (1, 2, 3))
-    assert "| 1,000 | 0.100 | 0.000 |  |" in text
-    assert "| measured up to | 12,000 | 9,600 | not begun |" in text
-    assert "| rise from 7,200 to 9,600 | +0.010 | +0.100 |  |" in text
-    assert text.endswith("Of 3 seeds 2 have come to step 9,600; the sink of 1 of them rises there by "
+    other = made(SOFTMAX, 4, {0: 0.0, 7200: 0.1, 9600: 0.15})
+    text = factors.pilot_table({1: flat, 2: rising, 4: other}, (1, 2, 3, 4))
+    assert "| 1,000 | 0.100 | 0.000 |  |  |" in text
+    assert "| measured up to | 12,000 | 9,600 | not begun | 9,600 |" in text
+    assert "| rise from 7,200 to 9,600 | +0.010 | +0.100 |  | +0.050 |" in text
+    assert text.endswith("Of 4 seeds 3 have come to step 9,600; the sink of 1 of them rises there by "
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
+    assert "not done" not in factors.pilot_table({1: flat}, (1,))
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:

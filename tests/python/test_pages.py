@@ -39,6 +39,9 @@ PAPER_LESS, PAPER_SAME = {"sink_1": 10.0, "base": 18.18}, {"sink_1": 20.0, "base
     (PAPER_MORE, [6.0], [3.0], "agrees: more"),
     (PAPER_LESS, [30.0], [60.0], "agrees: less"),
     (PAPER_LESS, [0.0], [60.0, 20.0], "agrees: less there, none here"),
+    # Less than one seed of the baseline, the same as another.
+    (PAPER_LESS, [30.0], [60.0, 31.0],
+     "cannot be shown at this size: less there, 30.0 against 31.0 to 60.0 % over the seeds here"),
     (PAPER_SAME, [60.0], [55.0], "agrees: the same"),
     (PAPER_SAME, [0.0], [60.0], "differs: the same there, no sink here"),
     ({"says": "gone"}, [17.0], [60.0], "differs: no sink there, a sink here"),

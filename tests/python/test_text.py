@@ -35,7 +35,7 @@ def test_a_document_told_twice_is_dropped_from_the_held_out_side_alone() -> None
     assert train == [t for t in a + b[:11] if t not in held["a"]]
 
 
-@pytest.mark.parametrize(("shared", "kept"), [(text.SHARED_WORDS, 0), (text.SHARED_WORDS - 1, 1)])
+@pytest.mark.parametrize(("shared", "kept"), [(13, 0), (12, 1)])
 def test_a_passage_of_13_words_is_too_much(shared: int, kept: int) -> None:
     a = made(12)
     a[11] += " " + " ".join(a[0].split()[5 : 5 + shared]) + " the end"
@@ -58,6 +58,11 @@ def test_passages_are_whole_words_spread_evenly() -> None:
     assert [next(i for i, line in enumerate(starts) if line.startswith(p)) for p in found] \
         == [2, 7, 12, 17, 22, 27, 32, 37]
     assert all(len(p) <= 50 and p + " " in starts[5 * i + 2] for i, p in enumerate(found))
+
+
+def test_a_word_that_just_fits_is_kept() -> None:
+    assert text.passages(["one three five"], 1, 9) == ["one three"]
+    assert text.passages(["one three five"], 1, 8) == ["one"]
 
 
 def test_the_real_split() -> None:
