@@ -43,6 +43,7 @@ typedef enum ss_gate {
     SS_GATE_OUTPUT_HEAD,    /* each head's vector as a whole */
     SS_GATE_VALUE_ELEMENT,  /* every number of a token's values, before they are mixed */
     SS_GATE_VALUE_HEAD,
+    SS_GATE_VALUE_STATE, /* as VALUE_ELEMENT, told from the token's values themselves */
     SS_GATE_N
 } ss_gate;
 
@@ -153,8 +154,8 @@ static inline int ss_arch_gated_heads(const ss_arch *arch) {
 
 /* Numbers of the gate for one head: K, or 1 for all of them. */
 static inline int ss_arch_gate_width(const ss_arch *arch) {
-    bool element = arch->gate == SS_GATE_OUTPUT_ELEMENT || arch->gate == SS_GATE_VALUE_ELEMENT;
-    return element ? arch->K : 1;
+    bool head = arch->gate == SS_GATE_OUTPUT_HEAD || arch->gate == SS_GATE_VALUE_HEAD;
+    return head ? 1 : arch->K;
 }
 
 /* Keys that a query of layer l sees at most, its own included; 0: all before it. */

@@ -134,13 +134,14 @@ static void record_gates(ss_pass *pass, int l, int t0, int n) {
         }
 }
 
-/* rows[n][gated heads * K] *= sigmoid(gate y), number by number or head by head. */
+/* rows[n][gated heads * K] *= sigmoid(gate y), number by number or head by head; y may be rows. */
 static void apply_gates(ss_pass *pass, int l, float *rows, int t0, int n) {
     const ss_model *model = pass->trace->model;
     float *gates = pass->gates;
     size_t K = (size_t)model->arch.K, width = (size_t)ss_arch_gate_width(&model->arch);
     size_t heads = (size_t)n * (size_t)ss_arch_gated_heads(&model->arch);
-    ss_linear_rows(pass, gates, pass->y, &model->layers[l].gate, (size_t)n);
+    const float *y = model->arch.gate == SS_GATE_VALUE_STATE ? rows : pass->y;
+    ss_linear_rows(pass, gates, y, &model->layers[l].gate, (size_t)n);
     ss_sigmoid(gates, gates, 0.0f, heads * width);
     record_gates(pass, l, t0, n);
     if (width == K)

@@ -60,6 +60,7 @@ CASES: dict[str, Case] = {
                            GROUPED),
     "var-gate-value-head": Case({"gate": "value_head", "bias_key": "head"},
                                 GROUPED | {"sliding_window": None}, family="mistral"),
+    "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED),
     # Three heads have slopes of two powers of two; an odd head width has no rotary positions.
     "var-alibi": Case({"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
                       {"num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 5}),

@@ -10,9 +10,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from models.reference.model import architecture  # noqa: E402
 from models.train import outcomes  # noqa: E402
+from models.train.corpus import Corpus  # noqa: E402
 from models.train.loss import LOSSES  # noqa: E402
 from models.train.recipe import recipes  # noqa: E402
-from models.train.text import VOCABULARY  # noqa: E402
+from models.train.text import END_ID, VOCABULARY  # noqa: E402
 from models.train.train import Run, fixed, initial_weights  # noqa: E402
 
 T, STEPS = 40, 8
@@ -59,6 +60,27 @@ def test_seeds_are_paired_by_their_initial_weights() -> None:
                 {n for n in base if id == "experts"})
     half = initial_weights(architecture(known["softmax"].config), 3, known["embedding-half"].training)
     assert half["model.embed_tokens.weight"].std().item() == pytest.approx(0.5, rel=0.01)
+
+
+def test_seeds_are_paired_by_their_text() -> None:
+    """A batch depends on seed and step alone, whatever the recipe puts before or into the text."""
+    corpus, known = object.__new__(Corpus), recipes()
+    corpus.stream = torch.randint(2, VOCABULARY, (5000,), generator=torch.Generator().manual_seed(2))
+
+    def batch(id: str, seed: int, step: int, front: list[int]) -> torch.Tensor:
+        return corpus.batch(seed, step, 4, 16, front, known[id].training)[0]
+
+    base = batch("softmax", 1, 7, [0])
+    assert base.shape == (4, 17) and (base[:, 0] == 0).all()
+    assert torch.equal(base, batch("gated", 1, 7, [0]))
+    assert torch.equal(base[:, 1:-1], batch("sink-token", 1, 7, [1024, 0])[:, 2:])
+    assert torch.equal(base[:, 1:], batch("no-bos", 1, 7, [])[:, :-1])
+    assert not torch.equal(base, batch("softmax", 2, 7, [0]))
+    assert not torch.equal(base, batch("softmax", 1, 8, [0]))
+    second = batch("fixed-second", 1, 7, [])
+    assert (second[:, 1] == END_ID).all()
+    assert torch.equal(second[:, 2:], batch("no-bos", 1, 7, [])[:, 2:])
+    assert batch("text-300k", 1, 7, [0]).shape == (4, 17)
 
 
 def test_what_eviction_costs_is_what_the_cache_lost() -> None:

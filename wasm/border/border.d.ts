@@ -181,7 +181,8 @@ export interface Architecture {
   /** Added to what a head returns. */
   readonly value_bias: 'head' | 'shared' | null;
   /** A sigmoid of the hidden state that multiplies what a head returns, or the values. */
-  readonly gate: 'output_element' | 'output_head' | 'value_element' | 'value_head' | null;
+  readonly gate:
+    'output_element' | 'output_head' | 'value_element' | 'value_head' | 'value_state' | null;
   /** The output matrix reads the heads side by side, or their sum. */
   readonly heads: 'joined' | 'added';
   readonly norm: 'layer' | 'rms';

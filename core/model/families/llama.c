@@ -76,7 +76,8 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
     layer->value_biases =
         ss_load_owned(loader, "layers.%d.self_attn.value_bias", arch->value_bias, H, K);
     if (arch->gate)
-        ss_load_linear(loader, &layer->gate, "layers.%d.self_attn.gate_proj", false, D,
+        ss_load_linear(loader, &layer->gate, "layers.%d.self_attn.gate_proj", false,
+                       arch->gate == SS_GATE_VALUE_STATE ? G * K : D,
                        (size_t)(ss_arch_gated_heads(arch) * ss_arch_gate_width(arch)));
     if (ss_load_has(loader, "layers.%d.self_attn.kernel_in.weight")) {
         ss_load_linear(loader, &layer->kernel_in, "layers.%d.self_attn.kernel_in", false, K, K);

@@ -11,8 +11,8 @@ const char *const ss_positions_words[] = {"none",     "learned", "rotary",
 const char *const ss_norm_words[] = {"layer", "rms"};
 const char *const ss_ffn_words[] = {"plain", "gated"};
 const char *const ss_owner_words[] = {NULL, "head", "shared"};
-const char *const ss_gate_words[] = {NULL, "output_element", "output_head", "value_element",
-                                     "value_head"};
+const char *const ss_gate_words[] = {NULL,         "output_element", "output_head", "value_element",
+                                     "value_head", "value_state"};
 
 /* "a, b, c" of the n words, without those that are NULL. */
 static void list_words(char *text, size_t bytes, const char *const *words, int n) {
