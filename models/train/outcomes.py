@@ -105,6 +105,11 @@ class Log:
         self.ids = ids_of(recipe, texts[:SEQUENCES], T)
         self.longer = ids_of(recipe, longer[:EVICTED], EVICTED_T)
 
+    def keep_before(self, step: int) -> None:
+        """A run that goes on from this step repeats what comes after it, and one that begins anew
+        is another run: bits may differ between machines."""
+        self.log["points"] = [point for point in self.log["points"] if point["step"] < step]
+
     def has(self, step: int) -> bool:
         return any(point["step"] == step for point in self.log["points"])
 

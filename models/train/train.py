@@ -192,6 +192,8 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str) -> 
     front = corpus.ids(training.front)
     ids = corpus.held_out_ids(PROBES, PROBE_T, front, training.fixed_at).to(device)
     log = Log(recipe, seed) if recipe.id in protocol.runs() else None
+    if log is not None:
+        log.keep_before(run.start)
     losses: list[float] = []
     mean_loss = None
     began = time.monotonic()

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from models.reference.model import architecture  # noqa: E402
-from models.train import outcomes  # noqa: E402
+from models.train import outcomes, protocol  # noqa: E402
 from models.train.corpus import Corpus  # noqa: E402
 from models.train.loss import LOSSES  # noqa: E402
 from models.train.recipe import recipes  # noqa: E402
@@ -98,6 +98,25 @@ def test_what_eviction_costs_is_what_the_cache_lost() -> None:
     assert abs(outcomes.eviction(arch, weights, ids)) > 1e-5
     weights["model.layers.0.self_attn.v_proj.weight"] *= 0
     assert outcomes.eviction(arch, weights, ids) == 0.0
+
+
+def test_a_log_goes_on_where_its_run_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measured once at each step of the protocol; what a run repeats is measured anew."""
+    recipe = protocol.runs()["long-sigmoid"]
+    monkeypatch.setattr(outcomes, "SEQUENCES", 2)
+    monkeypatch.setattr(outcomes, "EVICTED", 2)
+    weights = initial_weights(architecture(recipe.config), 1, recipe.training)
+    log = outcomes.Log(recipe, 1, tmp_path)
+    for step in (0, 100, 200, 200, 400):
+        log.add(step, weights, 3.5)
+    assert [point["step"] for point in log.log["points"]] == [0, 200, 400]
+    again = outcomes.Log(recipe, 1, tmp_path)
+    assert again.log == log.log and again.has(400)
+    again.keep_before(400)
+    assert not again.has(400) and again.has(200)
+    again.keep_before(0)
+    again.add(0, weights, None)
+    assert [p["step"] for p in protocol.read(recipe, 1, tmp_path)["points"]] == [0]
 
 
 def test_even_attention_is_no_sink() -> None:
