@@ -14,7 +14,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from . import protocol
-from .pages import SAYS, effect, write_table
+from .pages import SAYS, effect, with_table
 from .recipe import Recipe
 
 README = protocol.ZOO.parent / "README.md"
@@ -245,11 +245,12 @@ def main() -> None:
         if protocol.LONG + folder.parent.name not in known:
             raise ValueError(f"{folder} belongs to no recipe of the protocol")
     base = protocol.LONG + protocol.HEADLINE[0]
-    write_table(README, "pilot", pilot_table(logs[base], known[base].seeds))
+    text = with_table(README.read_text(), "pilot", pilot_table(logs[base], known[base].seeds))
     factors = [pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in known.items()
                if id != recipe.baseline]
-    write_table(README, "factors", table([one for one in factors if one.pairs])
-                if any(one.pairs for one in factors) else "No run of a factor is there yet.")
+    begun = [one for one in factors if one.pairs]
+    README.write_text(with_table(
+        text, "factors", table(begun) if begun else "No run of a factor is there yet."))
     missing = sum(not protocol.is_done(protocol.read(recipe, seed))
                   for recipe in known.values() for seed in recipe.seeds)
     print(f"{sum(map(len, logs.values()))} logs; {missing} runs are not done")

@@ -1,5 +1,11 @@
-"""What is said of a model: verdict, card, rows of the tables. No torch."""
+"""What is said of the models: verdicts, cards and tables, from what index.json has measured.
 
+    python -m models.train.pages
+
+`ship` measures and does this, too; alone it needs neither torch nor the weights.
+"""
+
+import json
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -86,7 +92,7 @@ def verdict(recipe: Recipe, values: list[float], bases: list[float]) -> str:
 
     values, bases: Sink_1 in percent over the seeds of the recipe and of its baseline, the shipped
     one first. What holds against one seed and not against another cannot be shown, nor that there
-    is less or more of what lies between them.
+    is less or more of what lies between them; and of what rests on one seed the sentence says so.
     """
     paper = recipe.paper
     if not paper:
@@ -106,7 +112,9 @@ def verdict(recipe: Recipe, values: list[float], bases: list[float]) -> str:
     if between_seeds or len(words) > 1:
         return (f"{UNKNOWN}: {there} there, {ends(values)} against {ends(bases)} % over the seeds "
                 "here")
-    return said[0].replace("differs", UNKNOWN) if "small" in paper else said[0]
+    if said[0].startswith(UNKNOWN) or "small" in paper:
+        return said[0].replace("differs", UNKNOWN)
+    return said[0] + (" (one seed)" if len(values) == 1 else "")
 
 
 def reported(paper: dict[str, Any]) -> str:
@@ -126,8 +134,7 @@ def changes(recipe: Recipe) -> str:
     return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
 
 
-def card(recipe: Recipe, facts: dict[str, Any], formula: str) -> str:
-    """formula: of the attention operation."""
+def card(recipe: Recipe, facts: dict[str, Any]) -> str:
     measured, exact = facts["measured"], facts["exact"]
     numbers = "\n".join(f"| `{name}` | {measured[name]} | {exact.get(name, 'not kept')} | {meaning} |"
                         for name, meaning in MEANING.items() if name in measured)
@@ -151,7 +158,7 @@ def card(recipe: Recipe, facts: dict[str, Any], formula: str) -> str:
 {recipe.what}
 
 - {facts["parameters"]:,} parameters, {facts["bytes"]:,} bytes, context {T}
-- attention operation: `{facts["operation"]}`, {formula}
+- attention operation: `{facts["operation"]}`, {facts["formula"]}
 - in front of every text: {front}
 - model.safetensors: {kind}; sha256 `{facts["sha256"]}`
 - transformers {opens}
@@ -227,10 +234,43 @@ def seeds_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def write_table(readme: Path, name: str, text: str) -> None:
-    """Replace what stands between two markers of a file."""
+def with_table(text: str, name: str, table: str) -> str:
+    """The text with what stands between two markers replaced."""
     begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
-    before, rest = readme.read_text().split(begin)
+    before, rest = text.split(begin)
     program, rest = rest.split("\n", 1)
-    after = rest.split(end)[1]
-    readme.write_text(f"{before}{begin}{program}\n{text}\n{end}{after}")
+    return f"{before}{begin}{program}\n{table}\n{end}{rest.split(end)[1]}"
+
+
+def told(recipe: Recipe) -> dict[str, Any]:
+    """What the index takes from the recipe as it is."""
+    return {"title": recipe.title, "what": recipe.what, "factor": recipe.factor,
+            "baseline": recipe.baseline, "paper": recipe.paper or None, "licence": LICENCE}
+
+
+def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
+          zoo: Path) -> dict[Path, str]:
+    """The text of every file that is written from the measurements: rows of index.json, whose words
+    are set here, and those of seeds.json."""
+    known, by_id, found = recipes(), {row["id"]: row for row in rows}, {}
+    for row in rows:
+        recipe = known[row["id"]]
+        base = by_id.get(recipe.baseline, row)
+        row |= told(recipe)
+        row["verdict"] = verdict(recipe, sinks(row, recipe.sink_tokens), sinks(base))
+        found[zoo / recipe.id / "card.md"] = card(recipe, row)
+    found[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
+    text = with_table(readme.read_text(), "zoo", table(rows))
+    found[readme] = with_table(text, "seeds", seeds_table(more))
+    return found
+
+
+def main() -> None:
+    zoo = RECIPES.parents[1] / "zoo"
+    rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
+    for file, text in pages(rows, more, zoo.parent / "README.md", zoo).items():
+        file.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

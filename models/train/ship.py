@@ -26,7 +26,7 @@ from ..reference.operations import OPERATIONS
 from . import pack
 from .corpus import encode
 from .measure import SEQUENCES, T, measure
-from .pages import IN_F16, LICENCE, card, seeds_table, sinks, table, verdict, write_table
+from .pages import IN_F16, pages
 from .recipe import Recipe, recipes
 from .recipe import T as CONTEXT
 from .text import BOS, END
@@ -139,13 +139,13 @@ def facts(recipe: Recipe, texts: list[str], more: list[dict[str, Any]]) -> dict[
     file = folder / "model.safetensors"
     arch, weights = read_model(folder)
     return {
-        "id": recipe.id, "seed": recipe.seeds[0], "title": recipe.title, "what": recipe.what,
-        "factor": recipe.factor, "baseline": recipe.baseline,
+        "id": recipe.id, "seed": recipe.seeds[0],
         "training": dataclasses.asdict(recipe.training),
         "parameters": sum(w.numel() for w in weights.values()),
         "bytes": file.stat().st_size,
         "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-        "operation": arch.operation, "context": CONTEXT, "timeline": recipe.timeline,
+        "operation": arch.operation, "formula": OPERATIONS[arch.operation].formula,
+        "context": CONTEXT, "timeline": recipe.timeline,
         "measured": measure(arch, weights, ids_of(recipe, texts))
         | {"bos": BOS in recipe.training.front},
         "exact": json.loads((folder / "exact.json").read_text()),
@@ -153,7 +153,6 @@ def facts(recipe: Recipe, texts: list[str], more: list[dict[str, Any]]) -> dict[
                           | {name: row["measured"][name] for name in ("sink_1", "sink", "loss")}
                           for row in more
                           if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]],
-        "paper": recipe.paper or None, "licence": LICENCE,
     }
 
 
@@ -176,15 +175,10 @@ def main() -> None:
     more = json.loads((ZOO / "seeds.json").read_text())
     rows = {id: facts(recipe, texts, more) for id, recipe in known.items()
             if (ZOO / id / "model.safetensors").exists()}
+    for file, text in pages(list(rows.values()), more, MODELS / "README.md", ZOO).items():
+        file.write_text(text)
     for id, row in rows.items():
-        recipe, base = known[id], rows.get(known[id].baseline, row)["id"]
-        values = sinks(row, recipe.sink_tokens)
-        row["verdict"] = verdict(recipe, values, sinks(rows[base]))
-        (ZOO / id / "card.md").write_text(card(known[id], row, OPERATIONS[row["operation"]].formula))
         print(id, row["measured"]["sink_1"], row["verdict"])
-    write_json(ZOO / "index.json", list(rows.values()))
-    write_table(MODELS / "README.md", "zoo", table(list(rows.values())))
-    write_table(MODELS / "README.md", "seeds", seeds_table(more))
     missing = [id for id in known if id not in rows]
     total = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
     lines = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))

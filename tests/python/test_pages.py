@@ -23,30 +23,30 @@ PAPER_LESS, PAPER_SAME = {"sink_1": 10.0, "base": 18.18}, {"sink_1": 20.0, "base
 @pytest.mark.parametrize(("paper", "values", "bases", "says"), [
     ({}, [50.0], [50.0], "no figure to compare with"),
     (PAPER_NONE, [0.4, 0.0], [60.0, 20.0], "agrees: no sink"),
-    (PAPER_NONE, [4.99], [60.0], "agrees: no sink"),
-    (PAPER_NONE, [5.0], [60.0], "differs: no sink there, a sink here"),
+    (PAPER_NONE, [4.99], [60.0], "agrees: no sink (one seed)"),
+    (PAPER_NONE, [5.0], [60.0], "differs: no sink there, a sink here (one seed)"),
     (PAPER_NONE, [0.4, 9.0], [60.0],
      "cannot be shown at this size: no sink there, 0.4 to 9.0 against 60.0 % over the seeds here"),
-    (PAPER_MORE, [80.0], [60.0], "agrees: more"),
-    (PAPER_MORE, [40.0], [60.0], "differs: more there, less here"),
-    (PAPER_MORE, [80.0], [60.0, 20.0], "agrees: more"),
-    (PAPER_MORE, [79.0], [60.0], "differs: more there, the same here"),
+    (PAPER_MORE, [80.0], [60.0], "agrees: more (one seed)"),
+    (PAPER_MORE, [40.0], [60.0], "differs: more there, less here (one seed)"),
+    (PAPER_MORE, [80.0], [60.0, 20.0], "agrees: more (one seed)"),
+    (PAPER_MORE, [79.0], [60.0], "differs: more there, the same here (one seed)"),
     # Between the seeds of the baseline nothing can be told.
     (PAPER_MORE, [40.0], [60.0, 20.0],
      "cannot be shown at this size: more there, 40.0 against 20.0 to 60.0 % over the seeds here"),
     (PAPER_MORE, [0.5], [3.0], "cannot be shown at this size: more there, no sink with it or without "
      "here"),
-    (PAPER_MORE, [6.0], [3.0], "agrees: more"),
-    (PAPER_LESS, [30.0], [60.0], "agrees: less"),
-    (PAPER_LESS, [0.0], [60.0, 20.0], "agrees: less there, none here"),
+    (PAPER_MORE, [6.0], [3.0], "agrees: more (one seed)"),
+    (PAPER_LESS, [30.0], [60.0], "agrees: less (one seed)"),
+    (PAPER_LESS, [0.0], [60.0, 20.0], "agrees: less there, none here (one seed)"),
     # Less than one seed of the baseline, the same as another.
     (PAPER_LESS, [30.0], [60.0, 31.0],
      "cannot be shown at this size: less there, 30.0 against 31.0 to 60.0 % over the seeds here"),
-    (PAPER_SAME, [60.0], [55.0], "agrees: the same"),
-    (PAPER_SAME, [0.0], [60.0], "differs: the same there, no sink here"),
-    ({"says": "gone"}, [17.0], [60.0], "differs: no sink there, a sink here"),
-    ({"says": "less"}, [61.0], [45.0, 2.0], "differs: less there, more here"),
-    ({"sink_1": 18.18}, [0.7], [45.0], "differs: a sink there, no sink here"),
+    (PAPER_SAME, [60.0], [55.0], "agrees: the same (one seed)"),
+    (PAPER_SAME, [0.0], [60.0], "differs: the same there, no sink here (one seed)"),
+    ({"says": "gone"}, [17.0], [60.0], "differs: no sink there, a sink here (one seed)"),
+    ({"says": "less"}, [61.0], [45.0, 2.0], "differs: less there, more here (one seed)"),
+    ({"sink_1": 18.18}, [0.7], [45.0], "differs: a sink there, no sink here (one seed)"),
     ({"sink_1": 18.18, "small": "why"}, [0.7], [45.0],
      "cannot be shown at this size: a sink there, no sink here"),
 ])
@@ -92,29 +92,21 @@ def test_the_seeds_are_averaged_by_recipe() -> None:
     assert lines[-1].startswith("| `b` | all 2 | 7.00, deviation 0.00 |")
 
 
-def test_a_table_is_replaced_between_its_markers(tmp_path: Path) -> None:
-    file = tmp_path / "README.md"
-    file.write_text("before\n<!-- x table: written by p.py -->\nold\nold\n<!-- end of x table -->\n"
+def test_a_table_is_replaced_between_its_markers() -> None:
+    text = ("before\n<!-- x table: written by p.py -->\nold\nold\n<!-- end of x table -->\n"
                     "between\n<!-- y table: written by p.py -->\nkept\n<!-- end of y table -->\nend\n")
-    pages.write_table(file, "x", "new")
-    assert file.read_text() == (
+    assert pages.with_table(text, "x", "new") == (
         "before\n<!-- x table: written by p.py -->\nnew\n<!-- end of x table -->\n"
         "between\n<!-- y table: written by p.py -->\nkept\n<!-- end of y table -->\nend\n")
 
 
-def test_readme_and_cards_say_what_the_index_says() -> None:
-    """Nothing is edited by hand: verdicts, table and seeds follow from the measurements."""
-    rows = json.loads((ROOT / "models/zoo/index.json").read_text())
-    known, by_id = recipes(), {row["id"]: row for row in rows}
-    for one in rows:
-        of = known[one["id"]]
-        values = pages.sinks(one, of.sink_tokens)
-        assert one["verdict"] == pages.verdict(of, values, pages.sinks(by_id[of.baseline]))
-        card = (ROOT / f"models/zoo/{of.id}/card.md").read_text()
-        assert f"| `sink_1` | {one['measured']['sink_1']} |" in card
-    readme = (ROOT / "models/README.md").read_text()
-    assert pages.table(rows) in readme
-    assert pages.seeds_table(json.loads((ROOT / "models/zoo/seeds.json").read_text())) in readme
+def test_nothing_that_is_written_from_measurements_was_edited_by_hand() -> None:
+    zoo = ROOT / "models/zoo"
+    rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
+    found = pages.pages(rows, more, ROOT / "models/README.md", zoo)
+    assert len(found) == len(rows) + 2
+    for file, text in found.items():
+        assert file.read_text() == text, f"{file}: run python -m models.train.pages"
 
 
 def test_every_recipe_stands_beside_one_that_differs_by_its_factor_alone() -> None:
