@@ -234,6 +234,14 @@ def seeds_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def untrained(ids: set[str]) -> str:
+    """The recipes that have no weights in the zoo."""
+    missing = [recipe for recipe in recipes().values() if recipe.id not in ids]
+    lines = [f"| `{recipe.id}` | {recipe.factor} | {' '.join(recipe.what.split())} "
+             f"| {reported(recipe.paper)} |" for recipe in missing]
+    return "\n".join(["| id | factor | | reported Sink_1 % |", "|" + "---|" * 4, *lines])
+
+
 def with_table(text: str, name: str, table: str) -> str:
     """The text with what stands between two markers replaced."""
     begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
@@ -261,7 +269,8 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
         found[zoo / recipe.id / "card.md"] = card(recipe, row)
     found[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
     text = with_table(readme.read_text(), "zoo", table(rows))
-    found[readme] = with_table(text, "seeds", seeds_table(more))
+    text = with_table(text, "seeds", seeds_table(more))
+    found[readme] = with_table(text, "untrained", untrained(set(by_id)))
     return found
 
 

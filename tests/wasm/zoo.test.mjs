@@ -22,10 +22,9 @@ test('the golden knows the models of the zoo', () => {
   );
 });
 
-test('every recipe has its model, and every model its row of the table', () => {
-  const recipes = readdirSync(new URL('models/train/recipes/', root));
-  const names = recipes.map((name) => name.replace(/\.toml$/, ''));
-  assert.deepEqual(names.sort(), [...ids].sort());
+test('every model has its recipe and its row of the table', () => {
+  const recipes = new Set(readdirSync(new URL('models/train/recipes/', root)));
+  for (const id of ids) assert.ok(recipes.has(`${id}.toml`), `${id} has no recipe`);
   const page = readFileSync(new URL('models/README.md', root), 'utf8');
   for (const { id, measured, verdict } of cards) {
     const row = page
