@@ -42,9 +42,25 @@ export function unpackError(packed) {
  * @param {unknown} actual
  */
 export function expect(holds, where, expected, actual) {
-  if (holds) return;
-  const shown = typeof actual === 'string' ? `"${actual}"` : String(actual);
-  throw new SinkscopeError('argument', where, `expected ${expected}, got ${shown}`);
+  if (!holds) throw unlike(where, expected, actual);
+}
+
+/**
+ * The error that an argument is not as expected.
+ * @param {string} where
+ * @param {string} expected
+ * @param {unknown} actual
+ */
+export function unlike(where, expected, actual) {
+  return new SinkscopeError('argument', where, `expected ${expected}, got ${shown(actual)}`);
+}
+
+/** @param {unknown} value */
+function shown(value) {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'function') return 'a function';
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Array.isArray(value) ? `a list of ${value.length}` : 'an object';
 }
 
 /**

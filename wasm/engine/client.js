@@ -1,6 +1,7 @@
 /** What sinkscope.d.ts promises of engines, models and runs, over links to one desk or several. */
 import { transfer } from 'comlink';
 import { cores, portable } from '#host';
+import { JOB, check, checkList, checkOptions, urlOf } from '../border/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
 import { chooseBinary } from '../border/variants.js';
 import { Link } from './link.js';
@@ -26,6 +27,7 @@ const QUIET = { id: 0, told: false };
 
 /** @type {typeof import('../sinkscope.js').createEngine} */
 export async function createEngine(options = {}) {
+  checkOptions(options, { worker: 'flag', kernels: 'text', onLost: 'call' });
   const { kernels = 'auto', worker, onLost } = options;
   const { workers = Math.min(cores(), MOST_WORKERS) } = options;
   expectInteger(workers, 1, 64, 'workers');
@@ -47,7 +49,7 @@ export async function createEngine(options = {}) {
 function folder(base) {
   const here = import.meta.url;
   if (base === undefined) return new URL('..', here);
-  const address = new URL(base, globalThis.document?.baseURI ?? here);
+  const address = urlOf(base, globalThis.document?.baseURI ?? here, 'base');
   if (!address.pathname.endsWith('/')) address.pathname += '/';
   return address;
 }
@@ -118,7 +120,9 @@ class Engine {
    * @param {Options} [options]
    */
   async open(files, options = {}) {
-    const { config, weights } = files ?? {};
+    check(files, 'object', 'files');
+    checkOptions(options, JOB);
+    const { config, weights } = files;
     const all = Array.isArray(weights) ? [...weights] : [weights];
     expect(all.length > 0, 'weights', 'at least one file', weights);
     if (config !== undefined) checkSource(config, 'config', true);
@@ -257,7 +261,9 @@ class Model {
   async run(tokens, options = {}) {
     this.#copy.checkOpen();
     const { context, V } = this.architecture;
-    expectInteger(tokens?.length, 1, context, 'tokens.length');
+    check(tokens, 'list', 'tokens');
+    checkOptions(options, { ...JOB, fields: 'list', edits: 'list' });
+    expectInteger(tokens.length, 1, context, 'tokens.length');
     const ids = Array.from(tokens);
     ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
     const { fields, edits = [] } = options;
@@ -353,12 +359,15 @@ class Run {
    * @param {readonly import('../sinkscope.js').Read[]} reads
    * @returns {Promise<import('../sinkscope.js').Tensor[]>}
    */
-  read(reads) {
+  async read(reads) {
+    checkList(reads, 'object', 'reads');
     return this.#copy.link.ask(async (desk) => desk.read(await this.#at(desk), reads));
   }
 
   /** @param {import('../sinkscope.js').GenerateOptions} options */
-  async *generate({ count, temperature = 0, topK = 0, seed = 1, signal, onProgress }) {
+  async *generate(options) {
+    checkOptions(options, { ...JOB, temperature: 'number', seed: 'number' });
+    const { count, temperature = 0, topK = 0, seed = 1, signal, onProgress } = options;
     expectInteger(count, 0, this.#wanted.capacity - this.#tokens.length, 'count');
     expect(temperature >= 0 && temperature < Infinity, 'temperature', '0 or more', temperature);
     expectInteger(topK, 0, 2 ** 31 - 1, 'topK');

@@ -2,6 +2,7 @@
  * Edits as the border takes them: {i32 kind; f32 values[13]}, those of the row's parameters, then of the
  * operation that one of them names. No edit is known here by its name: the table says what there is.
  */
+import { check, checkList } from '../border/arguments.js';
 import { SinkscopeError, expect, find } from '../border/errors.js';
 
 /** @typedef {import('../sinkscope.js').Edit} Edit */
@@ -91,7 +92,11 @@ function encodeValue({ type, choices }, value, where, { operations }) {
  * @param {Describe} describe
  * @returns {Edit}
  */
-export function readEdit(text, { edits }) {
+export function readEdit(text, describe) {
+  check(text, 'text', 'edit');
+  check(describe, 'object', 'describe');
+  checkList(describe.edits, 'object', 'describe.edits');
+  const { edits } = describe;
   const [name, ...rest] = text.split(':');
   const row = edits[find(edits, name, 'edit')];
   /** @type {Record<string, string | number>} */

@@ -1,11 +1,17 @@
 /** The measurements of a model over many sequences, as the page shows them: means and spread. */
-import { SinkscopeError, expect, find } from '../border/errors.js';
+import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js';
+import { JOB, check, checkList, checkOptions } from '../border/arguments.js';
 import { spread } from './spread.js';
 
 /** @typedef {import('../sinkscope.js').Lane} Lane */
 
 /** @type {typeof import('../sinkscope.js').fieldsFor} */
-export function fieldsFor({ metrics, fields }, reads) {
+export function fieldsFor(describe, reads) {
+  check(describe, 'object', 'describe');
+  const { metrics, fields } = describe;
+  checkList(metrics, 'object', 'describe.metrics');
+  checkList(fields, 'object', 'describe.fields');
+  checkList(reads, 'object', 'reads');
   const names = reads.flatMap((read) =>
     'field' in read
       ? [fields[find(fields, read.field, 'field')].name]
@@ -15,11 +21,13 @@ export function fieldsFor({ metrics, fields }, reads) {
 }
 
 /** @type {typeof import('../sinkscope.js').cutText} */
-export async function cutText(
-  tokenizer,
-  text,
-  { tokens, sequences, special = 'auto', lines = false },
-) {
+export async function cutText(tokenizer, text, options) {
+  check(tokenizer, 'tokenizer', 'tokenizer');
+  if (typeof text !== 'string') checkList(text, 'text', 'text');
+  checkOptions(options, { lines: 'flag' });
+  const { tokens, sequences, special = 'auto', lines = false } = options;
+  expectInteger(tokens, 1, 2 ** 31, 'tokens');
+  expectInteger(sequences, 1, 2 ** 31, 'sequences');
   const isOne = typeof text === 'string' && !lines;
   const pieces = isOne ? [text] : typeof text === 'string' ? linesOf(text) : text;
   /** @type {number[][]} */
@@ -47,6 +55,15 @@ function linesOf(text) {
 
 /** @type {typeof import('../sinkscope.js').measure} */
 export async function measure(model, sequences, options = {}) {
+  check(model, 'model', 'model');
+  checkList(sequences, 'list', 'sequences');
+  checkOptions(options, {
+    ...JOB,
+    metrics: 'list',
+    edits: 'list',
+    eps: 'number',
+    onSequence: 'call',
+  });
   const { describe } = model;
   const { eps = describe.defaults.eps, edits, signal, onProgress, onSequence } = options;
   const summary = () => describe.metrics.filter((row) => row.summary).map(({ name }) => name);

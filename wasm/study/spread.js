@@ -1,4 +1,5 @@
 /** Work on many items, spread over the workers of an engine. */
+import { check, checkOptions } from '../border/arguments.js';
 
 /**
  * So many items of each lane are under way: one is computed while the messages of another travel.
@@ -8,18 +9,25 @@ const DEPTH = 2;
 const AHEAD = 2;
 
 /** @type {typeof import('../sinkscope.js').spread} */
-export async function* spread(model, items, work, { signal } = {}) {
+export async function* spread(model, items, work, options = {}) {
+  check(model, 'object', 'model');
+  check(items, 'list', 'items');
+  check(work, 'call', 'work');
+  checkOptions(options, { signal: 'signal' });
+  const { signal } = options;
   const lanes = model.lanes ?? [model];
   const idle = Array.from({ length: DEPTH }, () => lanes).flat();
   const ahead = AHEAD * idle.length;
   const made = new Map();
   let begun = 0;
   let given = 0;
+  const start = async (/** @type {typeof lanes[number]} */ lane, /** @type {number} */ i) =>
+    work(lane, items[i], i);
   const begin = () => {
     for (; begun < Math.min(items.length, given + ahead); begun++) {
       const lane = idle.shift();
       if (!lane) return;
-      const result = work(lane, items[begun], begun);
+      const result = start(lane, begun);
       const free = () => {
         idle.push(lane);
         begin();

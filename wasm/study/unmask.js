@@ -3,6 +3,7 @@
  * places that it is surest of are uncovered.
  */
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
+import { check, checkOptions } from '../border/arguments.js';
 import { fieldsFor } from './measure.js';
 
 /** @typedef {import('../sinkscope.js').Filled} Filled */
@@ -12,6 +13,8 @@ const MOST_STEPS = 2 ** 16;
 
 /** @type {typeof import('../sinkscope.js').unmask} */
 export async function unmask(model, tokens, options) {
+  check(model, 'model', 'model');
+  checkOptions(options, { signal: 'signal', never: 'list', edits: 'list', onStep: 'call' });
   const { steps, edits, signal, onStep } = options;
   const mask = maskOf(model);
   expectInteger(steps, 1, MOST_STEPS, 'steps');

@@ -22,6 +22,16 @@ const FIRST_WAIT = 500;
 /** Milliseconds of silence after which a connection counts as cut. */
 export const STALL = 60_000;
 
+/** Kinds of the options of whatever asks. */
+export const PATIENCE = {
+  signal: 'signal',
+  token: 'text',
+  tries: 'count',
+  wait: 'count',
+  stall: 'count',
+  onRetry: 'call',
+};
+
 /** What the hub's X-Error-Code means. */
 const MEANINGS = /** @type {Record<string, string>} */ ({
   RepoNotFound: 'expected a model of this name on the hub, found none',

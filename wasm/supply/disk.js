@@ -1,4 +1,5 @@
 /** Models among files that the reader dropped or picked; nothing leaves the machine. */
+import { check, checkList, checkOptions } from '../border/arguments.js';
 import { SinkscopeError } from '../border/errors.js';
 import { makePlan } from './plan.js';
 
@@ -15,6 +16,11 @@ const WEIGHTS = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json
 
 /** @type {typeof import('../sinkscope.js').planFiles} */
 export async function planFiles(files) {
+  checkList(files, 'object', 'files');
+  for (const { path, file } of files) {
+    check(path, 'text', 'files.path');
+    check(file, 'blob', 'files.file');
+  }
   const folders = byFolder(files);
   const plans = [];
   const failures = [];
@@ -99,11 +105,16 @@ async function licenceOf(files) {
 
 /** @type {typeof import('../sinkscope.js').filesOfList} */
 export function filesOfList(list) {
-  return Array.from(list, (file) => ({ path: file.webkitRelativePath || file.name, file }));
+  check(list, 'object', 'list');
+  const files = Array.from(list);
+  checkList(files, 'object', 'list');
+  return files.map((file) => ({ path: file.webkitRelativePath || file.name, file }));
 }
 
 /** @type {typeof import('../sinkscope.js').filesOfDrop} */
 export async function filesOfDrop(transfer) {
+  check(transfer, 'object', 'transfer');
+  checkList(transfer.items, 'object', 'transfer.items');
   // The items are gone after the first pause, so their entries are taken before it.
   const items = Array.from(transfer.items).filter(({ kind }) => kind === 'file');
   const entries = items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());

@@ -1,5 +1,6 @@
 /** A file over the network, whole, whatever happens to the connections that carry it. */
-import { STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.js';
+import { PATIENCE, STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.js';
+import { checkOptions, urlOf } from '../border/arguments.js';
 import { SinkscopeError } from '../border/errors.js';
 
 /**
@@ -33,7 +34,8 @@ const MAY_ASK_PLAIN = new Request('http://localhost', {
  * @throws {SinkscopeError} as `ask` does; the stream ends with 'read' when it cannot be continued
  */
 export async function openDownload(url, options = {}) {
-  const download = new Download(new URL(url), options);
+  checkOptions(options, { ...PATIENCE, from: 'count', version: 'text', bytes: 'count' });
+  const download = new Download(urlOf(url, undefined, 'url'), options);
   await download.connect();
   return { bytes: download.total, tag: download.tag, stream: download.stream() };
 }

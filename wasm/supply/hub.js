@@ -1,6 +1,7 @@
 /** Models of a hub by name: what there is, what it would cost, and where it is fetched from. */
-import { ask } from './ask.js';
+import { PATIENCE, ask } from './ask.js';
 import { recallPlan, rememberPlan } from './cache.js';
+import { check, checkOptions } from '../border/arguments.js';
 import { SinkscopeError, expect } from '../border/errors.js';
 import { readAll } from './files.js';
 import { makePlan } from './plan.js';
@@ -28,6 +29,8 @@ const USUAL = [
 
 /** @type {typeof import('../sinkscope.js').resolveHub} */
 export async function resolveHub(id, options = {}) {
+  check(id, 'text', 'model');
+  checkOptions(options, { ...PATIENCE, cache: 'flag' });
   const endpoint = baseOf(options.endpoint ?? ENDPOINT);
   const name = parseHubId(id, endpoint);
   const { repository, revision, file = '' } = name;
@@ -133,8 +136,8 @@ function nameOf({ repository, revision }, file) {
  * @param {string | URL} endpoint
  */
 function baseOf(endpoint) {
-  const text = String(endpoint);
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const text = endpoint instanceof URL ? endpoint.href : endpoint;
+  const url = typeof text === 'string' && URL.canParse(text) ? new URL(text) : undefined;
   const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:';
   expect(isWeb, 'endpoint', 'an address that begins with https://', text);
   const base = /** @type {URL} */ (url);

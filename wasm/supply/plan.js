@@ -2,6 +2,7 @@
  * Which of many files make a model, and what opening it would cost. The hub and the disk both come
  * here with a list of files, and get the same plan.
  */
+import { checkOptions, checkPlan } from '../border/arguments.js';
 import { SinkscopeError, expect } from '../border/errors.js';
 import { readAll } from './files.js';
 
@@ -13,6 +14,9 @@ import { readAll } from './files.js';
 export const MEMORY_LIMIT = 2 ** 32 - 2 ** 28;
 /** Tokens of the run that the estimate is made for. */
 const T = 64;
+
+/** What it takes to fetch the files of a plan. */
+export const ACCESS = { token: 'text', cache: 'flag' };
 
 /** Small files of a model: what the plan calls them, and their names. */
 const SMALL = {
@@ -211,6 +215,8 @@ function missing(id, expected, files) {
 
 /** @type {typeof import('../sinkscope.js').modelFiles} */
 export function modelFiles(plan, options = {}) {
+  checkPlan(plan);
+  checkOptions(options, ACCESS);
   const { config, weights } = plan.files;
   if (plan.refusal) throw new SinkscopeError('too_large', plan.id, plan.refusal);
   expect(weights.length > 0, plan.id, 'one of the choices', 'none');
@@ -219,7 +225,12 @@ export function modelFiles(plan, options = {}) {
 }
 
 /** @type {typeof import('../sinkscope.js').planText} */
-export async function planText(plan, file, { signal, ...options } = {}) {
+export async function planText(plan, file, options = {}) {
+  checkPlan(plan);
+  checkOptions(file, { url: 'text', version: 'text', bytes: 'count', blob: 'blob' }, 'file');
+  expect(file.blob !== undefined || URL.canParse(file.url ?? ''), 'file', 'a blob or a url', file);
+  checkOptions(options, { ...ACCESS, signal: 'signal' });
+  const { signal } = options;
   return new TextDecoder().decode(await readAll(sourceOf(plan, file, options), signal));
 }
 

@@ -4,7 +4,8 @@
  * other model, out of a safetensors file that is built in memory.
  */
 import { pause } from '#host';
-import { SinkscopeError } from '../border/errors.js';
+import { JOB, checkOptions } from '../border/arguments.js';
+import { SinkscopeError, expect, unlike } from '../border/errors.js';
 import { readAll } from './files.js';
 import { parseIndex } from './timeline_index.js';
 
@@ -16,8 +17,10 @@ import { parseIndex } from './timeline_index.js';
 const GRACE_MS = 300;
 
 /** @type {typeof import('../sinkscope.js').openTimeline} */
-export async function openTimeline(address, { signal } = {}) {
-  const bytes = await readAll(address, signal);
+export async function openTimeline(address, options = {}) {
+  expect(address instanceof URL, 'address', 'a URL', address);
+  checkOptions(options, JOB);
+  const bytes = await readAll(address, options.signal);
   return new Timeline(address, parseIndex(new TextDecoder().decode(bytes), placeOf(address)));
 }
 
@@ -50,13 +53,17 @@ class Timeline {
   }
 
   /** @type {TimelineShape['preload']} */
-  async preload(step, { signal } = {}) {
+  async preload(step, options = {}) {
+    checkOptions(options, JOB);
+    const { signal } = options;
     const at = this.#place(step);
     await Promise.all(Array.from({ length: at + 1 }, (_, i) => this.#file(i, signal)));
   }
 
   /** @type {TimelineShape['open']} */
-  async open(step, { signal, onProgress } = {}) {
+  async open(step, options = {}) {
+    checkOptions(options, JOB);
+    const { signal, onProgress } = options;
     const at = this.#place(step);
     const [config, weights] = await Promise.all([
       this.#readConfig(),
@@ -90,7 +97,7 @@ class Timeline {
     const at = this.checkpoints.findIndex((one) => one.step === step);
     if (at >= 0) return at;
     const steps = this.checkpoints.map((one) => one.step).join(', ');
-    throw new SinkscopeError('argument', 'step', `expected one of ${steps}, got ${step}`);
+    throw unlike('step', `one of ${steps}`, step);
   }
 
   /** @param {string} file */

@@ -6,6 +6,7 @@
  *     "llama"    SentencePiece BPE: tokens and scores, of which the merges are made
  */
 import { WORDS, isolate } from './dialect.js';
+import { check } from '../border/arguments.js';
 import { SinkscopeError } from '../border/errors.js';
 import { spell } from './surface.js';
 import { byteLevelFile, checkMerges, refuse, splitPair, template } from './vocabulary.js';
@@ -59,6 +60,7 @@ const PRE_TOKENIZERS = [
 
 /** @type {typeof import('../sinkscope.js').tokenizerOfGguf} */
 export function tokenizerOfGguf(read) {
+  check(read, 'call', 'read');
   const model = read('tokenizer.ggml.model');
   if (model === 'gpt2') return byteLevel(read);
   if (model === 'llama') return sentencePiece(read);

@@ -4,6 +4,7 @@
  * another.
  */
 import { startWorker } from '#text';
+import { checkOptions } from '../border/arguments.js';
 import { SinkscopeError, expect, unpackError } from '../border/errors.js';
 
 /** @typedef {import('./text.js').GuardedTokenizer} GuardedTokenizer */
@@ -15,8 +16,21 @@ import { SinkscopeError, expect, unpackError } from '../border/errors.js';
 const LIMIT = 5000;
 const LONG = 2 ** 20;
 
+/** Of the parts of a source. */
+const KINDS = {
+  tokenizer: 'text',
+  config: 'text',
+  vocab: 'text',
+  merges: 'text',
+  special_tokens_map: 'text',
+  gguf: 'object',
+};
+
 /** @type {typeof import('../sinkscope.js').guardTokenizer} */
-export async function guardTokenizer(source, { signal, limit = LIMIT } = {}) {
+export async function guardTokenizer(source, options = {}) {
+  checkOptions(source, KINDS, 'source');
+  checkOptions(options, { signal: 'signal', limit: 'count' });
+  const { signal, limit = LIMIT } = options;
   signal?.throwIfAborted();
   const line = new Line(source, limit);
   const stop = () => line.close(signal?.reason);

@@ -1,6 +1,7 @@
 /** The tokenizer of a plan: whichever of its files hold it. */
+import { check, checkOptions, checkPlan } from '../border/arguments.js';
 import { SinkscopeError } from '../border/errors.js';
-import { planText } from '../supply/plan.js';
+import { ACCESS, planText } from '../supply/plan.js';
 import { guardTokenizer } from './guard.js';
 
 /** @typedef {import('../supply/supply.js').Plan} Plan */
@@ -28,6 +29,9 @@ const GGUF_KEYS = [
 
 /** @type {typeof import('../sinkscope.js').planTokenizer} */
 export async function planTokenizer(plan, model, options = {}) {
+  checkPlan(plan);
+  if (plan.format === 'gguf') check(model, 'object', 'model');
+  checkOptions(options, { ...ACCESS, signal: 'signal' });
   return guardTokenizer(await sourceOf(plan, model, options), options);
 }
 

@@ -4,6 +4,7 @@
  */
 import { Tokenizer as Library } from '@huggingface/tokenizers';
 import { mendDecoder, translate } from './dialect.js';
+import { check } from '../border/arguments.js';
 import { SinkscopeError, expect } from '../border/errors.js';
 import { locate } from './offsets.js';
 import { createSurface, isByteLevel } from './surface.js';
@@ -38,7 +39,7 @@ export function openTokenizer(json, config = {}) {
   const file = parseObject(json, 'tokenizer.json');
   const settings = parseObject(config, 'tokenizer_config.json');
   return guard(() => {
-    check(file);
+    checkFile(file);
     return new Tokenizer(openLibrary(file, settings), file, settings);
   });
 }
@@ -58,7 +59,7 @@ function guard(use) {
 }
 
 /** @param {any} file */
-function check(file) {
+function checkFile(file) {
   const { vocab, merges, continuing_subword_prefix: prefix } = file.model ?? {};
   if (!vocab || typeof vocab !== 'object') refuse('model.vocab', 'expected a table of tokens');
   if (Array.isArray(vocab)) checkPieces(vocab);
@@ -215,8 +216,10 @@ class Tokenizer {
    * @param {string} text
    * @param {{ bos?: 'auto' | boolean, special?: 'auto' | 'none' | readonly string[] }} [options]
    */
-  encode(text, { bos = 'auto', special = 'auto' } = {}) {
-    expect(typeof text === 'string', 'text', 'a string', text);
+  encode(text, options = {}) {
+    check(text, 'text', 'text');
+    check(options, 'object', 'options');
+    const { bos = 'auto', special = 'auto' } = options;
     const { before, after } = this.#around(bos, special);
     const token = (/** @type {string} */ piece, start = 0, end = start, isSpecial = true) =>
       this.#token(piece, start, end, isSpecial);
@@ -286,6 +289,7 @@ class Tokenizer {
 
   /** @param {ArrayLike<number>} ids */
   decode(ids) {
+    check(ids, 'list', 'ids');
     const known = Array.from(ids).filter((id) => this.#library.id_to_token(id) !== undefined);
     if (known.length === 0) return '';
     const options = { skip_special_tokens: true, clean_up_tokenization_spaces: false };
@@ -294,6 +298,7 @@ class Tokenizer {
 
   /** @param {number} id */
   piece(id) {
+    check(id, 'number', 'id');
     const piece = this.#library.id_to_token(id);
     // A model's vocabulary is often padded beyond that of its tokenizer.
     return piece === undefined ? `[${id}]` : this.#read(piece);

@@ -1,0 +1,227 @@
+// The whole public face with wrong arguments: each place of each function gets what does not belong
+// there. Either it is let through, or the answer is a SinkscopeError with code, place and sentence.
+import { readFileSync } from 'node:fs';
+import { after, test } from 'node:test';
+import assert from 'node:assert/strict';
+import * as sinkscope from '../../wasm/index.js';
+import { binaries, files, root, softmax, tiny } from './helper.mjs';
+
+const {
+  createEngine,
+  cutText,
+  fieldsFor,
+  filesOfDrop,
+  filesOfList,
+  guardTokenizer,
+  measure,
+  modelFiles,
+  openDownload,
+  openTimeline,
+  openTokenizer,
+  planFiles,
+  planText,
+  planTokenizer,
+  readEdit,
+  resolveHub,
+  spread,
+  tokenizerOfGguf,
+  tokenizerOfVocabulary,
+  unmask,
+} = sinkscope;
+
+/** What does not belong there; undefined is what one leaves out by mistake. */
+const JUNK = {
+  null: null,
+  undefined: undefined,
+  NaN: NaN,
+  'a negative number': -1.5,
+  'a text': 'x',
+  'a boolean': true,
+  'a list': [null],
+  'an object': { x: 1 },
+  'a function': () => {},
+  'a symbol': Symbol('s'),
+  'an object without a prototype': Object.create(null),
+};
+
+const { config, weights } = files(tiny);
+const tokenizerJson = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
+const tokenizer = openTokenizer(tokenizerJson);
+
+const disk = [
+  { path: 'm/config.json', file: new Blob([config]) },
+  { path: 'm/model.safetensors', file: new Blob([weights]) },
+];
+const [plan] = await planFiles(disk);
+const engine = await createEngine({ base: binaries, worker: false });
+const model = await engine.open({ config, weights });
+const describe = engine.describe;
+const first = async (results) => (await results.next()).value;
+/** Whatever is asked for is not there, and nothing leaves this machine. */
+globalThis.fetch = async () => new Response('', { status: 404 });
+const nowhere = 'http://127.0.0.1/';
+const index = new URL('models/zoo/softmax/timeline/index.json', root);
+const timeline = await openTimeline(index);
+
+/**
+ * Each function with arguments that are right: every one of them is replaced, and every entry of
+ * those that are plain objects.
+ */
+const FACE = {
+  createEngine: [
+    async (...args) => (await createEngine(...args)).close(),
+    {
+      worker: false,
+      kernels: 'auto',
+      base: binaries,
+      workers: 1,
+      onLost: () => {},
+    },
+  ],
+  'engine.open': [
+    async (...args) => (await engine.open(...args)).close(),
+    { config, weights },
+    { signal: new AbortController().signal, onProgress: () => {} },
+  ],
+  'model.run': [
+    async (...args) => (await model.run(...args)).close(),
+    [1, 2],
+    { fields: ['att'], edits: [], capacity: 4, signal: new AbortController().signal },
+  ],
+  'model.metadata': [(...args) => model.metadata(...args), 'general.name'],
+  'run.read': [async (...args) => (await model.run([1, 2])).read(...args), [{ metric: 'alpha' }]],
+  'run.read, one': [
+    async (read) => (await model.run([1, 2])).read([read]),
+    { metric: 'alpha', eps: 0.3, tokens: 2, layer: 0, head: 0 },
+  ],
+  'run.field': [
+    async (...args) => (await model.run([1, 2])).field(...args),
+    'att',
+    { layer: 0, head: 0 },
+  ],
+  'run.metric': [
+    async (...args) => (await model.run([1, 2])).metric(...args),
+    'alpha',
+    { eps: 0.3, tokens: 2 },
+  ],
+  'run.generate': [
+    async (...args) => first((await model.run([1, 2])).generate(...args)),
+    {
+      count: 1,
+      temperature: 0,
+      topK: 0,
+      seed: 1,
+      signal: new AbortController().signal,
+      onProgress: () => {},
+    },
+  ],
+  cutText: [
+    cutText,
+    tokenizer,
+    'Once upon a time there was a king.',
+    { tokens: 4, sequences: 2, special: 'auto', lines: false },
+  ],
+  fieldsFor: [fieldsFor, describe, [{ metric: 'alpha' }]],
+  'fieldsFor, one': [(read) => fieldsFor(describe, [read]), { field: 'att' }],
+  measure: [
+    measure,
+    model,
+    [[1, 2]],
+    {
+      eps: 0.3,
+      metrics: ['alpha'],
+      edits: [],
+      signal: new AbortController().signal,
+      onProgress: () => {},
+      onSequence: () => {},
+    },
+  ],
+  spread: [
+    (...args) => first(spread(...args)),
+    model,
+    [1],
+    async () => 1,
+    { signal: new AbortController().signal },
+  ],
+  unmask: [unmask, model, [1, 2], { steps: 1, never: [], edits: [], onStep: () => {} }],
+  modelFiles: [modelFiles, plan, { token: 'hf', cache: false }],
+  planText: [planText, plan, plan.files.config, { token: 'hf', cache: false }],
+  planTokenizer: [planTokenizer, plan, model, { cache: false }],
+  planFiles: [planFiles, disk],
+  'planFiles, one': [(file) => planFiles([file]), disk[0]],
+  filesOfList: [filesOfList, []],
+  filesOfDrop: [filesOfDrop, { items: [] }],
+  resolveHub: [
+    resolveHub,
+    'owner/name',
+    { endpoint: nowhere, tries: 1, wait: 1, token: 'hf', cache: false, onRetry: () => {} },
+  ],
+  openDownload: [openDownload, nowhere, { tries: 1, wait: 1, from: 0, token: 'hf', stall: 100 }],
+  openTimeline: [openTimeline, index, { signal: new AbortController().signal }],
+  'timeline.open': [
+    (...args) => timeline.open(...args),
+    timeline.checkpoints[0].step,
+    { onProgress: () => {} },
+  ],
+  'timeline.preload': [
+    (...args) => timeline.preload(...args),
+    timeline.checkpoints[0].step,
+    { signal: new AbortController().signal },
+  ],
+  openTokenizer: [openTokenizer, tokenizerJson, {}],
+  'tokenizer.encode': [
+    (...args) => tokenizer.encode(...args),
+    'a',
+    { special: 'auto', bos: 'auto' },
+  ],
+  'tokenizer.decode': [(...args) => tokenizer.decode(...args), [1, 2]],
+  'tokenizer.piece': [(...args) => tokenizer.piece(...args), 1],
+  tokenizerOfVocabulary: [tokenizerOfVocabulary, { a: 0 }, '', {}, {}],
+  tokenizerOfGguf: [tokenizerOfGguf, () => undefined],
+  guardTokenizer: [
+    async (...args) => (await guardTokenizer(...args)).close(),
+    { tokenizer: tokenizerJson, config: '{}' },
+    { limit: 5000 },
+  ],
+  readEdit: [readEdit, 'mask:first=1,recent=2', describe],
+  cacheClear: [sinkscope.cacheClear, 'owner/name'],
+};
+
+/** Replaces each argument, and each entry of those that are plain objects. */
+function* spoiled(args) {
+  for (const [i, arg] of args.entries()) {
+    for (const [what, junk] of Object.entries(JUNK)) {
+      yield [`argument ${i + 1} is ${what}`, args.with(i, junk)];
+      if (Object.getPrototypeOf(Object(arg)) !== Object.prototype) continue;
+      for (const key of Object.keys(arg)) {
+        yield [`${key} of argument ${i + 1} is ${what}`, args.with(i, { ...arg, [key]: junk })];
+      }
+    }
+  }
+}
+
+test('the table has every function that the package exports', () => {
+  const own = Object.entries(sinkscope).filter(([name]) => /^[a-z]/.test(name));
+  const without = ['cacheBytes', 'cacheKind', 'cacheList'];
+  const missing = own
+    .map(([name]) => name)
+    .filter((name) => !(name in FACE || without.includes(name)));
+  assert.deepEqual(missing, []);
+});
+
+for (const [name, [call, ...args]] of Object.entries(FACE)) {
+  test(`${name} says what is wrong with its arguments`, { timeout: 30_000 }, async () => {
+    const wrong = [];
+    for (const [what, spoilt] of spoiled(args)) {
+      try {
+        await call(...spoilt);
+      } catch (error) {
+        const { code, where, text } = error ?? {};
+        const isTold = error?.name === 'SinkscopeError' && code !== 'internal' && where && text;
+        if (!isTold) wrong.push(`${what}: ${String(error)} (${code})`);
+      }
+    }
+    assert.deepEqual(wrong, []);
+  });
+}
+after(() => engine.close());
