@@ -54,4 +54,6 @@
 
 #include "report/describe.h"
 
+#include "train/train.h"
+
 #endif

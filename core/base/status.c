@@ -15,6 +15,7 @@ static const struct {
     [SS_TOO_LONG] = {"too_long", "more tokens than there is room for"},
     [SS_NO_MEMORY] = {"no_memory", "there is not enough memory"},
     [SS_UNSUPPORTED] = {"unsupported", "well formed, but this build does not compute it"},
+    [SS_DIVERGED] = {"diverged", "a training has left the finite numbers"},
 };
 
 const char *ss_status_name(ss_status code) {

@@ -21,6 +21,7 @@ typedef enum ss_status {
     SS_TOO_LONG,    /* more tokens than the run has room for or the model has positions for */
     SS_NO_MEMORY,   /* the block is too small, or a size does not fit this machine */
     SS_UNSUPPORTED, /* well formed, but not something this build computes */
+    SS_DIVERGED,    /* a training has left the finite numbers */
     SS_STATUS_N
 } ss_status;
 

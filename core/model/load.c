@@ -30,7 +30,9 @@ bool ss_load_is(const ss_loader *loader, ss_format format) {
 }
 
 bool ss_load_has(const ss_loader *loader, const char *name) {
-    return ss_container_find(loader->container, full_name(loader, name).text) != NULL;
+    ss_name full = full_name(loader, name);
+    if (loader->lister) return loader->lister->has(loader->lister->context, full.text);
+    return ss_container_find(loader->container, full.text) != NULL;
 }
 
 static void shape_text(char *text, size_t bytes, const ss_tensor *tensor) {
@@ -45,6 +47,10 @@ static void shape_text(char *text, size_t bytes, const ss_tensor *tensor) {
 static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tensor *expected) {
     if (loader->status != SS_OK) return NULL;
     ss_name full = full_name(loader, name);
+    if (loader->lister) {
+        loader->lister->tensor(loader->lister->context, full.text, expected);
+        return expected; /* without data, and nobody reads any */
+    }
     const ss_entry *entry = ss_container_find(loader->container, full.text);
     char want[64], have[96];
     shape_text(want, sizeof want, expected);
@@ -127,6 +133,17 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     return scales;
 }
 
+/* Numbers [first, ..) of the tensor where they lie; NULL, with an error, if they are no floats. */
+static float *in_place(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first) {
+    uintptr_t address = (uintptr_t)tensor->data;
+    if (tensor->type == SS_F32 && address % sizeof(float) == 0)
+        return address ? (float *)address + first : NULL;
+    loader->status = ss_fail(loader->err, SS_UNSUPPORTED, full_name(loader, name).text,
+                             "expected F32 numbers that can be changed in place, found %s",
+                             ss_dtype_name(tensor->type));
+    return NULL;
+}
+
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n) {
     ss_tensor shape = {.rank = 1, .dims = {n}};
     if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
@@ -134,6 +151,7 @@ float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t 
     if (!tensor || !check_rows(loader, name, tensor)) return NULL;
     size_t count = ss_tensor_count(tensor);
     loader->parameters += count;
+    if (loader->container->live) return in_place(loader, name, tensor, 0);
     const float *scales = load_scales(loader, name, tensor);
     float *numbers = take(loader, count);
     if (!numbers) return NULL;
@@ -157,6 +175,7 @@ static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_pl
         return NULL;
     }
     loader->parameters += w->out;
+    if (loader->container->live) return in_place(loader, name, tensor, w->first);
     float *numbers = take(loader, w->out);
     const unsigned char *bytes = tensor->data;
     for (size_t n = 0; numbers && n < w->out; n++) {
@@ -202,20 +221,20 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
     loader->parameters += in * place->out;
     if (loader->widest < in) loader->widest = in;
     *linear = (ss_linear){.w = matrix_at(tensor, place, total)};
+    if (loader->container->live) in_place(loader, name, tensor, 0);
     linear->w.scales = load_scales(loader, name, tensor);
     /* Parts of one tensor are proved once, with the part that holds its first output. */
     if (loader->arena->block && place->first == 0 && place->slice == 0)
         check_finite(loader, name, tensor, 0, ss_tensor_count(tensor));
+    if (loader->container->live && linear->w.group != linear->w.out)
+        loader->status = ss_fail(loader->err, SS_UNSUPPORTED, full_name(loader, name).text,
+                                 "expected outputs side by side that can be changed in place");
     if (bias) linear->bias = load_bias(loader, &linear->w, place, bias);
 }
 
 float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t heads, size_t n) {
     if (owner == SS_OWNER_NONE) return NULL;
-    if (owner == SS_OWNER_HEAD) return ss_load_numbers(loader, name, heads, n);
-    const float *one = ss_load_numbers(loader, name, 1, n);
-    float *all = take(loader, heads * n);
-    for (size_t h = 0; one && all && h < heads; h++) memcpy(all + h * n, one, n * sizeof *one);
-    return all;
+    return ss_load_numbers(loader, name, owner == SS_OWNER_HEAD ? heads : 1, n);
 }
 
 /* "<name>.<what>". */

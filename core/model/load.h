@@ -11,6 +11,7 @@
 
 typedef struct ss_loader {
     const ss_container *container;
+    const ss_lister *lister; /* told of every tensor instead of finding it; or NULL */
     ss_arena *arena;
     const char *prefix; /* stands before every name, "" or "transformer." */
     int layer;          /* fills the %d of names */
@@ -78,8 +79,8 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
 
 /*
- * [heads][n] numbers of attention, out of a tensor [heads][n] or, where they are shared, [1][n].
- * NULL where nobody owns them.
+ * [heads][n] numbers of attention, or [1][n] where they are shared (ss_owned). NULL where nobody
+ * owns them.
  */
 float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t heads, size_t n);
 

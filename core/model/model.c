@@ -10,8 +10,9 @@ static const float *take_turns(ss_loader *loader, const ss_rotary *rotary, int w
 }
 
 static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_container *container,
-                         ss_arena *arena, ss_error *err) {
-    ss_loader loader = {.container = container, .arena = arena, .prefix = "", .err = err};
+                         const ss_lister *lister, ss_arena *arena, ss_error *err) {
+    ss_loader loader = {
+        .container = container, .lister = lister, .arena = arena, .prefix = "", .err = err};
     *model = (ss_model){.arch = *arch};
     ss_family_find(arch->family)->load(model, &loader);
     if (arch->rotary_width) model->rotary = take_turns(&loader, &arch->rotary, arch->rotary_width);
@@ -29,7 +30,7 @@ ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *
                         ss_error *err) {
     ss_arena arena = ss_arena_measure();
     ss_model model;
-    ss_status status = lay_out(&model, arch, container, &arena, err);
+    ss_status status = lay_out(&model, arch, container, NULL, &arena, err);
     if (status == SS_OK) *bytes = arena.used;
     return status;
 }
@@ -37,7 +38,17 @@ ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *
 ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container *container,
                         ss_arena *arena, ss_error *err) {
     ss_model opened;
-    ss_status status = lay_out(&opened, arch, container, arena, err);
+    ss_status status = lay_out(&opened, arch, container, NULL, arena, err);
     if (status == SS_OK) *model = opened;
+    return status;
+}
+
+ss_status ss_model_list(size_t *bytes, const ss_arch *arch, const ss_lister *lister,
+                        ss_error *err) {
+    ss_arena arena = ss_arena_measure();
+    ss_container none = {.format = SS_SAFETENSORS, .live = true};
+    ss_model model;
+    ss_status status = lay_out(&model, arch, &none, lister, &arena, err);
+    if (status == SS_OK) *bytes = arena.used;
     return status;
 }

@@ -38,9 +38,9 @@ typedef struct ss_layer {
     ss_linear k, v;                           /* D -> G*K */
     ss_linear o;                              /* H*K -> D; K -> D where heads are added */
     const float *sinks;                       /* [H] sink logits, or NULL */
-    const float *bias_keys;                   /* [G][K] or NULL */
-    const float *bias_values;                 /* [G][K]; NULL: zeros */
-    const float *value_biases;                /* [H][K] or NULL */
+    const float *bias_keys;                   /* [G][K], or [1][K] that all share, or NULL */
+    const float *bias_values;                 /* the same; NULL: zeros */
+    const float *value_biases;                /* [H][K], or [1][K], or NULL */
     ss_linear gate;                           /* D -> gated heads * gate width, gated only */
     ss_linear kernel_in, kernel_out; /* K -> K, the mlp feature map; data NULL: there is none */
     ss_ffn ffn;            /* with experts: the one that every token goes through, if any */
@@ -62,6 +62,13 @@ typedef struct ss_model {
     size_t widest;              /* inputs of the widest matrix */
 } ss_model;
 
+/* The K numbers of head h among those that each has, or that all share; NULL where there are none.
+ */
+static inline const float *ss_owned(const float *numbers, ss_owner owner, int h, int K) {
+    if (!numbers) return NULL;
+    return numbers + (owner == SS_OWNER_SHARED ? 0 : (size_t)h * (size_t)K);
+}
+
 /* Bytes of arena that ss_model_open takes; checks every name and shape, reads no weight. */
 ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *container,
                         ss_error *err);
@@ -72,5 +79,16 @@ ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *
  */
 ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container *container,
                         ss_arena *arena, ss_error *err);
+
+/* Is told what a file of such a model holds. */
+typedef struct ss_lister {
+    void *context;
+    void (*tensor)(void *context, const char *name, const ss_tensor *shape); /* some come twice */
+    bool (*has)(void *context, const char *name); /* is one that not every file has to be there? */
+} ss_lister;
+
+/* Tells of every tensor that ss_model_open would ask a safetensors file for. *bytes: of the arena
+ * that it takes where that file's container is live. */
+ss_status ss_model_list(size_t *bytes, const ss_arch *arch, const ss_lister *lister, ss_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 #include "describe.h"
 
 #include "../run/run.h"
+#include "../train/train.h"
 
 #include <cJSON.h>
 #include <limits.h>
@@ -74,6 +75,7 @@ static void add_operations(cJSON *root) {
         cJSON_AddBoolToObject(row, "normalises", operations[i].normalises);
         add_text(row, "proxy", ss_proxy_name(operations[i].proxy));
         add_text(row, "features", ss_feature_name(operations[i].feature));
+        cJSON_AddBoolToObject(row, "trainable", operations[i].back != NULL);
         add_parameters(row, &operations[i]);
         add_text(row, "source", operations[i].source);
     }
@@ -218,6 +220,50 @@ static void add_letters(cJSON *root) {
         add_text(object, letters[i][0], letters[i][1]);
 }
 
+static void add_settings(cJSON *object) {
+    int n;
+    const ss_setting *settings = ss_settings(&n);
+    cJSON *list = cJSON_AddArrayToObject(object, "settings");
+    for (int i = 0; i < n; i++) {
+        cJSON *row = add_row(list);
+        add_text(row, "name", settings[i].name);
+        add_text(row, "meaning", settings[i].meaning);
+        cJSON_AddBoolToObject(row, "whole", settings[i].whole);
+        if (settings[i].word) {
+            cJSON *words = cJSON_AddArrayToObject(row, "words");
+            for (int w = 0; w <= (int)settings[i].high; w++)
+                cJSON_AddItemToArray(words, cJSON_CreateString(settings[i].word(w)));
+            add_text(row, "default", settings[i].word((int)settings[i].standard));
+            continue;
+        }
+        cJSON_AddNumberToObject(row, "default", settings[i].standard);
+        cJSON_AddNumberToObject(row, "min", settings[i].low);
+        cJSON_AddNumberToObject(row, "max", settings[i].high);
+    }
+}
+
+static void add_training(cJSON *root) {
+    int n;
+    cJSON *object = cJSON_AddObjectToObject(root, "training");
+    add_settings(object);
+    const ss_task_row *tasks = ss_tasks(&n);
+    cJSON *list = cJSON_AddArrayToObject(object, "tasks");
+    for (int i = 0; i < n; i++) {
+        cJSON *row = add_row(list);
+        add_text(row, "name", tasks[i].name);
+        add_text(row, "meaning", tasks[i].meaning);
+        add_text(row, "source", tasks[i].source);
+    }
+    const ss_log_column *columns = ss_log_columns(&n);
+    list = cJSON_AddArrayToObject(object, "log");
+    for (int i = 0; i < n; i++) {
+        cJSON *row = add_row(list);
+        add_text(row, "name", columns[i].name);
+        add_text(row, "meaning", columns[i].meaning);
+        add_text(row, "unit", columns[i].unit);
+    }
+}
+
 /* Prints and frees root. */
 static ss_status print(cJSON *root, char *out, size_t bytes, ss_error *err) {
     bool done = cJSON_PrintPreallocated(root, out, (int)bytes, 0);
@@ -236,6 +282,7 @@ ss_status ss_describe(char *out, size_t bytes, int border, ss_error *err) {
     add_metrics(root);
     add_fields(root);
     add_edits(root);
+    add_training(root);
     add_defaults(root);
     add_status(root);
     add_letters(root);
@@ -305,6 +352,8 @@ static void add_features(cJSON *root, const ss_arch *arch) {
     cJSON_AddBoolToObject(root, "qk_norm", arch->qk_norm);
     cJSON_AddBoolToObject(root, "parallel", arch->parallel);
     add_text(root, "feed_forward", ss_ffn_name(arch->ffn));
+    cJSON_AddBoolToObject(root, "dense", arch->E == 0);
+    cJSON_AddBoolToObject(root, "gated", arch->E == 0 && arch->ffn == SS_FFN_GATED);
     add_text(root, "activation", ss_activation_name(arch->activation));
     cJSON_AddNumberToObject(root, "score_scale", (double)arch->score_scale);
     cJSON_AddNumberToObject(root, "embedding_scale", (double)arch->embedding_scale);

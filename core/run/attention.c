@@ -29,11 +29,6 @@ static float *put_behind(ss_pass *pass, const float *first, const float *rows, s
     return out;
 }
 
-/* Row g*K of an array of heads, or NULL. */
-static const float *head_of(const float *heads, int g, int K) {
-    return heads ? heads + (size_t)g * (size_t)K : NULL;
-}
-
 /* Panels of the keys of group g, through a feature map. */
 static void pack_keys(ss_pass *pass, int l, int g, ss_feature feature, size_t T) {
     const ss_trace *trace = pass->trace;
@@ -41,8 +36,8 @@ static void pack_keys(ss_pass *pass, int l, int g, ss_feature feature, size_t T)
     size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_K, l * arch->G + g, 0);
     if (feature != SS_FEATURE_NONE || keys > T) {
-        float *own =
-            put_behind(pass, head_of(trace->model->layers[l].bias_keys, g, arch->K), rows, T);
+        float *own = put_behind(
+            pass, ss_owned(trace->model->layers[l].bias_keys, arch->bias_key, g, arch->K), rows, T);
         ss_map_features(pass, l, feature, own, keys);
         rows = own;
     }
@@ -56,7 +51,9 @@ static void pack_values(ss_pass *pass, int l, int g, size_t T) {
     size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_V, l * arch->G + g, 0);
     if (keys > T)
-        rows = put_behind(pass, head_of(trace->model->layers[l].bias_values, g, arch->K), rows, T);
+        rows = put_behind(
+            pass, ss_owned(trace->model->layers[l].bias_values, arch->bias_key_value, g, arch->K),
+            rows, T);
     ss_pack_columns(pass->value_panels, rows, K, K, keys);
 }
 
@@ -97,16 +94,23 @@ static size_t weigh(float *x, size_t bias, size_t keys, const ss_choice *choice,
     return n;
 }
 
+/* Numbers of query t for `keys` tokens, and 0 for those behind. */
+static void record_keys(const ss_trace *trace, ss_field_id field, int head, int t, const float *x,
+                        size_t keys) {
+    float *row = ss_row(trace, field, head, t);
+    if (!row) return;
+    memcpy(row, x, keys * sizeof *x);
+    memset(row + keys, 0, ((size_t)trace->capacity - keys) * sizeof *x);
+}
+
 /* Weights of query t for the bias key and `keys` tokens, and how many it saw. */
 static void record_weights(const ss_trace *trace, int head, int t, const float *x, size_t keys,
                            size_t saw) {
     size_t bias = bias_keys(&trace->model->arch);
-    float count = (float)saw, *row = ss_row(trace, SS_FIELD_ATT, head, t);
+    float count = (float)saw;
     ss_record(trace, SS_FIELD_ATT_BIAS, head, t, 1, x, 1);
     ss_record(trace, SS_FIELD_SEEN, head, t, 1, &count, 1);
-    if (!row) return;
-    memcpy(row, x + bias, keys * sizeof *x);
-    memset(row + keys, 0, ((size_t)trace->capacity - keys) * sizeof *x);
+    record_keys(trace, SS_FIELD_ATT, head, t, x + bias, keys);
 }
 
 /* scores[rows][B+keys] of rows [t, t+rows) of head h, whose queries lie q_stride apart. */
@@ -145,6 +149,7 @@ static void attend_row(ss_pass *pass, int l, int h, int t, const float *q, float
     ss_edits_at(SS_AT_SCORES, query);
     ss_scale(x, arch->score_scale, bias + keys);
     ss_add_distances(x + bias, keys, arch, h, t, sees ? pass->ranks : pass->positions);
+    record_keys(pass->trace, SS_FIELD_SCORES, l * arch->H + h, t, x + bias, keys);
     size_t saw = weigh(x, bias, keys, choice, sees);
     ss_edits_at(SS_AT_WEIGHTS, query);
     record_weights(pass->trace, l * arch->H + h, t, x, keys, saw);

@@ -37,13 +37,21 @@ static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
     }
 }
 
+/* Numbers [n][F] of the chunk's layer before their activation; of experts none are recorded. */
+static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, size_t n) {
+    ss_record(pass->trace, field, pass->layer, pass->trace->T, (int)n, rows,
+              (size_t)pass->trace->model->arch.F);
+}
+
 /* out = down(activation(gate y) * up y), or without a gate down(activation(up y)); may be y. */
 static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
     ss_linear_rows(pass, pass->up, y, &ffn->up, n);
+    record_inner(pass, SS_FIELD_FFN_UP, pass->up, n);
     if (arch->ffn == SS_FFN_GATED) {
         ss_linear_rows(pass, pass->gate, y, &ffn->gate, n);
+        record_inner(pass, SS_FIELD_FFN_GATE, pass->gate, n);
         join(pass->gate, pass->up, arch, inner);
     } else if (arch->activation == SS_ACTIVATION_SILU) {
         ss_sigmoid(pass->gate, pass->up, 0.0f, inner);

@@ -164,9 +164,11 @@ static void add_heads(const ss_pass *pass, const ss_arch *arch, int n) {
 /* What stands between the mixed values and o: biases, gates of queries, the sum of heads. */
 static void finish_heads(ss_pass *pass, int l, int t0, int n) {
     const ss_model *model = pass->trace->model;
-    size_t width = (size_t)model->arch.H * (size_t)model->arch.K;
     const float *biases = model->layers[l].value_biases;
-    for (size_t i = 0; biases && i < (size_t)n; i++) ss_add(pass->heads + i * width, biases, width);
+    int H = model->arch.H, K = model->arch.K;
+    for (int i = 0; biases && i < n * H; i++)
+        ss_add(pass->heads + (size_t)i * (size_t)K,
+               ss_owned(biases, model->arch.value_bias, i % H, K), (size_t)K);
     if (model->arch.gate && model->arch.gate < SS_GATE_VALUE_ELEMENT)
         apply_gates(pass, l, pass->heads, t0, n);
     edit_heads(pass, SS_AT_HEADS, l, model->arch.H, t0, n);
@@ -199,6 +201,7 @@ static void attention_block(ss_pass *pass, int l, int t0, int n) {
 
     /* Each head mixes the values of the keys it sees; the heads' outputs are joined by o. */
     ss_attend(pass, l, t0, n);
+    record_heads(trace, SS_FIELD_MIXED, l, arch->H, t0, n, pass->heads);
     finish_heads(pass, l, t0, n);
     ss_linear_rows(pass, pass->attended, pass->heads, &layer->o, (size_t)n);
     if (layer->attention_out_norm.gain)

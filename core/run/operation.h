@@ -44,6 +44,9 @@ typedef struct ss_operation {
     ss_parameter parameters[SS_PARAMETERS_MAX];
     /* x: n scores in, n weights out; n >= 1. */
     void (*row)(float *x, size_t n, const float *parameters);
+    /* d: derivatives by the n weights in, by the n scores x out, where row made w of x; the
+     * derivative by parameters[0] is returned. NULL: a model that does this cannot be trained. */
+    float (*back)(float *d, const float *x, const float *w, size_t n, const float *parameters);
     const char *source;
 } ss_operation;
 

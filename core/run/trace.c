@@ -27,6 +27,13 @@ static const ss_field table[SS_FIELD_N] = {
     [SS_FIELD_K] =
         {"k", "keys after the position encoding", "", {"L", "G", "T", "K"}, SS_F32, STANDARD, NULL},
     [SS_FIELD_V] = {"v", "values", "", {"L", "G", "T", "K"}, SS_F32, STANDARD, NULL},
+    [SS_FIELD_SCORES] = {"scores",
+                         "what the attention operation turns into weights: row query, column key",
+                         "",
+                         {"L", "H", "T", "T"},
+                         SS_F32,
+                         0,
+                         NULL},
     [SS_FIELD_ATT] = {"att",
                       "attention weights: row query, column key",
                       "weight",
@@ -55,6 +62,13 @@ static const ss_field table[SS_FIELD_N] = {
                           SS_F32,
                           0,
                           NULL},
+    [SS_FIELD_MIXED] = {"mixed",
+                        "what a head mixed of the values, before biases, gates and o",
+                        "",
+                        {"L", "H", "T", "K"},
+                        SS_F32,
+                        0,
+                        NULL},
     [SS_FIELD_GATE] = {"gate",
                        "mean of the sigmoids that gate a head's output, or its values",
                        "",
@@ -69,6 +83,21 @@ static const ss_field table[SS_FIELD_N] = {
                           SS_F32,
                           STANDARD,
                           NULL},
+    [SS_FIELD_FFN_UP] = {"ffn_up",
+                         "inner numbers of the feed-forward before the activation, or those that "
+                         "its gate multiplies",
+                         "",
+                         {"L", "T", "F"},
+                         SS_F32,
+                         0,
+                         "dense"},
+    [SS_FIELD_FFN_GATE] = {"ffn_gate",
+                           "gate of the feed-forward before the activation",
+                           "",
+                           {"L", "T", "F"},
+                           SS_F32,
+                           0,
+                           "gated"},
     [SS_FIELD_MLP_OUT] = {"mlp_out",
                           "what the feed-forward adds to the residual stream",
                           "",
@@ -100,7 +129,11 @@ const ss_field *ss_fields(void) {
 
 uint32_t ss_fields_of(const ss_arch *arch) {
     uint32_t fields = SS_FIELDS_ALL;
-    if (arch->E == 0) fields &= ~SS_BIT(SS_FIELD_ROUTER);
+    if (arch->E == 0)
+        fields &= ~SS_BIT(SS_FIELD_ROUTER);
+    else
+        fields &= ~(SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE));
+    if (arch->ffn != SS_FFN_GATED) fields &= ~SS_BIT(SS_FIELD_FFN_GATE);
     if (arch->bias_key == SS_OWNER_NONE) fields &= ~SS_BIT(SS_FIELD_ATT_BIAS);
     if (arch->gate == SS_GATE_NONE) fields &= ~SS_BIT(SS_FIELD_GATE);
     return fields;
@@ -114,6 +147,7 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     case 'G': return (size_t)arch->G;
     case 'T': return (size_t)trace->T;
     case 'D': return (size_t)arch->D;
+    case 'F': return (size_t)arch->F;
     case 'K': return (size_t)arch->K;
     case 'E': return (size_t)arch->E;
     case 'V': return (size_t)arch->V;

@@ -76,12 +76,12 @@ def describe(folder: Path, family: str, operation: str, notes: str,
     } | more)
 
 
-def store(folder: Path, tensors: dict[str, Tensor]) -> None:
+def store(folder: Path, tensors: dict[str, Tensor], file: str = "golden.safetensors") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     save_file({
         name: t.to(torch.float32 if t.is_floating_point() else torch.int32).contiguous()
         for name, t in tensors.items()
-    }, folder / "golden.safetensors")
+    }, folder / file)
 
 
 def store_trace(folder: Path, tokens: Tensor, trace: Trace) -> None:

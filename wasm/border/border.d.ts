@@ -25,6 +25,8 @@ export interface Operation {
   /** True when every row of weights sums to 1. */
   readonly normalises: boolean;
   /** phi, of queries and keys before their product; 'mlp' needs weights that few models have. */
+  /** It has a derivative, so that a model that computes it can be trained. */
+  readonly trainable: boolean;
   readonly features: 'none' | 'elu1' | 'mlp';
   /** How sink scores are taken: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
   readonly proxy: 'weights' | 'share' | 'share_abs';
@@ -63,7 +65,7 @@ export interface Field {
   readonly shape: readonly string[];
   readonly type: 'f32' | 'i32';
   /** The entry of the architecture that must be set for a model to have it. */
-  readonly needs: 'E' | 'bias_key' | 'gate' | null;
+  readonly needs: 'E' | 'bias_key' | 'gate' | 'dense' | 'gated' | null;
   /** Recorded whether asked for or not. */
   readonly always: boolean;
   /** Recorded where no fields are named; else too large for that. */
@@ -103,6 +105,17 @@ export interface EditKind {
   readonly source: string;
 }
 
+/** A setting of a training: one of its words, or a number in a range. */
+export interface Setting {
+  readonly name: string;
+  readonly meaning: string;
+  readonly whole: boolean;
+  readonly default: number | string;
+  readonly min?: number;
+  readonly max?: number;
+  readonly words?: readonly string[];
+}
+
 /** What exists in this build; the same JSON that C prints, so that no name is written twice. */
 export interface Describe {
   readonly version: string;
@@ -113,6 +126,20 @@ export interface Describe {
   readonly metrics: readonly Metric[];
   readonly fields: readonly Field[];
   readonly edits: readonly EditKind[];
+  readonly training: {
+    readonly settings: readonly Setting[];
+    readonly tasks: readonly {
+      readonly name: string;
+      readonly meaning: string;
+      readonly source: string;
+    }[];
+    /** What a training tells of each step. */
+    readonly log: readonly {
+      readonly name: string;
+      readonly meaning: string;
+      readonly unit: string;
+    }[];
+  };
   readonly status: readonly {
     readonly code: number;
     readonly name: string;
@@ -195,6 +222,9 @@ export interface Architecture {
   /** Attention and feed-forward read the same residual stream. */
   readonly parallel: boolean;
   readonly feed_forward: 'plain' | 'gated';
+  /** One feed-forward for all tokens, no experts; and whether it has a gate. */
+  readonly dense: boolean;
+  readonly gated: boolean;
   readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'clamped_swiglu';
   /** Scores are q.k times this. */
   readonly score_scale: number;

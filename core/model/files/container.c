@@ -105,7 +105,8 @@ ss_status ss_container_open(ss_container *container, const ss_bytes *files, int 
     ss_status status = n == 1 ? read_file(&all, files[0], format, arena, err)
                               : read_shards(&all, files, n, format, arena, err);
     if (status == SS_OK) status = check_names(all, err);
-    if (status == SS_OK) *container = (ss_container){all.entries, all.n, format};
+    if (status == SS_OK)
+        *container = (ss_container){.entries = all.entries, .n = all.n, .format = format};
     return status;
 }
 

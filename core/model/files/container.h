@@ -28,6 +28,7 @@ typedef struct ss_container {
     const ss_entry *entries; /* [n], sorted by name */
     size_t n;
     ss_format format;
+    bool live; /* the caller changes the numbers: vectors, too, stay where they lie */
 } ss_container;
 
 /* Told by its first bytes; what is neither GGUF nor a zip file is taken for safetensors. */

@@ -1,0 +1,31 @@
+/*
+ * Derivatives of the attention operations, one for each row function of operation.c: what a change
+ * of the weights is worth becomes what a change of the scores is worth. Private to the table.
+ *
+ * d: n numbers, the derivative of something by the weights in, by the scores out. x: the scores,
+ * w: the weights that the row function made of them. Returns the derivative by parameters[0] where
+ * a model may learn that (sink_logit), else 0.
+ */
+#ifndef SS_RUN_DERIVATIVE_H
+#define SS_RUN_DERIVATIVE_H
+
+#include <stddef.h>
+
+#define SS_BACK_ARGS float *d, const float *x, const float *w, size_t n, const float *parameters
+
+float ss_softmax_back(SS_BACK_ARGS);
+float ss_sink_logit_back(SS_BACK_ARGS);
+float ss_sigmoid_back(SS_BACK_ARGS);
+float ss_sigmoid_norm_back(SS_BACK_ARGS);
+float ss_relu_back(SS_BACK_ARGS);
+float ss_elu1_back(SS_BACK_ARGS);
+float ss_elu1_norm_back(SS_BACK_ARGS);
+float ss_identity_back(SS_BACK_ARGS);
+float ss_share_back(SS_BACK_ARGS);
+float ss_share_of_at_least_1_back(SS_BACK_ARGS);
+float ss_softmax_scaled_back(SS_BACK_ARGS);
+float ss_softmax_p_back(SS_BACK_ARGS);
+float ss_softpick_back(SS_BACK_ARGS);
+float ss_softmax_clipped_back(SS_BACK_ARGS);
+
+#endif

@@ -1,0 +1,245 @@
+#include "attention.h"
+
+#include "../../math/kernels.h"
+#include "../../math/pack.h"
+#include "../../run/feature.h"
+#include "linear.h"
+
+#include <string.h>
+
+static float *take(ss_arena *arena, size_t rows, size_t width) {
+    size_t count;
+    if (!ss_mul_size(&count, rows, width)) arena->full = true;
+    return ss_arena_take(arena, arena->full ? 0 : count, sizeof(float));
+}
+
+static size_t bias_keys(const ss_arch *arch) {
+    return arch->bias_key != SS_OWNER_NONE;
+}
+
+void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int length,
+                               ss_arena *arena) {
+    size_t T = (size_t)length, K = (size_t)arch->K, keys = T + bias_keys(arch);
+    size_t side = keys > K ? keys : K;
+    *back = (ss_attention_back){
+        .weights = take(arena, T, keys),
+        .d = take(arena, T, keys),
+        .row = take(arena, 2, keys),
+        .queries = take(arena, T, K),
+        .d_q = take(arena, T, K),
+        .keys = take(arena, keys, K),
+        .d_k = take(arena, keys, K),
+        .values = take(arena, keys, K),
+        .d_v = take(arena, keys, K),
+        .inner = take(arena, keys, K),
+        .tiles = take(arena, keys, side),
+        .panels = take(arena, ss_panels_floats(keys > K ? keys : K, side), 1),
+        .work = take(arena, ss_linear_back_work(K, K), 1),
+    };
+}
+
+const float *ss_recorded(const ss_trace *trace, ss_field_id field, int l, int h) {
+    const ss_arch *arch = &trace->model->arch;
+    int heads = field == SS_FIELD_K || field == SS_FIELD_V ? arch->G : arch->H;
+    return ss_row(trace, field, h < 0 ? l : l * heads + h, 0);
+}
+
+/* out[m][n] = a[m][k] b[k][n]. */
+static void times(const ss_attention_back *s, float *out, const float *a, const float *b, size_t m,
+                  size_t k, size_t n) {
+    ss_tile(s->tiles, a, k, m, k);
+    ss_pack_columns(s->panels, b, n, n, k);
+    ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
+}
+
+/* out[m][n] = a[k][m]^T b[k][n], the rows of b stride apart. */
+static void transposed_times(const ss_attention_back *s, float *out, const float *a, const float *b,
+                             size_t stride, size_t m, size_t k, size_t n) {
+    ss_tile_columns(s->tiles, a, m, m, k);
+    ss_pack_columns(s->panels, b, stride, n, k);
+    ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
+}
+
+/* ---- feature maps ------------------------------------------------------------------------- */
+
+/* inner = relu(M1 z), rows = M2 inner. */
+static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *rows, size_t n) {
+    size_t K = layer->kernel_in.w.in;
+    float *panels = s->work, *tiles = panels + ss_panels_floats(K, K);
+    const ss_linear *steps[] = {&layer->kernel_in, &layer->kernel_out};
+    for (int i = 0; i < 2; i++) {
+        float *out = i ? rows : s->inner;
+        const float *w = (const float *)(const void *)steps[i]->w.data;
+        ss_pack_rows(panels, w, K, K, K);
+        for (size_t t = 0; t < n; t += SS_TILE) {
+            size_t count = n - t < SS_TILE ? n - t : SS_TILE;
+            ss_tile(tiles, (i ? s->inner : rows) + t * K, K, count, K);
+            ss_matmul(out + t * K, K, tiles, panels, NULL, count, K, K);
+        }
+        if (!i) ss_relu(s->inner, n * K);
+    }
+}
+
+/* z[n][K] -> phi(z), in place. */
+static void map(const ss_attention_back *s, const ss_layer *layer, ss_feature feature, float *z,
+                size_t n, size_t K) {
+    if (feature == SS_FEATURE_ELU1) ss_elu1(z, n * K);
+    if (feature == SS_FEATURE_MLP) map_mlp(s, layer, z, n);
+}
+
+/* d by phi(z) -> d by z. phi_z is phi(z); z is overwritten. */
+static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss_layer *sums,
+                     ss_feature feature, float *d, const float *phi_z, float *z, size_t n,
+                     size_t K) {
+    if (feature == SS_FEATURE_ELU1) /* 1 above 0, where phi is above 1; else e^z, which is phi */
+        for (size_t i = 0; i < n * K; i++) d[i] *= phi_z[i] < 1.0f ? phi_z[i] : 1.0f;
+    if (feature != SS_FEATURE_MLP) return;
+    memcpy(s->values, z, n * K * sizeof *z); /* free by now */
+    map_mlp(s, layer, z, n);                 /* for inner */
+    ss_linear_back_weights(s->inner, d, &sums->kernel_out, n, s->work);
+    ss_linear_back_inputs(d, d, &layer->kernel_out, n, s->work);
+    for (size_t i = 0; i < n * K; i++) d[i] = s->inner[i] > 0.0f ? d[i] : 0.0f;
+    ss_linear_back_weights(s->values, d, &sums->kernel_in, n, s->work);
+    ss_linear_back_inputs(d, d, &layer->kernel_in, n, s->work);
+}
+
+/* ---- one head ----------------------------------------------------------------------------- */
+
+/* out = the bias key of group g or its value (NULL: zeros), and T rows of the trace. */
+static void put_behind(float *out, const float *first, size_t bias, const float *rows, size_t T,
+                       size_t K) {
+    memset(out, 0, bias * K * sizeof *out);
+    if (bias && first) memcpy(out, first, K * sizeof *out);
+    memcpy(out + bias * K, rows, T * K * sizeof *out);
+}
+
+/* Numbers [from, n) of x, of which the mask hides [first, first + hidden), side by side. */
+static void close_gap(float *x, size_t first, size_t hidden, size_t n) {
+    memmove(x + first, x + first + hidden, (n - first - hidden) * sizeof *x);
+}
+
+static void open_gap(float *x, size_t first, size_t hidden, size_t n) {
+    memmove(x + first + hidden, x + first, (n - first - hidden) * sizeof *x);
+    memset(x + first, 0, hidden * sizeof *x);
+}
+
+/* Derivatives d[n] by a row of weights become those by its scores, hidden keys left out. */
+static float row_back(const ss_attention_back *s, float *d, const float *weights, size_t n,
+                      const ss_choice *choice, size_t bias, size_t all) {
+    float *x = s->row, *w = s->row + all;
+    size_t first = bias + (size_t)choice->mask.first, recent = (size_t)choice->mask.recent;
+    size_t hidden = first >= n || recent >= n - first ? 0 : n - first - recent;
+    memcpy(w, weights, n * sizeof *w);
+    if (hidden) {
+        close_gap(d, first, hidden, n);
+        close_gap(x, first, hidden, n);
+        close_gap(w, first, hidden, n);
+    }
+    float of_parameter = choice->operation->back(d, x, w, n - hidden, choice->parameters);
+    if (hidden) open_gap(d, first, hidden, n);
+    return of_parameter;
+}
+
+/* s->d, the derivative by the weights of head h, becomes that by its products q.k. */
+static float scores_back(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
+    const ss_arch *arch = &trace->model->arch;
+    const ss_choice *choice = &trace->choices[l * arch->H + h];
+    const float *scores = ss_recorded(trace, SS_FIELD_SCORES, l, h);
+    size_t T = (size_t)trace->T, C = (size_t)trace->capacity, K = (size_t)arch->K;
+    size_t bias = bias_keys(arch), keys = bias + T;
+    float of_parameter = 0.0f;
+    for (size_t t = 0; t < T; t++) {
+        float *d = s->d + t * keys;
+        size_t sees = (size_t)ss_mask_end(&choice->mask, (int)t, (int)T);
+        if (bias) s->row[0] = ss_dot(s->queries + t * K, s->keys, K) * arch->score_scale;
+        memcpy(s->row + bias, scores + t * C, sees * sizeof *d);
+        of_parameter += row_back(s, d, s->weights + t * keys, bias + sees, choice, bias, keys);
+        ss_scale(d, arch->score_scale, bias + sees);
+        memset(d + bias + sees, 0, (T - sees) * sizeof *d);
+    }
+    return of_parameter;
+}
+
+/* The weights of head h, those of the bias key in front. */
+static void read_weights(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
+    size_t T = (size_t)trace->T, C = (size_t)trace->capacity;
+    size_t bias = bias_keys(&trace->model->arch), keys = bias + T;
+    const float *att = ss_recorded(trace, SS_FIELD_ATT, l, h);
+    const float *of_bias = bias ? ss_recorded(trace, SS_FIELD_ATT_BIAS, l, h) : NULL;
+    for (size_t t = 0; t < T; t++) {
+        if (of_bias) s->weights[t * keys] = of_bias[t];
+        memcpy(s->weights + t * keys + bias, att + t * C, T * sizeof *att);
+    }
+}
+
+/* Queries, keys and values of head h through the feature map, the bias key's in front. */
+static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, int h, size_t g,
+                      ss_feature feature) {
+    const ss_arch *arch = &trace->model->arch;
+    const ss_layer *layer = &trace->model->layers[l];
+    size_t T = (size_t)trace->T, K = (size_t)arch->K, bias = bias_keys(arch);
+    memcpy(s->queries, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof(float));
+    map(s, layer, feature, s->queries, T, K);
+    put_behind(s->keys, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
+               ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
+    map(s, layer, feature, s->keys, bias + T, K);
+    put_behind(s->values, ss_owned(layer->bias_values, arch->bias_key_value, (int)g, arch->K), bias,
+               ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
+}
+
+/* Adds rows[T][K] to those of head h in out[T][heads*K]. */
+static void add_head(float *out, size_t h, size_t heads, const float *rows, size_t T, size_t K) {
+    for (size_t t = 0; t < T; t++) ss_add(out + (t * heads + h) * K, rows + t * K, K);
+}
+
+static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float *d_v,
+                      const float *d_mixed, const ss_trace *trace, int l, int h,
+                      const ss_layer *sums) {
+    const ss_arch *arch = &trace->model->arch;
+    const ss_layer *layer = &trace->model->layers[l];
+    size_t T = (size_t)trace->T, K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
+    size_t bias = bias_keys(arch), keys = bias + T, g = (size_t)h / (H / G);
+    ss_feature feature = trace->choices[l * arch->H + h].operation->feature;
+    read_weights(s, trace, l, h);
+    read_head(s, trace, l, h, g, feature);
+
+    /* mixed = weights values: d weights = d_mixed values^T, d values = weights^T d_mixed. */
+    const float *d = d_mixed + (size_t)h * K;
+    ss_tile(s->tiles, d, H * K, T, K);
+    ss_pack_rows(s->panels, s->values, K, keys, K);
+    ss_matmul(s->d, keys, s->tiles, s->panels, NULL, T, keys, K);
+    transposed_times(s, s->d_v, s->weights, d, H * K, keys, T, K);
+
+    float of_parameter = scores_back(s, trace, l, h);
+    if (sums->sinks) ((float *)(size_t)sums->sinks)[h] += of_parameter;
+
+    /* products = queries keys^T. */
+    times(s, s->d_q, s->d, s->keys, T, keys, K);
+    transposed_times(s, s->d_k, s->d, s->queries, K, keys, T, K);
+    if (feature != SS_FEATURE_NONE) {
+        float *rows = s->tiles;
+        memcpy(rows, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof *rows);
+        map_back(s, layer, sums, feature, s->d_q, s->queries, rows, T, K);
+        put_behind(rows, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
+                   ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
+        map_back(s, layer, sums, feature, s->d_k, s->keys, rows, keys, K);
+    }
+    add_head(d_q, (size_t)h, H, s->d_q, T, K);
+    add_head(d_k, g, G, s->d_k + bias * K, T, K);
+    add_head(d_v, g, G, s->d_v + bias * K, T, K);
+    const float *of_key = ss_owned(sums->bias_keys, arch->bias_key, (int)g, arch->K);
+    const float *of_value = ss_owned(sums->bias_values, arch->bias_key_value, (int)g, arch->K);
+    if (bias && of_key) ss_add((float *)(size_t)of_key, s->d_k, K);
+    if (bias && of_value) ss_add((float *)(size_t)of_value, s->d_v, K);
+}
+
+void ss_attention_back_run(const ss_attention_back *back, float *d_q, float *d_k, float *d_v,
+                           const float *d_mixed, const ss_trace *trace, int l,
+                           const ss_layer *sums) {
+    const ss_arch *arch = &trace->model->arch;
+    size_t T = (size_t)trace->T, K = (size_t)arch->K;
+    memset(d_q, 0, T * (size_t)arch->H * K * sizeof *d_q);
+    memset(d_k, 0, T * (size_t)arch->G * K * sizeof *d_k);
+    memset(d_v, 0, T * (size_t)arch->G * K * sizeof *d_v);
+    for (int h = 0; h < arch->H; h++) head_back(back, d_q, d_k, d_v, d_mixed, trace, l, h, sums);
+}

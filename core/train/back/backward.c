@@ -1,0 +1,377 @@
+#include "backward.h"
+
+#include "../../math/kernels.h"
+#include "../../math/scalar.h"
+#include "linear.h"
+#include "slopes.h"
+
+#include <string.h>
+
+uint32_t ss_backward_fields(const ss_arch *arch) {
+    const ss_field_id fields[] = {SS_FIELD_HIDDEN,  SS_FIELD_Q,       SS_FIELD_K,
+                                  SS_FIELD_V,       SS_FIELD_ATT,     SS_FIELD_SCORES,
+                                  SS_FIELD_MIXED,   SS_FIELD_ATT_OUT, SS_FIELD_FFN_UP,
+                                  SS_FIELD_MLP_OUT, SS_FIELD_LOGITS};
+    uint32_t mask = 0;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mask |= SS_BIT(fields[i]);
+    return arch->ffn == SS_FFN_GATED ? mask | SS_BIT(SS_FIELD_FFN_GATE) : mask;
+}
+
+ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
+    const char *what = arch->E                           ? "experts"
+                       : arch->branch_norms              ? "branch norms"
+                       : arch->parallel                  ? "parallel blocks"
+                       : arch->qk_norm                   ? "norms of queries and keys"
+                       : !ss_has_slope(arch->activation) ? ss_activation_name(arch->activation)
+                                                         : NULL;
+    int rows, index = ss_operation_find(arch->attention.operation);
+    if (!what && (index < 0 || !ss_operations(&rows)[index].back)) what = arch->attention.operation;
+    if (what)
+        return ss_fail(err, SS_UNSUPPORTED, "train",
+                       "expected a model that can be trained here, found one with %s", what);
+    return SS_OK;
+}
+
+/* ---- laying out --------------------------------------------------------------------------- */
+
+static float *take(ss_arena *arena, size_t rows, size_t width) {
+    size_t count;
+    if (!ss_mul_size(&count, rows, width)) arena->full = true;
+    return ss_arena_take(arena, arena->full ? 0 : count, sizeof(float));
+}
+
+static size_t gate_width(const ss_arch *arch) {
+    if (!arch->gate) return 0;
+    return (size_t)ss_arch_gated_heads(arch) * (size_t)ss_arch_gate_width(arch);
+}
+
+static size_t largest_work(const ss_arch *arch, size_t R) {
+    size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
+    size_t outs[] = {HK, (size_t)arch->F, (size_t)arch->V, gate_width(arch)};
+    size_t in = D > HK ? D : HK; /* a gate may read values */
+    size_t most = ss_matrix_work(R, in);
+    for (size_t i = 0; i < sizeof outs / sizeof *outs; i++) {
+        size_t work = ss_linear_back_work(in, outs[i]);
+        most = work > most ? work : most;
+    }
+    return most;
+}
+
+void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, int T,
+                         ss_arena *arena) {
+    size_t R = (size_t)sequences * (size_t)T, D = (size_t)arch->D, F = (size_t)arch->F;
+    size_t HK = (size_t)arch->H * (size_t)arch->K, GK = (size_t)arch->G * (size_t)arch->K;
+    size_t gated = gate_width(arch);
+    *back = (ss_backward){.T = T};
+    back->logits = take(arena, R, (size_t)arch->V);
+    back->dx = take(arena, R, D);
+    back->x = take(arena, R, D);
+    back->y = take(arena, R, D);
+    back->dy = take(arena, R, D);
+    back->part = take(arena, R, D > GK ? D : GK);
+    back->mixed = take(arena, R, HK);
+    back->d_mixed = take(arena, R, HK);
+    back->d_q = take(arena, R, HK);
+    back->d_k = take(arena, R, GK);
+    back->d_v = take(arena, R, GK);
+    back->gates = take(arena, R, gated);
+    back->d_gates = take(arena, R, gated);
+    back->up = take(arena, R, F);
+    back->d_up = take(arena, R, F);
+    back->gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
+    back->d_gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
+    back->squares = take(arena, 2, (size_t)T);
+    back->turns = take(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
+    back->work = take(arena, largest_work(arch, R), 1);
+    ss_attention_back_lay_out(&back->attention, arch, T, arena);
+}
+
+/* ---- reading traces ----------------------------------------------------------------------- */
+
+/* rows [R][width] of a field that has no heads. */
+static void gather(float *rows, const ss_trace *traces, int n, ss_field_id field, int l,
+                   size_t width) {
+    for (int s = 0; s < n; s++) {
+        size_t count = (size_t)traces[s].T * width;
+        memcpy(rows, ss_recorded(&traces[s], field, l, -1), count * sizeof *rows);
+        rows += count;
+    }
+}
+
+/* rows [R][H*K] of one that has them. */
+static void gather_heads(float *rows, const ss_trace *traces, int n, ss_field_id field, int l) {
+    size_t H = (size_t)traces->model->arch.H, K = (size_t)traces->model->arch.K;
+    for (int s = 0; s < n; s++, rows += (size_t)traces->T * H * K)
+        for (size_t h = 0; h < H; h++) {
+            const float *head = ss_recorded(&traces[s], field, l, (int)h);
+            for (size_t t = 0; t < (size_t)traces->T; t++)
+                memcpy(rows + (t * H + h) * K, head + t * K, K * sizeof *rows);
+        }
+}
+
+static void norm_rows(float *out, const float *x, const ss_norm *norm, const ss_arch *arch,
+                      size_t n) {
+    size_t D = (size_t)arch->D;
+    for (size_t t = 0; t < n; t++, out += D, x += D)
+        if (arch->norm == SS_NORM_RMS)
+            ss_rmsnorm(out, x, norm->gain, arch->norm_eps, D);
+        else
+            ss_layernorm(out, x, norm->gain, norm->bias, arch->norm_eps, D);
+}
+
+/*
+ * x = the residual stream that a block of layer l reads: after the attention (ffn) or before it.
+ * With post norm the stream after the attention is normed.
+ */
+static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int l, bool ffn) {
+    const ss_arch *arch = &b->model->arch;
+    size_t R = (size_t)n * (size_t)b->T, D = (size_t)arch->D;
+    gather(b->x, traces, n, SS_FIELD_HIDDEN, l, D);
+    if (!ffn) return;
+    gather(b->y, traces, n, SS_FIELD_ATT_OUT, l, D);
+    ss_add(b->x, b->y, R * D);
+    if (arch->post_norm) norm_rows(b->x, b->x, &b->model->layers[l].attention_norm, arch, R);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+/* dx <- d through one product, which read x. */
+static void back_through(const ss_backward *b, float *dx, const float *x, const float *d,
+                         const ss_linear *linear, const ss_linear *sums, size_t rows) {
+    ss_linear_back_weights(x, d, sums, rows, b->work);
+    ss_linear_back_inputs(dx, d, linear, rows, b->work);
+}
+
+/* The same of one that read y, added to dy. */
+static void add_through(const ss_backward *b, const float *d, const ss_linear *linear,
+                        const ss_linear *sums, size_t rows) {
+    back_through(b, b->part, b->y, d, linear, sums, rows);
+    ss_add(b->dy, b->part, rows * linear->w.in);
+}
+
+/* From d[R][D], the derivative by what a feed-forward adds, to dy; y is what it reads. */
+static void ffn_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
+    const ss_arch *arch = &b->model->arch;
+    const ss_ffn *ffn = &b->model->layers[l].ffn, *sums = &b->sums->layers[l].ffn;
+    size_t R = (size_t)n * (size_t)b->T, F = (size_t)arch->F;
+    bool gated = arch->ffn == SS_FFN_GATED;
+    float *inner = gated ? b->gate : b->up, *d_inner = gated ? b->d_gate : b->d_up;
+    gather(b->up, traces, n, SS_FIELD_FFN_UP, l, F);
+    if (gated) gather(b->gate, traces, n, SS_FIELD_FFN_GATE, l, F);
+    /* What down read, activation(gate) * up or activation(up), is found on the way. */
+    ss_linear_back_inputs(d_inner, d, &ffn->down, R, b->work);
+    if (gated) {
+        memcpy(b->d_up, d_inner, R * F * sizeof *d_inner);
+        ss_multiply(d_inner, b->up, R * F);
+    }
+    ss_activation_back(inner, d_inner, arch->activation, R * F);
+    if (gated) {
+        ss_multiply(b->d_up, inner, R * F);
+        ss_multiply(inner, b->up, R * F);
+    }
+    ss_linear_back_weights(inner, d, &sums->down, R, b->work);
+    back_through(b, b->dy, b->y, b->d_up, &ffn->up, &sums->up, R);
+    if (gated) add_through(b, b->d_gate, &ffn->gate, &sums->gate, R);
+}
+
+/* d *= gates and d_gates = derivative by what the sigmoids were made of; rows are what they gated
+ * [R][heads*K]. */
+static void gates_back(const ss_backward *b, float *d, const float *rows, size_t R) {
+    const ss_arch *arch = &b->model->arch;
+    size_t K = (size_t)arch->K, width = (size_t)ss_arch_gate_width(arch);
+    size_t heads = R * (size_t)ss_arch_gated_heads(arch);
+    for (size_t i = 0; i < heads; i++) {
+        float *at = d + i * K, *of_gate = b->d_gates + i * width;
+        const float *gate = b->gates + i * width, *row = rows + i * K;
+        if (width == 1) {
+            of_gate[0] = ss_dot(at, row, K);
+            ss_scale(at, gate[0], K);
+            continue;
+        }
+        for (size_t j = 0; j < K; j++) {
+            of_gate[j] = at[j] * row[j];
+            at[j] *= gate[j];
+        }
+    }
+    for (size_t i = 0; i < heads * width; i++) b->d_gates[i] *= b->gates[i] * (1.0f - b->gates[i]);
+}
+
+static void find_gates(const ss_backward *b, int l, const float *y, size_t R) {
+    const ss_linear *gate = &b->model->layers[l].gate;
+    ss_matrix_times(b->gates, y, &gate->w, gate->bias, R, b->work);
+    ss_sigmoid(b->gates, b->gates, 0.0f, R * gate->w.out);
+}
+
+/* rows[R][H*K] += the value biases of layer l. */
+static void add_value_biases(const ss_backward *b, float *rows, int l, size_t R) {
+    const ss_arch *arch = &b->model->arch;
+    const float *biases = b->model->layers[l].value_biases;
+    size_t H = (size_t)arch->H, K = (size_t)arch->K;
+    for (size_t i = 0; biases && i < R * H; i++)
+        ss_add(rows + i * K, ss_owned(biases, arch->value_bias, (int)(i % H), arch->K), K);
+}
+
+/* d_mixed[R][H*K] <- d[R][D], the derivative by what attention adds, through o and what stands
+ * between the heads and it. */
+static void heads_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
+    const ss_arch *arch = &b->model->arch;
+    const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
+    size_t R = (size_t)n * (size_t)b->T, H = (size_t)arch->H, K = (size_t)arch->K;
+    bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
+    float *read = b->d_q; /* what o read; d_q is free until the heads are through */
+    gather_heads(b->mixed, traces, n, SS_FIELD_MIXED, l);
+    add_value_biases(b, b->mixed, l, R);
+    memcpy(read, b->mixed, R * H * K * sizeof *read);
+    for (size_t i = 0; gated && i < R * H; i++) {
+        const float *gate = b->gates + i * (size_t)ss_arch_gate_width(arch);
+        if (ss_arch_gate_width(arch) == 1)
+            ss_scale(read + i * K, gate[0], K);
+        else
+            ss_multiply(read + i * K, gate, K);
+    }
+    for (size_t i = 0; arch->added_heads && i < R; i++) {
+        memmove(read + i * K, read + i * H * K, K * sizeof *read);
+        for (size_t h = 1; h < H; h++) ss_add(read + i * K, read + (i * H + h) * K, K);
+    }
+    back_through(b, b->d_mixed, read, d, &layer->o, &sums->o, R);
+    for (size_t i = R; arch->added_heads && i-- > 0;)
+        for (size_t h = H; h-- > 0;)
+            memmove(b->d_mixed + (i * H + h) * K, b->d_mixed + i * K, K * sizeof *b->d_mixed);
+    if (gated) gates_back(b, b->d_mixed, b->mixed, R);
+    for (size_t i = 0; sums->value_biases && i < R * H; i++)
+        ss_add(
+            (float *)(size_t)ss_owned(sums->value_biases, arch->value_bias, (int)(i % H), arch->K),
+            b->d_mixed + i * K, K);
+}
+
+/* Turns rows[R][heads*K] back by their positions' angles. */
+static void turn_back(const ss_backward *b, float *rows, size_t heads, size_t R) {
+    size_t K = (size_t)b->model->arch.K, pairs = (size_t)b->model->arch.rotary_width / 2;
+    size_t T = (size_t)b->T;
+    for (size_t i = 0; i < R * heads; i++) {
+        const float *cosine = b->turns + i / heads % T * pairs, *sine = cosine + T * pairs;
+        float *x = rows + i * K;
+        for (size_t j = 0; j < pairs; j++) {
+            float p = x[j], q = x[j + pairs];
+            x[j] = p * cosine[j] + q * sine[j];
+            x[j + pairs] = q * cosine[j] - p * sine[j];
+        }
+    }
+}
+
+static void find_turns(const ss_backward *b, int l) {
+    const ss_arch *arch = &b->model->arch;
+    bool own = arch->own_rotary && arch->windowed[l];
+    const float *turns = own ? b->model->window_rotary : b->model->rotary;
+    float size = own ? arch->window_rotary.size : arch->rotary.size;
+    size_t pairs = (size_t)arch->rotary_width / 2, T = (size_t)b->T;
+    for (size_t t = 0; t < T; t++)
+        for (size_t j = 0; j < pairs; j++) {
+            double angle = (double)((float)t * turns[j]);
+            b->turns[t * pairs + j] = (float)ss_cos(angle) * size;
+            b->turns[(T + t) * pairs + j] = (float)ss_sin(angle) * size;
+        }
+}
+
+/* Adds squares of rows[R][width] to sums[T]. */
+static void add_squares(const ss_backward *b, float *sums, const float *rows, size_t width,
+                        size_t R) {
+    for (size_t i = 0; i < R; i++)
+        sums[i % (size_t)b->T] += ss_dot(rows + i * width, rows + i * width, width);
+}
+
+/* From d[R][D], the derivative by what attention adds, to dy; y is what it reads. */
+static void attention_back(const ss_backward *b, const float *d, const ss_trace *traces, int n,
+                           int l) {
+    const ss_arch *arch = &b->model->arch;
+    const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
+    size_t T = (size_t)b->T, R = (size_t)n * T, K = (size_t)arch->K;
+    size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
+    bool of_values = arch->gate == SS_GATE_VALUE_STATE;
+    if (arch->gate && !of_values) find_gates(b, l, b->y, R);
+    heads_back(b, d, traces, n, l);
+    for (size_t s = 0; s < (size_t)n; s++)
+        ss_attention_back_run(&b->attention, b->d_q + s * T * HK, b->d_k + s * T * GK,
+                              b->d_v + s * T * GK, b->d_mixed + s * T * HK, &traces[s], l, sums);
+    add_squares(b, b->squares, b->d_k, GK, R);
+    add_squares(b, b->squares + T, b->d_v, GK, R);
+    if (arch->positions == SS_POSITIONS_ROTARY) {
+        find_turns(b, l);
+        turn_back(b, b->d_q, (size_t)arch->H, R);
+        turn_back(b, b->d_k, (size_t)arch->G, R);
+    }
+    if (arch->gate >= SS_GATE_VALUE_ELEMENT) { /* values before their gates */
+        ss_matrix_times(b->mixed, b->y, &layer->v.w, layer->v.bias, R, b->work);
+        if (of_values) find_gates(b, l, b->mixed, R);
+        gates_back(b, b->d_v, b->mixed, R);
+    }
+    if (of_values) { /* which told their own gates */
+        back_through(b, b->part, b->mixed, b->d_gates, &layer->gate, &sums->gate, R);
+        ss_add(b->d_v, b->part, R * GK);
+    }
+    back_through(b, b->dy, b->y, b->d_q, &layer->q, &sums->q, R);
+    add_through(b, b->d_k, &layer->k, &sums->k, R);
+    add_through(b, b->d_v, &layer->v, &sums->v, R);
+    if (arch->gate && !of_values) add_through(b, b->d_gates, &layer->gate, &sums->gate, R);
+}
+
+/* One block and its norm: dx by the stream behind it becomes dx by the stream before it. */
+static void block_back(const ss_backward *b, const ss_trace *traces, int n, int l, bool ffn) {
+    const ss_arch *arch = &b->model->arch;
+    const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
+    const ss_norm *norm = ffn ? &layer->ffn_norm : &layer->attention_norm;
+    const ss_norm *of_norm = ffn ? &sums->ffn_norm : &sums->attention_norm;
+    size_t R = (size_t)n * (size_t)b->T, D = (size_t)arch->D;
+    read_stream(b, traces, n, l, ffn);
+    if (arch->post_norm) {
+        /* x = norm(x + block(x)): first through the norm. */
+        gather(b->y, traces, n, ffn ? SS_FIELD_MLP_OUT : SS_FIELD_ATT_OUT, l, D);
+        ss_add(b->y, b->x, R * D);
+        ss_norm_back(b->dx, b->y, norm, of_norm, arch->norm, arch->norm_eps, R, D);
+        memcpy(b->y, b->x, R * D * sizeof *b->y);
+    } else {
+        norm_rows(b->y, b->x, norm, arch, R);
+    }
+    (ffn ? ffn_back : attention_back)(b, b->dx, traces, n, l);
+    if (!arch->post_norm)
+        ss_norm_back(b->dy, b->x, norm, of_norm, arch->norm, arch->norm_eps, R, D);
+    ss_add(b->dx, b->dy, R * D);
+}
+
+/* logits -> dx by the stream behind the last layer. */
+static void head_back(const ss_backward *b, const ss_trace *traces, int n) {
+    const ss_model *model = b->model;
+    const ss_arch *arch = &model->arch;
+    size_t R = (size_t)n * (size_t)b->T, D = (size_t)arch->D;
+    gather(b->x, traces, n, SS_FIELD_HIDDEN, arch->L, D);
+    if (arch->post_norm)
+        memcpy(b->y, b->x, R * D * sizeof *b->y);
+    else
+        norm_rows(b->y, b->x, &model->norm, arch, R);
+    back_through(b, b->dx, b->y, b->logits, &model->head, &b->sums->head, R);
+    if (!arch->post_norm)
+        ss_norm_back(b->dx, b->x, &model->norm, &b->sums->norm, arch->norm, arch->norm_eps, R, D);
+}
+
+static void embedding_back(const ss_backward *b, const ss_trace *traces, int n) {
+    const ss_matrix *w = &b->sums->embedding.w;
+    float *vectors = (float *)(size_t)w->data, *places = (float *)(size_t)b->sums->positions;
+    size_t T = (size_t)b->T, D = (size_t)b->model->arch.D;
+    for (size_t i = 0; i < (size_t)n * T; i++) {
+        float *d = b->dx + i * D;
+        if (places) ss_add(places + i % T * D, d, D);
+        ss_scale(d, b->model->arch.embedding_scale, D);
+        ss_add(vectors + (size_t)ss_tokens(&traces[i / T])[i % T] * D, d, D);
+    }
+}
+
+void ss_backward_run(const ss_backward *b, const ss_trace *traces, int sequences) {
+    const ss_arch *arch = &b->model->arch;
+    memset(b->squares, 0, 2 * (size_t)b->T * sizeof *b->squares);
+    head_back(b, traces, sequences);
+    for (int l = arch->L; l-- > 0;) {
+        block_back(b, traces, sequences, l, true);
+        block_back(b, traces, sequences, l, false);
+    }
+    embedding_back(b, traces, sequences);
+}

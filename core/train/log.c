@@ -1,0 +1,130 @@
+#include "log.h"
+
+#include "back/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#define COLUMN(name, unit, meaning)                                                                \
+    { #name, meaning, unit, offsetof(ss_log_entry, name) }
+
+static const ss_log_column columns[] = {
+    COLUMN(step, "", "updates that the weights have had"),
+    COLUMN(loss, "nat", "mean loss of the step's batch"),
+    COLUMN(loss_triggers, "nat", "at triggers"),
+    COLUMN(loss_elsewhere, "nat", "at other positions"),
+    COLUMN(optimum_triggers, "nat", "the least loss there can be at triggers"),
+    COLUMN(optimum_elsewhere, "nat", "and at other positions"),
+    COLUMN(first_elsewhere, "weight",
+           "attention on the first token from positions without trigger, mean over heads"),
+    COLUMN(first_triggers, "weight", "and from triggers"),
+    COLUMN(first_most, "weight", "first_elsewhere of the head where it is largest"),
+    COLUMN(value_ratio, "",
+           "value norm of the first token over the mean of the others', all heads"),
+    COLUMN(hidden_ratio, "", "its hidden norm, likewise, behind the layer where it is largest"),
+    COLUMN(gradient_norm, "", "of all weights, before it is clipped"),
+    COLUMN(key_gradient, "", "gradient norm of the first keys over the mean of the others'"),
+    COLUMN(value_gradient, "", "and of the first values"),
+    COLUMN(learning_rate, "", "of the step"),
+};
+
+const ss_log_column *ss_log_columns(int *n) {
+    *n = (int)(sizeof columns / sizeof *columns);
+    return columns;
+}
+
+void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, ss_arena *arena) {
+    size_t heads = (size_t)arch->L * (size_t)arch->H;
+    tally->heads = (int)heads;
+    tally->of_heads = ss_arena_take(arena, heads, sizeof *tally->of_heads);
+    tally->measured = ss_arena_take(arena, heads + 1, sizeof *tally->measured);
+}
+
+void ss_tally_begin(ss_tally *tally) {
+    ss_tally empty = {
+        .of_heads = tally->of_heads, .measured = tally->measured, .heads = tally->heads};
+    *tally = empty;
+    memset(tally->of_heads, 0, (size_t)tally->heads * sizeof *tally->of_heads);
+}
+
+/* Numbers of a metric, by its name; how many there are. */
+static int measure(ss_tally *tally, const ss_trace *trace, const char *name) {
+    int rows, count = 1;
+    const ss_metric *table = ss_metrics(&rows);
+    for (int i = 0; i < rows; i++) {
+        if (strcmp(table[i].name, name)) continue;
+        ss_metric_args args = {SS_EPS_STANDARD, trace->T, 0, 0};
+        size_t dims[SS_RANK_MAX];
+        int rank = ss_metric_shape(dims, trace, i, &args, NULL);
+        for (int d = 0; d < rank; d++) count *= (int)dims[d];
+        table[i].measure(trace, &args, tally->measured);
+    }
+    return count;
+}
+
+static void add_ratios(ss_tally *tally, const ss_trace *trace) {
+    int n = measure(tally, trace, "value_ratio");
+    for (int i = 0; i < n; i++) tally->value_ratio += (double)tally->measured[i] / n;
+    n = measure(tally, trace, "hidden_ratio");
+    double most = (double)tally->measured[1]; /* 0 is the embedding */
+    for (int i = 2; i < n; i++) most = fmax(most, (double)tally->measured[i]);
+    tally->hidden_ratio += most;
+}
+
+void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *sequence,
+                  const float *losses) {
+    const ss_arch *arch = &trace->model->arch;
+    size_t C = (size_t)trace->capacity;
+    tally->sequences += 1.0;
+    tally->T = trace->T;
+    for (int t = 0; t < trace->T; t++) {
+        /* The first position tells the text's first token: no trigger, but no attention either. */
+        int kind = sequence->kinds[t], of_loss = kind ? kind : SS_KIND_ELSEWHERE;
+        double weight = (double)sequence->weights[t];
+        tally->loss += weight * (double)losses[t];
+        tally->losses[of_loss] += weight * (double)losses[t];
+        tally->optima[of_loss] += weight * (double)sequence->optimum[t];
+        tally->positions[kind] += 1.0;
+    }
+    for (int i = 0; i < tally->heads; i++) {
+        const float *att = ss_recorded(trace, SS_FIELD_ATT, i / arch->H, i % arch->H);
+        for (int t = 0; t < trace->T; t++) {
+            double weight = (double)att[(size_t)t * C];
+            tally->first[sequence->kinds[t]] += weight / tally->heads;
+            if (sequence->kinds[t] == SS_KIND_ELSEWHERE) tally->of_heads[i] += weight;
+        }
+    }
+    add_ratios(tally, trace);
+}
+
+void ss_tally_add_squares(ss_tally *tally, const float *squares) {
+    for (int t = 0; t < tally->T; t++) {
+        tally->key_squares[t > 0] += (double)squares[t];
+        tally->value_squares[t > 0] += (double)squares[tally->T + t];
+    }
+}
+
+/* Of the first to the mean of the others, as roots of mean squares. */
+static double ratio_of(const double squares[2], int T) {
+    return sqrt(squares[0] * (T - 1) / squares[1]);
+}
+
+ss_log_entry ss_tally_end(const ss_tally *tally, double told) {
+    const double *n = tally->positions;
+    double elsewhere = n[SS_KIND_ELSEWHERE] + n[SS_KIND_FIRST], most = -(double)INFINITY;
+    for (int i = 0; i < tally->heads; i++) most = fmax(most, tally->of_heads[i]);
+    return (ss_log_entry){
+        .loss = tally->loss / told,
+        .loss_triggers = tally->losses[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
+        .loss_elsewhere = tally->losses[SS_KIND_ELSEWHERE] / elsewhere,
+        .optimum_triggers = tally->optima[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
+        .optimum_elsewhere = tally->optima[SS_KIND_ELSEWHERE] / elsewhere,
+        .first_elsewhere = tally->first[SS_KIND_ELSEWHERE] / n[SS_KIND_ELSEWHERE],
+        .first_triggers = tally->first[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
+        .first_most = most / n[SS_KIND_ELSEWHERE],
+        .value_ratio = tally->value_ratio / tally->sequences,
+        .hidden_ratio = tally->hidden_ratio / tally->sequences,
+        .key_gradient = ratio_of(tally->key_squares, tally->T),
+        .value_gradient = ratio_of(tally->value_squares, tally->T),
+    };
+}

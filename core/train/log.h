@@ -1,0 +1,57 @@
+/* The LOG table: what a training tells of each step. */
+#ifndef SS_TRAIN_LOG_H
+#define SS_TRAIN_LOG_H
+
+#include "../metrics/metrics.h"
+#include "task.h"
+
+/* What the weights of a step showed on its batch; NaN where there is nothing to be shown. */
+typedef struct ss_log_entry {
+    double step;
+    double loss, loss_triggers, loss_elsewhere;
+    double optimum_triggers, optimum_elsewhere;
+    double first_elsewhere, first_triggers, first_most;
+    double value_ratio, hidden_ratio;
+    double gradient_norm, key_gradient, value_gradient, learning_rate;
+} ss_log_entry;
+
+typedef struct ss_log_column {
+    const char *name, *meaning, *unit;
+    size_t offset; /* of the double in ss_log_entry */
+} ss_log_column;
+
+/* The table; *n rows. */
+const ss_log_column *ss_log_columns(int *n);
+
+/* What an entry has in a column. */
+static inline const double *ss_log_number(const ss_log_entry *entry, const ss_log_column *column) {
+    return (const double *)(const void *)((const char *)entry + column->offset);
+}
+
+/* Sums over a batch under way. */
+typedef struct ss_tally {
+    double loss, losses[3], optima[3], positions[3]; /* by ss_kind */
+    double first[3];                                 /* attention on the first token */
+    double value_ratio, hidden_ratio, sequences;
+    double key_squares[2], value_squares[2]; /* of gradients: at the first token, at the others */
+    int T;
+    double *of_heads; /* [L*H] attention on the first token elsewhere */
+    float *measured;  /* of one metric */
+    int heads;
+} ss_tally;
+
+void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, ss_arena *arena);
+
+void ss_tally_begin(ss_tally *tally);
+
+/* One sequence: its trace, and its losses[T]. */
+void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *sequence,
+                  const float *losses);
+
+/* squares[2][T] of the derivatives by keys and values. */
+void ss_tally_add_squares(ss_tally *tally, const float *squares);
+
+/* told: what the mean loss is over. */
+ss_log_entry ss_tally_end(const ss_tally *tally, double told);
+
+#endif

@@ -1,0 +1,34 @@
+#include "loss.h"
+
+#include "../math/kernels.h"
+
+/* -ln softmax(x)[target]; the derivative is the softmax, less 1 at the target. */
+static float surprise(float *x, int target, size_t V) {
+    float chosen = x[target], top = ss_max(x, V), sum = ss_exp(x, x, top, V);
+    ss_scale(x, 1.0f / sum, V);
+    x[target] -= 1.0f;
+    return (float)((double)top + ss_log((double)sum) - (double)chosen);
+}
+
+/* The squared distance from the target, which x becomes twice of. */
+static float squared_error(float *x, const ss_task *task, const ss_sequence *sequence, int t,
+                           float *target) {
+    size_t V = (size_t)task->arch->V;
+    ss_task_target(target, task, sequence, t);
+    for (size_t v = 0; v < V; v++) x[v] -= target[v];
+    float error = ss_dot(x, x, V);
+    ss_scale(x, 2.0f, V);
+    return error;
+}
+
+void ss_loss_back(float *logits, float *losses, const ss_task *task, const ss_sequence *sequence,
+                  float factor, int T) {
+    int n;
+    size_t V = (size_t)task->arch->V;
+    bool square = ss_tasks(&n)[task->row].square;
+    for (int t = 0; t < T; t++, logits += V) {
+        losses[t] = square ? squared_error(logits, task, sequence, t, task->target)
+                           : surprise(logits, sequence->targets[t], V);
+        ss_scale(logits, factor * sequence->weights[t], V);
+    }
+}

@@ -1,0 +1,72 @@
+#include "optimiser.h"
+
+#include "../math/kernels.h"
+#include "../math/scalar.h"
+
+double ss_learning_rate(const ss_recipe *recipe, int step) {
+    if (step < recipe->warm_up) return recipe->learning_rate * (double)(step + 1) / recipe->warm_up;
+    double begin = recipe->steps * (1.0 - recipe->fall);
+    if (step <= begin) return recipe->learning_rate;
+    double fallen = ((double)step - begin) / (recipe->steps - begin);
+    return recipe->learning_rate * (1.0 - 0.9 * (fallen < 1.0 ? fallen : 1.0));
+}
+
+double ss_gradient_norm(const ss_parameters *gradients) {
+    double sum = 0.0;
+    for (size_t i = 0; i < gradients->n; i += 4096) {
+        size_t n = gradients->n - i < 4096 ? gradients->n - i : 4096;
+        sum += (double)ss_dot(gradients->numbers + i, gradients->numbers + i, n);
+    }
+    return sqrt(sum);
+}
+
+/* What is the same for all numbers of a tensor. */
+typedef struct rates {
+    float scale, beta1, beta2;
+    float step; /* of a weight along its mean gradient */
+    float root; /* what the root of the mean square is divided by */
+    float kept; /* of a weight, after its decay */
+} rates;
+
+#define ADAM_EPS 1e-8f
+
+static void adamw(float *w, const float *g, float *mean, float *square, const rates *r, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        float gradient = g[i] * r->scale;
+        mean[i] = r->beta1 * mean[i] + (1.0f - r->beta1) * gradient;
+        square[i] = r->beta2 * square[i] + (1.0f - r->beta2) * (gradient * gradient);
+        w[i] = w[i] * r->kept - r->step * (mean[i] / (sqrtf(square[i]) * r->root + ADAM_EPS));
+    }
+}
+
+static void sgd(float *w, const float *g, float *mean, const rates *r, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        mean[i] = r->beta1 * mean[i] + g[i] * r->scale;
+        w[i] = w[i] * r->kept - r->step * mean[i];
+    }
+}
+
+void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *mean, float *square,
+               const ss_recipe *recipe, int step, double scale) {
+    double rate = ss_learning_rate(recipe, step), times = (double)step + 1.0;
+    bool adam = recipe->optimiser == SS_ADAMW;
+    rates r = {.scale = (float)scale,
+               .beta1 = (float)recipe->beta1,
+               .beta2 = (float)recipe->beta2,
+               .step = (float)rate};
+    if (adam) { /* means begin at 0 and are too small at first */
+        r.step = (float)(rate / (1.0 - ss_pow(recipe->beta1, times)));
+        r.root = (float)(1.0 / sqrt(1.0 - ss_pow(recipe->beta2, times)));
+    }
+    const ss_container *container = &weights->container;
+    for (size_t i = 0; i < container->n; i++) {
+        const ss_entry *entry = &container->entries[i];
+        size_t n = ss_tensor_count(&entry->tensor);
+        size_t at = (size_t)((const float *)entry->tensor.data - weights->numbers);
+        r.kept = (float)(1.0 - rate * ss_parameters_decay(entry, recipe));
+        if (adam)
+            adamw(weights->numbers + at, gradients->numbers + at, mean + at, square + at, &r, n);
+        else
+            sgd(weights->numbers + at, gradients->numbers + at, mean + at, &r, n);
+    }
+}

@@ -1,0 +1,195 @@
+#include "parameters.h"
+
+#include "../math/unpack.h"
+#include "../run/operation.h"
+#include "random.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+/* A header under way: measured with text NULL. */
+typedef struct header {
+    char *text;
+    size_t room, used; /* bytes */
+    size_t floats, model_bytes;
+    const ss_operation *operation; /* of the model */
+} header;
+
+static bool ends_with(const char *name, const char *end) {
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && !strcmp(name + n - m, end);
+}
+
+/* Of the tensors that not every file has: those that the operation reads, and "transformer." in
+ * front of GPT-2's names, as its whole model has it. */
+static bool has(void *context, const char *name) {
+    const header *made = context;
+    if (ends_with(name, ".sinks")) return made->operation->parameters[0].per_head;
+    if (ends_with(name, ".kernel_in.weight")) return made->operation->feature == SS_FEATURE_MLP;
+    return true;
+}
+
+static void put(header *made, const char *piece) {
+    size_t n = strlen(piece);
+    if (made->text && made->used + n <= made->room) memcpy(made->text + made->used, piece, n);
+    made->used += n;
+}
+
+/* ,"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} unless it stands there already. */
+static void put_tensor(void *context, const char *name, const ss_tensor *shape) {
+    header *made = context;
+    char piece[256], quoted[128];
+    size_t count = ss_tensor_count(shape);
+    snprintf(quoted, sizeof quoted, "\"%s\":", name);
+    if (made->text) {
+        made->text[made->used] = 0;
+        if (strstr(made->text, quoted)) return;
+    }
+    snprintf(piece, sizeof piece, "%s%s{\"dtype\":\"F32\",\"shape\":[", made->floats ? "," : "",
+             quoted);
+    put(made, piece);
+    for (int i = 0; i < shape->rank; i++) {
+        snprintf(piece, sizeof piece, "%s%lu", i ? "," : "", (unsigned long)shape->dims[i]);
+        put(made, piece);
+    }
+    snprintf(piece, sizeof piece, "],\"data_offsets\":[%lu,%lu]}", (unsigned long)made->floats * 4,
+             (unsigned long)(made->floats + count) * 4);
+    put(made, piece);
+    made->floats += count;
+}
+
+#define METADATA "\"__metadata__\":{\"format\":\"pt\"}"
+
+static ss_status write_header(header *made, const ss_arch *arch, ss_error *err) {
+    int n, index = ss_operation_find(arch->attention.operation);
+    if (index < 0)
+        return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
+                       "expected an operation of this build's table, found %s",
+                       arch->attention.operation);
+    made->operation = &ss_operations(&n)[index];
+    ss_lister lister = {made, put_tensor, has};
+    put(made, "{");
+    ss_status status = ss_model_list(&made->model_bytes, arch, &lister, err);
+    put(made, "," METADATA "}");
+    return status;
+}
+
+/* Numbers begin where a piece of an arena may. */
+static size_t padded(size_t header_bytes) {
+    return (8 + header_bytes + SS_ARENA_ALIGN - 1) / SS_ARENA_ALIGN * SS_ARENA_ALIGN - 8;
+}
+
+static void write_length(unsigned char *file, size_t n) {
+    for (int i = 0; i < 8; i++) file[i] = (unsigned char)((uint64_t)n >> 8 * i);
+}
+
+ss_status ss_parameters_size(size_t *bytes, size_t *numbers, const ss_arch *arch, ss_error *err) {
+    header made = {0};
+    ss_status status = write_header(&made, arch, err);
+    if (status != SS_OK) return status;
+    unsigned char length[8];
+    size_t room = padded(made.used);
+    write_length(length, room);
+    ss_arena arena = ss_arena_measure();
+    ss_arena_take(&arena, 8 + room, 1);
+    ss_arena_take(&arena, made.floats, sizeof(float));
+    ss_arena_take(&arena, ss_container_size(&(ss_bytes){length, SIZE_MAX}, 1), 1);
+    ss_arena_take(&arena, made.model_bytes, 1);
+    if (arena.full)
+        return ss_fail(err, SS_NO_MEMORY, "parameters", "%lu numbers do not fit this machine",
+                       (unsigned long)made.floats);
+    *bytes = arena.used;
+    *numbers = made.floats;
+    return SS_OK;
+}
+
+ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_arena *arena,
+                             ss_error *err) {
+    header made = {0};
+    ss_status status = write_header(&made, arch, err);
+    if (status != SS_OK) return status;
+    size_t room = padded(made.used), most = made.floats;
+    unsigned char *file = ss_arena_take(arena, 8 + room + most * sizeof(float), 1);
+    if (!file)
+        return ss_fail(err, SS_NO_MEMORY, "parameters", "no room for %lu numbers",
+                       (unsigned long)most);
+    made = (header){.text = (char *)file + 8, .room = room};
+    status = write_header(&made, arch, err);
+    write_length(file, room);
+    memset(file + 8 + made.used, ' ', room - made.used);
+    memset(file + 8 + room, 0, made.floats * sizeof(float));
+    ss_parameters own = {
+        .file = {file, 8 + room + made.floats * sizeof(float)},
+        .numbers = (float *)(void *)(file + 8 + room),
+        .n = made.floats,
+    };
+    if (status == SS_OK) status = ss_container_open(&own.container, &own.file, 1, arena, err);
+    own.container.live = true;
+    if (status == SS_OK) status = ss_model_open(&own.model, arch, &own.container, arena, err);
+    if (status == SS_OK) *parameters = own;
+    return status;
+}
+
+/* ---- the numbers -------------------------------------------------------------------------- */
+
+static float *numbers_of(const ss_entry *entry) {
+    return (float *)(uintptr_t)entry->tensor.data;
+}
+
+ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err) {
+    for (size_t i = 0; i < parameters->container.n; i++) {
+        const ss_entry *entry = &parameters->container.entries[i];
+        const ss_entry *found = ss_container_find(from, entry->name);
+        size_t n = ss_tensor_count(&entry->tensor);
+        if (!found || !found->readable || found->tensor.rank != entry->tensor.rank ||
+            memcmp(found->tensor.dims, entry->tensor.dims, sizeof entry->tensor.dims) ||
+            ss_dtype_block(found->tensor.type) != 1 || found->tensor.type == SS_I8)
+            return ss_fail(err, SS_BAD_TENSOR, entry->name,
+                           "expected its %lu numbers as floats in the file to begin with",
+                           (unsigned long)n);
+        ss_unpack(numbers_of(entry), found->tensor.data, found->tensor.type, n);
+    }
+    return SS_OK;
+}
+
+static bool is_of_tokens(const char *name) {
+    return strstr(name, "embed_tokens") || strstr(name, "wte.");
+}
+
+static bool is_of_positions(const char *name) {
+    return strstr(name, "embed_positions") || strstr(name, "wpe.");
+}
+
+static double deviation_of(const ss_entry *entry, const ss_recipe *recipe) {
+    if (is_of_tokens(entry->name)) return recipe->embedding_deviation;
+    if (is_of_positions(entry->name)) return recipe->position_deviation;
+    if (recipe->deviation > 0.0) return recipe->deviation;
+    /* As a product's inputs: of [out][in] the last, of GPT-2's Conv1D the first. */
+    bool in_out = strstr(entry->name, "c_attn") || strstr(entry->name, "c_proj") ||
+                  strstr(entry->name, "c_fc");
+    return 1.0 / sqrt(3.0 * (double)entry->tensor.dims[in_out ? 0 : 1]);
+}
+
+void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
+    for (size_t i = 0; i < parameters->container.n; i++) {
+        const ss_entry *entry = &parameters->container.entries[i];
+        size_t n = ss_tensor_count(&entry->tensor);
+        float *numbers = numbers_of(entry);
+        ss_random random = ss_random_stream((uint64_t)recipe->seed, entry->name, 0);
+        if (entry->tensor.rank < 2) {
+            bool zero = ends_with(entry->name, "bias") || ends_with(entry->name, "sinks");
+            for (size_t j = 0; j < n; j++) numbers[j] = zero ? 0.0f : 1.0f;
+            continue;
+        }
+        double deviation = deviation_of(entry, recipe);
+        for (size_t j = 0; j < n; j++) numbers[j] = (float)(deviation * ss_random_normal(&random));
+    }
+}
+
+double ss_parameters_decay(const ss_entry *entry, const ss_recipe *recipe) {
+    if (entry->tensor.rank < 2) return 0.0;
+    bool vectors = is_of_tokens(entry->name) || is_of_positions(entry->name);
+    return vectors ? recipe->embedding_decay : recipe->weight_decay;
+}

@@ -1,0 +1,221 @@
+#include "task.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_trigger(const ss_task *task, int token) {
+    return token >= 1 && token <= (int)task->recipe->triggers && token != (int)task->recipe->first;
+}
+
+static bool is_plain(const ss_task *task, int token) {
+    return !is_trigger(task, token) && token != (int)task->recipe->first;
+}
+
+static int plain_tokens(const ss_task *task) {
+    int n = 0;
+    for (int v = 0; v < task->arch->V; v++) n += is_plain(task, v);
+    return n;
+}
+
+static int draw_plain(const ss_task *task, ss_random *random) {
+    int left = ss_random_below(random, plain_tokens(task));
+    for (int v = 0; v < task->arch->V; v++)
+        if (is_plain(task, v) && left-- == 0) return v;
+    return task->arch->V - 1;
+}
+
+/* ---- Bigram-Backcopy ---------------------------------------------------------------------- */
+
+/* Logits of twice a normal deviate for all tokens but the first, which never follows. */
+static void draw_chances(const ss_task *task) {
+    ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "bigram", 0);
+    size_t V = (size_t)task->arch->V;
+    for (size_t v = 0; v < V; v++) {
+        double *row = task->chances + v * V, sum = 0.0, entropy = 0.0;
+        for (size_t w = 0; w < V; w++) {
+            double size = ss_exp_double(2.0 * ss_random_normal(&random));
+            row[w] = (int)w == (int)task->recipe->first ? 0.0 : size;
+            sum += row[w];
+        }
+        for (size_t w = 0; w < V; w++) {
+            double p = row[w] / sum;
+            if (p > 0.0) entropy -= p * ss_log(p);
+            row[w] = p + (w ? row[w - 1] : 0.0);
+        }
+        task->entropies[v] = entropy;
+    }
+}
+
+static int draw_next(const ss_task *task, int token, ss_random *random) {
+    int V = task->arch->V, low = 0, high = V - 1;
+    const double *row = task->chances + (size_t)token * (size_t)V;
+    double point = ss_random_even(random) * row[V - 1];
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (row[middle] > point)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/*
+ * A token follows by its bigram, but behind a trigger the token before the trigger comes again
+ * (Guo et al. 2024, section 3). What opens the text is plain, so that two triggers never meet.
+ */
+static int draw_backcopy(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
+    ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "backcopy", index);
+    int fixed = (int)task->recipe->first >= 0;
+    int before = 0, token = fixed ? (int)task->recipe->first : draw_plain(task, &random);
+    double open = ss_log((double)plain_tokens(task));
+    for (int t = 0; t < T; t++) {
+        bool opens = fixed && t == 0, trigger = t > 0 && is_trigger(task, token);
+        int next = opens     ? draw_plain(task, &random)
+                   : trigger ? before
+                             : draw_next(task, token, &random);
+        s->tokens[t] = token;
+        s->targets[t] = next;
+        s->weights[t] = 1.0f;
+        s->optimum[t] = (float)(opens ? open : trigger ? 0.0 : task->entropies[token]);
+        s->kinds[t] = t == 0 ? SS_KIND_FIRST : trigger ? SS_KIND_TRIGGER : SS_KIND_ELSEWHERE;
+        before = token;
+        token = next;
+    }
+    return T;
+}
+
+/* ---- conditional -------------------------------------------------------------------------- */
+
+static int draw_conditional(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
+    ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "conditional", index);
+    for (int t = 0; t < T; t++) {
+        bool opens = t == 0 && (int)task->recipe->first >= 0;
+        bool trigger = t > 0 && ss_random_even(&random) < task->recipe->share;
+        int plain = draw_plain(task, &random);
+        s->tokens[t] = opens     ? (int)task->recipe->first
+                       : trigger ? 1 + ss_random_below(&random, (int)task->recipe->triggers)
+                                 : plain;
+        s->targets[t] = -1;
+        s->weights[t] = 1.0f;
+        s->optimum[t] = 0.0f;
+        s->kinds[t] = t == 0 ? SS_KIND_FIRST : trigger ? SS_KIND_TRIGGER : SS_KIND_ELSEWHERE;
+    }
+    return T;
+}
+
+void ss_task_target(float *target, const ss_task *task, const ss_sequence *s, int t) {
+    int n = 0;
+    memset(target, 0, (size_t)task->arch->V * sizeof *target);
+    if (s->kinds[t] != SS_KIND_TRIGGER) return;
+    for (int j = 0; j < t; j++) n += is_plain(task, s->tokens[j]);
+    for (int j = 0; j < t; j++)
+        if (is_plain(task, s->tokens[j])) target[s->tokens[j]] += 1.0f / (float)n;
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+/* Masked diffusion: each token is hidden with a chance of its sequence's own, p, and one that is
+ * hidden pays 1/p (Sahoo et al. 2024). */
+static int hide(const ss_task *task, const ss_sequence *s, ss_random *random, int T) {
+    double p = ss_random_even(random);
+    p = p < 0.02 ? 0.02 : p;
+    for (int t = 0; t < T; t++) {
+        bool hidden = s->kinds[t] != SS_KIND_FIRST && ss_random_even(random) < p;
+        s->targets[t] = s->tokens[t];
+        s->weights[t] = hidden ? (float)(1.0 / p) : 0.0f;
+        if (hidden) s->tokens[t] = task->arch->mask_token;
+    }
+    return T - 1;
+}
+
+/* A piece of the text from a random place, behind the first token where there is one. */
+static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
+    ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "text", index);
+    int fixed = (int)task->recipe->first >= 0;
+    double places = (double)(task->text_n - (size_t)(T + 1 - fixed) + 1);
+    const int32_t *from = task->text + (size_t)(ss_random_even(&random) * places);
+    for (int t = 0; t < T; t++) {
+        s->tokens[t] = fixed && t == 0 ? (int32_t)task->recipe->first : from[t - fixed];
+        s->targets[t] = from[t + 1 - fixed];
+        s->weights[t] = t + 1 < task->arch->prefix ? 0.0f : 1.0f;
+        s->optimum[t] = NAN;
+        s->kinds[t] = t == 0 ? SS_KIND_FIRST : SS_KIND_ELSEWHERE;
+    }
+    if (task->arch->prefix == SS_EVERY_KEY) return hide(task, s, &random, T);
+    return task->arch->prefix > 1 ? T - task->arch->prefix + 1 : T;
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static const ss_task_row table[SS_TASK_N] = {
+    [SS_TASK_BACKCOPY] = {"backcopy",
+                          "Bigram-Backcopy: behind a trigger the token before it comes again, "
+                          "behind any other its bigram",
+                          "Guo et al. 2024, active-dormant attention heads", draw_backcopy, false},
+    [SS_TASK_CONDITIONAL] = {"conditional",
+                             "at a trigger the mean of the plain tokens before it, elsewhere "
+                             "nothing: the squared error of the logits",
+                             "arXiv 2603.11487, trigger-conditional task", draw_conditional, true},
+    [SS_TASK_TEXT] = {"text", "the next token of a text, or the hidden ones", "", draw_text, false},
+};
+
+const ss_task_row *ss_tasks(int *n) {
+    *n = SS_TASK_N;
+    return table;
+}
+
+static ss_status check_text(const ss_task *task, ss_error *err) {
+    int V = task->arch->V, least = (int)task->recipe->length + 1 - (task->recipe->first >= 0);
+    if (task->text_n < (size_t)least)
+        return ss_fail(err, SS_BAD_CONFIG, "text",
+                       "expected at least %d tokens for sequences of %d, found %lu", least,
+                       (int)task->recipe->length, (unsigned long)task->text_n);
+    for (size_t i = 0; i < task->text_n; i++)
+        if (task->text[i] < 0 || task->text[i] >= V)
+            return ss_fail(err, SS_BAD_TOKEN, "text",
+                           "token %lu: expected an id below %d, found %ld", (unsigned long)i, V,
+                           (long)task->text[i]);
+    if (task->arch->prefix == SS_EVERY_KEY && task->arch->mask_token < 0)
+        return ss_fail(err, SS_BAD_CONFIG, "sinkscope.mask_token",
+                       "expected the token that hides others, since the mask is bidirectional");
+    return SS_OK;
+}
+
+static ss_status check(const ss_task *task, ss_error *err) {
+    const ss_recipe *recipe = task->recipe;
+    const ss_arch *arch = task->arch;
+    if (recipe->length > arch->context)
+        return ss_fail(err, SS_TOO_LONG, "length",
+                       "expected at most the model's context, %d, "
+                       "found %d",
+                       arch->context, (int)recipe->length);
+    if (recipe->first >= arch->V)
+        return ss_fail(err, SS_BAD_CONFIG, "first", "expected a token below %d, found %d", arch->V,
+                       (int)recipe->first);
+    if (task->row == SS_TASK_TEXT) return check_text(task, err);
+    if (recipe->triggers < 1 || recipe->triggers >= arch->V || plain_tokens(task) < 2)
+        return ss_fail(err, SS_BAD_CONFIG, "triggers",
+                       "expected at least 1 and two plain tokens beside them among %d, found %d",
+                       arch->V, (int)recipe->triggers);
+    if (arch->prefix)
+        return ss_fail(err, SS_UNSUPPORTED, "task",
+                       "expected a model whose queries see no later key for %s",
+                       table[task->row].name);
+    return SS_OK;
+}
+
+ss_status ss_task_init(ss_task *task, const ss_recipe *recipe, const ss_arch *arch,
+                       const int32_t *text, size_t text_n, ss_arena *arena, ss_error *err) {
+    *task = (ss_task){
+        .row = (int)recipe->task, .recipe = recipe, .arch = arch, .text = text, .text_n = text_n};
+    ss_status status = check(task, err);
+    if (status != SS_OK) return status;
+    size_t V = (size_t)arch->V;
+    task->target = ss_arena_take(arena, V, sizeof *task->target);
+    if (task->row != SS_TASK_BACKCOPY) return SS_OK;
+    task->chances = ss_arena_take(arena, V, V * sizeof *task->chances);
+    task->entropies = ss_arena_take(arena, V, sizeof *task->entropies);
+    if (task->chances && task->entropies) draw_chances(task);
+    return SS_OK;
+}

@@ -1,0 +1,478 @@
+/*
+ * Training: derivatives against those of PyTorch's autograd (gradients.safetensors of the goldens)
+ * and against finite differences; fifty steps against PyTorch's (training).
+ */
+#include "check.h"
+#include "files.h"
+
+#include "train/train.h"
+
+#include <dirent.h>
+
+/* A model whose numbers can be changed, and another of its shape for their sums. */
+typedef struct live_model {
+    opened_file file, sums_file;
+    ss_arena arena, sums_arena;
+    ss_model model, sums;
+} live_model;
+
+static void open_live(ss_model *model, ss_arena *arena, opened_file *file, const ss_arch *arch) {
+    ss_error err;
+    size_t bytes;
+    file->container.live = true;
+    must(ss_model_size(&bytes, arch, &file->container, &err), &err, "live size");
+    *arena = arena_of(bytes);
+    must(ss_model_open(model, arch, &file->container, arena, &err), &err, "live");
+}
+
+static void clear(opened_file *file) {
+    for (size_t i = 0; i < file->container.n; i++) {
+        const ss_tensor *tensor = &file->container.entries[i].tensor;
+        memset((void *)(size_t)tensor->data, 0, ss_tensor_count(tensor) * sizeof(float));
+    }
+}
+
+static live_model *open_both(const char *folder) {
+    live_model *live = calloc(1, sizeof *live);
+    live->file = open_file(folder, "model.safetensors");
+    live->sums_file = open_file(folder, "model.safetensors");
+    ss_arch arch = arch_of(folder, &live->file);
+    open_live(&live->model, &live->arena, &live->file, &arch);
+    open_live(&live->sums, &live->sums_arena, &live->sums_file, &arch);
+    clear(&live->sums_file);
+    return live;
+}
+
+static void close_both(live_model *live) {
+    close_file(&live->file);
+    close_file(&live->sums_file);
+    free(live->arena.block);
+    free(live->sums_arena.block);
+    free(live);
+}
+
+static const ss_tensor *find(const opened_file *file, const char *name) {
+    const ss_entry *entry = ss_container_find(&file->container, name);
+    if (!entry) exit(2);
+    return &entry->tensor;
+}
+
+/* Mean surprise of tokens 1..T-1, and its derivative by the logits [T][V] in d. */
+static double loss_of(float *d, const float *logits, const int32_t *tokens, int T, int V) {
+    double loss = 0;
+    for (int t = 0; t < T; t++, logits += V, d += V) {
+        double top = -INFINITY, sum = 0;
+        for (int v = 0; v < V; v++) top = fmax(top, (double)logits[v]);
+        for (int v = 0; v < V; v++) sum += exp((double)logits[v] - top);
+        for (int v = 0; v < V; v++)
+            d[v] = t + 1 < T ? (float)(exp((double)logits[v] - top) / sum / (T - 1)) : 0.0f;
+        if (t + 1 == T) break;
+        d[tokens[t + 1]] -= 1.0f / (float)(T - 1);
+        loss -= ((double)logits[tokens[t + 1]] - top - log(sum)) / (T - 1);
+    }
+    return loss;
+}
+
+/* The same text in both sequences of a batch, so that the sums are twice those of one. */
+#define SEQUENCES 2
+
+static double backward(live_model *live, const int32_t *tokens, int T, bool back) {
+    ss_error err;
+    ss_run_desc desc = {&live->model, T, ss_backward_fields(&live->model.arch), NULL, 0};
+    opened_run runs[SEQUENCES];
+    ss_trace traces[SEQUENCES];
+    ss_arena measured = ss_arena_measure();
+    ss_backward pass;
+    ss_backward_lay_out(&pass, &live->model.arch, SEQUENCES, T, &measured);
+    ss_arena arena = arena_of(measured.used);
+    ss_backward_lay_out(&pass, &live->model.arch, SEQUENCES, T, &arena);
+    pass.model = &live->model;
+    pass.sums = &live->sums;
+    double loss = 0;
+    int V = live->model.arch.V;
+    for (int s = 0; s < SEQUENCES; s++) {
+        runs[s] = open_run(&desc);
+        must(ss_run_extend(&runs[s].run, tokens, T, &err), &err, "run");
+        traces[s] = runs[s].run.trace;
+        loss = loss_of(pass.logits + (size_t)(s * T * V),
+                       ss_recorded(&traces[s], SS_FIELD_LOGITS, 0, -1), tokens, T, V);
+    }
+    if (back) ss_backward_run(&pass, traces, SEQUENCES);
+    for (int s = 0; s < SEQUENCES; s++) close_run(&runs[s]);
+    free(arena.block);
+    return loss;
+}
+
+static double size_of(const float *x, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+/* Error of a tensor's derivatives over their size; those that are next to nothing beside the
+ * largest tensor's are judged by that. */
+static double compare(const char *folder, const live_model *live, const opened_file *golden) {
+    double worst = 0, most = 0;
+    const ss_container *sums = &live->sums_file.container;
+    for (size_t i = 0; i < sums->n; i++) {
+        const ss_tensor *expected = find(golden, sums->entries[i].name);
+        most = fmax(most, size_of(expected->data, ss_tensor_count(expected)));
+    }
+    for (size_t i = 0; i < sums->n; i++) {
+        const ss_tensor *expected = find(golden, sums->entries[i].name);
+        size_t n = ss_tensor_count(expected);
+        const float *e = expected->data, *a = sums->entries[i].tensor.data;
+        float *differences = malloc(n * sizeof *differences);
+        for (size_t j = 0; j < n; j++) differences[j] = a[j] / SEQUENCES - e[j];
+        double error = size_of(differences, n) / fmax(size_of(e, n), 1e-3 * most);
+        if (!(error <= 1e-4)) printf("    %s %s: %.2g\n", folder, sums->entries[i].name, error);
+        worst = isnan(error) ? error : fmax(worst, error);
+        free(differences);
+    }
+    return worst;
+}
+
+static void golden_gradients(void) {
+    CASE("derivatives by all weights are those of autograd, for every operation and block");
+    DIR *goldens = opendir("tests/golden");
+    int cases = 0;
+    double worst = 0;
+    for (struct dirent *entry; (entry = readdir(goldens)) != NULL;) {
+        char folder[300];
+        snprintf(folder, sizeof folder, "tests/golden/%s", entry->d_name);
+        if (!has_file(folder, "gradients.safetensors")) continue;
+        opened_file golden = open_file(folder, "gradients.safetensors");
+        opened_file text = open_file(folder, "golden.safetensors");
+        const ss_tensor *tokens = find(&text, "tokens");
+        live_model *live = open_both(folder);
+        double loss = backward(live, tokens->data, (int)tokens->dims[0], true);
+        CHECK_NEAR(loss, *(const float *)find(&golden, "loss")->data, 1e-4);
+        double error = compare(folder, live, &golden);
+        CHECK(error <= 1e-4);
+        worst = fmax(worst, error);
+        cases++;
+        close_both(live);
+        close_file(&text);
+        close_file(&golden);
+    }
+    closedir(goldens);
+    printf("    %d models, largest relative error of a tensor %.2g\n", cases, worst);
+    CHECK(cases > 35);
+}
+
+/* Numbers of all weights, in the order of the container. */
+static float *numbers(const opened_file *file, size_t i, size_t *n) {
+    const ss_tensor *tensor = &file->container.entries[i].tensor;
+    *n = ss_tensor_count(tensor);
+    return (float *)(size_t)tensor->data;
+}
+
+static void move(const live_model *live, float by) {
+    size_t n;
+    for (size_t i = 0; i < live->file.container.n; i++) {
+        float *w = numbers(&live->file, i, &n);
+        const float *g = numbers(&live->sums_file, i, &n);
+        for (size_t j = 0; j < n; j++) w[j] += by * g[j];
+    }
+}
+
+static void finite_differences(const char *folder) {
+    CASE("along its gradient the loss changes by the gradient's square");
+    opened_file text = open_file(folder, "golden.safetensors");
+    const ss_tensor *tokens = find(&text, "tokens");
+    int T = (int)tokens->dims[0];
+    live_model *live = open_both(folder);
+    backward(live, tokens->data, T, true);
+    double square = 0;
+    size_t n;
+    for (size_t i = 0; i < live->sums_file.container.n; i++) {
+        const float *g = numbers(&live->sums_file, i, &n);
+        for (size_t j = 0; j < n; j++) square += (double)g[j] * (double)g[j];
+    }
+    float step = (float)(0.004 / sqrt(square));
+    move(live, step);
+    double above = backward(live, tokens->data, T, false);
+    move(live, -2 * step);
+    double below = backward(live, tokens->data, T, false);
+    CHECK_NEAR((above - below) / (2 * (double)step) * SEQUENCES / square, 1, 1e-2);
+    close_both(live);
+    close_file(&text);
+}
+
+/* ---- training ----------------------------------------------------------------------------- */
+
+typedef struct opened_train {
+    ss_arch arch;
+    ss_recipe recipe;
+    ss_train_desc desc;
+    ss_arena arena;
+    ss_train train;
+} opened_train;
+
+static ss_bytes text_of(const char *text) {
+    return (ss_bytes){(const unsigned char *)text, strlen(text)};
+}
+
+/* The lab's model with some attention operation, of so many tokens. */
+static const char *lab(const char *operation) {
+    static char config[512];
+    snprintf(config, sizeof config,
+             "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+             "\"hidden_size\":16,\"intermediate_size\":24,\"vocab_size\":20,"
+             "\"max_position_embeddings\":12,\"hidden_act\":\"gelu\",\"mlp_bias\":true,"
+             "\"tie_word_embeddings\":false,\"sinkscope\":{\"positions\":\"learned\","
+             "\"norm_kind\":\"layer\",\"feed_forward\":\"plain\",\"attention\":"
+             "{\"operation\":\"%s\"}}}",
+             operation);
+    return config;
+}
+
+static ss_status try_train(opened_train *opened, const char *config, const char *recipe,
+                           const int32_t *text, size_t text_n, ss_error *err) {
+    memset(opened, 0, sizeof *opened);
+    opened->desc = (ss_train_desc){
+        .arch = &opened->arch, .recipe = &opened->recipe, .text = text, .text_n = text_n};
+    ss_status status = ss_arch_read(&opened->arch, text_of(config), err);
+    if (status == SS_OK) status = ss_recipe_read(&opened->recipe, text_of(recipe), err);
+    size_t bytes;
+    if (status == SS_OK) status = ss_train_size(&bytes, &opened->desc, err);
+    if (status != SS_OK) return status;
+    opened->arena = arena_of(bytes);
+    return ss_train_init(&opened->train, &opened->desc, &opened->arena, err);
+}
+
+static opened_train *open_train(const char *config, const char *recipe) {
+    opened_train *opened = malloc(sizeof *opened);
+    ss_error err;
+    must(try_train(opened, config, recipe, NULL, 0, &err), &err, "train");
+    return opened;
+}
+
+static void close_train(opened_train *opened) {
+    free(opened->arena.block);
+    free(opened);
+}
+
+static void golden_training(const char *folder) {
+    CASE("fifty steps have PyTorch's losses and end with its weights");
+    opened_file golden = open_file(folder, "golden.safetensors");
+    opened_file first = open_file(folder, "model.safetensors");
+    opened_file last = open_file(folder, "trained.safetensors");
+    const ss_tensor *text = find(&golden, "text"), *losses = find(&golden, "losses");
+    opened_train *opened = calloc(1, sizeof *opened);
+    ss_bytes recipe = read_file(folder, "recipe.json");
+    ss_error err;
+    opened->arch = arch_of(folder, &first);
+    must(ss_recipe_read(&opened->recipe, recipe, &err), &err, "recipe");
+    opened->desc = (ss_train_desc){&opened->arch, &opened->recipe, text->data, text->dims[0],
+                                   &first.container};
+    size_t bytes, n;
+    must(ss_train_size(&bytes, &opened->desc, &err), &err, "size");
+    opened->arena = arena_of(bytes);
+    must(ss_train_init(&opened->train, &opened->desc, &opened->arena, &err), &err, "init");
+    CHECK(opened->arena.used <= bytes);
+    double worst = 0;
+    for (size_t i = 0; i < losses->dims[0]; i++) {
+        ss_log_entry entry;
+        must(ss_train_step(&opened->train, &entry, &err), &err, "step");
+        worst = fmax(worst, fabs(entry.loss - (double)((const float *)losses->data)[i]));
+    }
+    printf("    largest difference of a loss %.2g\n", worst);
+    CHECK_NEAR(worst, 0, 1e-3);
+    for (size_t i = 0; i < opened->train.weights.container.n; i++) {
+        const ss_entry *entry = &opened->train.weights.container.entries[i];
+        const float *e = find(&last, entry->name)->data, *a = entry->tensor.data;
+        double apart = 0;
+        n = ss_tensor_count(&entry->tensor);
+        for (size_t j = 0; j < n; j++) apart = fmax(apart, fabs((double)a[j] - (double)e[j]));
+        CHECK_NEAR(apart, 0, 2e-3);
+    }
+    free((void *)(size_t)recipe.data);
+    close_train(opened);
+    close_file(&golden);
+    close_file(&first);
+    close_file(&last);
+}
+
+static void backcopy(void) {
+    CASE("Bigram-Backcopy: behind a trigger the token before it comes again, and the best possible "
+         "losses are those of its chances");
+    opened_train *opened =
+        open_train(lab("softmax"), "{\"batch\":40,\"length\":12,\"triggers\":3,\"steps\":1}");
+    ss_train *train = &opened->train;
+    ss_log_entry entry;
+    ss_error err;
+    must(ss_train_look(train, &entry, &err), &err, "look");
+    int triggers = 0;
+    double surprise = 0, optimum = 0;
+    for (int i = 0; i < 40; i++) {
+        const ss_sequence *s = &train->batch[i];
+        CHECK_INT(s->tokens[0], 0);
+        CHECK_INT(s->kinds[0], SS_KIND_FIRST);
+        for (int t = 1; t < 12; t++) {
+            bool trigger = s->tokens[t] >= 1 && s->tokens[t] <= 3;
+            CHECK_INT(s->tokens[t], s->targets[t - 1]);
+            CHECK_INT(s->kinds[t], trigger ? SS_KIND_TRIGGER : SS_KIND_ELSEWHERE);
+            if (trigger) CHECK_INT(s->targets[t], s->tokens[t - 1]);
+            if (trigger) CHECK(s->tokens[t - 1] > 3 && s->optimum[t] == 0);
+            triggers += trigger;
+            if (trigger) continue;
+            const double *row = train->task.chances + s->tokens[t] * 20;
+            int next = s->targets[t];
+            surprise -= log(row[next] - (next ? row[next - 1] : 0));
+            optimum += (double)s->optimum[t];
+        }
+        CHECK_NEAR(s->optimum[0], log(16), 1e-6);
+    }
+    CHECK(triggers > 20);
+    /* Sampled and exact entropy, of about 400 draws. */
+    CHECK_NEAR(surprise / optimum, 1, 0.15);
+    CHECK_NEAR(entry.optimum_triggers, 0, 0);
+    close_train(opened);
+}
+
+static void conditional(void) {
+    CASE("the conditional task asks for the mean of the plain tokens before a trigger");
+    opened_train *opened =
+        open_train(lab("relu"), "{\"task\":\"conditional\",\"batch\":2,\"length\":8,\"triggers\":1,"
+                                "\"steps\":1}");
+    ss_sequence s = opened->train.batch[0];
+    memcpy(s.tokens, (int32_t[]){0, 5, 7, 5, 1, 9, 1, 6}, 8 * sizeof *s.tokens);
+    for (int t = 0; t < 8; t++)
+        s.kinds[t] = t == 0             ? SS_KIND_FIRST
+                     : s.tokens[t] == 1 ? SS_KIND_TRIGGER
+                                        : SS_KIND_ELSEWHERE;
+    float target[20];
+    ss_task_target(target, &opened->train.task, &s, 6);
+    for (int v = 0; v < 20; v++)
+        CHECK_NEAR(target[v], v == 5 ? 0.5 : v == 7 || v == 9 ? 0.25 : 0, 1e-6);
+    ss_task_target(target, &opened->train.task, &s, 5);
+    for (int v = 0; v < 20; v++) CHECK_NEAR(target[v], 0, 0);
+    close_train(opened);
+}
+
+static void falls(const char *operation) {
+    CASE("the loss falls, and two trainings of one recipe have the same bits");
+    const char *recipe = "{\"batch\":16,\"length\":12,\"triggers\":3,\"steps\":40,"
+                         "\"learning_rate\":0.01}";
+    opened_train *one = open_train(lab(operation), recipe),
+                 *two = open_train(lab(operation), recipe);
+    ss_log_entry entry, first, last = {0};
+    ss_error err;
+    for (int i = 0; i < 40; i++) {
+        must(ss_train_step(&one->train, &entry, &err), &err, "step");
+        must(ss_train_step(&two->train, &last, &err), &err, "step");
+        if (i == 0) first = last;
+    }
+    CHECK(last.loss < first.loss - 0.2);
+    CHECK(first.value_gradient > 0 && isfinite(first.key_gradient));
+    CHECK_BITS(one->train.weights.numbers, two->train.weights.numbers,
+               one->train.weights.n * sizeof(float));
+    /* The file opens as any other. */
+    opened_file file = {.bytes = one->train.weights.file};
+    must(open_bytes(&file, &err), &err, "trained");
+    CHECK_INT(file.container.n, one->train.weights.container.n);
+    free(file.arena.block);
+    close_train(one);
+    close_train(two);
+}
+
+static void parts(void) {
+    CASE("a batch of more rows than go through the model together gives the same gradient");
+    const char *recipe = "{\"batch\":120,\"length\":12,\"triggers\":3,\"steps\":1}";
+    opened_train *whole = open_train(lab("softmax"), recipe);
+    opened_train *split = open_train(lab("softmax"), recipe);
+    ss_log_entry a, b;
+    ss_error err;
+    CHECK_INT(whole->train.part, SS_PART_ROWS / 12);
+    split->train.part = 7;
+    must(ss_train_step(&whole->train, &a, &err), &err, "step");
+    must(ss_train_step(&split->train, &b, &err), &err, "step");
+    CHECK_NEAR(a.loss, b.loss, 1e-12);
+    CHECK_NEAR(a.gradient_norm, b.gradient_norm, 1e-6);
+    CHECK_NEAR(a.key_gradient, b.key_gradient, 1e-5);
+    close_train(whole);
+    close_train(split);
+}
+
+static void divergence(void) {
+    CASE("a learning rate that explodes ends the training at a step, with finite weights");
+    opened_train *opened =
+        open_train(lab("identity"),
+                   "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":50,\"learning_rate\":1e25,"
+                   "\"optimiser\":\"sgd\"}");
+    ss_log_entry entry = {0};
+    ss_error err;
+    ss_status status = SS_OK;
+    while (status == SS_OK && opened->train.step < 50)
+        status = ss_train_step(&opened->train, &entry, &err);
+    CHECK_INT((int)status, SS_DIVERGED);
+    CHECK(strstr(err.text, "step") != NULL);
+    for (size_t i = 0; i < opened->train.weights.n; i++)
+        CHECK(isfinite(opened->train.weights.numbers[i]));
+    must(ss_train_look(&opened->train, &entry, &err), &err, "look");
+    CHECK(isfinite(entry.loss));
+    close_train(opened);
+}
+
+static void refusals(void) {
+    CASE("what cannot be trained is refused with its place and what was expected");
+    static const struct {
+        const char *config, *recipe, *where, *text;
+        ss_status status;
+    } cases[] = {
+        {NULL, "{\"length\":13}", "length", "12", SS_TOO_LONG},
+        {NULL, "{\"length\":12,\"triggers\":19}", "triggers", "20", SS_BAD_CONFIG},
+        {NULL, "{\"length\":12,\"first\":20}", "first", "20", SS_BAD_CONFIG},
+        {NULL, "{\"length\":12,\"task\":\"text\"}", "text", "at least 12 tokens", SS_BAD_CONFIG},
+        {NULL, "{\"length\":12,\"task\":\"chess\"}", "task", "backcopy", SS_UNSUPPORTED},
+        {NULL, "{\"rate\":1}", "rate", "recipe table", SS_UNSUPPORTED},
+        {NULL, "{\"batch\":1.5}", "batch", "whole", SS_UNSUPPORTED},
+        {NULL, "{\"learning_rate\":-1}", "learning_rate", "", SS_BAD_CONFIG},
+        {"{\"model_type\":\"qwen3\",\"num_hidden_layers\":1,\"num_attention_heads\":1,"
+         "\"hidden_size\":8,\"head_dim\":8,\"intermediate_size\":8,\"vocab_size\":20}",
+         "{}", "train", "norms of queries and keys", SS_UNSUPPORTED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        opened_train *opened = malloc(sizeof *opened);
+        ss_error err = {0};
+        const char *config = cases[i].config ? cases[i].config : lab("softmax");
+        ss_status status = try_train(opened, config, cases[i].recipe, NULL, 0, &err);
+        CHECK_INT((int)status, (int)cases[i].status);
+        CHECK(strstr(err.where, cases[i].where) != NULL);
+        if (!strstr(err.text, cases[i].text)) printf("    %s: %s\n", err.where, err.text);
+        CHECK(strstr(err.text, cases[i].text) != NULL);
+        close_train(opened);
+    }
+}
+
+static void memory(void) {
+    CASE("a block that is one piece too small is refused, never written beyond");
+    opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":4}");
+    ss_error err;
+    size_t used = opened->arena.used;
+    ss_arena small = arena_of(used - SS_ARENA_ALIGN);
+    ss_train *train = malloc(sizeof *train);
+    CHECK_INT((int)ss_train_init(train, &opened->desc, &small, &err), SS_NO_MEMORY);
+    free(train);
+    free(small.block);
+    close_train(opened);
+}
+
+int main(void) {
+    golden_gradients();
+    finite_differences("tests/golden/ref-softmax");
+    finite_differences("tests/golden/ref-sigmoid");
+    finite_differences("tests/golden/var-gate-element");
+    golden_training("tests/golden/training/adamw");
+    golden_training("tests/golden/training/sgd");
+    backcopy();
+    conditional();
+    falls("softmax");
+    falls("relu");
+    parts();
+    divergence();
+    refusals();
+    memory();
+    return check_done();
+}
