@@ -18,6 +18,7 @@ import { unmasking } from './unmask.mjs';
 import { aside } from './aside.mjs';
 import { delivery } from './delivery.mjs';
 import { offline } from './offline.mjs';
+import { installed } from './installed.mjs';
 import { losing } from './lost.mjs';
 import { routing } from './router.mjs';
 
@@ -48,6 +49,7 @@ for (const [name, test] of Object.entries({
   ...unmasking,
   ...routing,
   ...losing,
+  ...installed,
   ...aside,
   ...delivery,
   ...offline,

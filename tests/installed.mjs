@@ -1,0 +1,35 @@
+/** The package as npm packs it, installed into an empty project; no registry is asked. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+const source = join(root, 'wasm');
+
+/** Runs a program in a folder; what it prints. */
+export function runIn(folder, command, ...args) {
+  const stdio = ['ignore', 'pipe', 'pipe'];
+  return execFileSync(command, args, { cwd: folder, encoding: 'utf8', stdio });
+}
+
+/**
+ * A folder with nothing but the package. What it depends on comes from where it was installed for
+ * the tests, in the versions that its package.json names, or npm refuses.
+ * @param {string} name
+ * @param {Record<string, string>} files of the project
+ */
+export function installInto(name, files) {
+  const folder = join(root, '.build', name);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text);
+  runIn(folder, 'npm', 'pack', '--silent', source);
+  const [tarball] = readdirSync(folder).filter((path) => path.endsWith('.tgz'));
+  const { dependencies } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
+  const at = (/** @type {string} */ one) => `${one}@file:${join(source, 'node_modules', one)}`;
+  const wanted = [`./${tarball}`, ...Object.keys(dependencies).map(at)];
+  const quiet = ['--offline', '--no-audit', '--no-fund', '--silent', '--install-links'];
+  runIn(folder, 'npm', 'install', ...quiet, ...wanted);
+  return folder;
+}

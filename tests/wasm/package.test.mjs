@@ -1,0 +1,68 @@
+// What `npm pack` makes, installed into an empty Node.js project and used there as a stranger would.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { installInto, runIn } from '../installed.mjs';
+import { files, root, softmax, withEngine } from './helper.mjs';
+
+const model = fileURLToPath(softmax);
+const MAIN = `
+import { pathToFileURL } from 'node:url';
+import { createEngine } from 'sinkscope';
+const at = (name) => new URL(name, pathToFileURL(process.argv[2] + '/'));
+const engine = await createEngine();
+const model = await engine.open({ config: at('config.json'), weights: at('model.safetensors') });
+const run = await model.run([0, 17, 392]);
+console.log(JSON.stringify([...(await run.metric('alpha')).data]));
+await engine.close();
+`;
+const TYPED = `
+import { createEngine, type Engine, type Tensor } from 'sinkscope';
+export const engine: Engine = await createEngine({ workers: 1 });
+export async function look(ids: number[]): Promise<Tensor> {
+  const model = await engine.open({ weights: new Uint8Array() });
+  return (await model.run(ids)).metric('alpha');
+}
+// @ts-expect-error a name is no model
+await engine.open('softmax');
+`;
+
+test(
+  'the packed package runs, types and answers in an empty project',
+  { timeout: 120_000 },
+  async () => {
+    const folder = installInto('installed-node', {
+      'package.json': '{ "type": "module", "private": true }',
+      'main.js': MAIN,
+      'typed.ts': TYPED,
+      'text.txt': 'Once upon a time there was a king who had lost his name. '.repeat(20),
+    });
+    const inside = (path) => join(folder, 'node_modules/sinkscope', path);
+    for (const path of [
+      'LICENSE',
+      'NOTICES.md',
+      'README.md',
+      'sinkscope.wasm',
+      'sinkscope.simd.wasm',
+    ]) {
+      assert.ok(existsSync(inside(path)), `${path} is in the package`);
+    }
+    assert.match(readFileSync(inside('LICENSE'), 'utf8'), /Apache License/);
+
+    const alpha = JSON.parse(runIn(folder, process.execPath, 'main.js', model));
+    await withEngine({}, async (engine) => {
+      const run = await (await engine.open(files(softmax))).run([0, 17, 392]);
+      assert.deepEqual(alpha, [...(await run.metric('alpha')).data]);
+    });
+
+    const cli = join(folder, 'node_modules/.bin/sinkscope');
+    const asked = ['measure', model, '--text-file', 'text.txt', '--tokens', '16', '--json'];
+    assert.equal(JSON.parse(runIn(folder, cli, ...asked)).T, 16);
+
+    const tsc = fileURLToPath(new URL('wasm/node_modules/.bin/tsc', root));
+    const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2022'];
+    runIn(folder, tsc, ...options, '--lib', 'es2023,dom', '--types', '', 'typed.ts');
+  },
+);
