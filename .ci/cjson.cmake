@@ -5,8 +5,8 @@
 
 set(SINKSCOPE_CJSON_DIR "" CACHE PATH "Folder with cJSON.c and cJSON.h; empty: fetch them")
 
-set(cjson_version 1.7.15)
-set(cjson_sha256 5308fd4bd90cef7aa060558514de6a1a4a0819974a26e6ed13973c5f624c24b2)
+set(cjson_version 1.7.19)
+set(cjson_sha256 7fa616e3046edfa7a28a32d5f9eacfd23f92900fe1f8ccd988c1662f30454562)
 set(cjson_home ${CMAKE_SOURCE_DIR}/.build/cjson)
 set(cjson_tarball ${cjson_home}/cjson-${cjson_version}.tar.gz)
 
@@ -21,7 +21,8 @@ function(cjson_is_here result)
     endif()
 endfunction()
 
-# The mirror that this machine's apt already uses: the sources lie beside the packages.
+# The mirror that this machine's apt already uses: the sources of all of Debian's releases lie beside
+# the packages, so a newer version than this release's can be had.
 function(cjson_from_debian)
     find_program(apt_get apt-get)
     find_program(apt_helper apt-helper PATHS /usr/lib/apt)

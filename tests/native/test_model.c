@@ -37,6 +37,15 @@ static void container_headers(void) {
         {"an array", "[]", 0, "safetensors header"},
         {"something behind the object", "{} x", 0, "safetensors header"},
         {"nothing", "", 0, "safetensors header"},
+        {"a comma behind the last", "{\"__metadata__\":{} , }", 0, "safetensors header"},
+        {"no comma between two", "{\"__metadata__\":{} \"a\":{}}", 0, "safetensors header"},
+        {"no colon", "{\"__metadata__\" {}}", 0, "safetensors header"},
+        {"a bracket of another kind", "{\"__metadata__\":{]}", 0, "safetensors header"},
+        {"an open string", "{\"__metadata__\":\"}", 0, "safetensors header"},
+        {"metadata twice", "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__"},
+        {"a key of an entry twice",
+         "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"dtype\":\"I32\",\"data_offsets\":[0,4]}}", 4,
+         "dtype"},
         {"an entry that is a number", "{\"a\":1}", 0, "a"},
         {"an unknown dtype", "{\"a\":{\"dtype\":\"F99\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
          "a"},
@@ -105,6 +114,42 @@ static void header_lengths(void) {
     close_file(&file);
 }
 
+/* What cJSON holds at a time. */
+static struct { int now, most; } pieces;
+
+static void *count_malloc(size_t bytes) {
+    if (++pieces.now > pieces.most) pieces.most = pieces.now;
+    return malloc(bytes);
+}
+
+static void count_free(void *piece) {
+    pieces.now -= piece != NULL;
+    free(piece);
+}
+
+static void many_entries(void) {
+    CASE("a header of ten thousand entries is read one at a time");
+    enum { ENTRIES = 10000, ENTRY_BYTES = 64 };
+    char *header = malloc(ENTRIES * ENTRY_BYTES);
+    if (!header) exit(2);
+    size_t n = 0;
+    for (int i = 0; i < ENTRIES; i++)
+        n += (size_t)snprintf(header + n, ENTRY_BYTES,
+                              "%c\"%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
+                              i ? ',' : '{', i, i, i + 1);
+    snprintf(header + n, ENTRY_BYTES, "}");
+    opened_file file = {.bytes = file_of(header, ENTRIES)};
+    cJSON_InitHooks(&(cJSON_Hooks){count_malloc, count_free});
+    ss_error err;
+    must(open_bytes(&file, &err), &err, "many entries");
+    cJSON_InitHooks(NULL);
+    CHECK_INT(file.container.n, ENTRIES);
+    CHECK_INT(ss_container_find(&file.container, "9999")->begin, 9999);
+    CHECK(pieces.most > 0 && pieces.most < 100);
+    close_file(&file);
+    free(header);
+}
+
 static ss_status read_config(const char *text, ss_error *err) {
     ss_bytes bytes = copy_of(text, strlen(text));
     ss_arch arch;
@@ -132,6 +177,8 @@ static void configs(void) {
         {"{\"a\":\"}", SS_BAD_CONFIG, "config.json"},
         {"{\"a\":}", SS_BAD_CONFIG, "config.json"},
         {"{\"a\":1} {}", SS_BAD_CONFIG, "config.json"},
+        {"{\"a\":1,\"b\":2,\"a\":1}", SS_BAD_CONFIG, "a"},
+        {"{\"a\":{\"c\":[{\"d\":1,\"d\":1}]},\"b\":2}", SS_BAD_CONFIG, "d"},
         {"}", SS_BAD_CONFIG, "config.json"},
         {"{}", SS_UNSUPPORTED, "model_type"},
         {"{\"model_type\":5}", SS_BAD_CONFIG, "model_type"},
@@ -333,6 +380,7 @@ static void arenas(void) {
 int main(void) {
     container_headers();
     header_lengths();
+    many_entries();
     configs();
     broken_weights();
     conv1d();

@@ -1,33 +1,152 @@
 #include "json.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/*
- * Without the white space (and the NUL bytes of some writers) behind it. cJSON 1.7.15 reads one
- * byte too far where a text ends right after a comma; a text that ends in '}' cannot do that.
- */
+/* Without the white space (and the NUL bytes of some writers) behind it. */
 static ss_bytes trimmed(ss_bytes text) {
     while (text.n && strchr(" \n\r\t", text.data[text.n - 1])) text.n--;
     return text;
 }
 
+static ss_status fail_at(const ss_json_members *members, size_t at, ss_error *err) {
+    return ss_fail(err, members->code, members->file,
+                   "expected one JSON object, but reading stops at byte %lu of %lu",
+                   (unsigned long)at, (unsigned long)members->text.n);
+}
+
+/* ---- keys that stand twice ---------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b) {
+    return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
+}
+
+/* A key that stands twice in the object itself, or NULL; *full where there was no room to look. */
+static const char *twice_in(const cJSON *object, bool *full) {
+    const cJSON *item, **items, *found = NULL;
+    size_t n = 0;
+    cJSON_ArrayForEach(item, object) n++;
+    if (n < 2) return NULL;
+    items = cJSON_malloc(n * sizeof *items);
+    *full |= !items;
+    if (!items) return NULL;
+    n = 0;
+    cJSON_ArrayForEach(item, object) items[n++] = item;
+    qsort(items, n, sizeof *items, by_key);
+    for (size_t i = 1; !found && i < n; i++)
+        if (!strcmp(items[i]->string, items[i - 1]->string)) found = items[i];
+    cJSON_free((void *)items);
+    return found ? found->string : NULL;
+}
+
+/* The same in all that it holds. Readers differ in which of two values they take. */
+static const char *twice(const cJSON *whole, bool *full) {
+    const char *found = cJSON_IsObject(whole) ? twice_in(whole, full) : NULL;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, whole) if (!found && item->child) found = twice(item, full);
+    return found;
+}
+
+/* ---- parsing ------------------------------------------------------------------------------ */
+
+ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes text, ss_error *err) {
+    const char *start = (const char *)text.data, *end = start;
+    bool full = false;
+    cJSON *root = text.n ? cJSON_ParseWithLengthOpts(start, text.n, &end, 0) : NULL;
+    size_t read = end >= start && (size_t)(end - start) <= text.n ? (size_t)(end - start) : 0;
+    ss_status status = SS_OK;
+    if (!root || read != text.n)
+        status = fail_at(members, (size_t)(text.data - members->text.data) + read, err);
+    const char *key = status == SS_OK ? twice(root, &full) : NULL;
+    if (full)
+        status = ss_fail(err, SS_NO_MEMORY, members->file, "no room to read it");
+    else if (key)
+        status = ss_fail(err, members->code, key, "%s: expected each key once", members->file);
+    if (status == SS_OK)
+        *out = root;
+    else
+        cJSON_Delete(root);
+    return status;
+}
+
 ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status code,
                         ss_error *err) {
-    text = trimmed(text);
-    const char *start = (const char *)text.data, *end = start;
-    bool closed = text.n && text.data[text.n - 1] == '}';
-    cJSON *root = closed ? cJSON_ParseWithLengthOpts(start, text.n, &end, 0) : NULL;
-    if (root && cJSON_IsObject(root) && end == start + text.n) {
+    ss_json_members whole = {.text = trimmed(text), .file = file, .code = code};
+    cJSON *root;
+    ss_status status = ss_json_value(&root, &whole, whole.text, err);
+    if (status != SS_OK) return status;
+    if (cJSON_IsObject(root)) {
         *out = root;
         return SS_OK;
     }
     cJSON_Delete(root);
-    size_t at = end >= start && (size_t)(end - start) <= text.n ? (size_t)(end - start) : 0;
-    if (!closed) at = text.n;
-    return ss_fail(err, code, file,
-                   "expected one JSON object, but reading stops at byte %lu of %lu",
-                   (unsigned long)at, (unsigned long)text.n);
+    return fail_at(&whole, 0, err);
+}
+
+/* ---- member by member --------------------------------------------------------------------- */
+
+static int byte_at(const ss_json_members *members) {
+    return members->at < members->text.n ? members->text.data[members->at] : -1;
+}
+
+static void skip_space(ss_json_members *members) {
+    while (byte_at(members) > 0 && strchr(" \n\r\t", byte_at(members))) members->at++;
+}
+
+/* Goes behind the string that begins here. */
+static void skip_string(ss_json_members *members) {
+    for (members->at++; byte_at(members) >= 0 && byte_at(members) != '"'; members->at++)
+        if (byte_at(members) == '\\') members->at++;
+    members->at += byte_at(members) == '"';
+}
+
+/* Goes behind the value that begins here, whose brackets need only be as many. */
+static void skip_value(ss_json_members *members) {
+    for (int depth = 0, byte; (byte = byte_at(members)) >= 0;) {
+        if (depth == 0 && (byte == ',' || byte == '}' || byte == ']')) return;
+        depth += (byte == '{' || byte == '[') - (byte == '}' || byte == ']');
+        if (byte == '"')
+            skip_string(members);
+        else
+            members->at++;
+    }
+}
+
+ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status code) {
+    return (ss_json_members){.text = trimmed(text), .file = file, .code = code};
+}
+
+/* The object's end, behind which nothing may stand. */
+static ss_status end(const ss_json_members *members, ss_error *err) {
+    size_t behind = members->at + 1;
+    return behind == members->text.n ? SS_OK : fail_at(members, behind, err);
+}
+
+ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value, ss_error *err) {
+    const unsigned char *text = members->text.data;
+    bool first = members->at == 0;
+    *key = (ss_bytes){NULL, 0};
+    skip_space(members);
+    if (!first && byte_at(members) == '}') return end(members, err);
+    if (byte_at(members) != (first ? '{' : ',')) return fail_at(members, members->at, err);
+    members->at++;
+    skip_space(members);
+    if (first && byte_at(members) == '}') return end(members, err);
+    size_t begin = members->at;
+    if (byte_at(members) != '"') return fail_at(members, members->at, err);
+    skip_string(members);
+    size_t behind = members->at;
+    skip_space(members);
+    if (byte_at(members) != ':') return fail_at(members, members->at, err);
+    members->at++;
+    skip_space(members);
+    *value = (ss_bytes){text + members->at, 0};
+    skip_value(members);
+    value->n = (size_t)(text + members->at - value->data);
+    *value = trimmed(*value);
+    *key = (ss_bytes){text + begin, behind - begin};
+    return SS_OK;
 }
 
 static void fail(ss_json *json, const char *key, const char *expected) {

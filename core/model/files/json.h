@@ -4,6 +4,9 @@
  * A reader keeps the first error it meets and answers defaults from then on, so a family file reads
  * as a list of keys and checks the status once at its end. cJSON allocates with libc's malloc: the
  * one exception to "the core never allocates"; everything is freed before the call returns.
+ *
+ * A key that stands twice in one object is refused by its name: which of two values counts is
+ * another matter in every reader.
  */
 #ifndef SS_MODEL_JSON_H
 #define SS_MODEL_JSON_H
@@ -27,6 +30,26 @@ typedef struct ss_json {
  * *out with cJSON_Delete. SS_BAD_CONFIG for a config, SS_BAD_FILE for a header: given as code. */
 ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status code,
                         ss_error *err);
+
+/*
+ * The same object member by member, so that a header of a million takes no more memory than the
+ * longest of them; keys that stand twice are the caller's to find.
+ */
+typedef struct ss_json_members {
+    ss_bytes text;
+    const char *file;
+    ss_status code;
+    size_t at; /* the next byte */
+} ss_json_members;
+
+ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status code);
+
+/* The texts of the next key, quotes and all, and of its value; key->data is NULL behind the last.
+ * Neither is read yet. */
+ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value, ss_error *err);
+
+/* Reads one of these texts; the caller frees *out with cJSON_Delete. */
+ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes text, ss_error *err);
 
 /* A whole number in [low, high]; absent or null gives the default, which may be REQUIRED. */
 int ss_json_int(ss_json *json, const char *key, int standard, int low, int high);

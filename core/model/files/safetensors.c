@@ -12,6 +12,9 @@
 /* Like the format's own reader, which refuses longer headers. */
 #define HEADER_BYTES_MAX 100000000
 
+/* The one key that is no tensor. */
+#define METADATA "__metadata__"
+
 /* The shortest entry, {"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}}, less what it may share.
  */
 #define ENTRY_BYTES_MIN 48
@@ -76,7 +79,7 @@ static bool read_shape(ss_entry *entry, const cJSON *shape, size_t *bytes) {
 }
 
 static ss_status read_entry(ss_entry *entry, const cJSON *item, ss_bytes data, ss_error *err) {
-    const char *name = item->string;
+    const char *name = entry->name;
     size_t bytes = read_dtype(entry, cJSON_GetObjectItemCaseSensitive(item, "dtype"));
     if (!bytes)
         return ss_fail(err, SS_BAD_FILE, name, "expected a dtype of the safetensors format");
@@ -101,33 +104,69 @@ static ss_status read_entry(ss_entry *entry, const cJSON *item, ss_bytes data, s
     return SS_OK;
 }
 
-static ss_status read_entries(ss_entries *out, const cJSON *header, ss_bytes data, ss_arena *arena,
-                              ss_error *err) {
-    size_t n = 0, names_bytes = 0;
-    const cJSON *item;
-    cJSON_ArrayForEach(item, header) {
-        n++;
-        names_bytes += strlen(item->string) + 1;
+/* How many members there are, and bytes of their names with quotes. */
+static ss_status count_entries(size_t *n, size_t *names_bytes, ss_json_members members,
+                               ss_error *err) {
+    ss_bytes key, value;
+    *n = *names_bytes = 0;
+    for (;;) {
+        ss_status status = ss_json_next(&members, &key, &value, err);
+        if (status != SS_OK || !key.data) return status;
+        ++*n;
+        *names_bytes += key.n;
     }
-    ss_entry *entries = ss_arena_take(arena, n, sizeof *entries);
+}
+
+/* Puts the name in its place, shorter than with its quotes, and goes behind it. */
+static ss_status read_name(const char **name, char **names, const ss_json_members *members,
+                           ss_bytes key, ss_error *err) {
+    cJSON *item;
+    ss_status status = ss_json_value(&item, members, key, err);
+    if (status != SS_OK) return status;
+    size_t length = strlen(item->valuestring) + 1;
+    *name = memcpy(*names, item->valuestring, length);
+    *names += length;
+    cJSON_Delete(item);
+    return SS_OK;
+}
+
+/* Reads the members into entries and names, which have room for them. */
+static ss_status fill_entries(ss_entries *out, char *names, ss_json_members members, ss_bytes data,
+                              ss_error *err) {
+    for (int metadata = 0;;) {
+        ss_bytes key, value;
+        ss_status status = ss_json_next(&members, &key, &value, err);
+        if (status != SS_OK || !key.data) return status;
+        ss_entry *entry = &out->entries[out->n];
+        *entry = (ss_entry){0};
+        cJSON *item;
+        status = read_name(&entry->name, &names, &members, key, err);
+        if (status == SS_OK) status = ss_json_value(&item, &members, value, err);
+        if (status != SS_OK) return status;
+        if (strcmp(entry->name, METADATA)) {
+            status = read_entry(entry, item, data, err);
+            out->n++;
+        } else if (metadata++) {
+            status = ss_fail(err, SS_BAD_FILE, METADATA, "expected each key once");
+        }
+        cJSON_Delete(item);
+        if (status != SS_OK) return status;
+    }
+}
+
+static ss_status read_entries(ss_entries *out, ss_bytes header, ss_bytes data, ss_arena *arena,
+                              ss_error *err) {
+    size_t n, names_bytes;
+    ss_json_members members = ss_json_members_of(header, "safetensors header", SS_BAD_FILE);
+    ss_status status = count_entries(&n, &names_bytes, members, err);
+    if (status != SS_OK) return status;
+    *out = (ss_entries){ss_arena_take(arena, n, sizeof *out->entries), 0};
     char *names = ss_arena_take(arena, names_bytes, 1);
     if (arena->full)
         return ss_fail(err, SS_NO_MEMORY, "safetensors header", "no room for %lu tensors",
                        (unsigned long)n);
-    size_t used = 0;
-    cJSON_ArrayForEach(item, header) {
-        if (!strcmp(item->string, "__metadata__")) continue;
-        ss_entry *entry = &entries[used];
-        *entry = (ss_entry){.name = names};
-        ss_status status = read_entry(entry, item, data, err);
-        if (status != SS_OK) return status;
-        size_t length = strlen(item->string) + 1;
-        memcpy(names, item->string, length);
-        names += length;
-        used++;
-    }
-    *out = (ss_entries){entries, used};
-    return ss_entries_apart(*out, err);
+    status = fill_entries(out, names, members, data, err);
+    return status == SS_OK ? ss_entries_apart(*out, err) : status;
 }
 
 static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error *err) {
@@ -142,12 +181,7 @@ static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error 
                        (unsigned long)(file.n - 8), (double)header_bytes);
     ss_bytes text = {file.data + 8, (size_t)header_bytes};
     ss_bytes data = {text.data + text.n, file.n - 8 - text.n};
-    cJSON *header;
-    ss_status status = ss_json_parse(&header, text, "safetensors header", SS_BAD_FILE, err);
-    if (status != SS_OK) return status;
-    status = read_entries(out, header, data, arena, err);
-    cJSON_Delete(header);
-    return status;
+    return read_entries(out, text, data, arena, err);
 }
 
 const ss_format_reader ss_safetensors_reader = {"safetensors", size, read};
