@@ -5,6 +5,7 @@
 #include "check.h"
 #include "files.h"
 
+#include <cJSON.h>
 #include <math.h>
 
 #define LLAMA "tests/golden/hf-llama-gqa"
