@@ -143,3 +143,21 @@ test('a drop of too many files is refused', async () => {
   const items = [{ kind: 'file', webkitGetAsEntry: () => entry('/m', many) }];
   await assert.rejects(filesOfDrop({ items }), { code: 'read', message: /at most 10000 files/ });
 });
+
+test('what is gone when it is read is named, and what helps', async () => {
+  const lost = new DOMException(
+    'A requested file or directory could not be found.',
+    'NotFoundError',
+  );
+  const reject = (_, refuse) => refuse(lost);
+  for (const gone of [
+    { isFile: true, name: 'a', fullPath: '/m/a', file: reject },
+    { name: 'm', fullPath: '/m/a', createReader: () => ({ readEntries: reject }) },
+  ]) {
+    const items = [{ kind: 'file', webkitGetAsEntry: () => gone }];
+    await assert.rejects(filesOfDrop({ items }), {
+      code: 'read',
+      message: /^\/m\/a: expected a file or folder that can be read, .*; drop it again$/,
+    });
+  }
+});

@@ -232,6 +232,42 @@ test('pieces of no length are refused', () => {
   }
 });
 
+test('a pattern that is none, and a way to split that there is not, are refused', () => {
+  const small = shrink();
+  const split = (change) => ({
+    type: 'Split',
+    pattern: { String: 'a' },
+    behavior: 'Isolated',
+    ...change,
+  });
+  for (const [change, where] of [
+    [{ pre_tokenizer: split({ pattern: { Glob: '*' } }) }, 'pre_tokenizer.pattern'],
+    [{ pre_tokenizer: split({ behavior: 'Sideways' }) }, 'pre_tokenizer.behavior'],
+    [{ normalizer: { type: 'Replace', pattern: 'a', content: '' } }, 'normalizer.pattern'],
+    [{ decoder: { type: 'Replace', content: '' } }, 'decoder.pattern'],
+  ]) {
+    const refused = failure(() => ({ json: { ...small, ...change } }));
+    assert.deepEqual(refused, ['bad_tokenizer', where]);
+  }
+});
+
+test('what JavaScript trips over is said in a sentence', () => {
+  const small = shrink();
+  const split = { type: 'Split', pattern: { Regex: '(' }, behavior: 'Isolated' };
+  for (const [change, sentence] of [
+    [{ pre_tokenizer: split }, /^expected patterns that JavaScript reads, too \(.*group/],
+    [
+      { post_processor: { type: 'TemplateProcessing', single: null } },
+      /^expected all parts of a tokenizer, found/,
+    ],
+  ]) {
+    assert.throws(
+      () => openTokenizer({ ...small, ...change }),
+      ({ text }) => sentence.test(text),
+    );
+  }
+});
+
 test('stages within stages, deeper than any stack', () => {
   const depth = 200000;
   const json = JSON.stringify({ ...shrink(), pre_tokenizer: 0 });

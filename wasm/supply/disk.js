@@ -1,6 +1,7 @@
 /** Models among files that the reader dropped or picked; nothing leaves the machine. */
 import { check, checkList, checkOptions } from '../border/arguments.js';
 import { SinkscopeError } from '../border/errors.js';
+import { reasonOf } from './ask.js';
 import { makePlan } from './plan.js';
 
 /** @typedef {import('../sinkscope.js').DiskFile} DiskFile */
@@ -128,6 +129,15 @@ export async function filesOfDrop(transfer) {
 }
 
 /**
+ * A browser's own words tell neither what was read nor what helps.
+ * @param {any} entry
+ */
+const gone = (entry) => (/** @type {unknown} */ error) => {
+  const text = `expected a file or folder that can be read, found none (${reasonOf(error)})`;
+  throw new SinkscopeError('read', entry.fullPath, `${text}; drop it again`);
+};
+
+/**
  * @param {any} entry a FileSystemEntry
  * @param {DiskFile[]} found
  * @param {number} depth
@@ -138,7 +148,9 @@ async function walk(entry, found, depth) {
     throw new SinkscopeError('read', entry.fullPath, text);
   }
   if (entry.isFile) {
-    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject)).catch(
+      gone(entry),
+    );
     found.push({ path: entry.fullPath.replace(/^\//, ''), file });
     return;
   }
@@ -146,7 +158,9 @@ async function walk(entry, found, depth) {
   const reader = entry.createReader();
   for (;;) {
     // It hands out a hundred at a time, and none at the end.
-    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject)).catch(
+      gone(entry),
+    );
     if (some.length === 0) return;
     for (const inside of some) await walk(inside, found, depth + 1);
   }

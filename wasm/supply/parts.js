@@ -1,4 +1,5 @@
 /** How a file lies in a store: in parts, with a card beside them that says of what file they are. */
+import { reasonOf } from './ask.js';
 
 /**
  * @typedef {object} Store
@@ -85,7 +86,7 @@ export class Keeper {
     } catch (error) {
       this.#failed = true;
       await removeKey(this.#store, this.#key).catch(() => {});
-      this.#onNote?.(`not kept: the browser or the disk has no room for it (${String(error)})`);
+      this.#onNote?.(`not kept: the browser or the disk has no room for it (${reasonOf(error)})`);
     }
   }
 }

@@ -28,6 +28,7 @@ export function isolate(pattern) {
  * @returns {any} one that means the same
  */
 export function translate(file) {
+  for (const key of ['normalizer', 'pre_tokenizer', 'decoder']) checkPatterns(file[key], key);
   if (!file.pre_tokenizer) return file;
   const stages = [file.pre_tokenizer].flatMap(translateStage);
   return { ...file, pre_tokenizer: sequence([...stages, ...dropUnknown(file)]) };
@@ -89,11 +90,21 @@ const INVERTED = /** @type {Record<string, string>} */ ({
   MergedWithNext: 'MergedWithPrevious',
 });
 
+/**
+ * Looks at every pattern of a stage and of those within: the library takes what it does not know for
+ * none.
+ * @param {any} stage
+ * @param {string} where
+ */
+function checkPatterns(stage, where) {
+  if (!stage || typeof stage !== 'object') return;
+  if (stage.type === 'Split' || stage.type === 'Replace') sourceOf(stage.pattern, where);
+  for (const [key, inner] of Object.entries(stage)) checkPatterns(inner, `${where}.${key}`);
+}
+
 /** @param {any} stage */
 function translateSplit(stage) {
-  const source = sourceOf(stage.pattern);
-  // What is no pattern is left to the library, which refuses it.
-  if (source === null) return stage;
+  const source = sourceOf(stage.pattern, 'pre_tokenizer');
   switch ((stage.invert && INVERTED[stage.behavior]) || stage.behavior) {
     case 'Isolated':
       return isolate(source);
@@ -103,20 +114,25 @@ function translateSplit(stage) {
       return isolate(`[\\s\\S]*?(?:${source})|[\\s\\S]+`);
     case 'MergedWithNext':
       return isolate(`(?:${source})(?:(?!${source})[\\s\\S])*|(?:(?!${source})[\\s\\S])+`);
-    default:
+    case 'Removed':
       return { ...stage, pattern: { Regex: source } };
+    default:
+      return refuse('pre_tokenizer.behavior', `expected a way to split, got "${stage.behavior}"`);
   }
 }
 
 /**
  * @param {any} pattern
- * @returns {string | null}
+ * @param {string} where
+ * @returns {string}
  */
-function sourceOf(pattern) {
+function sourceOf(pattern, where) {
   if (typeof pattern?.Regex === 'string') {
     return pattern.Regex.replaceAll("(?i:'s|", "(?i:'s|'\u017f|");
   }
-  if (typeof pattern?.String !== 'string') return null;
+  if (typeof pattern?.String !== 'string') {
+    refuse(`${where}.pattern`, `expected a Regex or a String, got ${JSON.stringify(pattern)}`);
+  }
   return pattern.String.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }
 

@@ -119,11 +119,22 @@ function openLibrary(file, settings) {
   return library;
 }
 
+/** What JavaScript itself trips over; the library's own errors are sentences. */
+const TRIPS = /** @type {const} */ ([
+  [SyntaxError, 'expected patterns that JavaScript reads, too'],
+  [RangeError, 'expected stages that end and texts that fit the memory'],
+  [TypeError, 'expected all parts of a tokenizer, found one missing or of another kind'],
+]);
+
 /** @param {unknown} error */
 function libraryError(error) {
   const text = error instanceof Error ? error.message : String(error);
   const unknown = /^Unknown (\w+) type: (.*)$/.exec(text);
-  if (!unknown) return new SinkscopeError('bad_tokenizer', 'tokenizer.json', text);
+  if (!unknown) {
+    const trip = TRIPS.find(([kind]) => error instanceof kind);
+    const said = trip ? `${trip[1]} (${text.slice(0, 200)})` : text;
+    return new SinkscopeError('bad_tokenizer', 'tokenizer.json', said);
+  }
   const keys = /** @type {Record<string, string>} */ ({
     PreTokenizer: 'pre_tokenizer',
     PostProcessor: 'post_processor',
@@ -156,7 +167,7 @@ class Tokenizer {
     this.#surface = createSurface(file, this.#added.values());
     this.#isByteLevel = isByteLevel(file);
     this.#readTemplate();
-    this.size = largestId(file) + 1;
+    this.size = library.model.vocab.length;
     this.bos = this.#findBos(settings);
     this.specials = this.#findSpecials(settings);
     this.special = this.specials.map(({ id }) => id);
@@ -275,7 +286,7 @@ class Tokenizer {
   #token(piece, start, end, special) {
     const id = this.#id(piece);
     if (id === undefined) {
-      const text = `"${piece}" is not in the vocabulary, and there is no token for the unknown`;
+      const text = `"${piece.slice(0, 80)}" is not in the vocabulary, and there is no token for the unknown`;
       throw new SinkscopeError('bad_tokenizer', 'model.vocab', text);
     }
     return { id, text: this.#read(piece), start, end, special };
@@ -303,14 +314,4 @@ class Tokenizer {
     // A model's vocabulary is often padded beyond that of its tokenizer.
     return piece === undefined ? `[${id}]` : this.#read(piece);
   }
-}
-
-/** @param {any} file */
-function largestId(file) {
-  const { vocab } = file.model;
-  let largest = -1;
-  if (Array.isArray(vocab)) largest = vocab.length - 1;
-  else for (const id of Object.values(vocab)) largest = Math.max(largest, Number(id));
-  for (const token of file.added_tokens ?? []) largest = Math.max(largest, token.id);
-  return largest;
 }

@@ -7,7 +7,7 @@
 import { SinkscopeError } from '../border/errors.js';
 
 /** No vocabulary comes near it; ids beyond it would make tables of holes. */
-const MOST_TOKENS = 1 << 24;
+const MOST_TOKENS = 1 << 21;
 
 /** The names a tokenizer_config.json gives to tokens that stand for no text, as [key, kind]. */
 export const ROLES = /** @type {const} */ ([
@@ -39,7 +39,7 @@ export function parseObject(json, name) {
   try {
     if (typeof json === 'string') value = JSON.parse(json);
   } catch (error) {
-    refuse(name, `is not JSON: ${String(error)}`);
+    refuse(name, `is not JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
   if (value && typeof value === 'object' && !Array.isArray(value)) return value;
   return refuse(name, 'expected an object');
