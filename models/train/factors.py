@@ -153,6 +153,8 @@ def sentence(factor: Factor) -> str:
     recipe, n = factor.recipe, len(factor.pairs)
     if n < protocol.TOO_FEW:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
+    if factor.step < protocol.TOO_EARLY:
+        return f"at step {factor.step:,} of {protocol.STEPS:,}: too early to tell"
     base = recipe.baseline.removeprefix(protocol.LONG)
     found = factor.difference("alpha", factor.step)
     if found is None:

@@ -90,6 +90,11 @@ def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
     assert factors.sentence(one).endswith("(at step 4,000 of 12,000)")
 
 
+def test_nothing_is_said_too_early() -> None:
+    assert factors.sentence(factor([0.1] * 3, [0.4] * 3, step=3800)) \
+        == "at step 3,800 of 12,000: too early to tell"
+
+
 @pytest.mark.parametrize(("ends", "bases", "paper", "says"), [
     ([0.0, 0.01, 0.02], [0.4, 0.41, 0.42], {"sink_1": 0.4, "base": 18.0},
      "less sink than softmax: -0.400 (-0.400 to -0.400), as the paper"),
