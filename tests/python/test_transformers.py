@@ -1,0 +1,27 @@
+"""A stored model without a key of ours is what transformers takes it for."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+pytest.importorskip("compressed_tensors", reason="compressed-tensors is not installed")
+
+from models.reference.files import read_model  # noqa: E402
+from models.reference.model import forward  # noqa: E402
+
+ZOO = Path(__file__).resolve().parents[2] / "models/zoo"
+
+
+@pytest.mark.parametrize("id", ["softmax", "lr-1e-3", "window"])
+def test_logits_are_those_of_the_reference(id: str) -> None:
+    """F16, I8 with a scale for each row, and I8 of another family; nothing is set but the type."""
+    assert "sinkscope" not in json.loads((ZOO / id / "config.json").read_text())
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        ZOO / id, dtype=torch.float32, attn_implementation="eager").eval()
+    ids = torch.randint(2, 1024, (2, 64), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(model(ids).logits, forward(*read_model(ZOO / id), ids).logits,
+                                   atol=1e-4, rtol=0)
