@@ -13,5 +13,6 @@ export { planTokenizer } from './text/plan_tokenizer.js';
 export { openTimeline } from './supply/timeline.js';
 export { openTokenizer } from './text/tokenizer.js';
 export { tokenizerOfVocabulary } from './text/vocabulary.js';
+export { LAB_MODEL, labConfig } from './lab/model.js';
 export { spread } from './study/spread.js';
 export { unmask } from './study/unmask.js';

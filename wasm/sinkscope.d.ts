@@ -21,3 +21,4 @@ export * from './engine/engine.js';
 export * from './text/text.js';
 export * from './supply/supply.js';
 export * from './study/study.js';
+export * from './lab/lab.js';

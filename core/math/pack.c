@@ -18,11 +18,14 @@ void ss_pack_rows(float *panels, const float *rows, size_t stride, size_t N, siz
 }
 
 void ss_pack_columns(float *panels, const float *rows, size_t stride, size_t N, size_t Kin) {
-    for (size_t n = 0; n < N; n += SS_PANEL) {
-        size_t width = N - n < SS_PANEL ? N - n : SS_PANEL;
-        for (size_t k = 0; k < Kin; k++, panels += SS_PANEL) {
-            memcpy(panels, rows + k * stride + n, width * sizeof *panels);
-            memset(panels + width, 0, (SS_PANEL - width) * sizeof *panels);
-        }
+    size_t n = 0;
+    /* A size that is known becomes two vectors, not a call. */
+    for (; n + SS_PANEL <= N; n += SS_PANEL)
+        for (size_t k = 0; k < Kin; k++, panels += SS_PANEL)
+            memcpy(panels, rows + k * stride + n, SS_PANEL * sizeof *panels);
+    if (n == N) return;
+    for (size_t k = 0; k < Kin; k++, panels += SS_PANEL) {
+        memcpy(panels, rows + k * stride + n, (N - n) * sizeof *panels);
+        memset(panels + N - n, 0, (SS_PANEL - (N - n)) * sizeof *panels);
     }
 }

@@ -13,6 +13,7 @@ const {
   filesOfDrop,
   filesOfList,
   guardTokenizer,
+  labConfig,
   measure,
   modelFiles,
   openDownload,
@@ -135,6 +136,11 @@ const FACE = {
       onProgress: () => {},
       onSequence: () => {},
     },
+  ],
+  labConfig: [labConfig, { width: 16 }],
+  'engine.train': [
+    async (options) => (await engine.train(options)).close(),
+    { config: labConfig({ width: 8, inner: 8 }), recipe: { batch: 2 }, text: [1], begin: weights },
   ],
   spread: [
     (...args) => first(spread(...args)),

@@ -141,6 +141,17 @@ export class Module {
   }
 
   /**
+   * Calls a function that views bytes, and copies them.
+   * @param {string} name
+   * @param {...number} args
+   */
+  file(name, ...args) {
+    this.check(name, ...args, this.#view);
+    const [address, , , bytes] = this.#words();
+    return this.bytes(address, bytes).slice();
+  }
+
+  /**
    * Calls a function that views a value of metadata: [address, bytes, type, count, is an array], with
    * address 0 where there is none.
    * @param {string} key

@@ -11,6 +11,7 @@ import { resolveHub } from '../supply/hub.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../supply/plan.js';
 import { planTokenizer } from '../text/plan_tokenizer.js';
+import { train, trainUsage } from './train.js';
 
 /** @param {import('../sinkscope.js').Describe} describe */
 const usage = ({ defaults, edits }) => `sinkscope measure MODEL --text-file FILE
@@ -32,6 +33,7 @@ ${edits.map(usageOf).join('\n')}
   --endpoint URL     of the hub
   --cache            keep what is downloaded
 
+sinkscope train --help tells how a small model is trained.
 An access token for the hub is read from the environment variable HF_TOKEN.
 `;
 
@@ -62,6 +64,7 @@ const OPTIONS = /** @type {const} */ ({
  * @param {(text: string) => void} print
  */
 async function main(args, print) {
+  if (args[0] === 'train') return mainTrain(args.slice(1), print);
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
   // What there is, and the defaults, stand in the core.
   const { kernels, workers } = /** @type {any} */ (values);
@@ -76,6 +79,22 @@ async function main(args, print) {
     expect(names.length === 1, 'MODEL', 'one model', names.length);
     const found = await measureModel(engine, names[0], values);
     print(values.json ? `${JSON.stringify(found)}\n` : summary(found, engine.describe));
+  } finally {
+    await engine.close();
+  }
+}
+
+/**
+ * @param {string[]} args
+ * @param {(text: string) => void} print
+ */
+async function mainTrain(args, print) {
+  const at = args.indexOf('--kernels');
+  const kernels = /** @type {any} */ (at < 0 ? 'auto' : args[at + 1]);
+  const engine = await createEngine({ kernels, workers: 1 });
+  try {
+    if (args.includes('--help')) return print(trainUsage(engine.describe));
+    await train(engine, args, print);
   } finally {
     await engine.close();
   }

@@ -4,6 +4,7 @@ import { cores, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../border/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
 import { chooseBinary } from '../border/variants.js';
+import { beginTraining } from '../lab/training.js';
 import { Link } from './link.js';
 import { randomBits } from './random.js';
 
@@ -105,6 +106,7 @@ function closed(where, text) {
 /** @implements {EngineShape} */
 class Engine {
   #links;
+  #trainings = 0;
 
   /**
    * @param {Link[]} links
@@ -134,6 +136,14 @@ class Engine {
     const model = new Model(copy, architecture, this.describe, links.slice(1));
     await dropIfAborted(options.signal, model);
     return model;
+  }
+
+  /** @param {import('../sinkscope.js').TrainOptions} options */
+  async train(options) {
+    check(options, 'object', 'options');
+    // Two labs side by side train at the same time.
+    const link = this.#links[this.#trainings++ % this.#links.length];
+    return beginTraining(link, this.describe, options);
   }
 
   async memory() {

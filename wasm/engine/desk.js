@@ -8,6 +8,7 @@ import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js
 import { readConfig, readWeights, sizeOf } from '../supply/files.js';
 import { encodeEdits } from './edits.js';
 import { loadModule } from '../border/module.js';
+import { Trainer } from '../lab/trainer.js';
 
 /** @typedef {import('../sinkscope.js').Architecture} Architecture */
 /** @typedef {import('../sinkscope.js').Read} Read */
@@ -34,6 +35,7 @@ export async function openDesk(address, report) {
 
 export class Desk {
   #module;
+  #trainer;
   #report;
   #describe;
   #last = 0;
@@ -50,6 +52,7 @@ export class Desk {
    */
   constructor(module, report) {
     this.#module = module;
+    this.#trainer = new Trainer(module);
     this.#report = report;
     this.#describe = /** @type {import('../sinkscope.js').Describe} */ (module.json('describe'));
     module.codes = Object.fromEntries(this.#describe.status.map(({ code, name }) => [code, name]));
@@ -57,6 +60,36 @@ export class Desk {
 
   async describe() {
     return this.#describe;
+  }
+
+  /** @param {import('../lab/trainer.js').Wanted} wanted */
+  async train(wanted) {
+    return this.#trainer.begin(wanted);
+  }
+
+  /**
+   * @param {number} id
+   * @param {number} most
+   * @param {number} milliseconds
+   */
+  async trainSteps(id, most, milliseconds) {
+    return this.#trainer.steps(id, most, milliseconds);
+  }
+
+  /** @param {number} id */
+  async lookAtTraining(id) {
+    return this.#trainer.look(id);
+  }
+
+  /** @param {number} id */
+  async trainedWeights(id) {
+    const file = this.#trainer.weights(id);
+    return transfer(file, [file.buffer]);
+  }
+
+  /** @param {number} id */
+  async endTraining(id) {
+    this.#trainer.end(id);
   }
 
   async memory() {

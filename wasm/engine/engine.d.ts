@@ -169,6 +169,8 @@ export type Lane = Pick<Model, 'architecture' | 'describe' | 'run'>;
 export interface Engine {
   readonly describe: Describe;
   open(files: ModelFiles, options?: Options): Promise<Model>;
+  /** Begins a training, in a worker of its own as long as there are so many. */
+  train(options: TrainOptions): Promise<Training>;
   /** Bytes of memory that all its workers hold; what is closed is used again, so it grows with the peak. */
   memory(): Promise<number>;
   /** Ends the worker. In Node.js the process lives until then. */

@@ -1,0 +1,140 @@
+// The lab: the same bits in both builds, a sink that emerges or does not, a file that opens, bad input.
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { after, before, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { LAB_MODEL, createEngine, labConfig } from '../../wasm/index.js';
+import { root } from './helper.mjs';
+
+const cli = fileURLToPath(new URL('wasm/cli.js', root));
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-train-'));
+const SMALL = { width: 16, inner: 32, vocabulary: 24, context: 16 };
+const RECIPE = { batch: 8, length: 16, triggers: 3, steps: 6 };
+
+let engine;
+before(async () => (engine = await createEngine({ worker: false })));
+after(async () => {
+  await engine.close();
+  rmSync(folder, { recursive: true });
+});
+
+const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
+
+/** Log and weights after some steps, with the given kernels. */
+async function trained(kernels, config, recipe, options = {}) {
+  const own = await createEngine({ kernels, worker: false });
+  const training = await own.train({ config, recipe, ...options });
+  const log = await training.step(recipe.steps);
+  log.push(await training.look());
+  const weights = await training.weights();
+  await training.close();
+  await own.close();
+  return { log, weights };
+}
+
+for (const choices of [
+  {},
+  {
+    operation: 'sigmoid_log_n',
+    positions: 'rotary',
+    norm: 'rms',
+    feed_forward: 'gated',
+    activation: 'silu',
+  },
+  { operation: 'sink_logit', gate: 'output_element', bias_key: 'head', heads: 2 },
+]) {
+  test(`both builds train ${JSON.stringify(choices)} to the same bits`, async () => {
+    const config = labConfig({ ...SMALL, ...choices });
+    const [base, simd] = await Promise.all(
+      ['base', 'simd'].map((kernels) => trained(kernels, config, RECIPE)),
+    );
+    assert.deepEqual(base.log, simd.log);
+    assert.equal(hash(base.weights), hash(simd.weights));
+    assert.ok(base.log.at(-1).loss < base.log[0].loss);
+  });
+}
+
+test('what was trained opens as any other model, and a training can go on from it', async () => {
+  const config = labConfig(SMALL);
+  const { log, weights } = await trained('auto', config, RECIPE);
+  const model = await engine.open({ config: JSON.stringify(config), weights });
+  const run = await model.run([0, 5, 6, 7], { fields: ['att'] });
+  const { shape } = await run.field('att');
+  assert.deepEqual(shape, [1, 1, 4, 4]);
+  await model.close();
+  const again = await engine.train({ config, recipe: RECIPE, begin: weights });
+  const entry = await again.look();
+  assert.ok(entry.loss < log[0].loss);
+  await again.close();
+  await assert.rejects(again.look(), { code: 'closed' });
+});
+
+test('a text trains a model; one that is too short is refused with the number', async () => {
+  const config = labConfig(SMALL);
+  const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };
+  const text = Array.from({ length: 300 }, (_, i) => (i * 7) % 24);
+  const { log } = await trained('auto', config, { ...recipe, learning_rate: 0.02 }, { text });
+  assert.ok(log.at(-1).loss < log[0].loss - 1);
+  assert.equal(log[0].loss_triggers, null);
+  await assert.rejects(engine.train({ config, recipe, text: text.slice(0, 15) }), {
+    code: 'bad_config',
+    message: /at least 16 tokens.*found 15/,
+  });
+});
+
+test('bad settings are refused with their name; what explodes ends with its step', async () => {
+  const config = labConfig(SMALL);
+  const refused = [
+    [{ length: 17 }, 'too_long', /16/],
+    [{ batch: 65536, length: 16, learning: 1 }, 'unsupported', /recipe table/],
+    [{ task: 'chess' }, 'unsupported', /backcopy, conditional, text/],
+  ];
+  for (const [recipe, code, message] of refused)
+    await assert.rejects(engine.train({ config, recipe }), { code, message });
+  const large = labConfig({ ...SMALL, width: 65536, inner: 1048576, layers: 40 });
+  await assert.rejects(engine.train({ config: large, recipe: { length: 16 } }), {
+    code: 'no_memory',
+  });
+  assert.throws(() => labConfig({ depth: 2 }), { code: 'argument' });
+  const recipe = { ...RECIPE, optimiser: 'sgd', learning_rate: 1e25 };
+  const training = await engine.train({
+    config: labConfig({ ...SMALL, operation: 'identity' }),
+    recipe,
+  });
+  await assert.rejects(training.step(50), { code: 'diverged', message: /step \d+/ });
+  await assert.rejects(training.step(), { code: 'diverged' });
+  assert.ok(Number.isFinite((await training.look()).loss));
+  await training.close();
+});
+
+test('the command line prints the same digits, and writes what opens', async () => {
+  const out = join(folder, 'out');
+  const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, `${v}`]);
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    ...[cli, 'train', '--task', 'backcopy', '--operation', 'relu', '--seed', '3', '--every', '2'],
+    ...choices,
+    ...['--json', '--out', out],
+  ]);
+  const lines = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    lines.map(({ step }) => step),
+    [0, 2, 4, 6],
+  );
+  const config = labConfig({ ...SMALL, operation: 'relu' });
+  const { log, weights } = await trained('base', config, { ...RECIPE, seed: 3 });
+  assert.deepEqual(
+    lines,
+    log.filter(({ step }) => step % 2 === 0),
+  );
+  assert.deepEqual(JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')), config);
+  assert.equal(hash(readFileSync(join(out, 'model.safetensors'))), hash(weights));
+  assert.equal(LAB_MODEL.operation, 'softmax');
+});

@@ -1,0 +1,133 @@
+/** `sinkscope train`: the lab, for a script. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { expect } from '../border/errors.js';
+import { LAB_MODEL, labConfig } from '../lab/model.js';
+import { openTokenizer } from '../text/tokenizer.js';
+
+/** @typedef {import('../sinkscope.js').Engine} Engine */
+/** @typedef {import('../sinkscope.js').Setting} Setting */
+
+const option = (/** @type {string} */ name) => name.replaceAll('_', '-');
+
+/** @param {Setting} setting */
+function usageOf({ name, meaning, words, default: standard }) {
+  return `  --${option(name).padEnd(20)} ${meaning}${words ? `: ${words.join(', ')}` : ''} (${standard})`;
+}
+
+/** @param {import('../sinkscope.js').Describe} describe */
+export const trainUsage = ({ training }) => `sinkscope train
+
+Trains a small model from random weights and tells what its attention does.
+
+${training.settings.map(usageOf).join('\n')}
+  The model, each with its default:
+    ${Object.entries(LAB_MODEL)
+      .map(([name, standard]) => `--${option(name)} ${standard}`)
+      .join(' ')}
+  --config FILE          a config.json instead of these
+  --begin FILE           weights to begin with, safetensors
+  --text-file FILE       UTF-8 text for the task text, with
+  --tokenizer FILE       its tokenizer.json
+  --every N              steps from one line to the next (10)
+  --json                 each line everything that is measured, as JSON
+  --out FOLDER           writes config.json, model.safetensors and recipe.json
+  --kernels K            auto, simd or base (auto)
+`;
+
+/**
+ * @param {Engine} engine
+ * @param {string[]} args
+ * @param {(text: string) => void} print
+ */
+export async function train(engine, args, print) {
+  const { settings } = engine.describe.training;
+  const names = [
+    ...settings.map(({ name }) => name),
+    ...Object.keys(LAB_MODEL),
+    ...['config', 'begin', 'text-file', 'tokenizer', 'every', 'out', 'kernels'],
+  ];
+  const { values } = /** @type {{ values: Record<string, any> }} */ (
+    parseArgs({
+      args,
+      options: {
+        ...Object.fromEntries(names.map((name) => [option(name), { type: 'string' }])),
+        json: { type: 'boolean' },
+      },
+    })
+  );
+  const given = (/** @type {readonly string[]} */ wanted) =>
+    Object.fromEntries(
+      wanted
+        .filter((name) => values[option(name)] !== undefined)
+        .map((name) => [name, typed(values[option(name)])]),
+    );
+  const recipe = given(settings.map(({ name }) => name));
+  const config = values.config
+    ? JSON.parse(await readFile(values.config, 'utf8'))
+    : labConfig(given(Object.keys(LAB_MODEL)));
+  const begin = values.begin ? new Uint8Array(await readFile(values.begin)) : undefined;
+  const text = await readText(values);
+  const training = await engine.train({ config, recipe, text, begin });
+  const every = Number(values.every ?? 10);
+  expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
+  const show = values.json
+    ? (/** @type {object} */ entry) => print(`${JSON.stringify(entry)}\n`)
+    : (/** @type {any} */ entry) => print(line(entry));
+  const { default: standard } = /** @type {Setting} */ (
+    settings.find(({ name }) => name === 'steps')
+  );
+  try {
+    for await (const entry of training.run(Number(recipe.steps ?? standard)))
+      if (entry.step % every === 0) show(entry);
+    show(await training.look());
+  } finally {
+    if (values.out) await write(values.out, { config, recipe, weights: await training.weights() });
+    await training.close();
+  }
+}
+
+/** @param {string} text */
+function typed(text) {
+  return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
+}
+
+/** @param {Record<string, any>} values */
+async function readText(values) {
+  if (values['text-file'] === undefined) return undefined;
+  expect(values.tokenizer !== undefined, '--tokenizer', 'a tokenizer.json', undefined);
+  const tokenizer = openTokenizer(await readFile(values.tokenizer, 'utf8'));
+  const tokens = tokenizer.encode(await readFile(values['text-file'], 'utf8'), { special: 'none' });
+  return Int32Array.from(tokens, ({ id }) => id);
+}
+
+/** @param {import('../sinkscope.js').LogEntry} entry */
+function line({
+  step,
+  loss,
+  loss_triggers,
+  loss_elsewhere,
+  first_elsewhere,
+  first_triggers,
+  value_ratio,
+}) {
+  const fixed = (/** @type {number | null} */ x) => (x === null ? '-' : x.toFixed(3));
+  return (
+    `step ${String(step).padStart(5)}  loss ${fixed(loss)} (triggers ${fixed(loss_triggers)}, ` +
+    `elsewhere ${fixed(loss_elsewhere)})  attention on the first token ${fixed(first_elsewhere)} ` +
+    `(from triggers ${fixed(first_triggers)})  its value norm ${fixed(value_ratio)}\n`
+  );
+}
+
+/**
+ * @param {string} folder
+ * @param {{ config: object, recipe: object, weights: Uint8Array }} made
+ */
+async function write(folder, { config, recipe, weights }) {
+  await mkdir(folder, { recursive: true });
+  const json = (/** @type {object} */ value) => `${JSON.stringify(value, null, 2)}\n`;
+  await writeFile(join(folder, 'config.json'), json(config));
+  await writeFile(join(folder, 'recipe.json'), json(recipe));
+  await writeFile(join(folder, 'model.safetensors'), weights);
+}

@@ -1,0 +1,75 @@
+import type { Options } from '../engine/engine.js';
+
+/** What a training tells of a step: the columns of `describe.training.log`; null where there is nothing. */
+export interface LogEntry {
+  readonly step: number;
+  readonly loss: number;
+  readonly loss_triggers: number | null;
+  readonly loss_elsewhere: number | null;
+  readonly first_elsewhere: number | null;
+  readonly first_triggers: number | null;
+  readonly value_ratio: number | null;
+  readonly hidden_ratio: number | null;
+  readonly [column: string]: number | null;
+}
+
+export interface TrainOptions {
+  /** A config.json, such as `labConfig` makes. */
+  readonly config: object;
+  /** Settings of `describe.training.settings` by name; those that are missing have their defaults. */
+  readonly recipe?: Readonly<Record<string, number | string>>;
+  /** Token ids that the task text draws from. */
+  readonly text?: ArrayLike<number>;
+  /** A safetensors file of the same model, to go on from; else weights are drawn from the seed. */
+  readonly begin?: Uint8Array;
+}
+
+/**
+ * A model in training. The same config, recipe and text give the same bits in every build. Between
+ * two calls it stands still, which is how it is paused.
+ *
+ * @example
+ * const training = await engine.train({ config: labConfig(), recipe: { seed: 1 } });
+ * for await (const { step, loss, first_elsewhere } of training.run(500, { signal })) draw(step, loss);
+ * const model = await engine.open({
+ *   config: JSON.stringify(training.config), weights: await training.weights(),
+ * });
+ */
+export interface Training {
+  readonly config: object;
+  readonly recipe: Readonly<Record<string, number | string>>;
+  /**
+   * So many steps; an entry tells of the weights before its update.
+   * @throws SinkscopeError 'diverged' with the step, when all entries before it have been given; the
+   * weights are then the last whose loss was a number
+   */
+  step(count?: number): Promise<LogEntry[]>;
+  /** The same one by one, while the worker goes on; it answers ten times a second. */
+  run(steps: number, options?: Options): AsyncGenerator<LogEntry, void, void>;
+  /** What the next step would begin with. */
+  look(): Promise<LogEntry>;
+  /** The weights as they are: a safetensors file. */
+  weights(): Promise<Uint8Array>;
+  close(): Promise<void>;
+}
+
+/** Choices of a lab's model, with their defaults. */
+export declare const LAB_MODEL: {
+  operation: string;
+  layers: number;
+  heads: number;
+  width: number;
+  inner: number;
+  vocabulary: number;
+  context: number;
+  positions: string;
+  norm: string;
+  norm_place: string;
+  feed_forward: string;
+  activation: string;
+  bias_key: string;
+  gate: string;
+};
+
+/** A config.json: of a GPT-2 where the choices are one's, else of a llama or a variant of one. */
+export declare function labConfig(choices?: Partial<typeof LAB_MODEL>): object;
