@@ -315,6 +315,12 @@ def llama_llama3() -> None:
         "original_max_position_embeddings": 40}, None)
 
 
+def llama_yarn() -> None:
+    llama("hf-llama-yarn", "rope_scaling yarn: its ramp between whole pairs.", {
+        "rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0,
+        "original_max_position_embeddings": 4096}, None)
+
+
 CASES: dict[str, Callable[[], None]] = {
     "hf-gpt_neox": gpt_neox_parallel,
     "hf-gpt_neox-serial": gpt_neox_serial,
@@ -332,6 +338,7 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-qwen2_moe": qwen2_moe_shares,
     "hf-qwen2_moe-norm": qwen2_moe_norm,
     "hf-llama-linear": llama_linear,
+    "hf-llama-yarn": llama_yarn,
     "hf-llama-llama3": llama_llama3,
 }
 

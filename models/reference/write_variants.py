@@ -61,9 +61,9 @@ CASES: dict[str, Case] = {
     "var-gate-value-head": Case({"gate": "value_head", "bias_key": "head"},
                                 GROUPED | {"sliding_window": None}, family="mistral"),
     "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED),
-    # Three heads have slopes of two powers of two; an odd head width has no rotary positions.
+    # Six heads have slopes of two powers of two; an odd head width has no rotary positions.
     "var-alibi": Case({"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
-                      {"num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 5}),
+                      {"num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 5}),
     # Beyond 16 keys, where the buckets are logarithmic.
     "var-relative": Case({"positions": "relative"},
                          {"num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 8}, T=29),

@@ -14,15 +14,15 @@ export default [
   [
     'value_norm reads keys',
     'metrics/norm.c',
-    'norms(trace, trace->v,',
-    'norms(trace, trace->k,',
+    'norms(trace, SS_FIELD_V,',
+    'norms(trace, SS_FIELD_K,',
     'golden',
   ],
   [
     'key_ratio reads values',
     'metrics/norm.c',
-    'ratios(trace, trace->k,',
-    'ratios(trace, trace->v,',
+    'ratios(trace, SS_FIELD_K,',
+    'ratios(trace, SS_FIELD_V,',
     'golden',
   ],
   ['hidden_norm leaves the last layer out', 'metrics/norm.c', 'arch.L + 1;', 'arch.L;', 'golden'],
@@ -43,8 +43,8 @@ export default [
   [
     'heads of a group lie apart',
     'metrics/geometry.c',
-    'trace->k, l * arch->G + h / (arch->H / arch->G), j)',
-    'trace->k, l * arch->G + h % arch->G, j)',
+    'SS_FIELD_K, l * arch->G + h / (arch->H / arch->G), j)',
+    'SS_FIELD_K, l * arch->G + h % arch->G, j)',
     'golden',
   ],
   [
@@ -78,8 +78,8 @@ export default [
   [
     'key_norm of query heads',
     'metrics/table.c',
-    '"How long are the keys?",\n     "",\n     {"L", "G", "T"}',
-    '"How long are the keys?",\n     "",\n     {"L", "H", "T"}',
+    '.question = "How long are the keys?",\n     .unit = "",\n     .shape = {"L", "G", "T"}',
+    '.question = "How long are the keys?",\n     .unit = "",\n     .shape = {"L", "H", "T"}',
     'golden',
   ],
   [
@@ -92,8 +92,8 @@ export default [
   [
     'eps itself is a sink',
     'metrics/sink.c',
-    'return alpha > eps;',
-    'return alpha >= eps;',
+    'NAN : alpha > eps;',
+    'NAN : alpha >= eps;',
     'metrics',
   ],
   ['alpha divides by all queries', 'metrics/sink.c', 'T : T - k)', 'T : T)', 'metrics'],
@@ -134,14 +134,14 @@ export default [
   ],
   [
     'shares of signed weights by their sum',
-    'metrics/sink.c',
+    'metrics/heads.c',
     'sum += (double)fabsf(row[j])',
     'sum += (double)row[j]',
     'metrics',
   ],
   [
     'a share without the bias key',
-    'metrics/sink.c',
+    'metrics/heads.c',
     '(ss_sum(row, (size_t)n) + bias + ',
     '(ss_sum(row, (size_t)n) + ',
     'golden',
@@ -149,8 +149,8 @@ export default [
   [
     'entropy over ln of one more',
     'metrics/row.c',
-    'ss_log((double)count)',
-    'ss_log((double)count + 1)',
+    'entropy / ss_log(count)',
+    'entropy / ss_log(count + 1)',
     'metrics',
   ],
   [
@@ -196,15 +196,15 @@ export default [
   [
     'a bias key that the mask hides',
     'run/attention.c',
-    'first = bias + (size_t)choice',
-    'first = (size_t)choice',
+    'size_t n = bias;',
+    'size_t n = 0;',
     'golden',
   ],
   [
     'hidden keys keep their scores',
     'run/attention.c',
-    'memset(x + first, 0, hidden * sizeof *x);',
-    '',
+    'sees[j] ? x[--from] : 0.0f;',
+    'sees[j] ? x[--from] : x[bias + j];',
     'golden',
   ],
   [
@@ -276,8 +276,8 @@ export default [
   [
     'own key at distance 1',
     'run/feature.c',
-    'slope * (float)(t - j)',
-    'slope * (float)(t - j + 1)',
+    'slope * (float)distance',
+    'slope * (float)(distance + 1)',
     'golden',
   ],
   [

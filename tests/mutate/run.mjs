@@ -16,7 +16,7 @@ import mutants from './mutants.mjs';
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const build = '.build/mutate';
 const cc = process.env.CC ?? 'cc';
-const cjson = process.env.SINKSCOPE_CJSON_DIR ?? cjsonOf('.build/native/CMakeCache.txt');
+const cjson = process.env.SINKSCOPE_CJSON_DIR ?? cjsonOf('.build/native');
 const flags = ['-std=c11', '-O1', '-w', '-ffp-contract=off', '-fno-math-errno'].concat(
   ['core', 'tests', cjson].map((folder) => `-I${resolve(folder)}`),
 );
@@ -24,12 +24,14 @@ const flags = ['-std=c11', '-O1', '-w', '-ffp-contract=off', '-fno-math-errno'].
 const LEFT_OUT = ['test_strtod', 'test_sink100'];
 const TEST_MS = 60_000;
 
-/** The folder that CMake found or fetched. @param {string} cache */
-function cjsonOf(cache) {
-  execFileSync('cmake', ['-B', dirname(cache)], { stdio: 'ignore' });
-  const folders = readdirSync('.build/cjson').filter((name) => name.startsWith('cJSON-'));
-  const given = /^SINKSCOPE_CJSON_DIR:PATH=(.+)$/m.exec(readFileSync(cache, 'utf8'));
-  return resolve(given ? given[1] : join('.build/cjson', folders[0]));
+/** The folder of cJSON that the build uses. @param {string} folder @returns {string} */
+function cjsonOf(folder) {
+  execFileSync('cmake', ['-B', folder], { stdio: 'ignore' });
+  /** @type {{ file: string }[]} */
+  const commands = JSON.parse(readFileSync(join(folder, 'compile_commands.json'), 'utf8'));
+  const source = commands.find(({ file }) => basename(file) === 'cJSON.c');
+  if (!source) throw new Error(`${folder} does not compile cJSON.c`);
+  return dirname(source.file);
 }
 
 /** Every C file under a folder. @param {string} folder @returns {string[]} */

@@ -241,10 +241,28 @@ static void refusals(void) {
     close_model(&model);
 }
 
+static void heads_of_a_group(void) {
+    CASE("heads of one group may compute different feature maps");
+    opened_model model = open_model(LLAMA);
+    opened_run one = run_edit(&model, "operation:operation=elu1_kernel,layer=0,head=1");
+    opened_run all = run_edit(&model, "operation:operation=elu1_kernel");
+    opened_run plain = run_edit(&model, "operation:operation=softmax");
+    for (int h = 0; h < model.model.arch.H; h++) {
+        const opened_run *like = h == 1 ? &all : &plain;
+        CHECK_BITS(att_row(&one.run.trace, 0, h, 0), att_row(&like->run.trace, 0, h, 0),
+                   T_MAX * T_MAX * sizeof(float));
+    }
+    close_run(&one);
+    close_run(&all);
+    close_run(&plain);
+    close_model(&model);
+}
+
 int main(void) {
     all_rows();
     nothing_is_nothing();
     in_pieces();
+    heads_of_a_group();
     budgets();
     window_is_a_mask();
     cache_positions();

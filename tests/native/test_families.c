@@ -363,6 +363,19 @@ static void routers(void) {
         close_run(&run);
         close_model(&model);
     }
+    CASE("of experts that are alike the first are chosen");
+    opened_model alike = open_model(path_of("hf-mixtral"));
+    for (int l = 0; l < alike.model.arch.L; l++) {
+        const ss_matrix *router = &alike.model.layers[l].router.w;
+        memset((void *)(size_t)router->data, 0,
+               router->out * ss_dtype_bytes(router->type, router->in));
+    }
+    opened_run evenly = run_tokens(&alike.model, prompt, T_MAX, NULL, 0);
+    const float halves[5] = {0.5f, 0.5f};
+    for (int t = 0; t < T_MAX; t++)
+        CHECK_BITS(ss_row(&evenly.run.trace, SS_FIELD_ROUTER, 0, t), halves, sizeof halves);
+    close_run(&evenly);
+    close_model(&alike);
     CASE("the router of a model without experts: the view says that there are none");
     opened_model model = open_model(path_of("hf-qwen3"));
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);

@@ -118,6 +118,8 @@ typedef struct broken {
 static const broken headers[] = {
     {"the smallest file", COUNTS("1", "7") PAIRS EMBEDDING DATA, SS_OK, ""},
     {"version 2 is the same", "r:GGUF 4:2 8:1 8:7" PAIRS EMBEDDING DATA, SS_OK, ""},
+    {"a header that needs no padding",
+     COUNTS("1", "8") PAIRS " t:k 4:8 t:1234567890123456789012345" EMBEDDING " z:128", SS_OK, ""},
     {"version 1", "r:GGUF 4:1 8:1 8:7" PAIRS EMBEDDING DATA, SS_UNSUPPORTED, "byte 4"},
     {"version 4", "r:GGUF 4:4 8:1 8:7" PAIRS EMBEDDING DATA, SS_UNSUPPORTED, "byte 4"},
     {"big-endian", "r:GGUF 4:50331648 8:1 8:7" PAIRS, SS_UNSUPPORTED, "byte 4"},

@@ -142,6 +142,24 @@ static void uniform_baseline(void) {
     }
 }
 
+static void long_prefix(void) {
+    CASE("a prefix longer than a block of columns: every query before its keys counts");
+    enum { T = 130, PREFIX = 100 };
+    fake f;
+    fake_open(&f, 1, 1, T, 1, "softmax");
+    f.model.arch.prefix = f.trace.choices[0].mask.prefix = PREFIX;
+    for (int i = 0; i < T; i++) {
+        int seen = i < PREFIX ? PREFIX : i + 1;
+        for (int j = 0; j < seen; j++) *weight(&f, 0, i, j) = 1.0f / (float)seen;
+    }
+    float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    float *closed = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+    for (int k = 0; k < T; k++) CHECK_NEAR(alpha[k], closed[k], 1e-6);
+    free(alpha);
+    free(closed);
+    fake_close(&f);
+}
+
 static void prefix_of_tokens(void) {
     CASE("tokens = n measures as if only the first n tokens had been run");
     fake whole, part;
@@ -366,6 +384,7 @@ int main(void) {
     strictly_greater();
     near_the_threshold();
     uniform_baseline();
+    long_prefix();
     prefix_of_tokens();
     proxies();
     norms_and_ratios();

@@ -347,6 +347,13 @@ static void sampling(void) {
     for (int v = 0; v < V; v++) seen += counts[v] > 0;
     CHECK_INT(seen, 3);
 
+    CASE("of equal logits greedy takes the first");
+    float *logits = writable(next);
+    float second = logits[3];
+    logits[3] = logits[best];
+    CHECK_INT(ss_run_sample(&run.run, 0, 0, 0), best < 3 ? best : 3);
+    logits[3] = best == 3 ? logits[best] : second;
+
     CASE("drawn tokens follow softmax(logits / temperature)");
     int drawn[1024] = {0};
     double sum = 0;

@@ -45,9 +45,9 @@ static void without_positions(void) {
     close_model(&model);
 }
 
-/* Slopes of ALiBi for three heads: two of the table of 2, one of the table of 4. */
+/* Slopes of ALiBi for six heads: four of the table of 4, two of the table of 8. */
 static double alibi(int h, int distance) {
-    return -pow(2, (const double[]){-4, -8, -2}[h]) * distance;
+    return -pow(2, (const double[]){-2, -4, -6, -8, -1, -3}[h]) * distance;
 }
 
 static double bucket(int h, int distance) {
