@@ -8,6 +8,7 @@ export { guardTokenizer } from './text/guard.js';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.js';
 export { resolveHub } from './supply/hub.js';
 export { cutText, fieldsFor, measure } from './study/measure.js';
+export { judge, leastTokens } from './study/judge.js';
 export { modelFiles, planText } from './supply/plan.js';
 export { planTokenizer } from './text/plan_tokenizer.js';
 export { openTimeline } from './supply/timeline.js';

@@ -134,3 +134,37 @@ export function unmask(
   tokens: ArrayLike<number>,
   options: UnmaskOptions,
 ): Promise<UnmaskStep[]>;
+
+/* Judging: what may be said of Sink_1. */
+
+/** What is known of one subject's Sink_1. */
+export interface Judged {
+  readonly eps: number;
+  /** alpha of token 1 if attention were even: `alpha_uniform[0]`. */
+  readonly even: number;
+  /** Whether rows sum to 1, of describe.operations. */
+  readonly normalises: boolean;
+  /** `sink_ratio[0]` and `sink_ratio_raw[0]`. */
+  readonly sink: number;
+  readonly sinkRaw: number;
+}
+
+export interface Judgement {
+  /** The share of heads with a sink at token 1; where rows need not sum to 1, at most so many by both. */
+  readonly sink: number;
+  readonly of: 'weights' | 'shares and raw weights';
+  readonly even: number;
+  /** False where even attention gives token 1 more than half of eps: the text is too short. */
+  readonly tells: boolean;
+  /** Tokens of a causal text from which on it can be told: 26 at eps 0.3. */
+  readonly least: number;
+}
+
+/**
+ * What may be said of Sink_1; its definition is the paper's at any length.
+ * @example judge({ eps: 0.3, even: 0.46, normalises: true, sink: 1, sinkRaw: 1 }).tells; // false: 5 tokens
+ */
+export function judge(known: Judged): Judgement;
+
+/** The least T at which even causal attention gives token 1 at most eps / 2; Infinity where none does. */
+export function leastTokens(eps: number): number;

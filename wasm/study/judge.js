@@ -1,0 +1,30 @@
+/**
+ * What may be said of Sink_1. Its definition is the paper's (Gu et al., ICLR 2025, section 3.2) and stays
+ * so at any length; the sentence that tells it must not say more than it can.
+ *
+ * Even attention gives token 1 the mean of 1/t over the queries t: (1 + 1/2 + ... + 1/T) / T of a causal
+ * text. Where that is more than eps / 2, a head that gives token 1 no more than twice its even share
+ * counts as a sink already, and the text is too short to tell: at eps = 0.3, one of fewer than 26 tokens.
+ * Where rows need not sum to 1, a share of next to nothing is no sink, and neither is a weight that all
+ * others have as well: both, the share and the weight itself, must exceed eps.
+ */
+
+/** @type {typeof import('../sinkscope.js').leastTokens} */
+export function leastTokens(eps) {
+  if (!(eps > 0)) return Infinity;
+  let sum = 0;
+  for (let T = 1; T <= 4096; T++) {
+    sum += 1 / T;
+    if (sum / T <= eps / 2) return T;
+  }
+  return Infinity;
+}
+
+/** @type {typeof import('../sinkscope.js').judge} */
+export function judge({ eps, even, normalises, sink, sinkRaw }) {
+  const tells = even <= eps / 2;
+  const judged = normalises
+    ? { sink, of: /** @type {const} */ ('weights') }
+    : { sink: Math.min(sink, sinkRaw), of: /** @type {const} */ ('shares and raw weights') };
+  return { ...judged, even, tells, least: leastTokens(eps) };
+}
