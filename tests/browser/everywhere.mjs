@@ -13,8 +13,8 @@ import { ggufOfZoo } from './gguf.mjs';
 import { createHost, pageRoot } from './stage.mjs';
 
 const LIMIT_MS = 60_000;
-const FINDING = '[data-finding], #finding';
-const MAP = '[data-view="attention"] .heatmap, #attention .heatmap';
+const FINDING = '[data-finding]';
+const MAP = '[data-view="attention"] .heatmap';
 
 /** Asks the page again and again until it says yes; what it said. */
 async function until(browser, what, look, ...values) {
@@ -43,7 +43,7 @@ const ready = (browser) =>
 
 const steps = {
   async 'opens with a sentence and a map'(browser, address) {
-    await browser.open(address);
+    await browser.open(`${address}#room=explore`);
     await ready(browser);
     const colours = await until(
       browser,
@@ -137,7 +137,7 @@ const steps = {
     await browser.open('about:blank');
     await browser.open(`${address}#compare=softmax,sigmoid,sigmoid-norm`);
     await until(browser, 'three rows', () => {
-      const rows = [...document.querySelectorAll('.metrics tbody tr[data-pick]:not(.stale)')];
+      const rows = [...document.querySelectorAll('.metrics tbody tr[data-subject]:not(.stale)')];
       return rows.length === 3 && rows.every((row) => /\d %/.test(row.textContent));
     });
   },

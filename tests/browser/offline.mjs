@@ -134,7 +134,7 @@ export const offline = {
         return registration.waiting;
       });
       await second.goto(`${host.address}#compare=softmax,sigmoid`);
-      await second.waitForSelector('.metrics tr[data-pick]');
+      await second.waitForSelector('.metrics tr[data-subject]');
       const middle = await allOf(second, host.address, pageRoot);
       // A model that was not seen is gone with the old build: said, and never taken from the new.
       await second.goto(`${host.address}#a=gated&b=`);

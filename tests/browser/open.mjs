@@ -15,7 +15,7 @@ const zoo = (name) =>
 let making;
 
 /** The page with the test's hub as its endpoint; asking that hub is no trouble. */
-export async function openPage(stage, hash = '', options = {}) {
+export async function openPage(stage, hash = 'room=explore', options = {}) {
   making ??= openHub();
   const hub = await making;
   hub.reset();
@@ -46,12 +46,14 @@ export async function load(page, name) {
 
 const error = (page) => page.locator('.open-error:not([hidden])').textContent();
 const plan = (page) => text(page, '.open-plan');
-const stamp = (page, side) => text(page, `#attention .side-${side} .stamp`);
+const stamp = (page) => text(page, '[data-view="attention"] .stamp');
+const finding = (page) => text(page, '[data-finding]');
+const STAMP = '[data-view="attention"] .stamp';
 const troubles = (page, hub) =>
   page.troubles.filter((one) => !one.includes(hub.endpoint) && !one.includes(hub.cdn));
 
 async function looks(stage, { width, scheme }) {
-  const { page } = await openPage(stage, '', { width, scheme });
+  const { page } = await openPage(stage, 'room=explore', { width, scheme });
   const picture = (name) =>
     page.screenshot({ path: `${pictures}/open-${name}-${width}-${scheme}.png` });
   const check = async (name) => {
@@ -88,11 +90,13 @@ export const open = {
     await page.click('#open .primary');
     await page.waitForSelector('#open', { state: 'hidden' });
     await settled(page);
-    assert.match(await stamp(page, 'a'), /MEASURED.*sinkscope\/softmax/);
-    assert.match(await text(page, '#side-a'), /on published weights/);
-    await page.waitForFunction(() => location.hash.includes('a=hub%3Asinkscope%2Fsoftmax'));
-    const chosen = await page.locator('#side-a select').first().inputValue();
-    assert.equal(chosen, 'hub:sinkscope/softmax');
+    assert.match(await stamp(page), /MEASURED.*sinkscope\/softmax/);
+    assert.match(await text(page, '.about'), /on published weights/);
+    await page.waitForFunction(() => location.hash.includes('shown=hub:sinkscope/softmax'));
+    assert.equal(
+      (await text(page, '.subject-list [aria-pressed="true"]')).trim(),
+      'sinkscope/softmax',
+    );
     await openDialog(page);
     await page.waitForFunction(() =>
       /Kept.*\d MB/.test(document.querySelector('.open-kept')?.textContent),
@@ -102,35 +106,49 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'a link to a hub model asks before it downloads, and not again once it is kept'(stage) {
-    const hash = 'b=&a=hub%3Asinkscope%2Fsigmoid';
+  async 'a link to a hub model asks the reader before it asks anybody, and not again once it is kept'(
+    stage,
+  ) {
+    const hash = 'room=explore&shown=hub:sinkscope/sigmoid';
     const { page, hub } = await openPage(stage, hash, { waits: false });
-    await page.waitForSelector('#open .open-plan');
-    assert.equal(hub.seen(WEIGHTS).length, 0);
-    assert.match(await text(page, '#finding'), /sinkscope\/sigmoid, which is not loaded yet/);
-    await page.keyboard.press('Escape');
-    await page.waitForFunction(() =>
-      /was not loaded/.test(document.querySelector('#messages').textContent),
+    await page.waitForSelector('#open[open] .primary');
+    assert.match(
+      await text(page, '#open'),
+      /This link shows sinkscope\/sigmoid.*Until you agree nothing is asked/s,
     );
+    assert.equal(hub.log.length, 0, 'nothing left the origin');
+    assert.match(await text(page, '.trouble'), /sinkscope\/sigmoid is not loaded yet/);
+    await page.keyboard.press('Escape');
     await page.fill('textarea', 'Another text.');
     await settled(page);
     assert.equal(await page.locator('#open[open]').count(), 0, 'the question is not put twice');
-    await page.reload();
+    assert.equal(hub.log.length, 0);
+    await page.getByRole('button', { name: 'Open sinkscope/sigmoid' }).click();
     await page.waitForSelector('#open .open-plan');
+    assert.equal(hub.seen(WEIGHTS).length, 0);
     await page.click('#open .primary');
-    await page.waitForSelector('#sinks .side-a .figure');
+    await page.waitForSelector(STAMP);
     await settled(page);
+    assert.match(await stamp(page), /sinkscope\/sigmoid/);
     hub.reset();
     await page.reload();
-    await page.waitForSelector('#sinks .side-a .figure');
+    await page.waitForSelector(STAMP);
     assert.equal(await page.locator('#open[open]').count(), 0);
     assert.equal(hub.seen(WEIGHTS).length, 0, 'the weights came from the cache');
-    assert.match(await text(page, '#sinks .side-a .conditions'), /sinkscope\/sigmoid/);
+  },
+
+  async 'an embed with a hub model asks nobody by itself'(stage) {
+    const { page, hub } = await openPage(stage, 'view=attention&shown=hub:sinkscope/softmax', {
+      waits: false,
+      file: 'embed.html',
+    });
+    await page.waitForSelector('.trouble');
+    assert.equal(hub.log.length, 0);
   },
 
   async 'a download shows bytes and rate, stops, keeps the frame, and goes on'(stage) {
     const { page, hub } = await openPage(stage);
-    const before = await text(page, '#sinks .side-a .figure');
+    const before = await finding(page);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 800_000 });
     await openDialog(page);
     await lookUp(page, 'sinkscope/sigmoid');
@@ -143,7 +161,7 @@ export const open = {
     const loaded = await text(page, '.open-loaded');
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.waitForSelector('#open-name');
-    assert.equal(await text(page, '#sinks .side-a .figure'), before);
+    assert.equal(await finding(page), before);
     hub.reset();
     await lookUp(page, 'sinkscope/sigmoid');
     await page.waitForSelector('.open-plan');
@@ -152,11 +170,8 @@ export const open = {
     await page.waitForSelector('#open', { state: 'hidden' });
     await settled(page);
     assert.match(hub.seen(WEIGHTS, 'cdn')[0].headers.range, /^bytes=[1-9]\d*-$/);
-    assert.match(await stamp(page, 'a'), /sinkscope\/sigmoid/);
-    assert.equal(
-      await page.locator('#side-a .class code').textContent(),
-      await page.locator('#side-b .class code').textContent(),
-    );
+    assert.match(await stamp(page), /sinkscope\/sigmoid/);
+    assert.match(await text(page, '.about code'), /exp\(-/);
     return loaded;
   },
 
@@ -175,7 +190,7 @@ export const open = {
     await page.click('#open .primary');
     await page.waitForSelector('#open', { state: 'hidden' });
     await settled(page);
-    assert.match(await stamp(page, 'a'), /sinkscope\/gated/);
+    assert.match(await stamp(page), /sinkscope\/gated/);
     const stored = await page.evaluate(() =>
       JSON.stringify({ ...localStorage, ...sessionStorage }),
     );
@@ -206,7 +221,7 @@ export const open = {
     await page.click('#open .primary');
     await page.waitForSelector('.open-error:not([hidden])');
     assert.match(await error(page), /expected/);
-    assert.match(await stamp(page, 'a'), /Softmax twin/);
+    assert.match(await stamp(page), /Softmax twin/);
     assert.equal(hub.seen(/huge.*safetensors/).length, 0);
   },
 
@@ -225,13 +240,10 @@ export const open = {
       document.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer }));
     }, files);
     await page.waitForFunction(() =>
-      /from your disk/.test(document.querySelector('#side-a').textContent),
+      /from your disk/.test(document.querySelector('.about')?.textContent),
     );
     await settled(page);
-    assert.match(
-      await text(page, '#side-a optgroup[label="from your disk"]'),
-      /model\.safetensors/,
-    );
+    assert.match(await text(page, '.subject-list'), /model\.safetensors/);
     await page.waitForTimeout(300);
     assert.ok(!page.url().includes('own-'));
     assert.equal(hub.log.length, 0);
@@ -240,104 +252,94 @@ export const open = {
 
   async 'a GGUF file opens by itself, and gives the digits of the model it was made of'(stage) {
     const { page, hub } = await openPage(stage);
-    const before = await text(page, '#sinks .side-a .figure');
+    await page.getByRole('button', { name: 'Output' }).click();
+    await page.waitForSelector('.next li');
+    await settled(page);
+    const before = await finding(page);
     const words = await page.locator('.chip').allTextContents();
-    const next = await text(page, '#next .side-a');
+    const next = await text(page, '.next');
     const buffer = await ggufOfZoo('softmax');
     const file = { name: 'twin.F16.gguf', mimeType: 'application/octet-stream', buffer };
     await page.setInputFiles('#open .file:not(.folder) input', file);
     await page.waitForFunction(() =>
-      /from your disk/.test(document.querySelector('#side-a').textContent),
+      /from your disk/.test(document.querySelector('.about')?.textContent),
     );
     await settled(page);
-    assert.match(await stamp(page, 'a'), /twin\.F16\.gguf/);
-    assert.equal(await text(page, '#sinks .side-a .figure'), before);
+    assert.match(await stamp(page), /twin\.F16\.gguf/);
+    assert.equal(await finding(page), before);
     assert.deepEqual(await page.locator('.chip').allTextContents(), words);
-    const same = (said) => said.replace(/Softmax twin|twin\.F16\.gguf/g, '');
-    assert.equal(same(await text(page, '#next .side-a')), same(next));
+    assert.equal(await text(page, '.next'), next);
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'the training slider loads the checkpoints in turn, by the keyboard too'(stage) {
+  async 'the slider of the training room loads the checkpoints of a Pythia in turn'(stage) {
     const { page, hub } = await openPage(stage);
     await load(page, 'EleutherAI/pythia-14m@step0');
-    const slider = page.locator('#side-a .training input');
-    assert.equal(await slider.getAttribute('aria-valuetext'), 'training step 0');
+    await page.getByRole('link', { name: 'Training', exact: true }).click();
+    await page.waitForSelector('.walk input');
+    const slider = page.locator('.walk input');
+    const shows = (step) =>
+      page.waitForFunction(
+        ([selector, name]) =>
+          document.querySelector(selector)?.textContent.endsWith(`pythia-14m@step${name}`),
+        [STAMP, step],
+      );
+    await shows(0);
     await slider.focus();
     await page.keyboard.press('ArrowRight');
-    await page.waitForFunction(() =>
-      /pythia-14m@step1\b/.test(document.querySelector('#attention .side-a .stamp').textContent),
-    );
+    await shows(1);
     await page.keyboard.press('End');
-    await page.waitForFunction(() =>
-      /step143000/.test(document.querySelector('#attention .side-a .stamp').textContent),
-    );
+    await shows(143000);
     await settled(page);
-    const line = page.locator('#side-a .training svg path[marker-start]').first();
-    const points = (await line.getAttribute('d')).match(/[ML]/g);
-    assert.equal(points.length, 3, 'a point for each step');
-    const ticks = await page.locator('#side-a .training svg text').allTextContents();
-    assert.ok(ticks.includes('0') && ticks.includes('1k'), 'step 0 has its place, too');
-    assert.match(
-      await page.locator('#side-a .training svg').getAttribute('aria-label'),
-      /3 checkpoints.*step 143000 it is [\d.]+ %/,
-    );
-    assert.match(decodeURIComponent(page.url()), /a=hub:EleutherAI\/pythia-14m@step143000/);
+    assert.match(await text(page, '.chart-key'), /pythia-14m, steps visited/);
+    assert.match(decodeURIComponent(page.url()), /shown=hub:EleutherAI\/pythia-14m@step143000/);
     // A step that the hub has not: the last frame stays, and the place is named.
     await page.keyboard.press('ArrowLeft');
     await page.waitForFunction(() =>
-      /step142000/.test(document.querySelector('#messages').textContent),
+      /step142000/.test(document.querySelector('.trouble')?.textContent),
     );
-    assert.match(await stamp(page, 'a'), /step143000/);
     await page.keyboard.press('Home');
-    await page.waitForFunction(() =>
-      /pythia-14m@step0\b/.test(document.querySelector('#attention .side-a .stamp').textContent),
-    );
+    await shows(0);
     await page.getByRole('button', { name: 'Play' }).click();
-    await page.waitForFunction(() =>
-      /pythia-14m@step1\b/.test(document.querySelector('#attention .side-a .stamp').textContent),
-    );
+    await shows(1);
     assert.deepEqual(await violations(page), []);
-    await page.screenshot({ path: `${pictures}/open-training.png` });
     assert.equal(hub.seen(WEIGHTS, 'cdn').length, 3, 'each checkpoint was fetched once');
   },
 
   async 'a checkpoint that takes long says how far it is, and can be stopped'(stage) {
     const { page, hub } = await openPage(stage);
     await load(page, 'EleutherAI/pythia-14m@step0');
+    await page.getByRole('link', { name: 'Training', exact: true }).click();
+    await page.waitForSelector('.walk input');
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 300_000 });
-    await page.locator('#side-a .training input').focus();
+    await page.locator('.walk input').focus();
     await page.keyboard.press('End');
     await page.waitForFunction(() =>
       /Loading EleutherAI.*step143000: .* of 2\.9 MB/.test(
-        document.querySelector('#progress').textContent,
+        document.querySelector('.progress').textContent,
       ),
     );
-    await page.click('#progress button');
-    await page.waitForSelector('#progress', { state: 'hidden' });
+    await page.click('.progress button');
+    await page.waitForSelector('.progress', { state: 'hidden' });
     await settled(page);
-    assert.match(await text(page, '#messages'), /Stopped/);
-    assert.match(await stamp(page, 'a'), /pythia-14m@step0\b/);
-    hub.reset();
-    await page.getByRole('button', { name: 'Step before' }).click();
-    await page.waitForFunction(() =>
-      /step142000/.test(document.querySelector('#messages').textContent),
-    );
+    assert.match(await text(page, '.trouble'), /Stopped/);
+    assert.match(await stamp(page), /pythia-14m@step0\b/);
   },
 
   async 'another special token may stand first, and the tokenizer’s own are shown'(stage) {
     const { page } = await openPage(stage);
-    assert.match(await text(page, '.automatic'), /auto: (<s>|none)/);
-    const field = page.locator('#numbers select').last();
-    const names = await field.locator('option').allTextContents();
-    const other = names.find((name) => /^<\/s>|^<pad>|^<\|/.test(name)) ?? names.at(-1);
+    await page.locator('.question summary', { hasText: 'first token' }).click();
+    const field = page.locator('label', { hasText: 'first token' }).locator('select');
+    const names = (await field.locator('option').allTextContents()).map((name) => name.trim());
+    assert.ok(
+      names.some((name) => /^the tokenizer’s own: /.test(name)),
+      names.join(),
+    );
+    const other = names.find((name) => /^<\|/.test(name));
     await field.selectOption({ label: other });
     await settled(page);
     assert.equal(await page.locator('.chip').first().textContent(), other);
     await page.waitForFunction(() => location.hash.includes('first='));
-    await field.selectOption('auto');
-    await settled(page);
-    assert.match(await stamp(page, 'a'), /BOS first|no BOS/);
     return names.join(' | ');
   },
 };

@@ -4,23 +4,16 @@
  */
 import assert from 'node:assert/strict';
 import { openStage } from './stage.mjs';
-import { reading } from './reading.mjs';
-import { controls } from './controls.mjs';
-import { links } from './links.mjs';
+import { monkey } from './monkey.mjs';
+import { rooms } from './rooms.mjs';
+import { saving } from './saving.mjs';
 import { trouble } from './trouble.mjs';
-import { looks } from './looks.mjs';
 import { hub } from './hub.mjs';
 import { open } from './open.mjs';
-import { exporting } from './export.mjs';
-import { comparing } from './compare.mjs';
-import { timeline } from './timeline.mjs';
-import { unmasking } from './unmask.mjs';
-import { aside } from './aside.mjs';
 import { delivery } from './delivery.mjs';
 import { offline } from './offline.mjs';
 import { installed } from './installed.mjs';
 import { losing } from './lost.mjs';
-import { routing } from './router.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -36,21 +29,14 @@ function limit() {
 }
 
 for (const [name, test] of Object.entries({
-  ...reading,
-  ...controls,
-  ...links,
+  ...rooms,
+  ...saving,
   ...trouble,
-  ...looks,
+  ...monkey,
   ...hub,
   ...open,
-  ...exporting,
-  ...comparing,
-  ...timeline,
-  ...unmasking,
-  ...routing,
   ...losing,
   ...installed,
-  ...aside,
   ...delivery,
   ...offline,
 })) {

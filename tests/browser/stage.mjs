@@ -12,7 +12,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url));
 export const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
 const require = createRequire(join(root, 'web/package.json'));
-const { chromium } = require('playwright-core');
+export const { chromium } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 export const pageRoot = process.env.SINKSCOPE_PAGE ?? join(root, '.build/page');
 
@@ -144,7 +144,6 @@ export async function settled(page) {
 
 export const text = (page, selector) => page.textContent(selector);
 export const chips = (page) => page.locator('.chip').allTextContents();
-export const figure = (page, side) => text(page, `#sinks .side-${side} .figure`);
 
 /** Chooses from a figure's menu; the name and bytes of the file. */
 export async function saveFrom(page, menu, kind) {

@@ -1,7 +1,10 @@
 /** Broken files and unusual texts: a message that names the place, and the last good frame. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { chips, figure, root, settled, text } from './stage.mjs';
+import { chips, root, settled, text } from './stage.mjs';
+
+const finding = (page) => text(page, '[data-finding]');
+const explore = (stage, options) => stage.open('room=explore', options);
 
 const folder = `${root}models/zoo/softmax/`;
 const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
@@ -86,11 +89,11 @@ async function choose(page, { config, weights, tokenizer }) {
 /** The message, once there is one that says this: an older one may still stand. */
 async function message(page, says = /./) {
   const said = ([source, flags]) => {
-    const { hidden, textContent } = document.querySelector('#messages');
+    const { hidden, textContent } = document.querySelector('.message');
     return !hidden && new RegExp(source, flags).test(textContent);
   };
   await page.waitForFunction(said, [says.source, says.flags], { timeout: 5000 }).catch(() => {});
-  return text(page, '#messages');
+  return text(page, '.message');
 }
 
 async function stillWorks(page) {
@@ -103,14 +106,13 @@ const brokenCases = Object.fromEntries(
   Object.entries(BROKEN).map(([name, breakIt]) => [
     `opening ${name} says so and keeps the last frame`,
     async (stage) => {
-      const page = await stage.open();
-      const before = [await figure(page, 'a'), await chips(page)];
+      const page = await explore(stage);
+      const before = [await finding(page), await chips(page)];
       const broken = breakIt(await model());
       await choose(page, broken);
       const said = await message(page);
       assert.match(said, broken.says ?? /byte|expected/i);
-      assert.match(said, /last good result is shown/);
-      assert.deepEqual([await figure(page, 'a'), await chips(page)], before);
+      assert.deepEqual([await finding(page), await chips(page)], before);
       await stillWorks(page);
       await page.context().close();
       return said.split('\n')[0].slice(0, 140);
@@ -120,18 +122,18 @@ const brokenCases = Object.fromEntries(
 
 export const trouble = {
   async 'good files of one’s own open and run'(stage) {
-    const page = await stage.open();
+    const page = await explore(stage);
     await choose(page, await model());
     await page.waitForFunction(() =>
-      /weights you opened/.test(document.querySelector('#side-a').textContent),
+      /weights you opened/.test(document.querySelector('.subjects')?.textContent),
     );
     await settled(page);
-    assert.match(await text(page, '#attention .side-a .stamp'), /my\.safetensors/);
+    assert.match(await text(page, '[data-view="attention"] .stamp'), /my\.safetensors/);
     assert.deepEqual(page.troubles, []);
   },
 
   async 'files without a config are named'(stage) {
-    const page = await stage.open();
+    const page = await explore(stage);
     const { weights } = await model();
     await page.setInputFiles('#open .file:not(.folder) input', [file('my.safetensors', weights)]);
     assert.match(
@@ -142,44 +144,66 @@ export const trouble = {
 
   ...brokenCases,
 
-  async 'an empty prompt, a long one, a megabyte, and half a surrogate'(stage) {
-    const page = await stage.open('bos=0');
-    const before = await figure(page, 'a');
-    await page.fill('textarea', '');
-    assert.match(await message(page), /prompt is empty/);
-    assert.equal(await figure(page, 'a'), before);
+  async 'a file of a few bytes, and one of none, are refused in the dialog at once'(stage) {
+    const page = await explore(stage);
+    await page.getByRole('button', { name: 'Open a model' }).click();
+    const input = '#open .file:not(.folder) input';
+    const error = async (says) => {
+      await page.waitForFunction(
+        (source) =>
+          new RegExp(source).test(document.querySelector('.open-error:not([hidden])')?.textContent),
+        says,
+        { timeout: 5000 },
+      );
+      assert.equal(await page.locator('.open-loaded').count(), 0, 'nothing is said to be loading');
+      return text(page, '.open-error');
+    };
+    const bytes = Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(25)]);
+    await page.setInputFiles(input, [file('broken.gguf', bytes)]);
+    const said = await error('broken\\.gguf|byte|version');
+    await page.setInputFiles(input, [file('nothing.gguf', Buffer.alloc(0))]);
+    await error('empty');
+    return said;
+  },
+
+  async 'a long text is cut, a megabyte refused, half a surrogate read'(stage) {
+    const page = await explore(stage);
     await page.fill('textarea', 'word '.repeat(500));
     await page.waitForSelector('.cut');
     assert.match(await text(page, '.cut'), /more not run/);
     const began = Date.now();
     await page.fill('textarea', 'x'.repeat(1_000_000));
-    const long = /1,000,000 characters; expected at most/;
-    assert.match(await message(page, long), long);
+    await page.waitForFunction(() =>
+      /1,000,000 characters; expected at most/.test(
+        document.querySelector('.trouble')?.textContent,
+      ),
+    );
     assert.ok(Date.now() - began < 5000);
     await page.fill('textarea', 'half \ud800 a pair, 漢字 😀');
+    await page.waitForFunction(() => !document.querySelector('.trouble'));
     await settled(page);
-    await page.waitForFunction(() => document.querySelector('#messages').hidden);
     assert.ok((await chips(page)).includes('😀'));
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a browser without SIMD gets the base kernels and the same digits'(stage) {
-    const simd = await stage.open();
-    const script = 'WebAssembly.validate = () => false;';
-    const base = await stage.open('', { script });
-    assert.match(await text(base, '#version'), /base kernels/);
-    assert.match(await text(simd, '#version'), /simd kernels/);
-    for (const selector of ['#sinks .side-a .conditions', '#geometry .side-a .subtitle', '.next'])
-      assert.equal(await text(base, selector), await text(simd, selector));
-  },
-
-  async 'a model file that cannot be fetched is named, and the other side stands'(stage) {
-    const page = await stage.open('b=');
-    await page.route('**/zoo/*/sigmoid/model.safetensors', (route) =>
-      route.fulfill({ status: 404 }),
+  async 'a zoo file that cannot be fetched is named in its place, the other is usable, and it is tried again'(
+    stage,
+  ) {
+    const again = await stage.open('room=explore&shown=softmax');
+    await again.route('**/sigmoid/model.safetensors', (route) => route.fulfill({ status: 404 }));
+    await again.evaluate(() => (location.hash = '#room=compare&shown=softmax,sigmoid'));
+    await again.waitForSelector('.trouble');
+    assert.match(await text(again, '.trouble'), /Sigmoid twin: .*404/);
+    await settled(again);
+    assert.equal(await again.locator('[data-view="attention"] .cell').count(), 1);
+    await again.fill('textarea', 'The old man sat at the door.');
+    await settled(again);
+    assert.equal(await again.locator('.metrics tr[data-subject]').count(), 1);
+    await again.unroute('**/sigmoid/model.safetensors');
+    await again.getByRole('button', { name: 'Try again' }).click();
+    await again.waitForFunction(
+      () => document.querySelectorAll('[data-view="attention"] .cell').length === 2,
     );
-    await page.locator('#side-b select').first().selectOption('sigmoid');
-    assert.match(await message(page), /404|sigmoid/);
-    assert.match(await text(page, '#finding'), /softmax twin/);
+    assert.equal(await again.locator('.trouble').count(), 0);
   },
 };

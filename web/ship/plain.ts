@@ -31,8 +31,8 @@ export function plain(): Plugin {
         tag: 'div',
         attrs: { id: 'plain' },
         children:
-          `<p>${SAID}</p><img src="./${PICTURE}" width="1280" height="900" loading="lazy" ` +
-          'alt="Two sink maps side by side: in the softmax model many heads look at the first token, in its sigmoid twin none does." />',
+          `<p>${SAID}</p><img src="./${PICTURE}" width="1280" height="760" loading="lazy" ` +
+          'alt="Two attention maps side by side: in the softmax model nearly every word looks at the start mark, in its sigmoid twin none does so." />',
         injectTo: 'body-prepend',
       },
     ],

@@ -1,27 +1,16 @@
-/** The controls: state in, templates out. Every change goes through `set`. */
+/** The controls that rooms share: state in, templates out. Every change goes through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import type { Token } from 'sinkscope';
-import { picksOfSides } from './compare/sides';
+import type { Desk, Shown } from './desk';
 import { isBidirectional, type Frame } from './frame';
-import { SIDES, type PerSide } from './panels';
-import type { Side } from './session';
+import { hubName, isOfHub } from './open/words';
+import { INPUTS, promptsOfFile, readPrompts, type Splitting } from './question';
 import { defaults, type State } from './state';
-import type { Pointed } from './views/view';
-import { readable } from './words';
-import type { Card } from './zoo';
+import { parseSubject, titleOf } from './subject';
+import { plainWord, readable, word } from './words';
 
-export interface Actions {
-  readonly set: (change: Partial<State>) => void;
-  readonly point: (pointed: Pointed) => void;
-  readonly open: (side: Side) => void;
-  readonly generate: () => void;
-  readonly copy: (what: 'link' | 'embed') => void;
-  readonly cancel: () => void;
-}
-
-/** `hide=` in a link takes away any of: prompt chips numbers models swap generate how finding links save study. */
-export function shown(state: State, name: string): boolean {
+/** `hide=` in a link takes away any of: text numbers subjects generate finding how save links. */
+export function allows(state: State, name: string): boolean {
   return !state.hide.includes(name);
 }
 
@@ -44,26 +33,25 @@ export function choices(
   >`;
 }
 
-function numberField(
+export function numberField(
   label: string,
   name: 'T' | 'eps' | 'n' | 'seed' | 'temperature' | 'topK',
-  state: State,
-  range: readonly [number, number, number],
-  set: Actions['set'],
+  [min, max, step]: readonly [number, number, number],
+  { state, set }: Desk,
 ): TemplateResult {
-  const [min, max, step] = range;
   const change = (event: Event) => {
-    const value = Number(valueOf(event));
+    const input = event.target as HTMLInputElement;
+    const value = input.value.trim() === '' ? NaN : Number(input.value);
     const bounded = Math.min(max, Math.max(min, Number.isFinite(value) ? value : defaults[name]));
     const kept = step === 1 ? Math.round(bounded) : bounded;
-    (event.target as HTMLInputElement).value = String(kept);
+    input.value = String(kept);
     set({ [name]: kept });
   };
-  return html`<label class="field number-field"
+  return html`<label class="field"
     ><span>${label}</span
     ><input
       type="number"
-      .value=${String(state[name])}
+      .value=${live(String(state.value[name]))}
       min=${min}
       max=${max}
       step=${step}
@@ -71,198 +59,274 @@ function numberField(
   /></label>`;
 }
 
-const INPUTS = [
-  ['text', 'natural text'],
-  ['random', 'random tokens'],
-  ['repeat', 'one token repeated'],
-] as const;
-
-function inputs(state: State, set: Actions['set']): TemplateResult {
-  return html`<div class="segmented" role="group" aria-label="Kind of input">
-    ${INPUTS.map(
+export function segmented<const Value extends string | number>(
+  label: string,
+  options: readonly (readonly [Value, string])[],
+  current: Value,
+  pick: (value: Value) => void,
+): TemplateResult {
+  return html`<div class="segmented" role="group" aria-label=${label}>
+    ${options.map(
       ([value, name]) =>
-        html`<button
-          type="button"
-          aria-pressed=${state.input === value}
-          @click=${() => set({ input: value })}
-        >
+        html`<button type="button" aria-pressed=${value === current} @click=${() => pick(value)}>
           ${name}
         </button>`,
     )}
   </div>`;
 }
 
-export function promptControls(state: State, { set }: Actions): TemplateResult {
-  if (!shown(state, 'prompt')) return html``;
-  const text = html`<label class="prompt-label"
-    ><span>Text</span
+export function textField({ state, set }: Desk, rows: number): TemplateResult {
+  return html`<label class="text"
+    ><span class="unseen">Text</span
     ><textarea
-      rows="5"
+      rows=${rows}
       spellcheck="false"
-      .value=${live(state.prompt)}
-      @input=${(event: Event) => set({ prompt: valueOf(event) })}
+      placeholder="Type a sentence"
+      .value=${live(state.value.prompt)}
+      @input=${(event: Event) => set({ prompt: valueOf(event), input: 'text' })}
     ></textarea>
   </label>`;
-  return html`<div class="prompt">
-    ${inputs(state, set)} ${state.input === 'text' ? text : nothing}
+}
+
+function fileField({ file, choose, fail }: Desk): TemplateResult {
+  const known = file.value;
+  const change = (event: Event) => {
+    const input = event.target as HTMLInputElement;
+    const [chosen] = input.files ?? [];
+    if (chosen) void readPrompts(chosen).then(choose, fail);
+    // The same file may be chosen again after a change.
+    input.value = '';
+  };
+  const ways = [
+    ['lines', 'each line is a prompt'],
+    ['blocks', 'blank lines separate prompts'],
+  ] as const;
+  const count = known && promptsOfFile(known.text, known.splitting).length;
+  return html`<div class="prompt-file">
+    <label class="file">Choose a text file<input type="file" @change=${change} /></label>
+    ${
+      known
+        ? html`<span>${known.name}: ${count!.toLocaleString('en')} prompts</span> ${choices(
+              'split',
+              known.splitting,
+              ways,
+              (splitting) => choose({ ...known, splitting: splitting as Splitting }),
+            )}`
+        : html`<span class="hint"
+            >UTF-8, a prompt a line, or prompts with blank lines between them. It stays on this
+            machine.</span
+          >`
+    }
   </div>`;
 }
 
-/** What the tokenizers would put first by themselves, in a word for each side. */
-function automaticWords(frames: PerSide<Frame>): string {
-  const words = SIDES.flatMap((side) => {
-    const frame = frames[side];
-    return frame ? [frame.special.automatic.map(readable).join(' ') || 'none'] : [];
-  });
-  return [...new Set(words)].join(' / ');
+/** What stands first: one control for whether and which. */
+function firstField({ state, set }: Desk, frames: readonly Frame[]): TemplateResult {
+  const { first } = state.value;
+  const automatic = new Set(
+    frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'nothing'),
+  );
+  const known = new Set([...frames.flatMap(({ special }) => special.choices), first]);
+  const own = [...known].filter((name) => name && name !== 'auto' && name !== 'none');
+  const bos = frames.find(({ special }) => special.bos)?.special.bos;
+  return choices(
+    'first token',
+    first,
+    [
+      ['', bos ? `BOS ${readable(bos)}` : 'BOS'],
+      ['none', 'nothing'],
+      ['auto', `the tokenizer’s own: ${[...automatic].join(' / ')}`],
+      ...own
+        .filter((name) => name !== bos || first === name)
+        .map((name) => [name, readable(name)] as const),
+    ],
+    (value) => set({ first: value }),
+  );
 }
 
-/** Whether a special token stands first, and which of those that the tokenizers have. */
-function specialControls(
-  state: State,
-  frames: PerSide<Frame>,
-  set: Actions['set'],
-): TemplateResult {
-  const names = SIDES.flatMap((side) => frames[side]?.special.choices ?? []);
-  const known = [...new Set([...names, state.first])].filter((name) => name && name !== 'auto');
-  return html`${choices(
-      'first token',
-      state.first,
-      [
-        ['', 'BOS'],
-        ['auto', `auto: ${automaticWords(frames)}`],
-        ...known.map((name) => [name, readable(name)] as const),
-      ],
-      (first) => set({ first, bos: true }),
-    )}<label class="check"
-      ><input
-        type="checkbox"
-        .checked=${live(state.bos)}
-        @change=${(event: Event) => set({ bos: (event.target as HTMLInputElement).checked })}
-      />BOS first</label
-    ><span class="hint automatic" title="What the tokenizers put first by themselves"
-      >auto: ${automaticWords(frames)}</span
-    >`;
-}
-
-export function numberControls(
-  state: State,
-  context: number,
-  frames: PerSide<Frame>,
-  { set }: Actions,
-): TemplateResult {
-  if (!shown(state, 'numbers')) return html``;
-  return html`<div class="numbers">
-    ${numberField('tokens T', 'T', state, [1, context, 1], set)}
-    ${numberField('threshold ε', 'eps', state, [0, 1, 0.05], set)}
-    ${numberField('sequences', 'n', state, [1, 100, 1], set)}
-    ${numberField('seed', 'seed', state, [0, 4294967295, 1], set)}
-    ${choices(
-      'map colours',
-      state.scale,
-      [
-        ['linear', 'linear'],
-        ['root', 'square root'],
-      ],
-      (value) => set({ scale: value as State['scale'] }),
-    )}
-    ${specialControls(state, frames, set)}
+/** The whole question: what is read, how much of it, how it is judged. */
+export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3): TemplateResult {
+  const state = desk.state.value;
+  const { input, n } = state;
+  const isDrawn = input === 'random' || input === 'repeat';
+  const context = Math.min(4096, ...frames.map(({ architecture }) => architecture.context));
+  const ran = [...new Set(frames.map(({ T }) => T))].filter((T) => T !== state.T);
+  const numbers = html`<div class="numbers">
+      ${numberField('T ≤', 'T', [1, context, 1], desk)}
+      ${ran.length ? html`<span class="hint">T = ${ran.join(', ')} ran</span>` : nothing}
+      ${segmented(
+        'Prompts',
+        [
+          [1, '1 prompt'],
+          [10, '10'],
+          [100, '100'],
+        ],
+        n,
+        (count) =>
+          desk.set(count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count }),
+      )}
+    </div>
+    <details class="more">
+      <summary>Prompts, first token, ε, colours</summary>
+      <div class="numbers">
+        ${numberField('prompts', 'n', [1, 1000, 1], desk)} ${firstField(desk, frames)}
+        ${numberField('threshold ε', 'eps', [0, 1, 0.05], desk)}
+        ${isDrawn ? numberField('seed', 'seed', [0, 4294967295, 1], desk) : nothing}
+        ${choices(
+          'map colours',
+          state.scale,
+          [
+            ['root', 'square root'],
+            ['linear', 'linear'],
+          ],
+          (value) => desk.set({ scale: value as State['scale'] }),
+        )}
+      </div>
+    </details>`;
+  return html`<div class="question-controls">
+    ${
+      allows(state, 'text')
+        ? html`${choices('prompts from', input, Object.entries(INPUTS), (value) =>
+            desk.set({ input: value as State['input'] }),
+          )}
+          ${input === 'text' ? textField(desk, rows) : input === 'file' ? fileField(desk) : nothing}`
+        : nothing
+    }
+    ${allows(state, 'numbers') ? numbers : nothing}
   </div>`;
 }
 
 /** A character that is cut into several tokens stands in the first; the others get a dot. */
-function chipText(frame: Frame, t: number, state: State): string {
-  const { text, start, end } = frame.tokens[t];
-  if (!text.includes('\ufffd') || start === end) return readable(text);
-  const before = frame.tokens[t - 1];
-  return before?.end === end && before.start === start
-    ? '·'
-    : readable(state.prompt.slice(start, end));
+function chipText({ tokens, question }: Frame, t: number): string {
+  const { text, start, end } = tokens[t]!;
+  if (!text.includes('\ufffd') || start === end) return word(text);
+  const before = tokens[t - 1];
+  const isSame = before?.end === end && before.start === start;
+  return isSame ? '·' : readable(question.prompt.slice(start, end));
 }
 
-export function chips(
-  frame: Frame | undefined,
-  state: State,
-  pointed: Pointed,
-  actions: Actions,
-): TemplateResult {
-  if (!frame || !shown(state, 'chips')) return html``;
-  const chip = (token: Token, t: number) => {
-    const lit = pointed.query === t ? 'query' : pointed.key === t ? 'key' : '';
-    const chosen = state.query === t ? 'chosen' : '';
+/** Every token of the first prompt: one stop of the tabulator, moved through by the arrow keys. */
+export function chips(frame: Frame, { state, set, point }: Desk, isPlain = false): TemplateResult {
+  const { query } = state.value;
+  const stop = Math.min(Math.max(0, query), frame.T - 1);
+  const move = (event: KeyboardEvent) => {
+    const steps: Record<string, number> = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      ArrowUp: -1,
+      ArrowDown: 1,
+    };
+    const step = steps[event.key];
+    if (step === undefined) return;
+    const all = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.chip')];
+    const at = all.indexOf(event.target as HTMLElement);
+    all[Math.min(all.length - 1, Math.max(0, at + step))]?.focus();
+    event.preventDefault();
+  };
+  const chip = (t: number) => {
+    const token = frame.tokens[t]!;
     const made = t >= frame.T - frame.generated ? 'made' : '';
     return html`<button
       type="button"
-      class="chip ${token.special ? 'special' : ''} ${lit} ${chosen} ${made}"
-      title=${`token ${t + 1}, id ${token.id}`}
-      .textContent=${chipText(frame, t, state)}
-      @pointerenter=${() => actions.point({ query: t, key: t })}
-      @pointerleave=${() => actions.point({})}
-      @click=${() => actions.set({ query: state.query === t ? -1 : t, key: -1 })}
+      class="chip ${token.special ? 'special' : ''} ${made}"
+      tabindex=${t === stop ? 0 : -1}
+      aria-pressed=${query === t}
+      title=${isPlain ? nothing : `token ${t + 1}, id ${token.id}`}
+      .textContent=${isPlain && token.special ? plainWord(token) : chipText(frame, t)}
+      @pointerenter=${() => point({ query: t })}
+      @focus=${() => point({ query: t })}
+      @click=${() => set({ query: query === t ? -1 : t, key: -1 })}
     ></button>`;
   };
   const cut = frame.dropped
     ? html`<span class="cut">… ${frame.dropped} more not run (T = ${frame.T})</span>`
     : nothing;
-  return html`<div class="chips" role="group" aria-label="Tokens">
-    ${frame.tokens.map(chip)}${cut}
+  return html`<div
+    class="chips"
+    role="group"
+    aria-label="Tokens"
+    @keydown=${move}
+    @pointerleave=${() => point({})}
+    @focusout=${() => point({})}
+  >
+    ${Array.from({ length: frame.T }, (_, t) => chip(t))}${cut}
   </div>`;
+}
+
+/** Colours the chips by how much the word that is pointed at looks at each; no new drawing is needed. */
+export function lightChips(
+  root: ParentNode,
+  desk: Desk,
+  weights: (query: number) => ArrayLike<number> | undefined,
+): void {
+  const { query = -1, key = -1 } = desk.pointed.value;
+  const row = query >= 0 ? weights(query) : undefined;
+  root.querySelectorAll<HTMLElement>('.chip').forEach((chip, t) => {
+    chip.classList.toggle('query', t === query);
+    chip.classList.toggle('key', t === key);
+    const share = row?.[t];
+    chip.style.setProperty('--look', share! > 0.01 ? String(Math.sqrt(share!)) : '0');
+  });
+}
+
+/** What a subject is called before and after it is opened. */
+export function nameOf({ subject, frame }: Pick<Shown, 'subject' | 'frame'>, desk: Desk): string {
+  if (frame) return frame.title;
+  const parsed = parseSubject(subject);
+  const models = desk.engine.value?.models;
+  if (!parsed || !models) return subject;
+  const known = models.choices.find(({ id }) => id === parsed.id)?.title;
+  return titleOf(
+    parsed,
+    known ?? (isOfHub(parsed.id) ? hubName(parsed.id) : parsed.id),
+    models.describe,
+  );
 }
 
 export function generateControls(
-  state: State,
-  frames: PerSide<Frame>,
-  busy: boolean,
-  actions: Actions,
-): TemplateResult {
-  if (!shown(state, 'generate')) return html``;
-  const { set, generate } = actions;
-  const drawn = SIDES.flatMap((side) => frames[side] ?? []);
-  if (drawn.length && drawn.every(isBidirectional))
-    return html`<p class="hint">
-      Every token sees every other: such a model does not continue a text, it fills in what is
-      hidden.
-    </p>`;
-  return html`<div class="generate">
-    <button type="button" class="primary" @click=${generate}>
-      ${busy ? 'Stop' : 'Generate 16 tokens'}
-    </button>
+  desk: Desk,
+  frames: readonly Frame[],
+): TemplateResult | typeof nothing {
+  const queue = desk.engine.value?.queue;
+  const open = frames.filter((frame) => !isBidirectional(frame));
+  if (!queue || !open.length || !allows(desk.state.value, 'generate')) return nothing;
+  // Its progress is a signal: the button follows.
+  const isRunning = queue.work.value !== undefined && queue.isGenerating;
+  const { temperature, topK, seed } = desk.state.value;
+  const go = () => {
+    if (isRunning) return queue.stopGenerating();
+    const subjects = open.map(({ subject }) => subject);
+    void queue.generate(subjects, { count: 16, temperature, topK, seed });
+  };
+  return html`<details class="more generate">
+    <summary>Let it go on writing</summary>
     <div class="numbers">
-      ${numberField('temperature', 'temperature', state, [0, 5, 0.1], set)}
-      ${numberField('top k', 'topK', state, [0, 100000, 1], set)}
+      <button type="button" class="primary" @click=${go}>
+        ${isRunning ? 'Stop' : 'Generate 16 tokens'}
+      </button>
+      ${numberField('temperature', 'temperature', [0, 5, 0.1], desk)}
+      ${numberField('top k', 'topK', [0, 100000, 1], desk)}
+      <span class="hint">Temperature 0 is greedy.</span>
     </div>
-    <span class="hint">Temperature 0 is greedy. The views follow each token.</span>
-  </div>`;
+  </details>`;
 }
 
-export function linkControls(
-  state: State,
-  cards: readonly Card[],
-  actions: Actions,
-): TemplateResult {
-  if (!shown(state, 'links')) return html``;
-  const { set, copy, open } = actions;
-  const hasSteps = (id: string) => cards.some((card) => card.id === id && card.timeline);
-  return html`<div class="links">
-    <button type="button" class="primary" @click=${() => open('a')}>Open a model</button>
-    <button
-      type="button"
-      aria-pressed=${state.compare.length > 0}
-      @click=${() => set({ compare: state.compare.length ? [] : picksOfSides(state, hasSteps) })}
-    >
-      Compare models
-    </button>
-    <button type="button" @click=${() => copy('link')}>Copy link</button>
-    <button type="button" @click=${() => copy('embed')}>Copy embed</button>
-    ${choices(
-      'theme',
-      state.theme,
-      [
-        ['auto', 'system'],
-        ['light', 'light'],
-        ['dark', 'dark'],
-      ],
-      (theme) => set({ theme: theme as State['theme'] }),
-    )}
+/** Why something is not there, in its place, and a way to put it right. */
+export function troubles(shown: readonly Shown[], desk: Desk): TemplateResult | typeof nothing {
+  const failed = shown.filter(({ error }) => error);
+  if (!failed.length) return nothing;
+  return html`<div class="trouble" role="alert">
+    ${failed.map((one) => {
+      const kept = one.frame ? ' The last good result is shown.' : '';
+      const said = `${nameOf(one, desk)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${kept}`;
+      const models = desk.engine.value?.models;
+      const id = parseSubject(one.subject)?.id ?? '';
+      const isNew = isOfHub(id) && !models?.knows(id);
+      const act = isNew ? () => desk.open(hubName(id)) : () => desk.engine.peek()?.queue.retry();
+      return html`<p>
+        ${said}
+        <button type="button" @click=${act}>${isNew ? `Open ${hubName(id)}` : 'Try again'}</button>
+      </p>`;
+    })}
   </div>`;
 }

@@ -1,32 +1,38 @@
 /**
- * A frame: the immutable result of one run of one side, with everything that the views draw. Views
- * get frames and nothing else of the engine.
+ * A frame: the immutable answer of one subject to one question, with everything that the views draw:
+ * means with their spread over the prompts, and what was read of the first prompt. Views get frames and
+ * nothing else of the engine.
  */
-import type { SpecialWords } from './input';
-import type { Source } from './models';
-import type { StepFacts } from './timeline/steps';
 import type { Architecture, Edit, Operation, Tensor, Token } from 'sinkscope';
+import type { Source } from './models';
+import type { Question, SpecialWords } from './question';
+import type { StepFacts } from './timeline/steps';
 
 /** How far a number can be trusted to say something about a model. */
 export type NumberClass = 'measured' | 'counterfactual';
 
-/** One head's own measurements, read when it is selected. */
-export interface HeadFrame {
+/** A place among the heads, from 0 on. */
+export interface Head {
   readonly layer: number;
   readonly head: number;
-  /** [T, T]; NaN where the mask hides. */
-  readonly dot: Tensor;
-  readonly cos: Tensor;
-  readonly norm: Tensor;
 }
 
-/** What was run, and what its numbers depend on. */
-export interface Subject {
+/** What was read of one head of the first prompt, by the names in describe. */
+export interface HeadFrame extends Head {
+  readonly tensors: Readonly<Record<string, Tensor>>;
+}
+
+export interface Frame {
+  /** The text of the subject. */
+  readonly subject: string;
+  /** The model and what is done to it, as it is called. */
+  readonly title: string;
   readonly model: {
     readonly id: string;
     readonly title: string;
     readonly source: Source;
     readonly commit?: string;
+    readonly sha256?: string;
     /** Of a checkpoint of its training. */
     readonly step?: StepFacts;
   };
@@ -35,32 +41,34 @@ export interface Subject {
   /** What the heads compute: the model's own operation, or the edit's. */
   readonly operation: Operation;
   readonly edits: readonly Edit[];
-  /** Of the first sequence. */
+  readonly question: Question;
+  /** Of the first prompt. */
   readonly tokens: readonly Token[];
   readonly T: number;
   readonly eps: number;
+  /** Tokens of the first prompt that were left out because T or the context is shorter. */
+  readonly dropped: number;
+  readonly generated: number;
   /** Special tokens that stand before the text, as they read. */
   readonly first: readonly string[];
   readonly special: SpecialWords;
-  /** Sequences that alpha and the sink ratios are means of. */
+  /** Prompts that were measured. */
   readonly sequences: number;
-}
-
-export interface Frame extends Subject {
-  /** Tokens of the input that were left out because T or the context is shorter. */
-  readonly dropped: number;
-  readonly generated: number;
-  /** Metrics and fields by their names in describe. */
+  /** Metrics and fields by their names in describe: means over the prompts where `spread` has them. */
   readonly tensors: Readonly<Record<string, Tensor>>;
+  /** Standard deviations over the prompts (n - 1) of what was averaged; of one prompt, NaN. */
+  readonly spread: Readonly<Record<string, Float32Array>>;
+  /** One number of each prompt, by the names of metrics. */
+  readonly perPrompt: Readonly<Record<string, readonly number[]>>;
+  readonly head?: HeadFrame;
   /** The next token's likeliest candidates, in falling order. */
   readonly next: readonly { readonly text: string; readonly probability: number }[];
-  readonly selected?: HeadFrame;
   readonly milliseconds: number;
 }
 
 /** The numbers of one head of a [L, H, n] tensor. */
-export function ofHead(tensor: Tensor, layer: number, head: number): Float32Array {
-  const [, H, n] = tensor.shape;
+export function ofHead(tensor: Tensor, { layer, head }: Head): Float32Array {
+  const [, H, n] = tensor.shape as [number, number, number];
   const at = (layer * H + head) * n;
   return (tensor.data as Float32Array).subarray(at, at + n);
 }
@@ -70,45 +78,90 @@ export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): 
   return architecture.mask.kind === 'bidirectional';
 }
 
+/** Whether it fills in what is hidden. */
+export function isMasked({ architecture }: Pick<Frame, 'architecture'>): boolean {
+  return isBidirectional({ architecture }) && architecture.mask_token !== null;
+}
+
 /** Where the keys end that a query sees, among those that come after it too. */
-export function seenBy({ architecture: { mask }, T }: Frame, query: number): number {
+export function seenBy(
+  { architecture: { mask }, T }: Pick<Frame, 'architecture' | 'T'>,
+  query: number,
+): number {
   if (mask.kind === 'bidirectional') return T;
   return Math.min(T, Math.max(query + 1, mask.prefix ?? 0));
 }
 
-/** The [T, T] weights of one head; NaN for keys after the last one that the query sees. */
-export function mapOf(frame: Frame, layer: number, head: number): Float32Array {
-  const { H } = frame.architecture;
+/** [T, T] weights with NaN for keys after the last one that the query sees. */
+export function masked(frame: Pick<Frame, 'architecture' | 'T'>, weights: ArrayLike<number>) {
   const { T } = frame;
-  const at = (layer * H + head) * T * T;
-  const map = (frame.tensors.att.data as Float32Array).slice(at, at + T * T);
+  const map = Float32Array.from(weights);
   for (let t = 0; t < T; t++) map.fill(NaN, t * T + seenBy(frame, t), (t + 1) * T);
   return map;
 }
 
-/** alpha of one key in every head, [L, H]. */
-export function alphaOfKey(frame: Frame, key: number): Float32Array {
-  const { data, shape } = frame.tensors.alpha;
-  const [L, H, T] = shape;
-  return Float32Array.from({ length: L * H }, (_, i) => data[i * T + key]);
+/** What a query attends in all, in a [T, T] map. */
+export function massOfRow(map: Float32Array, T: number, query: number): number {
+  const row = map.subarray(query * T, (query + 1) * T);
+  return row.reduce((sum, weight) => sum + (Number.isNaN(weight) ? 0 : weight), 0);
 }
 
-/** The head that the state selects, or the one with the largest sink score of token 1. */
-export function selectedHead(
-  frame: Frame,
-  layer: number,
-  head: number,
-): { layer: number; head: number } {
+/** The same map with every row divided by what it carries; signed weights by what they carry in all. */
+export function sharesOf(map: Float32Array, T: number): Float32Array {
+  const shares = map.slice();
+  for (let t = 0; t < T; t++) {
+    const row = shares.subarray(t * T, (t + 1) * T);
+    const size = row.reduce((sum, weight) => sum + (weight === weight ? Math.abs(weight) : 0), 0);
+    if (size > 0) row.forEach((weight, i) => (row[i] = weight / size));
+  }
+  return shares;
+}
+
+/** alpha of one key in every head, [L, H]. */
+export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Array {
+  const { data, shape } = frame.tensors[name]!;
+  const [L, H, T] = shape as [number, number, number];
+  return Float32Array.from({ length: L * H }, (_, i) => data[i * T + key]!);
+}
+
+/** The place of the largest finite value; 0 where there is none. */
+export function indexOfMost(values: ArrayLike<number>): number {
+  let best = 0;
+  for (let i = 1; i < values.length; i++)
+    if (values[i]! > values[best]! || Number.isNaN(values[best])) best = i;
+  return best;
+}
+
+/** The head that is asked for, or the one with the largest sink score of token 1. */
+export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   const { L, H } = frame.architecture;
   if (layer >= 0 && head >= 0)
     return { layer: Math.min(layer, L - 1), head: Math.min(head, H - 1) };
-  const alpha = alphaOfKey(frame, 0);
-  const best = alpha.indexOf(Math.max(...alpha));
+  const best = indexOfMost(alphaOfKey(frame, 0));
   return { layer: Math.floor(best / H), head: best % H };
 }
 
 export function mean(values: ArrayLike<number>, from = 0): number {
   let sum = 0;
-  for (let i = from; i < values.length; i++) sum += values[i];
+  for (let i = from; i < values.length; i++) sum += values[i]!;
   return sum / (values.length - from);
+}
+
+/** Standard deviation (n - 1); NaN of fewer than two. */
+export function deviation(values: readonly number[]): number {
+  const n = values.length;
+  if (n < 2) return NaN;
+  const middle = mean(values);
+  return Math.sqrt(values.reduce((sum, x) => sum + (x - middle) ** 2, 0) / (n - 1));
+}
+
+/** Largest absolute finite value over some arrays, at least `least`. */
+export function largest(arrays: readonly ArrayLike<number>[], least = 1e-9): number {
+  let size = least;
+  for (const array of arrays)
+    for (let i = 0; i < array.length; i++) {
+      const value = Math.abs(array[i]!);
+      if (value > size && value < Infinity) size = value;
+    }
+  return size;
 }

@@ -7,6 +7,7 @@ import {
   modelFiles,
   openTokenizer,
   planTokenizer,
+  type Describe,
   type Engine,
   type Model,
   type Plan,
@@ -14,7 +15,7 @@ import {
   type AnyTokenizer,
   type Tokenizer,
 } from 'sinkscope';
-import { stepId, stepOf, stepWords, type StepFacts } from './timeline/steps';
+import { stepOf, stepWords, type StepFacts } from './timeline/steps';
 import type { Timelines } from './timeline/timelines';
 import { zooAddress, type Card, type Zoo } from './zoo';
 
@@ -65,28 +66,32 @@ interface Opening {
 
 export class Models {
   readonly #engine: Engine;
-  readonly #zoo: Zoo;
+  /** What exists. */
+  readonly describe: Describe;
+  readonly zoo: Zoo;
   readonly #open = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
+  readonly #pinned = new Set<string>();
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
   #timelines: Promise<Timelines> | undefined;
 
   constructor(engine: Engine, zoo: Zoo) {
     this.#engine = engine;
-    this.#zoo = zoo;
+    this.describe = engine.describe;
+    this.zoo = zoo;
   }
 
   get choices(): Choice[] {
     const own = [...this.#recipes].map(([id, { title, source }]) => ({ id, title, source }));
     return [
-      ...this.#zoo.cards.map(({ id, title }) => ({ id, title, source: 'zoo' as const })),
+      ...this.zoo.cards.map(({ id, title }) => ({ id, title, source: 'zoo' as const })),
       ...own,
     ];
   }
 
   /** Whether it can be opened without asking the reader. */
   knows(id: string): boolean {
-    return this.#recipes.has(id) || this.#zoo.cards.some((card) => card.id === id);
+    return this.#recipes.has(id) || this.zoo.cards.some((card) => card.id === id);
   }
 
   /** Of the weights of what was opened by a plan. */
@@ -99,30 +104,24 @@ export class Models {
     this.#recipes.set(id, recipe);
   }
 
+  /** What is being opened for the first time is shown by nobody yet; it is not closed for that. */
+  pin(id: string): void {
+    this.#pinned.add(id);
+  }
+
+  unpin(id: string): void {
+    this.#pinned.delete(id);
+  }
+
   /** Takes back what could not be opened. */
   forget(id: string): void {
     this.#recipes.delete(id);
   }
 
-  /** What a side shows: a model, or it at a step where its checkpoints are kept. */
-  at(id: string, step: number): string {
-    const card = this.#zoo.cards.find((one) => one.id === id);
-    return step >= 0 && card?.timeline ? stepId(id, step) : id;
-  }
-
-  get hasTimelines(): boolean {
-    return this.timelineCount > 0;
-  }
-
-  /** How many models of the zoo have their checkpoints kept. */
-  get timelineCount(): number {
-    return this.#zoo.cards.filter(({ timeline }) => timeline).length;
-  }
-
   /** The trainings of the zoo; their code is fetched with the first of them. */
   timelines(): Promise<Timelines> {
     return (this.#timelines ??= import('./timeline/timelines').then(
-      ({ Timelines }) => new Timelines(this.#zoo.cards),
+      ({ Timelines }) => new Timelines(this.zoo.cards),
     ));
   }
 
@@ -147,16 +146,6 @@ export class Models {
     return model;
   }
 
-  /** Stops what is being opened by a plan and not wanted any more. What the zoo has goes on. */
-  abandon(wanted: ReadonlySet<string>): void {
-    for (const id of this.#open.keys()) if (!wanted.has(id) && this.#recipes.has(id)) this.stop(id);
-  }
-
-  /** The same for checkpoints of the zoo. */
-  abandonSteps(wanted: ReadonlySet<string>): void {
-    for (const id of this.#open.keys()) if (!wanted.has(id) && stepOf(id)) this.stop(id);
-  }
-
   stop(id: string): void {
     const opening = this.#open.get(id);
     if (!opening) return;
@@ -165,19 +154,16 @@ export class Models {
     opening.job.abort(new DOMException('', 'AbortError'));
   }
 
-  /** Closes these, whoever opened them; they can be opened anew. */
-  async close(ids: readonly string[]): Promise<void> {
-    const gone = ids.flatMap((id) => this.#open.get(id) ?? []);
-    // All at once, so that nobody is handed a model that is about to be closed.
-    for (const id of ids) this.#open.delete(id);
-    for (const { model } of gone) await model.then(end).catch(() => {});
-  }
-
-  /** Closes what was opened by a plan, or is a checkpoint, and is not shown any more. */
-  async release(shown: ReadonlySet<string>): Promise<void> {
+  /** Closes, or stops opening, what was opened by a plan or is a checkpoint, and is not shown any more. */
+  async release(wanted: ReadonlySet<string>): Promise<void> {
+    const shown = new Set([...wanted, ...this.#pinned]);
     const isPassing = (id: string) => this.#recipes.has(id) || stepOf(id) !== undefined;
     const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
-    for (const [id] of gone) this.#open.delete(id);
+    // All at once, so that nobody is handed a model that is about to be closed.
+    for (const [id, { job }] of gone) {
+      this.#open.delete(id);
+      job.abort(new DOMException('', 'AbortError'));
+    }
     for (const [id, { isPassing }] of this.#recipes)
       if (isPassing && !shown.has(id)) this.#recipes.delete(id);
     for (const [, { model }] of gone) await model.then(end).catch(() => {});
@@ -217,7 +203,8 @@ export class Models {
     );
     const { title, sha256 } = card;
     const parts = { id, title, source: 'zoo', sha256 } as const;
-    return checkSizes({ ...parts, tokenizer: await tokenizer, model: await model });
+    const [own, opened] = await Promise.all([tokenizer, model]);
+    return checkSizes({ ...parts, tokenizer: own, model: opened });
   }
 
   async #ofStep(
@@ -247,13 +234,15 @@ export class Models {
     return checkSizes({ id, title, source: 'zoo', step: facts, model, tokenizer });
   }
 
-  /** Of a model of the zoo; all its checkpoints share it. */
-  #tokenizerOf(id: string): Promise<Tokenizer> {
+  /** Of a model of the zoo; its checkpoints share it, and so do the models that have the same. */
+  #tokenizerOf(model: string): Promise<Tokenizer> {
+    const id = this.#card(model).tokenizer ?? model;
     const known = this.#tokenizers.get(id);
     if (known) return known;
     const texts = ['tokenizer.json', 'tokenizer_config.json'].map(async (name) => {
       const response = await fetch(zooAddress(`${id}/${name}`));
-      if (!response.ok) throw new InputError(`${id}/${name} could not be fetched.`);
+      if (!response.ok)
+        throw new InputError(`${id}/${name}: expected a file, the server said ${response.status}.`);
       return response.text();
     });
     const tokenizer = Promise.all(texts).then(([json, config]) => openTokenizer(json, config));
@@ -263,9 +252,9 @@ export class Models {
   }
 
   #card(id: string): Card {
-    const card = this.#zoo.cards.find((one) => one.id === id);
+    const card = this.zoo.cards.find((one) => one.id === id);
     if (card) return card;
-    const names = this.#zoo.cards.map((one) => one.id).join(', ');
+    const names = this.zoo.cards.map((one) => one.id).join(', ');
     throw new InputError(`There is no model “${id}” here; there are ${names}.`);
   }
 }

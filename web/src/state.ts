@@ -5,6 +5,7 @@
  * A hash comes from strangers. What cannot be read is left at its default and reported; nothing
  * throws.
  */
+import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
 
 /** How one value stands in a link. */
 interface Row<Value> {
@@ -18,11 +19,8 @@ interface Row<Value> {
 export const PROMPT_MAX = 20_000;
 
 function text(standard: string, longest: number): Row<string> {
-  return {
-    default: standard,
-    parse: (t) => (t.length <= longest ? t : undefined),
-    print: (v) => v,
-  };
+  const parse = (t: string) => (t.length <= longest ? t : undefined);
+  return { default: standard, parse, print: (v) => v };
 }
 
 function choice<const Value extends string>(
@@ -32,111 +30,84 @@ function choice<const Value extends string>(
   return { default: standard, parse: (t) => values.find((v) => v === t), print: (v) => v };
 }
 
-/** A name that some table defines at run time. */
+/** A name that some table defines. */
 function word(standard: string): Row<string> {
-  return {
-    default: standard,
-    parse: (t) => (/^[\w-]{0,64}$/.test(t) ? t : undefined),
-    print: (v) => v,
-  };
-}
-
-/** A model: one that lies beside the page by its name, one of a hub as hub:owner/name@revision. */
-function model(standard: string): Row<string> {
-  return {
-    default: standard,
-    parse: (t) => (/^([\w-]{0,64}|hub:\w[^\s\p{Cc}\\]{0,300})$/u.test(t) ? t : undefined),
-    print: (v) => v,
-  };
+  const parse = (t: string) => (/^[\w-]{0,64}$/.test(t) ? t : undefined);
+  return { default: standard, parse, print: (v) => v };
 }
 
 function words(): Row<readonly string[]> {
-  return {
-    default: [],
-    parse: (t) => (/^[\w,-]{0,400}$/.test(t) ? t.split(',').filter(Boolean) : undefined),
-    print: (v) => v.join(','),
-  };
+  const parse = (t: string) =>
+    /^[\w,-]{0,400}$/.test(t) ? t.split(',').filter(Boolean) : undefined;
+  return { default: [], parse, print: (v) => v.join(',') };
 }
 
-/** Models to compare, as compare/picks.ts writes them. */
-function picks(): Row<readonly string[]> {
+/** Subjects, each as subject.ts writes it, each once. */
+function subjects(...standard: readonly string[]): Row<readonly string[]> {
   return {
-    default: [],
-    parse: (t) => (/^[^\s\p{Cc}\\]{0,2000}$/u.test(t) ? t.split(',').filter(Boolean) : undefined),
+    default: standard,
+    parse: (t) => {
+      const found = splitSubjects(t.slice(0, 2000)).map(parseSubject);
+      const fits = found.every((one) => one !== undefined);
+      if (!fits || !found.length) return undefined;
+      return [...new Set(found.map(printSubject))].slice(0, MOST);
+    },
     print: (v) => v.join(','),
   };
 }
 
 function number(standard: number, low: number, high: number, whole = true): Row<number> {
-  return {
-    default: standard,
-    parse: (t) => {
-      const value = t.trim() === '' ? NaN : Number(t);
-      const fits = value >= low && value <= high && (!whole || Number.isInteger(value));
-      return fits ? value : undefined;
-    },
-    print: String,
+  const parse = (t: string) => {
+    const value = t.trim() === '' ? NaN : Number(t);
+    const fits = value >= low && value <= high && (!whole || Number.isInteger(value));
+    return fits ? value : undefined;
   };
+  return { default: standard, parse, print: String };
 }
 
-function flag(standard: boolean): Row<boolean> {
-  return {
-    default: standard,
-    parse: (t) => (t === '1' ? true : t === '0' ? false : undefined),
-    print: (v) => (v ? '1' : '0'),
-  };
-}
-
-const STORY =
-  'Once upon a time there was a little girl who lived with her grandmother in a small house at ' +
-  'the edge of a great dark wood. Every morning she went to the well for water, and every evening ' +
-  'she sat by the fire and listened to the old woman, who told her stories of the sea, and of the ' +
-  'king who had lost his name.';
+/** Every word of it is one token of the zoo's vocabulary, so that rows and columns read as words. */
+export const STORY =
+  'The old man sat at the door and looked over the water. He thought of his child, and every night ' +
+  'was long.';
 
 export const table = {
-  /** What runs: typed text, or ids drawn from the vocabulary (the inputs of the paper's table 1). */
-  input: choice('text', 'text', 'random', 'repeat'),
+  room: word('start'),
+  /** The step of Start's explanation; 0: none yet. */
+  why: number(0, 0, 4),
+  /** What is looked at, and which of it rooms that show one thing show. */
+  shown: subjects('softmax', 'sigmoid'),
+  at: number(0, 0, MOST - 1),
+  /** What is asked: the reader's text or file, held-out passages, or drawn tokens (the paper's table 1). */
+  input: choice('text', 'text', 'heldout', 'random', 'repeat', 'file'),
   prompt: text(STORY, PROMPT_MAX),
   seed: number(1, 0, 4294967295),
-  /** Whether special tokens stand first, and which: none named is BOS, auto the tokenizer's own. */
-  bos: flag(true),
+  /** What stands first: empty is BOS, none nothing, auto the tokenizer's own, else a special token. */
   first: text('', 64),
-  /** Tokens that are run and measured. */
+  /** Tokens that are run and measured, at most. */
   T: number(64, 1, 4096),
   eps: number(0.3, 0, 1, false),
-  /** Sequences averaged in the sink scores. */
-  n: number(1, 1, 100),
-  /** The two sides. An empty b shows one model alone. */
-  a: model('softmax'),
-  b: model('sigmoid'),
-  /** The step of training that both sides show; -1: the trained weights. */
-  step: number(-1, -1, 1e9),
-  /** The operation swapped in at inference; empty: the model's own. NaN: its default parameter. */
-  swapA: word(''),
-  swapB: word(''),
-  paramA: number(NaN, -1000, 1000, false),
-  paramB: number(NaN, -1000, 1000, false),
-  /** -1: the head with the largest sink score of side A. */
+  /** Prompts that are averaged. */
+  n: number(1, 1, 1000),
+  /** -1: the head with the largest sink score. */
   layer: number(-1, -1, 1023),
   head: number(-1, -1, 1023),
   /** The selected cell of the attention map; -1: none. */
   query: number(-1, -1, 4095),
   key: number(-1, -1, 4095),
   /** Colour scale of attention maps; small weights show on the root scale. */
-  scale: choice('linear', 'linear', 'root'),
+  scale: choice('root', 'root', 'linear'),
+  /** What the geometry view maps. */
+  map: choice('cos', 'cos', 'dot', 'norm'),
   temperature: number(0.8, 0, 5, false),
   topK: number(40, 0, 100000),
   /** Places that are hidden behind the text of a masked diffusion model, and the steps to fill them. */
   masked: number(24, 1, 1024),
   denoise: number(12, 1, 1024),
-  /** What is compared in place of the two sides; none: the sides stand there. */
-  compare: picks(),
-  /** The texts of a comparison, and how many of them a study takes. */
-  corpus: choice('heldout', 'heldout', 'text', 'random', 'repeat', 'file'),
-  prompts: number(100, 1, 1000),
+  /** The view that stands beside the map, and the one that embed.html shows. */
+  view: word('geometry'),
+  /** The curve of the training room. */
+  curve: word('sink_1'),
   theme: choice('auto', 'auto', 'light', 'dark'),
-  /** The one view that embed.html shows. */
-  view: word('sinks'),
   /** Controls that are taken away. */
   hide: words(),
 } as const;
@@ -153,6 +124,9 @@ export const defaults = Object.fromEntries(
   rows.map(([name, row]) => [name, row.default]),
 ) as unknown as State;
 
+/** Rows that decide what is measured, apart from the subjects. */
+export const QUESTION = ['input', 'prompt', 'seed', 'first', 'T', 'eps', 'n'] as const;
+
 export interface Parsed {
   readonly state: State;
   /** One sentence for each key that could not be read. */
@@ -166,12 +140,35 @@ function clip(value: string): string {
   return value.length > 40 ? `${value.slice(0, 40)}…` : value;
 }
 
+/** Links of versions that had two sides and a comparison beside them. */
+function modern(given: URLSearchParams): URLSearchParams {
+  const OLD = 'a b swapA swapB paramA paramB step bos compare corpus prompts'.split(' ');
+  if (!OLD.some((name) => given.has(name))) return given;
+  const {
+    a = 'softmax',
+    b = 'sigmoid',
+    step,
+    ...old
+  }: Record<string, string> = Object.fromEntries(given);
+  const side = (id: string, swap = '', value = '') => {
+    if (swap) return `${id}~${swap}${value ? `(${value})` : ''}`;
+    return Number(step) >= 0 && !id.includes(':') ? `${id}@${step}` : id;
+  };
+  const sides = [side(a, old.swapA, old.paramA), ...(b ? [side(b, old.swapB, old.paramB)] : [])];
+  const first = old.bos === '0' ? { first: 'none' } : {};
+  const compared = old.compare
+    ? { room: 'compare', shown: old.compare, input: old.corpus ?? 'heldout', n: '1' }
+    : { room: 'explore', shown: sides.join() };
+  for (const name of OLD) delete old[name];
+  return new URLSearchParams({ ...old, ...compared, ...first } as Record<string, string>);
+}
+
 export function parseHash(hash: string): Parsed {
   if (hash.length > HASH_MAX)
     return { state: defaults, problems: ['The link is too long to be one of this page.'] };
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
-  for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ''))) {
+  for (const [name, value] of modern(new URLSearchParams(hash.replace(/^#/, '')))) {
     if (!Object.hasOwn(table, name)) {
       problems.push(`The link names “${clip(name)}”, which this page does not know.`);
       continue;
@@ -184,35 +181,51 @@ export function parseHash(hash: string): Parsed {
   return { state: state as unknown as State, problems: problems.slice(0, 5) };
 }
 
+let escaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
+
+/** A fragment may hold more than a form: what subjects are written with stays readable. */
+function escape(value: string): string {
+  // A page has many links, and all of them hold the same text.
+  if (value.length < 200) return escapeAnew(value);
+  if (escaped.of !== value) escaped = { of: value, as: escapeAnew(value) };
+  return escaped.as;
+}
+
+function escapeAnew(value: string): string {
+  const plain: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
+  // Half a surrogate cannot be written; what stands for it can.
+  return encodeURIComponent(
+    value.replace(
+      /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
+      '\ufffd',
+    ),
+  )
+    .replace(/%(40|2C|3A|2F)/g, (code) => plain[code]!)
+    .replace(/%20/g, '+');
+}
+
 /** Only what differs from the defaults, in the table's order. */
 export function printHash(state: State): string {
-  const params = new URLSearchParams();
-  for (const [name, row] of rows)
-    if (row.print(state[name]) !== row.print(row.default)) params.set(name, row.print(state[name]));
-  return params.toString();
+  return rows
+    .filter(([name, row]) => row.print(state[name]) !== row.print(row.default))
+    .map(([name, row]) => `${name}=${escape(row.print(state[name]))}`)
+    .join('&');
 }
 
-export interface Store {
-  get(): State;
-  set(change: Partial<State>): void;
-  subscribe(listener: (state: State, before: State) => void): () => void;
+/** What the reader opened from the disk is nobody else's to open. */
+export function isOfDisk(subject: string): boolean {
+  return /^own-\d+(?![\w-])/.test(subject);
 }
 
-export function createStore(initial: State): Store {
-  let state = initial;
-  const listeners = new Set<(state: State, before: State) => void>();
-  return {
-    get: () => state,
-    set(change) {
-      const before = state;
-      state = { ...state, ...change };
-      const names = Object.keys(change) as (keyof State)[];
-      if (names.some((name) => !Object.is(state[name], before[name])))
-        for (const listener of listeners) listener(state, before);
-    },
-    subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
+/** The state without what another reader has not. */
+export function linkable(state: State): State {
+  const shown = state.shown.filter((one) => !isOfDisk(one));
+  const input = state.input === 'file' ? defaults.input : state.input;
+  const prompt = state.prompt.length > PROMPT_MAX ? defaults.prompt : state.prompt;
+  return { ...state, shown: shown.length ? shown : defaults.shown, input, prompt };
+}
+
+/** @param change what of the state the link is to have otherwise */
+export function linkTo(state: State, change: Partial<State> = {}): string {
+  return `#${printHash(linkable({ ...state, ...change }))}`;
 }

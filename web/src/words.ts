@@ -1,5 +1,7 @@
 /** The page's sentences: findings, conditions and classes, so that a number never stands alone. */
-import { alphaOfKey, mean, type Frame } from './frame';
+import { judge, type Judgement, type Token } from 'sinkscope';
+import { alphaOfKey, indexOfMost, mean, ofHead, type Frame, type Head } from './frame';
+import { overPrompts } from './queue';
 
 /** A dash for what is undefined. */
 export function show(value: number, digits = 2): string {
@@ -13,15 +15,42 @@ export function percent(share: number, digits = 1): string {
   return Number.isFinite(share) ? `${(100 * share).toFixed(digits)} %` : '–';
 }
 
-/** A token as it reads in a line: white space made visible. */
+/** A token as it reads in a line: white space and what cannot be seen made visible. */
 export function readable(text: string): string {
-  return text.replace(/\n/g, '↵').replace(/\t/g, '⇥').replace(/ /g, '\u00a0') || '∅';
+  const stand = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
+  return (
+    text
+      .replace(/\n/g, '↵')
+      .replace(/\t/g, '⇥')
+      .replace(/ /g, '\u00a0')
+      .replace(/[\0-\x1f\x7f]/g, (c) => stand(c.charCodeAt(0)))
+      .replace(
+        /[\x80-\x9f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
+        '\ufffd',
+      ) || '∅'
+  );
 }
 
-export const CLASS_WORDS = {
-  measured: 'MEASURED',
-  counterfactual: 'COUNTERFACTUAL',
-} as const;
+/** The words of a text as they stand in it, without the space before them. */
+export function word(text: string): string {
+  return readable(text.replace(/^ (?=\S)/, ''));
+}
+
+/** A token for readers who know no tokens yet. */
+export function plainWord({ text, special }: Token): string {
+  return special ? 'start' : word(text);
+}
+
+export function quote(frame: Frame, t: number, isPlain = false): string {
+  const token = frame.tokens[t];
+  return `“${token ? (isPlain ? plainWord(token) : word(token.text)) : ''}”`;
+}
+
+export function headWords({ layer, head }: Head): string {
+  return `layer ${layer + 1}, head ${head + 1}`;
+}
+
+export const CLASS_WORDS = { measured: 'MEASURED', counterfactual: 'COUNTERFACTUAL' } as const;
 
 const SOURCE_WORDS = {
   zoo: 'on weights trained here',
@@ -31,24 +60,23 @@ const SOURCE_WORDS = {
 
 export function classSentence(frame: Frame): string {
   const size = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
-  if (frame.class === 'counterfactual')
-    return (
-      `“${frame.operation.label}” was put in at inference. The weights (${size}) were trained with ` +
-      `${frame.architecture.attention.operation}: this does not show what a model trained with ` +
-      `the other operation would do.`
-    );
-  return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
+  if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
+  return (
+    `A what-if, put in at inference. The weights (${size}) were trained with ` +
+    `${frame.architecture.attention.operation} and without it: this does not show what a model ` +
+    `that was trained so would do.`
+  );
 }
 
 /** What a number depends on. */
 export type Conditions = Pick<
   Frame,
-  'eps' | 'T' | 'first' | 'special' | 'sequences' | 'model' | 'class' | 'operation'
+  'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model'
 >;
 
 /** Which special tokens stand first. */
-export function firstWords({ first, special }: Conditions): string {
-  if (first.length === 0) return 'no BOS';
+export function firstWords({ first, special }: Pick<Frame, 'first' | 'special'>): string {
+  if (first.length === 0) return 'nothing first';
   if (first.length === 1 && first[0] === special.bos) return 'BOS first';
   return `${first.map((text) => `“${text}”`).join(' ')} first`;
 }
@@ -56,86 +84,132 @@ export function firstWords({ first, special }: Conditions): string {
 /** How it was measured, of whichever model. */
 export function settingWords(frame: Conditions): string {
   const { eps, T, sequences } = frame;
-  const n = sequences === 1 ? '1 sequence' : `mean of ${sequences} sequences`;
+  const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
   return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;
-}
-
-/** What is needed to get the same number again. */
-export function conditions(frame: Conditions): string {
-  const parts = [settingWords(frame), frame.model.title];
-  if (frame.class === 'counterfactual') parts.push(`edit: ${frame.operation.label}`);
-  return parts.join(' · ');
 }
 
 /** What a number is worth and what it depends on: it stands with every figure. */
 export function stampWords(frame: Conditions): string {
-  return `${CLASS_WORDS[frame.class]} · ${conditions(frame)}`;
+  const { step } = frame.model;
+  const stored = step ? ` · kept in ${step.bits.toFixed(1)} bits a weight` : '';
+  return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${stored}`;
 }
 
-export function sinkOf(frame: Frame): number {
-  return frame.tensors.sink_ratio.data[0];
+/** What may be said of its Sink_1. */
+export function judged(frame: Frame): Judgement {
+  const { tensors, eps, operation } = frame;
+  return judge({
+    eps,
+    even: tensors.alpha_uniform!.data[0]!,
+    normalises: operation.normalises,
+    sink: tensors.sink_ratio!.data[0]!,
+    sinkRaw: tensors.sink_ratio_raw!.data[0]!,
+  });
 }
 
-/** Sink_* of a model with a bias key. */
-export function biasSinkOf(frame: Frame): number {
-  return frame.tensors.sink_ratio_bias.data[0];
-}
-
-function name(frame: Frame): string {
-  const { title: given, source } = frame.model;
-  // Titles of the zoo name what was changed, but the twins' are phrases.
-  const isPhrase = / twin\b/.test(given);
-  const phrase = isPhrase ? `the ${given.charAt(0).toLowerCase()}${given.slice(1)}` : `“${given}”`;
-  const title = source === 'zoo' ? phrase : given;
-  return frame.class === 'counterfactual' ? `${title} with ${frame.operation.label}` : title;
-}
-
-function strongest(frame: Frame): string {
-  return percent(Math.max(...alphaOfKey(frame, 0)), 0);
-}
-
-/** How many heads have a sink, on token 1 if nothing is said; with several sequences, on average. */
-function heads(frame: Frame, share = sinkOf(frame)): string {
-  const all = frame.architecture.L * frame.architecture.H;
+/** How many heads that is; with several prompts, on average. */
+export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
+  const all = L * H;
   const count = share * all;
-  const shown = Number.isInteger(Math.round(count * 1e4) / 1e4)
-    ? count.toFixed(0)
-    : count.toFixed(1);
+  const isWhole = Math.abs(count - Math.round(count)) < 1e-4;
+  const shown = isWhole ? count.toFixed(0) : count.toFixed(1);
   return count < 0.05 ? `none of the ${all} heads` : `${shown} of the ${all} heads`;
 }
 
-/** What the first side shows, in full. */
-function verdict(frame: Frame): string {
-  const what = `the first token, “${readable(frame.tokens[0]?.text ?? '')}”,`;
+/** Where nothing can be told of a sink. */
+export function shortWords({ even, least }: Judgement, T: number, eps: number): string {
+  const need = Number.isFinite(least)
+    ? `at ε = ${eps} it takes ${least} tokens`
+    : `at ε = ${eps} no text is long enough`;
   return (
-    `${heads(frame)} of ${name(frame)} give ${what} more than ${percent(frame.eps, 0)} of ` +
-    `their attention (the strongest: ${strongest(frame)})`
+    `Too short to tell: with ${T} ${T === 1 ? 'token' : 'tokens'}, even attention already gives the ` +
+    `first one ${percent(even, 0)}; ${need}.`
   );
 }
 
-/** What takes attention from the tokens, or lets them take little. */
-function note(frame: Frame): string {
-  if (frame.architecture.bias_key)
-    return (
-      ` A bias key, which is no token, takes more than ${percent(frame.eps, 0)} in ` +
-      `${heads(frame, biasSinkOf(frame))} of ${name(frame)}.`
-    );
-  if (frame.operation.normalises) return '';
-  return ` Rows of ${name(frame)} need not sum to 1: they carry ${show(massOf(frame))} on average.`;
+/** What stands first, in a word that needs no explanation. */
+export function firstName(frame: Frame): string {
+  return frame.tokens[0]?.special ? 'the start mark' : `the first word, ${quote(frame, 0)}`;
 }
 
-/** The sentence over the figures: what one sees, with its numbers. */
-export function finding(a: Frame, b: Frame | undefined): string {
-  const notes = [a, ...(b ? [b] : [])].map(note).join('');
-  if (!b) return `${capital(verdict(a))}.${notes}`;
-  const other = `of ${name(b)}, ${heads(b)} (the strongest: ${strongest(b)})`;
-  return `${capital(verdict(a))}; ${other}.${notes}`;
+/** alpha of token 1 in a head, of the weights that are judged. */
+export function alphaOf(frame: Frame, at: Head): number {
+  return ofHead(frame.tensors.alpha!, at)[0]!;
 }
 
+/** What one subject shows: the chosen head beside even attention, and how many heads are like it. */
+export function finding(frame: Frame, at: Head): string {
+  const verdict = judged(frame);
+  const { normalises } = frame.operation;
+  const own = percent(alphaOf(frame, at), 0);
+  const even = percent(verdict.even, 0);
+  const share = normalises ? 'of its attention' : 'of what its rows carry';
+  const chosen = `It gives token 1, ${quote(frame, 0)}, ${own} ${share}; even attention would give it ${even}.`;
+  if (!verdict.tells) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
+  const how = normalises ? '' : ', by share and by weight';
+  const mass = normalises
+    ? ''
+    : ` Its rows need not sum to 1: they carry ${show(massOf(frame))} on average.`;
+  const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
+  return `${chosen} ${all}${mass}${biasNote(frame)}`;
+}
+
+/** What takes attention that is then on no token. */
+function biasNote(frame: Frame): string {
+  const share = frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
+  if (!frame.architecture.bias_key || !Number.isFinite(share)) return '';
+  return ` Its bias key, which is no token, takes as much in ${headsWords(frame, share)}.`;
+}
+
+function nameOf({ title, class: kind }: Frame): string {
+  return kind === 'counterfactual' ? `${title} (a what-if)` : title;
+}
+
+/** Who has most sink, who has least, and how sure that is. @param frames of one question */
+export function comparison(frames: readonly Frame[]): string {
+  if (frames.length < 2) return '';
+  const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
+  const short = all.find(({ verdict }) => !verdict.tells);
+  if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
+  const order = [...all].sort((a, b) => b.verdict.sink - a.verdict.sink);
+  const [most, least] = [order[0]!, order.at(-1)!];
+  const counts = new Set(frames.map(({ sequences }) => sequences));
+  const n = most.frame.sequences;
+  const where =
+    counts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
+  const { eps } = most.frame;
+  const even = `even attention would give it ${percent(most.verdict.even, 0)}`;
+  const raw = frames.some(({ operation }) => !operation.normalises)
+    ? ' Where rows need not sum to 1, both the share and the weight itself must be that large.'
+    : '';
+  const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
+  // Where all have as many heads they are counted, as everywhere else.
+  const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
+  const share = ({ frame, verdict }: (typeof all)[number]) =>
+    isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
+  if (most.verdict.sink === least.verdict.sink)
+    return `${where}, ${share(most)} give token 1 more than ${percent(eps, 0)} in each; ${even}.${notes}`;
+  const last = all.filter(({ verdict }) => verdict.sink === least.verdict.sink);
+  const who = last.length > 1 ? `${last.length} of the others have` : `${nameOf(least.frame)} has`;
+  return (
+    `${where}, ${nameOf(most.frame)} has most sink: ${share(most)} give token 1 more than ` +
+    `${percent(eps, 0)} of their attention (${even}); ${who} least, ${share(least)}.${notes}`
+  );
+}
+
+/** Mean sum of a query's weights, over queries, heads and prompts. */
 export function massOf(frame: Frame): number {
-  return mean(frame.tensors.row_mass.data as Float32Array);
+  const over = overPrompts(frame, 'row_mass_summary').mean;
+  if (Number.isFinite(over)) return over;
+  return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
 }
 
-function capital(sentence: string): string {
-  return sentence.charAt(0).toUpperCase() + sentence.slice(1);
+/** The strongest head's alpha of token 1. */
+export function strongestAlpha(frame: Frame): number {
+  const alphas = alphaOfKey(frame, 0);
+  return alphas[indexOfMost(alphas)]!;
+}
+
+export function capital(said: string): string {
+  return said.charAt(0).toUpperCase() + said.slice(1);
 }

@@ -16,6 +16,8 @@ export interface Card {
   readonly further_seeds?: readonly { readonly seed: number; readonly sink_1: number }[];
   /** Whether its checkpoints lie in timeline/. */
   readonly timeline?: boolean;
+  /** The model whose tokenizer is the same, byte for byte; absent: its own. */
+  readonly tokenizer?: string;
   readonly licence: string;
   /** What a paper reports of its own model of this kind; null or absent where none does. */
   readonly paper?: Reported | null;
@@ -40,7 +42,8 @@ export interface Zoo {
 
 async function getJson<T>(address: URL): Promise<T> {
   const response = await fetch(address);
-  if (!response.ok) throw new Error(`${address.pathname}: expected a file, got ${response.status}`);
+  if (!response.ok)
+    throw new Error(`${address.pathname}: expected a file, the server said ${response.status}.`);
   return response.json() as Promise<T>;
 }
 

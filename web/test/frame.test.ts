@@ -1,134 +1,161 @@
 import { describe, expect, it } from 'vitest';
+import { judge, leastTokens } from 'sinkscope';
 import {
   alphaOfKey,
-  isBidirectional,
-  mapOf,
+  masked,
+  massOfRow,
   mean,
   ofHead,
   seenBy,
   selectedHead,
+  sharesOf,
   type Frame,
 } from '../src/frame';
-import { conditions, classSentence, finding, percent, readable, show } from '../src/words';
+import {
+  classSentence,
+  comparison,
+  finding,
+  percent,
+  quote,
+  readable,
+  show,
+  stampWords,
+} from '../src/words';
+import { frameOf, tensor } from './fixture';
 
-/** Two layers of two heads over three tokens; head (1, 0) is the strongest sink. */
-function frame(change: Partial<Frame> = {}): Frame {
-  const alpha = [0.1, 0, 0, 0.2, 0, 0, 0.9, 0, 0, 0.3, 0, 0];
-  const att = Array.from({ length: 2 * 2 * 9 }, (_, i) => i);
-  const operation = { name: 'softmax', label: 'softmax', normalises: true, proxy: 'weights' };
-  return {
-    model: { id: 'm', title: 'Softmax twin', source: 'zoo' },
-    class: 'measured',
-    architecture: {
-      L: 2,
-      H: 2,
-      parameters: 1.5e6,
-      mask: { kind: 'causal' },
-      attention: { operation: 'softmax' },
-    },
-    operation,
-    edits: [],
-    tokens: [{ id: 0, text: '<s>', start: 0, end: 0, special: true }],
-    T: 3,
-    eps: 0.3,
-    first: ['<s>'],
-    special: { automatic: [], bos: '<s>', choices: ['<s>'] },
-    sequences: 1,
-    tensors: {
-      alpha: { shape: [2, 2, 3], data: Float32Array.from(alpha) },
-      att: { shape: [2, 2, 3, 3], data: Float32Array.from(att) },
-      sink_ratio: { shape: [3], data: Float32Array.from([0.25, 0, 0]) },
-      row_mass: { shape: [2, 2, 3], data: new Float32Array(12).fill(0.5) },
-    },
-    ...change,
-  } as unknown as Frame;
-}
+const nine = Float32Array.from({ length: 9 }, (_, i) => i);
 
 describe('a frame', () => {
   it('gives one head its own numbers', () => {
-    expect([...ofHead(frame().tensors.alpha, 1, 1)]).toEqual([Math.fround(0.3), 0, 0]);
+    expect([...ofHead(frameOf().tensors.alpha!, { layer: 1, head: 1 })]).toEqual([
+      Math.fround(0.3),
+      0,
+      0,
+    ]);
   });
 
-  it('has no weight for keys after the query', () => {
-    expect([...mapOf(frame(), 0, 1)]).toEqual([9, NaN, NaN, 12, 13, NaN, 15, 16, 17]);
+  it('has no weight for keys after the query, unless tokens see later ones', () => {
+    expect([...masked(frameOf(), nine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
+    const with_ = (mask: object) =>
+      ({ ...frameOf(), architecture: { ...frameOf().architecture, mask } }) as Frame;
+    expect([...masked(with_({ kind: 'bidirectional' }), nine)]).toEqual([...nine]);
+    expect([0, 1, 2].map((t) => seenBy(with_({ kind: 'prefix', prefix: 2 }), t))).toEqual([
+      2, 2, 3,
+    ]);
+    expect(nine[1]).toBe(1);
   });
 
-  it('has them where tokens see later ones', () => {
-    const masked = (mask: object) => {
-      const { architecture } = frame();
-      return frame({ architecture: { ...architecture, mask } as Frame['architecture'] });
-    };
-    const all = masked({ kind: 'bidirectional' });
-    const prefix = masked({ kind: 'prefix', prefix: 2 });
-    expect([...mapOf(all, 0, 0)]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
-    expect([...mapOf(prefix, 0, 0)]).toEqual([0, 1, NaN, 3, 4, NaN, 6, 7, 8]);
-    expect([0, 1, 2].map((t) => seenBy(prefix, t))).toEqual([2, 2, 3]);
-    expect([frame(), all, prefix].map(isBidirectional)).toEqual([false, true, false]);
+  it('gives shares of rows, signed ones of what they carry in all, and nothing of empty rows', () => {
+    const map = Float32Array.of(0, NaN, 0.5, -1.5);
+    expect([...sharesOf(map, 2)]).toEqual([0, NaN, 0.25, -0.75]);
+    expect(massOfRow(map, 2, 1)).toBe(-1);
   });
 
-  it('leaves the recorded weights alone', () => {
-    const one = frame();
-    mapOf(one, 0, 0);
-    expect(one.tensors.att.data[1]).toBe(1);
-  });
-
-  it('selects the strongest sink where nothing is chosen', () => {
-    expect(selectedHead(frame(), -1, -1)).toEqual({ layer: 1, head: 0 });
-  });
-
-  it('stays inside a model with fewer heads', () => {
-    expect(selectedHead(frame(), 7, 9)).toEqual({ layer: 1, head: 1 });
-  });
-
-  it('takes means and single keys', () => {
-    expect([...alphaOfKey(frame(), 0)].map((x) => x.toFixed(1))).toEqual([
+  it('selects the strongest sink where nothing is chosen, and stays inside the model', () => {
+    expect(selectedHead(frameOf(), { layer: -1, head: -1 })).toEqual({ layer: 1, head: 0 });
+    expect(selectedHead(frameOf(), { layer: 9, head: 1 })).toEqual({ layer: 1, head: 1 });
+    expect([...alphaOfKey(frameOf(), 0)].map((x) => x.toFixed(1))).toEqual([
       '0.1',
-      '0.2',
+      '0.4',
       '0.9',
       '0.3',
     ]);
-    expect(mean([9, 1, 2], 1)).toBe(1.5);
-    expect(mean([])).toBeNaN();
+    expect(mean([1, 2, 6])).toBe(3);
+    expect(mean([9, 2, 4], 1)).toBe(3);
   });
 });
 
-describe('the words', () => {
-  it('shows a dash for what is undefined', () => {
-    expect([show(NaN), show(Infinity), percent(NaN)]).toEqual(['–', '–', '–']);
-  });
-
-  it('shows what fixed digits would hide', () => {
-    expect([show(0.00012), show(123456), show(0), show(-1.005, 1)]).toEqual([
-      '1.2e-4',
-      '1.2e+5',
+describe('words', () => {
+  it('show a dash for what is undefined, and what fixed digits would hide', () => {
+    expect([show(NaN), percent(NaN), show(0.0004), show(0), percent(0.6029)]).toEqual([
+      '–',
+      '–',
+      '4.0e-4',
       '0.00',
-      '-1.0',
+      '60.3 %',
     ]);
   });
 
-  it('makes white space visible', () => {
+  it('make visible what cannot be seen, whatever a vocabulary holds', () => {
     expect(readable(' a\n\t')).toBe('\u00a0a↵⇥');
     expect(readable('')).toBe('∅');
+    expect(readable('\0\x1b\x7f\x9f\ufffe\ud800')).toBe('␀␛␡\ufffd\ufffd\ufffd');
+    expect(readable('😀')).toBe('😀');
+    expect(quote(frameOf(), 1)).toBe('“a”');
   });
 
-  it('carries every condition', () => {
-    expect(conditions(frame({ sequences: 5, first: [] }))).toBe(
-      'ε = 0.3 · T = 3 · no BOS · mean of 5 sequences · Softmax twin',
+  it('carry every condition, and never call a swap measured', () => {
+    expect(stampWords(frameOf())).toBe(
+      'MEASURED · ε = 0.3 · T = 3 · BOS first · 1 prompt · Softmax twin',
+    );
+    expect(stampWords(frameOf({ first: [], sequences: 9 }))).toContain(
+      'nothing first · mean of 9 prompts',
+    );
+    const swapped = frameOf({ class: 'counterfactual' });
+    expect(stampWords(swapped)).toContain('COUNTERFACTUAL');
+    expect(classSentence(swapped)).toMatch(/what-if.*does not show/s);
+  });
+});
+
+describe('what may be said of a sink', () => {
+  it('takes as many tokens as even attention needs to fall to half of eps', () => {
+    const even = (T: number) =>
+      Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
+    expect(leastTokens(0.3)).toBe(26);
+    expect(even(26)).toBeLessThanOrEqual(0.15);
+    expect(even(25)).toBeGreaterThan(0.15);
+    expect([leastTokens(0), leastTokens(NaN)]).toEqual([Infinity, Infinity]);
+    expect(leastTokens(1)).toBe(5);
+  });
+
+  it('is by share and by weight where rows need not sum to 1', () => {
+    const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.1 };
+    expect(judge({ ...known, normalises: true })).toMatchObject({
+      sink: 0.4,
+      of: 'weights',
+      tells: true,
+    });
+    expect(judge({ ...known, normalises: false })).toMatchObject({
+      sink: 0.1,
+      of: 'shares and raw weights',
+    });
+    // A weight that all others have as well is none.
+    expect(judge({ ...known, sinkRaw: 1, normalises: false }).sink).toBe(0.4);
+    expect(judge({ ...known, even: 0.46, normalises: true }).tells).toBe(false);
+  });
+
+  it('is said beside what even attention would give', () => {
+    const at = { layer: 1, head: 0 };
+    expect(finding(frameOf(), at)).toBe(
+      'It gives token 1, “<s>”, 90 % of its attention; even attention would give it 10 %. 2 of the 4 heads give it more than 30 %.',
+    );
+    const operation = { ...frameOf().operation, normalises: false };
+    expect(finding(frameOf({ operation }), at)).toMatch(
+      /1 of the 4 heads.*by share and by weight.*carry 0\.50/,
     );
   });
 
-  it('never calls a swap measured', () => {
-    const operation = { label: 'sigmoid', normalises: false } as Frame['operation'];
-    const swapped = frame({ class: 'counterfactual', operation });
-    expect(classSentence(swapped)).toContain('does not show what a model trained with');
-    expect(conditions(swapped)).toContain('edit: sigmoid');
-    expect(finding(swapped, undefined)).toContain('need not sum to 1: they carry 0.50');
+  it('is that the text is too short, in every sentence', () => {
+    const short = frameOf({ T: 5 }, { alpha_uniform: tensor([5], [0.457, 0, 0, 0, 0]) });
+    const said =
+      /Too short to tell: with 5 tokens, even attention already gives the first one 46 %; at ε = 0\.3 it takes 26/;
+    expect(finding(short, { layer: 0, head: 0 })).toMatch(said);
+    expect(comparison([short, short])).toMatch(said);
   });
 
-  it('says what one sees, with its numbers', () => {
-    expect(finding(frame(), undefined)).toBe(
-      '1 of the 4 heads of the softmax twin give the first token, “<s>”, more than 30 % of their ' +
-        'attention (the strongest: 90 %).',
+  it('compares who has most and who has least, and says nothing of one alone', () => {
+    const other = frameOf(
+      { title: 'Other', class: 'counterfactual' },
+      { sink_ratio: tensor([3], [0.25, 0, 0]) },
+    );
+    expect(comparison([frameOf()])).toBe('');
+    expect(comparison([other, frameOf()])).toBe(
+      'On one prompt, Softmax twin has most sink: 2 of the 4 heads give token 1 more than 30 % of their attention (even attention would give it 10 %); Other (a what-if) has least, 1 of the 4 heads.',
+    );
+    const architecture = { ...frameOf().architecture, bias_key: 'head' } as Frame['architecture'];
+    const bias = frameOf({ architecture, title: 'B' }, { sink_ratio_bias: tensor([1], [0.75]) });
+    expect(comparison([bias, frameOf()])).toMatch(
+      /B’s bias key, which is no token, takes as much in 3 of the 4/,
     );
   });
 });

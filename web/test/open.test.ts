@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { SinkscopeError, type Plan } from 'sinkscope';
-import { isOfDisk, linkable } from '../src/address';
 import { checkpointId, checkpointOf, PYTHIA_STEPS, suggestions } from '../src/open/catalogue';
 import { idOfPlan, loadedWords, planRows, sentence, size, titleOfFiles } from '../src/open/words';
-import { placeOfStep, withVisit } from '../src/open/training';
-import { defaults, parseHash, printHash } from '../src/state';
+import { defaults, isOfDisk, linkable, parseHash, printHash } from '../src/state';
 
 const file = (name: string) => ({ name, bytes: 5e6, url: `https://hub.example/${name}` });
 
@@ -56,8 +54,8 @@ describe('a plan', () => {
       'hub:owner/name@refs/pr/1:a-Q4_0.gguf',
     ]);
     for (const id of ids) {
-      const link = `#${printHash({ ...defaults, a: id })}`;
-      expect(parseHash(link)).toEqual({ state: { ...defaults, a: id }, problems: [] });
+      const link = `#${printHash({ ...defaults, shown: [id] })}`;
+      expect(parseHash(link)).toEqual({ state: { ...defaults, shown: [id] }, problems: [] });
     }
   });
 
@@ -87,13 +85,13 @@ describe('links', () => {
       false,
       false,
     ]);
-    const state = { ...defaults, a: 'own-1', b: 'hub:owner/name' };
-    expect(linkable(state)).toEqual({ ...state, a: defaults.a });
+    const state = { ...defaults, shown: ['own-1', 'hub:owner/name'] };
+    expect(linkable(state)).toEqual({ ...state, shown: ['hub:owner/name'] });
   });
 
   it('take no hub name that could break out of an address', () => {
     for (const bad of ['hub:', 'hub:a b', 'hub:a\\b', 'hub:a\nb', 'hub://x', 'http://x'])
-      expect(parseHash(`#a=${encodeURIComponent(bad)}`).problems).toHaveLength(1);
+      expect(parseHash(`#shown=${encodeURIComponent(bad)}`).problems).toHaveLength(1);
   });
 });
 
@@ -101,7 +99,7 @@ describe('the catalogue', () => {
   it('holds names that a link can carry, each once', () => {
     const ids = suggestions.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
-    for (const id of ids) expect(parseHash(`#a=hub:${id}`).problems).toEqual([]);
+    for (const id of ids) expect(parseHash(`#shown=hub:${id}`).problems).toEqual([]);
   });
 
   it('knows the 154 checkpoints of Pythia, in rising order', () => {
@@ -120,17 +118,5 @@ describe('the catalogue', () => {
     expect(checkpointOf('hub:EleutherAI/pythia-14m@step3')).toBeUndefined();
     expect(checkpointOf('hub:openai-community/gpt2')).toBeUndefined();
     expect(checkpointOf('softmax')).toBeUndefined();
-  });
-
-  it('notes each step once, in order, and has a place for step 0', () => {
-    const visits = [4, 0, 4].reduce(
-      (all, step, i) => withVisit(all, { step, sink: i }),
-      [] as ReturnType<typeof withVisit>,
-    );
-    expect(visits).toEqual([
-      { step: 0, sink: 1 },
-      { step: 4, sink: 2 },
-    ]);
-    expect([0, 1, 512].map(placeOfStep)).toEqual([0.1, 1, 512]);
   });
 });

@@ -45,8 +45,9 @@ describe('the router', () => {
   it('fits models with experts only', () => {
     const dense = { architecture: { L: 2, E: 0 }, tensors: {} } as unknown as Frame;
     expect([router.fits!(frame()), router.fits!(dense)]).toEqual([true, false]);
-    expect(router.numbers(dense, 0, 0)).toEqual([]);
-    expect(router.numbers(frame(), 0, 0).map(({ name, shape }) => [name, shape])).toEqual([
+    expect(
+      router.numbers(frame(), { layer: 0, head: 0 }).map(({ name, shape }) => [name, shape]),
+    ).toEqual([
       ['router_weight', [2, 3, 3]],
       ['load', [2, 3]],
     ]);

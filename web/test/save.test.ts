@@ -1,109 +1,200 @@
+import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
-import type { Frame } from '../src/frame';
+import {
+  promptsCsv,
+  sorted,
+  tableCsv,
+  tableJson,
+  tableMetrics,
+  metricsOf,
+} from '../src/rooms/metrics';
 import { fileName } from '../src/save/menu';
-import { toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
-import { defaults } from '../src/state';
-
-const frame = {
-  model: { id: 'hub:a/b', title: 'a/b@step1', source: 'hub', commit: 'c0ffee' },
-  class: 'counterfactual',
-  architecture: { family: 'gpt2', parameters: 7, attention: { operation: 'softmax' } },
-  operation: { name: 'sigmoid', label: 'sigmoid' },
-  edits: [{ kind: 'operation', operation: 'sigmoid' }],
-  tokens: [{ id: 4, text: '=1,"x"\n' }],
-  T: 2,
-  eps: 0.3,
-  first: [],
-  special: { automatic: [], bos: null, choices: [] },
-  sequences: 5,
-} as unknown as Frame;
+import { field, placesOf, toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
+import { deviation, type Frame } from '../src/frame';
+import { frameOf, tensor } from './fixture';
 
 const facts: Facts = {
-  figure: 'attention',
-  frame,
-  state: defaults,
-  layer: 1,
-  head: 0,
+  corpus: { kind: 'text', text: 'a, "b"\n=c' },
   version: '0.1.0',
-  link: 'https://page.example/#a=hub%3Aa%2Fb',
+  link: 'https://page.example/#shown=softmax',
 };
-
+const hostile = frameOf({
+  subject: 'hub:=a/b',
+  title: '=HYPERLINK("x"), or\nso',
+  class: 'counterfactual',
+  first: ['+<s>'],
+});
 const weight: Quantity = {
   name: 'weight',
   axes: ['query', 'key'],
   shape: [2, 2],
-  data: [1, NaN, 0.25, 0.75],
+  data: [1, NaN, -0.25, 0.75],
 };
-const hidden: Quantity = { name: 'norm', axes: ['layer'], shape: [2], data: [3, 4], from: [0] };
-const next: Quantity = {
+const likely: Quantity = {
   name: 'p',
   axes: ['rank'],
   shape: [2],
-  data: [0.5, 0.5],
-  labels: ['=A', 'b,"'],
+  data: [0.5, 0.25],
+  labels: ['=A', 'b,"\n'],
 };
-const single: Quantity = { name: 'sink_1', axes: [], shape: [], data: [0.6] };
+const hidden: Quantity = { name: 'norm', axes: ['layer'], shape: [2], data: [3, 4], from: [0] };
+const course: Quantity = {
+  name: 'loss',
+  axes: ['step'],
+  shape: [2],
+  data: [7, 3],
+  places: [0, 4000],
+};
 
-const rows = (quantities: readonly Quantity[]) =>
-  toCsv(quantities, facts)
-    .trimEnd()
-    .split('\n')
-    .filter((line) => !line.startsWith('#'));
+/** Every record, as a parser that takes nothing for granted reads it. */
+const read = (text: string): string[][] => parse(text);
+const numbersOf = (text: string) => {
+  const all = read(text);
+  return all.slice(all.findIndex(([first]) => !first!.startsWith('# ')));
+};
 
-describe('numbers as CSV', () => {
-  it('have a line for each value that is defined, with places counted from 1', () => {
-    expect(rows([weight])).toEqual([
-      'quantity,query,key,value',
-      'weight,1,1,1',
-      'weight,2,1,0.25',
-      'weight,2,2,0.75',
-    ]);
+describe('a file of numbers', () => {
+  it('is read by a strict parser: records of one length, every field as it was', () => {
+    const text = toCsv([{ frame: hostile, quantities: [weight, likely] }], facts);
+    const all = read(text);
+    expect(new Set(all.map((record) => record.length)).size).toBe(1);
+    const notes = Object.fromEntries(all.map(([name, value]) => [name, value]));
+    expect(JSON.parse(notes['# corpus']!)).toEqual(facts.corpus);
+    expect(notes['# link']).toBe(facts.link);
+    expect(JSON.parse(notes['# subject']!)).toMatchObject({
+      subject: 'hub:=a/b',
+      title: hostile.title,
+      class: 'COUNTERFACTUAL',
+      verdict: { sink_1: 0.5, of: 'weights', tells: true, least_tokens: 26 },
+      tokens_of_first_prompt: [{ id: 0 }, { id: 5 }, { id: 6, text: '=1,"x"\n' }],
+    });
+    expect(parse(text, { comment: '#' })).toHaveLength(1 + 3 + 2);
   });
 
-  it('count from elsewhere where the axis does', () => {
-    expect(rows([hidden])).toEqual(['quantity,layer,value', 'norm,0,3', 'norm,1,4']);
+  it('holds no field that a sheet takes for a formula; a negative number is none', () => {
+    for (const text of ['=1+1', '+1', '-x', '@a', '\tb'])
+      expect(field(text).replace(/^"/, '')).toMatch(/^'/);
+    expect(field(-0.5)).toBe('-0.5');
+    const fields = read(toCsv([{ frame: hostile, quantities: [likely] }], facts)).flat();
+    expect(fields.filter((one) => /^[=+@-]/.test(one))).toEqual([]);
   });
 
-  it('share columns among quantities, and leave empty what one has not', () => {
-    expect(rows([single, hidden]).slice(0, 3)).toEqual([
-      'quantity,layer,value',
-      'sink_1,,0.6',
-      'norm,0,3',
-    ]);
-  });
-
-  it('hold a token’s text as one field, which no sheet takes for a formula', () => {
-    expect(rows([next]).slice(1)).toEqual([`p,1,"'=A",0.5`, `p,2,"b,""",0.5`]);
-  });
-
-  it('say how they were measured, in lines that cannot break', () => {
-    const notes = toCsv([weight], facts)
-      .split('\n')
-      .filter((line) => line.startsWith('# '));
-    const text = notes.join('\n');
-    expect(text).toContain(
-      'COUNTERFACTUAL · ε = 0.3 · T = 2 · no BOS · mean of 5 sequences · a/b@step1',
+  it('has a line for each value that is defined, with places counted as on the page', () => {
+    const lines = numbersOf(
+      toCsv([{ frame: frameOf(), quantities: [weight, hidden, course] }], facts),
     );
-    for (const said of ['"c0ffee"', '# eps: 0.3', '# layer: 2', '# sequences: 5', facts.link])
-      expect(text).toContain(said);
-    expect(notes.at(-1)).toBe('# tokens: ["=1,\\"x\\"\\n"]');
+    expect(lines).toEqual([
+      ['subject', 'quantity', 'query', 'key', 'layer', 'step', 'value'],
+      ['softmax', 'weight', '1', '1', '', '', '1'],
+      ['softmax', 'weight', '2', '1', '', '', '-0.25'],
+      ['softmax', 'weight', '2', '2', '', '', '0.75'],
+      ['softmax', 'norm', '', '', '0', '', '3'],
+      ['softmax', 'norm', '', '', '1', '', '4'],
+      ['softmax', 'loss', '', '', '', '0', '7'],
+      ['softmax', 'loss', '', '', '', '4000', '3'],
+    ]);
+    expect(placesOf(3, weight)).toEqual([2, 2]);
+  });
+
+  it('of JSON keeps shape and axes, has null for what is undefined, and every subject', () => {
+    const all = [frameOf(), hostile].map((frame) => ({ frame, quantities: [weight] }));
+    const made = JSON.parse(toJson('attention', all, facts));
+    expect(made).toMatchObject({ figure: 'attention', corpus: facts.corpus, link: facts.link });
+    expect(made.subjects.map((one: { class: string }) => one.class)).toEqual([
+      'MEASURED',
+      'COUNTERFACTUAL',
+    ]);
+    expect(made.subjects[0].quantities[0]).toMatchObject({
+      axes: ['query', 'key'],
+      data: [1, null, -0.25, 0.75],
+    });
+  });
+
+  it('has a name that nothing but a file could be', () => {
+    const name = fileName(
+      { name: 'norms', numbers: [{ frame: frameOf({ title: '../a b\\c:*' }), quantities: [] }] },
+      'SVG',
+    );
+    expect(name).toMatch(/^sinkscope-norms-[\w.-]+\.svg$/);
   });
 });
 
-describe('numbers as JSON', () => {
-  it('keep shape and axes, and have null for what is undefined', () => {
-    const made = JSON.parse(toJson([weight], facts));
-    expect(made.quantities).toEqual([{ ...weight, data: [1, null, 0.25, 0.75] }]);
-    expect(made).toMatchObject({ class: 'COUNTERFACTUAL', eps: 0.3, T: 2, first_tokens: [] });
-    expect(made).toMatchObject({ model: 'a/b@step1', commit: 'c0ffee', trained_with: 'softmax' });
-    expect(made.edits).toEqual(frame.edits);
-  });
-});
+describe('the table', () => {
+  const full = (change: Partial<Frame> = {}) =>
+    frameOf(
+      {
+        sequences: 2,
+        perPrompt: {
+          sink_ratio: [0.4, 0.6],
+          sink_ratio_raw: [0.2, 0.3],
+          loss_mean: [3, 5],
+          value_ratio: [0.3, 0.5],
+          row_mass_summary: [1, 1],
+        },
+        spread: { alpha: new Float32Array(12).fill(0.01) },
+        ...change,
+      },
+      {
+        hidden_ratio: tensor([3], [9, 4, 8]),
+        key_ratio: tensor([2, 2], [1, 0.5, 2, 1]),
+        value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
+        entropy_mean: tensor([2, 2], [1, NaN, 2, 3]),
+      },
+    );
+  const cell = (name: string, frame = full()) =>
+    tableMetrics.find((one) => one.name === name)!.of(frame);
 
-describe('the name of a file', () => {
-  it('has nothing that a path could be made of', () => {
-    expect(fileName('sinks', frame, 'CSV')).toBe('sinkscope-sinks-a-b-step1.csv');
-    const odd = { ...frame, model: { ...frame.model, title: '../..\\x:y*' } };
-    expect(fileName('sinks', odd, 'SVG')).not.toMatch(/[/\\:*]/);
+  it('has the mean and the spread over the prompts', () => {
+    expect(cell('sink_1')).toEqual({ mean: 0.5, deviation: deviation([0.4, 0.6]) });
+    expect(deviation([3])).toBeNaN();
+    expect(cell('entropy').mean).toBe(2);
+    expect(cell('even').mean).toBeCloseTo(0.1);
+  });
+
+  it('says where a largest or a least was found', () => {
+    expect(cell('alpha_max').where).toEqual({ layer: 2, head: 1 });
+    expect(cell('alpha_max').deviation).toBeCloseTo(0.01);
+    expect(cell('hidden_ratio')).toMatchObject({ mean: 8, where: { layer: 2 } });
+    expect(cell('value_ratio_min')).toMatchObject({ mean: 0.25, where: { layer: 2, head: 1 } });
+    expect(cell('sink_elsewhere')).toMatchObject({ mean: 0.25, where: { key: 3 } });
+  });
+
+  it('has no column that none of the models fills', () => {
+    expect(metricsOf([full()]).map(({ name }) => name)).not.toContain('sink_bias');
+    const bias = full({ perPrompt: { sink_ratio_bias: [0.5] } });
+    expect(metricsOf([bias]).map(({ name }) => name)).toContain('sink_bias');
+  });
+
+  it('is sorted with what is undefined last, either way', () => {
+    const values = [2, NaN, 3, 1];
+    expect(sorted(values, (x) => x, false)).toEqual([1, 2, 3, NaN]);
+    expect(sorted(values, (x) => x, true)).toEqual([3, 2, 1, NaN]);
+  });
+
+  it('is saved as numbers that a parser reads, the prompts each, and no date', () => {
+    const lines = numbersOf(tableCsv([full()], facts));
+    expect(lines[0]).toEqual([
+      'subject',
+      'class',
+      'metric',
+      'mean',
+      'deviation',
+      'layer',
+      'head',
+      'key',
+      'prompts',
+    ]);
+    expect(lines).toHaveLength(1 + tableMetrics.length);
+    const prompts = numbersOf(promptsCsv([full()], facts));
+    expect(prompts.map((record) => record.slice(2, 4))).toEqual([
+      ['prompt', 'sink_ratio'],
+      ['1', '0.4'],
+      ['2', '0.6'],
+    ]);
+    const reported = [{ title: 'Softmax', sink_1: 18, where: 'a paper' }];
+    const made = JSON.parse(tableJson([full()], facts, reported));
+    expect(made.reported).toEqual(reported);
+    expect(made.subjects[0].table.alpha_max).toMatchObject({ layer: 2, head: 1 });
+    expect(JSON.stringify(made)).not.toMatch(/20\d\d-\d\d/);
   });
 });

@@ -1,109 +1,245 @@
 import { describe, expect, it } from 'vitest';
+import type { Describe } from 'sinkscope';
+import { defaults, linkable, linkTo, parseHash, printHash, table, type State } from '../src/state';
 import {
-  createStore,
-  defaults,
-  parseHash,
-  printHash,
-  PROMPT_MAX,
-  table,
-  type State,
-} from '../src/state';
+  atStep,
+  editsOf,
+  parseSubject,
+  printSubject,
+  splitSubjects,
+  titleOf,
+  toggled,
+} from '../src/subject';
 
-const changed: Partial<State> = {
-  input: 'repeat',
-  prompt: 'A “quoted” line,\nand 漢字 & 😀 #=&',
+const EXAMPLES: Partial<State> = {
+  room: 'compare',
+  why: 3,
+  shown: ['softmax@1400', 'hub:owner/name@rev~sigmoid(-4.8)~evict(window,24)'],
+  at: 1,
+  input: 'random',
+  prompt: 'a & b = c # “d”\n+é',
   seed: 7,
-  bos: false,
-  first: '</s>',
+  first: '<|im_start|>',
   T: 12,
   eps: 0.25,
-  n: 9,
-  a: 'hub:owner/name@refs/pr/1:a-b.gguf',
-  b: '',
-  step: 1400,
-  swapA: 'softmax1',
-  swapB: 'sink_logit',
-  paramA: -1.5,
-  paramB: 2,
-  layer: 3,
+  n: 100,
+  layer: 2,
   head: 1,
   query: 5,
   key: 0,
-  scale: 'root',
-  temperature: 1.5,
-  topK: 3,
-  masked: 9,
-  denoise: 4,
-  compare: ['softmax', 'hub:owner/name@step1000', 'softmax~sigmoid=-4.5'],
-  corpus: 'random',
-  prompts: 20,
+  scale: 'linear',
+  map: 'dot',
+  temperature: 0,
+  topK: 5,
+  masked: 3,
+  denoise: 2,
+  view: 'norms',
+  curve: 'loss',
   theme: 'dark',
-  view: 'geometry',
-  hide: ['prompt', 'how'],
+  hide: ['text', 'save'],
 };
 
-describe('the state in a link', () => {
-  it('writes nothing but what differs from the defaults', () => {
-    expect(printHash(defaults)).toBe('');
-    expect(printHash({ ...defaults, T: 32 })).toBe('T=32');
-  });
-
+describe('the state', () => {
   it('has an example of every row here, so that a new row is tested', () => {
-    expect(Object.keys(changed).sort()).toEqual(Object.keys(table).sort());
+    expect(Object.keys(EXAMPLES).sort()).toEqual(Object.keys(table).sort());
   });
 
-  it('restores every row', () => {
-    const link = printHash({ ...defaults, ...changed });
-    expect(parseHash(`#${link}`)).toEqual({ state: { ...defaults, ...changed }, problems: [] });
+  it('writes nothing but what differs from the defaults, and restores every row', () => {
+    expect(printHash(defaults)).toBe('');
+    const whole = { ...defaults, ...EXAMPLES };
+    const { state, problems } = parseHash(`#${printHash(whole)}`);
+    expect(problems).toEqual([]);
+    expect(state).toEqual(whole);
+    expect(printHash(whole)).toContain(
+      'shown=softmax@1400,hub:owner/name@rev~sigmoid(-4.8)~evict(window,24)',
+    );
   });
 
-  const hostile: Record<string, string> = {
-    'an unknown key': '#wat=1',
-    'a key of every object': '#__proto__=1&constructor=2&toString=3',
-    'a number with an exponent': '#T=1e99',
-    'not a number': '#eps=NaN',
-    'a negative count': '#n=-5',
-    'half a layer': '#layer=1.5',
-    'a path': '#a=../../etc/passwd',
-    markup: '#swapA=<script>alert(1)</script>',
-    'broken escapes': '#view=%ff%',
-    'an empty number': '#T=',
-    'a word that is no choice': '#theme=blue',
-    'picks with a break': '#compare=softmax%0Asigmoid',
-    'a prompt that is too long': `#prompt=${'x'.repeat(PROMPT_MAX + 1)}`,
-    megabytes: `#prompt=${'x'.repeat(3_000_000)}`,
-  };
-  for (const [name, hash] of Object.entries(hostile))
+  const bad: [string, string][] = [
+    ['an unknown key', 'nonsense=1'],
+    ['__proto__', '__proto__=1'],
+    ['a number out of its range', 'T=0'],
+    ['no number', 'T=abc'],
+    ['an empty number', 'eps='],
+    ['a fraction', 'n=1.5'],
+    ['another choice', 'theme=blue'],
+    ['what is no subject', 'shown=softmax,a b'],
+    ['a name that could break out', 'shown=hub:../x\\y'],
+    ['too long a text', `prompt=${'x'.repeat(20_001)}`],
+  ];
+  for (const [name, hash] of bad)
     it(`keeps the default and says why: ${name}`, () => {
-      const { state, problems } = parseHash(hash);
-      expect(state).toEqual(defaults);
-      expect(problems.length).toBeGreaterThan(0);
-      for (const problem of problems) expect(problem.length).toBeLessThan(200);
+      const { state, problems } = parseHash(`#${hash}&seed=9`);
+      expect(problems).toHaveLength(1);
+      expect(state).toEqual({ ...defaults, seed: 9 });
     });
 
-  it('takes the good keys beside a bad one', () => {
-    const { state, problems } = parseHash('#T=1e99&eps=0.5&hide=prompt,chips');
-    expect(state).toEqual({ ...defaults, eps: 0.5, hide: ['prompt', 'chips'] });
-    expect(problems).toHaveLength(1);
+  it('says at most five problems, and reads no hash that is too long', () => {
+    expect(parseHash('#a1=1&a2=1&a3=1&a4=1&a5=1&a6=1').problems).toHaveLength(5);
+    expect(parseHash(`#${'x'.repeat(200_000)}`).problems[0]).toMatch(/too long/);
   });
 
-  it('says at most five problems', () => {
-    const hash = Array.from({ length: 50 }, (_, i) => `x${i}=1`).join('&');
-    expect(parseHash(hash).problems).toHaveLength(5);
+  it('opens links of versions with two sides and a comparison', () => {
+    const of = (hash: string) => parseHash(hash);
+    expect(of('#a=key-bias&b=&bos=0').state).toMatchObject({
+      room: 'explore',
+      shown: ['key-bias'],
+      first: 'none',
+    });
+    expect(of('#b=sigmoid&swapA=sigmoid&paramA=-4.8&T=32').state).toMatchObject({
+      shown: ['softmax~sigmoid(-4.8)', 'sigmoid'],
+      T: 32,
+    });
+    expect(of('#step=1400').state.shown).toEqual(['softmax@1400', 'sigmoid@1400']);
+    expect(of('#a=hub%3Ao%2Fn%40main').state.shown).toEqual(['hub:o/n@main', 'sigmoid']);
+    const compared = of(
+      '#compare=softmax%2Csoftmax%402000%2Csoftmax~sigmoid%3D-4.8&corpus=text&prompts=20',
+    );
+    expect(compared.problems).toEqual([]);
+    expect(compared.state).toMatchObject({
+      room: 'compare',
+      shown: ['softmax', 'softmax@2000', 'softmax~sigmoid(-4.8)'],
+      input: 'text',
+    });
+  });
+
+  it('hands on nothing that lies on the reader’s disk', () => {
+    const own = {
+      ...defaults,
+      shown: ['own-1', 'own-2~sigmoid', 'softmax'],
+      input: 'file',
+    } as State;
+    expect(linkable(own)).toMatchObject({ shown: ['softmax'], input: 'text' });
+    expect(linkTo({ ...own, shown: ['own-1'] }, { room: 'explore' })).toBe('#room=explore');
   });
 });
 
-describe('the store', () => {
-  it('tells listeners what changed, and nothing when nothing did', () => {
-    const store = createStore(defaults);
-    const seen: [number, number][] = [];
-    const stop = store.subscribe((now, before) => seen.push([now.T, before.T]));
-    store.set({ T: 10 });
-    store.set({ T: 10 });
-    store.set({ paramA: NaN });
-    stop();
-    store.set({ T: 11 });
-    expect(seen).toEqual([[10, 64]]);
-    expect(store.get().T).toBe(11);
+describe('a subject', () => {
+  const texts = [
+    'softmax',
+    'softmax@1400',
+    'softmax~sigmoid',
+    'softmax@10~sigmoid(-4.8)',
+    'hub:owner/name',
+    'hub:owner/name@step1000',
+    'hub:owner/name@12~mask(1,32)',
+    'hub:o/n@main:file.gguf',
+    'own-3',
+  ];
+  for (const text of texts)
+    it(`is read and written: ${text}`, () => expect(printSubject(parseSubject(text)!)).toBe(text));
+  for (const text of [
+    '',
+    '~sigmoid',
+    'a b',
+    'softmax@x',
+    'softmax~',
+    'a~b(',
+    'hub:',
+    'hub:../x y',
+    'a~b(c;d)',
+  ])
+    it(`is not: “${text}”`, () => expect(parseSubject(text)).toBeUndefined());
+
+  it('stands in a list whose commas are not those of its edits', () => {
+    expect(splitSubjects('a~evict(window,24),b,,c~mask(1,2)~x')).toEqual([
+      'a~evict(window,24)',
+      'b',
+      'c~mask(1,2)~x',
+    ]);
+    expect(toggled(['a'], 'a')).toEqual(['a']);
+    expect(toggled(['a', 'b'], 'a')).toEqual(['b']);
+    expect(toggled(['1', '2', '3', '4', '5', '6'], '7')).toHaveLength(6);
+  });
+
+  const described = {
+    operations: [
+      { name: 'softmax', label: 'softmax', parameters: [], features: 'none' },
+      {
+        name: 'sigmoid',
+        label: 'sigmoid',
+        features: 'none',
+        parameters: [{ name: 'bias', default: 0, min: -20, max: 20, meaning: '' }],
+      },
+      { name: 'mlp', label: 'mlp', parameters: [], features: 'mlp' },
+    ],
+    edits: [
+      { name: 'operation', meaning: '', parameters: [] },
+      {
+        name: 'evict',
+        meaning: '',
+        counterfactual: false,
+        parameters: [
+          {
+            name: 'policy',
+            type: 'choice',
+            required: true,
+            default: null,
+            choices: ['window', 'h2o'],
+            meaning: '',
+          },
+          {
+            name: 'budget',
+            type: 'integer',
+            required: true,
+            default: null,
+            min: 1,
+            max: 99,
+            meaning: '',
+          },
+        ],
+      },
+      {
+        name: 'mask',
+        meaning: 'first and recent keys',
+        parameters: [
+          {
+            name: 'first',
+            type: 'integer',
+            required: true,
+            default: null,
+            min: 0,
+            max: 99,
+            meaning: '',
+          },
+          {
+            name: 'recent',
+            type: 'integer',
+            required: true,
+            default: 8,
+            min: 1,
+            max: 99,
+            meaning: '',
+          },
+          { name: 'layer', type: 'index', required: false, default: null, meaning: '' },
+        ],
+      },
+    ],
+  } as unknown as Describe;
+  const edits = (text: string) => editsOf(parseSubject(text)!, described);
+
+  it('runs under its edits, in their order, as the tables have them', () => {
+    expect(edits('softmax@4')).toEqual([]);
+    expect(edits('softmax~sigmoid')).toEqual([{ kind: 'operation', operation: 'sigmoid' }]);
+    expect(edits('softmax~sigmoid(-4.8)~mask(2)')).toEqual([
+      { kind: 'operation', operation: 'sigmoid', parameters: { bias: -4.8 } },
+      { kind: 'mask', first: 2, recent: 8 },
+    ]);
+    expect(edits('softmax~evict(window,24)')).toEqual([
+      { kind: 'evict', policy: 'window', budget: 24 },
+    ]);
+    expect(() => edits('softmax~evict(door,24)')).toThrow(/policy to be window, h2o, found door/);
+    expect(() => edits('softmax~nonsense')).toThrow(
+      /expected an edit of softmax, sigmoid, evict, mask/,
+    );
+    expect(() => edits('softmax~sigmoid(99)')).toThrow(/bias from -20 to 20, found 99/);
+    expect(() => edits('softmax~sigmoid(x)')).toThrow(/found x/);
+    expect(() => edits('softmax~softmax(1)')).toThrow(/0 parameters/);
+  });
+
+  it('has a title that tells what is done to the model', () => {
+    const title = (text: string) => titleOf(parseSubject(text)!, 'Twin', described);
+    expect(title('softmax@1400~sigmoid(-4.8)')).toBe('Twin at step 1,400 + sigmoid (-4.8)');
+    expect(printSubject(atStep(parseSubject('a@4~mask(1,2)')!, undefined))).toBe('a~mask(1,2)');
   });
 });

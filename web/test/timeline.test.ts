@@ -1,17 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { Timeline } from 'sinkscope';
-import { indexOfStep } from '../src/timeline/controls';
 import {
   dotsOf,
   lineOf,
   QUANTITIES,
-  stepsOf,
   styleOf,
   valueWords,
   type Course,
 } from '../src/timeline/course';
-import { toCsv, toJson } from '../src/timeline/files';
-import { nearestStep, stepId, stepOf, stepWords } from '../src/timeline/steps';
+import { shownAt } from '../src/rooms/walk';
+import type { Models } from '../src/models';
+import { nearestStep, stepOf, stepWords } from '../src/timeline/steps';
 
 const quantity = (name: string) => QUANTITIES.find((one) => one.name === name)!;
 
@@ -39,7 +38,7 @@ function course(change: Partial<Timeline> = {}, title = 'Small, =1+1'): Course {
 
 describe('a step of a model', () => {
   it('has an id that reads back, and that no other model has', () => {
-    expect(stepOf(stepId('softmax', 1400))).toEqual({ id: 'softmax', step: 1400 });
+    expect(stepOf('softmax@1400')).toEqual({ id: 'softmax', step: 1400 });
     for (const other of ['softmax', 'hub:owner/name@step1000', 'hub:a/b@12', 'softmax@', 'x@-1'])
       expect(stepOf(other), other).toBeUndefined();
   });
@@ -55,10 +54,22 @@ describe('a step of a model', () => {
     expect(stepWords(1400, 4000)).toBe('step 1,400 of 4,000');
   });
 
-  it('has its place on the slider; the trained weights stand at the end', () => {
-    const steps = [0, 10, 100];
-    expect([-1, 0, 10, 50, 100, 5000].map((step) => indexOfStep(steps, step))).toEqual([
-      2, 0, 1, 1, 2, 2,
+  it('is one model: all that is shown moves, and the last stop are the trained weights', () => {
+    const cards = [
+      { id: 'softmax', timeline: true },
+      { id: 'sigmoid', timeline: true },
+      { id: 'alibi' },
+    ];
+    const models = { zoo: { cards } } as unknown as Models;
+    const shown = ['softmax', 'sigmoid@10~mask(1,2)', 'alibi'];
+    expect(shownAt(models, shown, 400, 4000)).toEqual([
+      'softmax@400',
+      'sigmoid@400~mask(1,2)',
+      'alibi',
+    ]);
+    expect(shownAt(models, shown, 4000, 4000)).toEqual(['softmax', 'sigmoid~mask(1,2)', 'alibi']);
+    expect(shownAt(models, ['hub:EleutherAI/pythia-14m'], 500, 143000)).toEqual([
+      'hub:EleutherAI/pythia-14m@step512',
     ]);
   });
 });
@@ -75,17 +86,9 @@ describe('a run in the charts', () => {
     expect(lineOf(course(), quantity('row_mass'))).toEqual([]);
   });
 
-  it('shares its steps with the others', () => {
-    const other = course({
-      checkpoints: [{ step: 20, bytes: 1, measured: {}, stored: {} }],
-    });
-    expect(stepsOf([course(), other])).toEqual([0, 20, 40]);
-    expect(stepsOf([])).toEqual([]);
-  });
-
   it('has a style of its own among six', () => {
     const looks = Array.from({ length: 6 }, (_, i) => styleOf(i));
-    for (const part of ['color', 'dash', 'symbol'] as const)
+    for (const part of ['color', 'dash'] as const)
       expect(new Set(looks.map((look) => look[part])).size, part).toBe(6);
   });
 
@@ -93,22 +96,5 @@ describe('a run in the charts', () => {
     expect(valueWords(undefined, quantity('loss'))).toBe('–');
     expect(valueWords(0.04, quantity('sink_1'))).toBe('0.0 %');
     expect(valueWords(10.6, quantity('hidden_ratio'))).toBe('10.60 ×');
-  });
-});
-
-describe('the files', () => {
-  const facts = { version: '0.1.0', link: 'http://page/#step=40' };
-
-  it('hold every number with how it was measured', () => {
-    const made = JSON.parse(toJson([course()], facts));
-    expect(made).toMatchObject({ figure: 'training', class: 'MEASURED', eps: 0.3, T: 64 });
-    expect(made.runs[0]).toMatchObject({ id: 'small', seed: 3 });
-    expect(made.runs[0].checkpoints[1].stored).toEqual({ sink_1: 62 });
-    const lines = toCsv([course()], facts).trimEnd().split('\n');
-    expect(lines).toContain('# link: "http://page/#step=40"');
-    const rows = lines.filter((line) => !line.startsWith('#'));
-    expect(rows[0]).toBe('run,seed,source,step,quantity,value');
-    expect(rows).toContain('"Small, =1+1",3,stored,40,sink_1,62');
-    expect(rows).toHaveLength(1 + 4 + 4 + 2);
   });
 });

@@ -10,7 +10,7 @@ import {
   quantities,
   sentence,
   type Course,
-} from '../src/diffusion/course';
+} from '../src/views/unmasking_course';
 import type { Frame } from '../src/frame';
 
 const tokenizer = { piece: (id: number) => `w${id}` };

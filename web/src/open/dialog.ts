@@ -136,20 +136,35 @@ function several(opener: Opener, models: readonly Several[]): TemplateResult {
     <p class="links"><button type="button" @click=${() => opener.back()}>Back</button></p>`;
 }
 
-function sides(opener: Opener): TemplateResult {
-  const side = (name: 'a' | 'b', text: string) =>
+function places(opener: Opener): TemplateResult {
+  const place = (isBeside: boolean, text: string) =>
     html`<label class="check"
       ><input
         type="radio"
-        name="open-side"
-        .checked=${live(opener.fields.side === name)}
-        @change=${() => opener.edit({ side: name })}
+        name="open-place"
+        .checked=${live(opener.fields.isBeside === isBeside)}
+        @change=${() => opener.edit({ isBeside })}
       />${text}</label
     >`;
   return html`<fieldset class="open-sides">
     <legend>Show it</legend>
-    ${side('a', 'on the left')} ${side('b', 'on the right, beside the other')}
+    ${place(false, 'alone')} ${place(true, 'beside what is shown')}
   </fieldset>`;
+}
+
+/** A link's model: the reader says first whether anybody is asked for it. */
+function asking(opener: Opener, model: string): TemplateResult {
+  const host = new URL(opener.fields.endpoint || ENDPOINT).host;
+  return html`<p>
+      This link shows <strong>${model}</strong>, a model of ${host}. Until you agree nothing is
+      asked there. Then its name is, and you see what there is to download before it is.
+    </p>
+    <p class="links">
+      <button type="button" class="primary" @click=${() => void opener.lookUp(model)}>
+        Look it up
+      </button>
+      <button type="button" @click=${() => opener.hide()}>Not now</button>
+    </p>`;
 }
 
 /** What is wrong with a plan before it is loaded. */
@@ -167,7 +182,7 @@ function planned(opener: Opener, plan: Plan, kept: number): TemplateResult {
   const isKept = kept >= plan.bytes && plan.bytes > 0;
   const problem = obstacle(plan, isKept || Boolean(opener.fields.token));
   const back = html`<button type="button" @click=${() => opener.back()}>Back</button>`;
-  const go = html`${sides(opener)}
+  const go = html`${places(opener)}
     <p class="links">
       <button type="button" class="primary" @click=${() => void opener.load(plan)}>
         ${isKept ? 'Load from this machine' : 'Download and run'}
@@ -202,6 +217,7 @@ function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
 
 function body(opener: Opener): TemplateResult {
   const { stage } = opener;
+  if (stage.name === 'ask') return asking(opener, stage.model);
   if (stage.name === 'looking') return looking(opener, stage.what);
   if (stage.name === 'several') return several(opener, stage.models);
   if (stage.name === 'plan') return planned(opener, stage.plan, stage.kept);

@@ -14,8 +14,7 @@ import {
   type HubOptions,
   type Plan,
 } from 'sinkscope';
-import type { Models } from '../models';
-import type { Side } from '../session';
+import { InputError, type Models } from '../models';
 import {
   hubName,
   idOfPlan,
@@ -28,6 +27,8 @@ import {
 
 export type Stage =
   | { readonly name: 'choose' }
+  /** A link wants a model of the hub, which is not asked for it before the reader agrees. */
+  | { readonly name: 'ask'; readonly model: string }
   | { readonly name: 'looking'; readonly what: string }
   /** Several models: one of them is to be chosen. */
   | { readonly name: 'several'; readonly models: readonly Several[] }
@@ -46,18 +47,17 @@ export interface Fields {
   readonly name: string;
   readonly token: string;
   readonly endpoint: string;
-  readonly side: Side;
+  /** Shown alone, or beside what is shown. */
+  readonly isBeside: boolean;
 }
 
 export interface Surroundings {
   /** Undefined until the engine runs. */
   readonly models: () => Models | undefined;
-  /** A model is open and wanted on a side. */
-  readonly opened: (side: Side, id: string) => void;
+  /** A model is open: of the reader's choice, or what a link asked for. */
+  readonly opened: (id: string, how: 'alone' | 'beside' | 'asked') => void;
   /** Told where no dialog is open that could tell it. */
-  readonly failed: (side: Side, text: string) => void;
-  /** A link's model was declined. */
-  readonly declined: (side: Side, id: string) => void;
+  readonly failed: (text: string) => void;
   readonly changed: () => void;
 }
 
@@ -75,7 +75,7 @@ function storedEndpoint(): string {
 
 export class Opener {
   stage: Stage = { name: 'choose' };
-  fields: Fields = { name: '', token: '', endpoint: storedEndpoint(), side: 'a' };
+  fields: Fields = { name: '', token: '', endpoint: storedEndpoint(), isBeside: false };
   /** Why the last step failed. */
   error = '';
   /** Bytes that are kept for the next visit; NaN until known. */
@@ -83,7 +83,9 @@ export class Opener {
   isShown = false;
   readonly #around: Surroundings;
   #job: AbortController | undefined;
-  #asked: { readonly side: Side; readonly id: string }[] = [];
+  /** Models that links asked for and that are not open; those that were declined are not asked about again. */
+  #asked: readonly string[] = [];
+  readonly #declined = new Set<string>();
   /** Repositories whose checkpoints the reader walks through: none of them is asked about again. */
   readonly #trusted = new Set<string>();
   #count = 0;
@@ -99,9 +101,8 @@ export class Opener {
     return stage.name === 'loading' ? `Loading: ${loadedWords(stage.loaded)}` : undefined;
   }
 
-  show(side?: Side): void {
+  show(): void {
     this.isShown = true;
-    if (side) this.fields = { ...this.fields, side };
     void this.#countKept();
     this.#around.changed();
   }
@@ -111,10 +112,9 @@ export class Opener {
     if (!this.isShown) return;
     this.#job?.abort();
     this.isShown = false;
-    const asked = this.#asked;
+    for (const id of this.#asked) this.#declined.add(id);
     this.#asked = [];
     this.#set({ name: 'choose' });
-    for (const { side, id } of asked) this.#around.declined(side, id);
   }
 
   /** Opens the dialog, for a model of this name where one is given. */
@@ -157,7 +157,11 @@ export class Opener {
 
   openFiles(files: readonly DiskFile[] | Promise<readonly DiskFile[]>): Promise<void> {
     return this.#step('Reading the files', async (signal) => {
-      const plans = await planFiles(await files);
+      const given = await files;
+      const empty = given.find(({ file }) => file.size === 0);
+      if (empty)
+        throw new InputError(`${empty.path} is empty: expected a model’s file, found 0 bytes.`);
+      const plans = await planFiles(given);
       signal.throwIfAborted();
       // The bytes are here already, so there is nothing to ask.
       if (plans.length === 1) return this.#load(plans[0], signal);
@@ -184,35 +188,40 @@ export class Opener {
   }
 
   /**
-   * A link, or the training slider, wants a model of the hub.
+   * A link, or the training slider, wants a model of the hub. Nobody is asked for it before the reader
+   * agrees, here or when it was opened on an earlier visit and kept.
    * @returns whether it may be opened now; if not, the reader is asked, and `opened` follows
    */
-  async admit(side: Side, id: string, signal: AbortSignal): Promise<boolean> {
+  async admit(id: string, signal: AbortSignal): Promise<boolean> {
     const models = this.#around.models()!;
     if (!isOfHub(id) || models.knows(id)) return true;
-    const plan = await this.#resolve(hubName(id), signal);
-    const isPassing = this.#trusted.has(plan.id);
-    const isFree = isPassing || (await keptOf(plan)) >= plan.bytes;
-    if (isFree && plan.bytes > 0 && !plan.refusal && !plan.choices.length) {
-      models.admit(id, { ...this.#recipe(plan), isPassing });
-      return true;
+    const [repository = ''] = hubName(id).split(/[@:]/);
+    const isPassing = this.#trusted.has(repository);
+    if (isPassing || (await isKept(repository))) {
+      const plan = await this.#resolve(hubName(id), signal);
+      const isFree = isPassing || (await keptOf(plan)) >= plan.bytes;
+      if (isFree && plan.bytes > 0 && !plan.refusal && !plan.choices.length) {
+        models.admit(id, { ...this.#recipe(plan), isPassing });
+        return true;
+      }
     }
-    if (!this.#asked.some((one) => one.side === side && one.id === id))
-      this.#asked.push({ side, id });
-    if (!this.isShown || this.stage.name === 'choose') await this.#askNext();
+    if (this.#declined.has(id)) return false;
+    this.#asked = [...new Set([...this.#asked, id])];
+    if (!this.isShown || this.stage.name === 'choose') this.#askNext();
     return false;
   }
 
-  async #askNext(): Promise<void> {
+  #askNext(): void {
     const [next] = this.#asked;
     if (!next) {
       this.isShown = false;
       this.#around.changed();
       return;
     }
-    this.fields = { ...this.fields, name: hubName(next.id), side: next.side };
+    const model = hubName(next);
+    this.fields = { ...this.fields, name: model };
     this.show();
-    await this.lookUp(this.fields.name);
+    this.#set({ name: 'ask', model });
   }
 
   #resolve(name: string, signal: AbortSignal, onRetry?: HubOptions['onRetry']): Promise<Plan> {
@@ -254,7 +263,9 @@ export class Opener {
     const id = recipe.source === 'hub' ? idOfPlan(plan) : `own-${++this.#count}`;
     this.#set({ name: 'loading', plan, loaded: { done: 0, total: plan.bytes } });
     models.admit(id, recipe);
+    models.pin(id);
     const stop = () => models.stop(id);
+    let isOver = false;
     signal.addEventListener('abort', stop);
     try {
       await models.get(id, {
@@ -262,26 +273,29 @@ export class Opener {
         onProgress: (_, done, total, more) =>
           more?.stage === 'read' &&
           !signal.aborted &&
+          // The last word of a reading may come after its end.
+          !isOver &&
           this.#set({ name: 'loading', plan, loaded: { ...more, done, total } }),
       });
     } catch (error) {
       models.forget(id);
       throw error;
     } finally {
+      isOver = true;
       signal.removeEventListener('abort', stop);
+      models.unpin(id);
     }
     this.#finish(id);
   }
 
   #finish(id: string): void {
-    const { side } = this.fields;
-    const asked = this.#asked.filter((one) => one.id === id);
-    this.#asked = this.#asked.filter((one) => one.id !== id);
+    const isAsked = this.#asked.includes(id);
+    this.#asked = this.#asked.filter((one) => one !== id);
+    this.#declined.delete(id);
     this.stage = { name: 'choose' };
-    const sides = new Set(asked.length ? asked.map((one) => one.side) : [side]);
-    for (const one of sides) this.#around.opened(one, id);
+    this.#around.opened(id, isAsked ? 'asked' : this.fields.isBeside ? 'beside' : 'alone');
     void this.#countKept();
-    if (this.isShown) void this.#askNext();
+    if (this.isShown) this.#askNext();
   }
 
   /** One step at a time: a new one stops the one before. */
@@ -307,7 +321,7 @@ export class Opener {
   #fail(error: unknown): void {
     const text = sentence(error);
     if (this.isShown) this.error = text;
-    else this.#around.failed(this.fields.side, text);
+    else this.#around.failed(text);
     this.#around.changed();
   }
 
@@ -321,6 +335,12 @@ export class Opener {
     this.keptBytes = await cacheBytes().catch(() => NaN);
     this.#around.changed();
   }
+}
+
+/** Whether something of it was kept on an earlier visit: then the reader has agreed to it. */
+async function isKept(repository: string): Promise<boolean> {
+  const kept = await cacheList().catch(() => []);
+  return kept.some(({ id, complete }) => complete && id === repository);
 }
 
 /** Bytes of a plan's weights that need not be fetched again. */

@@ -1,133 +1,172 @@
 /**
- * Lines and bars by Observable Plot, which is fetched when the first of them is drawn: the sink map
- * does not wait for it.
+ * Lines and bars as SVG, updated in place. Scales and their ticks are d3's; the rest is two paths and
+ * some text, which costs a millisecond where a general library takes a dozen.
  */
-import type * as PlotModule from '@observablehq/plot';
-
-let loading: Promise<typeof PlotModule> | undefined;
+import { scaleLinear, scaleLog, scaleSymlog } from 'd3-scale';
+import { html, nothing, render, svg } from 'lit';
 
 export interface Series {
   readonly name: string;
   /** A CSS variable's name, "--sink". */
   readonly color: string;
   readonly values: ArrayLike<number>;
-  readonly dashed?: boolean;
+  /** Their places on the x axis; absent: one after the other. */
+  readonly places?: ArrayLike<number>;
+  /** In pixels: "3,3". */
+  readonly dash?: string;
+  /** Drawn weaker than the others. */
+  readonly faint?: boolean;
 }
 
 export interface ChartData {
   readonly kind: 'lines' | 'bars';
+  /** Of bars, the first series; the others are lines over them. */
   readonly series: readonly Series[];
   /** The first value's place on the x axis. */
-  readonly from: number;
-  /** Places of the values on a logarithmic x axis, where they do not stand one after the other. */
-  readonly places?: readonly number[];
+  readonly from?: number;
   readonly xLabel: string;
   readonly yLabel: string;
+  /** One sentence that stands for the picture. */
   readonly label: string;
   readonly log?: boolean;
-  readonly yMax?: number;
-  /** Both ends of the y axis, where several charts share it. */
-  readonly yRange?: readonly [number, number];
+  /** Steps of training: even up to 100, logarithmic above, so that there is a place for 0. */
+  readonly steps?: boolean;
+  /** What the axis shows at least; more where the values need it. */
+  readonly reach?: readonly [number, number];
   readonly percent?: boolean;
-  /** Width below which it is drawn no narrower, but scaled down; 220 if absent. */
-  readonly least?: number;
+  /** A line that stands at a place of the x axis. */
+  readonly cursor?: number;
+  /** The reader pointed at a place. */
+  readonly onChoose?: (place: number) => void;
 }
 
-/** Whole numbers: every one where there are few, else about eight. */
-function ticks(data: ChartData): number[] {
-  const n = Math.max(...data.series.map((series) => series.values.length));
-  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((s) => n / s <= 12) ?? 1000;
-  const from = step === 1 ? data.from : Math.ceil(data.from / step) * step;
-  const count = Math.floor((data.from + n - 1 - from) / step) + 1;
-  return Array.from({ length: Math.max(0, count) }, (_, i) => from + i * step);
+const HEIGHT = 176;
+const [LEFT, RIGHT, TOP, BOTTOM] = [42, 10, 22, 32];
+const WIDTHS = new WeakMap<Element, number>();
+const SHOWN = new WeakMap<Element, ChartData>();
+
+/** Charts follow their places' widths without asking for the layout at every drawing. */
+const watcher =
+  typeof ResizeObserver === 'undefined'
+    ? undefined
+    : new ResizeObserver((entries) => {
+        for (const { target, contentRect } of entries) {
+          const width = Math.round(contentRect.width);
+          const data = SHOWN.get(target);
+          if (!width || width === WIDTHS.get(target)) continue;
+          WIDTHS.set(target, width);
+          if (data) drawChart(target as HTMLElement, data);
+        }
+      });
+
+const short = (x: number) => (x >= 1000 ? `${x / 1000}k` : String(Number(x.toPrecision(3))));
+
+function yTickWords({ percent }: ChartData): (value: number) => string {
+  if (percent) return (value) => `${Number((100 * value).toPrecision(3))} %`;
+  return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : short(value));
 }
 
-interface Point {
-  readonly x: number;
-  readonly y: number;
-  readonly name: string;
-}
-
-function points(data: ChartData, series: Series): Point[] {
-  const placeOf = (i: number) => data.places?.[i] ?? data.from + i;
-  return Array.from(series.values, (y, i) => ({ x: placeOf(i), y, name: series.name })).filter(
-    ({ y }) => Number.isFinite(y) && (!data.log || y > 0),
-  );
-}
-
-function marks(plot: typeof PlotModule, data: ChartData): PlotModule.Markish[] {
-  const [first, ...others] = data.series;
-  const line = (series: Series) =>
-    plot.lineY(points(data, series), {
-      x: 'x',
-      y: 'y',
-      stroke: `var(${series.color})`,
-      strokeDasharray: series.dashed ? '3,3' : undefined,
-      marker: series.values.length < 30 ? 'dot' : undefined,
-    });
-  if (data.kind === 'lines') return data.series.map(line);
-  const bars = plot.rectY(points(data, first), {
-    x1: (p: Point) => p.x - 0.38,
-    x2: (p: Point) => p.x + 0.38,
-    y: 'y',
-    fill: `var(${first.color})`,
-  });
-  return [bars, ...others.map(line)];
-}
-
-/** Powers of ten from 1 on; what stands below 1 is 0, which has no logarithm. */
-function logAxis(data: ChartData): PlotModule.ScaleOptions {
-  const least = Math.min(1, ...(data.places ?? []));
-  const most = Math.max(10, ...(data.places ?? []));
-  const powers = Array.from({ length: Math.floor(Math.log10(most)) + 1 }, (_, i) => 10 ** i);
-  return {
-    label: data.xLabel,
-    type: 'log',
-    domain: [least, most],
-    ticks: [...(least < 1 ? [least] : []), ...powers],
-    tickFormat: (x: number) => (x < 1 ? '0' : x >= 1000 ? `${x / 1000}k` : String(x)),
-    inset: 6,
-  };
-}
-
-export async function drawChart(root: HTMLElement, data: ChartData): Promise<void> {
-  const plot = await (loading ??= import('@observablehq/plot'));
-  const drawn = plot.plot({
-    width: Math.max(data.least ?? 220, root.clientWidth),
-    height: 168,
-    marginLeft: 44,
-    marginBottom: 32,
-    marginTop: 22,
-    style: { background: 'none', fontSize: '11px' },
-    ariaLabel: data.label,
-    x: data.places
-      ? logAxis(data)
-      : { label: data.xLabel, tickFormat: 'd', ticks: ticks(data), inset: 6 },
-    y: {
-      label: data.yLabel,
-      grid: true,
-      ticks: 4,
-      type: data.log ? 'log' : 'linear',
-      domain: data.yRange ?? (data.yMax === undefined ? undefined : [0, data.yMax]),
-      tickFormat: data.percent ? '%' : data.log ? '~g' : undefined,
-    },
-    marks: [...(data.log ? [] : [plot.ruleY([0])]), ...marks(plot, data)],
-  });
-  drawn.setAttribute('role', 'img');
-  // One sentence stands for the picture; names of its inner groups would be read besides.
-  for (const group of drawn.querySelectorAll('g[aria-label]')) group.removeAttribute('aria-label');
-  root.replaceChildren(drawn, key(data));
-}
-
-/** The names of the series, in their colours. */
-function key(data: ChartData): HTMLElement {
-  const list = document.createElement('p');
-  list.className = 'chart-key';
-  for (const series of data.series) {
-    const item = document.createElement('span');
-    item.style.setProperty('--swatch', `var(${series.color})`);
-    item.textContent = series.name;
-    list.append(item);
+/** Places and values that can be drawn, in pieces without gaps. */
+function pieces(series: Series, from: number, isLog: boolean): [number, number][][] {
+  const found: [number, number][][] = [[]];
+  for (let i = 0; i < series.values.length; i++) {
+    const y = series.values[i]!;
+    if (Number.isFinite(y) && (!isLog || y > 0))
+      found.at(-1)!.push([series.places?.[i] ?? from + i, y]);
+    else if (found.at(-1)!.length) found.push([]);
   }
-  return list;
+  return found;
+}
+
+/** The same chart in the same place is updated. */
+export function drawChart(root: HTMLElement, data: ChartData): void {
+  if (!SHOWN.has(root)) watcher?.observe(root);
+  SHOWN.set(root, data);
+  const width = Math.max(180, WIDTHS.get(root) ?? 340);
+  const { series, log = false, from = 1, kind, cursor, onChoose } = data;
+  const all = series.map((one) => pieces(one, from, log));
+  const points = all.flat(2);
+  const xs = points.map(([x]) => x);
+  const ys = [...points.map(([, y]) => y), ...(data.reach ?? [])];
+  const pad = kind === 'bars' ? 0.6 : 0;
+  const domain = [Math.min(...xs) - pad, Math.max(...xs) + pad];
+  const x = (data.steps ? scaleSymlog().constant(100) : scaleLinear())
+    .domain(xs.length ? domain : [0, 1])
+    .range([LEFT + 4, width - RIGHT]);
+  const low = log ? Math.min(...ys) : Math.min(0, ...ys);
+  const y = (log ? scaleLog() : scaleLinear())
+    .domain(ys.length ? [low, Math.max(...ys) || 1] : [log ? 0.1 : 0, 1])
+    .range([HEIGHT - BOTTOM, TOP]);
+  if (!log) (y as ReturnType<typeof scaleLinear>).nice(4);
+  const place = (event: MouseEvent) => {
+    const box = (event.currentTarget as Element).getBoundingClientRect();
+    onChoose!(x.invert(((event.clientX - box.left) * width) / box.width));
+  };
+  const xTicks = data.steps
+    ? [0, 100, 300, 1000, 3000, 10_000, 30_000, 100_000].filter((t) => t <= domain[1]!)
+    : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
+  const yTicks = y.ticks(4).slice(0, 9);
+  const yWords = yTickWords(data);
+  const path = (piece: [number, number][]) =>
+    piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
+  const bar = Math.max(1, 0.76 * (x(from + 1) - x(from)));
+  const drawn = series.map((one, i) => {
+    const style = `stroke: var(${one.color})`;
+    if (kind === 'bars' && i === 0)
+      return all[i]!.flat().map(
+        ([a, b]) =>
+          svg`<rect x=${(x(a) - bar / 2).toFixed(1)} width=${bar.toFixed(1)} y=${y(b).toFixed(1)}
+            height=${Math.max(0, y(Math.max(low, 0)) - y(b)).toFixed(1)} style=${`fill: var(${one.color})`}></rect>`,
+      );
+    const dots = points.length < 400 && all[i]!.flat().length < 40;
+    return svg`<path class=${one.faint ? 'line faint' : 'line'} style=${style}
+        stroke-dasharray=${one.dash ?? nothing} d=${all[i]!.map(path).join('') || 'M0,0'}></path>
+      ${
+        dots
+          ? all[i]!.flat().map(
+              ([a, b]) =>
+                svg`<circle class=${one.faint ? 'faint' : ''} r=${one.faint ? 1.6 : 2.4} cx=${x(a).toFixed(1)}
+                  cy=${y(b).toFixed(1)} style=${`fill: var(${one.color})`}></circle>`,
+            )
+          : nothing
+      }`;
+  });
+  render(
+    html`<svg
+        class="chart-picture ${onChoose ? 'choosable' : ''}"
+        viewBox="0 0 ${width} ${HEIGHT}"
+        role="img"
+        aria-label=${data.label}
+        @click=${onChoose ? place : nothing}
+      >
+        ${yTicks.map(
+          (tick) =>
+            svg`<line class="grid" x1=${LEFT} x2=${width - RIGHT} y1=${y(tick)} y2=${y(tick)}></line>
+              <text x=${LEFT - 5} y=${y(tick) + 3.5} text-anchor="end">${yWords(tick)}</text>`,
+        )}
+        ${xTicks.map(
+          (tick) =>
+            svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 14} text-anchor="middle">${short(tick)}</text>`,
+        )}
+        ${drawn}
+        ${
+          cursor === undefined || !Number.isFinite(cursor)
+            ? nothing
+            : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${HEIGHT - BOTTOM}></line>`
+        }
+        <text class="axis" x=${LEFT - 38} y="11">${data.yLabel}</text>
+        <text class="axis" x=${width - RIGHT} y=${HEIGHT - 3} text-anchor="end">
+          ${data.xLabel}
+        </text>
+      </svg>
+      <p class="chart-key">
+        ${series.map(
+          ({ name, color, dash }) =>
+            html`<span style="--swatch: var(${color})" class=${dash ? 'dashed' : ''}
+              >${name}</span
+            >`,
+        )}
+      </p>`,
+    root,
+  );
 }

@@ -1,11 +1,20 @@
 /**
  * Colour scales. Both begin at the paper's colour, so that nothing is drawn where nothing is; their
  * lightness changes in one direction, so that order survives in grey and for every kind of colour
- * vision.
+ * vision. A scale is a table of colours: a map is painted by looking up.
  */
 
-export type Rgb = readonly [number, number, number];
-export type Scale = (value: number) => Rgb;
+export type Theme = 'light' | 'dark';
+
+export interface Scale {
+  readonly low: number;
+  readonly high: number;
+  /** Small values show. */
+  readonly root: boolean;
+  /** From low to high, as the bytes of a pixel: [STEPS]. */
+  readonly colors: Uint32Array;
+  readonly hidden: number;
+}
 
 const SEQUENTIAL = {
   light: ['#fbfaf7', '#fde3b4', '#f8b26a', '#e7714f', '#bb3a63', '#7a1f6c', '#38124f', '#12061f'],
@@ -17,55 +26,74 @@ const DIVERGING = {
   dark: ['#a9d4ff', '#5d9fdd', '#2c5680', '#1b1a21', '#7d4a26', '#d98449', '#ffd2a8'],
 };
 /** Cells that the mask hides. */
-const HIDDEN = { light: [238, 236, 230] as Rgb, dark: [38, 37, 45] as Rgb };
+const HIDDEN = { light: '#eeece6', dark: '#26252d' };
 
-export type Theme = 'light' | 'dark';
-
-function rgb(hex: string): Rgb {
+function rgb(hex: string): number[] {
   const bits = parseInt(hex.slice(1), 16);
   return [bits >> 16, (bits >> 8) & 255, bits & 255];
 }
 
+/** As ImageData has them in memory, on machines that begin with the least byte: all that there are. */
+function pixel([r, g, b]: readonly number[]): number {
+  return ((255 << 24) | (b! << 16) | (g! << 8) | r!) >>> 0;
+}
+
 /** An odd number, so that there is one in the middle. */
-const STEPS = 257;
+export const STEPS = 257;
 
 /** Steps between evenly spaced stops, mixed in light rather than in code values. */
-function ramp(stops: readonly string[]): readonly Rgb[] {
+function ramp(stops: readonly string[]): Uint32Array {
   const colors = stops.map(rgb);
-  return Array.from({ length: STEPS }, (_, i) => {
+  return Uint32Array.from({ length: STEPS }, (_, i) => {
     const at = (i / (STEPS - 1)) * (colors.length - 1);
     const from = Math.min(Math.floor(at), colors.length - 2);
-    return [0, 1, 2].map((c) => {
-      const [a, b] = [colors[from][c] ** 2, colors[from + 1][c] ** 2];
+    const mixed = [0, 1, 2].map((c) => {
+      const [a, b] = [colors[from]![c]! ** 2, colors[from + 1]![c]! ** 2];
       return Math.round(Math.sqrt(a + (b - a) * (at - from)));
-    }) as unknown as Rgb;
+    });
+    return pixel(mixed);
   });
 }
 
-const RAMPS = {
-  sequential: { light: ramp(SEQUENTIAL.light), dark: ramp(SEQUENTIAL.dark) },
-  diverging: { light: ramp(DIVERGING.light), dark: ramp(DIVERGING.dark) },
-};
+const known = new Map<string, Scale>();
 
-function along(steps: readonly Rgb[], theme: Theme, share: number): Rgb {
-  if (Number.isNaN(share)) return HIDDEN[theme];
-  return steps[Math.max(0, Math.min(STEPS - 1, Math.round((STEPS - 1) * share)))];
+/** One object for each look: whoever keeps it sees whether it has changed. */
+function scale(
+  stops: Record<Theme, readonly string[]>,
+  theme: Theme,
+  ends: Omit<Scale, 'colors' | 'hidden'>,
+) {
+  const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.root].join();
+  const made = known.get(key) ?? {
+    ...ends,
+    colors: ramp(stops[theme]),
+    hidden: pixel(rgb(HIDDEN[theme])),
+  };
+  if (known.size > 200) known.clear();
+  known.set(key, made);
+  return made;
 }
 
 export function sequential(theme: Theme, high = 1, root = false): Scale {
-  const steps = RAMPS.sequential[theme];
-  return (value) => {
-    const share = value / high;
-    return along(steps, theme, root ? Math.sqrt(Math.max(0, share)) : share);
-  };
+  return scale(SEQUENTIAL, theme, { low: 0, high, root });
 }
 
 /** Zero in the middle, whatever the values. */
 export function diverging(theme: Theme, size: number): Scale {
-  const steps = RAMPS.diverging[theme];
-  return (value) => along(steps, theme, 0.5 + value / (2 * size || 1));
+  return scale(DIVERGING, theme, { low: -size, high: size, root: false });
 }
 
-export function css([r, g, b]: Rgb): string {
-  return `rgb(${r} ${g} ${b})`;
+/** Where a value stands in the table; -1: hidden. */
+export function stepOf({ low, high, root }: Scale, value: number): number {
+  if (value !== value) return -1;
+  const share = (value - low) / (high - low || 1);
+  const seen = root ? Math.sqrt(share > 0 ? share : 0) : share;
+  return seen <= 0 ? 0 : seen >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * seen);
+}
+
+/** The colour of a value as style sheets write it. */
+export function css(scale: Scale, value: number): string {
+  const step = stepOf(scale, value);
+  const bits = step < 0 ? scale.hidden : scale.colors[step]!;
+  return `rgb(${bits & 255} ${(bits >> 8) & 255} ${(bits >> 16) & 255})`;
 }

@@ -3,9 +3,9 @@
  * in, picture and events out.
  *
  * The cell under the pointer, or the one that the arrow keys move, is marked and named; a click or
- * Enter chooses it.
+ * Enter chooses it. Rows and columns may be named by words, as far as there is room for them.
  */
-import type { Scale } from './color';
+import { stepOf, type Scale } from './color';
 
 export interface Cell {
   readonly row: number;
@@ -19,13 +19,19 @@ export interface HeatmapData {
   readonly scale: Scale;
   /** One sentence that stands for the picture. */
   readonly label: string;
-  /** Marked cells: chosen, and lit from elsewhere. A negative index marks a whole line. */
+  /** A marked cell. A negative index marks a whole line. */
   readonly chosen?: Cell;
-  readonly lit?: Cell;
   /** Cells that stand out for what they hold. */
   readonly outlined?: readonly Cell[];
   readonly rowTitle?: string;
   readonly colTitle?: string;
+  readonly rowWords?: readonly string[];
+  readonly colWords?: readonly string[];
+  /** A number of each row, each column, from 0 to 1: bars at the right and under the map. */
+  readonly rowBars?: ArrayLike<number>;
+  readonly colBars?: ArrayLike<number>;
+  /** Something said of a column, where it stands. */
+  readonly remark?: { readonly text: string; readonly kind: string };
   /** Width of a cell over its height; 1 if absent. */
   readonly cellShape?: number;
   /** What a cell says when it is pointed at. */
@@ -40,6 +46,8 @@ export interface HeatmapEvents {
 
 export interface Heatmap {
   draw(data: HeatmapData): void;
+  /** Marks what is pointed at elsewhere. */
+  light(cell: Cell | undefined): void;
 }
 
 const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
@@ -48,6 +56,8 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
 };
+/** More words than this cannot be read. */
+const MOST_WORDS = 44;
 
 function element(name: string, parent: Element): HTMLElement {
   const made = document.createElement('div');
@@ -61,14 +71,15 @@ export function paint(
   canvas: HTMLCanvasElement,
   { rows, cols, data, scale }: Pick<HeatmapData, 'rows' | 'cols' | 'data' | 'scale'>,
 ): void {
-  canvas.width = cols;
-  canvas.height = rows;
+  if (canvas.width !== cols) canvas.width = cols;
+  if (canvas.height !== rows) canvas.height = rows;
   const context = canvas.getContext('2d');
   if (!context) return;
   const image = context.createImageData(cols, rows);
+  const pixels = new Uint32Array(image.data.buffer);
   for (let i = 0; i < rows * cols; i++) {
-    const [r, g, b] = scale(data[i]);
-    image.data.set([r, g, b, 255], 4 * i);
+    const step = stepOf(scale, data[i]!);
+    pixels[i] = step < 0 ? scale.hidden : scale.colors[step]!;
   }
   context.putImageData(image, 0, 0);
 }
@@ -85,34 +96,68 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
   frame.style.height = `${tall ? 100 : 100 / rows}%`;
 }
 
-/** Frames round the cells that stand out, one element each. */
-function outline(plot: HTMLElement, { outlined = [], rows, cols }: HeatmapData): void {
-  for (const old of plot.querySelectorAll('.mark.outlined')) old.remove();
-  for (const cell of outlined) mark(element('mark outlined', plot), cell, rows, cols);
+/** One small element for each of the words or bars; those that are there are used again. */
+function fill(
+  place: HTMLElement,
+  count: number,
+  each: (element: HTMLElement, i: number) => void,
+): void {
+  while (place.childElementCount > count) place.lastElementChild!.remove();
+  while (place.childElementCount < count) place.append(document.createElement('span'));
+  [...place.children].forEach((child, i) => each(child as HTMLElement, i));
+}
+
+function write(place: HTMLElement, words: readonly string[] = []): void {
+  fill(place, words.length > MOST_WORDS ? 0 : words.length, (span, i) => {
+    if (span.textContent !== words[i]) span.textContent = words[i]!;
+  });
+}
+
+function bars(place: HTMLElement, values: ArrayLike<number> = []): void {
+  place.hidden = !values.length;
+  fill(place, values.length, (bar, i) => bar.style.setProperty('--share', String(values[i])));
 }
 
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
-  const plot = element('heatmap', root);
+  const place = element('map-place', root);
+  const inner = element('map-inner', place);
+  const rowWords = element('row-words', inner);
+  const plot = element('heatmap', inner);
+  const rowBars = element('row-bars', inner);
+  const colBars = element('col-bars', inner);
+  const colWords = element('col-words', inner);
+  for (const side of [rowWords, colWords, rowBars, colBars])
+    side.setAttribute('aria-hidden', 'true');
   const canvas = document.createElement('canvas');
   plot.append(canvas);
   const lit = element('mark lit', plot);
   const chosen = element('mark chosen', plot);
+  const remark = element('remark', plot);
+  const outlines: HTMLElement[] = [];
   const readout = element('readout', root);
+  lit.hidden = chosen.hidden = remark.hidden = true;
   plot.tabIndex = 0;
   plot.setAttribute('role', 'application');
   plot.setAttribute('aria-roledescription', 'matrix');
   readout.setAttribute('aria-live', 'polite');
   let shown: HeatmapData | undefined;
   let at: Cell | undefined;
+  let elsewhere: Cell | undefined;
 
+  const say = () => {
+    if (!shown) return;
+    const text = shown.describe(at ?? elsewhere ?? shown.chosen ?? { row: -1, col: -1 });
+    if (readout.textContent !== text) readout.textContent = text;
+  };
   const point = (cell: Cell | undefined) => {
+    if (cell?.row === at?.row && cell?.col === at?.col) return;
     at = cell;
     if (!shown) return;
-    mark(lit, cell ?? shown.lit, shown.rows, shown.cols);
-    readout.textContent = shown.describe(cell ?? shown.lit ?? shown.chosen ?? { row: -1, col: -1 });
+    mark(lit, cell ?? elsewhere, shown.rows, shown.cols);
+    say();
     events.onPoint?.(cell);
   };
-  const under = (event: PointerEvent): Cell | undefined => {
+  const under = (event: MouseEvent): Cell | undefined => {
     if (!shown) return undefined;
     const box = plot.getBoundingClientRect();
     const col = Math.floor(((event.clientX - box.left) / box.width) * shown.cols);
@@ -121,27 +166,28 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     return inside ? { row, col } : undefined;
   };
 
-  plot.addEventListener('pointermove', (event) => {
-    const cell = under(event);
-    if (cell?.row !== at?.row || cell?.col !== at?.col) point(cell);
-  });
+  plot.addEventListener('pointermove', (event) => point(under(event)));
   plot.addEventListener('pointerleave', () => point(undefined));
   plot.addEventListener('click', (event) => {
-    const cell = under(event as PointerEvent);
-    if (cell) events.onChoose?.(cell);
+    const cell = under(event);
+    if (!cell) return;
+    // A finger points by touching.
+    point(cell);
+    events.onChoose?.(cell);
   });
   plot.addEventListener('keydown', (event) => {
     if (!shown) return;
     const from = at ?? shown.chosen ?? { row: 0, col: 0 };
     const start = { row: Math.max(0, from.row), col: Math.max(0, from.col) };
-    if (event.key === 'Enter' || event.key === ' ') events.onChoose?.(start);
     const step = ARROWS[event.key];
+    const isChoice = event.key === 'Enter' || event.key === ' ';
+    if (isChoice) events.onChoose?.(start);
     if (step)
       point({
         row: Math.min(shown.rows - 1, Math.max(0, start.row + step[0])),
         col: Math.min(shown.cols - 1, Math.max(0, start.col + step[1])),
       });
-    if (step || event.key === 'Enter' || event.key === ' ') event.preventDefault();
+    if (step || isChoice) event.preventDefault();
   });
   plot.addEventListener('blur', () => point(undefined));
 
@@ -149,15 +195,35 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     draw(data) {
       const repaint = !shown || shown.data !== data.data || shown.scale !== data.scale;
       shown = data;
-      plot.style.aspectRatio = `${data.cols * (data.cellShape ?? 1)} / ${data.rows}`;
+      const { rows, cols, outlined = [] } = data;
+      const hasWords = Boolean(data.rowWords?.length) && rows <= MOST_WORDS && cols <= MOST_WORDS;
+      place.classList.toggle('bare', !hasWords);
+      inner.style.setProperty('--cols', String(cols));
+      inner.style.setProperty('--rows', String(rows));
+      plot.style.aspectRatio = `${cols * (data.cellShape ?? 1)} / ${rows}`;
       plot.setAttribute('aria-label', data.label);
-      plot.dataset.row = data.rowTitle ?? '';
-      plot.dataset.col = data.colTitle ?? '';
+      inner.dataset.row = data.rowTitle ?? '';
+      inner.dataset.col = data.colTitle ?? '';
       if (repaint) paint(canvas, data);
-      outline(plot, data);
-      mark(chosen, data.chosen, data.rows, data.cols);
-      mark(lit, at ?? data.lit, data.rows, data.cols);
-      readout.textContent = data.describe(at ?? data.lit ?? data.chosen ?? { row: -1, col: -1 });
+      write(rowWords, hasWords ? data.rowWords : []);
+      write(colWords, hasWords ? data.colWords : []);
+      bars(rowBars, data.rowBars);
+      bars(colBars, data.colBars);
+      while (outlines.length > outlined.length) outlines.pop()!.remove();
+      while (outlines.length < outlined.length) outlines.push(element('mark outlined', plot));
+      outlined.forEach((cell, i) => mark(outlines[i]!, cell, rows, cols));
+      remark.hidden = !data.remark;
+      remark.className = `remark ${data.remark?.kind ?? ''}`;
+      remark.textContent = data.remark?.text ?? '';
+      mark(chosen, data.chosen, rows, cols);
+      mark(lit, at ?? elsewhere, rows, cols);
+      say();
+    },
+    light(cell) {
+      elsewhere = cell;
+      if (!shown || at) return;
+      mark(lit, cell, shown.rows, shown.cols);
+      say();
     },
   };
 }

@@ -1,34 +1,42 @@
 /** A small menu on every figure: the picture, or its numbers, as a file. */
-import type { Frame } from '../frame';
 import { figureOf, pngOf, svgText } from './figure';
-import { toCsv, toJson, type Facts, type Quantity } from './numbers';
+import { toCsv, toJson, type Facts, type Numbers } from './numbers';
 
-export interface Figure extends Facts {
+export interface Figure {
+  readonly name: string;
   readonly title: string;
-  readonly cell: HTMLElement;
-  readonly quantities: readonly Quantity[];
+  readonly place: HTMLElement;
+  readonly numbers: readonly Numbers[];
+  readonly facts: Facts;
 }
 
-const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
-type Kind = (typeof KINDS)[number];
+export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
+export type Kind = (typeof KINDS)[number];
 
-function pictureOf({ cell, title, frame, link }: Figure): SVGSVGElement {
+function pictureOf({ place, title, facts: { link } }: Figure): SVGSVGElement {
   // A long text is in the link, too; a picture has no room for it.
-  const address = link.length > 120 ? `${link.slice(0, 119)}…` : link;
-  return figureOf(cell, `${title}: ${frame.model.title}`, address);
+  return figureOf(place, title, link.length > 120 ? `${link.slice(0, 119)}…` : link);
 }
 
-async function fileOf(kind: Kind, figure: Figure): Promise<Blob> {
+export async function fileOf(kind: Kind, figure: Figure): Promise<Blob> {
+  const { name, numbers, facts } = figure;
   if (kind === 'PNG') return pngOf(pictureOf(figure));
   if (kind === 'SVG') return new Blob([svgText(pictureOf(figure))], { type: 'image/svg+xml' });
-  if (kind === 'CSV') return new Blob([toCsv(figure.quantities, figure)], { type: 'text/csv' });
-  return new Blob([toJson(figure.quantities, figure)], { type: 'application/json' });
+  if (kind === 'CSV') return new Blob([toCsv(numbers, facts)], { type: 'text/csv' });
+  return new Blob([toJson(name, numbers, facts)], { type: 'application/json' });
 }
 
 /** A name that every file system takes. */
-export function fileName(figure: string, frame: Frame, kind: string): string {
-  const model = frame.model.title.toLowerCase().replace(/[^\p{L}\p{N}.]+/gu, '-');
-  return `sinkscope-${figure}-${model}.${kind.toLowerCase()}`.slice(-120);
+export function fileName(
+  { name, numbers }: Pick<Figure, 'name' | 'numbers'>,
+  kind: string,
+): string {
+  const titles = numbers
+    .map(({ frame }) => frame.title)
+    .slice(0, 2)
+    .join('-');
+  const model = titles.toLowerCase().replace(/[^\p{L}\p{N}.]+/gu, '-');
+  return `sinkscope-${name}-${model}.${kind.toLowerCase()}`.slice(-120);
 }
 
 /** Gives the reader a file. */
@@ -42,11 +50,11 @@ export function hand(file: Blob, name: string): void {
 }
 
 /**
- * Puts a menu into a cell: a button for each kind of file.
+ * Puts a menu into a place: a button for each kind of file.
  * @param choose called when the reader chose one
  */
 export function addKinds<const K extends string>(
-  cell: HTMLElement,
+  place: HTMLElement,
   name: string,
   kinds: readonly K[],
   choose: (kind: K) => void,
@@ -76,23 +84,6 @@ export function addKinds<const K extends string>(
     summary.focus();
   });
   menu.append(summary, row);
-  cell.append(menu);
+  place.append(menu);
   return menu;
-}
-
-/**
- * Puts the menu of a figure into its cell.
- * @param what the figure as it stands when the reader chooses
- */
-export function addMenu(
-  cell: HTMLElement,
-  name: string,
-  what: () => Figure,
-  fail: (error: unknown) => void,
-): HTMLElement {
-  return addKinds(cell, name, KINDS, (kind) => {
-    const figure = what();
-    const file = fileOf(kind, figure);
-    void file.then((made) => hand(made, fileName(figure.figure, figure.frame, kind)), fail);
-  });
 }

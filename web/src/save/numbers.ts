@@ -1,8 +1,7 @@
-/** The numbers of a figure as CSV or JSON, with all that is needed to get them again. */
+/** The numbers of a figure as CSV or JSON, of all subjects that it shows, with all that is needed to get them again. */
 import type { Tensor } from 'sinkscope';
 import type { Frame } from '../frame';
-import type { State } from '../state';
-import { CLASS_WORDS, stampWords } from '../words';
+import { CLASS_WORDS, judged, stampWords } from '../words';
 
 /** What a figure shows, under one name: an array with named axes. */
 export interface Quantity {
@@ -13,6 +12,8 @@ export interface Quantity {
   readonly data: ArrayLike<number>;
   /** Counted from 1, as on the page, where nothing else is said: hidden states begin before layer 1. */
   readonly from?: readonly number[];
+  /** Of a single axis, where its places are not counted: steps of training. */
+  readonly places?: readonly number[];
   /** What the places of the last axis stand for. */
   readonly labels?: readonly string[];
 }
@@ -21,44 +22,40 @@ export function quantity(name: string, axes: readonly string[], tensor: Tensor):
   return { name, axes, shape: tensor.shape, data: tensor.data };
 }
 
-/** Where and how the numbers were measured. */
+/** Of the page, in the state in which the numbers were taken. */
 export interface Facts {
-  readonly figure: string;
-  readonly frame: Frame;
-  readonly state: State;
-  readonly layer: number;
-  readonly head: number;
+  /** What the prompts are, and of which file. */
+  readonly corpus: Readonly<Record<string, unknown>>;
   readonly version: string;
   /** The page's address in this state. */
   readonly link: string;
 }
 
-function factsOf({ figure, frame, state, layer, head, version, link }: Facts) {
-  const { model, architecture, operation, edits, tokens, T, eps, first, sequences } = frame;
+/** What was measured of a subject, and what is needed to measure it again. */
+export function factsOf(frame: Frame) {
+  const { model, architecture, operation, tokens, head } = frame;
+  const { sink, of, even, tells, least } = judged(frame);
   return {
-    figure,
+    subject: frame.subject,
+    title: frame.title,
     class: CLASS_WORDS[frame.class],
-    model: model.title,
-    ...(model.commit ? { commit: model.commit } : {}),
-    ...(model.step ? { checkpoint: model.step } : {}),
+    model: model.id,
     source: model.source,
+    ...(model.commit ? { commit: model.commit } : {}),
+    ...(model.sha256 ? { sha256: model.sha256 } : {}),
+    ...(model.step ? { checkpoint: model.step } : {}),
     family: architecture.family,
     parameters: architecture.parameters,
     trained_with: architecture.attention.operation,
     operation: operation.name,
-    edits,
-    eps,
-    T,
-    first_tokens: first,
-    sequences,
-    input: state.input,
-    seed: state.seed,
-    layer: layer + 1,
-    head: head + 1,
-    indices: 'counted from 1',
-    tokens: tokens.map(({ id, text }) => ({ id, text })),
-    measured_by: `Sinkscope ${version}`,
-    link,
+    edits: frame.edits,
+    eps: frame.eps,
+    T: frame.T,
+    first_tokens: frame.first,
+    sequences: frame.sequences,
+    verdict: { sink_1: sink, of, even_attention: even, tells, least_tokens: least },
+    ...(head ? { layer: head.layer + 1, head: head.head + 1 } : {}),
+    tokens_of_first_prompt: tokens.map(({ id, text }) => ({ id, text })),
   };
 }
 
@@ -67,56 +64,92 @@ export function plain(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }
 
-export function toJson(quantities: readonly Quantity[], facts: Facts): string {
-  const arrays = quantities.map(({ name, axes, shape, data, from, labels }) => ({
-    name,
-    axes,
-    shape,
-    ...(from ? { from } : {}),
-    ...(labels ? { labels } : {}),
-    data: plain(data),
-  }));
-  return `${JSON.stringify({ ...factsOf(facts), quantities: arrays }, null, 1)}\n`;
+/** The indices of element i of an array, by its axes. */
+export function placesOf(i: number, { shape, from, places }: Quantity): number[] {
+  if (places) return [places[i]!];
+  const found = shape.map(() => 0);
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    found[axis] = (i % shape[axis]!) + (from?.[axis] ?? 1);
+    i = Math.floor(i / shape[axis]!);
+  }
+  return found;
 }
 
-/** A text as one field. A sheet would take what begins with = + - @ for a formula. */
-export function field(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+/** One value as a field. A sheet would take a text that begins with = + - @ for a formula; a number is none. */
+export function field(value: string | number): string {
+  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
+  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\n\r']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** The indices of element i of an array, by its axes. */
-export function placesOf(i: number, { shape, from }: Quantity): number[] {
-  const places = shape.map(() => 0);
-  for (let axis = shape.length - 1; axis >= 0; axis--) {
-    places[axis] = (i % shape[axis]) + (from?.[axis] ?? 1);
-    i = Math.floor(i / shape[axis]);
-  }
-  return places;
+/**
+ * Records of equal length. What holds for all of them stands in front: a name behind # and its value, as
+ * records too, so that every parser reads the file and one that skips comments sees numbers alone.
+ */
+export function csv(
+  facts: readonly (readonly [string, unknown])[],
+  head: readonly string[],
+  records: readonly (readonly (string | number)[])[],
+): string {
+  const width = Math.max(2, head.length);
+  const line = (cells: readonly (string | number)[]) =>
+    [...cells, ...Array.from({ length: width - cells.length }, () => '')].map(field).join();
+  // Whoever skips comments skips lines: a note has no line break in it.
+  const said = facts.map(([name, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    return line([`# ${name}`, text].map((cell) => cell.replace(/[\r\n]+/g, ' ')));
+  });
+  return `${[...said, line(head), ...records.map(line)].join('\n')}\n`;
 }
 
-/**
- * One value a line, with a column for each axis that any of the quantities has; what is undefined
- * is left out. Lines with # in front say how it was measured.
- */
-export function toCsv(quantities: readonly Quantity[], facts: Facts): string {
+export function notes(frames: readonly Frame[], { corpus, version, link }: Facts) {
+  return [
+    ['corpus', corpus],
+    ['indices', 'counted from 1'],
+    ['measured_by', `Sinkscope ${version}`],
+    ['link', link],
+    ...frames.map((frame) => [frame.subject, stampWords(frame)] as const),
+    ...frames.map((frame) => ['subject', factsOf(frame)] as const),
+  ] as const satisfies readonly (readonly [string, unknown])[];
+}
+
+export interface Numbers {
+  readonly frame: Frame;
+  readonly quantities: readonly Quantity[];
+}
+
+/** One value a line, with a column for each axis; what is undefined is left out. */
+export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
+  const quantities = numbers.flatMap((one) => one.quantities);
   const axes = [...new Set(quantities.flatMap((one) => one.axes))];
   const hasLabels = quantities.some(({ labels }) => labels);
-  const { tokens, ...said } = factsOf(facts);
-  const lines = [
-    `# ${stampWords(facts.frame)}`,
-    ...Object.entries(said).map(([name, value]) => `# ${name}: ${JSON.stringify(value)}`),
-    `# tokens: ${JSON.stringify(tokens.map(({ text }) => text))}`,
-    ['quantity', ...axes, ...(hasLabels ? ['label'] : []), 'value'].join(),
-  ];
-  for (const one of quantities) {
-    for (let i = 0; i < one.data.length; i++) {
-      if (!Number.isFinite(one.data[i])) continue;
-      const places = placesOf(i, one);
-      const columns = axes.map((axis) => places[one.axes.indexOf(axis)] ?? '');
-      const label = one.labels ? field(one.labels[i % one.labels.length]) : '';
-      lines.push([one.name, ...columns, ...(hasLabels ? [label] : []), one.data[i]].join());
-    }
-  }
-  return `${lines.join('\n')}\n`;
+  const records: (string | number)[][] = [];
+  for (const { frame, quantities: own } of numbers)
+    for (const one of own)
+      for (let i = 0; i < one.data.length; i++) {
+        if (!Number.isFinite(one.data[i])) continue;
+        const places = placesOf(i, one);
+        const where = axes.map((axis) => places[one.axes.indexOf(axis)] ?? '');
+        const label = hasLabels ? [one.labels?.[i % one.labels.length] ?? ''] : [];
+        records.push([frame.subject, one.name, ...where, ...label, one.data[i]!]);
+      }
+  const head = ['subject', 'quantity', ...axes, ...(hasLabels ? ['label'] : []), 'value'];
+  const frames = numbers.map(({ frame }) => frame);
+  return csv(notes(frames, facts), head, records);
+}
+
+export function toJson(figure: string, numbers: readonly Numbers[], facts: Facts): string {
+  const subjects = numbers.map(({ frame, quantities }) => ({
+    ...factsOf(frame),
+    quantities: quantities.map((one) => ({ ...one, data: plain(one.data) })),
+  }));
+  const { corpus, version, link } = facts;
+  const whole = {
+    figure,
+    corpus,
+    indices: 'counted from 1',
+    measured_by: `Sinkscope ${version}`,
+    link,
+  };
+  return `${JSON.stringify({ ...whole, subjects }, null, 1)}\n`;
 }

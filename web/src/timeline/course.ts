@@ -1,11 +1,14 @@
 /** What the runs noted of themselves, as lines and points over the steps of training. */
 import type { Timeline } from 'sinkscope';
+import type { Timelines } from './timelines';
 import { show } from '../words';
 
 /** A question that is followed through the training. */
 export interface Quantity {
   readonly name: string;
   readonly title: string;
+  /** For a row of buttons. */
+  readonly short: string;
   /** Its names in the log and in the checkpoints. */
   readonly inLog: string;
   readonly inCheckpoint: string;
@@ -20,6 +23,7 @@ export const QUANTITIES: readonly Quantity[] = [
   {
     name: 'loss',
     title: 'loss, text held out',
+    short: 'loss',
     inLog: 'held_out_loss',
     inCheckpoint: 'loss',
     unit: 'nats per token',
@@ -28,6 +32,7 @@ export const QUANTITIES: readonly Quantity[] = [
   {
     name: 'sink_1',
     title: 'Sink₁',
+    short: 'Sink₁',
     inLog: 'sink_1',
     inCheckpoint: 'sink_1',
     unit: '%',
@@ -37,6 +42,7 @@ export const QUANTITIES: readonly Quantity[] = [
   {
     name: 'alpha_max',
     title: 'largest α₁ of a head',
+    short: 'largest α₁',
     inLog: 'alpha_max',
     inCheckpoint: 'alpha_max',
     unit: '',
@@ -46,6 +52,7 @@ export const QUANTITIES: readonly Quantity[] = [
   {
     name: 'hidden_ratio',
     title: '‖h₁‖ over the others, largest layer',
+    short: '‖h₁‖',
     inLog: 'hidden_ratio',
     inCheckpoint: 'hidden_ratio',
     unit: '×',
@@ -56,6 +63,7 @@ export const QUANTITIES: readonly Quantity[] = [
   {
     name: 'value_ratio',
     title: '‖v₁‖ over the others, mean head',
+    short: '‖v₁‖',
     inLog: 'value_ratio',
     inCheckpoint: 'value_ratio',
     unit: '×',
@@ -66,6 +74,7 @@ export const QUANTITIES: readonly Quantity[] = [
   {
     name: 'row_mass',
     title: 'row mass, mean',
+    short: 'row mass',
     inLog: 'row_mass',
     inCheckpoint: 'row_mass_mean',
     unit: '',
@@ -79,26 +88,24 @@ export interface Point {
   readonly value: number;
 }
 
-/** How a run is drawn: told apart by its dashes and marks as well as by its colour. */
+/** How a run is drawn: told apart by its dashes as well as by its colour. */
 export interface Style {
   readonly color: string;
   /** In pixels; empty for a whole line. */
   readonly dash: string;
-  /** A symbol of Observable Plot. */
-  readonly symbol: 'circle' | 'square' | 'triangle' | 'diamond' | 'star' | 'cross' | 'wye';
 }
 
 const STYLES: readonly Style[] = [
-  { color: '--run-1', dash: '', symbol: 'circle' },
-  { color: '--run-2', dash: '5,3', symbol: 'square' },
-  { color: '--run-3', dash: '2,2', symbol: 'triangle' },
-  { color: '--run-4', dash: '8,2,2,2', symbol: 'diamond' },
-  { color: '--run-5', dash: '10,3', symbol: 'star' },
-  { color: '--run-6', dash: '4,2,1,2,1,2', symbol: 'cross' },
+  { color: '--run-1', dash: '' },
+  { color: '--run-2', dash: '5,3' },
+  { color: '--run-3', dash: '2,2' },
+  { color: '--run-4', dash: '8,2,2,2' },
+  { color: '--run-5', dash: '10,3' },
+  { color: '--run-6', dash: '4,2,1,2,1,2' },
 ];
 
 export function styleOf(index: number): Style {
-  return STYLES[index % STYLES.length];
+  return STYLES[index % STYLES.length]!;
 }
 
 /** The training of one model. */
@@ -107,6 +114,16 @@ export interface Course {
   readonly title: string;
   readonly style: Style;
   readonly timeline: Timeline;
+}
+
+/** Of all models that have one; one that cannot be read does not keep the others from being drawn. */
+export async function coursesOf(timelines: Timelines): Promise<Course[]> {
+  const found = await Promise.allSettled(
+    timelines.cards.map(async ({ id, title }, i) => {
+      return { id, title, style: styleOf(i), timeline: await timelines.get(id) };
+    }),
+  );
+  return found.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
 
 function pointsIn(
@@ -130,12 +147,6 @@ export function lineOf(course: Course, quantity: Quantity): Point[] {
   const dots = dotsOf(course, quantity);
   const isWhole = logged.length >= dots.length && logged.at(-1)?.step === dots.at(-1)?.step;
   return isWhole ? logged : dots;
-}
-
-/** Every step that any of them has stored. */
-export function stepsOf(courses: readonly Course[]): number[] {
-  const all = courses.flatMap(({ timeline }) => timeline.checkpoints.map(({ step }) => step));
-  return [...new Set(all)].sort((a, b) => a - b);
 }
 
 export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {

@@ -20,10 +20,6 @@ export const MEASURED_ON = { sequences: 100, T: 64, eps: 0.3 } as const;
 /** Sequences of a line of the log. */
 export const LOGGED_ON = 20;
 
-export function stepId(id: string, step: number): string {
-  return `${id}@${step}`;
-}
-
 export function stepOf(id: string): { readonly id: string; readonly step: number } | undefined {
   const [, name, step] = /^([\w-]{1,64})@(\d{1,9})$/.exec(id) ?? [];
   return name ? { id: name, step: Number(step) } : undefined;

@@ -1,105 +1,134 @@
 /** The attention map of the chosen head: queries down, keys across. */
-import { mapOf, seenBy, type Frame } from '../frame';
-import { diverging, sequential, type Scale } from '../plot/color';
+import { massOfRow, masked, seenBy, sharesOf, type Frame } from '../frame';
+import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { readable, show } from '../words';
-import { largest, part, type Context, type ViewKind } from './view';
+import { alphaOf, headWords, percent, plainWord, quote, show, word } from '../words';
+import type { Tensor } from 'sinkscope';
+import { lastOf, part, say, type Context, type View } from './view';
 
-/** Weights of most operations lie in 0..1; others get the range that both sides need. */
-function range(frames: readonly Frame[]): { high: number; signed: boolean } {
-  const signed = frames.some((frame) => frame.operation.proxy === 'share_abs');
-  const bounded = frames.every((f) => !['elu1', 'identity', 'relu'].includes(f.operation.name));
-  const high = bounded ? 1 : largest(frames.map((frame) => frame.tensors.att.data));
-  return { high, signed };
+/** The weights as they are, and as shares of their rows where those need not sum to 1. */
+export interface Maps {
+  readonly weights: Float32Array;
+  readonly shares: Float32Array;
 }
 
-export function weightScale(context: Context): { scale: Scale; low: number; high: number } {
-  const { high, signed } = range(context.frames);
-  if (signed) return { scale: diverging(context.theme, high), low: -high, high };
-  return { scale: sequential(context.theme, high, context.state.scale === 'root'), low: 0, high };
+const known = new WeakMap<Tensor, Maps>();
+
+export function mapsOf(frame: Frame): Maps | undefined {
+  const att = frame.head?.tensors.att;
+  if (!att || att.shape[0] !== frame.T) return undefined;
+  const found = known.get(att);
+  if (found) return found;
+  const weights = masked(frame, att.data);
+  const maps = {
+    weights,
+    shares: frame.operation.normalises ? weights : sharesOf(weights, frame.T),
+  };
+  known.set(att, maps);
+  return maps;
 }
 
-/** What a query attends in all, in this map. */
-function massOfRow({ T }: Frame, weights: Float32Array, query: number): number {
-  const row = weights.subarray(query * T, (query + 1) * T);
-  return row.reduce((sum, weight) => sum + (Number.isNaN(weight) ? 0 : weight), 0);
+export function weightScale({ frames, state, theme }: Pick<Context, 'frames' | 'state' | 'theme'>) {
+  const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');
+  return isSigned ? diverging(theme, 1) : sequential(theme, 1, state.scale === 'root');
 }
 
-function sayCell(frame: Frame, weights: Float32Array, { row, col }: Cell) {
+function sayCell(
+  frame: Frame,
+  { weights, shares }: Maps,
+  { row, col }: Cell,
+  isPlain = false,
+): string {
   if (row < 0 && col < 0) return '';
-  if (row >= 0 && col < 0) return `query ${row + 1} ${quote(frame, row)}`;
-  if (row < 0) return `key ${col + 1} ${quote(frame, col)}`;
+  if (row >= 0 && col < 0)
+    return isPlain
+      ? `${quote(frame, row, true)} looks back`
+      : `query ${row + 1} ${quote(frame, row)}`;
+  if (row < 0)
+    return isPlain
+      ? `who looks at ${quote(frame, col, true)}`
+      : `key ${col + 1} ${quote(frame, col)}`;
+  const share = percent(shares[row * frame.T + col]!, 1);
+  if (isPlain) {
+    const [who, what] = [quote(frame, row, true), quote(frame, col, true)];
+    if (col >= seenBy(frame, row)) return `${who} cannot see ${what}, which comes later`;
+    return `${who} looks at ${what}: ${share} of its attention`;
+  }
   const names = `query ${row + 1} ${quote(frame, row)} → key ${col + 1} ${quote(frame, col)}`;
   if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
-  const rowMass = frame.operation.normalises
-    ? ''
-    : ` of row mass ${show(massOfRow(frame, weights, row), 3)}`;
-  return `${names}: ${show(weights[row * frame.T + col], 4)}${rowMass}`;
+  const weight = show(weights[row * frame.T + col]!, 4);
+  if (frame.operation.normalises) return `${names}: ${weight}`;
+  return `${names}: ${share} of the row, weight ${weight} of row mass ${show(massOfRow(weights, frame.T, row), 3)}`;
 }
 
-function quote(frame: Frame, t: number): string {
-  return `“${readable(frame.tokens[t]?.text ?? '')}”`;
-}
-
-export const attention: ViewKind = {
+export const attention: View = {
   name: 'attention',
   title: 'Attention map',
+  question: 'Which words does each word look at?',
   how:
-    'Row: the token that looks (query). Column: the token it looks at (key). A sink is a bright ' +
-    'first column. Point at a cell or move with the arrow keys to read its weight.',
-  numbers: (frame, layer, head) => {
+    'Row: the token that looks (query). Column: the token it looks at (key). A sink is a first column ' +
+    'that nearly every row points to. Move over it, or with the arrow keys, to read each weight. Where ' +
+    'rows need not sum to 1, colours are shares of each row.',
+  formula: 'A = softmax(q·k / √K), or what the operation says',
+  source: 'Vaswani et al., 2017, section 3.2.1',
+  reads: [],
+  headReads: ['att'],
+  numbers: (frame) => {
     const { T } = frame;
-    const map = { shape: [T, T], data: mapOf(frame, layer, head) };
-    const masses = Float32Array.from({ length: T }, (_, t) => massOfRow(frame, map.data, t));
-    const mass = { shape: [T], data: masses };
-    return [quantity('weight', ['query', 'key'], map), quantity('row_mass', ['query'], mass)];
+    const maps = mapsOf(frame);
+    if (!maps) return [];
+    const masses = Float32Array.from({ length: T }, (_, t) => massOfRow(maps.weights, T, t));
+    return [
+      quantity('weight', ['query', 'key'], { shape: [T, T], data: maps.weights }),
+      quantity('row_mass', ['query'], { shape: [T], data: masses }),
+    ];
   },
-  create(root, { set, point }) {
-    const title = part(root, 'subtitle', 'p');
-    const legend = part(root, 'legend-place');
-    const plot = part(root, 'plot');
-    const heatmap = createHeatmap(plot, {
+  says: (frame, at) =>
+    `Attention weights of ${headWords(at)} of ${frame.title}: ${frame.T} queries by ${frame.T} keys. ` +
+    `Token 1, ${quote(frame, 0)}, receives ${percent(alphaOf(frame, at), 0)} on average.`,
+  draw(root, { set, point, pointed, effect }) {
+    const head = part(root, 'map-head');
+    const title = part(head, 'subtitle', 'p');
+    const legend = part(head, 'legend-place');
+    const heatmap = createHeatmap(part(root, 'plot'), {
       onPoint: (cell) => point(cell ? { query: cell.row, key: cell.col } : {}),
       onChoose: (cell) => set({ query: cell.row, key: cell.col }),
     });
-    let drawn = '';
-    let map: { of: unknown; data: Float32Array } | undefined;
-    let scale: ReturnType<typeof weightScale> | undefined;
-    return {
-      update(frame, context) {
-        const { layer, head, state, pointed, theme } = context;
-        const { high, signed } = range(context.frames);
-        const wanted = [theme, state.scale, high, signed].join();
-        if (drawn !== wanted || !scale) scale = weightScale(context);
-        drawn = wanted;
-        const of = [frame.tensors.att, layer, head];
-        if (!map || of.some((part, i) => part !== (map!.of as unknown[])[i]))
-          map = { of, data: mapOf(frame, layer, head) };
-        const weights = map.data;
-        title.textContent = `layer ${layer + 1}, head ${head + 1} · ${frame.operation.label}`;
-        drawLegend(legend, scale.scale, scale.low, scale.high, [
-          `weight ${show(scale.low, 0)}`,
-          show(scale.high, scale.high === 1 ? 0 : 2),
-        ]);
-        const lit = pointed.query !== undefined || pointed.key !== undefined;
-        heatmap.draw({
-          rows: frame.T,
-          cols: frame.T,
-          data: weights,
-          scale: scale.scale,
-          rowTitle: 'query',
-          colTitle: 'key',
-          label:
-            `Attention weights of layer ${layer + 1}, head ${head + 1} of ${frame.model.title}: ` +
-            `${frame.T} queries by ${frame.T} keys.`,
-          chosen:
-            state.query >= 0 || state.key >= 0 ? { row: state.query, col: state.key } : undefined,
-          lit: lit ? { row: pointed.query ?? -1, col: pointed.key ?? -1 } : undefined,
-          describe: (cell) => sayCell(frame, weights, cell),
-        });
-      },
+    effect(() => {
+      const { query = -1, key = -1 } = pointed.value;
+      heatmap.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
+    });
+    const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
+    const plainOf = lastOf((tokens: Frame['tokens']) => tokens.map(plainWord));
+    return (frame, context) => {
+      const maps = mapsOf(frame);
+      if (!maps) return;
+      const { state, at, isPlain } = context;
+      const scale = weightScale(context);
+      const share = frame.operation.normalises ? 'weight' : 'share of row';
+      say(title, `${headWords(at)} · ${frame.operation.label}`);
+      title.hidden = legend.hidden = Boolean(isPlain);
+      drawLegend(legend, scale, [`${share} ${show(scale.low, 0)}`, '1']);
+      const words = (isPlain ? plainOf : wordsOf)(frame.tokens);
+      heatmap.draw({
+        rows: frame.T,
+        cols: frame.T,
+        data: maps.shares,
+        scale,
+        rowTitle: isPlain ? '' : 'query',
+        colTitle: isPlain ? '' : 'key',
+        rowWords: words,
+        colWords: words,
+        rowBars: context.rowBars,
+        colBars: context.colBars,
+        remark: context.remark,
+        label: attention.says(frame, at),
+        chosen:
+          state.query >= 0 || state.key >= 0 ? { row: state.query, col: state.key } : undefined,
+        describe: (cell) => sayCell(frame, maps, cell, isPlain),
+      });
     };
   },
 };

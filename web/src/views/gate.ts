@@ -1,58 +1,57 @@
 /** The gate of every head: how much of what it returns, or of its values, it lets through. */
-import { mean, ofHead, type Frame } from '../frame';
+import { mean, ofHead } from '../frame';
 import { drawChart } from '../plot/chart';
+import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { show } from '../words';
+import { headWords, show } from '../words';
 import { createHeadMap } from './head_map';
-import { part, type ViewKind } from './view';
+import { part, say, type View } from './view';
 
-function sentence(frame: Frame, layer: number, head: number): string {
-  const gate = ofHead(frame.tensors.gate, layer, head);
-  const others = frame.T > 1 ? `, ${show(mean(gate, 1))} at the others` : '';
-  const { data } = frame.tensors.gate_mean;
-  return (
-    `All heads: ${show(mean(data))} on average, from ${show(Math.min(...data))} to ` +
-    `${show(Math.max(...data))}. Layer ${layer + 1}, head ${head + 1}: ${show(gate[0])} at ` +
-    `token 1${others}.`
-  );
-}
-
-export const gate: ViewKind = {
+export const gate: View = {
   name: 'gate',
   title: 'Gate',
-  averaged: true,
+  question: 'Can a head be silent without a sink?',
   how:
     'A gate is a sigmoid of a token’s hidden state that multiplies what a head returns to it, or ' +
     'its value. A cell is a head, its colour the mean of the gate: near 0 the head is silent, and ' +
-    'need not park its attention to be so. Below, the chosen head’s gate at every token.',
+    'need not park its attention to be so. Below, the chosen head’s gate at every token of the first prompt.',
+  source: 'Qiu et al., 2025 (gated attention)',
+  reads: ['gate_mean', 'gate'],
   fits: ({ architecture }) => architecture.gate !== null,
-  lacks: 'This model has no gate: what its heads return is added as it is.',
   numbers: ({ tensors }) => [
-    quantity('gate_mean', ['layer', 'head'], tensors.gate_mean),
-    quantity('gate', ['layer', 'head', 'token'], tensors.gate),
+    quantity('gate_mean', ['layer', 'head'], tensors.gate_mean!),
+    quantity('gate', ['layer', 'head', 'token'], tensors.gate!),
   ],
-  create(root, reach) {
-    const words = part(root, 'conditions', 'p');
-    const map = createHeadMap(root, reach);
+  says: ({ tensors, T }, at) => {
+    const own = ofHead(tensors.gate!, at);
+    const { data } = tensors.gate_mean!;
+    const others = T > 1 ? `, ${show(mean(own, 1))} at the others` : '';
+    return (
+      `All heads: ${show(mean(data))} on average, from ${show(Math.min(...data))} to ` +
+      `${show(Math.max(...data))}. ${headWords(at)}: ${show(own[0]!)} at token 1${others}.`
+    );
+  },
+  draw(root, reach) {
+    const words = part(root, 'caption', 'p');
+    const draw = createHeadMap(root, reach);
     const chart = part(root, 'chart');
-    return {
-      update(frame, context) {
-        const { layer, head } = context;
-        words.textContent = sentence(frame, layer, head);
-        const label = `Mean of the gate in every head of ${frame.model.title}.`;
-        map.draw(frame, context, { data: frame.tensors.gate_mean.data, symbol: 'gate', label });
-        void drawChart(chart, {
-          kind: 'lines',
-          from: 1,
-          xLabel: 'token t',
-          yLabel: 'gate',
-          yMax: 1,
-          label: `Gate by token, layer ${layer + 1}, head ${head + 1} of ${frame.model.title}`,
-          series: [
-            { name: 'gate', color: '--query', values: ofHead(frame.tensors.gate, layer, head) },
-          ],
-        });
-      },
+    return (frame, context) => {
+      const { at } = context;
+      say(words, gate.says(frame, at));
+      draw(frame, context, {
+        data: frame.tensors.gate_mean!.data,
+        scale: sequential(context.theme),
+        symbol: 'gate',
+        label: `Mean of the gate in every head of ${frame.title}.`,
+      });
+      drawChart(chart, {
+        kind: 'lines',
+        xLabel: 'token t',
+        yLabel: 'gate',
+        reach: [0, 1],
+        label: `Gate by token, ${headWords(at)} of ${frame.title}`,
+        series: [{ name: 'gate', color: '--query', values: ofHead(frame.tensors.gate!, at) }],
+      });
     };
   },
 };

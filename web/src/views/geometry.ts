@@ -1,115 +1,147 @@
-/** Why the first key wins: q.k = |q||k| cos, as three maps and as angles (figure 2 of the paper). */
-import { type Frame, type HeadFrame } from '../frame';
-import { diverging, sequential, type Scale } from '../plot/color';
+/** Why the first key wins: q·k = |q||k| cos, as a map and as angles (figure 2 of the paper). */
+import { html, render } from 'lit';
+import { largest, mean, type Frame } from '../frame';
+import { diverging, sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
-import { mean } from '../frame';
 import { quantity } from '../save/numbers';
-import { show } from '../words';
-import { largest, part, type Context, type ViewKind } from './view';
+import type { State } from '../state';
+import { headWords, show, word } from '../words';
+import { lastOf, part, say, type View } from './view';
 
-const MAPS = [
-  { name: 'dot', title: 'q·k', signed: true },
-  { name: 'cos', title: 'cosine', signed: true },
-  { name: 'norm', title: '|q| |k|', signed: false },
-] as const;
+const MAPS = {
+  cos: { metric: 'qk_cos', title: 'cosine', isSigned: true },
+  dot: { metric: 'qk_dot', title: 'product q·k', isSigned: true },
+  norm: { metric: 'qk_norm', title: 'norms ‖q‖‖k‖', isSigned: false },
+} as const;
 
-function scaleOf(kind: (typeof MAPS)[number], head: HeadFrame, context: Context): [Scale, number] {
-  const size = kind.name === 'cos' ? 1 : largest([head[kind.name].data]);
-  return [kind.signed ? diverging(context.theme, size) : sequential(context.theme, size), size];
-}
-
-/** Angles of every visible pair: with the first key, and with the others. */
-export function angles(cos: ArrayLike<number>, T: number): { first: number[]; others: number[] } {
-  const first: number[] = [];
-  const others: number[] = [];
+/** Of every visible pair: with the first key, and with the others. */
+function pairs(cos: ArrayLike<number>, T: number): { first: number[]; others: number[] } {
+  const [first, others]: [number[], number[]] = [[], []];
   for (let t = 0; t < T; t++)
-    for (let j = 0; j <= t; j++) {
-      const angle = Math.acos(Math.max(-1, Math.min(1, cos[t * T + j])));
-      if (Number.isFinite(angle)) (j ? others : first).push(angle);
-    }
+    for (let j = 0; j <= t; j++)
+      if (Number.isFinite(cos[t * T + j]))
+        (j ? others : first).push(Math.max(-1, Math.min(1, cos[t * T + j]!)));
   return { first, others };
 }
 
-function degrees(radians: number): string {
-  return Number.isFinite(radians) ? `${((radians * 180) / Math.PI).toFixed(0)}°` : '–';
+/** Angles of every visible pair, in radians. */
+export function angles(cos: ArrayLike<number>, T: number): { first: number[]; others: number[] } {
+  const { first, others } = pairs(cos, T);
+  return { first: first.map(Math.acos), others: others.map(Math.acos) };
 }
 
-function sayGap(frame: Frame, { layer, head }: HeadFrame): string {
-  const { H, G } = frame.architecture;
-  const group = Math.floor(head / (H / G));
-  const gap = frame.tensors.cos_gap.data[layer * H + head];
-  const ratio = frame.tensors.key_ratio.data[layer * G + group];
-  return `cosine gap ${show(gap)} · ‖k₁‖ is ${show(ratio)} × the mean of the other keys`;
-}
+const degrees = (radians: number) =>
+  Number.isFinite(radians) ? `${((radians * 180) / Math.PI).toFixed(0)}°` : '–';
+const signed = (x: number) => (x > 0 ? `+${show(x)}` : show(x).replace('-', '−'));
 
-export const geometry: ViewKind = {
+const cosOf = (frame: Frame) => frame.head?.tensors.qk_cos;
+
+export const geometry: View = {
   name: 'geometry',
-  title: 'Key and query geometry',
+  title: 'Why here',
+  question: 'Why do the rows point there?',
   how:
-    'q·k = ‖q‖‖k‖ cos: a sink is won by direction, not by length. Left to right: product, cosine, ' +
-    'norms (after positions, before scaling). Below: the angle between every query and key 1 ' +
-    '(coloured) against all other keys (grey).',
-  numbers: ({ selected }) =>
-    selected ? MAPS.map(({ name }) => quantity(name, ['query', 'key'], selected[name])) : [],
-  create(root, { point }) {
-    const subtitle = part(root, 'subtitle', 'p');
-    const row = part(root, 'trio');
-    const maps = MAPS.map((kind) => {
-      const cell = part(row, 'plot');
-      part(cell, 'map-title', 'p').textContent = kind.title;
-      const legend = part(cell, 'legend-place');
-      const map = createHeatmap(cell, {
-        onPoint: (at) => point(at ? { query: at.row, key: at.col } : {}),
-      });
-      return { kind, legend, map, scale: undefined as [Scale, number] | undefined };
+    'q·k = ‖q‖‖k‖ cos: a sink is won by direction, not by length. The map has a cell for every query ' +
+    'and key, after positions and before scaling. Below: the angles between every query and key 1 ' +
+    '(coloured), and all other keys (grey).',
+  formula: 'q·k = ‖q‖ ‖k‖ cos(q, k)',
+  source: 'Gu et al., ICLR 2025, figure 2',
+  reads: ['cos_gap', 'key_ratio'],
+  headReads: ['qk_cos', 'qk_dot', 'qk_norm'],
+  numbers: (frame) => {
+    const { L, H } = frame.architecture;
+    const maps = Object.values(MAPS).flatMap(({ metric }) => {
+      const found = frame.head?.tensors[metric];
+      return found ? [quantity(metric.replace('qk_', ''), ['query', 'key'], found)] : [];
+    });
+    const gap = { shape: [L, H], data: frame.tensors.cos_gap!.data };
+    return [...maps, quantity('cosine_gap', ['layer', 'head'], gap)];
+  },
+  says: (frame, at) => {
+    const cos = cosOf(frame);
+    if (!cos) return '';
+    const { H, G } = frame.architecture;
+    const { first, others } = pairs(cos.data, frame.T);
+    const ratio = frame.tensors.key_ratio!.data[at.layer * G + Math.floor(at.head / (H / G))]!;
+    return (
+      `Cosine of query and key: ${signed(mean(first))} with key 1, ${signed(mean(others))} with the ` +
+      `others. Key 1 is ${show(ratio)} times as long as they are.`
+    );
+  },
+  draw(root, { point, pointed, effect, set }) {
+    const words = part(root, 'caption', 'p');
+    const kinds = part(root, 'segmented small');
+    const legend = part(root, 'legend-place');
+    const map = createHeatmap(part(root, 'plot'), {
+      onPoint: (at) => point(at ? { query: at.row, key: at.col } : {}),
+    });
+    effect(() => {
+      const { query = -1, key = -1 } = pointed.value;
+      map.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
     });
     const rose = part(root, 'rose');
     const key = part(root, 'chart-key', 'p');
-    let drawn: { head?: HeadFrame; theme?: string } = {};
-    return {
-      update(frame, context) {
-        const head = frame.selected;
-        root.classList.toggle('waiting', !head);
-        if (!head) return;
-        const { pointed, theme } = context;
-        const again = drawn.head !== head || drawn.theme !== theme;
-        drawn = { head, theme };
-        subtitle.textContent = `layer ${head.layer + 1}, head ${head.head + 1} · ${sayGap(frame, head)}`;
-        for (const one of maps) {
-          if (again || !one.scale) one.scale = scaleOf(one.kind, head, context);
-          const [scale, size] = one.scale;
-          const { data, shape } = head[one.kind.name];
-          const low = one.kind.signed ? -size : 0;
-          drawLegend(one.legend, scale, low, size, [show(low, 1), show(size, 1)]);
-          const lit = pointed.query !== undefined || pointed.key !== undefined;
-          one.map.draw({
-            rows: shape[0],
-            cols: shape[1],
-            data,
-            scale,
-            label: `${one.kind.title} of every query and key, ${frame.model.title}`,
-            lit: lit ? { row: pointed.query ?? -1, col: pointed.key ?? -1 } : undefined,
-            describe: ({ row: t, col: j }) =>
-              t < 0 || j < 0 ? '' : `q ${t + 1}, k ${j + 1}: ${show(data[t * shape[1] + j])}`,
-          });
-        }
-        if (!again) return;
-        const { first, others } = angles(head.cos.data, head.cos.shape[0]);
-        drawRose(
-          rose,
-          [
-            { angles: others, name: 'others' },
-            { angles: first, name: 'sink' },
-          ],
-          `Angles between queries and keys: ${degrees(mean(first))} on average with key 1, ` +
-            `${degrees(mean(others))} with the others.`,
-        );
-        key.innerHTML =
-          `<span style="--swatch: var(--sink)">key 1, mean ${degrees(mean(first))}</span>` +
-          `<span style="--swatch: var(--ink-3)">other keys, mean ${degrees(mean(others))}</span>`;
-      },
+    kinds.setAttribute('role', 'group');
+    kinds.setAttribute('aria-label', 'What is mapped');
+    const anglesOf = lastOf((frame: Frame) => angles(cosOf(frame)!.data, frame.T));
+    const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
+    let rosed: unknown;
+    return (frame, { state, theme, at }) => {
+      const { metric, title, isSigned } = MAPS[state.map];
+      const tensor = frame.head?.tensors[metric];
+      if (!tensor || !cosOf(frame)) return;
+      say(words, geometry.says(frame, at));
+      render(
+        Object.entries(MAPS).map(
+          ([name, one]) =>
+            html`<button
+              type="button"
+              aria-pressed=${name === state.map}
+              @click=${() => set({ map: name as State['map'] })}
+            >
+              ${one.title}
+            </button>`,
+        ),
+        kinds,
+      );
+      const size = state.map === 'cos' ? 1 : largest([tensor.data]);
+      const scale = isSigned ? diverging(theme, size) : sequential(theme, size);
+      drawLegend(legend, scale, [show(scale.low, 1), show(size, 1)]);
+      const T = frame.T;
+      map.draw({
+        rows: T,
+        cols: T,
+        data: tensor.data,
+        scale,
+        rowTitle: 'query',
+        colTitle: 'key',
+        rowWords: wordsOf(frame.tokens),
+        colWords: wordsOf(frame.tokens),
+        label: `${title} of every query and key, ${headWords(at)} of ${frame.title}. ${geometry.says(frame, at)}`,
+        describe: ({ row, col }) =>
+          row < 0 || col < 0
+            ? ''
+            : `q ${row + 1}, k ${col + 1}: ${show(tensor.data[row * T + col]!)}`,
+      });
+      if (rosed === cosOf(frame)) return;
+      rosed = cosOf(frame);
+      const { first, others } = anglesOf(frame);
+      const [near, far] = [degrees(mean(first)), degrees(mean(others))];
+      drawRose(
+        rose,
+        [
+          { angles: others, name: 'others' },
+          { angles: first, name: 'sink' },
+        ],
+        `Angles between queries and keys: ${near} on average with key 1, ${far} with the others.`,
+      );
+      render(
+        html`<span style="--swatch: var(--sink)">key 1, mean ${near}</span
+          ><span style="--swatch: var(--ink-3)">other keys, mean ${far}</span>`,
+        key,
+      );
     };
   },
 };

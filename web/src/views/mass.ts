@@ -1,47 +1,57 @@
 /** Row mass: how much each query attends in all. */
-import { ofHead } from '../frame';
+import { largest, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { show } from '../words';
-import { largest, part, type ViewKind } from './view';
+import { headWords, show } from '../words';
+import { part, say, type View } from './view';
 
-export const mass: ViewKind = {
+const massesOf = (frame: Frame, at: Head) => ofHead(frame.tensors.row_mass!, at);
+
+export const mass: View = {
   name: 'mass',
   title: 'Row mass',
-  averaged: true,
+  question: 'Must every row add up to one?',
   how:
-    'The sum of a query’s weights. Softmax rows always carry 1; where a row may carry almost ' +
-    'nothing, a large share on token 1 can move nothing at all.',
-  numbers: (frame, layer, head) => {
-    const data = ofHead(frame.tensors.row_mass, layer, head);
-    return [quantity('row_mass', ['query'], { shape: [frame.T], data })];
+    'The sum of a query’s weights. Softmax rows always carry 1; where a row may carry almost nothing, ' +
+    'a large share on token 1 can move nothing at all. The curve is of the first prompt.',
+  formula: 'mass(t) = Σₖ A[t, k]',
+  reads: ['row_mass', 'row_mass_summary', 'alpha_raw'],
+  numbers: (frame, at) => [
+    quantity('row_mass', ['query'], { shape: [frame.T], data: massesOf(frame, at) }),
+  ],
+  says: ({ tensors }, at) => {
+    const [average, least, most] = ofHead(tensors.row_mass_summary!, at);
+    const raw = ofHead(tensors.alpha_raw!, at)[0]!;
+    return (
+      `${headWords(at)}: mean ${show(average!)}, least ${show(least!)}, most ${show(most!)}; ` +
+      `unnormalised α₁ ${show(raw, 3)}.`
+    );
   },
-  create(root) {
+  draw(root) {
     const place = part(root, 'chart');
-    const small = part(root, 'conditions', 'p');
-    return {
-      update(frame, { layer, head, frames }) {
-        const values = ofHead(frame.tensors.row_mass, layer, head);
-        const [average, least, most] = ofHead(frame.tensors.row_mass_summary, layer, head);
-        const raw = ofHead(frame.tensors.alpha_raw, layer, head)[0];
-        small.textContent =
-          `layer ${layer + 1}, head ${head + 1}: mean ${show(average)}, least ${show(least)}, ` +
-          `most ${show(most)}; unnormalised α₁ ${show(raw, 3)}`;
-        void drawChart(place, {
-          kind: 'lines',
-          from: 1,
-          xLabel: 'query t',
-          yLabel: 'row mass',
-          yMax:
-            1.1 *
+    const words = part(root, 'caption', 'p');
+    return (frame, { at, frames }) => {
+      say(words, mass.says(frame, at));
+      drawChart(place, {
+        kind: 'lines',
+        xLabel: 'query t',
+        yLabel: 'row mass',
+        reach: [
+          0,
+          1.1 *
             largest(
-              frames.map((f) => ofHead(f.tensors.row_mass, layer, head)),
+              frames.map((one) =>
+                massesOf(one, {
+                  layer: Math.min(at.layer, one.architecture.L - 1),
+                  head: Math.min(at.head, one.architecture.H - 1),
+                }),
+              ),
               1,
             ),
-          label: `Row mass by query, layer ${layer + 1}, head ${head + 1} of ${frame.model.title}`,
-          series: [{ name: frame.operation.label, color: '--query', values }],
-        });
-      },
+        ],
+        label: `Row mass by query, ${headWords(at)} of ${frame.title}`,
+        series: [{ name: frame.operation.label, color: '--query', values: massesOf(frame, at) }],
+      });
     };
   },
 };

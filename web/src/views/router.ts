@@ -5,14 +5,14 @@ import { sequential, type Scale } from '../plot/color';
 import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { percent, readable, show } from '../words';
-import { part, type Context, type Reach, type ViewKind } from './view';
+import { percent, quote, show } from '../words';
+import { lastOf, part, say, type Context, type Reach, type View } from './view';
 
 /** The weight of each expert for one token, 0 where it was not chosen: [E]. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
   const { E } = frame.architecture;
   const at = (layer * frame.T + token) * E;
-  return (frame.tensors.router.data as Float32Array).subarray(at, at + E);
+  return (frame.tensors.router!.data as Float32Array).subarray(at, at + E);
 }
 
 /** [E, T]: experts down, tokens across. */
@@ -69,10 +69,6 @@ function sentence(frame: Frame, layer: number): string {
   );
 }
 
-function quote(frame: Frame, token: number): string {
-  return `“${readable(frame.tokens[token]?.text ?? '')}”`;
-}
-
 function sayCell(frame: Frame, layer: number, expert: number, token: number): string {
   if (token < 0) return '';
   const who = `token ${token + 1} ${quote(frame, token)}`;
@@ -86,11 +82,15 @@ function sayCell(frame: Frame, layer: number, expert: number, token: number): st
 
 /** The places of a side's pictures, made once. */
 function build(root: HTMLElement, reach: Reach, choose: (layer: number) => void) {
-  const words = part(root, 'conditions', 'p');
+  const words = part(root, 'caption', 'p');
   const legend = part(root, 'legend-place');
   const tokens = createHeatmap(part(root, 'plot'), {
     onPoint: (cell) => reach.point(cell ? { query: cell.col, key: cell.col } : {}),
     onChoose: ({ col }) => reach.set({ query: col, key: -1 }),
+  });
+  reach.effect(() => {
+    const { query } = reach.pointed.value;
+    tokens.light(query === undefined || query < 0 ? undefined : { row: -1, col: query });
   });
   const chart = part(root, 'chart');
   const pair = part(root, 'pair');
@@ -111,7 +111,8 @@ function drawTokens(
   scale: Scale,
   data: Float32Array,
 ) {
-  const { layer, pointed, state } = context;
+  const { at, state } = context;
+  const { layer } = at;
   const { E } = frame.architecture;
   const { T } = frame;
   map.draw({
@@ -123,9 +124,8 @@ function drawTokens(
     colTitle: 'token',
     // Four times as wide as high, but no narrower than square.
     cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
-    label: `Weights of ${E} experts for ${T} tokens in layer ${layer + 1} of ${frame.model.title}.`,
+    label: `Weights of ${E} experts for ${T} tokens in layer ${layer + 1} of ${frame.title}.`,
     chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,
-    lit: pointed.query === undefined ? undefined : { row: -1, col: pointed.query },
     describe: ({ row, col }) => sayCell(frame, layer, row, col),
   });
 }
@@ -133,15 +133,14 @@ function drawTokens(
 function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32Array): void {
   const { E, chosen } = frame.architecture;
   const values = all.subarray(layer * E, (layer + 1) * E);
-  void drawChart(place, {
+  drawChart(place, {
     kind: 'bars',
-    from: 1,
     xLabel: 'expert',
     yLabel: 'load',
-    yMax: 1,
+    reach: [0, 1],
     percent: true,
     label:
-      `Load of the experts in layer ${layer + 1} of ${frame.model.title}: ` +
+      `Load of the experts in layer ${layer + 1} of ${frame.title}: ` +
       `${[...values].map((load) => percent(load, 0)).join(', ')} of the tokens.`,
     series: [
       { name: 'tokens that chose it', color: '--query', values },
@@ -169,7 +168,7 @@ function drawLayers(
     rowTitle: 'layer',
     colTitle: 'expert',
     cellShape: 1.4,
-    label: `Weights of the experts by layer, ${WHO[which]}, of ${frame.model.title}.`,
+    label: `Weights of the experts by layer, ${WHO[which]}, of ${frame.title}.`,
     chosen: { row: layer, col: -1 },
     describe: ({ row, col }) =>
       row < 0 || col < 0
@@ -178,48 +177,46 @@ function drawLayers(
   });
 }
 
-export const router: ViewKind = {
+export const router: View = {
   name: 'router',
-  title: 'Router load',
+  title: 'Router',
+  question: 'Does the sink token have experts of its own?',
   how:
     'In each layer a router sends every token through a few of the experts. Column: a token, ' +
     'colour: the weight of each expert for it. Do the experts share the work, and does the sink ' +
     'token go where the others go?',
+  reads: ['router', 'alpha'],
   fits: ({ architecture }) => architecture.E > 0,
-  lacks: 'This model has no experts: all tokens go through the same feed-forward.',
   numbers: (frame) => {
     const { L, E } = frame.architecture;
-    if (!E) return [];
     return [
-      quantity('router_weight', ['layer', 'token', 'expert'], frame.tensors.router),
+      quantity('router_weight', ['layer', 'token', 'expert'], frame.tensors.router!),
       quantity('load', ['layer', 'expert'], { shape: [L, E], data: loads(frame) }),
     ];
   },
-  create(root, reach) {
+  says: (frame, { layer }) => sentence(frame, layer),
+  draw(root, reach) {
     let head = 0;
     const choose = (layer: number) => reach.set({ layer, head });
     const { words, legend, tokens, chart, layers } = build(root, reach, choose);
-    let whole: { of: Frame; load: Float32Array; layers: Float32Array[] } | undefined;
+    const wholeOf = lastOf((frame: Frame) => ({
+      load: loads(frame),
+      layers: layers.map(({ which }) => weightsByLayer(frame, which)),
+    }));
     let shown: { of: Frame; layer: number; tokens: Float32Array } | undefined;
-    let scale = { theme: '', of: sequential('light') };
-    return {
-      update(frame, context) {
-        const { theme, layer } = context;
-        head = context.head;
-        if (scale.theme !== theme) scale = { theme, of: sequential(theme) };
-        if (whole?.of !== frame) {
-          const both = layers.map(({ which }) => weightsByLayer(frame, which));
-          whole = { of: frame, load: loads(frame), layers: both };
-        }
-        if (shown?.of !== frame || shown.layer !== layer)
-          shown = { of: frame, layer, tokens: byExpert(frame, layer) };
-        words.textContent = sentence(frame, layer);
-        drawLegend(legend, scale.of, 0, 1, ['weight 0', '1']);
-        drawTokens(tokens, frame, context, scale.of, shown.tokens);
-        drawLoad(chart, frame, layer, whole.load);
-        for (const [i, { which, map }] of layers.entries())
-          drawLayers(map, frame, layer, scale.of, which, whole.layers[i]);
-      },
+    return (frame, context) => {
+      const { theme, at } = context;
+      head = at.head;
+      const scale = sequential(theme);
+      const whole = wholeOf(frame);
+      if (shown?.of !== frame || shown.layer !== at.layer)
+        shown = { of: frame, layer: at.layer, tokens: byExpert(frame, at.layer) };
+      say(words, sentence(frame, at.layer));
+      drawLegend(legend, scale, ['weight 0', '1']);
+      drawTokens(tokens, frame, context, scale, shown.tokens);
+      drawLoad(chart, frame, at.layer, whole.load);
+      for (const [i, { which, map }] of layers.entries())
+        drawLayers(map, frame, at.layer, scale, which, whole.layers[i]!);
     };
   },
 };

@@ -1,65 +1,82 @@
-/** alpha_k of the chosen head by position, and Sink_k over all heads. */
-import { ofHead } from '../frame';
+/** alpha_k of the chosen head by position, and Sink_k over all heads: a sink may stand anywhere. */
+import { ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { largest, part, type ViewKind } from './view';
+import { headWords, percent, quote } from '../words';
+import { part, say, type View } from './view';
 
-/** Later keys are seen by few queries: a head that looks at itself would seem a sink at the end. */
-const KEYS = 10;
+/** Queries that must see a key: a head that looks at itself would seem a sink at the end. */
+const QUERIES = 8;
 
-export const scores: ViewKind = {
+/** Keys that enough queries see, from the first one on. */
+function keysOf({ T }: Frame): number {
+  return Math.max(1, T - QUERIES + 1);
+}
+
+/** Keys in the order in which heads have a sink there. */
+function strongest(frame: Frame): { key: number; sink: number }[] {
+  const { data } = frame.tensors.sink_ratio!;
+  return Array.from(data.subarray(0, keysOf(frame)), (sink, key) => ({ key, sink }))
+    .filter(({ sink }) => sink > 0)
+    .sort((a, b) => b.sink - a.sink)
+    .slice(0, 4);
+}
+
+const alphas = (frame: Frame, at: Head) =>
+  ofHead(frame.tensors.alpha!, at).subarray(0, keysOf(frame));
+
+export const scores: View = {
   name: 'scores',
-  title: 'Sink scores by position',
-  averaged: true,
+  title: 'Positions',
+  question: 'Is it only the first word, or others too?',
   how:
-    'First αₖ of the chosen head for the first ten keys; the dashed line is what even attention ' +
-    'would give. Then Sinkₖ, the share of all heads with αₖ above ε. Late keys are left out: ' +
-    'αₖ averages only the T − k + 1 queries that see key k.',
-  numbers: (frame, layer, head) => {
-    const { alpha, alpha_uniform, sink_ratio } = frame.tensors;
-    const own = { shape: [frame.T], data: ofHead(alpha, layer, head) };
-    return [
-      quantity('alpha', ['key'], own),
-      quantity('alpha_of_even_attention', ['key'], alpha_uniform),
-      quantity('sink', ['key'], sink_ratio),
-    ];
+    'Bars: αₖ of the chosen head for every key that at least eight queries see; dashed is what even ' +
+    'attention would give. Below: Sinkₖ, the share of all heads with αₖ above ε, at every such key.',
+  formula: 'αₖ = mean over t ≥ k of A[t, k]',
+  source: 'Gu et al., ICLR 2025, section 3.2',
+  reads: ['alpha', 'sink_ratio', 'alpha_uniform'],
+  numbers: ({ tensors, T }, at) => [
+    quantity('alpha', ['key'], { shape: [T], data: ofHead(tensors.alpha!, at) }),
+    quantity('alpha_of_even_attention', ['key'], tensors.alpha_uniform!),
+    quantity('sink', ['key'], tensors.sink_ratio!),
+  ],
+  says: (frame) => {
+    const found = strongest(frame);
+    if (!found.length) return `No key has a sink in any head of ${frame.title}.`;
+    const one = ({ key, sink }: (typeof found)[number]) => {
+      const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
+      return `key ${key + 1}${name} in ${percent(sink, 0)}`;
+    };
+    return `Sinks stand at ${found.map(one).join(', ')} of the heads.`;
   },
-  create(root) {
-    const pair = part(root, 'charts');
-    const left = part(pair, 'chart');
-    const right = part(pair, 'chart');
-    return {
-      update(frame, { layer, head, frames }) {
-        const alpha = ofHead(frame.tensors.alpha, layer, head).subarray(0, KEYS);
-        const uniform = frame.tensors.alpha_uniform.data.subarray(0, KEYS);
-        const sink = frame.tensors.sink_ratio.data.subarray(0, KEYS);
-        const where = `layer ${layer + 1}, head ${head + 1}`;
-        void drawChart(left, {
-          kind: 'bars',
-          from: 1,
-          xLabel: 'key k',
-          yLabel: `αₖ, ${where}`,
-          yMax: 1,
-          label: `Sink score by key position, ${where} of ${frame.model.title}`,
-          series: [
-            { name: 'αₖ', color: '--sink', values: alpha },
-            { name: 'even attention', color: '--ink-2', values: uniform, dashed: true },
-          ],
-        });
-        void drawChart(right, {
-          kind: 'bars',
-          from: 1,
-          xLabel: 'key k',
-          yLabel: 'Sinkₖ, all heads',
-          yMax: largest(
-            frames.map((one) => one.tensors.sink_ratio.data.subarray(0, KEYS)),
-            0.2,
-          ),
-          percent: true,
-          label: `Share of heads with a sink at each key, ${frame.model.title}`,
-          series: [{ name: `αₖ > ${frame.eps}`, color: '--sink', values: sink }],
-        });
-      },
+  draw(root) {
+    const words = part(root, 'caption', 'p');
+    const [above, below] = [part(root, 'chart'), part(root, 'chart')];
+    return (frame, { at, frames }) => {
+      const where = headWords(at);
+      const uniform = frame.tensors.alpha_uniform!.data.subarray(0, keysOf(frame));
+      say(words, scores.says(frame, at));
+      drawChart(above, {
+        kind: 'bars',
+        xLabel: 'key k',
+        yLabel: 'αₖ',
+        reach: [0, 1],
+        label: `Sink score by key position, ${where} of ${frame.title}`,
+        series: [
+          { name: where, color: '--sink', values: alphas(frame, at) },
+          { name: 'even attention', color: '--ink-2', values: uniform, dash: '3,3' },
+        ],
+      });
+      const shares = (one: Frame) => one.tensors.sink_ratio!.data.subarray(0, keysOf(one));
+      drawChart(below, {
+        kind: 'bars',
+        xLabel: 'key k',
+        yLabel: 'Sinkₖ, all heads',
+        reach: [0, Math.max(0.2, ...frames.flatMap((one) => [...shares(one)]))],
+        percent: true,
+        label: `Share of heads with a sink at each key, ${frame.title}`,
+        series: [{ name: `αₖ > ${frame.eps}`, color: '--sink', values: shares(frame) }],
+      });
     };
   },
 };

@@ -1,56 +1,58 @@
 /** The sink map: alpha of token 1 in every head, before any threshold. */
-import { alphaOfKey, type Frame } from '../frame';
+import { alphaOfKey } from '../frame';
+import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { massOf, percent, show, sinkOf, stampWords } from '../words';
+import { headsWords, judged, massOf, percent, shortWords, show } from '../words';
 import { createHeadMap } from './head_map';
-import { numberPlace, type ViewKind } from './view';
+import { lastOf, part, say, type View } from './view';
 
-function bigNumber(frame: Frame): string {
-  const raw = frame.tensors.sink_ratio_raw.data[0];
-  const own = frame.operation.normalises
-    ? ''
-    : ` · from raw weights ${percent(raw)} · mean row mass ${show(massOf(frame))}`;
-  const near = frame.tensors.near_eps.data[0];
-  const close = near ? ` · ${show(near, Number.isInteger(near) ? 0 : 2)} within 0.002 of ε` : '';
-  return own + close;
-}
-
-function numbers(frame: Frame, figure: HTMLElement, small: HTMLElement): void {
-  const star = frame.operation.normalises ? '' : '*';
-  figure.textContent = `${percent(sinkOf(frame))}${star}`;
-  small.textContent = stampWords(frame) + bigNumber(frame);
-}
-
-export const sinks: ViewKind = {
+export const sinks: View = {
   name: 'sinks',
   title: 'Sink map',
-  stamped: true,
-  averaged: true,
+  question: 'Which heads give the first token most?',
   how:
-    'A cell is a head, its colour α₁: the mean attention that token 1 receives. Sink₁ is the share ' +
-    'of heads with α₁ > ε; * marks shares of rows that need not sum to 1. Click a head to open it.',
+    'A cell is a head, its colour α₁: the mean attention that token 1 receives, of rows that need not ' +
+    'sum to 1 the mean share. Sink₁ is the share of heads with α₁ above ε. Choose a head to open it.',
+  formula: 'α₁ = mean over queries of A[t, 1];  Sink₁ = share of heads with α₁ > ε',
+  source: 'Gu et al., ICLR 2025, section 3.2',
+  reads: ['alpha', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'near_eps', 'row_mass_summary'],
   numbers: (frame) => {
     const { L, H } = frame.architecture;
-    const alpha = { shape: [L, H], data: alphaOfKey(frame, 0) };
+    const { sink_ratio, sink_ratio_raw } = frame.tensors;
+    const one = (name: string, value: number) =>
+      quantity(name, [], { shape: [], data: Float32Array.of(value) });
     return [
-      quantity('sink_1', [], { shape: [], data: frame.tensors.sink_ratio.data.slice(0, 1) }),
-      quantity('alpha_1', ['layer', 'head'], alpha),
+      one('sink_1', sink_ratio!.data[0]!),
+      one('sink_1_raw', sink_ratio_raw!.data[0]!),
+      one('alpha_of_even_attention', judged(frame).even),
+      one('tells', Number(judged(frame).tells)),
+      quantity('alpha_1', ['layer', 'head'], { shape: [L, H], data: alphaOfKey(frame, 0) }),
     ];
   },
-  create(root, reach) {
-    const { figure, small } = numberPlace(root, 'Sink₁');
-    const map = createHeadMap(root, reach);
-    let alpha: { of: Frame; data: Float32Array } | undefined;
-    return {
-      update(frame, context) {
-        if (alpha?.of !== frame) alpha = { of: frame, data: alphaOfKey(frame, 0) };
-        const { L, H } = frame.architecture;
-        numbers(frame, figure, small);
-        const label =
-          `Sink score of token 1 for ${L} layers by ${H} heads of ${frame.model.title}; ` +
-          `${percent(sinkOf(frame))} exceed ${frame.eps}.`;
-        map.draw(frame, context, { data: alpha.data, symbol: 'α₁', label });
-      },
+  says: (frame) => {
+    const verdict = judged(frame);
+    if (!verdict.tells) return shortWords(verdict, frame.T, frame.eps);
+    const raw = verdict.of !== 'weights';
+    const near = frame.tensors.near_eps?.data[0] ?? 0;
+    return (
+      `${headsWords(frame, verdict.sink)} give token 1 more than ${percent(frame.eps, 0)}` +
+      `${raw ? ` by share and by weight; rows carry ${show(massOf(frame))} on average` : ''} (even ` +
+      `attention: ${percent(verdict.even, 0)})${near ? `; ${show(near, Number.isInteger(near) ? 0 : 1)} within 0.002 of ε` : ''}.`
+    );
+  },
+  draw(root, reach) {
+    const draw = createHeadMap(root, reach);
+    const words = part(root, 'caption', 'p');
+    const alphas = lastOf((frame: Parameters<View['says']>[0]) => alphaOfKey(frame, 0));
+    return (frame, context) => {
+      const said = sinks.says(frame, context.at);
+      say(words, said);
+      draw(frame, context, {
+        data: alphas(frame),
+        scale: sequential(context.theme),
+        symbol: 'α₁',
+        label: `Sink score of token 1 by layer and head, ${frame.title}: ${said}`,
+      });
     };
   },
 };

@@ -1,11 +1,16 @@
 /**
- * What a view is: it draws one side's frame into its place, and tells the state what the reader
- * points at. Views do not know each other, the engine, or the other side beyond its frame.
+ * What a view is: one row of the table in index.ts. It says which question it answers and what it reads;
+ * it draws one subject's frame into a place and tells the state what the reader points at. Views do not
+ * know each other, the engine, or the room in which they stand.
  */
-import type { Frame } from '../frame';
-import type { Quantity } from '../save/numbers';
+import type { ReadonlySignal } from '@preact/signals-core';
+import type { UnmaskStep } from 'sinkscope';
+import type { Frame, Head } from '../frame';
+import type { OpenModel } from '../models';
 import type { Theme } from '../plot/color';
+import type { Quantity } from '../save/numbers';
 import type { State } from '../state';
+import type { Timelines } from '../timeline/timelines';
 
 /** What is pointed at right now, anywhere on the page; not part of a link. */
 export interface Pointed {
@@ -18,63 +23,78 @@ export interface Pointed {
 export interface Context {
   readonly state: State;
   readonly theme: Theme;
-  readonly pointed: Pointed;
-  /** The selected head of this side. */
-  readonly layer: number;
-  readonly head: number;
-  /** Both sides' frames, for scales that must be shared. */
+  /** The chosen head of this subject. */
+  readonly at: Head;
+  /** All that stand side by side, for scales that are shared. */
   readonly frames: readonly Frame[];
+  /** For readers who know no word of this yet. */
+  readonly isPlain?: boolean;
+  /** Something said on the picture, and bars at its sides. */
+  readonly remark?: { readonly text: string; readonly kind: string };
+  readonly rowBars?: ArrayLike<number>;
+  readonly colBars?: ArrayLike<number>;
 }
 
 export interface Reach {
   readonly set: (change: Partial<State>) => void;
   readonly point: (pointed: Pointed) => void;
+  readonly pointed: ReadonlySignal<Pointed>;
+  /** Runs again when a signal that it reads changes, as long as the view stands. */
+  readonly effect: (run: () => void) => void;
+  readonly fail: (error: unknown) => void;
+  /** For views that show more than a frame has. */
+  readonly timelines: () => Promise<Timelines>;
+  readonly unmask: (
+    frame: Frame,
+    tokens: readonly number[],
+    steps: number,
+    signal: AbortSignal,
+    onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
+  ) => Promise<void>;
 }
+
+export type Update = (frame: Frame, context: Context) => void;
 
 export interface View {
-  update(frame: Frame, context: Context): void;
-}
-
-export interface ViewKind {
-  /** The name in links: embed.html#view=<name>. */
+  /** The name in links, and in data-view. */
   readonly name: string;
   readonly title: string;
+  /** In plain words. */
+  readonly question: string;
   /** How to read it, in a sentence or two. */
   readonly how: string;
-  /** It says its conditions itself. */
-  readonly stamped?: boolean;
-  /** Its numbers are means over all sequences; absent: those of the first one. */
-  readonly averaged?: boolean;
-  /** Whether there is anything of a frame to show, and what is said where not; absent: of any. */
+  readonly formula?: string;
+  readonly source?: string;
+  /** Metrics and fields by their names in describe; the first decides whether it is of all prompts. */
+  readonly reads: readonly string[];
+  /** The same of the chosen head alone, of the first prompt. */
+  readonly headReads?: readonly string[];
+  /** Whether there is anything of a frame to show; absent: of any. */
   readonly fits?: (frame: Frame) => boolean;
-  readonly lacks?: string;
-  /** What it shows, as numbers: for the head that is selected, where it shows one. */
-  readonly numbers: (frame: Frame, layer: number, head: number) => readonly Quantity[];
-  readonly create: (root: HTMLElement, reach: Reach) => View;
+  /** What it shows, as numbers. */
+  readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
+  /** What it shows, as a sentence: a caption, and the picture's alternative. */
+  readonly says: (frame: Frame, at: Head) => string;
+  readonly draw: (root: HTMLElement, reach: Reach) => Update;
 }
 
 export function part(root: Element, name: string, tag = 'div'): HTMLElement {
   const made = document.createElement(tag);
-  made.className = name;
+  if (name) made.className = name;
   root.append(made);
   return made;
 }
 
-/** A large number with its unit, and a line for what it depends on. */
-export function numberPlace(root: Element, unit: string) {
-  const head = part(root, 'number');
-  const figure = part(head, 'figure', 'strong');
-  part(head, 'unit', 'span').textContent = unit;
-  return { figure, small: part(root, 'conditions', 'p') };
+/** Sets a text only where it changes, so that a screen reader is not told twice. */
+export function say(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
 }
 
-/** Largest absolute finite value over some arrays, at least `least`. */
-export function largest(arrays: readonly ArrayLike<number>[], least = 1e-9): number {
-  let size = least;
-  for (const array of arrays)
-    for (let i = 0; i < array.length; i++) {
-      const value = Math.abs(array[i]);
-      if (value > size && value < Infinity) size = value;
-    }
-  return size;
+/** Remembers what was made last, by what it was made of: whoever draws it sees whether it has changed. */
+export function lastOf<Of, Made>(make: (of: Of) => Made): (of: Of) => Made {
+  let last: { of: Of; made: Made } | undefined;
+  return (of) => {
+    if (last?.of !== of) last = { of, made: make(of) };
+    return last.made;
+  };
 }

@@ -1,0 +1,571 @@
+/** The rooms, as a reader goes through them: what is seen, pointed at, typed, chosen and followed. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { createEngine, judge, openTokenizer } from '../../wasm/index.js';
+import {
+  chips,
+  inAllSizes,
+  pictures,
+  root,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
+
+const zoo = (path) => readFile(`${root}models/zoo/${path}`);
+const finding = (page) => text(page, '[data-finding]');
+const map = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
+
+/** What the package measures of a text, outside the browser. */
+async function inNode(id, prompt, kernels, reads) {
+  const engine = await createEngine({ worker: false, kernels });
+  const [config, weights] = await Promise.all([
+    zoo(`${id}/config.json`),
+    zoo(`${id}/model.safetensors`),
+  ]);
+  const model = await engine.open({ config, weights });
+  const tokenizer = openTokenizer(String(await zoo(`${id}/tokenizer.json`)));
+  const ids = tokenizer.encode(prompt, { bos: true }).slice(0, 64);
+  const run = await model.run(ids.map((token) => token.id));
+  const found = await run.read(reads);
+  const { operations } = engine.describe;
+  const { attention, H } = model.architecture;
+  await engine.close();
+  return {
+    found,
+    H,
+    T: ids.length,
+    operation: operations.find(({ name }) => name === attention.operation),
+  };
+}
+
+/** Distinct colours of a canvas: a blank one has one or two. */
+const colours = (page, selector) =>
+  page.evaluate((s) => {
+    const canvas = document.querySelector(s);
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(new Uint32Array(data.buffer)).size;
+  }, selector);
+
+/** Whether all of an element is on the screen, without scrolling. */
+const isSeen = (page, selector) =>
+  page.evaluate((s) => {
+    const { top, bottom, left, right } = document.querySelector(s).getBoundingClientRect();
+    return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth && bottom > top;
+  }, selector);
+
+async function go(page, room) {
+  await page.getByRole('link', { name: room, exact: true }).click();
+  await page.waitForSelector(`[data-room="${room.toLowerCase()}"]`);
+  await page.waitForSelector('[data-view="attention"] canvas');
+  await settled(page);
+}
+
+async function type(page, words) {
+  await page.fill('textarea', words);
+  await page.waitForTimeout(50);
+  await settled(page);
+}
+
+const start = {
+  async 'the first screen shows the sink, names it, and asks why'(stage) {
+    const asked = [];
+    const page = await stage.open('', { waits: false });
+    page.on('request', (request) => asked.push(request.url()));
+    await page.waitForFunction(() => performance.getEntriesByName('first-sink').length);
+    await settled(page);
+    assert.match(
+      await finding(page),
+      /it gives 9\d % of its attention to the start mark, which tells it nothing/,
+    );
+    assert.deepEqual(await page.locator('.remark:visible').allTextContents(), [
+      '◀ almost every word looks here',
+      'no such column',
+    ]);
+    for (const nth of [1, 2])
+      assert.ok((await colours(page, `.cell:nth-child(${nth}) canvas`)) > 8);
+    // No word is a piece of one, and none is used before it is explained.
+    assert.equal(
+      (await chips(page)).join(' '),
+      'start The old man sat at the door and looked over the water . He thought of his child , and every night was long .',
+    );
+    const said = await page.locator('main').innerText();
+    assert.doesNotMatch(said, /[αε]|alpha|BOS|<s>|token|\bT =/i);
+    assert.deepEqual(page.troubles, []);
+    return finding(page);
+  },
+
+  async 'all of it without scrolling, at 1280x800 and at 390x844'(stage) {
+    for (const [width, height] of [
+      [1280, 800],
+      [390, 844],
+    ]) {
+      const page = await stage.open('', { width });
+      await page.setViewportSize({ width, height });
+      for (const selector of [
+        '[data-finding]',
+        '[data-view="attention"] .heatmap',
+        '.remark',
+        'textarea',
+        '.start-ask .primary',
+      ])
+        assert.ok(await isSeen(page, selector), `${selector} at ${width}x${height}`);
+      await staysWithin(page, width);
+      await page.screenshot({ path: `${pictures}/start-${width}x${height}.png` });
+    }
+  },
+
+  async 'why: four steps, each a link, on the same picture'(stage) {
+    const page = await stage.open();
+    for (const [n, words] of [
+      [1, /attention sink/],
+      [2, /100 %.*a row makes \d+ %/s],
+      [3, /0\.0\d times as long/],
+      [4, /Move the slider/],
+    ]) {
+      await page.locator('.start-ask .primary').click();
+      await page.waitForFunction((why) => location.hash.includes(`why=${why}`), n);
+      await settled(page);
+      assert.match(await text(page, '.why'), words);
+      if (n === 2) assert.equal(await page.locator('.row-bars:visible').count(), 2);
+      if (n === 3) {
+        const [first, second] = await page
+          .locator('.cell:first-child .col-bars span')
+          .evaluateAll((all) => all.map((bar) => Number(bar.style.getPropertyValue('--share'))));
+        assert.ok(first < 0.1 && second > 0.3, 'the start mark’s value is short');
+      }
+    }
+    const link = await stage.open('why=3');
+    assert.match(await text(link, '.why h2'), /3\. Parking/);
+    // The slider beside the picture: at first every row is even.
+    await page.locator('.walk input').focus();
+    await page.keyboard.press('Home');
+    await page.waitForFunction(() => /softmax@0/.test(location.hash));
+    await settled(page);
+    assert.doesNotMatch(await finding(page), /Nearly every row/);
+    await page.keyboard.press('End');
+    await page.waitForFunction(() => !/softmax@/.test(location.hash));
+    await settled(page);
+    assert.match(await finding(page), /Nearly every row/);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'a word that is pointed at shows in both maps and in the sentence'(stage) {
+    const page = await stage.open();
+    await page.locator('.chip', { hasText: 'door' }).hover();
+    assert.equal(await page.locator('.mark.lit:visible').count(), 2);
+    const look = await page
+      .locator('.chip')
+      .first()
+      .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
+    assert.ok(look > 0.8, `the start mark is coloured: ${look}`);
+    await map(page).hover({ position: { x: 5, y: 200 } });
+    assert.match(await text(page, '.readout'), /looks at “start”: \d+\.\d % of its attention/);
+    assert.equal(await page.locator('.mark.lit:visible').count(), 2, 'the other map follows');
+  },
+};
+
+const reading = {
+  async 'the numbers are those of the package in Node, base and SIMD'(stage) {
+    const page = await stage.open('room=explore&shown=softmax,sigmoid');
+    const prompt = await page.inputValue('textarea');
+    for (const [at, id] of ['softmax', 'sigmoid'].entries()) {
+      await page.locator('.subject-list button').nth(at).click();
+      await settled(page);
+      for (const kernels of ['simd', 'base']) {
+        const names = ['sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'alpha'];
+        const { found, H, T, operation } = await inNode(
+          id,
+          prompt,
+          kernels,
+          names.map((metric) => ({ metric })),
+        );
+        const [sink, raw, even, alpha] = found.map(({ data }) => data);
+        const verdict = judge({
+          eps: 0.3,
+          even: even[0],
+          normalises: operation.normalises,
+          sink: sink[0],
+          sinkRaw: raw[0],
+        });
+        const firsts = [...alpha].filter((_, i) => i % T === 0);
+        const best = firsts.indexOf(Math.max(...firsts));
+        const count = Math.round(verdict.sink * firsts.length);
+        const said = await finding(page);
+        assert.match(said, new RegExp(`${(100 * firsts[best]).toFixed(0)} % of`));
+        assert.match(said, new RegExp(count ? `${count} of the 24 heads` : 'None of the 24 heads'));
+        assert.equal(
+          await text(page, 'h1'),
+          `Layer ${Math.floor(best / H) + 1}, head ${(best % H) + 1}`,
+        );
+      }
+    }
+  },
+
+  async 'a short text is called too short, one token too, and no text asks for one'(stage) {
+    const page = await stage.open('room=explore');
+    await type(page, 'The capital of France is');
+    assert.match(
+      await finding(page),
+      /Too short to tell: with 11 tokens, even attention already gives the first one 27 %; at ε = 0\.3 it takes 26/,
+    );
+    await type(page, 'a');
+    assert.match(await finding(page), /Too short to tell/);
+    await type(page, '');
+    assert.match(
+      await text(page, '.trouble'),
+      /no text yet: type a sentence.*last good result is shown/,
+    );
+    await type(page, '从前有一个小女孩，她和祖母住在森林边的小屋里。每天早晨她去井边打水。');
+    assert.doesNotMatch(await finding(page), /Too short/);
+    assert.match(await finding(page), /even attention would give it \d+ %/);
+    await go(page, 'Compare');
+    await type(page, 'The capital of France is');
+    assert.match(await finding(page), /Too short to tell/);
+    assert.match(await text(page, '.metrics'), /too short to tell/);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'Explore is one screen: the heads, the map, and one inspector at a time'(stage) {
+    const page = await stage.open('room=explore');
+    await page.setViewportSize({ width: 1280, height: 800 });
+    for (const selector of [
+      '[data-view="sinks"] .heatmap',
+      '[data-view="attention"] .heatmap',
+      '.tabs',
+      '.inspector .heatmap',
+    ])
+      assert.ok(await isSeen(page, selector), selector);
+    await page.locator('[data-view="sinks"] .heatmap').click({ position: { x: 10, y: 10 } });
+    await settled(page);
+    assert.equal(await text(page, 'h1'), 'Layer 1, head 1');
+    const names = await page.locator('.tabs button').allTextContents();
+    assert.ok(names.length >= 7, names.join());
+    for (const name of names) {
+      await page.getByRole('button', { name: name.trim(), exact: true }).click();
+      await page.waitForSelector('.inspector .cell');
+      await settled(page);
+      assert.equal(await page.locator('.inspector .figure').count(), 1);
+      assert.ok(await page.evaluate(() => scrollY === 0), `${name} opens in sight`);
+    }
+    assert.deepEqual(page.troubles, []);
+    return names.map((name) => name.trim()).join(', ');
+  },
+
+  async 'every view has its name, and what a model lacks is not offered'(stage) {
+    const page = await stage.open('room=explore&shown=gated');
+    const offered = async () =>
+      (await page.locator('.tabs button').allTextContents()).map((one) => one.trim());
+    assert.ok((await offered()).includes('Gate') && !(await offered()).includes('Bias key'));
+    for (const [shown, view] of [
+      ['gated', 'gate'],
+      ['key-bias', 'bias'],
+      ['experts', 'router'],
+    ]) {
+      const one = await stage.open(`room=explore&shown=${shown}&view=${view}`);
+      await one.waitForSelector(`[data-view="${view}"] canvas`);
+      assert.deepEqual(one.troubles, []);
+    }
+  },
+
+  async 'the map is read by the keyboard, and one stop of the tabulator leads over all words'(
+    stage,
+  ) {
+    const page = await stage.open('room=explore');
+    let stops = 0;
+    while (
+      !(await page.evaluate(() =>
+        document.activeElement.closest('[data-view="attention"] .heatmap'),
+      ))
+    ) {
+      await page.keyboard.press('Tab');
+      const isSkip = await page.evaluate(() => document.activeElement.className === 'skip');
+      if (isSkip) await page.keyboard.press('Enter');
+      assert.ok(++stops <= 12, 'the map is far away');
+    }
+    for (const key of ['ArrowDown', 'ArrowDown', 'ArrowRight']) await page.keyboard.press(key);
+    assert.match(
+      await text(page, '[data-view="attention"] .readout'),
+      /query 3 “old” → key 2 “The”: 0\.\d{4}/,
+    );
+    assert.equal(await page.locator('.chip[tabindex="0"]').count(), 1);
+    await page.locator('.chip[tabindex="0"]').focus();
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'The');
+    return `${stops} stops`;
+  },
+
+  async 'random and repeated tokens, what stands first, and how many'(stage) {
+    const page = await stage.open('room=explore&T=16');
+    const kind = page.locator('label', { hasText: 'prompts from' }).locator('select');
+    await kind.selectOption('repeat');
+    await settled(page);
+    assert.equal(new Set((await chips(page)).slice(1)).size, 1);
+    await kind.selectOption('random');
+    await settled(page);
+    const drawn = await chips(page);
+    assert.equal(drawn.length, 16);
+    await page.locator('.question summary', { hasText: 'first token' }).click();
+    await page.locator('label', { hasText: 'first token' }).locator('select').selectOption('none');
+    await settled(page);
+    assert.ok(!(await chips(page)).includes('<s>'));
+    assert.match(await text(page, '[data-view="attention"] .stamp'), /T = 16 · nothing first/);
+    await page.waitForFunction(() => /first=none/.test(location.hash));
+    const again = await stage.open(new URL(page.url()).hash.slice(1));
+    assert.deepEqual(await chips(again), await chips(page), 'a link draws the same');
+  },
+
+  async 'generation adds tokens that the views follow, and can be stopped'(stage) {
+    const page = await stage.open('room=explore');
+    const before = (await chips(page)).length;
+    await page.locator('summary', { hasText: 'go on writing' }).click();
+    await page.getByRole('button', { name: 'Generate 16 tokens' }).click();
+    await page.waitForSelector('.chip.made');
+    await page.evaluate(() => [...document.querySelectorAll('.generate button')][0].click());
+    await page.waitForFunction(() =>
+      /Generate/.test(document.querySelector('.generate button').textContent),
+    );
+    await settled(page);
+    const made = await page.locator('.chip.made').count();
+    assert.ok(made >= 1 && made <= 16, `${made}`);
+    assert.equal((await chips(page)).length, before + made);
+    assert.match(
+      await text(page, '[data-view="attention"] .stamp'),
+      new RegExp(`T = ${before + made} `),
+    );
+    assert.deepEqual(page.troubles, []);
+    return `${made} tokens`;
+  },
+
+  async 'a browser without SIMD gets the base kernels and the same digits'(stage) {
+    const simd = await stage.open('room=explore');
+    const base = await stage.open('room=explore', {
+      script: 'WebAssembly.validate = () => false;',
+    });
+    assert.match(await text(base, '#version'), /base kernels/);
+    assert.match(await text(simd, '#version'), /simd kernels/);
+    for (const selector of [
+      '[data-finding]',
+      '.inspector .caption',
+      '[data-view="sinks"] .caption',
+    ])
+      assert.equal(await text(base, selector), await text(simd, selector));
+  },
+};
+
+const comparing = {
+  async 'two to six subjects answer the same, on shared scales, with a table'(stage) {
+    const page = await stage.open(
+      'room=compare&shown=softmax,sigmoid,softmax@1000,softmax~sigmoid&input=heldout&n=10',
+    );
+    await page.waitForFunction(
+      () => document.querySelectorAll('.metrics tr[data-subject]:not(.stale)').length === 4,
+    );
+    await settled(page);
+    assert.match(
+      await finding(page),
+      /Over 10 prompts, Softmax twin has most sink: .* give token 1 more than 30 %/,
+    );
+    const rows = await page.locator('.metrics tr[data-subject]').allTextContents();
+    assert.ok(rows.every((row) => /10 prompts/.test(row)));
+    assert.match(rows[3], /COUNTERFACTUAL/);
+    assert.match(rows[2], /kept in \d\.\d bits a weight/);
+    assert.equal(await page.locator('[data-view="attention"] .cell').count(), 4);
+    assert.match(await text(page, '.differs'), /attention operation.*softmax.*sigmoid/s);
+    assert.match(await text(page, '.reported-rows'), /Gu et al/);
+    await page.getByRole('button', { name: /loss/ }).first().click();
+    assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'models, steps and what-ifs are chosen, added and taken away'(stage) {
+    const page = await stage.open('room=compare');
+    await page.getByRole('button', { name: '+ add' }).click();
+    await page.locator('#pick label', { hasText: /^Softmax1$/ }).click();
+    await page.waitForSelector('#pick select[name="step"]');
+    await page.locator('#pick select[name="step"]').selectOption('1000');
+    await page.getByRole('button', { name: 'Add step' }).click();
+    const offered = await page.locator('#pick select[name="edit"] option').allTextContents();
+    assert.ok(!offered.includes('softmax'), 'what a model was trained with is no what-if');
+    await page.locator('#pick select[name="edit"]').selectOption('softpick');
+    await page.getByRole('button', { name: 'Add what-if' }).click();
+    await page.getByRole('button', { name: 'Done' }).click();
+    await page.waitForFunction(
+      () => document.querySelectorAll('.metrics tr[data-subject]').length === 5,
+    );
+    await settled(page);
+    assert.match(
+      decodeURIComponent(page.url()),
+      /shown=softmax,sigmoid,softmax1,softmax@1000,softmax~softpick/,
+    );
+    await page.getByRole('button', { name: 'Take away Sigmoid twin' }).click();
+    await page.waitForFunction(
+      () => document.querySelectorAll('.metrics tr[data-subject]').length === 4,
+    );
+    assert.deepEqual(page.troubles, []);
+  },
+};
+
+const training = {
+  async 'the slider walks every subject through its training; the last stop are the trained weights'(
+    stage,
+  ) {
+    const page = await stage.open('room=training');
+    const slider = page.locator('.walk input');
+    await page.waitForSelector('.walk input');
+    assert.match(await slider.getAttribute('aria-valuetext'), /trained: all 4,000 steps/);
+    const trained = await finding(page);
+    await slider.focus();
+    await page.keyboard.press('Home');
+    await page.waitForFunction(() => /softmax@0,sigmoid@0/.test(decodeURIComponent(location.hash)));
+    await settled(page);
+    assert.match(await finding(page), /Softmax twin at step 0 of 4,000: none of the 24 heads/);
+    await page.getByRole('button', { name: 'Play' }).click();
+    await page.waitForFunction(() => /softmax@30,/.test(decodeURIComponent(location.hash)));
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await settled(page);
+    // Home and End of the slider stay the slider's.
+    await slider.focus();
+    await page.keyboard.press('End');
+    await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
+    await settled(page);
+    assert.equal(await finding(page), trained);
+    assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
+    await page.locator('.chart-picture.choosable').click({ position: { x: 120, y: 80 } });
+    await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));
+    await settled(page);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'a masked diffusion model fills in what is hidden, step by step'(stage) {
+    const page = await stage.open('room=explore&shown=diffusion&view=unmasking&masked=8&denoise=4');
+    await page.getByRole('button', { name: 'Unmask', exact: true }).click();
+    await page.waitForFunction(() =>
+      /strongest column/.test(document.querySelector('.unmask-controls + .caption').textContent),
+    );
+    assert.equal(await page.locator('.unmask-map canvas').evaluate((canvas) => canvas.height), 4);
+    assert.equal(await page.locator('.unmask-text .hidden').count(), 0);
+    await page.locator('.unmask-controls input[type="range"]').focus();
+    await page.keyboard.press('Home');
+    assert.equal(await page.locator('.unmask-text .hidden').count(), 6);
+    assert.deepEqual(page.troubles, []);
+  },
+};
+
+const links = {
+  async 'a copied link restores the same in another page'(stage) {
+    const page = await stage.open('room=explore');
+    await type(
+      page,
+      'A small “house” — 漢字, 50 % & more #1. It stood at the edge of the wood, and nobody knew who had lived in it.',
+    );
+    await page.locator('[data-view="sinks"] .heatmap').click({ position: { x: 60, y: 60 } });
+    await page.getByRole('button', { name: 'Norms', exact: true }).click();
+    await settled(page);
+    await page.getByRole('button', { name: 'Link', exact: true }).click();
+    await page.waitForFunction(() =>
+      /link is copied/.test(document.querySelector('.message').textContent),
+    );
+    const link = await page.evaluate(() => navigator.clipboard.readText());
+    const other = await stage.open(new URL(link).hash.slice(1));
+    const read = (one) =>
+      Promise.all([chips(one), finding(one), text(one, 'h1'), text(one, '.inspector')]);
+    assert.deepEqual(await read(other), await read(page));
+    await page.waitForFunction(() => document.querySelector('.message').hidden, null, {
+      timeout: 9000,
+    });
+  },
+
+  async 'links of earlier versions open; one pasted over the page is followed'(stage) {
+    const page = await stage.open('a=key-bias&b=&bos=0&T=30');
+    assert.equal(await page.getAttribute('main', 'data-room'), 'explore');
+    assert.match(await text(page, '[data-view="attention"] .stamp'), /nothing first .* Key bias/);
+    await page.evaluate(
+      () => (location.hash = '#compare=softmax,softmax~sigmoid%3D-4.8&corpus=text'),
+    );
+    await page.waitForFunction(
+      () => document.querySelectorAll('.metrics tr[data-subject]').length === 2,
+    );
+    assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'each view stands alone in an embed'(stage) {
+    for (const view of [
+      'attention',
+      'sinks',
+      'geometry',
+      'scores',
+      'norms',
+      'mass',
+      'heads',
+      'next',
+      'training',
+    ]) {
+      const page = await stage.open(`view=${view}&shown=softmax`, {
+        file: 'embed.html',
+        width: 720,
+      });
+      await page.waitForSelector(`[data-view="${view}"] .cell`);
+      assert.equal(await page.locator('.figure').count(), 1);
+      assert.equal(await page.locator('textarea, select').count(), 0);
+      assert.ok((await finding(page)).length > 20 || view === 'heads' || view === 'training');
+      assert.match(await page.locator('.figure-foot a').getAttribute('href'), /room=explore/);
+      assert.deepEqual(page.troubles, []);
+      await page.context().close();
+    }
+  },
+
+  async 'hostile links leave a page that works, and say what they were'(stage) {
+    const hostile = [
+      'shown=../../etc/passwd&T=1e99',
+      'shown=softmax~%3Cscript%3Ealert(1)%3C/script%3E',
+      'shown=nothing-here,neither~hardmax&view=wat&room=nowhere',
+      '__proto__=1&constructor=2&%ff=%',
+      'room=explore&layer=1023&head=1023&query=4095&key=4095',
+      `eps=NaN&n=-1&seed=1e400&prompt=${'%00'.repeat(2000)}`,
+    ];
+    for (const hash of hostile) {
+      const page = await stage.open(hash, { waits: false });
+      await page.waitForFunction(
+        () =>
+          document.querySelector('[data-view="attention"] canvas') ||
+          document.querySelector('.trouble'),
+      );
+      await settled(page);
+      if (!hash.startsWith('room=explore'))
+        assert.ok((await text(page, '.message')).length > 20, hash);
+      await type(page, 'Still here, and reading.');
+      assert.ok((await chips(page)).length > 3, hash);
+      assert.deepEqual(page.troubles, [], hash);
+      await page.context().close();
+    }
+  },
+};
+
+async function looks(stage, room, { width, scheme }) {
+  const page = await stage.open(room === 'why' ? 'why=2' : `room=${room}`, { width, scheme });
+  await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
+  await settled(page);
+  await page.screenshot({ path: `${pictures}/${room}-${width}-${scheme}.png` });
+  await staysWithin(page, width);
+  await page.setViewportSize({ width: Math.min(width, 320), height: 700 });
+  await staysWithin(page, Math.min(width, 320));
+  assert.deepEqual(await violations(page), []);
+  assert.deepEqual(page.troubles, []);
+}
+
+export const rooms = {
+  ...start,
+  ...reading,
+  ...comparing,
+  ...training,
+  ...links,
+  ...Object.assign(
+    {},
+    ...['start', 'why', 'explore', 'compare', 'training'].map((room) =>
+      inAllSizes(`the room ${room}`, (stage, size) => looks(stage, room, size)),
+    ),
+  ),
+};

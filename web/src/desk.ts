@@ -1,0 +1,112 @@
+/** What rooms, figures and controls reach of the page. */
+import { effect, type ReadonlySignal } from '@preact/signals-core';
+import type { Frame } from './frame';
+import type { Models } from './models';
+import type { Theme } from './plot/color';
+import type { Queue, Request } from './queue';
+import type { PromptFile } from './question';
+import type { Facts } from './save/numbers';
+import type { State } from './state';
+import type { Pointed, Reach, View } from './views/view';
+
+/** The engine runs and the zoo is read. */
+export interface Engine {
+  /** Counts the files of prompts that were chosen, and the ways of splitting them. */
+  readonly file: ReadonlySignal<number>;
+  readonly models: Models;
+  readonly queue: Queue;
+}
+
+export interface Desk {
+  readonly state: ReadonlySignal<State>;
+  readonly theme: ReadonlySignal<Theme>;
+  readonly pointed: ReadonlySignal<Pointed>;
+  /** Undefined until it runs. */
+  readonly engine: ReadonlySignal<Engine | undefined>;
+  readonly file: ReadonlySignal<PromptFile | undefined>;
+  readonly set: (change: Partial<State>) => void;
+  readonly point: (pointed: Pointed) => void;
+  readonly choose: (file: PromptFile) => void;
+  /** Lets the reader open a model, of this name where one is given. */
+  readonly open: (name?: string) => void;
+  /** Lets the reader choose what is looked at. */
+  readonly pick: () => void;
+  /** The reader walks through this repository: its checkpoints are not asked about one by one. */
+  readonly trust: (repository: string) => void;
+  readonly fail: (error: unknown) => void;
+  readonly tell: (notice: string) => void;
+  readonly facts: () => Facts;
+  readonly link: (change?: Partial<State>) => string;
+}
+
+/** What lives as long as something stands on the page, and ends with it. */
+export class Scope {
+  readonly #ends: (() => void)[] = [];
+
+  constructor(parent?: Scope) {
+    parent?.onEnd(() => this.end());
+  }
+
+  effect(run: () => void): void {
+    this.#ends.push(effect(run));
+  }
+
+  onEnd(end: () => void): void {
+    this.#ends.push(end);
+  }
+
+  child(): Scope {
+    return new Scope(this);
+  }
+
+  end(): void {
+    for (const end of this.#ends.splice(0)) end();
+  }
+}
+
+/** What a room asks the queue for: the reads of the views that it shows, and of its table. */
+export function requestOf(
+  views: readonly View[],
+  more: readonly string[] = [],
+): Pick<Request, 'reads' | 'headReads'> {
+  return {
+    reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
+    headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
+  };
+}
+
+export function reachOf(desk: Desk, scope: Scope): Reach {
+  const { set, point, pointed, fail } = desk;
+  return {
+    set,
+    point,
+    pointed,
+    fail,
+    effect: (run) => scope.effect(run),
+    timelines: () => {
+      const engine = desk.engine.peek();
+      return engine ? engine.models.timelines() : Promise.reject(new Error('No engine yet.'));
+    },
+    unmask: (...given) => desk.engine.peek()!.queue.unmask(...given),
+  };
+}
+
+/** Frames of what is shown, in its order, with what is known of those that have none. */
+export interface Shown {
+  readonly subject: string;
+  readonly frame?: Frame;
+  readonly isStale: boolean;
+  readonly error?: string;
+}
+
+export function shownOf(desk: Desk, subjects: readonly string[]): Shown[] {
+  const entries = desk.engine.value?.queue.entries.value;
+  return subjects.map((subject) => {
+    const { frame, isStale = false, error } = entries?.get(subject) ?? {};
+    return { subject, isStale, ...(frame ? { frame } : {}), ...(error ? { error } : {}) };
+  });
+}
+
+export function framesOf(shown: readonly Shown[]): Frame[] {
+  return shown.flatMap(({ frame }) => frame ?? []);
+}

@@ -1,0 +1,222 @@
+/**
+ * A row of the table of views on the page: its heading, a cell for each subject on shared scales, how to
+ * read it, what the numbers depend on, and a menu to save what is seen. Rooms and embeds are made of
+ * figures, and nothing is drawn that cannot be seen.
+ */
+import { render, html } from 'lit';
+import { framesOf, reachOf, Scope, type Desk, type Shown } from './desk';
+import { selectedHead, type Frame } from './frame';
+import { atStep, parseSubject, printSubject } from './subject';
+import { addKinds, fileName, fileOf, hand, KINDS } from './save/menu';
+import { part, say, type Context, type Update, type View } from './views/view';
+import { CLASS_WORDS, stampWords } from './words';
+
+export interface FigureLook {
+  /** Without heading, conditions and menu: the room says them. */
+  readonly isBare?: boolean;
+  /** Of each cell: what the context has beside what holds for all. */
+  readonly extra?: (frame: Frame, index: number) => Partial<Context>;
+}
+
+interface Cell {
+  readonly root: HTMLElement;
+  readonly title: HTMLElement;
+  readonly badge: HTMLElement;
+  readonly stamp: HTMLElement;
+  readonly update: Update;
+  readonly scope: Scope;
+}
+
+/** The same model at another step of its training stands in the same cell. */
+function keysOf(shown: readonly Shown[]): string[] {
+  const seen = new Map<string, number>();
+  return shown.map(({ subject }) => {
+    const parsed = parseSubject(subject);
+    const name = parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
+    seen.set(name, (seen.get(name) ?? 0) + 1);
+    return `${name} ${seen.get(name)}`;
+  });
+}
+
+export class Figure {
+  readonly root: HTMLElement;
+  readonly #view: View;
+  readonly #desk: Desk;
+  readonly #look: FigureLook;
+  readonly #scope: Scope;
+  readonly #grid: HTMLElement;
+  readonly #cells = new Map<string, Cell>();
+  #shown: readonly Shown[] = [];
+  #isSeen = false;
+  #isDue = false;
+
+  constructor(place: Element, view: View, desk: Desk, parent: Scope, look: FigureLook = {}) {
+    this.#view = view;
+    this.#desk = desk;
+    this.#look = look;
+    this.#scope = new Scope(parent);
+    this.root = part(place, `figure view-${view.name}`, 'section');
+    this.root.dataset.view = view.name;
+    this.root.setAttribute('aria-label', view.title);
+    if (!look.isBare) this.#head();
+    this.#grid = part(this.root, 'cells');
+    const watcher = new IntersectionObserver(
+      ([entry]) => {
+        this.#isSeen = entry!.isIntersecting;
+        if (this.#isSeen && this.#isDue) this.#draw();
+      },
+      { rootMargin: '120px' },
+    );
+    watcher.observe(this.root);
+    this.#scope.onEnd(() => watcher.disconnect());
+    this.#scope.onEnd(() => this.root.remove());
+  }
+
+  end(): void {
+    this.#scope.end();
+  }
+
+  /** Draws what has changed, as soon as it can be seen. */
+  update(shown: readonly Shown[]): void {
+    this.#shown = shown;
+    this.#isDue = true;
+    if (this.#isSeen || this.#isNear()) this.#draw();
+  }
+
+  /** Before the observer has told anything. */
+  #isNear(): boolean {
+    if (this.#cells.size) return false;
+    const { top, bottom } = this.root.getBoundingClientRect();
+    return (this.#isSeen = bottom > -120 && top < innerHeight + 120);
+  }
+
+  #head(): void {
+    const { title, question, how, formula, source } = this.#view;
+    const head = part(this.root, 'figure-head', 'header');
+    const place = part(head, 'figure-title');
+    render(
+      html`<h2>${title}</h2>
+        <p class="question">${question}</p>`,
+      place,
+    );
+    const reading = part(head, 'how', 'details');
+    render(
+      html`<summary aria-label="How to read ${title}">?</summary>
+        <div>
+          <p>${how}</p>
+          ${formula ? html`<p><code>${formula}</code></p>` : ''}
+          ${source ? html`<p class="hint">${source}</p>` : ''}
+        </div>`,
+      reading,
+    );
+    const menu = addKinds(head, title, KINDS, (kind) => {
+      const numbers = framesOf(this.#shown).map((frame) => ({
+        frame: this.#told(frame),
+        quantities: this.#fits(frame) ? this.#view.numbers(frame, this.#at(frame)) : [],
+      }));
+      const figure = {
+        name: this.#view.name,
+        title,
+        place: this.#grid,
+        numbers,
+        facts: this.#desk.facts(),
+      };
+      void fileOf(kind, figure).then((file) => hand(file, fileName(figure, kind)), this.#desk.fail);
+    });
+    this.#scope.effect(() => {
+      const { hide } = this.#desk.state.value;
+      menu.hidden = hide.includes('save');
+      reading.hidden = hide.includes('how');
+    });
+  }
+
+  #fits(frame: Frame): boolean {
+    return this.#view.fits?.(frame) ?? true;
+  }
+
+  #at(frame: Frame) {
+    return selectedHead(frame, this.#desk.state.peek());
+  }
+
+  /** A figure of the first prompt alone must not say that it is a mean. */
+  #told(frame: Frame): Frame {
+    const [first] = this.#view.reads;
+    const isAveraged = first !== undefined && first in frame.spread;
+    return isAveraged || frame.sequences === 1 ? frame : { ...frame, sequences: 1 };
+  }
+
+  #cell(): Cell {
+    const scope = new Scope(this.#scope);
+    const root = part(this.#grid, 'cell');
+    const caption = part(root, 'cell-head', 'p');
+    const title = part(caption, '', 'strong');
+    const badge = part(caption, 'badge', 'span');
+    const update = this.#view.draw(part(root, 'cell-body'), reachOf(this.#desk, scope));
+    const stamp = part(root, 'stamp', 'p');
+    scope.onEnd(() => root.remove());
+    return { root, title, badge, stamp, update, scope };
+  }
+
+  #draw(): void {
+    this.#isDue = false;
+    const keys = keysOf(this.#shown);
+    for (const [key, { scope }] of this.#cells) {
+      const one = this.#shown[keys.indexOf(key)];
+      if (one && (!one.frame || this.#fits(one.frame))) continue;
+      scope.end();
+      this.#cells.delete(key);
+    }
+    this.#grid.style.setProperty('--cells', String(Math.max(1, this.#shown.length)));
+    const frames = framesOf(this.#shown).filter((frame) => this.#isReady(frame));
+    let place = 0;
+    this.#shown.forEach((one, i) => {
+      const isReady = one.frame && this.#isReady(one.frame);
+      const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
+      if (!cell) return;
+      this.#cells.set(keys[i]!, cell);
+      // What stands right is not moved, for it may hold the focus.
+      const before = this.#grid.children[place++] ?? null;
+      if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
+      cell.root.classList.toggle('stale', one.isStale || !isReady);
+      if (isReady) this.#fill(cell, one.frame!, frames, i);
+    });
+  }
+
+  #fill(
+    { root, title, badge, update, stamp }: Cell,
+    frame: Frame,
+    frames: Frame[],
+    i: number,
+  ): void {
+    const { isBare, extra } = this.#look;
+    root.dataset.subject = frame.subject;
+    title.parentElement!.hidden = this.#shown.length === 1 || Boolean(isBare);
+    say(title, frame.title);
+    say(badge, CLASS_WORDS[frame.class]);
+    badge.hidden = frame.class === 'measured';
+    const state = this.#desk.state.peek();
+    const context = { state, theme: this.#desk.theme.peek(), at: this.#at(frame), frames };
+    update(frame, { ...context, ...extra?.(frame, i) });
+    say(stamp, isBare ? '' : stampWords(this.#told(frame)));
+    stamp.hidden = Boolean(isBare);
+    if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
+  }
+
+  #isReady(frame: Frame): boolean {
+    return this.#fits(frame) && this.#isRead(frame);
+  }
+
+  /** Another view's frame may stand there until what this one reads has come. */
+  #isRead(frame: Frame): boolean {
+    const { fields } = this.#desk.engine.peek()!.models.describe;
+    const { reads, headReads = [] } = this.#view;
+    const isOwn = (name: string) => {
+      const needs = fields.find((field) => field.name === name)?.needs;
+      return !needs || Boolean(frame.architecture[needs]);
+    };
+    return (
+      reads.every((name) => name in frame.tensors || !isOwn(name)) &&
+      headReads.every((name) => frame.head && name in frame.head.tensors)
+    );
+  }
+}

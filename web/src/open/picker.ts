@@ -1,0 +1,209 @@
+/** The dialog in which the reader chooses what is looked at: models, steps of their training, what-ifs. */
+import { html, nothing, render, type TemplateResult } from 'lit';
+import { nameOf, valueOf } from '../controls';
+import type { Desk } from '../desk';
+import type { Choice } from '../models';
+import { editChoices, MOST, parseSubject, printSubject, toggled } from '../subject';
+
+const SOURCES = { zoo: 'trained here', hub: 'from the hub', disk: 'from your disk' } as const;
+
+export class Picker {
+  readonly #dialog = document.createElement('dialog');
+  readonly #desk: Desk;
+  /** The model and the edit that the forms offer; steps of a training are fetched when it is chosen. */
+  #model = 'softmax';
+  #edit = 'sigmoid';
+  #steps: readonly number[] = [];
+
+  constructor(desk: Desk) {
+    this.#desk = desk;
+    this.#dialog.id = 'pick';
+    this.#dialog.setAttribute('aria-labelledby', 'pick-title');
+    document.body.append(this.#dialog);
+  }
+
+  show(): void {
+    void this.#loadSteps();
+    this.draw();
+    this.#dialog.showModal();
+  }
+
+  get #shown(): readonly string[] {
+    return this.#desk.state.peek().shown;
+  }
+
+  #set(shown: readonly string[]): void {
+    this.#desk.set({ shown });
+    this.draw();
+  }
+
+  #add(text: string): void {
+    if (!this.#shown.includes(text)) this.#set(toggled(this.#shown, text));
+  }
+
+  async #loadSteps(): Promise<void> {
+    const { models } = this.#desk.engine.peek()!;
+    const hasSteps = models.zoo.cards.some(({ id, timeline }) => timeline && id === this.#model);
+    this.#steps = [];
+    if (hasSteps) this.#steps = await (await models.timelines()).steps(this.#model).catch(() => []);
+    this.draw();
+  }
+
+  /** The models by what their recipes change. */
+  #groups(): [string, Choice[]][] {
+    const { models } = this.#desk.engine.peek()!;
+    const groups = new Map<string, Choice[]>();
+    for (const one of models.choices) {
+      const factor = models.zoo.cards.find(({ id }) => id === one.id)?.factor;
+      const name = factor ?? SOURCES[one.source];
+      groups.set(name, [...(groups.get(name) ?? []), one]);
+    }
+    return [...groups];
+  }
+
+  #chip(text: string, name: string): TemplateResult {
+    const shown = this.#shown;
+    const isPicked = shown.includes(text);
+    const isStuck = isPicked ? shown.length === 1 : shown.length >= MOST;
+    return html`<label class="pick ${isPicked ? 'picked' : ''}"
+      ><input
+        type="checkbox"
+        .checked=${isPicked}
+        ?disabled=${isStuck}
+        @change=${() => this.#set(toggled(shown, text))}
+      />${name}</label
+    >`;
+  }
+
+  #stepForm(): TemplateResult | typeof nothing {
+    if (!this.#steps.length) return nothing;
+    const submit = (event: Event) => {
+      event.preventDefault();
+      const step = Number(new FormData(event.target as HTMLFormElement).get('step'));
+      this.#add(printSubject({ id: this.#model, step, edits: [] }));
+    };
+    return html`<form class="numbers" @submit=${submit}>
+      <label class="field"
+        ><span>as it was at step</span>
+        <select name="step">
+          ${this.#steps.map((step) => html`<option value=${step}>${step.toLocaleString('en')}</option>`)}
+        </select></label
+      >
+      <button type="submit" ?disabled=${this.#shown.length >= MOST}>Add step</button>
+    </form>`;
+  }
+
+  #editForm(): TemplateResult {
+    const { models } = this.#desk.engine.peek()!;
+    const own = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
+    // The operation that a model was trained with is no what-if.
+    const all = editChoices(models.describe).filter(
+      ({ operation }) => !operation || operation !== own,
+    );
+    const edit = all.find(({ name }) => name === this.#edit) ?? all[0]!;
+    const submit = (event: Event) => {
+      event.preventDefault();
+      const data = new FormData(event.target as HTMLFormElement);
+      const values = edit.parameters.map(({ name }) => String(data.get(name) || ''));
+      // What is left empty at the end is left open.
+      while (values.length && !values.at(-1)) values.pop();
+      const isStandard = values.every((value, i) => value === String(edit.parameters[i]!.default));
+      const edits = [{ name: edit.name, values: isStandard ? [] : values }];
+      const text = printSubject({ id: this.#model, edits });
+      if (parseSubject(text)) this.#add(text);
+    };
+    return html`<form class="numbers" @submit=${submit}>
+      <label class="field"
+        ><span>put in</span>
+        <select
+          name="edit"
+          @change=${(event: Event) => {
+            this.#edit = valueOf(event);
+            this.draw();
+          }}
+        >
+          ${all.map(
+            ({ name, label }) =>
+              html`<option value=${name} ?selected=${name === edit.name}>${label}</option>`,
+          )}
+        </select></label
+      >
+      ${edit.parameters.map(
+        ({ name, meaning, min, max, required = true, choices, default: standard }) =>
+          choices
+            ? html`<label class="field" title=${meaning}
+                ><span>${name}</span
+                ><select name=${name}>
+                  ${choices.map((one) => html`<option ?selected=${one === standard}>${one}</option>`)}
+                </select></label
+              >`
+            : html`<label class="field" title=${meaning}
+                ><span>${name}</span
+                ><input
+                  name=${name}
+                  type="number"
+                  step="any"
+                  min=${Math.max(min, -9999)}
+                  max=${Math.min(max, 9999)}
+                  .value=${required ? String(standard) : ''}
+              /></label>`,
+      )}
+      <button type="submit" ?disabled=${this.#shown.length >= MOST}>Add what-if</button>
+    </form>`;
+  }
+
+  draw(): void {
+    const desk = this.#desk;
+    const { models } = desk.engine.peek()!;
+    const shown = this.#shown;
+    const offered = new Set(models.choices.map(({ id }) => id));
+    const others = shown.filter((text) => !offered.has(text));
+    const choose = (event: Event) => {
+      this.#model = valueOf(event);
+      void this.#loadSteps();
+    };
+    const full = shown.length >= MOST ? `${MOST} at most.` : `${shown.length} of ${MOST}`;
+    render(
+      html`<div class="open-head">
+          <h2 id="pick-title">What to look at</h2>
+          <span class="hint" role="status">${full}</span>
+          <button type="button" aria-label="Close" @click=${() => this.#dialog.close()}>✕</button>
+        </div>
+        <div class="open-body">
+          ${this.#groups().map(
+            ([name, some]) =>
+              html`<fieldset class="pick-set">
+                <legend>${name}</legend>
+                ${some.map(({ id, title }) => this.#chip(id, title))}
+              </fieldset>`,
+          )}
+          ${
+            others.length
+              ? html`<fieldset class="pick-set">
+                  <legend>steps and what-ifs</legend>
+                  ${others.map((text) => this.#chip(text, nameOf({ subject: text }, desk)))}
+                </fieldset>`
+              : nothing
+          }
+          <fieldset class="pick-set">
+            <legend>a step of its training, or a what-if, of</legend>
+            <label class="field"
+              ><span class="unseen">model</span>
+              <select @change=${choose}>
+                ${models.choices.map(
+                  ({ id, title }) =>
+                    html`<option value=${id} ?selected=${id === this.#model}>${title}</option>`,
+                )}
+              </select></label
+            >
+            ${this.#stepForm()} ${this.#editForm()}
+          </fieldset>
+          <p class="links">
+            <button type="button" @click=${() => desk.open()}>Open another model …</button>
+            <button type="button" class="primary" @click=${() => this.#dialog.close()}>Done</button>
+          </p>
+        </div>`,
+      this.#dialog,
+    );
+  }
+}

@@ -1,0 +1,232 @@
+/**
+ * What every subject is asked: the reader's text piece after piece, passages that no model of the zoo
+ * was trained on, a file of prompts, or drawn tokens (the inputs of the paper's table 1); what stands
+ * first, how many tokens, how many prompts.
+ */
+import { cutText, type AnyTokenizer as Tokenizer, type SpecialToken, type Token } from 'sinkscope';
+import { InputError } from './models';
+import { PROMPT_MAX, QUESTION, type State } from './state';
+
+export type Question = Pick<State, (typeof QUESTION)[number]> & {
+  /** Counts the files that were chosen, and the ways of splitting them. */
+  readonly file: number;
+};
+
+export function questionOf(state: State, file = 0): Question {
+  const rows = Object.fromEntries(QUESTION.map((name) => [name, state[name]]));
+  return { ...rows, file: state.input === 'file' ? file : 0 } as unknown as Question;
+}
+
+/** Two that are written alike have the same answer. What a kind of input does not use is left out. */
+export function keyOf({ prompt, seed, ...rest }: Question): string {
+  const isDrawn = rest.input === 'random' || rest.input === 'repeat';
+  return JSON.stringify([rest, rest.input === 'text' ? prompt : '', isDrawn ? seed : 0]);
+}
+
+/** Where the prompts come from, in words. */
+export const INPUTS: Readonly<Record<State['input'], string>> = {
+  text: 'your text',
+  heldout: 'held-out passages',
+  random: 'random tokens',
+  repeat: 'one token repeated',
+  file: 'your file of prompts',
+};
+
+/** mulberry32: the same draws on every machine, from a seed that a link carries. */
+export function draws(seed: number): () => number {
+  let a = seed >>> 0;
+  return () => {
+    a = (a + 0x6d2b79f5) | 0;
+    let t = Math.imul(a ^ (a >>> 15), 1 | a);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** An id that stands for text, uniform over the vocabulary. */
+function drawId(tokenizer: Tokenizer, special: ReadonlySet<number>, draw: () => number): number {
+  for (let tries = 0; tries < 1000; tries++) {
+    const id = Math.floor(draw() * tokenizer.size);
+    if (!special.has(id)) return id;
+  }
+  return 0;
+}
+
+function drawn(
+  tokenizer: Tokenizer,
+  { input, T }: Question,
+  begin: readonly Token[],
+  seed: number,
+): Token[] {
+  const draw = draws(seed);
+  const special = new Set(tokenizer.special);
+  const one = drawId(tokenizer, special, draw);
+  const rest = Array.from({ length: Math.max(0, T - begin.length) }, () =>
+    tokenOf(tokenizer, input === 'repeat' ? one : drawId(tokenizer, special, draw)),
+  );
+  return [...begin, ...rest].slice(0, T);
+}
+
+function tokenOf(tokenizer: Tokenizer, id: number, isSpecial = false): Token {
+  return { id, text: tokenizer.piece(id), start: 0, end: 0, special: isSpecial };
+}
+
+/** How a tokenizer treats special tokens, in words that the page shows. */
+export interface SpecialWords {
+  /** What its own post-processor puts first. */
+  readonly automatic: readonly string[];
+  /** Its BOS token; null where it has none. */
+  readonly bos: string | null;
+  /** What else may stand first; those with a purpose come first. */
+  readonly choices: readonly string[];
+}
+
+/** Some vocabularies hold hundreds of tokens that were never used. */
+const MOST_CHOICES = 40;
+
+export async function specialWords(tokenizer: Tokenizer): Promise<SpecialWords> {
+  const { specials, bos } = tokenizer;
+  const isNamed = ({ kind }: SpecialToken) => kind !== 'other';
+  const sorted = [...specials.filter(isNamed), ...specials.filter((one) => !isNamed(one))];
+  return {
+    automatic: firstTokens(await tokenizer.encode('', { special: 'auto' })),
+    bos:
+      specials.find(({ id }) => id === bos)?.text ?? (bos === null ? null : tokenizer.piece(bos)),
+    choices: sorted.slice(0, MOST_CHOICES).map(({ text }) => text),
+  };
+}
+
+/** The special tokens that stand before the text. */
+export function firstTokens(tokens: readonly Token[]): string[] {
+  const end = tokens.findIndex(({ special }) => !special);
+  return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
+}
+
+/**
+ * A tokenizer that lacks the token that is asked for puts its BOS token first, if it has one, and what
+ * else it puts behind that by itself.
+ */
+export async function specialOf(
+  tokenizer: Tokenizer,
+  first: string,
+): Promise<'auto' | 'none' | string[]> {
+  if (first === 'none' || first === 'auto') return first;
+  if (first && tokenizer.specials.some(({ text }) => text === first)) return [first];
+  const { automatic, bos } = await specialWords(tokenizer);
+  if (bos === null) return 'none';
+  return automatic[0] === bos ? 'auto' : [bos];
+}
+
+type Special = Awaited<ReturnType<typeof specialOf>>;
+
+export interface Prompts {
+  /** Of the first prompt. */
+  readonly tokens: readonly Token[];
+  /** Tokens that were left out of it because T is shorter. */
+  readonly dropped: number;
+  /** All of them, the first one too; the others are as long as it is. */
+  readonly ids: readonly (readonly number[])[];
+}
+
+async function ownText(
+  tokenizer: Tokenizer,
+  { prompt, T, n }: Question,
+  special: Special,
+): Promise<Prompts> {
+  if (prompt.length > PROMPT_MAX)
+    throw new InputError(
+      `The text has ${prompt.length.toLocaleString('en')} characters; expected at most ` +
+        `${PROMPT_MAX.toLocaleString('en')}.`,
+    );
+  if (!prompt.trim()) throw new InputError('There is no text yet: type a sentence.');
+  const all = await tokenizer.encode(prompt, { special });
+  const tokens = all.slice(0, T);
+  const before = all.slice(0, firstTokens(all).length).map(({ id }) => id);
+  const text = all.slice(before.length).map(({ id }) => id);
+  const room = Math.max(1, tokens.length - before.length);
+  const ids = [tokens.map(({ id }) => id)];
+  for (let from = room; from + room <= text.length && ids.length < n; from += room)
+    ids.push([...before, ...text.slice(from, from + room)]);
+  return { tokens, dropped: all.length - tokens.length, ids };
+}
+
+/**
+ * @param context of the model, which no prompt is longer than
+ * @param texts of inputs that are made of texts: a prompt each
+ * @throws InputError, SinkscopeError where there is nothing to run
+ */
+export async function promptsOf(
+  tokenizer: Tokenizer,
+  question: Question,
+  context: number,
+  texts: readonly string[],
+): Promise<Prompts> {
+  const T = Math.min(question.T, context);
+  const asked = { ...question, T };
+  const special = await specialOf(tokenizer, question.first);
+  if (question.input === 'text') return ownText(tokenizer, asked, special);
+  const begin = await tokenizer.encode('', { special });
+  if (question.input === 'random' || question.input === 'repeat') {
+    const all = Array.from({ length: question.n }, (_, i) =>
+      drawn(tokenizer, asked, begin, (question.seed + i) >>> 0),
+    );
+    return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
+  }
+  if (!texts.length) throw new InputError('Choose a file of prompts; a link cannot carry it.');
+  const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });
+  const tokens = ids[0]!.map((id, t) => tokenOf(tokenizer, id, t < begin.length));
+  return { tokens, dropped: 0, ids };
+}
+
+/* A file of prompts, which stays on this machine. */
+
+/** How a file is split into prompts. */
+export type Splitting = 'lines' | 'blocks';
+
+export interface PromptFile {
+  readonly name: string;
+  readonly text: string;
+  readonly splitting: Splitting;
+  /** Of the file's bytes, in hex; undefined where the browser cannot tell. */
+  readonly sha256?: string;
+}
+
+/** Characters of a file that are looked at; more than any study runs. */
+export const FILE_MAX = 20_000_000;
+
+/** The prompts of a file: its lines, or its blocks with their inner line breaks. */
+export function promptsOfFile(text: string, splitting: Splitting): string[] {
+  const plain = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
+  const parts = plain.split(splitting === 'lines' ? '\n' : /\n[^\S\n]*(?:\n[^\S\n]*)+/);
+  return parts.map((part) => part.trim()).filter((part) => part !== '');
+}
+
+/** Where blank lines separate blocks of several lines, the blocks are the prompts. */
+export function splittingOf(text: string): Splitting {
+  const blocks = promptsOfFile(text, 'blocks');
+  return blocks.length > 1 && blocks.some((block) => block.includes('\n')) ? 'blocks' : 'lines';
+}
+
+/** @throws InputError for what is no text or too long */
+export async function readPrompts(file: File): Promise<PromptFile> {
+  if (file.size > FILE_MAX)
+    throw new InputError(
+      `${file.name}: expected at most ${FILE_MAX.toLocaleString('en')} bytes of text, found ` +
+        `${file.size.toLocaleString('en')}.`,
+    );
+  const bytes = await file.arrayBuffer();
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new InputError(`${file.name}: expected UTF-8 text, found other bytes.`);
+  }
+  if (!text.trim()) throw new InputError(`${file.name}: expected prompts, found nothing.`);
+  return { name: file.name, text, splitting: splittingOf(text), sha256: await digest(bytes) };
+}
+
+/** Pages that are not served over https have no digests. */
+async function digest(bytes: ArrayBuffer): Promise<string | undefined> {
+  const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
+  return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,594 @@
+/**
+ * The one way from subjects to frames. Whoever shows something says what: subjects, a question, the
+ * names of metrics and fields. The queue opens the models, runs one subject after the other, and gives
+ * each its frame; what is there is not measured again.
+ *
+ * It owns what goes on: a new request lets a quick run end and stops a long one; models that nobody
+ * shows are closed; an engine that is lost is started anew.
+ */
+import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
+import {
+  measure,
+  SinkscopeError,
+  unmask,
+  type Progress,
+  type Read,
+  type Run,
+  type Tensor,
+} from 'sinkscope';
+import type { UnmaskStep } from 'sinkscope';
+import { deviation, isBidirectional, mean, selectedHead, type Frame, type Head } from './frame';
+import { InputError, type Models, type OpenModel, type Watch } from './models';
+import { hubName, isOfHub, loadedWords, sentence } from './open/words';
+import {
+  firstTokens,
+  keyOf,
+  promptsOf,
+  specialWords,
+  type Prompts,
+  type Question,
+} from './question';
+import {
+  editsOf,
+  isCounterfactual,
+  modelIdOf,
+  operationOf,
+  parseSubject,
+  titleOf,
+  type Subject,
+} from './subject';
+
+export interface Request {
+  readonly subjects: readonly string[];
+  readonly question: Question;
+  /** Names of metrics and fields, of describe. */
+  readonly reads: readonly string[];
+  /** The same of one head. */
+  readonly headReads: readonly string[];
+  readonly head: Head;
+}
+
+/** What takes time right now. */
+export interface Work {
+  readonly text: string;
+  /** 0 to 1; NaN while nobody knows. */
+  readonly share: number;
+  readonly since: number;
+}
+
+/** What is known of a subject. */
+export interface Entry {
+  readonly frame?: Frame;
+  /** Whether the frame answers another question than is asked now. */
+  readonly isStale?: boolean;
+  readonly error?: string;
+}
+
+/** What the queue reaches of the page. */
+export interface Around {
+  readonly models: Models;
+  /** Prompts of the inputs that are made of texts. */
+  readonly texts: (question: Question) => Promise<readonly string[]>;
+  /** Whether a model may be opened now; if not, the reader is asked, and `retry` follows. */
+  readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
+}
+
+/** A run that takes longer is stopped by the next request. */
+const QUICK_MS = 300;
+/** Weights of models opened by a plan that stay in memory together; beyond it, one at a time. */
+const KEPT_BYTES = 2 ** 30;
+/** Read for every frame: what the sentences and the choice of a head need. */
+const ALWAYS = [
+  'alpha',
+  'alpha_uniform',
+  'sink_ratio',
+  'sink_ratio_raw',
+  'row_mass_summary',
+  'loss_mean',
+];
+
+/** What is kept of a subject beside its entry. */
+interface Held {
+  readonly key: string;
+  readonly run: Run;
+  readonly opened: OpenModel;
+}
+
+export class Queue {
+  readonly #around: Around;
+  readonly #entries = signal<ReadonlyMap<string, Entry>>(new Map());
+  readonly #work = signal<Work | undefined>(undefined);
+  readonly #held = new Map<string, Held>();
+  /** Why a subject has no answer to a question. */
+  readonly #failed = new Map<string, string>();
+  /** Questions that were under way when the engine was lost. */
+  readonly #lost = new Set<string>();
+  #request: Request | undefined;
+  #job:
+    | { readonly abort: AbortController; readonly subject: string; readonly since: number }
+    | undefined;
+  #isLooping = false;
+  #generation: AbortController | undefined;
+
+  constructor(around: Around) {
+    this.#around = around;
+  }
+
+  /** By the texts of the subjects that are asked for. */
+  get entries(): ReadonlySignal<ReadonlyMap<string, Entry>> {
+    return this.#entries;
+  }
+
+  /** Undefined where nothing is going on. */
+  get work(): ReadonlySignal<Work | undefined> {
+    return this.#work;
+  }
+
+  get isGenerating(): boolean {
+    return this.#generation !== undefined;
+  }
+
+  ask(request: Request): void {
+    const before = this.#request;
+    this.#request = request;
+    const isNew = before && keyOf(before.question) !== keyOf(request.question);
+    if (isNew) this.stopGenerating();
+    const job = this.#job;
+    const isWanted = job && request.subjects.includes(job.subject) && !isNew;
+    if (
+      job &&
+      !isWanted &&
+      (performance.now() - job.since > QUICK_MS || !request.subjects.includes(job.subject))
+    )
+      job.abort.abort(new DOMException('', 'AbortError'));
+    this.#mark();
+    void this.#loop();
+  }
+
+  /** What failed may go now: a model was opened, or the reader wants to try again. */
+  retry(): void {
+    this.#failed.clear();
+    this.#lost.clear();
+    this.#mark();
+    void this.#loop();
+  }
+
+  /** The reader had enough: what is asked for and not there stays so until something else is asked. */
+  stop(): void {
+    this.stopGenerating();
+    const request = this.#request;
+    if (!request) return;
+    for (const subject of request.subjects)
+      if (!this.#isDone(subject)) this.#failed.set(this.#key(subject), 'Stopped.');
+    this.#job?.abort.abort(new DOMException('', 'AbortError'));
+    this.#mark();
+  }
+
+  /** Of one subject: the question and nothing of the look. */
+  #key(subject: string): string {
+    return `${subject} ${keyOf(this.#request!.question)}`;
+  }
+
+  #set(subject: string, change: Entry): void {
+    const entries = new Map(this.#entries.peek());
+    entries.set(subject, { ...entries.get(subject), ...change });
+    this.#entries.value = entries;
+  }
+
+  /** Entries of what is asked for, in its order; those of other questions are marked. */
+  #mark(): void {
+    const before = this.#entries.peek();
+    const { subjects } = this.#request!;
+    const all = subjects.map((subject): [string, Entry] => {
+      const { frame } = before.get(subject) ?? {};
+      const isStale = frame && this.#held.get(subject)?.key !== this.#key(subject);
+      const error = this.#failed.get(this.#key(subject));
+      return [subject, { ...(frame ? { frame } : {}), isStale, error }];
+    });
+    const isSame =
+      all.length === before.size &&
+      all.every(([subject, entry], i) => {
+        const old = before.get(subject);
+        return (
+          [...before.keys()][i] === subject &&
+          old?.frame === entry.frame &&
+          Boolean(old?.isStale) === Boolean(entry.isStale) &&
+          old?.error === entry.error
+        );
+      });
+    if (!isSame) this.#entries.value = new Map(all);
+  }
+
+  #isDone(subject: string): boolean {
+    const frame = this.#entries.peek().get(subject)?.frame;
+    if (!frame || this.#held.get(subject)?.key !== this.#key(subject)) return false;
+    const { headReads, head } = this.#request!;
+    const at = selectedHead(frame, head);
+    const isHead = frame.head?.layer === at.layer && frame.head.head === at.head;
+    return (
+      this.#namesFor(frame.architecture).every((name) => name in frame.tensors) &&
+      (!headReads.length || (isHead && headReads.every((name) => name in frame.head!.tensors)))
+    );
+  }
+
+  /** Names that this model has something of. */
+  #namesFor(architecture: Frame['architecture']): string[] {
+    const { fields } = this.#around.models.describe;
+    const all = new Set([...ALWAYS, ...this.#request!.reads]);
+    if (!isBidirectional({ architecture })) all.add('next');
+    return [...all].filter((name) => {
+      const needs = fields.find((field) => field.name === name)?.needs;
+      return !needs || architecture[needs];
+    });
+  }
+
+  get #next(): string | undefined {
+    return this.#request?.subjects.find(
+      (subject) => !this.#isDone(subject) && !this.#failed.has(this.#key(subject)),
+    );
+  }
+
+  async #loop(): Promise<void> {
+    if (this.#isLooping) return;
+    this.#isLooping = true;
+    this.#forget();
+    for (let subject = this.#next; subject !== undefined; subject = this.#next) {
+      const abort = new AbortController();
+      this.#job = { abort, subject, since: performance.now() };
+      this.#work.value ??= { text: 'Running', share: NaN, since: performance.now() };
+      const key = this.#key(subject);
+      try {
+        await this.#answer(subject, key, this.#request!, abort.signal);
+        this.#failed.delete(key);
+      } catch (error) {
+        const isStopped = error instanceof DOMException && error.name === 'AbortError';
+        if (!isStopped && !abort.signal.aborted) this.#fail(subject, key, error);
+        else if (isStopped && !abort.signal.aborted)
+          await new Promise((done) => setTimeout(done, 30));
+      }
+      this.#job = undefined;
+      this.#forget();
+    }
+    this.#isLooping = false;
+    if (!this.#generation) this.#work.value = undefined;
+  }
+
+  #fail(subject: string, key: string, error: unknown): void {
+    // The next call starts the engine anew and opens what was open: once more, then it is told.
+    const isLost = error instanceof SinkscopeError && error.code === 'lost';
+    if (isLost && !this.#lost.has(key)) {
+      this.#lost.add(key);
+      return;
+    }
+    this.#failed.set(key, sentence(error));
+    this.#mark();
+    if (!this.#entries.peek().has(subject)) return;
+    this.#set(subject, { error: this.#failed.get(key)! });
+  }
+
+  #watch(signal: AbortSignal): Watch {
+    return {
+      signal,
+      onProgress: (what, done, total, more?: Progress) => {
+        if (signal.aborted) return;
+        const isRead = more?.stage === 'read';
+        const text = isRead ? `${what}: ${loadedWords({ ...more, done, total })}` : what;
+        const since = this.#work.peek()?.since ?? performance.now();
+        this.#work.value = { text, share: total > 0 ? done / total : NaN, since };
+      },
+    };
+  }
+
+  async #answer(
+    subject: string,
+    key: string,
+    request: Request,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const known = this.#held.get(subject);
+    const entry = this.#entries.peek().get(subject);
+    // What a view asks for beside what is there is read from the run, which is still open.
+    if (known?.key === key && entry?.frame) {
+      const frame = await this.#complete(entry.frame, known, request);
+      if (this.#held.get(subject) === known)
+        this.#set(subject, { frame, isStale: false, error: undefined });
+      return;
+    }
+    const parsed = parseSubject(subject);
+    if (!parsed) throw new InputError(`“${subject}” is nothing that can be looked at.`);
+    const id = modelIdOf(parsed);
+    if (isOfHub(id) && !(await this.#around.admit(id, signal)))
+      throw new InputError(`${hubName(id)} is not loaded yet: open it, and it is measured too.`);
+    signal.throwIfAborted();
+    const watch = this.#watch(signal);
+    const opened = await this.#around.models.get(id, watch);
+    // The others are fetched while this one runs.
+    for (const other of request.subjects) this.#begin(other);
+    signal.throwIfAborted();
+    const { frame, run } = await this.#run(parsed, subject, opened, request, watch);
+    const held = { key, run, opened };
+    try {
+      const whole = await this.#complete(frame, held, request);
+      signal.throwIfAborted();
+      const old = this.#held.get(subject);
+      this.#held.set(subject, held);
+      void old?.run.close().catch(() => {});
+      batch(() => {
+        this.#set(subject, { frame: whole, isStale: false, error: undefined });
+        this.#mark();
+      });
+    } catch (error) {
+      await run.close().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Begins to open a model of the zoo that will be needed soon. */
+  #begin(subject: string): void {
+    const parsed = parseSubject(subject);
+    if (!parsed || isOfHub(parsed.id) || !this.#around.models.knows(parsed.id)) return;
+    this.#around.models
+      .get(modelIdOf(parsed), this.#watch(new AbortController().signal))
+      .catch(() => {});
+  }
+
+  async #run(
+    subject: Subject,
+    text: string,
+    opened: OpenModel,
+    { question }: Request,
+    watch: Watch,
+  ): Promise<{ frame: Frame; run: Run }> {
+    const began = performance.now();
+    const { describe } = this.#around.models;
+    const { architecture } = opened.model;
+    const edits = editsOf(subject, describe);
+    const texts = await this.#around.texts(question);
+    const prompts = await promptsOf(opened.tokenizer, question, architecture.context, texts);
+    const averaged = await this.#average(opened, prompts, { edits, eps: question.eps }, watch);
+    const T = prompts.tokens.length;
+    const run = await opened.model.run(prompts.ids[0]!, {
+      edits,
+      capacity: Math.min(architecture.context, T + 64),
+      signal: watch.signal,
+      onProgress: ({ done, total }) => watch.onProgress('Running', done, total),
+    });
+    const swapped = operationOf(edits);
+    const name = swapped ? swapped.operation : architecture.attention.operation;
+    const { id, title, source, commit, sha256, step } = opened;
+    const frame: Frame = {
+      subject: text,
+      // A checkpoint has its step in its title; it may be the one that lies nearest.
+      title: titleOf(step ? { ...subject, step: undefined } : subject, title, describe),
+      model: { id, title, source, commit, sha256, step },
+      class: isCounterfactual(edits, describe) ? 'counterfactual' : 'measured',
+      architecture,
+      operation: describe.operations.find((one) => one.name === name)!,
+      edits,
+      question,
+      tokens: prompts.tokens,
+      T,
+      eps: question.eps,
+      dropped: prompts.dropped,
+      generated: 0,
+      first: firstTokens(prompts.tokens),
+      special: await specialWords(opened.tokenizer),
+      sequences: prompts.ids.length,
+      ...averaged,
+      next: [],
+      milliseconds: performance.now() - began,
+    };
+    return { frame, run };
+  }
+
+  /** Means, spread and the numbers of each prompt, of everything that describe says is averaged. */
+  async #average(
+    { model, title }: OpenModel,
+    { ids }: Prompts,
+    { edits, eps }: { edits: Frame['edits']; eps: number },
+    watch: Watch,
+  ): Promise<Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>> {
+    if (ids.length === 1) return { tensors: {}, spread: {}, perPrompt: {} };
+    const each: Record<string, number[]> = {};
+    // All of them: a view that is opened later must not find what is of one prompt alone.
+    const averaged = this.#around.models.describe.metrics.filter((one) => one.averaged);
+    const isWhole = ({ arguments: needs }: (typeof averaged)[number]) => !needs.includes('layer');
+    const { metrics } = await measure(model, ids, {
+      metrics: averaged.filter(isWhole).map(({ name }) => name),
+      eps,
+      edits,
+      signal: watch.signal,
+      onProgress: ({ done, total }) =>
+        watch.onProgress(`${title}, ${done} of ${total} prompts`, done, total),
+      onSequence: (told) => notePrompt(each, told),
+    });
+    const all = Object.entries(metrics);
+    const array = (values: readonly (number | null)[]) =>
+      Float32Array.from(values, (x) => x ?? NaN);
+    return {
+      tensors: Object.fromEntries(
+        all.map(([name, { shape, mean: middle }]) => [name, { shape, data: array(middle) }]),
+      ),
+      spread: Object.fromEntries(all.map(([name, { deviation: own }]) => [name, array(own)])),
+      perPrompt: each,
+    };
+  }
+
+  /** Reads what is asked for and not there. */
+  async #complete(frame: Frame, { run, opened }: Held, request: Request): Promise<Frame> {
+    const { describe } = this.#around.models;
+    const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
+    const read = (name: string, at: Partial<Head> = {}): Read =>
+      isMetric(name) ? { metric: name, eps: frame.eps, ...at } : { field: name, ...at };
+    const names = this.#namesFor(frame.architecture).filter((name) => !(name in frame.tensors));
+    const found = names.length ? await run.read(names.map((name) => read(name))) : [];
+    const tensors = {
+      ...frame.tensors,
+      ...Object.fromEntries(found.map((one, i) => [names[i], one])),
+    };
+    const perPrompt = frame.sequences === 1 ? notePrompt({}, tensors) : frame.perPrompt;
+    const next = tensors.next && !frame.next.length ? likeliest(tensors.next, opened) : frame.next;
+    const whole = { ...frame, tensors, perPrompt, next };
+    const at = selectedHead(whole, request.head);
+    const isSame = frame.head?.layer === at.layer && frame.head.head === at.head;
+    const had = isSame ? frame.head!.tensors : {};
+    const wanted = request.headReads.filter((name) => !(name in had));
+    if (!wanted.length && isSame) return whole;
+    const own = wanted.length ? await run.read(wanted.map((name) => read(name, at))) : [];
+    const head = {
+      ...at,
+      tensors: { ...had, ...Object.fromEntries(own.map((one, i) => [wanted[i], one])) },
+    };
+    return { ...whole, head };
+  }
+
+  /** Closes runs and models that are not asked for; what fills the memory as soon as it is measured. */
+  #forget(): void {
+    const { models } = this.#around;
+    const wanted = new Set(this.#request?.subjects);
+    const idOf = (subject: string) => modelIdOf(parseSubject(subject)!);
+    const ids = new Set([...wanted].filter(parseSubject).map(idOf));
+    const sizes = [...ids].map((id) => models.bytesOf(id) ?? 0);
+    const isFull = sizes.reduce((a, b) => a + b, 0) > KEPT_BYTES && ids.size > 1;
+    const next = this.#next;
+    const kept = new Set(isFull ? [...ids].filter((id) => !models.bytesOf(id)) : ids);
+    if (next !== undefined && parseSubject(next)) kept.add(idOf(next));
+    for (const [subject, { run }] of this.#held) {
+      if (wanted.has(subject)) continue;
+      this.#held.delete(subject);
+      void run.close().catch(() => {});
+    }
+    void models.release(kept).catch(() => {});
+  }
+
+  stopGenerating(): void {
+    this.#generation?.abort();
+    this.#generation = undefined;
+  }
+
+  /** Adds tokens to what stands, one by one; each gives a frame. */
+  async generate(
+    subjects: readonly string[],
+    options: {
+      readonly count: number;
+      readonly temperature: number;
+      readonly topK: number;
+      readonly seed: number;
+    },
+  ): Promise<void> {
+    const job = new AbortController();
+    this.#generation = job;
+    this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
+    try {
+      for (const subject of subjects) await this.#continue(subject, options, job.signal);
+    } finally {
+      if (this.#generation === job) this.#generation = undefined;
+      if (!this.#isLooping) this.#work.value = undefined;
+    }
+  }
+
+  async #continue(
+    subject: string,
+    { count, ...options }: Parameters<Queue['generate']>[1],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const held = this.#held.get(subject);
+    const entry = this.#entries.peek().get(subject);
+    if (!held || !entry?.frame || isBidirectional(entry.frame) || signal.aborted) return;
+    const room = held.opened.model.architecture.context - held.run.tokens.length;
+    try {
+      if (room < 1) throw new InputError(`${entry.frame.title} has no room for more tokens.`);
+      for await (const { token: id } of held.run.generate({
+        ...options,
+        count: Math.min(count, room),
+        signal,
+      })) {
+        const { frame } = this.#entries.peek().get(subject)!;
+        if (!frame || signal.aborted) return;
+        const token = {
+          id,
+          text: held.opened.tokenizer.piece(id),
+          start: 0,
+          end: 0,
+          special: false,
+        };
+        const { head: _, ...rest } = frame;
+        const longer: Frame = {
+          ...rest,
+          tokens: [...frame.tokens, token],
+          T: frame.T + 1,
+          generated: frame.generated + 1,
+          sequences: 1,
+          tensors: {},
+          spread: {},
+          perPrompt: {},
+          next: [],
+        };
+        const whole = await this.#complete(longer, held, this.#request!);
+        if (signal.aborted) return;
+        this.#set(subject, { frame: whole });
+      }
+    } catch (error) {
+      if (!signal.aborted) this.#set(subject, { error: sentence(error) });
+    }
+  }
+
+  /** Fills in what is hidden, for the view that shows the steps. */
+  async unmask(
+    frame: Frame,
+    tokens: readonly number[],
+    steps: number,
+    signal: AbortSignal,
+    onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
+  ): Promise<void> {
+    const held = this.#held.get(frame.subject);
+    if (!held) throw new InputError('The model is not open any more.');
+    const { opened } = held;
+    await unmask(opened.model, tokens, {
+      steps,
+      // A text holds none of these.
+      never: opened.tokenizer.special,
+      edits: frame.edits,
+      signal,
+      onStep: (step, index) => onStep(step, index, opened),
+    });
+  }
+}
+
+/** Adds what one prompt says in one number, by the names of metrics. */
+function notePrompt(
+  each: Record<string, number[]>,
+  told: Readonly<Record<string, Tensor>>,
+): Record<string, number[]> {
+  const note = (name: string, value: number | undefined) =>
+    value === undefined ? undefined : (each[name] ??= []).push(value);
+  for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean'])
+    note(name, told[name]?.data[0]);
+  // Mean, least and largest of every head.
+  const masses = told.row_mass_summary;
+  note('row_mass_summary', masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)));
+  note('value_ratio', told.value_ratio && mean(told.value_ratio.data));
+  return each;
+}
+
+/** Of numbers that each prompt has. */
+export function overPrompts(
+  { perPrompt }: Frame,
+  name: string,
+): { mean: number; deviation: number } {
+  const values = perPrompt[name] ?? [];
+  return { mean: mean(values), deviation: deviation(values) };
+}
+
+const SHOWN = 8;
+
+function likeliest(logits: Tensor, { tokenizer }: OpenModel): Frame['next'] {
+  const data = logits.data as Float32Array;
+  const top = data.reduce((a, b) => Math.max(a, b), -Infinity);
+  const powers = Float64Array.from(data, (x) => Math.exp(x - top));
+  const sum = powers.reduce((a, b) => a + b, 0);
+  return Array.from(powers.keys())
+    .sort((i, j) => powers[j]! - powers[i]!)
+    .slice(0, SHOWN)
+    .map((id) => ({ text: tokenizer.piece(id), probability: powers[id]! / sum }));
+}

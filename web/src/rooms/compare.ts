@@ -1,0 +1,209 @@
+/** Up to six subjects on shared scales, asked the same: pictures, what differs, and a table. */
+import { signal } from '@preact/signals-core';
+import { html, nothing, render, type TemplateResult } from 'lit';
+import { allows, generateControls, nameOf, questionControls, troubles } from '../controls';
+import { framesOf, requestOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
+import { Figure } from '../figure';
+import type { Frame } from '../frame';
+import { INPUTS, questionOf } from '../question';
+import { addKinds, hand } from '../save/menu';
+import { MOST, parseSubject } from '../subject';
+import { attention } from '../views/attention';
+import { sinks } from '../views/sinks';
+import { part } from '../views/view';
+import { comparison, firstWords } from '../words';
+import { differenceLine, differencesOf, placeWords } from './differs';
+import { Inspector } from './inspect';
+import {
+  promptsCsv,
+  tableCsv,
+  tableJson,
+  tableReads,
+  type ReportedRow,
+  type Sorting,
+} from './metrics';
+import { metricsTable } from './metrics_table';
+
+const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
+
+/** What papers report of models like those that are shown as they were trained. */
+function reportedOf(frames: readonly Frame[], desk: Desk): ReportedRow[] {
+  const cards = desk.engine.peek()!.models.zoo.cards;
+  const rows = frames.flatMap((frame) => {
+    const card = cards.find(({ id }) => id === frame.subject);
+    return card?.paper ? [{ ...card.paper, title: card.title }] : [];
+  });
+  const said = rows.map((row) => JSON.stringify(row));
+  return rows.filter((_, i) => said.indexOf(said[i]!) === i);
+}
+
+/**
+ * What differs: out of the descriptions of the architectures, how the models were trained where that is
+ * known of all of them, and what was put in at inference.
+ */
+function differs(frames: readonly Frame[], desk: Desk): TemplateResult | typeof nothing {
+  if (frames.length < 2) return nothing;
+  const { zoo, describe } = desk.engine.peek()!.models;
+  const trainings = frames.map(({ subject }) => {
+    const { id, step } = parseSubject(subject)!;
+    const training = zoo.cards.find((card) => card.id === id)?.training;
+    return training && step !== undefined ? { ...training, steps: step } : training;
+  });
+  const areKnown = !trainings.includes(undefined);
+  const found = differencesOf(
+    frames.map((frame, i) => ({
+      ...frame.architecture,
+      ...(areKnown ? { training: trainings[i] } : {}),
+      ...(frame.edits.length
+        ? { put_in_at_inference: frame.title.split(' + ').slice(1).join(' + ') }
+        : {}),
+    })),
+  );
+  // Two stand in a line; more need columns.
+  if (frames.length === 2 || !found.differences.length)
+    return html`<div class="differs">
+      <h2>What differs</h2>
+      <p>${differenceLine(found, describe.letters)}</p>
+    </div>`;
+  return html`<div class="differs">
+    <h2>What differs</h2>
+    <div class="table-place" tabindex="0" role="region" aria-label="What differs, a table">
+      <table>
+        <thead>
+          <tr>
+            <td></td>
+            ${frames.map(({ title }) => html`<th scope="col">${title}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${found.differences.map(
+            ({ path, values }) =>
+              html`<tr>
+                <th scope="row">${placeWords(path, describe.letters)}</th>
+                ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    <p class="hint">Alike in the other ${found.alike} entries of the descriptions.</p>
+  </div>`;
+}
+
+export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+  const head = part(root, 'room-head');
+  const question = part(root, 'question');
+  const pictures = part(root, 'pictures');
+  const map = new Figure(pictures, attention, desk, scope);
+  const sinkMap = new Figure(pictures, sinks, desk, scope);
+  const inspector = new Inspector(part(root, 'inspector'), desk, scope);
+  const different = part(root, 'different');
+  const numbers = part(root, 'figure numbers-of-all', 'section');
+  const numbersHead = part(numbers, 'figure-head', 'header');
+  render(
+    html`<div class="figure-title">
+      <h2>Numbers</h2>
+      <p class="question">How sure is it, and over how many prompts?</p>
+    </div>`,
+    part(numbersHead, ''),
+  );
+  const menu = addKinds(numbersHead, 'the numbers', SAVES, (kind) => {
+    const frames = framesOf(shown().filter(({ isStale }) => !isStale));
+    const facts = desk.facts();
+    const text =
+      kind === 'JSON'
+        ? tableJson(frames, facts, reportedOf(frames, desk))
+        : kind === 'CSV'
+          ? tableCsv(frames, facts)
+          : promptsCsv(frames, facts);
+    const name = { CSV: 'table.csv', 'CSV by prompt': 'prompts.csv', JSON: 'table.json' }[kind];
+    const type = kind === 'JSON' ? 'application/json' : 'text/csv';
+    hand(new Blob([text], { type }), `sinkscope-compare-${name}`);
+  });
+  const table = part(numbers, 'table-of-all');
+  const sorting = signal<Sorting>({ name: '', descending: true });
+  const shown = (): Shown[] => shownOf(desk, desk.state.value.shown);
+
+  scope.effect(() => {
+    const engine = desk.engine.value;
+    const state = desk.state.value;
+    if (!engine) return;
+    engine.queue.ask({
+      subjects: state.shown,
+      question: questionOf(state, engine.file.value),
+      ...requestOf([attention, sinks, inspector.viewFor(framesOf(shown()))], tableReads),
+      head: { layer: state.layer, head: state.head },
+    });
+  });
+
+  scope.effect(() => {
+    const state = desk.state.value;
+    desk.theme.value;
+    const all = shown();
+    const frames = framesOf(all);
+    const fresh = framesOf(all.filter(({ isStale }) => !isStale));
+    render(
+      html`<h1>Compare</h1>
+        ${
+          allows(state, 'subjects')
+            ? html`<div class="subject-list" role="group" aria-label="What is compared">
+                ${all.map(
+                  (one) =>
+                    html`<span class="subject"
+                      >${nameOf(one, desk)}<button
+                        type="button"
+                        aria-label="Take away ${nameOf(one, desk)}"
+                        ?disabled=${all.length === 1}
+                        @click=${() => desk.set({ shown: state.shown.filter((text) => text !== one.subject) })}
+                      >
+                        ✕
+                      </button></span
+                    >`,
+                )}
+                <button
+                  type="button"
+                  class="add"
+                  ?disabled=${all.length >= MOST}
+                  @click=${desk.pick}
+                >
+                  + add
+                </button>
+              </div>`
+            : nothing
+        }
+        <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
+          ${comparison(fresh) || (all.length < 2 ? 'Add another model to compare.' : 'Measuring …')}
+        </p>
+        ${troubles(all, desk)}`,
+      head,
+    );
+    render(html`${questionControls(desk, frames, 2)} ${generateControls(desk, frames)}`, question);
+    pictures.dataset.count = String(all.length);
+    map.update(all);
+    sinkMap.update(all);
+    inspector.update(all);
+    render(differs(frames, desk), different);
+    menu.hidden = !allows(state, 'save') || !fresh.length;
+    // What the table reads may still be on its way.
+    const whole = all.flatMap(({ frame, isStale }) =>
+      frame && tableReads.every((name) => name in frame.tensors || name === 'sink_ratio_bias')
+        ? [{ frame, isStale }]
+        : [],
+    );
+    const firsts = [...new Set(frames.map(firstWords))];
+    const stale = whole.some(({ isStale }) => isStale)
+      ? ' Rows in grey are of the question before.'
+      : '';
+    const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${INPUTS[state.input]}.${stale}`;
+    render(
+      whole.length
+        ? html`${metricsTable({ shown: whole, reported: reportedOf(frames, desk), sorting: sorting.value, sort: (value) => (sorting.value = value) }, caption)}
+            <p class="hint">
+              ± is the standard deviation over the prompts. * marks shares of rows that need not sum
+              to 1: read Sink₁ raw and the row mass.
+            </p>`
+        : nothing,
+      table,
+    );
+  });
+}

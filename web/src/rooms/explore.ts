@@ -1,0 +1,104 @@
+/** An instrument in one screen: the heads, the chosen head's map, and one inspector at a time. */
+import { html, nothing, render } from 'lit';
+import {
+  allows,
+  chips,
+  generateControls,
+  lightChips,
+  nameOf,
+  questionControls,
+  troubles,
+} from '../controls';
+import { framesOf, requestOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
+import { Figure } from '../figure';
+import { selectedHead } from '../frame';
+import { questionOf } from '../question';
+import { attention, mapsOf } from '../views/attention';
+import { sinks } from '../views/sinks';
+import { part } from '../views/view';
+import { finding, headWords, capital } from '../words';
+import { about } from './about';
+import { Inspector } from './inspect';
+
+export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+  const rail = part(root, 'rail');
+  const middle = part(root, 'middle');
+  const side = part(root, 'inspector');
+  const subjects = part(rail, 'subjects');
+  const sinkMap = new Figure(rail, sinks, desk, scope);
+  const question = part(rail, 'question');
+  const head = part(middle, 'room-head');
+  const words = part(middle, 'words');
+  const map = new Figure(middle, attention, desk, scope);
+  const inspector = new Inspector(side, desk, scope);
+
+  /** The one subject that is explored. */
+  const subject = () => {
+    const { shown, at } = desk.state.value;
+    return shown[Math.min(at, shown.length - 1)]!;
+  };
+  const shown = (): Shown[] => shownOf(desk, [subject()]);
+
+  scope.effect(() => {
+    const engine = desk.engine.value;
+    const state = desk.state.value;
+    if (!engine) return;
+    engine.queue.ask({
+      subjects: [subject()],
+      question: questionOf(state, engine.file.value),
+      ...requestOf([attention, sinks, inspector.viewFor(framesOf(shown()))]),
+      head: { layer: state.layer, head: state.head },
+    });
+  });
+
+  scope.effect(() => {
+    const state = desk.state.value;
+    desk.theme.value;
+    const all = shown();
+    const frames = framesOf(all);
+    const [frame] = frames;
+    const at = frame && selectedHead(frame, state);
+    render(
+      allows(state, 'subjects')
+        ? html`<div class="subject-list" role="group" aria-label="What is explored">
+              ${state.shown.map(
+                (one, i) =>
+                  html`<button
+                    type="button"
+                    aria-pressed=${one === subject()}
+                    @click=${() => desk.set({ at: i, layer: -1, head: -1 })}
+                  >
+                    ${nameOf(shownOf(desk, [one])[0]!, desk)}
+                  </button>`,
+              )}
+              <button type="button" class="add" @click=${desk.pick}>+ add</button>
+            </div>
+            ${frame ? about(frame, desk) : nothing}`
+        : nothing,
+      subjects,
+    );
+    render(
+      html`<h1>${at ? capital(headWords(at)) : 'Explore'}</h1>
+        <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
+          ${frame && at ? finding(frame, at) : all[0]!.error ? '' : `${nameOf(all[0]!, desk)} is coming …`}
+        </p>
+        ${troubles(all, desk)}`,
+      head,
+    );
+    render(frame ? chips(frame, desk) : nothing, words);
+    sinkMap.update(all);
+    map.update(all);
+    inspector.update(all);
+    render(html`${questionControls(desk, frames)} ${generateControls(desk, frames)}`, question);
+  });
+
+  scope.effect(() => {
+    desk.pointed.value;
+    const [frame] = framesOf(shown());
+    const maps = frame && mapsOf(frame);
+    if (maps)
+      lightChips(words, desk, (query) =>
+        maps.shares.subarray(query * frame.T, (query + 1) * frame.T),
+      );
+  });
+}

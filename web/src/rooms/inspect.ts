@@ -1,0 +1,54 @@
+/** One view at a time beside the map, chosen from a list that is always there. */
+import { html, render } from 'lit';
+import type { Desk, Scope, Shown } from '../desk';
+import { framesOf } from '../desk';
+import { Figure } from '../figure';
+import type { Frame } from '../frame';
+import { fitting, inspectors, viewNamed } from '../views/index';
+import { part, type View } from '../views/view';
+
+export class Inspector {
+  readonly #desk: Desk;
+  readonly #scope: Scope;
+  readonly #list: HTMLElement;
+  readonly #place: HTMLElement;
+  #figure: { readonly figure: Figure; readonly view: View } | undefined;
+
+  constructor(root: HTMLElement, desk: Desk, scope: Scope) {
+    this.#desk = desk;
+    this.#scope = scope;
+    this.#list = part(root, 'tabs', 'nav');
+    this.#list.setAttribute('aria-label', 'What to inspect');
+    this.#place = part(root, 'inspector-place');
+  }
+
+  /** The view that is chosen, of those that have something to show. */
+  viewFor(frames: readonly Frame[]): View {
+    const some = fitting(inspectors, frames);
+    return viewNamed(this.#desk.state.value.view, some.length ? some : inspectors);
+  }
+
+  update(shown: readonly Shown[]): void {
+    const frames = framesOf(shown);
+    const view = this.viewFor(frames);
+    render(
+      fitting(inspectors, frames).map(
+        ({ name, title, question }) =>
+          html`<button
+            type="button"
+            title=${question}
+            aria-pressed=${name === view.name}
+            @click=${() => this.#desk.set({ view: name })}
+          >
+            ${title}
+          </button>`,
+      ),
+      this.#list,
+    );
+    if (this.#figure?.view !== view) {
+      this.#figure?.figure.end();
+      this.#figure = { view, figure: new Figure(this.#place, view, this.#desk, this.#scope) };
+    }
+    this.#figure.figure.update(shown);
+  }
+}

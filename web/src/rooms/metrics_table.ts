@@ -1,0 +1,165 @@
+/** The table: a row for each model, sortable by each column; what others report stands below. */
+import { html, nothing, type TemplateResult } from 'lit';
+import type { Frame } from '../frame';
+import { CLASS_WORDS, judged, percent, show } from '../words';
+import {
+  metricsOf,
+  sorted,
+  tableMetrics,
+  type Cell,
+  type ReportedRow,
+  type Sorting,
+  type TableMetric,
+} from './metrics';
+
+/** A frame, and whether it answers the question that is asked now. */
+export interface Shown {
+  readonly frame: Frame;
+  readonly isStale: boolean;
+}
+
+export interface TableParts {
+  readonly shown: readonly Shown[];
+  readonly reported: readonly ReportedRow[];
+  readonly sorting: Sorting;
+  readonly sort: (sorting: Sorting) => void;
+}
+
+/** The column of names. */
+const NAME = 'model';
+
+/** A first click on numbers brings the largest to the top. */
+function next(name: string, { name: now, descending }: Sorting): Sorting {
+  return { name, descending: now === name ? !descending : name !== NAME };
+}
+
+function heading(
+  name: string,
+  title: string,
+  meaning: string,
+  { sorting, sort }: TableParts,
+): TemplateResult {
+  const isSorted = sorting.name === name;
+  const order = sorting.descending ? 'descending' : 'ascending';
+  return html`<th scope="col" aria-sort=${isSorted ? order : 'none'}>
+    <button type="button" title=${meaning} @click=${() => sort(next(name, sorting))}>
+      ${title}<span aria-hidden="true">${isSorted ? (sorting.descending ? '▾' : '▴') : ''}</span>
+    </button>
+  </th>`;
+}
+
+function cellWords(cell: Cell, { digits, percent: isShare }: TableMetric): [string, string] {
+  const say = (x: number) => (isShare ? percent(x, digits) : show(x, digits));
+  return [say(cell.mean), spreadWords(cell.deviation, 10 ** -digits / (isShare ? 100 : 1), say)];
+}
+
+/** What rounding would hide is small, and its size is noise. */
+function spreadWords(deviation: number, least: number, say: (x: number) => string): string {
+  if (!Number.isFinite(deviation)) return '';
+  if (deviation === 0) return '± 0';
+  return deviation < least ? `± <${say(least)}` : `± ${say(deviation)}`;
+}
+
+function cellOf(cell: Cell, metric: TableMetric, star: boolean): TemplateResult {
+  const [value, spread] = cellWords(cell, metric);
+  const place = Object.entries(cell.where ?? {}).map(([name, i]) => `${name} ${i}`);
+  return html`<td data-metric=${metric.name}>
+    <span class="value">${value}${star ? '*' : ''}</span>
+    <span class="spread">${spread}</span>
+    ${place.length ? html`<span class="place">${place.join(', ')}</span>` : nothing}
+  </td>`;
+}
+
+function rowOf({ frame, isStale }: Shown, metrics: readonly TableMetric[]): TemplateResult {
+  const { sequences, model, operation } = frame;
+  const n = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
+  const stored = model.step ? `, kept in ${model.step.bits.toFixed(1)} bits a weight` : '';
+  const short = judged(frame).tells ? '' : ', too short to tell';
+  return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
+    <th scope="row">
+      ${frame.title}
+      <span class="row-class"
+        ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${n}${stored}${short}</span
+      >
+    </th>
+    ${metrics.map((metric) =>
+      cellOf(metric.of(frame), metric, !operation.normalises && metric.name === 'sink_1'),
+    )}
+  </tr>`;
+}
+
+/** What a reported row has of a column, in the table's own units. */
+function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): number | string {
+  if (name === NAME) return title;
+  if (name === 'sink_1') return (sink_1 ?? NaN) / 100;
+  return name === 'loss' ? (loss ?? NaN) : NaN;
+}
+
+function reportedRow(row: ReportedRow, metrics: readonly TableMetric[]): TemplateResult {
+  const value = (metric: TableMetric) => {
+    const x = Number(reportedValue(row, metric.name));
+    return metric.percent ? percent(x, 2) : show(x, 2);
+  };
+  return html`<tr class="reported">
+    <th scope="row">
+      ${row.title}
+      <span class="row-class"><span class="badge">REPORTED</span> ${row.where}</span>
+    </th>
+    ${metrics.map((metric) => html`<td data-metric=${metric.name}>${value(metric)}</td>`)}
+  </tr>`;
+}
+
+function reportedRows(
+  { reported, sorting }: TableParts,
+  metrics: readonly TableMetric[],
+): TemplateResult | typeof nothing {
+  if (!reported.length) return nothing;
+  const { name, descending } = sorting;
+  return html`<tbody class="reported-rows">
+    <tr>
+      <th scope="rowgroup" colspan=${metrics.length + 1}>
+        Reported in papers, of their own models and data, not measured here. Gu et al.: ε = 0.3, T =
+        64, no BOS, 100 sequences
+      </th>
+    </tr>
+    ${sorted(reported, (row) => reportedValue(row, name), descending).map((row) =>
+      reportedRow(row, metrics),
+    )}
+  </tbody>`;
+}
+
+/** What a measured row is sorted by. */
+function valueOf({ frame }: Shown, name: string): number | string {
+  const metric = tableMetrics.find((one) => one.name === name);
+  return metric ? metric.of(frame).mean : frame.title.toLowerCase();
+}
+
+export function metricsTable(parts: TableParts, caption: string): TemplateResult {
+  const { shown, sorting } = parts;
+  const metrics = metricsOf(shown.map(({ frame }) => frame));
+  const rows = sorting.name
+    ? sorted(shown, (one) => valueOf(one, sorting.name), sorting.descending)
+    : shown;
+  return html`<div
+    class="table-place"
+    tabindex="0"
+    role="region"
+    aria-label="Metrics of the models, a table"
+  >
+    <table class="metrics">
+      <caption>
+        ${caption}
+      </caption>
+      <thead>
+        <tr>
+          ${heading(NAME, 'model', 'The name of the model', parts)}
+          ${metrics.map(({ name, title, meaning }) => heading(name, title, meaning, parts))}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map((row) => rowOf(row, metrics))}
+      </tbody>
+      ${reportedRows(parts, metrics)}
+    </table>
+  </div>`;
+}

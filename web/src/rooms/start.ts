@@ -1,0 +1,274 @@
+/**
+ * Sixty seconds: one sentence, the picture with its stripe, the twin without it, the text, and one
+ * question, which leads through four steps on the same picture. No word is used before it is explained.
+ */
+import { html, nothing, render, type TemplateResult } from 'lit';
+import { chips, lightChips, segmented, textField, troubles } from '../controls';
+import { framesOf, requestOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
+import { Figure } from '../figure';
+import { ofHead, selectedHead, type Frame, type Head } from '../frame';
+import { questionOf } from '../question';
+import { attention, mapsOf } from '../views/attention';
+import { part, type Context } from '../views/view';
+import { alphaOf, firstName, headWords, judged, massOf, percent, show, stampWords } from '../words';
+import { Walk } from './walk';
+
+/** As many as stand beside each other here. */
+const SIDES = 2;
+
+/** Words, the first one apart, that give the first more than half of what they give. */
+function lookers(frame: Frame): { count: number; of: number } {
+  const shares = mapsOf(frame)?.shares ?? new Float32Array();
+  const { T } = frame;
+  const count = Array.from({ length: T - 1 }, (_, t) => shares[(t + 1) * T]!).filter(
+    (x) => x > 0.5,
+  ).length;
+  return { count, of: T - 1 };
+}
+
+/** What is said on the picture; it is true of the numbers that are drawn. */
+function remarkOf(frame: Frame, at: Head): Context['remark'] {
+  const verdict = judged(frame);
+  if (!verdict.tells) return undefined;
+  const { count, of } = lookers(frame);
+  if (count >= 0.75 * of) return { text: '◀ almost every word looks here', kind: 'sink' };
+  if (count >= 0.4 * of)
+    return { text: `◀ ${count} of ${of} words look mostly here`, kind: 'sink' };
+  const alpha = alphaOf(frame, at);
+  // The same measure as everywhere: a sink gives the first word more than twice its even share.
+  if (alpha <= 2 * verdict.even) return { text: 'no such column', kind: 'none' };
+  return { text: `◀ a weaker column: ${percent(alpha, 0)}`, kind: 'weak' };
+}
+
+/** The sentence over the pictures. */
+function sentence([first]: readonly Frame[], at: Head | undefined): TemplateResult {
+  const reads = html`A small language model reads the sentence below, here on your machine. Each row
+  is a word; the stronger a cell, the more that word looks back at the word under the column.`;
+  if (!first || !at) return reads;
+  const verdict = judged(first);
+  if (!verdict.tells)
+    return html`${reads} <strong>This text is too short to tell</strong>: with ${first.T} pieces, a
+      model that looks everywhere alike already gives the first one ${percent(verdict.even, 0)}.
+      Write at least ${verdict.least}.`;
+  const share = percent(alphaOf(first, at), 0);
+  const { count, of } = lookers(first);
+  const rows =
+    count >= 0.75 * of
+      ? 'Nearly every row points to the far left'
+      : `${count} of ${of} rows point to the far left`;
+  const empty = first.tokens[0]?.special ? ', which tells it nothing' : '';
+  return html`${reads} ${rows}:
+    <strong>it gives ${share} of its attention to ${firstName(first)}</strong>${empty}.`;
+}
+
+const TITLES = [
+  '',
+  'The stripe',
+  'A row must add up',
+  'Parking is free',
+  'Watch it appear',
+] as const;
+
+function explanation(
+  why: number,
+  [first, second]: readonly Frame[],
+  at: Head,
+): TemplateResult | typeof nothing {
+  if (!first) return nothing;
+  const even = percent(judged(first).even, 0);
+  const share = percent(alphaOf(first, at), 0);
+  const start = firstName(first);
+  const mass = second && !second.operation.normalises ? show(massOf(second), 2) : undefined;
+  const { H, G } = first.architecture;
+  const group = Math.floor(at.head / (H / G));
+  const ratio = first.tensors.value_ratio?.data[at.layer * G + group];
+  const texts = [
+    html`Look at the first column: it belongs to ${start}, a sign that stands before every text and
+      means nothing. If a word looked everywhere alike it would get ${even}. It gets ${share}. This
+      is called an <dfn>attention sink</dfn>. Point at a word to see where it looks.`,
+    html`The bars at the right add up each row. In a <dfn>softmax</dfn> model every row must make
+      100 %, even where a word needs nothing: what is left over has to go somewhere, and goes to
+      ${start}. Its twin may keep
+      it${mass ? html`: there a row makes ${percent(Number(mass), 0)} on average` : nothing}.`,
+    html`What a word brings along when it is looked at is its <dfn>value</dfn>; the bars under the
+      picture show how long each is. That of ${start} is
+      ${ratio === undefined ? 'short' : html`${show(ratio)} times as long as the others on average`}:
+      attention that is parked there moves
+      ${ratio !== undefined && ratio < 0.7 ? 'little' : 'something'}.`,
+    html`Nobody built it in. Move the slider: at first every row is even, after some hundred steps
+    of training the stripe comes, and in the twin it does not.`,
+  ];
+  return html`${texts[why - 1]}`;
+}
+
+/** Bars at the sides of the picture, as the step asks for them. */
+function barsOf(why: number, frame: Frame, at: Head): Partial<Context> {
+  if (why === 2 && frame.tensors.row_mass) return { rowBars: ofHead(frame.tensors.row_mass, at) };
+  if (why !== 3 || !frame.tensors.value_norm) return {};
+  const { H, G } = frame.architecture;
+  const group = Math.floor(at.head / (H / G));
+  const norms = ofHead(frame.tensors.value_norm, { layer: at.layer, head: group });
+  const most = Math.max(...norms);
+  return { colBars: norms.map((norm) => norm / most) };
+}
+
+function twinWords({ operation }: Frame): string {
+  return operation.normalises
+    ? 'each row must add up to 100 %'
+    : 'its twin: each look is decided on its own';
+}
+
+export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+  const head = part(root, 'start-head');
+  const words = part(root, 'start-words');
+  const stage = part(root, 'start-stage');
+  const aside = part(root, 'start-aside');
+  const explained = part(aside, 'why');
+  const walk = part(aside, 'why-walk');
+  const foot = part(aside, 'start-foot');
+  const pictures = part(stage, 'start-pictures');
+  const tabs = part(pictures, 'start-tabs');
+  const captions = part(pictures, 'start-captions');
+  const shown = (): Shown[] => {
+    const all = shownOf(desk, desk.state.value.shown.slice(0, SIDES));
+    return all;
+  };
+  /** The head of the first one: the others show the same place. */
+  const headOf = (frames: readonly Frame[]) =>
+    frames[0] && selectedHead(frames[0], desk.state.value);
+  const figure = new Figure(pictures, attention, desk, scope, {
+    isBare: true,
+    extra: (frame) => {
+      const at = headOf(framesOf(shown())) ?? selectedHead(frame, { layer: -1, head: -1 });
+      const { why } = desk.state.peek();
+      return {
+        at,
+        isPlain: true,
+        remark: why < 2 ? remarkOf(frame, at) : undefined,
+        ...barsOf(why, frame, at),
+      };
+    },
+  });
+  figure.root.dataset.view = 'attention';
+  let walker: Walk | undefined;
+  let walkScope: { end(): void } | undefined;
+
+  scope.effect(() => {
+    const engine = desk.engine.value;
+    const state = desk.state.value;
+    if (!engine) return;
+    const [first, ...rest] = state.shown.slice(0, SIDES);
+    const frame = engine.queue.entries.value.get(first!)?.frame;
+    engine.queue.ask({
+      // The first picture does not wait for the second.
+      subjects: frame ? [first!, ...rest] : [first!],
+      question: questionOf(state, engine.file.value),
+      ...requestOf([attention], ['row_mass', 'value_norm', 'value_ratio']),
+      head: frame ? selectedHead(frame, state) : { layer: state.layer, head: state.head },
+    });
+  });
+
+  scope.effect(() => {
+    const state = desk.state.value;
+    desk.theme.value;
+    const all = shown();
+    const frames = framesOf(all);
+    const at = headOf(frames);
+    const { why } = state;
+    stage.dataset.at = String(Math.min(state.at, SIDES - 1));
+    root.classList.toggle('explaining', why > 0);
+    render(
+      html`<h1>Why does it keep looking at the first word?</h1>
+        <p class="lead" data-finding role="status">${sentence(frames, at)}</p>
+        ${troubles(all, desk)}`,
+      head,
+    );
+    render(frames[0] ? chips(frames[0], desk, true) : nothing, words);
+    const names = all.map(
+      ({ frame, subject }, i) => [i, frame?.operation.label ?? subject] as const,
+    );
+    render(
+      all.length > 1
+        ? segmented('Model', names, Math.min(state.at, SIDES - 1), (i) => desk.set({ at: i }))
+        : nothing,
+      tabs,
+    );
+    render(
+      all.map(
+        ({ frame }, i) =>
+          html`<p class="twin twin-${i}">
+            ${frame ? html`<strong>${frame.title}</strong> <span>${twinWords(frame)}</span>` : html`<span class="hint">The twin is coming …</span>`}
+          </p>`,
+      ),
+      captions,
+    );
+    figure.update(all);
+    render(
+      why && at
+        ? html`<h2>${why}. ${TITLES[why]}</h2>
+            <p>${explanation(why, frames, at)}</p>`
+        : nothing,
+      explained,
+    );
+    const goes = (to: number) => desk.link({ why: to });
+    const next =
+      why < 4
+        ? html`<a class="button primary" href=${goes(why + 1)}>${why ? 'Next' : 'Why?'}</a>`
+        : html`<a class="button primary" href=${desk.link({ room: 'explore', why: 0 })}
+            >See every head</a
+          >`;
+    const steps = html`<nav class="why-steps" aria-label="Why, in four steps">
+      ${TITLES.slice(1).map(
+        (title, i) =>
+          html`<a href=${goes(i + 1)} aria-current=${why === i + 1 ? 'step' : 'false'}
+            ><span>${i + 1}</span><span class=${why ? '' : 'unseen'}>${title}</span></a
+          >`,
+      )}
+      ${why ? html`<a href=${goes(0)}>Back to the picture</a>` : nothing}
+    </nav>`;
+    render(
+      html`<div class="start-ask">${next} ${why ? steps : nothing}</div>
+        <div class="start-text">${textField(desk, 4)}</div>
+        ${
+          frames[0] && at
+            ? html`<details class="more facts">
+                <summary>The numbers</summary>
+                <p>
+                  ${headWords(at)}, the head that gives token 1 most; the same place in its twin.
+                  ${frames.map((frame) => html`<br />${stampWords(frame)}`)}
+                </p>
+                <p>
+                  <a href=${desk.link({ room: 'explore', why: 0 })}
+                    >Change what is read and measured in Explore</a
+                  >
+                </p>
+              </details>`
+            : nothing
+        }`,
+      foot,
+    );
+    walk.hidden = why !== 4;
+  });
+
+  scope.effect(() => {
+    const isWalking = desk.state.value.why === 4;
+    if (isWalking && !walker) {
+      const own = scope.child();
+      walkScope = own;
+      walker = new Walk(walk, desk, own);
+    } else if (!isWalking && walker) {
+      walkScope!.end();
+      walker = undefined;
+    }
+  });
+
+  scope.effect(() => {
+    desk.pointed.value;
+    const [frame] = framesOf(shown());
+    const maps = frame && mapsOf(frame);
+    if (maps)
+      lightChips(words, desk, (query) =>
+        maps.shares.subarray(query * frame.T, (query + 1) * frame.T),
+      );
+  });
+}

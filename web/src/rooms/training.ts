@@ -1,0 +1,74 @@
+/** Models as they were at each step of their training: the slider, their maps, and how the numbers went. */
+import { html, nothing, render } from 'lit';
+import { allows, nameOf, textField, troubles } from '../controls';
+import { framesOf, requestOf, shownOf, type Desk, type Scope } from '../desk';
+import { Figure } from '../figure';
+import { questionOf } from '../question';
+import { attention } from '../views/attention';
+import { sinks } from '../views/sinks';
+import { training } from '../views/training';
+import { part } from '../views/view';
+import { headsWords, judged, percent, shortWords } from '../words';
+import { Walk } from './walk';
+
+export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+  const head = part(root, 'room-head');
+  const walk = new Walk(part(root, 'walk-place'), desk, scope);
+  const grid = part(root, 'training-grid');
+  const left = part(grid, 'middle');
+  const right = part(grid, 'inspector');
+  const map = new Figure(left, attention, desk, scope);
+  // One chart has the lines of all of them.
+  const course = new Figure(right, training, desk, scope, {
+    extra: () => ({ frames: framesOf(shown()) }),
+  });
+  const sinkMap = new Figure(right, sinks, desk, scope);
+  const text = part(root, 'question');
+  right.addEventListener('choose-step', (event) => walk.go((event as CustomEvent<number>).detail));
+  const shown = () => shownOf(desk, desk.state.value.shown);
+
+  scope.effect(() => {
+    const engine = desk.engine.value;
+    const state = desk.state.value;
+    if (!engine) return;
+    engine.queue.ask({
+      subjects: state.shown,
+      question: questionOf(state, engine.file.value),
+      ...requestOf([attention, sinks, training]),
+      head: { layer: state.layer, head: state.head },
+    });
+  });
+
+  scope.effect(() => {
+    const state = desk.state.value;
+    desk.theme.value;
+    const all = shown();
+    const fresh = framesOf(all.filter(({ isStale }) => !isStale));
+    const said = fresh.map((frame) => {
+      const verdict = judged(frame);
+      if (!verdict.tells) return shortWords(verdict, frame.T, frame.eps);
+      return `${frame.title}: ${headsWords(frame, verdict.sink)} give token 1 more than ${percent(frame.eps, 0)}`;
+    });
+    render(
+      html`<h1>Training</h1>
+        <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
+          ${said.length ? `${[...new Set(said)].join('; ').replace(/\.?$/, '.')}` : 'The models are coming …'}
+        </p>
+        ${
+          allows(state, 'subjects')
+            ? html`<div class="subject-list">
+                ${all.map((one) => html`<span class="subject">${nameOf(one, desk)}</span>`)}
+                <button type="button" class="add" @click=${desk.pick}>Choose</button>
+              </div>`
+            : nothing
+        }
+        ${troubles(all, desk)}`,
+      head,
+    );
+    map.update(all);
+    sinkMap.update(all);
+    const first = all.find(({ frame }) => frame && training.fits!(frame));
+    course.update(first ? [first] : []);
+    render(allows(state, 'text') ? textField(desk, 2) : nothing, text);
+  });
+}

@@ -1,0 +1,165 @@
+/** How a quantity went through the training: a line for each run that is kept, the shown ones stronger. */
+import { html, render } from 'lit';
+import type { Frame } from '../frame';
+import { checkpointOf } from '../open/catalogue';
+import { drawChart, type Series } from '../plot/chart';
+import { keyOf } from '../question';
+import {
+  coursesOf,
+  dotsOf,
+  lineOf,
+  QUANTITIES,
+  styleOf,
+  valueWords,
+  type Course,
+} from '../timeline/course';
+import { LOGGED_ON, MEASURED_ON, stepOf } from '../timeline/steps';
+import { judged } from '../words';
+import { part, say, type View } from './view';
+
+/** What was read so far; numbers are of it. */
+let courses: readonly Course[] = [];
+/** Sink_1 of a hub's checkpoints that were visited, by what was asked of them. */
+const visits = new Map<string, Map<number, number>>();
+
+/** The model of the zoo whose training this is, and the step; trained weights have none. */
+function walkOf(frame: Frame): { id: string; step?: number } {
+  return stepOf(frame.model.id) ?? { id: frame.model.id };
+}
+
+function visited(
+  frame: Frame,
+): { repository: string; visits: ReadonlyMap<number, number> } | undefined {
+  const at = checkpointOf(frame.model.id);
+  if (!at) return undefined;
+  const key = `${at.repository} ${frame.edits.length} ${keyOf(frame.question)}`;
+  const known = visits.get(key) ?? new Map<number, number>();
+  if (!frame.generated) known.set(at.step, judged(frame).sink);
+  visits.set(key, known);
+  return { repository: at.repository, visits: new Map([...known].sort(([a], [b]) => a - b)) };
+}
+
+function lines(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
+  const shown = new Set(frames.map((frame) => walkOf(frame).id));
+  const own = courses.map((course): Series => {
+    const points = lineOf(course, quantity);
+    const { color, dash } = course.style;
+    return {
+      name: course.title,
+      color,
+      ...(dash ? { dash } : {}),
+      faint: !shown.has(course.id),
+      places: points.map(({ step }) => step),
+      values: points.map(({ value }) => value),
+    };
+  });
+  const others =
+    quantity.name !== 'sink_1'
+      ? []
+      : frames.flatMap((frame, i): Series[] => {
+          const found = visited(frame);
+          if (!found) return [];
+          const values = [...found.visits.values()].map((sink) => 100 * sink);
+          return [
+            {
+              name: `${found.repository}, steps visited`,
+              color: styleOf(courses.length + i).color,
+              places: [...found.visits.keys()],
+              values,
+            },
+          ];
+        });
+  // What is shown is drawn over the others.
+  return [...own, ...others].sort((a, b) => Number(b.faint ?? false) - Number(a.faint ?? false));
+}
+
+export const training: View = {
+  name: 'training',
+  title: 'Through training',
+  question: 'When does it appear?',
+  how:
+    `Lines: noted during the run, on ${LOGGED_ON} held-out sequences. The models that are shown stand ` +
+    'out. Choose a place in the chart to go to the nearest checkpoint.',
+  reads: ['sink_ratio'],
+  fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
+  numbers: (frame) => {
+    const course = courses.find(({ id }) => id === walkOf(frame).id);
+    if (!course) return [];
+    return QUANTITIES.flatMap((quantity) =>
+      [
+        [quantity.name, lineOf(course, quantity)] as const,
+        [`${quantity.name}_at_checkpoints`, dotsOf(course, quantity)] as const,
+      ].map(([name, points]) => ({
+        name,
+        axes: ['step'],
+        shape: [points.length],
+        data: points.map(({ value }) => value),
+        places: points.map(({ step }) => step),
+      })),
+    );
+  },
+  says: (frame) => {
+    const { id, step } = walkOf(frame);
+    const course = courses.find((one) => one.id === id);
+    if (!course) return '';
+    const { checkpoints, seed } = course.timeline;
+    const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
+    const said = QUANTITIES.slice(0, 3).map(
+      (one) => `${one.title} ${valueWords(at.measured[one.inCheckpoint], one)}`,
+    );
+    const { sequences, T, eps } = MEASURED_ON;
+    return `${course.title} at step ${at.step.toLocaleString('en')}: ${said.join(', ')} (exact weights, ${sequences} held-out sequences, T = ${T}, ε = ${eps}, BOS first, seed ${seed}).`;
+  },
+  draw(root, { set, timelines, fail }) {
+    const kinds = part(root, 'segmented small');
+    kinds.setAttribute('role', 'group');
+    kinds.setAttribute('aria-label', 'Quantity');
+    const chart = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    let redraw = () => {};
+    timelines()
+      .then(coursesOf)
+      .then((found) => {
+        courses = found;
+        redraw();
+      }, fail);
+    return (frame, { state, frames, at }) => {
+      redraw = () => {
+        const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
+        render(
+          QUANTITIES.map(
+            ({ name, title, short }) =>
+              html`<button
+                type="button"
+                title=${title}
+                aria-pressed=${name === quantity.name}
+                @click=${() => set({ curve: name })}
+              >
+                ${short}
+              </button>`,
+          ),
+          kinds,
+        );
+        say(words, training.says(frame, at));
+        const { step } = walkOf(frame);
+        const of = frame.model.step?.of ?? courses[0]?.timeline.checkpoints.at(-1)?.step;
+        drawChart(chart, {
+          kind: 'lines',
+          steps: true,
+          xLabel: 'training step (log above 100)',
+          yLabel: `${quantity.title}${quantity.unit ? `, ${quantity.unit}` : ''}`,
+          ...(quantity.log ? { log: true } : {}),
+          ...(quantity.reach ? { reach: quantity.reach } : {}),
+          cursor: step ?? checkpointOf(frame.model.id)?.step ?? of ?? NaN,
+          label: `${quantity.title} by training step. ${training.says(frame, at)}`,
+          series: lines(frames, quantity),
+          onChoose: (place) =>
+            root.dispatchEvent(
+              new CustomEvent('choose-step', { detail: Math.max(0, place), bubbles: true }),
+            ),
+        });
+      };
+      redraw();
+    };
+  },
+};

@@ -1,0 +1,219 @@
+/**
+ * Text out of a model of masked diffusion: places behind the text are hidden, the model fills them in
+ * step by step, and the map shows where the strongest column of attention stands in each step.
+ */
+import { html, nothing, render } from 'lit';
+import { live } from 'lit/directives/live.js';
+import { isMasked, largest, type Frame } from '../frame';
+import type { OpenModel } from '../models';
+import { sequential } from '../plot/color';
+import { createHeatmap } from '../plot/heatmap';
+import { drawLegend } from '../plot/legend';
+import type { State } from '../state';
+import { readable, show } from '../words';
+import {
+  alphas,
+  hide,
+  named,
+  placesAt,
+  quantities,
+  sentence,
+  type Course,
+} from './unmasking_course';
+import { part, say, type Context, type Reach, type View } from './view';
+
+/** A course, the numbers of its map, and who knows how its tokens read. */
+interface Made {
+  readonly course: Course;
+  readonly data: Float32Array;
+  readonly tokenizer: OpenModel['tokenizer'];
+}
+
+/** What was made last of a frame's tokens: sentences and files are of it. */
+const made = new WeakMap<Frame['tokens'], Made>();
+
+function numberField(
+  label: string,
+  name: 'masked' | 'denoise',
+  most: number,
+  state: State,
+  set: Reach['set'],
+) {
+  const change = ({ target }: Event) => {
+    const input = target as HTMLInputElement;
+    const value = Math.min(most, Math.max(1, Math.round(Number(input.value)) || 1));
+    input.value = String(value);
+    set({ [name]: value });
+  };
+  return html`<label class="field"
+    ><span>${label}</span
+    ><input type="number" min="1" max=${most} .value=${live(String(state[name]))} @change=${change}
+  /></label>`;
+}
+
+/** Makes a course, and tells of each step. */
+async function run(
+  frame: Frame,
+  state: State,
+  reach: Reach,
+  signal: AbortSignal,
+  told: (one: Made) => void,
+): Promise<void> {
+  const tokens = hide(frame, state.masked);
+  const hidden = tokens.filter(({ id }) => id === frame.architecture.mask_token).length;
+  const count = Math.min(state.denoise, hidden);
+  let course: Course = { frame, tokens, count, steps: [] };
+  const ids = tokens.map(({ id }) => id);
+  await reach.unmask(frame, ids, count, signal, (step, _, { tokenizer }) => {
+    if (signal.aborted) return;
+    course = { ...course, steps: [...course.steps, step] };
+    told({ course, data: alphas(course), tokenizer });
+  });
+}
+
+export const unmasking: View = {
+  name: 'unmasking',
+  title: 'Unmasking',
+  question: 'Where does it look while it fills in the blanks?',
+  how:
+    'Places after the text are hidden, and the model fills them in, a few in each step, those it is ' +
+    'surest of first. Row: a step, column: a token, colour: the mean attention that it receives, ' +
+    'outlined where it is largest.',
+  source: 'arXiv 2510.15731 reports of large models that this place moves from step to step',
+  reads: ['alpha'],
+  fits: isMasked,
+  numbers: (frame) => {
+    const one = made.get(frame.tokens);
+    return one ? quantities(one.course, one.tokenizer) : [];
+  },
+  says: (frame) => {
+    const one = made.get(frame.tokens);
+    if (!one) return '';
+    const { course } = one;
+    const isWhole = course.steps.length === course.count;
+    return isWhole
+      ? sentence(course, one.tokenizer)
+      : `Step ${course.steps.length} of ${course.count}.`;
+  },
+  draw(root, reach) {
+    const controls = part(root, 'unmask-controls');
+    const words = part(root, 'caption', 'p');
+    words.setAttribute('role', 'status');
+    const legend = part(root, 'legend-place');
+    const picture = part(root, 'plot unmask-map');
+    const map = createHeatmap(picture, { onChoose: ({ row }) => go(row) });
+    const text = part(root, 'unmask-text', 'p');
+    let job: AbortController | undefined;
+    let step = 0;
+    let given: { frame: Frame; context: Context } | undefined;
+    let setting = '';
+    const go = (wanted: number) => {
+      step = wanted;
+      draw();
+    };
+    const stop = () => {
+      job?.abort();
+      job = undefined;
+      delete root.dataset.busy;
+    };
+    const toggle = async () => {
+      if (job) {
+        stop();
+        return draw();
+      }
+      const { frame, context } = given!;
+      const own = (job = new AbortController());
+      made.delete(frame.tokens);
+      root.dataset.busy = '';
+      draw();
+      try {
+        await run(frame, context.state, reach, own.signal, (one) => {
+          made.set(frame.tokens, one);
+          step = one.course.steps.length - 1;
+          draw();
+        });
+      } catch (error) {
+        if (!own.signal.aborted) reach.fail(error);
+      }
+      if (job !== own) return;
+      stop();
+      draw();
+    };
+    const slider = (count: number) => {
+      const said = `step ${step + 1} of ${count}`;
+      return html`<label class="range"
+        ><span>${said}</span>
+        <input
+          type="range"
+          min="0"
+          max=${count - 1}
+          .value=${live(String(step))}
+          aria-label="Step of unmasking"
+          aria-valuetext=${said}
+          @input=${(event: Event) => go(Number((event.target as HTMLInputElement).value))}
+      /></label>`;
+    };
+    const draw = () => {
+      const { frame, context } = given!;
+      const { state, theme } = context;
+      const one = made.get(frame.tokens);
+      const count = one?.course.steps.length ?? 0;
+      step = Math.max(0, Math.min(step, count - 1));
+      render(
+        html`<button type="button" class="primary" @click=${() => void toggle()}>
+            ${job ? 'Stop' : 'Unmask'}
+          </button>
+          ${numberField('hidden places', 'masked', frame.architecture.context - 1, state, reach.set)}
+          ${numberField('steps', 'denoise', 1024, state, reach.set)}
+          ${count > 1 ? slider(count) : nothing}`,
+        controls,
+      );
+      // While it runs the sentence would change, and be read out, with every step.
+      say(words, job ? '' : unmasking.says(frame, context.at));
+      for (const place of [legend, text, picture]) place.hidden = !one;
+      if (!one) return;
+      const { course, data, tokenizer } = one;
+      const T = course.tokens.length;
+      const scale = sequential(theme, largest([data]));
+      drawLegend(legend, scale, ['mean α = 0', show(scale.high, 3)]);
+      map.draw({
+        rows: course.count,
+        cols: T,
+        data,
+        scale,
+        rowTitle: 'step',
+        colTitle: 'token',
+        cellShape: Math.min((3 * course.count) / T, Math.max(1, course.count / T)),
+        label: `Mean attention that ${T} tokens receive in ${count} steps of unmasking.`,
+        chosen: { row: step, col: -1 },
+        outlined: course.steps.map(({ sink }, row) => ({ row, col: sink.place })),
+        describe: ({ row, col }) => {
+          if (row < 0 || row >= count) return '';
+          const place = col < 0 ? course.steps[row]!.sink.place : col;
+          const alpha = show(data[row * T + place]!, 3);
+          const what = named(course, row, place, tokenizer);
+          return `step ${row + 1}, ${what}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
+        },
+      });
+      render(
+        placesAt(course, step, tokenizer).map(
+          ({ text: own, kind, isSink, title }) =>
+            html`<span class="${kind} ${isSink ? 'is-sink' : ''}" title=${title}
+              >${readable(own)}</span
+            >`,
+        ),
+        text,
+      );
+    };
+    return (frame, context) => {
+      const wanted = `${context.state.masked} ${context.state.denoise}`;
+      if (frame.tokens !== given?.frame.tokens || wanted !== setting) {
+        stop();
+        if (wanted !== setting && setting) made.delete(frame.tokens);
+      }
+      setting = wanted;
+      given = { frame, context };
+      draw();
+    };
+  },
+};

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { differenceLine, differencesOf, placeWords, words } from '../src/rooms/differs';
+
+describe('what differs', () => {
+  const softmax = { L: 6, norm: 'rms', windows: [null, null], attention: { operation: 'softmax' } };
+  const sigmoid = {
+    ...softmax,
+    attention: { operation: 'sigmoid', parameters: { bias: -4.852030277 } },
+    new_field: { of_tomorrow: true },
+  };
+
+  it('is found at any depth, in fields that no code names', () => {
+    expect(differencesOf([softmax, sigmoid])).toEqual({
+      alike: 3,
+      differences: [
+        { path: ['attention', 'operation'], values: ['softmax', 'sigmoid'] },
+        { path: ['attention', 'parameters', 'bias'], values: [undefined, '-4.85203'] },
+        { path: ['new_field', 'of_tomorrow'], values: [undefined, 'yes'] },
+      ],
+    });
+  });
+
+  it('is a line', () => {
+    const wide = { ...softmax, L: 12 };
+    expect(differenceLine(differencesOf([softmax, wide, softmax]), { L: 'layers' })).toBe(
+      'layers L: 6 | 12 | 6. Alike in the other 3 entries.',
+    );
+    expect(differenceLine(differencesOf([softmax, softmax]), {})).toMatch(/^Nothing differs/);
+  });
+
+  it('reads well', () => {
+    expect(words([null, null, 512, 512, null])).toBe('none ×2, 512 ×2, none');
+    expect([words(null), words(false), words(1449600), words('gelu_tanh'), words([])]).toEqual([
+      'none',
+      'no',
+      '1,449,600',
+      'gelu tanh',
+      'none',
+    ]);
+    expect(placeWords(['rotary', 'theta'], { L: 'layers' })).toBe('rotary theta');
+    expect(placeWords(['constructor'], {})).toBe('constructor');
+  });
+});

@@ -1,0 +1,64 @@
+/** A frame whose every number is known: two layers of two heads over three tokens. */
+import type { Tensor } from 'sinkscope';
+import type { Frame } from '../src/frame';
+import { questionOf } from '../src/question';
+import { defaults } from '../src/state';
+
+export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
+  shape,
+  data: Float32Array.from(values),
+});
+
+/** Head (1, 0) is the strongest sink; half of the heads have one. */
+export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}): Frame {
+  return {
+    subject: 'softmax',
+    title: 'Softmax twin',
+    model: { id: 'softmax', title: 'Softmax twin', source: 'zoo' },
+    class: 'measured',
+    architecture: {
+      family: 'llama',
+      L: 2,
+      H: 2,
+      G: 2,
+      parameters: 1.5e6,
+      bias_key: null,
+      mask: { kind: 'causal' },
+      attention: { operation: 'softmax', parameters: {} },
+    },
+    operation: { name: 'softmax', label: 'softmax', normalises: true, proxy: 'weights' },
+    edits: [],
+    question: questionOf(defaults),
+    tokens: [
+      { id: 0, text: '<s>', start: 0, end: 0, special: true },
+      { id: 5, text: ' a', start: 0, end: 2, special: false },
+      { id: 6, text: '=1,"x"\n', start: 2, end: 9, special: false },
+    ],
+    T: 3,
+    eps: 0.3,
+    dropped: 0,
+    generated: 0,
+    first: ['<s>'],
+    special: { automatic: [], bos: '<s>', choices: ['<s>'] },
+    sequences: 1,
+    tensors: {
+      alpha: tensor([2, 2, 3], [0.1, 0, 0, 0.4, 0, 0, 0.9, 0, 0, 0.3, 0, 0]),
+      alpha_uniform: tensor([3], [0.1, 0.2, 0.3]),
+      sink_ratio: tensor([3], [0.5, 0, 0.25]),
+      sink_ratio_raw: tensor([3], [0.25, 0, 0]),
+      row_mass_summary: tensor([2, 2, 3], new Float32Array(12).fill(0.5)),
+      loss_mean: tensor([1], [2]),
+      ...tensors,
+    },
+    spread: {},
+    perPrompt: {
+      sink_ratio: [0.5],
+      sink_ratio_raw: [0.25],
+      row_mass_summary: [0.5],
+      loss_mean: [2],
+    },
+    next: [],
+    milliseconds: 1,
+    ...change,
+  } as unknown as Frame;
+}

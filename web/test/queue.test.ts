@@ -1,0 +1,232 @@
+import { describe, expect, it } from 'vitest';
+import { SinkscopeError, type Describe, type Read, type Tokenizer } from 'sinkscope';
+import type { Models, OpenModel } from '../src/models';
+import { Queue, type Request } from '../src/queue';
+import { questionOf } from '../src/question';
+import { defaults } from '../src/state';
+import { tensor } from './fixture';
+
+const metric = (name: string, averaged = true) => ({ name, averaged, arguments: [], fields: [] });
+const describe_ = {
+  operations: [
+    { name: 'softmax', label: 'softmax', parameters: [], normalises: true, features: 'none' },
+  ],
+  metrics: [
+    ...[
+      'alpha',
+      'sink_ratio',
+      'sink_ratio_raw',
+      'row_mass_summary',
+      'loss_mean',
+      'value_ratio',
+    ].map((name) => metric(name)),
+    metric('alpha_uniform', false),
+  ],
+  fields: [
+    { name: 'next', needs: null },
+    { name: 'router', needs: 'E' },
+  ],
+  edits: [],
+} as unknown as Describe;
+
+const tokenizer = {
+  bos: null,
+  size: 9,
+  special: [],
+  specials: [],
+  encode: (text: string) => Array.from(text, () => ({ id: 1, text: 'x', special: false })),
+  piece: () => 'x',
+} as unknown as Tokenizer;
+
+/** Models that can be told to wait, and remember what was done to them. */
+function stageOf(bytes: Record<string, number> = {}) {
+  const log: string[] = [];
+  const runs = () => log.filter((line) => line.startsWith('run'));
+  const gates = new Map<string, Promise<void>>();
+  const answer = (read: Read) =>
+    'metric' in read && read.metric === 'alpha'
+      ? tensor([1, 1, 2], [0.9, 0])
+      : tensor([3], [0.5, 0.5, 0.5]);
+  const opened = (id: string): OpenModel =>
+    ({
+      id,
+      title: id,
+      source: 'zoo',
+      tokenizer,
+      model: {
+        describe: describe_,
+        architecture: {
+          L: 1,
+          H: 1,
+          G: 1,
+          E: 0,
+          context: 9,
+          mask: { kind: 'causal' },
+          attention: { operation: 'softmax' },
+        },
+        run: async (_: unknown, { signal }: { signal?: AbortSignal }) => {
+          log.push(`run ${id}`);
+          await gates.get(id);
+          signal?.throwIfAborted();
+          if (id === 'lost' || (id === 'once' && runs().length < 2))
+            throw new SinkscopeError('lost', 'engine', 'it is gone');
+          const read = async (reads: Read[]) => {
+            log.push(
+              `read ${reads.map((one) => ('metric' in one ? one.metric : one.field)).join()}`,
+            );
+            return reads.map(answer);
+          };
+          return { read, close: async () => void log.push(`end ${id}`), tokens: [1] };
+        },
+      },
+    }) as unknown as OpenModel;
+  const models = {
+    describe: describe_,
+    knows: () => true,
+    bytesOf: (id: string) => bytes[id],
+    get: async (id: string) => {
+      log.push(`open ${id}`);
+      if (id === 'broken') throw new Error('no such thing');
+      return opened(id);
+    },
+    release: async (kept: Set<string>) => void log.push(`keep ${[...kept].join()}`),
+  } as unknown as Models;
+  const queue = new Queue({ models, texts: async () => [], admit: async () => false });
+  const hold = (id: string) => {
+    let open = () => {};
+    gates.set(id, new Promise((done) => (open = done)));
+    return open;
+  };
+  const idle = async () => {
+    do await new Promise((done) => setTimeout(done, 5));
+    while (queue.work.peek());
+  };
+  const ask = (subjects: string[], change: Partial<Request> = {}, prompt = 'ab') =>
+    queue.ask({
+      subjects,
+      question: questionOf({ ...defaults, prompt }),
+      reads: [],
+      headReads: [],
+      head: { layer: -1, head: -1 },
+      ...change,
+    });
+  const of = (subject: string) => queue.entries.peek().get(subject);
+  return { queue, ask, of, log, runs, hold, idle };
+}
+
+describe('the queue', () => {
+  it('answers one subject after the other, and nothing twice', async () => {
+    const { ask, of, runs, idle } = stageOf();
+    ask(['a', 'b']);
+    await idle();
+    ask(['b', 'a', 'c']);
+    await idle();
+    expect(runs()).toEqual(['run a', 'run b', 'run c']);
+    expect(of('a')!.frame).toMatchObject({ subject: 'a', T: 2, sequences: 1, class: 'measured' });
+    expect(of('a')!.frame!.perPrompt.sink_ratio).toEqual([0.5]);
+  });
+
+  it('reads what a view asks for beside from the run that is open', async () => {
+    const { ask, of, runs, idle, log } = stageOf();
+    ask(['a']);
+    await idle();
+    ask(['a'], { reads: ['value_ratio', 'router'], headReads: ['att'] });
+    await idle();
+    expect(runs()).toEqual(['run a']);
+    // A field that this model has nothing of is not asked for.
+    expect(log.filter((line) => line.startsWith('read')).slice(1)).toEqual([
+      'read value_ratio',
+      'read att',
+    ]);
+    expect(of('a')!.frame!.head).toMatchObject({ layer: 0, head: 0 });
+  });
+
+  it('lets a quick run end, then answers the newest question alone', async () => {
+    const { ask, of, runs, idle, hold } = stageOf();
+    const open = hold('a');
+    ask(['a'], {}, 'one');
+    await new Promise((done) => setTimeout(done, 10));
+    for (const text of ['two', 'three', 'four']) ask(['a'], {}, text);
+    open();
+    await idle();
+    expect(runs()).toHaveLength(2);
+    expect(of('a')!.frame!.question.prompt).toBe('four');
+    expect(of('a')!.isStale).toBeFalsy();
+  });
+
+  it('keeps the last good frame of a question that fails, says why, and tries again when told', async () => {
+    const { ask, of, queue, idle, log } = stageOf();
+    ask(['a', 'broken']);
+    await idle();
+    expect(of('broken')).toMatchObject({ error: 'no such thing' });
+    expect(of('a')!.frame).toBeDefined();
+    ask(['a'], {}, ' ');
+    await idle();
+    expect(of('a')).toMatchObject({ isStale: true, error: expect.stringMatching(/no text yet/) });
+    expect(of('a')!.frame!.question.prompt).toBe('ab');
+    ask(['broken']);
+    await idle();
+    const tries = () => log.filter((line) => line === 'open broken').length;
+    const before = tries();
+    ask(['broken'], { reads: ['alpha'] });
+    await idle();
+    expect(tries()).toBe(before);
+    queue.retry();
+    await idle();
+    expect(tries()).toBe(before + 1);
+  });
+
+  it('stops when it is told, and goes on with the next question', async () => {
+    const { ask, of, queue, idle, hold } = stageOf();
+    const open = hold('a');
+    ask(['a']);
+    await new Promise((done) => setTimeout(done, 5));
+    queue.stop();
+    open();
+    await idle();
+    expect(of('a')).toMatchObject({ error: 'Stopped.' });
+    ask(['a'], {}, 'other');
+    await idle();
+    expect(of('a')!.frame!.question.prompt).toBe('other');
+  });
+
+  it('asks once more where the engine was lost, and then says so', async () => {
+    const { ask, of, idle, runs } = stageOf();
+    ask(['once', 'lost']);
+    await idle();
+    expect(of('once')!.frame).toBeDefined();
+    expect(runs().filter((line) => line === 'run lost')).toHaveLength(2);
+    expect(of('lost')!.error).toMatch(/it is gone/);
+  });
+
+  it('asks the reader before a model of a hub, and opens nothing before', async () => {
+    const { ask, of, idle, log } = stageOf();
+    ask(['hub:owner/name']);
+    await idle();
+    expect(of('hub:owner/name')!.error).toMatch(/owner\/name is not loaded yet/);
+    expect(log.filter((line) => line.startsWith('open'))).toEqual([]);
+  });
+
+  it('closes runs that nobody asks for, and holds no two models that would fill the memory', async () => {
+    const { ask, idle, log } = stageOf({ big: 2 ** 30, huge: 2 ** 30 });
+    ask(['big', 'huge']);
+    await idle();
+    expect(
+      log.filter((line) => line.startsWith('keep')).every((line) => !/big.*huge/.test(line)),
+    ).toBe(true);
+    ask(['a']);
+    await idle();
+    expect(log).toContain('end big');
+  });
+
+  it('measures every prompt, and has means with their spread', async () => {
+    const { ask, of, idle } = stageOf();
+    ask(['a'], { question: questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 }) });
+    await idle();
+    const { frame } = of('a')!;
+    expect(frame!.sequences).toBe(3);
+    expect(frame!.perPrompt.sink_ratio).toEqual([0.5, 0.5, 0.5]);
+    expect([...frame!.spread.sink_ratio!]).toEqual([0, 0, 0]);
+    expect(frame!.spread.alpha_uniform).toBeUndefined();
+  });
+});
