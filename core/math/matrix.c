@@ -83,11 +83,21 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
     /* One row wants several panels at a time, and so does a file that has outputs side by side. */
     size_t most = T == 1 || w->in_out ? PANELS * SS_PANEL : SS_PANEL;
     ss_tile(tiles, a, w->in, T, w->in);
+    if (w->panels) {
+        ss_matmul(out, w->out, tiles, w->panels, bias, T, w->out, w->in);
+        return;
+    }
     for (size_t n = 0; n < w->out; n += most) {
         size_t columns = smaller(w->out - n, most);
         unpack_panels(panels, w, n, columns, strips);
         ss_matmul(out + n, w->out, tiles, panels, bias ? bias + n : NULL, T, columns, w->in);
     }
+}
+
+void ss_matrix_panels(float *panels, const ss_matrix *w, float *work) {
+    size_t most = PANELS * SS_PANEL;
+    for (size_t n = 0; n < w->out; n += most)
+        unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, most), work);
 }
 
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {

@@ -25,7 +25,9 @@ typedef struct ss_matrix {
     size_t group;        /*     first + n / group * step + n % group */
     size_t step;         /* of the tensor's */
     size_t pair; /* GGUF's llama: rows of heads this wide lie as rotary pairs side by side; or 0 */
-    bool in_out; /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
+    const float *panels; /* all columns as a product reads them (pack.h), for who multiplies with
+                            them often; NULL: they are unpacked each time */
+    bool in_out;         /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
 } ss_matrix;
 
 /* Where output n of ours stands among the tensor's. */
@@ -38,6 +40,9 @@ size_t ss_matrix_work(size_t T, size_t in);
  * or NULL; work of ss_matrix_work(T, in) floats. */
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work);
+
+/* panels[ceil(out/8)][in][8] <- all of w; work as for a product of no rows. */
+void ss_matrix_panels(float *panels, const ss_matrix *w, float *work);
 
 /* out[in] = the weights of output n: of an embedding, the vector of token n. */
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n);

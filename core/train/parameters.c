@@ -1,5 +1,7 @@
 #include "parameters.h"
 
+#include "../math/kernels.h"
+#include "../math/pack.h"
 #include "../math/unpack.h"
 #include "../run/operation.h"
 #include "random.h"
@@ -13,7 +15,7 @@
 typedef struct header {
     char *text;
     size_t room, used; /* bytes */
-    size_t floats, model_bytes;
+    size_t floats, panels, model_bytes;
     const ss_operation *operation; /* of the model */
 } header;
 
@@ -58,6 +60,9 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
              (unsigned long)(made->floats + count) * 4);
     put(made, piece);
     made->floats += count;
+    /* Either way round, and in at most three parts, each with a panel that is not full. */
+    size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
+    if (b) made->panels += count + 3 * SS_PANEL * (a > b ? a : b);
 }
 
 #define METADATA "\"__metadata__\":{\"format\":\"pt\"}"
@@ -85,7 +90,8 @@ static void write_length(unsigned char *file, size_t n) {
     for (int i = 0; i < 8; i++) file[i] = (unsigned char)((uint64_t)n >> 8 * i);
 }
 
-ss_status ss_parameters_size(size_t *bytes, size_t *numbers, const ss_arch *arch, ss_error *err) {
+ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, const ss_arch *arch,
+                             ss_error *err) {
     header made = {0};
     ss_status status = write_header(&made, arch, err);
     if (status != SS_OK) return status;
@@ -102,6 +108,7 @@ ss_status ss_parameters_size(size_t *bytes, size_t *numbers, const ss_arch *arch
                        (unsigned long)made.floats);
     *bytes = arena.used;
     *numbers = made.floats;
+    *panels = made.panels;
     return SS_OK;
 }
 
@@ -124,12 +131,35 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
         .file = {file, 8 + room + made.floats * sizeof(float)},
         .numbers = (float *)(void *)(file + 8 + room),
         .n = made.floats,
+        .panels = made.panels,
     };
     if (status == SS_OK) status = ss_container_open(&own.container, &own.file, 1, arena, err);
     own.container.live = true;
     if (status == SS_OK) status = ss_model_open(&own.model, arch, &own.container, arena, err);
     if (status == SS_OK) *parameters = own;
     return status;
+}
+
+static float *pack(float *panels, ss_linear *linear, float *work) {
+    ss_matrix *w = &linear->w;
+    if (!w->data) return panels;
+    ss_matrix_panels(panels, w, work);
+    w->panels = panels;
+    return panels + ss_panels_floats(w->out, w->in);
+}
+
+void ss_parameters_pack(ss_parameters *parameters, float *panels, float *work) {
+    ss_model *model = &parameters->model;
+    panels = pack(panels, &model->head, work);
+    for (int l = 0; l < model->arch.L; l++) {
+        ss_layer *layer = &model->layers[l];
+        ss_linear *linears[] = {&layer->q,          &layer->k,        &layer->v,
+                                &layer->o,          &layer->gate,     &layer->kernel_in,
+                                &layer->kernel_out, &layer->ffn.gate, &layer->ffn.up,
+                                &layer->ffn.down};
+        for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
+            panels = pack(panels, linears[i], work);
+    }
 }
 
 /* ---- the numbers -------------------------------------------------------------------------- */

@@ -15,14 +15,19 @@ typedef struct ss_parameters {
     ss_model model;         /* on them */
     float *numbers;         /* [n] all of them, in the order of the file */
     size_t n;
+    size_t panels; /* floats that its matrices take as panels, at most */
 } ss_parameters;
 
 /* Takes what the file of such a model and the model need from the arena; numbers are 0. */
 ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_arena *arena,
                              ss_error *err);
 
-/* Bytes of arena that it takes, and how many numbers there are at most. */
-ss_status ss_parameters_size(size_t *bytes, size_t *numbers, const ss_arch *arch, ss_error *err);
+/* Bytes of arena that it takes; how many numbers, and of those in panels, there are at most. */
+ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, const ss_arch *arch,
+                             ss_error *err);
+
+/* Puts all matrices of the model into panels, where its products find them until they change. */
+void ss_parameters_pack(ss_parameters *parameters, float *panels, float *work);
 
 /* The numbers of a file with the same tensors, whatever types they are stored in. SS_BAD_TENSOR
  * with the name of one that is missing or of another shape. */

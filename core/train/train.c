@@ -12,12 +12,14 @@ static float *take(ss_arena *arena, size_t n) {
 }
 
 /* What is not a model or a run: in one order for measuring and taking. */
-static void lay_out(ss_train *train, const ss_arch *arch, size_t n, ss_arena *arena) {
+static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panels,
+                    ss_arena *arena) {
     size_t T = (size_t)train->recipe->length, batch = (size_t)train->recipe->batch;
     train->mean = take(arena, n);
     train->square = take(arena, n);
     train->before = take(arena, n);
     train->losses = take(arena, T);
+    train->panels = take(arena, panels);
     ss_tally_lay_out(&train->tally, arch, arena);
     train->batch = ss_arena_take(arena, batch, sizeof *train->batch);
     for (size_t i = 0; i < batch; i++) {
@@ -55,17 +57,17 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
     const ss_arch *arch = desc->arch;
     ss_train train = begun(desc);
     ss_arena arena = ss_arena_measure();
-    size_t parameters = 0, run = 0, numbers = 0;
+    size_t parameters = 0, run = 0, numbers = 0, panels = 0;
     ss_status status = ss_backward_check(arch, err);
     if (status == SS_OK)
         status =
             ss_task_init(&train.task, desc->recipe, arch, desc->text, desc->text_n, &arena, err);
-    if (status == SS_OK) status = ss_parameters_size(&parameters, &numbers, arch, err);
+    if (status == SS_OK) status = ss_parameters_size(&parameters, &numbers, &panels, arch, err);
     ss_model shape = shape_of(arch);
     ss_run_desc of_run = run_desc(&train, &shape);
     if (status == SS_OK) status = ss_run_size(&run, &of_run, err);
     if (status != SS_OK) return status;
-    lay_out(&train, arch, numbers, &arena);
+    lay_out(&train, arch, numbers, panels, &arena);
     ss_arena_take(&arena, 2, parameters);
     ss_arena_take(&arena, (size_t)train.part, run);
     if (arena.full)
@@ -83,7 +85,7 @@ static ss_status begin(ss_train *train, const ss_train_desc *desc, ss_arena *are
     const ss_arch *arch = &train->weights.model.arch;
     status = ss_task_init(&train->task, train->recipe, arch, desc->text, desc->text_n, arena, err);
     if (status != SS_OK) return status;
-    lay_out(train, arch, train->weights.n, arena);
+    lay_out(train, arch, train->weights.n, train->weights.panels, arena);
     status = ss_operation_own(&train->own, &train->weights.model, err);
     ss_run_desc of_run = run_desc(train, &train->weights.model);
     for (int s = 0; s < train->part && status == SS_OK && !arena->full; s++)
@@ -156,6 +158,7 @@ static ss_status go_through(ss_train *train, bool back, ss_log_entry *entry, ss_
     int batch = (int)train->recipe->batch;
     double told = draw(train);
     ss_tally_begin(&train->tally);
+    ss_parameters_pack(&train->weights, train->panels, train->back.work);
     memset(train->gradients.numbers, 0, train->gradients.n * sizeof(float));
     for (int i = 0; i < batch; i += train->part) {
         int n = batch - i < train->part ? batch - i : train->part;

@@ -42,6 +42,7 @@ typedef struct ss_train {
     int T, part;                   /* tokens of a sequence, sequences of a part */
     ss_sequence *batch;            /* [batch] */
     float *losses;                 /* [T] */
+    float *panels;                 /* the weights as products read them */
     ss_tally tally;
     ss_run *runs;     /* [part] */
     ss_trace *traces; /* [part] */
