@@ -5,24 +5,13 @@
 const FOLDER = 'sinkscope';
 
 /**
- * The origin's private files, else the Cache API, else nothing: a private window may refuse both.
+ * The origin's private files; nothing where a private window or a page that is not secure has none. The
+ * Cache API is there where they are, and fails where they do.
  * @returns {Promise<Store | undefined>}
  */
 export async function openStore() {
-  for (const open of [openFiles, openCacheApi]) {
-    try {
-      return await open();
-    } catch {
-      // The next one, then.
-    }
-  }
-  return undefined;
-}
-
-/** @returns {Promise<Store>} */
-async function openFiles() {
-  const root = await navigator.storage.getDirectory();
-  const folder = await root.getDirectoryHandle(FOLDER, { create: true });
+  const folder = await openFolder().catch(() => undefined);
+  if (!folder) return undefined;
   return {
     kind: 'opfs',
     async put(name, bytes) {
@@ -41,6 +30,11 @@ async function openFiles() {
       return names;
     },
   };
+}
+
+async function openFolder() {
+  const root = await navigator.storage.getDirectory();
+  return root.getDirectoryHandle(FOLDER, { create: true });
 }
 
 /**
@@ -67,25 +61,4 @@ async function write(handle, bytes) {
   } finally {
     file.close();
   }
-}
-
-/** @returns {Promise<Store>} */
-async function openCacheApi() {
-  const cache = await caches.open(FOLDER);
-  const base = new URL(`/${FOLDER}-cache/`, location.origin);
-  const addressOf = (/** @type {string} */ name) => new URL(name, base).href;
-  return {
-    kind: 'cache',
-    put: (name, bytes) => cache.put(addressOf(name), new Response(bytes)),
-    async get(name) {
-      const found = await cache.match(addressOf(name));
-      return found && new Uint8Array(await found.arrayBuffer());
-    },
-    async remove(name) {
-      await cache.delete(addressOf(name));
-    },
-    async names() {
-      return (await cache.keys()).map(({ url }) => url.slice(base.href.length));
-    },
-  };
 }

@@ -3,7 +3,7 @@ import { reasonOf } from './ask.js';
 
 /**
  * @typedef {object} Store
- * @property {'opfs' | 'cache' | 'folder'} kind
+ * @property {'opfs' | 'folder'} kind
  * @property {(name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>} put
  * @property {(name: string) => Promise<Uint8Array | undefined>} get
  * @property {(name: string) => Promise<void>} remove

@@ -120,7 +120,7 @@ export function modelFiles(
 
 /**
  * The text of one small file of a plan.
- * @example const tokenizer = openTokenizer(await planText(plan, plan.files.tokenizer));
+ * @example const config = JSON.parse(await planText(plan, plan.files.config));
  */
 export function planText(
   plan: Plan,
@@ -236,10 +236,10 @@ export function cacheBytes(): Promise<number>;
 export function cacheClear(id?: string): Promise<void>;
 
 /**
- * Where it is kept: the origin's private files, the Cache API, or a folder (Node.js).
+ * Where it is kept: the origin's private files, or a folder (Node.js).
  * @example const keeps = (await cacheKind()) !== 'none';
  */
-export function cacheKind(): Promise<'opfs' | 'cache' | 'folder' | 'none'>;
+export function cacheKind(): Promise<'opfs' | 'folder' | 'none'>;
 
 /* Disk: files that the reader dropped or picked. Nothing leaves the machine. */
 
