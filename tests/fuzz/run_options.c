@@ -1,0 +1,183 @@
+/*
+ * What comes after opening: options of a run, edits out of their table, then whatever order of
+ * tokens, samples, views and metrics, on three tiny models. Sizes are those that the core says, in
+ * blocks of just these sizes.
+ */
+#include "target.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define FILE_MAX 65536
+#define EDITS_MAX 6
+#define TOKENS_MAX 24
+#define RUN_BYTES_MAX (1 << 24)
+
+static const char *const names[] = {"llama", "own", "shared"};
+#define MODELS (sizeof names / sizeof *names)
+
+/* ---- models ------------------------------------------------------------------------------- */
+
+static ss_bytes read_seed(const char *folder, const char *name, const char *end) {
+    char path[96];
+    snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
+    FILE *file = fopen(path, "rb");
+    uint8_t *data = malloc(FILE_MAX);
+    if (!file || !data) abort(); /* run from the repository's root */
+    size_t n = fread(data, 1, FILE_MAX, file);
+    fclose(file);
+    return (ss_bytes){data, n};
+}
+
+/* Opens the model once and keeps it with all that it reads from. */
+static const ss_model *model_of(size_t i) {
+    static struct opened {
+        ss_bytes config, weights;
+        ss_arena entries, arena;
+        ss_model model;
+    } all[MODELS];
+    struct opened *o = &all[i];
+    if (o->arena.block) return &o->model;
+    o->config = read_seed("config", names[i], "");
+    o->weights = read_seed("safetensors", names[i], ".safetensors");
+    o->entries = fuzz_arena(ss_container_size(&o->weights, 1));
+    ss_arch arch;
+    ss_container container;
+    size_t bytes;
+    if (ss_arch_read(&arch, o->config, NULL) != SS_OK ||
+        ss_container_open(&container, &o->weights, 1, &o->entries, NULL) != SS_OK ||
+        ss_model_size(&bytes, &arch, &container, NULL) != SS_OK)
+        abort();
+    o->arena = fuzz_arena(bytes);
+    if (ss_model_open(&o->model, &arch, &container, &o->arena, NULL) != SS_OK) abort();
+    return &o->model;
+}
+
+/* ---- input -------------------------------------------------------------------------------- */
+
+typedef struct input {
+    const uint8_t *data;
+    size_t n;
+} input;
+
+static uint8_t take_byte(input *in) {
+    if (!in->n) return 0;
+    in->n--;
+    return *in->data++;
+}
+
+static uint32_t take_bits(input *in) {
+    uint32_t bits = 0;
+    for (int i = 0; i < 4; i++) bits = bits << 8 | take_byte(in);
+    return bits;
+}
+
+/* Mostly a small number, which is in range more often than not; else any 32 bits. */
+static int32_t take_int(input *in) {
+    uint8_t byte = take_byte(in);
+    return byte < 0xf0 ? byte % 48 - 2 : (int32_t)take_bits(in);
+}
+
+static float take_float(input *in) {
+    uint8_t byte = take_byte(in);
+    if (byte < 0x80) return NAN;
+    if (byte < 0xf0) return (float)(byte % 32) - 4.0f;
+    if (byte < 0xf8) return (float)(byte % 8) / 4.0f;
+    uint32_t bits = take_bits(in);
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+/* ---- what a caller does ------------------------------------------------------------------- */
+
+static void extend(ss_run *run, input *in) {
+    int32_t tokens[TOKENS_MAX];
+    int n = take_byte(in) % (TOKENS_MAX + 1), T = run->trace.T;
+    for (int i = 0; i < n; i++) tokens[i] = take_int(in);
+    ss_error err;
+    ss_status status = ss_run_extend(run, tokens, n, &err);
+    check(status, &err);
+    if (run->trace.T != T + (status == SS_OK ? n : 0)) abort();
+}
+
+static void sample(const ss_run *run, input *in) {
+    float temperature = take_float(in);
+    int top_k = take_int(in), token = ss_run_sample(run, temperature, top_k, take_bits(in));
+    if (token < -1 || token >= run->trace.model->arch.V) abort();
+}
+
+/* Reads every number of the view: the sanitizer sees one beyond its buffer. */
+static void view(const ss_run *run, input *in) {
+    int field = take_int(in), layer = take_int(in), head = take_int(in);
+    ss_tensor tensor;
+    ss_error err;
+    ss_status status = ss_trace_view(&tensor, &run->trace, field, layer, head, &err);
+    check(status, &err);
+    uint32_t sum = 0;
+    for (size_t i = 0; status == SS_OK && i < ss_tensor_count(&tensor); i++) {
+        size_t at = 0, rest = i;
+        for (int d = tensor.rank; d-- > 0; rest /= tensor.dims[d])
+            at += rest % tensor.dims[d] * tensor.strides[d];
+        uint32_t bits;
+        memcpy(&bits, (const char *)tensor.data + 4 * at, sizeof bits);
+        sum += bits & 1;
+    }
+    if (sum > 1u << 30) abort();
+}
+
+static void measure(const ss_run *run, input *in) {
+    int n, metric = take_int(in);
+    const ss_metric *rows = ss_metrics(&n);
+    ss_metric_args args = {take_float(in), take_int(in), take_int(in), take_int(in)};
+    size_t dims[SS_RANK_MAX], count = 1;
+    ss_error err;
+    int rank = ss_metric_shape(dims, &run->trace, metric, &args, &err);
+    if (rank < 0) {
+        check(err.code, &err);
+        return;
+    }
+    for (int i = 0; i < rank; i++) count *= dims[i];
+    float *out = malloc(count * sizeof *out);
+    if (!out) abort();
+    rows[metric].measure(&run->trace, &args, out);
+    free(out);
+}
+
+static void use(ss_run *run, input *in) {
+    while (in->n) switch (take_byte(in) % 4) {
+        case 0: extend(run, in); break;
+        case 1: sample(run, in); break;
+        case 2: view(run, in); break;
+        default: measure(run, in);
+        }
+}
+
+static ss_edit take_edit(input *in) {
+    ss_edit edit = {.kind = take_int(in)};
+    for (int i = 0; i < SS_EDIT_VALUES; i++) edit.values[i] = take_float(in);
+    return edit;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    input in = {data, size};
+    ss_edit edits[EDITS_MAX];
+    ss_run_desc desc = {.model = model_of(take_byte(&in) % MODELS), .edits = edits};
+    desc.capacity = take_int(&in);
+    desc.fields = take_byte(&in) < 0x80 ? SS_FIELDS_ALL : take_bits(&in) & SS_FIELDS_ALL;
+    desc.edits_n = take_byte(&in) % (EDITS_MAX + 1);
+    for (int i = 0; i < desc.edits_n; i++) edits[i] = take_edit(&in);
+    ss_error err;
+    size_t bytes;
+    ss_status status = ss_run_size(&bytes, &desc, &err);
+    check(status, &err);
+    if (status != SS_OK || bytes > RUN_BYTES_MAX) return 0;
+    ss_arena arena = fuzz_arena(bytes);
+    ss_run run;
+    status = ss_run_init(&run, &desc, &arena, &err);
+    check(status, &err);
+    if (status == SS_OK && arena.used != bytes) abort();
+    if (status == SS_OK) use(&run, &in);
+    free(arena.block);
+    return 0;
+}
