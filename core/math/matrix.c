@@ -101,5 +101,11 @@ void ss_matrix_panels(float *panels, const ss_matrix *w, float *work) {
 }
 
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
-    unpack_strip(out, w, n, 0, w->in);
+    if (!w->in_out) {
+        unpack_strip(out, w, n, 0, w->in);
+        return;
+    }
+    size_t place = ss_matrix_place(w, n);
+    for (size_t k = 0; k < w->in; k++)
+        ss_unpack(out + k, w->data + ss_dtype_bytes(w->type, k * w->total + place), w->type, 1);
 }

@@ -9,6 +9,7 @@
  * nothing can be taken for another.
  */
 #include "check.h"
+#include "edits.h"
 #include "goldens.h"
 #include "model/files/json.h"
 
@@ -20,10 +21,11 @@
 /* The longest name that a folder has, behind GOLDEN. */
 #define PATH_BYTES 272
 #define METRICS_MAX 256
+#define EDITS_MAX 64
 
 /* What was compared in a case whose sizes all differ. */
 typedef struct coverage {
-    bool fields[SS_FIELD_N], metrics[METRICS_MAX];
+    bool fields[SS_FIELD_N], metrics[METRICS_MAX], edits[EDITS_MAX];
 } coverage;
 
 static float tolerance_of(const char *field, const ss_tensor *expected) {
@@ -45,7 +47,8 @@ static float difference(const ss_tensor *view, const ss_tensor *expected) {
             at += index[d] * view->strides[d];
         }
         float actual = ((const float *)view->data)[at];
-        float gap = fabsf(actual - number_at(expected, i));
+        float number = number_at(expected, i);
+        float gap = isnan(actual) && isnan(number) ? 0.0f : fabsf(actual - number);
         worst = gap > worst || isnan(gap) ? gap : worst;
     }
     return worst;
@@ -136,15 +139,39 @@ static bool all_differ(const ss_trace *trace) {
     return true;
 }
 
-static void check_case(coverage *met, const char *name, const char *model_folder) {
-    char folder[PATH_BYTES];
-    snprintf(folder, sizeof folder, GOLDEN "/%s", name);
+/* What a case says of itself: the folder of its model, its own or the one that golden.json names as
+ * "model", and the edits that it names. */
+typedef struct told {
+    char model[PATH_BYTES];
+    ss_edit edits[EDITS_MAX];
+    int edits_n;
+} told;
+
+/* False where there is no model. */
+static bool read_told(told *t, const char *folder) {
+    cJSON *json;
+    ss_error err;
+    *t = (told){0};
+    ss_bytes text = read_file(folder, "golden.json");
+    must(ss_json_parse(&json, text, "golden.json", SS_BAD_FILE, &err), &err, folder);
+    const char *model = cJSON_GetStringValue(cJSON_GetObjectItem(json, "model"));
+    if (!model && has_file(folder, weights_name(folder))) model = folder;
+    if (model) snprintf(t->model, PATH_BYTES, "%s", model);
+    const cJSON *edits = cJSON_GetObjectItem(json, "edits"), *edit;
+    cJSON_ArrayForEach(edit, edits) if (t->edits_n < EDITS_MAX) t->edits[t->edits_n++] =
+        read_edit(cJSON_GetStringValue(edit));
+    cJSON_Delete(json);
+    free((void *)(size_t)text.data);
+    return model != NULL;
+}
+
+static void check_case(coverage *met, const char *name, const char *folder, const told *about) {
     CASE(name);
     opened_file file = open_file(folder, "golden.safetensors");
-    opened_model model = open_model(model_folder);
+    opened_model model = open_model(about->model);
     int T;
     int32_t *tokens = golden_tokens(&file, &T);
-    opened_run run = run_tokens(&model.model, tokens, T, NULL, 0);
+    opened_run run = run_tokens(&model.model, tokens, T, about->edits, about->edits_n);
     coverage found = {0};
     for (size_t i = 0; i < file.container.n; i++) {
         const ss_entry *entry = &file.container.entries[i];
@@ -152,6 +179,7 @@ static void check_case(coverage *met, const char *name, const char *model_folder
                          __LINE__, "is a field or a metric"))
             printf("    %s\n", entry->name);
     }
+    for (int i = 0; i < about->edits_n; i++) met->edits[about->edits[i].kind] = true;
     for (int i = 0; i < METRICS_MAX && all_differ(&run.run.trace); i++) {
         met->metrics[i] |= found.metrics[i];
         if (i < SS_FIELD_N) met->fields[i] |= found.fields[i];
@@ -162,28 +190,13 @@ static void check_case(coverage *met, const char *name, const char *model_folder
     close_file(&file);
 }
 
-/* Writes the folder of the case's model: its own, or the one that its golden.json names, as
- * "model"; false where there is none. */
-static bool find_model(char path[PATH_BYTES], const char *folder) {
-    snprintf(path, PATH_BYTES, "%s", folder);
-    if (has_file(folder, weights_name(folder))) return true;
-    cJSON *json;
-    ss_error err;
-    ss_bytes text = read_file(folder, "golden.json");
-    must(ss_json_parse(&json, text, "golden.json", SS_BAD_FILE, &err), &err, folder);
-    const char *model = cJSON_GetStringValue(cJSON_GetObjectItem(json, "model"));
-    if (model) snprintf(path, PATH_BYTES, "%s", model);
-    cJSON_Delete(json);
-    free((void *)(size_t)text.data);
-    return model != NULL;
-}
-
 static void check_folder(coverage *met, int *cases, const char *name) {
-    char folder[PATH_BYTES], model[PATH_BYTES];
+    char folder[PATH_BYTES];
+    told about;
     snprintf(folder, sizeof folder, GOLDEN "/%s", name);
-    if (*name == '.' || !has_file(folder, "golden.safetensors") || !find_model(model, folder))
+    if (*name == '.' || !has_file(folder, "golden.safetensors") || !read_told(&about, folder))
         return;
-    check_case(met, name, model);
+    check_case(met, name, folder, &about);
     ++*cases;
 }
 
@@ -197,16 +210,22 @@ static void check_coverage(const coverage *met) {
         if (check_failed(met->metrics[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", metrics[i].name);
     /* Derivatives read the latter four, and a wrong number would make them wrong. */
-    CASE("so has every field, but tokens, which are given, next, the last row of logits, what "
-         "test_edits counts, and what test_train compares derivatives of");
+    CASE("so has every field, but tokens, which are given, next, the last row of logits, and what "
+         "test_train compares derivatives of");
     const uint32_t elsewhere = SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) |
-                               SS_BIT(SS_FIELD_SEEN) | SS_BIT(SS_FIELD_EVICTED) |
                                SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_MIXED) |
                                SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE);
     for (int i = 0; i < SS_FIELD_N; i++)
         if (!(elsewhere & SS_BIT(i)) &&
             check_failed(met->fields[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", ss_fields()[i].name);
+    CASE("so has every edit, of one model or more");
+    const ss_edit_kind *edits = ss_edits(&n);
+    CHECK(n <= EDITS_MAX);
+    for (int i = 0; i < n; i++)
+        if (strcmp(edits[i].name, "operation") && strcmp(edits[i].name, "mask") &&
+            check_failed(met->edits[i], __FILE__, __LINE__, "has a golden"))
+            printf("    %s\n", edits[i].name);
 }
 
 int main(void) {

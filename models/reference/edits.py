@@ -1,0 +1,326 @@
+"""Edits, written from their definitions: one query after the other, as a model with a cache computes.
+
+A slow forward pass of one sequence in which every what-if has its plain place. It shares the blocks
+of model.py and nothing else; attention is written out here, query by query and head by head.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from .model import Architecture, Weights, _Gpt2, _heads, _Llama, _rotate
+from .operations import OPERATIONS, Parameters
+
+Value = str | float
+Edit = dict[str, Value]  # "kind", and its parameters by name
+
+
+def parse(text: str) -> Edit:
+    """NAME:key=value,key=value"""
+    kind, _, rest = text.partition(":")
+    pairs = [pair.split("=") for pair in rest.split(",") if pair]
+    return {"kind": kind} | {key: _number(value) for key, value in pairs}
+
+
+def _number(text: str) -> Value:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+class _GptNeo(_Gpt2):
+    """Like GPT-2, but weights are stored [out, in], queries are not scaled, and q, k, v have no
+    bias."""
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        y = x @ self.weights[name + ".weight"].T
+        bias = self.weights.get(name + ".bias")
+        return y if bias is None else y + bias
+
+    def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
+        at = f"h.{layer}.attn.attention."
+        q, k, v = (_heads(self._linear(y, at + name + "_proj"), self.arch.H) for name in "qkv")
+        return q * math.sqrt(self.arch.K), k, v  # attention below divides by it
+
+    def merge(self, mixed: Tensor, layer: int) -> Tensor:
+        joined = mixed.transpose(-3, -2).flatten(-2)
+        return self._linear(joined, f"h.{layer}.attn.attention.out_proj")
+
+
+# Where each family keeps the matrices that scale_weight names, and whether rows are outputs.
+MATRICES = {
+    "llama": {"o": ("model.layers.{}.self_attn.o_proj.weight", True),
+              "down": ("model.layers.{}.mlp.down_proj.weight", True)},
+    "gpt2": {"o": ("h.{}.attn.c_proj.weight", False), "down": ("h.{}.mlp.c_proj.weight", False)},
+    "gpt_neo": {"o": ("transformer.h.{}.attn.attention.out_proj.weight", True),
+                "down": ("transformer.h.{}.mlp.c_proj.weight", True)},
+}
+
+
+@dataclass
+class Model:
+    family: str
+    arch: Architecture
+    weights: Weights
+    windows: list[int]  # of each layer; 0: all
+
+    def blocks(self) -> _Llama | _Gpt2:
+        kinds = {"llama": _Llama, "gpt2": _Gpt2, "gpt_neo": _GptNeo}
+        return kinds[self.family](self.arch, self.weights)
+
+
+def _holds(edit: Edit, key: str, index: int) -> bool:
+    return key not in edit or int(float(edit[key])) == index
+
+
+def _of(edits: list[Edit], *kinds: str) -> list[Edit]:
+    return [edit for edit in edits if edit["kind"] in kinds]
+
+
+def _integer(edit: Edit, key: str, standard: int) -> int:
+    return int(float(edit.get(key, standard)))
+
+
+# --- quantisation ---------------------------------------------------------------------------------
+
+
+def _rounded(x: Tensor, bits: int, symmetric: bool) -> Tensor:
+    """All numbers of x share one scale."""
+    if symmetric:
+        scale = x.abs().max() / (2 ** (bits - 1) - 1)
+        return x if scale == 0 else (x / scale).round() * scale
+    low, scale = x.min(), (x.max() - x.min()) / (2**bits - 1)
+    return x if scale == 0 else low + ((x - low) / scale).round() * scale
+
+
+def _quantised(x: Tensor, edit: Edit) -> Tensor:
+    """x [T, width] from token `first` on."""
+    first, bits = _integer(edit, "first", 0), _integer(edit, "bits", 8)
+    symmetric, by = edit.get("symmetric", "yes") == "yes", edit.get("by", "token")
+    exact, rest = x[:first], x[first:]
+    if by == "tensor":
+        rest = _rounded(rest, bits, symmetric)
+    elif by == "channel":
+        rest = torch.stack([_rounded(column, bits, symmetric) for column in rest.T], 1)
+    else:
+        size = _integer(edit, "group", 32) if by == "group" else x.shape[1]
+        rest = torch.stack([torch.cat([_rounded(part, bits, symmetric) for part in row.split(size)])
+                            for row in rest])
+    return torch.cat([exact, rest])
+
+
+def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int) -> Tensor:
+    """x [heads, T, K]"""
+    for edit in _of(edits, "quantise"):
+        if edit["what"] == what and _holds(edit, "layer", layer):
+            flat = _quantised(x.transpose(0, 1).flatten(1), edit)
+            x = flat.unflatten(1, (x.shape[0], x.shape[2])).transpose(0, 1)
+    return x
+
+
+# --- eviction -------------------------------------------------------------------------------------
+
+
+def _mixed(x: int) -> int:
+    x = ((x ^ x >> 16) * 0x7FEB352D) & 0xFFFFFFFF
+    x = ((x ^ x >> 15) * 0x846CA68B) & 0xFFFFFFFF
+    return x ^ x >> 16
+
+
+def _drawn(seed: int, head: int, key: int) -> float:
+    draw = _mixed((_mixed((_mixed(seed) + head) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
+    return (draw >> 8) / 2**24
+
+
+class _Cache:
+    """The keys that one head keeps: before query t looks, its own comes in and others go."""
+
+    def __init__(self, edit: Edit, head: int, k: Tensor, v: Tensor) -> None:
+        self.edit, self.head, self.k, self.v = edit, head, k, v
+        self.kept: list[int] = []
+        self.rows: list[Tensor] = []  # [T] |weights| of each query so far
+        self.gone = torch.full((len(k),), torch.nan, dtype=k.dtype)
+
+    def _received(self, key: int) -> float:
+        return float(sum((row[key] for row in self.rows), torch.zeros(())))
+
+    def _merit(self, key: int) -> float:
+        policy = self.edit["policy"]
+        if policy == "h2o":
+            return self._received(key)
+        if policy == "tova":
+            return float(self.rows[-1][key])
+        if policy == "vatp":
+            return self._received(key) * float(self.v[key].abs().sum())
+        if policy == "key_norm":
+            return -float(self.k[key].norm())
+        if policy == "random":
+            return _drawn(_integer(self.edit, "seed", 1), self.head, key)
+        return key  # window, first: the oldest goes
+
+    def _drop(self, t: int, key: int) -> None:
+        self.kept.remove(key)
+        self.gone[key] = t
+
+    def _snap(self, t: int) -> None:
+        p, w = _integer(self.edit, "prompt", 0), _integer(self.edit, "queries", 16)
+        budget, pool = _integer(self.edit, "budget", 0), _integer(self.edit, "pool", 5)
+        if t != p:
+            return
+        looked = sum((self.rows[i][: p - w] for i in range(p - w, p)), torch.zeros(p - w))
+        pooled = torch.nn.functional.avg_pool1d(looked[None].double(), pool, 1, pool // 2)[0]
+        for key in pooled.argsort(stable=True)[: max(p - budget, 0)].tolist():
+            self._drop(t, key)
+
+    def enter(self, t: int) -> list[int]:
+        """What query t sees."""
+        self.kept.append(t)
+        policy, budget = self.edit["policy"], _integer(self.edit, "budget", 0)
+        if policy == "snapkv":
+            self._snap(t)
+            return list(self.kept)
+        first = 0 if policy == "window" else _integer(self.edit, "first", 0)
+        half = budget // 2 if policy in ("h2o", "vatp") else 0
+        recent = min(_integer(self.edit, "recent", 0) or max(half, 1), budget - first)
+        while len(self.kept) > budget:
+            may_go = [key for key in self.kept if first <= key <= t - recent]
+            self._drop(t, min(may_go, key=self._merit))
+        return list(self.kept)
+
+
+# --- the forward pass -----------------------------------------------------------------------------
+
+
+def _positions(edits: list[Edit], T: int) -> list[int]:
+    at = list(range(T))
+    for edit in _of(edits, "swap_positions"):
+        a, b = _integer(edit, "a", 0), _integer(edit, "b", 0)
+        at[a], at[b] = at[b], at[a]
+    return at
+
+
+def _placed(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
+    """compute(x) of a function that takes row i to stand at position i: token t stands at at[t]."""
+    order = torch.tensor(at)
+    moved = torch.empty_like(x)
+    moved[order] = x
+    return compute(moved)[..., order, :]
+
+
+def _clamped(x: Tensor, edits: list[Edit], layer: int) -> Tensor:
+    """The residual stream [T, D] behind so many layers."""
+    for edit in _of(edits, "clamp_channel", "quantise"):
+        if not _holds(edit, "layer", layer):
+            continue
+        if edit["kind"] == "quantise":
+            x = _quantised(x, edit) if edit["what"] == "hidden" else x
+            continue
+        channel, to = _integer(edit, "channel", 0), edit.get("to", "zero")
+        value = {"zero": 0.0, "mean": float(x[:, channel].mean()),
+                 "value": float(edit.get("value", 0))}[str(to)]
+        x = x.clone()
+        for t in range(len(x)):
+            if _holds(edit, "token", t):
+                x[t, channel] = value
+    return x
+
+
+def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
+    arch, blocks, T = model.arch, model.blocks(), len(y)
+    at = _positions(edits, T)
+    rotary = model.family == "llama" and arch.positions == "rotary"
+
+    def project(part: int) -> Tensor:
+        return _placed(lambda z: blocks.qkv(z, layer)[part], y, at)
+
+    q = _quantised_heads(project(0), edits, "queries", layer)
+    k = _quantised_heads(project(1), edits, "keys", layer)
+    v = project(2)
+    for edit in _of(edits, "scale_value"):
+        for g in range(arch.G):
+            if _holds(edit, "layer", layer) and _holds(edit, "group", g):
+                v = v.clone()
+                v[g, _integer(edit, "key", 0)] *= float(edit.get("factor", 0))
+    v = _quantised_heads(v, edits, "values", layer)
+    plain = replace(model, arch=replace(arch, positions="none")) if rotary else model
+    q0, k0, _ = plain.blocks().qkv(y, layer)
+
+    att = torch.zeros(arch.H, T, T, dtype=y.dtype)
+    seen = torch.zeros(arch.H, T, dtype=y.dtype)
+    evicted = torch.full((arch.H, T), torch.nan, dtype=y.dtype)
+    for h in range(arch.H):
+        g = h // (arch.H // arch.G)
+        own = [edit for edit in edits if _holds(edit, "layer", layer) and _holds(edit, "head", h)]
+        cache = next((_Cache(edit, layer * arch.H + h, k[g], v[g])
+                      for edit in _of(own, "evict")), None)
+        for t in range(T):
+            window = model.windows[layer] or T
+            sight = [j for j in range(t + 1) if t - j < window]
+            if cache:
+                kept = cache.enter(t)
+                sight = [j for j in sight if j in kept]
+            for edit in own:
+                if edit["kind"] == "hide_key" and _holds(edit, "query", t):
+                    sight = [j for j in sight if j != _integer(edit, "key", 0)]
+                if edit["kind"] == "self_only" and _integer(edit, "token", 0) == t:
+                    sight = [t]
+                if edit["kind"] == "mask":
+                    first, recent = _integer(edit, "first", 0), _integer(edit, "recent", 1)
+                    sight = [j for j in range(t + 1) if j < first or t - j < recent]
+            x = k[g] @ q[h, t] / math.sqrt(arch.K)
+            if cache and cache.edit.get("positions") == "cache" and rotary:
+                # The kept keys as a text of their own, of which the query is the last token.
+                theta = arch.rope_theta
+                alone = _rotate(k0[g, kept], theta) @ _rotate(q0[h, [t] * len(kept)], theta)[-1]
+                x = x.clone()
+                x[kept] = alone / math.sqrt(arch.K)
+            mask = torch.zeros(1, T, dtype=torch.bool)
+            mask[0, sight] = True
+            row = torch.zeros(T, dtype=y.dtype)
+            if sight:
+                weights = OPERATIONS[arch.operation].weights
+                row = weights(x[None, None], mask, Parameters(arch.parameters))[0, 0]
+            for edit in _of(own, "park"):
+                key = _integer(edit, "key", 0)
+                if key <= t:
+                    row = torch.nn.functional.one_hot(torch.tensor(key), T).to(row)
+            if cache:
+                cache.rows.append(row.abs())
+            att[h, t], seen[h, t] = row, len(sight)
+        if cache:
+            evicted[h] = cache.gone
+    mixed = torch.stack([att[h] @ v[h // (arch.H // arch.G)] for h in range(arch.H)])
+    for edit in _of(edits, "silence"):
+        for h in range(arch.H):
+            if _holds(edit, "layer", layer) and _holds(edit, "head", h):
+                mixed[h] = 0
+    return {"q": q, "k": k, "v": v, "att": att, "seen": seen, "evicted": evicted,
+            "att_out": blocks.merge(mixed, layer)}
+
+
+def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
+    """tokens [T] -> what a run records of it under the edits, by the names of its fields."""
+    weights = {name: w.clone() for name, w in model.weights.items()}
+    for edit in _of(edits, "scale_weight"):
+        name, rows_first = MATRICES[model.family][str(edit["matrix"])]
+        row, column = _integer(edit, "row", 0), _integer(edit, "column", 0)
+        place = (row, column) if rows_first else (column, row)
+        weights[name.format(_integer(edit, "layer", 0))][place] *= float(edit.get("factor", 0))
+    model = replace(model, weights=weights)
+    blocks, T = model.blocks(), len(tokens)
+    at = _positions(edits, T)
+    x = _placed(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)
+    x = _clamped(x, edits, 0)
+    steps: dict[str, list[Tensor]] = {"hidden": [x]}
+    for layer in range(model.arch.L):
+        record = _attend(model, layer, blocks.before(x, layer, "input"), edits)
+        x = blocks.after(x + record["att_out"], layer, "input")
+        mlp_out, _ = blocks.feed_forward(blocks.before(x, layer, "post_attention"), layer)
+        x = _clamped(blocks.after(x + mlp_out, layer, "post_attention"), edits, layer + 1)
+        for name, value in (record | {"hidden": x}).items():
+            steps.setdefault(name, []).append(value)
+    return {"logits": blocks.head(x)} | {name: torch.stack(rows) for name, rows in steps.items()}

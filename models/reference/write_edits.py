@@ -1,0 +1,111 @@
+"""Write tests/golden/edit-*: each edit on a Llama, a GPT-2 and a GPT-Neo shape, by edits.py in F64.
+
+    python -m models.reference.write_edits
+
+The models are those of other goldens, which golden.json names. Without edits the reference must give
+what these say, those of GPT-2 and GPT-Neo being of Hugging Face transformers.
+"""
+
+import json
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from . import metrics
+from .edits import Model, edited, parse
+from .files import read_weights
+from .model import Architecture, architecture
+from .write_goldens import GOLDEN, TOLERANCE, describe, scaled_error, store, write_cases
+
+MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo"}
+
+# Of every edit what differs in kind; the numbers are of models of T = 11 or more tokens.
+EDITS: dict[str, tuple[str, ...]] = {
+    "hide": ("hide_key:key=0", "hide_key:key=3,layer=1,head=1,query=7"),
+    "self": ("self_only:token=4",),
+    "value": ("scale_value:key=0,factor=0", "scale_value:key=2,factor=-1.5,layer=1,group=1"),
+    "heads": ("silence:layer=0,head=1", "park:layer=1,head=0", "park:layer=1,head=1,key=2"),
+    "clamp-zero": ("clamp_channel:channel=5",),
+    "clamp-mean": ("clamp_channel:channel=3,layer=1,to=mean",),
+    "clamp-value": ("clamp_channel:channel=2,layer=0,token=6,to=value,value=4",),
+    "swap": ("swap_positions:a=0,b=5",),
+    "evict-window": ("evict:policy=window,budget=4",),
+    "evict-first": ("evict:policy=first,first=1,budget=4",),
+    "evict-h2o": ("evict:policy=h2o,budget=5",),
+    "evict-tova": ("evict:policy=tova,budget=4",),
+    "evict-snapkv": ("evict:policy=snapkv,budget=4,prompt=8,queries=2,pool=3",),
+    "evict-key_norm": ("evict:policy=key_norm,budget=5,first=1,recent=2",),
+    "evict-vatp": ("evict:policy=vatp,budget=5",),
+    "evict-random": ("evict:policy=random,budget=4,seed=7",),
+    "evict-cache": ("evict:policy=first,first=2,budget=5,positions=cache",),
+    "evict-head": ("evict:policy=h2o,budget=4,layer=1,head=1", "hide_key:key=2"),
+    "bits-queries": ("quantise:what=queries,bits=4,by=tensor",),
+    "bits-keys": ("quantise:what=keys,bits=3,by=channel,symmetric=no,first=1",),
+    "bits-values": ("quantise:what=values,bits=2,by=token",),
+    "bits-hidden": ("quantise:what=hidden,bits=8,by=group,group=5,symmetric=no",),
+    "weight": ("scale_weight:matrix=down,layer=0,row=3,column=4,factor=-6",
+               "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9"),
+}
+# Learned positions are part of the keys.
+ROTARY_ONLY = {"evict-cache"}
+FIELDS = ("hidden", "att", "seen", "evicted")
+
+
+def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
+    """A GPT-Neo, as far as it is like a GPT-2."""
+    own = {"model_type": "gpt2", "n_layer": config["num_layers"], "n_head": config["num_heads"],
+           "n_embd": config["hidden_size"], "n_inner": config["intermediate_size"],
+           "vocab_size": config["vocab_size"], "n_positions": config["max_position_embeddings"],
+           "layer_norm_epsilon": config["layer_norm_epsilon"]}
+    windows = [config["window_size"] * (kind == "local") for kind in config["attention_layers"]]
+    return architecture(own), windows
+
+
+def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
+    """The model in F64, the tokens of its golden, and what that says."""
+    folder = GOLDEN / MODELS[family]
+    config = json.loads((folder / "config.json").read_text())
+    if family == "gpt_neo":
+        arch, windows = neo_architecture(config)
+    else:
+        arch = architecture(config)
+        windows = [0] * arch.L
+    weights = {name: w.double() for name, w in read_weights(folder / "model.safetensors").items()}
+    known = load_file(folder / "golden.safetensors")
+    return Model(family, arch, weights, windows), known["tokens"].long(), known
+
+
+def check_plain(family: str) -> None:
+    model, tokens, known = read(family)
+    found = edited(model, tokens, [])
+    for name in ("hidden", "att", "logits"):
+        if (error := scaled_error(found[name].float(), known[name])) > TOLERANCE:
+            raise AssertionError(f"{family}: {name} differs from its golden by {error:.2g}")
+
+
+def write(family: str, name: str) -> None:
+    model, tokens, _ = read(family)
+    found = edited(model, tokens, [parse(text) for text in EDITS[name]])
+    folder = GOLDEN / f"edit-{family}-{name}"
+    store(folder, {"tokens": tokens, "loss": metrics.loss(found["logits"], tokens)}
+          | {field: found[field] for field in FIELDS})
+    describe(folder, family, model.arch.operation, "Computed in F64, query by query.",
+             script="write_edits.py", model=f"tests/golden/{MODELS[family]}",
+             edits=list(EDITS[name]))
+
+
+CASES = {f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
+         for family in MODELS for name in EDITS
+         if family == "llama" or name not in ROTARY_ONLY}
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    for family in MODELS:
+        check_plain(family)
+    write_cases(CASES, "Write tests/golden/edit-*")
+
+
+if __name__ == "__main__":
+    main()
