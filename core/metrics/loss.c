@@ -3,6 +3,7 @@
 #include "measures.h"
 
 #include <math.h>
+#include <string.h>
 
 void ss_measure_loss_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
     int prefix = trace->model->arch.prefix, first = prefix > 1 ? prefix : 1;
@@ -10,4 +11,9 @@ void ss_measure_loss_mean(const ss_trace *trace, const ss_metric_args *args, flo
     double sum = 0.0;
     for (int t = first; t < args->T; t++) sum += (double)loss[t];
     *out = first < args->T ? (float)(sum / (double)(args->T - first)) : NAN;
+}
+
+/* The same, position by position: NaN where nothing is predicted. */
+void ss_measure_loss_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    memcpy(out, ss_floats(trace, SS_FIELD_LOSS), (size_t)args->T * sizeof *out);
 }

@@ -42,8 +42,18 @@ SS_MEASURE(value_ratio);
 SS_MEASURE(massive);
 SS_MEASURE(massive_at);
 
+/* share.c */
+SS_MEASURE(first_share);
+SS_MEASURE(contribution);
+SS_MEASURE(keeps_first);
+
+/* spread.c */
+SS_MEASURE(mixing);
+SS_MEASURE(kurtosis);
+
 /* loss.c */
 SS_MEASURE(loss_mean);
+SS_MEASURE(loss_at);
 
 #undef SS_MEASURE
 

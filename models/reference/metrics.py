@@ -93,3 +93,23 @@ def first_to_others(vectors: Tensor) -> Tensor:
     """
     norms = vectors.norm(dim=-1)
     return norms[..., 0] / norms[..., 1:].mean(-1)
+
+
+def contribution(att: Tensor, v: Tensor) -> Tensor:
+    """Token 1's part of sum_j |A_tj| |v_j|, mean over queries; NaN where a query mixes nothing.
+    att [..., T, T], v [..., T, K] -> [...]"""
+    parts = att.abs() * v.norm(dim=-1)[..., None, :]
+    return (parts[..., 0] / parts.sum(-1)).mean(-1)
+
+
+def mixing(hidden: Tensor) -> Tensor:
+    """|V - mean over tokens|_F / sqrt(T).  [..., T, D] -> [...]"""
+    apart = hidden - hidden.mean(-2, keepdim=True)
+    return torch.linalg.matrix_norm(apart) / hidden.shape[-2] ** 0.5
+
+
+def kurtosis(hidden: Tensor) -> Tensor:
+    """m4 / m2^2 over all tokens and channels.  [..., T, D] -> [...]"""
+    x = hidden.flatten(-2)
+    apart = x - x.mean(-1, keepdim=True)
+    return apart.pow(4).mean(-1) / apart.pow(2).mean(-1).square()

@@ -139,6 +139,13 @@ def measurements(arch: Architecture, trace: Trace, tokens: Tensor) -> dict[str, 
         found |= {f"{name}_norm": vectors.norm(dim=-1),
                   f"{name}_ratio": metrics.first_to_others(vectors)}
     found |= metrics.massive(trace.hidden)
+    v = trace.v.repeat_interleave(arch.H // arch.G, 1)
+    found |= {"first_share": share[..., -T:][..., 0].mean(-1),
+              "contribution": metrics.contribution(trace.att, v),
+              "keeps_first": torch.ones(arch.L, arch.H),
+              "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden)}
+    if mask.kind in ("causal", "window"):
+        found["loss_at"] = torch.cat([torch.full((1,), torch.nan), metrics.loss(trace.logits, tokens)])
     _steady(torch.cat([alpha.flatten(), raw.flatten()]), trace.hidden)
     return {f"metric.{name}": value for name, value in found.items()}
 

@@ -120,8 +120,10 @@ static void budgets(void) {
         opened_run run = run_edit(&model, text);
         const ss_trace *trace = &run.run.trace;
         bool snap = strstr(policies[p], "snapkv") != NULL;
+        float *keeps = measure(trace, "keeps_first", SS_EPS_STANDARD, 0, 0, 0, NULL);
         for (int head = 0; head < 8; head++) {
             const float *evicted = ss_row(trace, SS_FIELD_EVICTED, head, 0);
+            CHECK_NEAR(keeps[head], isnan(evicted[0]), 0);
             for (int t = 0; t < T_MAX; t++) {
                 const float *row = att_row(trace, head / 4, head % 4, t);
                 int seen = 0;
@@ -136,6 +138,7 @@ static void budgets(void) {
                 CHECK_NEAR(*ss_row(trace, SS_FIELD_SEEN, head, t), seen, 0);
             }
         }
+        free(keeps);
         close_run(&run);
     }
     close_model(&model);

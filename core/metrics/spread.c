@@ -1,0 +1,50 @@
+/*
+ * Do the tokens' vectors stay apart, and are a few numbers far from the rest?
+ *
+ * Over-mixing: |V - mean over tokens|, the Frobenius distance of the residual stream from the mean
+ * of its tokens, over sqrt(T) (Barbero et al. 2025, mu). Kurtosis: the fourth moment of a hidden
+ * state about its mean over the square of the second, over all tokens and channels; 3 of normal
+ * numbers, thousands where a few are massive (Zuhri et al. 2025).
+ */
+#include "measures.h"
+
+#include <math.h>
+
+static float distance_to_mean(const ss_trace *trace, int row, int T) {
+    size_t D = (size_t)trace->model->arch.D;
+    double sum = 0.0;
+    for (size_t d = 0; d < D; d++) {
+        double mean = 0.0;
+        for (int t = 0; t < T; t++) mean += (double)ss_row(trace, SS_FIELD_HIDDEN, row, t)[d];
+        mean /= (double)T;
+        for (int t = 0; t < T; t++) {
+            double gap = (double)ss_row(trace, SS_FIELD_HIDDEN, row, t)[d] - mean;
+            sum += gap * gap;
+        }
+    }
+    return (float)sqrt(sum / (double)T);
+}
+
+void ss_measure_mixing(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    for (int row = 0; row <= trace->model->arch.L; row++)
+        out[row] = distance_to_mean(trace, row, args->T);
+}
+
+/* NaN where all numbers are alike. */
+static float kurtosis(const float *x, size_t n) {
+    double mean = 0.0, second = 0.0, fourth = 0.0;
+    for (size_t i = 0; i < n; i++) mean += (double)x[i];
+    mean /= (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double square = ((double)x[i] - mean) * ((double)x[i] - mean);
+        second += square;
+        fourth += square * square;
+    }
+    return second > 0.0 ? (float)(fourth / second * ((double)n / second)) : NAN;
+}
+
+void ss_measure_kurtosis(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    size_t n = (size_t)args->T * (size_t)trace->model->arch.D;
+    for (int row = 0; row <= trace->model->arch.L; row++)
+        out[row] = kurtosis(ss_row(trace, SS_FIELD_HIDDEN, row, 0), n);
+}
