@@ -46,6 +46,14 @@ bool ss_evict_turns(const float *values) {
     return (int)read(values).positions == IN_CACHE;
 }
 
+/* snapkv keeps all that comes behind the prompt. */
+bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
+    eviction e = read(values);
+    return ss_evict_turns(values) && arch->positions == SS_POSITIONS_ROTARY &&
+           (int)e.policy != SNAPKV && e.budget <= (float)arch->context && isnan(e.layer) &&
+           isnan(e.head);
+}
+
 static bool overlap(float a, float b) {
     return isnan(a) || isnan(b) || a == b;
 }

@@ -37,6 +37,7 @@ typedef struct ss_pass {
     int chunk;       /* most rows of a chunk */
     bool whole;      /* an edit looks at all tokens at once, so they come in one chunk */
     bool turns;      /* an eviction places keys as they lie in the cache */
+    bool endless;    /* and all of them within the context, however long the text */
     ss_edit *edits;  /* [edits_n] with every default put in */
     int edits_n;
     unsigned places;     /* SS_AT_... where some edit acts (site.h) */

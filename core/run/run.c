@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Tokens of a run that its cache makes endless. */
+#define TOKENS_MAX (1 << 20)
+
 /* ---- laying out -------------------------------------------------------------------------- */
 
 /* One piece of floats: a * b * c of them. A product that does not fit leaves the arena full. */
@@ -108,11 +111,20 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
         const ss_edit_kind *row = &table[full.kind];
         pass->places |= row->places;
         pass->whole |= row->whole && row->whole(full.values);
-        pass->turns |= row->apply == ss_apply_evict && ss_evict_turns(full.values);
+        if (row->apply == ss_apply_evict) {
+            pass->turns |= ss_evict_turns(full.values);
+            pass->endless |= ss_evict_is_endless(full.values, &desc->model->arch);
+        }
         trace->fields |= row->fields;
         trace->edited = true;
     }
     return SS_OK;
+}
+
+static ss_status refuse_capacity(const ss_run_desc *desc, ss_error *err) {
+    return ss_fail(err, SS_TOO_LONG, "capacity",
+                   "expected room for 1 to %d tokens (the model's context), found %d",
+                   desc->model->arch.context, desc->capacity);
 }
 
 static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc, ss_arena *arena,
@@ -128,6 +140,7 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     *pass = (ss_pass){.trace = trace, .edits_n = desc->edits_n};
     ss_status status = read_edits(trace, pass, desc, err);
     if (status != SS_OK) return status;
+    if (desc->capacity > arch->context && !pass->endless) return refuse_capacity(desc, err);
     pass->chunk = chunk_of(arch, desc->capacity, pass->whole);
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
@@ -136,11 +149,7 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
 }
 
 static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
-    const ss_arch *arch = &desc->model->arch;
-    if (desc->capacity < 1 || desc->capacity > arch->context)
-        return ss_fail(err, SS_TOO_LONG, "capacity",
-                       "expected room for 1 to %d tokens (the model's context), found %d",
-                       arch->context, desc->capacity);
+    if (desc->capacity < 1 || desc->capacity > TOKENS_MAX) return refuse_capacity(desc, err);
     if (desc->fields & ~SS_FIELDS_ALL)
         return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
     return SS_OK;

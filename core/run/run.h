@@ -17,7 +17,8 @@
 
 typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
-    int capacity;          /* tokens there must be room for, 1 .. context */
+    int capacity;          /* tokens there must be room for, 1 .. context; more where a rotary model
+                              evicts within the context, positions as in the cache */
     uint32_t fields;       /* mask of SS_BIT(field); SS_FIELDS_ALWAYS is added */
     const ss_edit *edits;  /* applied in order; of two that say one thing the last one wins */
     int edits_n;

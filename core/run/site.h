@@ -69,6 +69,8 @@ SS_APPLY(evict);
 SS_CHECK(evict);
 /* True if these are the values of an eviction that places keys as they lie in the cache. */
 bool ss_evict_turns(const float *values);
+/* True if it does so in every head, for so few keys that none stands beyond the context. */
+bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 
 /* quantise.c */
 SS_APPLY(quantise);

@@ -184,6 +184,29 @@ static void cache_positions(void) {
     close_model(&model);
 }
 
+static void beyond_the_context(void) {
+    CASE("a rotary model reads on beyond its context with positions as in the cache, same bits");
+    const char *text = "evict:policy=first,first=1,budget=6,positions=cache";
+    opened_model model = open_model(LLAMA);
+    opened_run within = run_edit(&model, text);
+    model.model.arch.context = 6;
+    opened_run beyond = run_edit(&model, text);
+    check_same(&within.run.trace, &beyond.run.trace, T_MAX);
+    const char *others[] = {"evict:policy=first,first=1,budget=7,positions=cache",
+                            "evict:policy=first,first=1,budget=6",
+                            "evict:policy=first,first=1,budget=6,positions=cache,layer=0",
+                            "evict:policy=snapkv,prompt=6,queries=2,budget=6,positions=cache"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        ss_edit edit = read_edit(others[i]);
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1};
+        ss_error err;
+        CHECK_INT((int)try_run(&desc, &err), SS_TOO_LONG);
+    }
+    close_run(&within);
+    close_run(&beyond);
+    close_model(&model);
+}
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static void refusals(void) {
@@ -269,6 +292,7 @@ int main(void) {
     budgets();
     window_is_a_mask();
     cache_positions();
+    beyond_the_context();
     refusals();
     return check_done();
 }
