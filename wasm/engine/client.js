@@ -19,6 +19,8 @@ import { randomBits } from './random.js';
 
 /** Room for generated tokens when none was asked for. */
 const SPARE_TOKENS = 64;
+/** More than this no run can hold. */
+const MOST_TOKENS = 2 ** 20;
 /** More workers than this gain little: they share one memory bus. */
 const MOST_WORKERS = 4;
 /** Bytes that the copies of one model in further workers may take. */
@@ -273,12 +275,15 @@ class Model {
     const { context, V } = this.architecture;
     check(tokens, 'list', 'tokens');
     checkOptions(options, { ...JOB, fields: 'list', edits: 'list' });
-    expectInteger(tokens.length, 1, context, 'tokens.length');
+    const { fields, edits = [] } = options;
+    // An edit may lead beyond the context; the core knows which.
+    const most = edits.length > 0 ? MOST_TOKENS : context;
+    expectInteger(tokens.length, 1, most, 'tokens.length');
     const ids = Array.from(tokens);
     ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
-    const { fields, edits = [] } = options;
-    const { capacity = Math.min(context, ids.length + SPARE_TOKENS) } = options;
-    expectInteger(capacity, ids.length, context, 'capacity');
+    const room = Math.max(ids.length, Math.min(context, ids.length + SPARE_TOKENS));
+    const { capacity = room } = options;
+    expectInteger(capacity, ids.length, most, 'capacity');
     const run = new Run(this.#copy, ids, { fields, edits, capacity });
     await run.begin(options);
     await dropIfAborted(options.signal, run);

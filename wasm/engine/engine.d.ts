@@ -70,7 +70,11 @@ export interface RunOptions extends Options {
   /** Names from describe.fields; default: those that are `standard`. */
   readonly fields?: readonly string[];
   readonly edits?: readonly Edit[];
-  /** Tokens there must be room for, generation included; default: the tokens given + 64, at most the context. */
+  /**
+   * Tokens there must be room for, generation included; default: the tokens given + 64, at most the
+   * context. A rotary model reads on beyond it where every head evicts within the context, with
+   * positions as in the cache.
+   */
   readonly capacity?: number;
 }
 
