@@ -13,7 +13,7 @@
 #define SS_VERSION "0.1.0"
 
 /* Room that is enough for either text. */
-#define SS_DESCRIBE_BYTES 32768
+#define SS_DESCRIBE_BYTES 65536
 
 /* Writes NUL-ended JSON into out[bytes]; border is the number of the calls' version. SS_NO_MEMORY
  * if it does not fit. */
