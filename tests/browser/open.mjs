@@ -176,7 +176,7 @@ export const open = {
   },
 
   async 'a token opens a gated model and is stored nowhere'(stage) {
-    const { page, hub } = await openPage(stage);
+    const { page } = await openPage(stage);
     await openDialog(page);
     await lookUp(page, 'sinkscope/gated');
     const refused = await page.waitForSelector('.open-problem, .open-error:not([hidden])');

@@ -114,7 +114,7 @@ class Hub {
     const listed = /^\/api\/models\/(.+)\/revision\/(.+)$/.exec(path);
     if (listed) return this.#list(listed[1], listed[2], request, response);
     const [, id, rest] = /^\/(.+?)\/resolve\/(.+)$/.exec(path) ?? [];
-    if (id) return this.#resolve(id, rest, request, response, fault);
+    if (id) return this.#resolve(id, rest, request, response);
     refuse(response, 404);
   }
 
@@ -165,7 +165,7 @@ class Hub {
     return { repository, revision: at, token };
   }
 
-  #resolve(id, rest, request, response, fault) {
+  #resolve(id, rest, request, response) {
     const revisions = Object.keys(this.#repositories.get(id)?.revisions ?? {});
     const name = revisions.find((one) => rest.startsWith(`${one}/`)) ?? rest.split('/')[0];
     const found = this.#find(id, name, request, response);

@@ -14,12 +14,14 @@ const VIEW_BYTES = 2;
 /** In a foreign string U+FEFF is a letter like any other. */
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
+/** @typedef {Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory }} Exports */
+
 /**
  * @param {URL} address of a .wasm file
  */
 export async function loadModule(address) {
   const instance = await instantiate(address);
-  const exports = /** @type {Record<string, any>} */ (instance.exports);
+  const exports = /** @type {Exports} */ (instance.exports);
   if (typeof exports.ss_wasm_border !== 'function') {
     throw new SinkscopeError('border', address.href, 'this is not a Sinkscope binary');
   }
@@ -52,7 +54,7 @@ export class Module {
   #exports;
   #view;
 
-  /** @param {Record<string, any>} exports */
+  /** @param {Exports} exports */
   constructor(exports) {
     this.#exports = exports;
     this.#view = this.reserve(4 * VIEW_WORDS);

@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { createEngine } from '../engine/client.js';
 import { readEdit } from '../engine/edits.js';
 import { planFiles } from '../supply/disk.js';
-import { SinkscopeError, expect } from '../border/errors.js';
+import { SinkscopeError, expect, unlike } from '../border/errors.js';
 import { resolveHub } from '../supply/hub.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../supply/plan.js';
@@ -59,6 +59,9 @@ const OPTIONS = /** @type {const} */ ({
   help: { type: 'boolean', default: false },
 });
 
+/** @typedef {ReturnType<typeof parseArgs<{ options: typeof OPTIONS, allowPositionals: true }>>['values']} Values */
+/** @typedef {Awaited<ReturnType<typeof measureModel>>} Found */
+
 /**
  * @param {string[]} args
  * @param {(text: string) => void} print
@@ -67,7 +70,10 @@ async function main(args, print) {
   if (args[0] === 'train') return mainTrain(args.slice(1), print);
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
   // What there is, and the defaults, stand in the core.
-  const { kernels, workers } = /** @type {any} */ (values);
+  const { workers } = values;
+  const kernels = /** @type {import('../sinkscope.js').EngineOptions['kernels']} */ (
+    values.kernels
+  );
   const engine = await createEngine({
     kernels,
     ...(workers === undefined ? {} : { workers: whole(workers, '--workers') }),
@@ -90,7 +96,7 @@ async function main(args, print) {
  */
 async function mainTrain(args, print) {
   const at = args.indexOf('--kernels');
-  const kernels = /** @type {any} */ (at < 0 ? 'auto' : args[at + 1]);
+  const kernels = /** @type {'auto'} */ (at < 0 ? 'auto' : args[at + 1]); // or another name
   const engine = await createEngine({ kernels, workers: 1 });
   try {
     if (args.includes('--help')) return print(trainUsage(engine.describe));
@@ -103,21 +109,22 @@ async function mainTrain(args, print) {
 /**
  * @param {import('../sinkscope.js').Engine} engine
  * @param {string} name
- * @param {any} values
+ * @param {Values} values
  */
 async function measureModel(engine, name, values) {
-  expect(values['text-file'] !== undefined, '--text-file', 'a file', undefined);
+  const path = values['text-file'];
+  if (path === undefined) throw unlike('--text-file', 'a file', path);
   const { describe } = engine;
   const { defaults } = describe;
   const wanted = {
     tokens: whole(values.tokens ?? String(defaults.tokens), '--tokens'),
     sequences: whole(values.sequences, '--sequences'),
-    special: ['auto', 'none'].includes(values.special) ? values.special : [values.special],
+    special: isWay(values.special) ? values.special : [values.special],
     lines: values.lines,
   };
   const eps = number(values.eps ?? String(defaults.eps), 0, 1, '--eps');
   const edits = (values.edit ?? []).map((/** @type {string} */ text) => readEdit(text, describe));
-  const text = await readFile(values['text-file'], 'utf8');
+  const text = await readFile(path, 'utf8');
   const token = process.env.HF_TOKEN || undefined;
   const hub = { token, endpoint: values.endpoint, cache: values.cache };
   const plan = await findModel(name, hub);
@@ -132,6 +139,14 @@ async function measureModel(engine, name, values) {
   const loss = result.metrics.loss_mean?.mean[0];
   const kind = classOf(edits, describe);
   return { model: name, class: kind, special, first, architecture, edits, loss, ...result };
+}
+
+/**
+ * @param {string} special
+ * @returns {special is 'auto' | 'none'}
+ */
+function isWay(special) {
+  return special === 'auto' || special === 'none';
 }
 
 /**
@@ -190,7 +205,7 @@ async function findModel(name, hub) {
 }
 
 /**
- * @param {any} found
+ * @param {Found} found
  * @param {import('../sinkscope.js').Describe} describe
  */
 function summary(found, describe) {
@@ -209,7 +224,7 @@ ${lines.join('\n')}
  * One metric in a line: of keys the first, and the largest of those that a table shows; of heads the
  * mean and the largest; of layers each. What has a further dimension is told by its first number.
  * @param {import('../sinkscope.js').Metric} row
- * @param {any} found
+ * @param {Found} found
  * @param {import('../sinkscope.js').Describe} describe
  */
 function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys } }) {
@@ -230,7 +245,7 @@ function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys 
   const firsts = Array.from({ length: layers * heads }, (_, i) => mean[i * each]);
   const at = largest(firsts);
   if (at < 0) return '-';
-  const sum = firsts.reduce((/** @type {any} */ a, /** @type {any} */ b) => a + b, 0);
+  const sum = firsts.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
   const where = `layer ${Math.floor(at / heads) + 1}, head ${(at % heads) + 1}`;
   return `${told(sum / firsts.length)} in the mean, at most ${told(firsts[at])} (${where})`;
 }
@@ -257,7 +272,7 @@ export async function runCommand(args) {
   } catch (error) {
     const known =
       error instanceof SinkscopeError ||
-      /** @type {any} */ (error)?.code?.startsWith?.('ERR_PARSE');
+      (error instanceof Error && 'code' in error && /^ERR_PARSE/.test(String(error.code)));
     process.stderr.write(
       `sinkscope: ${known ? /** @type {Error} */ (error).message : String(error)}\n`,
     );

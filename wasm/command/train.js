@@ -2,12 +2,13 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { expect } from '../border/errors.js';
+import { expect, unlike } from '../border/errors.js';
 import { LAB_MODEL, labConfig } from '../lab/model.js';
 import { openTokenizer } from '../text/tokenizer.js';
 
 /** @typedef {import('../sinkscope.js').Engine} Engine */
 /** @typedef {import('../sinkscope.js').Setting} Setting */
+/** @typedef {Record<string, string | undefined>} Values */
 
 const option = (/** @type {string} */ name) => name.replaceAll('_', '-');
 
@@ -48,7 +49,7 @@ export async function train(engine, args, print) {
     ...Object.keys(LAB_MODEL),
     ...['config', 'begin', 'text-file', 'tokenizer', 'every', 'out', 'kernels'],
   ];
-  const { values } = /** @type {{ values: Record<string, any> }} */ (
+  const parsed = /** @type {{ values: object }} */ (
     parseArgs({
       args,
       options: {
@@ -57,11 +58,12 @@ export async function train(engine, args, print) {
       },
     })
   );
+  const values = /** @type {Values} */ (parsed.values);
   const given = (/** @type {readonly string[]} */ wanted) =>
     Object.fromEntries(
       wanted
         .filter((name) => values[option(name)] !== undefined)
-        .map((name) => [name, typed(values[option(name)])]),
+        .map((name) => [name, typed(values[option(name)] ?? '')]),
     );
   const recipe = given(settings.map(({ name }) => name));
   const config = values.config
@@ -74,7 +76,7 @@ export async function train(engine, args, print) {
   expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
   const show = values.json
     ? (/** @type {object} */ entry) => print(`${JSON.stringify(entry)}\n`)
-    : (/** @type {any} */ entry) => print(line(entry));
+    : (/** @type {import('../sinkscope.js').LogEntry} */ entry) => print(line(entry));
   const { default: standard } = /** @type {Setting} */ (
     settings.find(({ name }) => name === 'steps')
   );
@@ -93,10 +95,10 @@ function typed(text) {
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** @param {Record<string, any>} values */
+/** @param {Values} values */
 async function readText(values) {
   if (values['text-file'] === undefined) return undefined;
-  expect(values.tokenizer !== undefined, '--tokenizer', 'a tokenizer.json', undefined);
+  if (values.tokenizer === undefined) throw unlike('--tokenizer', 'a tokenizer.json', undefined);
   const tokenizer = openTokenizer(await readFile(values.tokenizer, 'utf8'));
   const tokens = tokenizer.encode(await readFile(values['text-file'], 'utf8'), { special: 'none' });
   return Int32Array.from(tokens, ({ id }) => id);

@@ -10,6 +10,8 @@ import { SinkscopeError, expect, find } from '../border/errors.js';
 /** @typedef {import('../sinkscope.js').EditKind} EditKind */
 /** @typedef {import('../sinkscope.js').EditParameter} EditParameter */
 
+/** @typedef {Record<string, unknown> & { kind?: unknown, parameters?: Record<string, unknown> }} Given */
+
 const VALUES = 13;
 
 /**
@@ -38,7 +40,7 @@ export function encodeEdits(edits, describe) {
 function encodeEdit(edit, where, describe) {
   const given = typeof edit === 'object' && edit !== null;
   expect(given, where, 'an object with a kind', edit);
-  const { kind: name, parameters: more, ...own } = /** @type {any} */ (edit);
+  const { kind: name, parameters: more, ...own } = /** @type {Given} */ (edit);
   const kind = find(describe.edits, name, `${where}.kind`);
   const known = valuesOf(describe.edits[kind], own, describe);
   const values = new Array(VALUES).fill(NaN);
@@ -47,7 +49,7 @@ function encodeEdit(edit, where, describe) {
     const nested = more && key in more ? `${where}.parameters.${key}` : `${where}.${key}`;
     const at = known.findIndex((parameter) => parameter.name === key);
     const names = known.map((parameter) => parameter.name).join(', ');
-    expect(at >= 0, nested, `a parameter of ${name}: ${names}`, key);
+    expect(at >= 0, nested, `a parameter of ${String(name)}: ${names}`, key);
     values[at] = encodeValue(known[at], value, nested, describe);
   }
   return { kind, values };
@@ -79,7 +81,7 @@ function valuesOf({ parameters }, own, { operations }) {
 function encodeValue({ type, choices }, value, where, { operations }) {
   if (type === 'operation') return find(operations, value, where);
   if (choices) {
-    const at = choices.indexOf(/** @type {any} */ (value));
+    const at = choices.indexOf(/** @type {string} */ (value));
     expect(at >= 0, where, `one of ${choices.join(', ')}`, value);
     return at;
   }

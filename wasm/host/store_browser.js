@@ -1,6 +1,7 @@
 /** Where a browser keeps bytes under names, from one visit to the next; store_node.js is the twin. */
 
 /** @typedef {import('../supply/parts.js').Store} Store */
+/** @typedef {{ truncate(size: number): void, write(bytes: Uint8Array, options: { at: number }): number, flush(): void, close(): void }} SyncHandle */
 
 const FOLDER = 'sinkscope';
 
@@ -39,8 +40,8 @@ async function openFolder() {
 
 /**
  * Whole or not at all with a writable, which Safari got late; its handles are for workers only.
- * @param {any} handle a FileSystemFileHandle
- * @param {Uint8Array} bytes
+ * @param {FileSystemFileHandle & { createSyncAccessHandle?(): Promise<SyncHandle> }} handle
+ * @param {Uint8Array<ArrayBuffer>} bytes
  */
 async function write(handle, bytes) {
   if (handle.createWritable) {
@@ -53,7 +54,8 @@ async function write(handle, bytes) {
     }
     return file.close();
   }
-  const file = await handle.createSyncAccessHandle();
+  const file = await handle.createSyncAccessHandle?.();
+  if (!file) throw new Error('files cannot be written here');
   try {
     file.truncate(0);
     if (file.write(bytes, { at: 0 }) !== bytes.length) throw new Error('the disk is full');

@@ -7,7 +7,7 @@ export function startWorker() {
 
 /**
  * Inside of it: what is asked.
- * @param {(question: any) => void} hear
+ * @param {(question: import('../text/worker.js').Question) => void} hear
  */
 export function listen(hear) {
   globalThis.onmessage = ({ data }) => hear(data);

@@ -7,7 +7,7 @@ export function startWorker() {
   // Once it has been loaded, whoever waits for an answer has a timer that keeps the process alive.
   worker.once('message', () => worker.unref());
   const line = {
-    /** @type {(event: { data: any }) => void} */
+    /** @type {(event: { data: import('../text/worker.js').Answer }) => void} */
     onmessage() {},
     /** @type {(event: { message: string }) => void} */
     onerror() {},
@@ -21,7 +21,7 @@ export function startWorker() {
 
 /**
  * Inside of it: what is asked.
- * @param {(question: any) => void} hear
+ * @param {(question: import('../text/worker.js').Question) => void} hear
  */
 export function listen(hear) {
   parentPort?.on('message', hear);

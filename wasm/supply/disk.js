@@ -1,5 +1,5 @@
 /** Models among files that the reader dropped or picked; nothing leaves the machine. */
-import { check, checkList, checkOptions } from '../border/arguments.js';
+import { check, checkList } from '../border/arguments.js';
 import { SinkscopeError } from '../border/errors.js';
 import { reasonOf } from './ask.js';
 import { makePlan } from './plan.js';
@@ -130,7 +130,7 @@ export async function filesOfDrop(transfer) {
 
 /**
  * A browser's own words tell neither what was read nor what helps.
- * @param {any} entry
+ * @param {FileSystemEntry} entry
  */
 const gone = (entry) => (/** @type {unknown} */ error) => {
   const text = `expected a file or folder that can be read, found none (${reasonOf(error)})`;
@@ -138,7 +138,15 @@ const gone = (entry) => (/** @type {unknown} */ error) => {
 };
 
 /**
- * @param {any} entry a FileSystemEntry
+ * @param {FileSystemEntry} entry
+ * @returns {entry is FileSystemFileEntry}
+ */
+function isFile(entry) {
+  return entry.isFile;
+}
+
+/**
+ * @param {FileSystemEntry} entry
  * @param {DiskFile[]} found
  * @param {number} depth
  */
@@ -147,20 +155,20 @@ async function walk(entry, found, depth) {
     const text = `expected at most ${MOST_FILES} files, found more`;
     throw new SinkscopeError('read', entry.fullPath, text);
   }
-  if (entry.isFile) {
-    const file = await new Promise((resolve, reject) => entry.file(resolve, reject)).catch(
-      gone(entry),
-    );
+  if (isFile(entry)) {
+    /** @type {Promise<File>} */
+    const reading = new Promise((resolve, reject) => entry.file(resolve, reject));
+    const file = await reading.catch(gone(entry));
     found.push({ path: entry.fullPath.replace(/^\//, ''), file });
     return;
   }
   if (depth >= DEEPEST || entry.name.startsWith('.')) return;
-  const reader = entry.createReader();
+  const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
   for (;;) {
     // It hands out a hundred at a time, and none at the end.
-    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject)).catch(
-      gone(entry),
-    );
+    /** @type {Promise<FileSystemEntry[]>} */
+    const reading = new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    const some = await reading.catch(gone(entry));
     if (some.length === 0) return;
     for (const inside of some) await walk(inside, found, depth + 1);
   }

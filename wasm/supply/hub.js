@@ -9,6 +9,11 @@ import { makePlan } from './plan.js';
 /** @typedef {import('../sinkscope.js').HubOptions} HubOptions */
 /** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
 /** @typedef {{ repository: string, revision: string, file?: string }} Name */
+/**
+ * What a hub answers, if it is one.
+ * @typedef {{ siblings?: readonly ({ rfilename?: unknown, size?: unknown } | null)[], sha?: unknown,
+ *   gated?: unknown, tags?: unknown, cardData?: { license?: unknown, license_name?: unknown } }} Said
+ */
 /** @typedef {{ files: PlanFile[], commit?: string, licence?: string, gated: boolean }} Listing */
 
 const ENDPOINT = 'https://huggingface.co';
@@ -175,15 +180,18 @@ async function listing(endpoint, name, options) {
   const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;
   const address = new URL(path, endpoint);
   const answer = await ask(address, { ...options, headers: { accept: 'application/json' } });
+  /** @type {Said | undefined} */
   const said = await answer.json().catch(() => undefined);
   if (!Array.isArray(said?.siblings)) {
     throw new SinkscopeError('read', address.href, 'expected a list of files, found none');
   }
-  const commit = /^[0-9a-f]{40}$/.test(said.sha) ? said.sha : undefined;
-  const files = said.siblings.flatMap((/** @type {any} */ one) => {
+  const sha = String(said.sha);
+  const commit = /^[0-9a-f]{40}$/.test(sha) ? sha : undefined;
+  const files = said.siblings.flatMap((one) => {
     const file = one?.rfilename;
     if (typeof file !== 'string' || !isPath(file)) return [];
-    const bytes = Number.isSafeInteger(one.size) && one.size >= 0 ? one.size : undefined;
+    const size = Number(one?.size);
+    const bytes = Number.isSafeInteger(one?.size) && size >= 0 ? size : undefined;
     return [fileOf(endpoint, name, file, bytes, commit)];
   });
   return { files, commit, licence: licenceOf(said), gated: Boolean(said.gated) };
@@ -236,7 +244,7 @@ function fileOf(endpoint, { repository, revision }, file, bytes, commit) {
   return { name: file, bytes, url: href, ...(commit ? { version: commit } : {}) };
 }
 
-/** @param {any} said the hub's answer */
+/** @param {Said} said */
 function licenceOf({ cardData, tags }) {
   const named = cardData?.license_name ?? cardData?.license;
   if (typeof named === 'string') return named;

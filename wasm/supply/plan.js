@@ -146,7 +146,7 @@ function ggufGroups(files) {
 /**
  * @param {PlanFile} file
  * @param {ReadText} readText
- * @returns {Promise<Record<string, any>>}
+ * @returns {Promise<Record<string, unknown>>}
  */
 async function readJson(file, readText) {
   const text = await readText(file);
@@ -168,10 +168,10 @@ function sum(files) {
  * Bytes of a run of T tokens with the default fields, 4 a number: hidden (L+1)TD, queries LTHK, keys
  * and values 2LTGK, attention LHTT, what attention and feed-forward add 2LTD; and while it runs
  * T(3D + HK + 2F + V). 0 where the config does not tell.
- * @param {Record<string, any> | undefined} config
+ * @param {Record<string, unknown> | undefined} config
  */
 export function runBytes(config) {
-  const text = config?.text_config ?? config ?? {};
+  const text = /** @type {Record<string, unknown>} */ (config?.text_config ?? config ?? {});
   const size = (/** @type {string[]} */ ...keys) =>
     Number(keys.map((key) => text[key]).find((value) => Number.isInteger(value)) ?? NaN);
   const L = size('num_hidden_layers', 'n_layer', 'num_layers');

@@ -24,11 +24,14 @@ export function isolate(pattern) {
 }
 
 /**
- * @param {any} file a parsed tokenizer.json
- * @returns {any} one that means the same
+ * @param {import('./shapes.js').TokenizerFile} file
+ * @returns {import('./shapes.js').TokenizerFile} one that means the same
  */
 export function translate(file) {
-  for (const key of ['normalizer', 'pre_tokenizer', 'decoder']) checkPatterns(file[key], key);
+  const { normalizer, pre_tokenizer, decoder } = file;
+  for (const [key, part] of Object.entries({ normalizer, pre_tokenizer, decoder })) {
+    checkPatterns(part, key);
+  }
   if (!file.pre_tokenizer) return file;
   const stages = [file.pre_tokenizer].flatMap(translateStage);
   return { ...file, pre_tokenizer: sequence([...stages, ...dropUnknown(file)]) };
@@ -36,7 +39,7 @@ export function translate(file) {
 
 /**
  * A stage that takes away the letters of bytes for which a vocabulary has no token.
- * @param {any} file
+ * @param {import('./shapes.js').TokenizerFile} file
  */
 function dropUnknown({ model, pre_tokenizer: stage }) {
   if (model?.type !== 'BPE' || (model.unk_token ?? null) !== null) return [];
@@ -47,14 +50,14 @@ function dropUnknown({ model, pre_tokenizer: stage }) {
   return [{ type: 'Replace', pattern: { Regex: `[${codes.join('')}]` }, content: '' }];
 }
 
-/** @param {any[]} pretokenizers */
+/** @param {import('./shapes.js').Stage[]} pretokenizers */
 function sequence(pretokenizers) {
   return pretokenizers.length === 1 ? pretokenizers[0] : { type: 'Sequence', pretokenizers };
 }
 
 /**
- * @param {any} stage
- * @returns {any[]}
+ * @param {import('./shapes.js').Stage} stage
+ * @returns {import('./shapes.js').Stage[]}
  */
 function translateStage(stage) {
   if (stage?.type === 'Sequence' && Array.isArray(stage.pretokenizers)) {
@@ -73,7 +76,7 @@ function checkLength(length) {
   refuse('pre_tokenizer.length', `expected a length above 0, got ${JSON.stringify(length)}`);
 }
 
-/** @param {any} stage */
+/** @param {import('./shapes.js').Stage} stage */
 function translateByteLevel(stage) {
   // A space is put before a piece that does not begin with one, and that before the piece is split.
   const prefix = { type: 'Replace', pattern: { Regex: '\\A(?! )' }, content: ' ' };
@@ -93,19 +96,20 @@ const INVERTED = /** @type {Record<string, string>} */ ({
 /**
  * Looks at every pattern of a stage and of those within: the library takes what it does not know for
  * none.
- * @param {any} stage
+ * @param {unknown} stage
  * @param {string} where
  */
 function checkPatterns(stage, where) {
   if (!stage || typeof stage !== 'object') return;
-  if (stage.type === 'Split' || stage.type === 'Replace') sourceOf(stage.pattern, where);
+  const { type, pattern } = /** @type {import('./shapes.js').Stage} */ (stage);
+  if (type === 'Split' || type === 'Replace') sourceOf(pattern, where);
   for (const [key, inner] of Object.entries(stage)) checkPatterns(inner, `${where}.${key}`);
 }
 
-/** @param {any} stage */
+/** @param {import('./shapes.js').Stage} stage */
 function translateSplit(stage) {
   const source = sourceOf(stage.pattern, 'pre_tokenizer');
-  switch ((stage.invert && INVERTED[stage.behavior]) || stage.behavior) {
+  switch ((stage.invert && INVERTED[stage.behavior ?? '']) || stage.behavior) {
     case 'Isolated':
       return isolate(source);
     case 'Contiguous':
@@ -122,7 +126,7 @@ function translateSplit(stage) {
 }
 
 /**
- * @param {any} pattern
+ * @param {import('./shapes.js').Stage['pattern']} pattern
  * @param {string} where
  * @returns {string}
  */
@@ -150,9 +154,11 @@ const byteReader = {
   },
 };
 
+/** @typedef {{ config?: { type?: string }, text_decoder?: unknown, decoders?: Reader[] }} Reader */
+
 /**
  * Gives the stages that read bytes one by one a reader of their own: no words of tokenizer.json do.
- * @param {any} decoder of the library
+ * @param {Reader | null | undefined} decoder of the library
  */
 export function mendDecoder(decoder) {
   if (decoder?.config?.type === 'ByteFallback') decoder.text_decoder = byteReader;

@@ -29,7 +29,7 @@ export function spell(token) {
 /**
  * A function from tokens to their surfaces: a Uint8Array where tokens are made of bytes, so that
  * parts of a character can be told, else a string.
- * @param {any} file a parsed tokenizer.json
+ * @param {import('./shapes.js').TokenizerFile} file
  * @param {Iterable<{ content: string, normalized?: boolean }>} added tokens, which stand for themselves;
  *   a normalized one is looked for among block signs, and so may hold some
  * @returns {(token: string) => Uint8Array | string}
@@ -48,7 +48,7 @@ export function createSurface(file, added) {
 
 /**
  * Whether tokens are made of bytes written as letters.
- * @param {any} file a parsed tokenizer.json
+ * @param {Pick<import('./shapes.js').TokenizerFile, 'pre_tokenizer' | 'decoder'>} file
  */
 export function isByteLevel(file) {
   const parts = [...stages(file.pre_tokenizer), ...stages(file.decoder)];
@@ -57,8 +57,8 @@ export function isByteLevel(file) {
 
 /**
  * A stage, or the stages of a sequence.
- * @param {any} stage
- * @returns {any[]}
+ * @param {import('./shapes.js').Stage | null | undefined} stage
+ * @returns {(import('./shapes.js').Stage | null | undefined)[]}
  */
 function stages(stage) {
   const inner = stage?.pretokenizers ?? stage?.decoders;

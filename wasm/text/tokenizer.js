@@ -36,7 +36,8 @@ const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** @type {typeof import('../sinkscope.js').openTokenizer} */
 export function openTokenizer(json, config = {}) {
-  const file = parseObject(json, 'tokenizer.json');
+  const parsed = parseObject(json, 'tokenizer.json');
+  const file = /** @type {import('./shapes.js').TokenizerFile} */ (/** @type {unknown} */ (parsed));
   const settings = parseObject(config, 'tokenizer_config.json');
   return guard(() => {
     checkFile(file);
@@ -58,35 +59,35 @@ function guard(use) {
   }
 }
 
-/** @param {any} file */
+/** @param {import('./shapes.js').TokenizerFile} file */
 function checkFile(file) {
   const { vocab, merges, continuing_subword_prefix: prefix } = file.model ?? {};
   if (!vocab || typeof vocab !== 'object') refuse('model.vocab', 'expected a table of tokens');
   if (Array.isArray(vocab)) checkPieces(vocab);
-  else checkVocab(vocab, 'model.vocab');
+  else checkVocab({ ...vocab }, 'model.vocab');
   checkAdded(file.added_tokens ?? []);
   if (typeof (prefix ?? '') !== 'string') {
     refuse('model.continuing_subword_prefix', `expected a string, got ${typeof prefix}`);
   }
   if (file.model.type !== 'BPE') return;
   if (!Array.isArray(merges)) refuse('model.merges', `expected an array, got ${typeof merges}`);
-  const pairs = merges.map((/** @type {any} */ merge, /** @type {number} */ i) => pairOf(merge, i));
+  const pairs = merges.map((merge, i) => pairOf(merge, i));
   const has = (/** @type {string} */ token) => Object.hasOwn(vocab, token);
   checkMerges(pairs, has, 'model.merges', prefix?.length);
 }
 
-/** @param {any[]} pieces with their scores */
+/** @param {readonly (readonly [string, number])[]} pieces with their scores */
 function checkPieces(pieces) {
-  const isPiece = (/** @type {any} */ piece) =>
+  const isPiece = (/** @type {readonly unknown[]} */ piece) =>
     typeof piece?.[0] === 'string' && Number.isFinite(piece[1]);
   const wrong = pieces.findIndex((piece) => !isPiece(piece));
   if (wrong >= 0) refuse(`model.vocab ${wrong}`, 'expected a token and its score');
 }
 
-/** @param {any} added */
+/** @param {readonly import('./shapes.js').Added[]} added */
 function checkAdded(added) {
   if (!Array.isArray(added)) refuse('added_tokens', `expected an array, got ${typeof added}`);
-  added.forEach((/** @type {any} */ token, /** @type {number} */ i) => {
+  added.forEach((token, i) => {
     const content = token?.content;
     if (typeof content !== 'string' || content === '') {
       refuse(`added_tokens ${i} content`, `expected text, got ${JSON.stringify(content)}`);
@@ -96,9 +97,9 @@ function checkAdded(added) {
 }
 
 /**
- * @param {any} merge "a b" or, since tokens may hold spaces, ["a", "b"]
+ * @param {string | readonly string[]} merge "a b" or, since tokens may hold spaces, ["a", "b"]
  * @param {number} i
- * @returns {string[]}
+ * @returns {readonly string[]}
  */
 function pairOf(merge, i) {
   const pair = typeof merge === 'string' ? merge.split(' ') : merge;
@@ -108,8 +109,8 @@ function pairOf(merge, i) {
 }
 
 /**
- * @param {any} file
- * @param {any} settings
+ * @param {import('./shapes.js').TokenizerFile} file
+ * @param {import('./shapes.js').Settings} settings
  */
 function openLibrary(file, settings) {
   const parts = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null };
@@ -158,8 +159,8 @@ class Tokenizer {
 
   /**
    * @param {Library} library
-   * @param {any} file
-   * @param {any} settings
+   * @param {import('./shapes.js').TokenizerFile} file
+   * @param {import('./shapes.js').Settings} settings
    */
   constructor(library, file, settings) {
     this.#library = library;
@@ -183,7 +184,7 @@ class Tokenizer {
     this.#suffix = whole.slice(start + plain.length);
   }
 
-  /** @param {any} settings */
+  /** @param {import('./shapes.js').Settings} settings */
   #findBos(settings) {
     // Said to be none: nothing is left to guess.
     if (settings.bos_token === null) return null;
@@ -196,7 +197,7 @@ class Tokenizer {
   }
 
   /**
-   * @param {any} settings
+   * @param {import('./shapes.js').Settings} settings
    * @returns {SpecialToken[]}
    */
   #findSpecials(settings) {

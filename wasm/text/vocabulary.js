@@ -32,7 +32,7 @@ export function refuse(where, text) {
 /**
  * @param {string | object} json
  * @param {string} name of the file
- * @returns {any}
+ * @returns {Record<string, unknown>}
  */
 export function parseObject(json, name) {
   let value = json;
@@ -41,7 +41,9 @@ export function parseObject(json, name) {
   } catch (error) {
     refuse(name, `is not JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (value && typeof value === 'object' && !Array.isArray(value)) return value;
+  if (value && typeof value === 'object' && !Array.isArray(value)) {
+    return /** @type {Record<string, unknown>} */ (value);
+  }
   return refuse(name, 'expected an object');
 }
 
@@ -82,12 +84,13 @@ function required(token, key) {
 
 /**
  * A token's name in a tokenizer_config.json: a string, or an object with its content.
- * @param {any} settings
+ * @param {import('./shapes.js').Settings} settings
  * @param {string} key
  * @returns {string | undefined}
  */
 export function nameOf(settings, key) {
-  const name = settings[key]?.content ?? settings[key];
+  const said = /** @type {string | { content?: unknown } | null | undefined} */ (settings[key]);
+  const name = typeof said === 'object' ? said?.content : said;
   return typeof name === 'string' && name !== '' ? name : undefined;
 }
 
@@ -95,7 +98,7 @@ export function nameOf(settings, key) {
  * Tokens that are found in the text before it is split: those of added_tokens_decoder, and those
  * that have a role.
  * @param {Record<string, number>} vocab
- * @param {any} settings
+ * @param {import('./shapes.js').Settings} settings
  * @param {readonly (string | undefined)[]} more
  */
 function addedTokens(vocab, settings, more) {
@@ -189,6 +192,7 @@ export function splitPair(line, where) {
  * Ids must be whole numbers, each of one token only.
  * @param {Record<string, unknown>} vocab
  * @param {string} where
+ * @returns {asserts vocab is Record<string, number>}
  */
 export function checkVocab(vocab, where) {
   const seen = new Map();

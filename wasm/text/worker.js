@@ -15,6 +15,7 @@ import { tokenizerOfVocabulary } from './vocabulary.js';
 /** @typedef {{ method: 'encode', text: string, options?: Options }} Encode */
 /** @typedef {{ method: 'decode', ids: readonly number[] }} Decode */
 /** @typedef {Open | Encode | Decode} Question */
+/** @typedef {{ isAlive?: boolean, error?: object, value?: unknown }} Answer */
 /** @typedef {ReturnType<typeof open>} Opened */
 /** @typedef {ReturnType<typeof encode>} Encoded */
 
