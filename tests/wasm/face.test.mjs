@@ -190,6 +190,8 @@ const FACE = {
     { limit: 5000 },
   ],
   readEdit: [readEdit, 'mask:first=1,recent=2', describe],
+  judge: [sinkscope.judge, { eps: 0.3, even: 0.1, normalises: true, sink: 0.5, sinkRaw: 0.5 }],
+  leastTokens: [sinkscope.leastTokens, 0.3],
   cacheClear: [sinkscope.cacheClear, 'owner/name'],
 };
 

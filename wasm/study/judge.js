@@ -8,9 +8,12 @@
  * Where rows need not sum to 1, a share of next to nothing is no sink, and neither is a weight that all
  * others have as well: both, the share and the weight itself, must exceed eps.
  */
+import { check } from '../border/arguments.js';
+import { expect } from '../border/errors.js';
 
 /** @type {typeof import('../sinkscope.js').leastTokens} */
 export function leastTokens(eps) {
+  expect(typeof eps === 'number', 'eps', 'a number', eps);
   if (!(eps > 0)) return Infinity;
   let sum = 0;
   for (let T = 1; T <= 4096; T++) {
@@ -21,7 +24,12 @@ export function leastTokens(eps) {
 }
 
 /** @type {typeof import('../sinkscope.js').judge} */
-export function judge({ eps, even, normalises, sink, sinkRaw }) {
+export function judge(known) {
+  check(known, 'object', 'known');
+  for (const key of /** @type {const} */ (['eps', 'even', 'sink', 'sinkRaw'])) {
+    expect(typeof known[key] === 'number', key, 'a number', known[key]);
+  }
+  const { eps, even, normalises, sink, sinkRaw } = known;
   const tells = even <= eps / 2;
   const judged = normalises
     ? { sink, of: /** @type {const} */ ('weights') }
