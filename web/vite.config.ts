@@ -34,11 +34,13 @@ function ship(): Plugin {
       return { define: { ENGINE: JSON.stringify(engine.path), ZOO: JSON.stringify(zoo.path) } };
     },
     transformIndexHtml: () =>
-      ofFirst(PRELOADED).map((href) => ({
-        tag: 'link',
-        attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href },
-        injectTo: 'head' as const,
-      })),
+      [`${zoo.path}index.json`, ...PRELOADED.map((name) => `${zoo.path}softmax/${name}`)].map(
+        (href) => ({
+          tag: 'link',
+          attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href },
+          injectTo: 'head' as const,
+        }),
+      ),
     async closeBundle() {
       engine.copyTo(out);
       zoo.copyTo(out);

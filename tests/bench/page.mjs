@@ -61,7 +61,7 @@ const open = async (hash = '', before = async () => {}) => {
         globalThis.tasks.push({ duration, startTime });
     }).observe({ type: 'longtask', buffered: true });
   });
-  await page.goto(address + hash);
+  await page.goto(address + hash, { waitUntil: 'commit' });
   await page.waitForFunction(() => performance.getEntriesByName('first-sink').length);
   return { page, devtools, context };
 };

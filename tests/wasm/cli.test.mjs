@@ -91,6 +91,12 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
   const text = (await run('measure', zoo('softmax'), '--text-file', whole, '--sequences', '1'))
     .stdout;
   assert.match(text, /Sink_1 +\d+\.\d\d %/);
+  assert.doesNotMatch(text, /too short/);
+  const args = ['measure', zoo('softmax'), '--text-file', whole, '--sequences', '1'];
+  const short = await run(...args, '--tokens', '25');
+  assert.match(short.stdout, /too short to tell of a sink: at eps 0\.3 it takes 26 tokens/);
+  const { tells, least_tokens: least } = JSON.parse((await run(...args, '--json')).stdout);
+  assert.deepEqual([tells, least], [true, 26]);
   assert.match((await run('--help')).stdout, /sinkscope measure MODEL/);
   const cases = [
     [['measure', zoo('softmax')], /--text-file: expected a file/],

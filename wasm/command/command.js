@@ -7,6 +7,7 @@ import { createEngine } from '../engine/client.js';
 import { readEdit } from '../engine/edits.js';
 import { planFiles } from '../supply/disk.js';
 import { SinkscopeError, expect, unlike } from '../border/errors.js';
+import { leastTokens } from '../study/judge.js';
 import { resolveHub } from '../supply/hub.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../supply/plan.js';
@@ -138,7 +139,19 @@ async function measureModel(engine, name, values) {
   const { special } = values;
   const loss = result.metrics.loss_mean?.mean[0];
   const kind = classOf(edits, describe);
-  return { model: name, class: kind, special, first, architecture, edits, loss, ...result };
+  const least_tokens = leastTokens(result.eps);
+  const told = { tells: result.T >= least_tokens, least_tokens };
+  return {
+    model: name,
+    class: kind,
+    special,
+    first,
+    architecture,
+    edits,
+    loss,
+    ...told,
+    ...result,
+  };
 }
 
 /**
@@ -211,13 +224,23 @@ async function findModel(name, hub) {
 function summary(found, describe) {
   const { L, H, family } = found.architecture;
   const { sequences, T, eps, special, first } = found;
+  const told = tells(found);
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)
     .map((row) => `${row.label.replace('_k', '_1').padEnd(16)}  ${figure(row, found, describe)}`);
   return `${found.model}: ${family}, ${L} layers, ${H} heads
 ${found.class} over ${sequences} sequences of ${T} tokens, eps ${eps}, special tokens ${special}, first token ${JSON.stringify(first)}
-${lines.join('\n')}
+${told.length ? `${told}\n` : ''}${lines.join('\n')}
 `;
+}
+
+/**
+ * Whether anything can be told of a sink at this length: the same rule as on the page.
+ * @param {{ T: number, eps: number }} found
+ */
+function tells({ T, eps }) {
+  const least = leastTokens(eps);
+  return T >= least ? '' : `too short to tell of a sink: at eps ${eps} it takes ${least} tokens`;
 }
 
 /**
