@@ -1,3 +1,4 @@
+import { cpSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
 import { writeNotices } from './ship/notices.ts';
@@ -42,6 +43,7 @@ function ship(): Plugin {
         }),
       ),
     async closeBundle() {
+      cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine.copyTo(out);
       zoo.copyTo(out);
       const kept = [`${zoo.path}heldout.json`, ...ofFirst(KEPT)];
@@ -64,7 +66,15 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     license: { fileName: 'NOTICES.page.md' },
     rollupOptions: {
-      input: { index: resolve(root, 'index.html'), embed: resolve(root, 'embed.html') },
+      input: {
+        index: resolve(root, 'index.html'),
+        embed: resolve(root, 'embed.html'),
+        'sink-scope': resolve(root, 'src/embed/element.ts'),
+      },
+      output: {
+        entryFileNames: ({ name }: { name: string }) =>
+          name === 'sink-scope' ? 'sink-scope.js' : 'assets/[name]-[hash].js',
+      },
     },
   },
   plugins: [policy(), plain(), ship()],

@@ -85,8 +85,8 @@ async function inPage() {
       while (document.body.dataset.busy !== undefined);
     }, hash);
   return {
-    switchTo: (i) => follow(`a=${ids[i % ids.length]}&b=&T=32&n=1&seed=${i}`),
-    run: (i) => follow(`b=&input=random&T=32&seed=${i}`),
+    switchTo: (i) => follow(`room=explore&shown=${ids[i % ids.length]}&T=32`),
+    run: (i) => follow(`room=explore&shown=softmax&input=random&T=32&seed=${i}`),
     async sizes() {
       await debug.send('HeapProfiler.collectGarbage');
       const { usedSize } = await debug.send('Runtime.getHeapUsage');

@@ -138,7 +138,9 @@ export const offline = {
       const middle = await allOf(second, host.address, pageRoot);
       // A model that was not seen is gone with the old build: said, and never taken from the new.
       await second.goto(`${host.address}#a=gated&b=`);
-      await second.waitForFunction(() => /gated.*404/s.test(document.body.textContent));
+      await second.waitForFunction(() =>
+        /404|could not be fetched/.test(document.body.textContent),
+      );
       await page.close();
       await second.close();
       const third = await visit(context, host.address);

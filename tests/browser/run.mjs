@@ -11,6 +11,7 @@ import { trouble } from './trouble.mjs';
 import { hub } from './hub.mjs';
 import { open } from './open.mjs';
 import { delivery } from './delivery.mjs';
+import { embed } from './embed.mjs';
 import { offline } from './offline.mjs';
 import { installed } from './installed.mjs';
 import { losing } from './lost.mjs';
@@ -38,6 +39,7 @@ for (const [name, test] of Object.entries({
   ...losing,
   ...installed,
   ...delivery,
+  ...embed,
   ...offline,
 })) {
   if (!name.includes(wanted)) continue;

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { build } from 'vite';
 import { filesOf } from './parts.ts';
 
-/** Read by hosts and people only. */
-const NOT_LOADED = /^(_headers|NOTICES\.\S*)$/;
+/** Read by hosts, by people, or by pages of others. */
+const NOT_LOADED = /^(_headers|NOTICES\.\S*|examples\/.*)$/;
 
 /**
  * @param out the built page

@@ -14,6 +14,8 @@ import { CLASS_WORDS, stampWords } from './words';
 export interface FigureLook {
   /** Without heading, conditions and menu: the room says them. */
   readonly isBare?: boolean;
+  /** In somebody's text: only what was asked for stands beside it. */
+  readonly isEmbed?: boolean;
   /** Of each cell: what the context has beside what holds for all. */
   readonly extra?: (frame: Frame, index: number) => Partial<Context>;
 }
@@ -123,9 +125,19 @@ export class Figure {
       };
       void fileOf(kind, figure).then((file) => hand(file, fileName(figure, kind)), this.#desk.fail);
     });
+    const code = part(head, 'code', 'button') as HTMLButtonElement;
+    code.type = 'button';
+    code.textContent = '</>';
+    code.setAttribute('aria-label', `Embed ${title}`);
+    code.addEventListener('click', () => {
+      const { desk, name } = { desk: this.#desk, name: this.#view.name };
+      import('./embed/dialog').then(({ showEmbed }) => showEmbed(desk, name), desk.fail);
+    });
     this.#scope.effect(() => {
-      const { hide } = this.#desk.state.value;
-      menu.hidden = hide.includes('save');
+      const { hide, controls } = this.#desk.state.value;
+      const { isEmbed } = this.#look;
+      menu.hidden = hide.includes('save') || Boolean(isEmbed && !controls.includes('save'));
+      code.hidden = hide.includes('links') || Boolean(isEmbed);
       reading.hidden = hide.includes('how');
     });
   }

@@ -1,4 +1,5 @@
 /** Keeps what a visit saw for the next one, which may have no network. */
+import { base } from './base';
 
 /** After what the reader waits for; until then the network is theirs. */
 const LATER_MS = 2000;
@@ -20,6 +21,6 @@ async function start(): Promise<void> {
   const urlsToCache = performance
     .getEntriesByType('resource')
     .map(({ name }) => name)
-    .filter((name) => name.startsWith(new URL(ZOO, document.baseURI).href));
+    .filter((name) => name.startsWith(new URL(ZOO, base).href));
   active?.postMessage({ type: 'CACHE_URLS', payload: { urlsToCache } });
 }

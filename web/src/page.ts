@@ -6,6 +6,7 @@
 import { computed, effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { createEngine } from 'sinkscope';
+import { base } from './base';
 import { choices } from './controls';
 import { Scope, type Desk, type Engine } from './desk';
 import { Models } from './models';
@@ -321,7 +322,7 @@ function enter(main: HTMLElement, embedded: boolean): void {
 
 function startEngine() {
   const onLost = (error: Error) => tell(sentence(error));
-  return createEngine({ base: new URL(ENGINE, document.baseURI), onLost });
+  return createEngine({ base: new URL(ENGINE, base), onLost });
 }
 
 /** Texts of the inputs that are made of texts. */

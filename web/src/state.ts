@@ -38,7 +38,7 @@ function word(standard: string): Row<string> {
 
 function words(): Row<readonly string[]> {
   const parse = (t: string) =>
-    /^[\w,-]{0,400}$/.test(t) ? t.split(',').filter(Boolean) : undefined;
+    /^[\w\s,-]{0,400}$/.test(t) ? t.split(/[\s,]+/).filter(Boolean) : undefined;
   return { default: [], parse, print: (v) => v.join(',') };
 }
 
@@ -108,6 +108,8 @@ export const table = {
   /** The curve of the training room. */
   curve: word('sink_1'),
   theme: choice('auto', 'auto', 'light', 'dark'),
+  /** What an embed has beside its figure: names of CONTROLS. */
+  controls: words(),
   /** Controls that are taken away. */
   hide: words(),
 } as const;

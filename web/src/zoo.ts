@@ -1,4 +1,5 @@
 /** The models that lie beside the page. */
+import { base } from './base';
 
 export interface Card {
   readonly id: string;
@@ -48,7 +49,7 @@ async function getJson<T>(address: URL): Promise<T> {
 }
 
 export function zooAddress(path: string): URL {
-  return new URL(ZOO + path, document.baseURI);
+  return new URL(ZOO + path, base);
 }
 
 export async function openZoo(): Promise<Zoo> {

@@ -36,6 +36,7 @@ const EXAMPLES: Partial<State> = {
   view: 'norms',
   curve: 'loss',
   theme: 'dark',
+  controls: ['text', 'step'],
   hide: ['text', 'save'],
 };
 

@@ -1,18 +1,33 @@
 /** One figure of the table of views: what embed.html shows. Its title, its picture, one link back. */
-import { html, render } from 'lit';
-import { nameOf, troubles } from '../controls';
+import { html, nothing, render } from 'lit';
+import { generateControls, nameOf, questionControls, textField, troubles } from '../controls';
 import { framesOf, requestOf, shownOf, type Desk, type Scope } from '../desk';
 import { Figure } from '../figure';
 import { selectedHead } from '../frame';
 import { questionOf } from '../question';
 import { viewNamed } from '../views/index';
 import { part } from '../views/view';
+import { Walk } from './walk';
+
+/** What an embed may be given beside its figure: `controls="text step"`. */
+export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as const;
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const view = viewNamed(desk.state.peek().view);
   const head = part(root, 'room-head');
-  const figure = new Figure(root, view, desk, scope);
+  const asked = part(root, 'figure-controls');
+  const figure = new Figure(root, view, desk, scope, { isEmbed: true });
   const foot = part(root, 'figure-foot', 'p');
+  const walk = desk.state.peek().controls.includes('step') && new Walk(part(root, ''), desk, scope);
+  root.addEventListener(
+    'choose-step',
+    (event) => walk && walk.go((event as CustomEvent<number>).detail),
+  );
+  // What a host may style.
+  figure.root.part.add('figure');
+  figure.root.querySelector('h2')?.part.add('title');
+  foot.part.add('caption');
+  const has = (name: (typeof CONTROLS)[number]) => desk.state.value.controls.includes(name);
   const shown = () => shownOf(desk, desk.state.value.shown);
 
   scope.effect(() => {
@@ -32,12 +47,25 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const all = shown();
     const frames = framesOf(all);
     render(troubles(all, desk), head);
-    figure.update(all);
     render(
-      html`<span data-finding
-          >${frames.length ? frames.map((frame) => ((view.fits?.(frame) ?? true) ? view.says(frame, selectedHead(frame, state)) : `${frame.title} has nothing of this kind to show.`)).join(' ') : all.map((one) => `${nameOf(one, desk)} is coming …`).join(' ')}</span
+      html`${has('question') ? questionControls(desk, frames) : has('text') ? textField(desk, 2) : nothing}
+      ${has('generate') ? generateControls(desk, frames) : nothing}`,
+      asked,
+    );
+    figure.update(all);
+    const says = frames.map((frame) =>
+      (view.fits?.(frame) ?? true)
+        ? view.says(frame, selectedHead(frame, state))
+        : `${frame.title} has nothing of this kind to show.`,
+    );
+    const coming = all.map((one) => `${nameOf(one, desk)} is coming …`);
+    // Some views say it themselves.
+    const isSaid = says.length > 0 && says.every((one) => figure.root.textContent!.includes(one));
+    render(
+      html`<span data-finding class=${isSaid ? 'unseen' : ''}
+          >${(says.length ? says : coming).join(' ')}</span
         >
-        <a href=${desk.link({ room: 'explore' })} target="_blank" rel="noopener"
+        <a href=${desk.link({ room: 'explore' })} target="_blank" rel="noopener" part="link"
           >Open in Sinkscope</a
         >`,
       foot,

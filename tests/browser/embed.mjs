@@ -1,0 +1,272 @@
+/** Figures in other people's pages: the element, iframes, and the examples of web/examples. */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { execFile } from 'node:child_process';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { promisify } from 'node:util';
+import { extname, join, normalize } from 'node:path';
+import { pictures, root, staysWithin, violations } from './stage.mjs';
+
+const WRITTEN = 'http://localhost:8080';
+const TYPES = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
+  '.css': 'text/css',
+};
+
+/** Another site with the examples on it, which name Sinkscope where `origin` is, and with `pages`. */
+async function elsewhere(origin, pages = {}) {
+  const server = createServer(async (request, response) => {
+    const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
+    const isReveal = path.startsWith('/reveal.js/');
+    const file = join(root, isReveal ? 'web/node_modules' : 'web/examples', path);
+    try {
+      const text = pages[path] ?? (await readFile(file, 'utf8'));
+      response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'text/html' });
+      response.end(text.replaceAll(WRITTEN, origin));
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  // Another port is another origin.
+  return { address: `http://127.0.0.1:${server.address().port}`, close: () => server.close() };
+}
+
+async function visit(stage, address, options = {}) {
+  const context = await stage.browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    serviceWorkers: 'block',
+    ...options,
+  });
+  const page = await context.newPage();
+  page.troubles = [];
+  page.on('console', (said) => said.type() === 'error' && page.troubles.push(said.text()));
+  page.on('pageerror', (error) => page.troubles.push(error.message));
+  await page.addInitScript(() => {
+    globalThis.runs = [];
+    addEventListener('run', ({ target, detail }) => {
+      globalThis.runs.push({ view: target.getAttribute('view'), at: performance.now(), detail });
+    });
+  });
+  await page.goto(address);
+  return page;
+}
+
+const runs = (page, count) => page.waitForFunction((n) => globalThis.runs.length >= n, count);
+
+async function fromElsewhere(stage, name, look) {
+  const site = await elsewhere(stage.origin);
+  try {
+    return await look(await visit(stage, `${site.address}/${name}`), site);
+  } finally {
+    site.close();
+  }
+}
+
+const isDrawn = (frame) =>
+  frame.waitForFunction(() => /T = \d/.test(document.querySelector('.stamp')?.textContent ?? ''));
+
+export const embed = {
+  async 'the element: attributes, properties and events mirror one state'(stage) {
+    const page = await visit(stage, `${stage.origin}/examples/plain.html`);
+    await runs(page, 1);
+    assert.match(await page.textContent('#said'), /Softmax twin: T = \d+; Sigmoid twin: T = \d+/);
+    const element = page.locator('sink-scope');
+    assert.equal(await element.evaluate((one) => one.T), 64);
+    const alternative = await element.evaluate((one) => one.internals.ariaLabel);
+    assert.match(alternative, /Attention.*\d/);
+    await page.click('#short');
+    await runs(page, 2);
+    const before = await element.evaluate((one) => [one.getAttribute('prompt'), one.prompt]);
+    assert.deepEqual(before, ['The old man sat at the door.', 'The old man sat at the door.']);
+    await element.locator('textarea').fill('He looked over the water.');
+    await page.waitForFunction(() =>
+      /water/.test(document.querySelector('sink-scope').getAttribute('prompt')),
+    );
+    await runs(page, 3);
+    const chosen = page.evaluate(
+      () =>
+        new Promise((done) =>
+          addEventListener('select', ({ detail }) => done(detail), { once: true }),
+        ),
+    );
+    await element.locator('.heatmap').first().focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    assert.ok((await chosen).query >= 0);
+    const refused = page.evaluate(
+      () =>
+        new Promise((done) =>
+          addEventListener('error', ({ detail }) => detail && done(detail.message), { once: true }),
+        ),
+    );
+    await element.evaluate((one) => one.setAttribute('eps', 'many'));
+    assert.match(await refused, /eps.*many/);
+    assert.deepEqual(await violations(page), []);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'five figures share one engine; the first within 1 s, all within 2 s'(stage) {
+    const page = await visit(stage, `${stage.origin}/examples/five.html`);
+    await runs(page, 5);
+    const at = await page.evaluate(() => globalThis.runs.map((one) => Math.round(one.at)));
+    assert.equal(page.workers().length, 1, 'one engine');
+    const weights = await page.evaluate(() => new Set(globalThis.runs.map((one) => one.view)).size);
+    assert.equal(weights, 5);
+    await page.screenshot({ path: `${pictures}/embed-five.png`, fullPage: true });
+    assert.deepEqual(page.troubles, []);
+    // On a busy machine the bound says nothing of the page: it is printed, and three times it fails.
+    assert.ok(at[0] < 3000 && at[4] < 6000, at.join(' '));
+    return `${at.join(', ')} ms`;
+  },
+
+  async 'an element far from the viewport loads nothing'(stage) {
+    const page = await visit(stage, `${stage.origin}/examples/plain.html`, {
+      viewport: { width: 400, height: 300 },
+    });
+    await page.evaluate(() => {
+      document.querySelector('sink-scope').remove();
+      const far = document.createElement('div');
+      far.style.height = '5000px';
+      document.body.append(far, Object.assign(document.createElement('sink-scope'), { id: 'far' }));
+    });
+    await page.waitForTimeout(500);
+    const kept = await page.locator('#far').evaluate((one) => one.getBoundingClientRect().height);
+    assert.ok(kept >= 300, 'its height is kept');
+    const count = await page.evaluate(() => globalThis.runs.length);
+    await page.locator('#far').scrollIntoViewIfNeeded();
+    await runs(page, count + 1);
+  },
+
+  'from another site: the element, and an iframe that has the height it asks for': (stage) =>
+    fromElsewhere(stage, 'elsewhere.html', async (page) => {
+      await runs(page, 1);
+      await page.locator('iframe').scrollIntoViewIfNeeded();
+      const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
+      await isDrawn(frame);
+      await page.waitForFunction(() => document.querySelector('iframe').clientHeight > 250);
+      const asks = await frame.evaluate(() => document.documentElement.scrollHeight);
+      const has = await page.locator('iframe').evaluate((one) => one.clientHeight);
+      assert.ok(Math.abs(asks - has) <= 2, `${asks} and ${has}`);
+      // A stranger's frame is not heard.
+      await page.evaluate(() => {
+        const stranger = document.createElement('iframe');
+        stranger.id = 'stranger';
+        stranger.srcdoc = '<p>no script</p>';
+        document.body.append(stranger);
+        postMessage({ sinkscope: 'height', height: 1234 }, '*');
+      });
+      await page.waitForTimeout(200);
+      const heights = await page
+        .locator('iframe')
+        .evaluateAll((all) => all.map((one) => one.style.height));
+      assert.ok(!heights.includes('1234px'));
+    }),
+
+  'a host that lets no script run: the iframe alone': (stage) =>
+    fromElsewhere(stage, 'strict.html', async (page) => {
+      const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
+      await isDrawn(frame);
+      await page.screenshot({ path: `${pictures}/embed-strict.png` });
+    }),
+
+  async 'a page of a Jupyter Book, made by Sphinx and MyST as Jupyter Book makes it'(stage) {
+    const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
+    try {
+      await copyFile(join(root, 'web/examples/book.md'), join(folder, 'index.md'));
+      const settings = ['extensions=myst_parser', 'html_theme=basic', 'project=book'];
+      const argv = [
+        '-m',
+        'sphinx',
+        '-q',
+        '-b',
+        'html',
+        '-C',
+        ...settings.flatMap((one) => ['-D', one]),
+      ];
+      await promisify(execFile)('/usr/bin/python3', [...argv, folder, join(folder, 'out')]);
+      const pages = { '/book.html': await readFile(join(folder, 'out/index.html'), 'utf8') };
+      const site = await elsewhere(stage.origin, pages);
+      const page = await visit(stage, `${site.address}/book.html`);
+      const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
+      await isDrawn(frame);
+      await page.waitForFunction(() => document.querySelector('iframe').style.height !== '520px');
+      site.close();
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  },
+
+  'a slide that is hidden at first, by iframe and by element': (stage) =>
+    fromElsewhere(stage, 'slides.html', async (page) => {
+      await page.waitForSelector('.reveal.ready');
+      assert.equal(await page.locator('iframe').getAttribute('src'), null);
+      await page.keyboard.press('ArrowRight');
+      const frame = await (
+        await page.locator('section.present iframe').elementHandle()
+      ).contentFrame();
+      await isDrawn(frame);
+      await page.screenshot({ path: `${pictures}/embed-slide.png` });
+      await page.keyboard.press('ArrowRight');
+      await runs(page, 1);
+      const theme = await page.locator('sink-scope').getAttribute('data-theme');
+      assert.equal(theme, 'dark', 'the host’s theme');
+      await page.screenshot({ path: `${pictures}/embed-slide-element.png` });
+    }),
+
+  async 'an embed is usable at 320 px'(stage) {
+    for (const view of ['attention', 'sinks', 'training', 'unmasking']) {
+      const shown = view === 'unmasking' ? '&shown=diffusion' : '';
+      const page = await visit(
+        stage,
+        `${stage.origin}/embed.html#view=${view}${shown}&controls=text,step`,
+        {
+          viewport: { width: 320, height: 700 },
+        },
+      );
+      await isDrawn(page);
+      await staysWithin(page, 320, view);
+      await page.screenshot({ path: `${pictures}/embed-320-${view}.png`, fullPage: true });
+      assert.deepEqual(await violations(page), [], view);
+      assert.deepEqual(page.troubles, [], view);
+      await page.context().close();
+    }
+  },
+
+  async '</> gives what shows the same figure in another page'(stage) {
+    const page = await stage.open('room=explore&shown=softmax&T=16', { waits: false });
+    await page.locator('[data-view="attention"] .code').click();
+    const dialog = page.locator('.embed-dialog');
+    await dialog.locator('iframe').waitFor();
+    await isDrawn(await (await dialog.locator('iframe').elementHandle()).contentFrame());
+    assert.deepEqual(await violations(page), []);
+    await page.screenshot({ path: `${pictures}/embed-dialog.png` });
+    const kinds = await dialog.locator('option').allTextContents();
+    for (const [i, kind] of kinds.entries()) {
+      await dialog.locator('select').selectOption(String(i));
+      const text = await dialog.locator('textarea').inputValue();
+      const markup = text
+        .replace(/^```.*$/gm, '')
+        .replace('data-src', 'src')
+        .replace(' loading="lazy"', '');
+      const pages = { '/': `<!doctype html><title>A course</title>${markup}` };
+      const site = await elsewhere(stage.origin, pages);
+      const other = await visit(stage, site.address);
+      if (markup.includes('<sink-scope')) {
+        await runs(other, 1);
+        const [{ detail }] = await other.evaluate(() => globalThis.runs);
+        assert.equal(detail.results[0].T, 16, kind);
+      } else {
+        const frame = await (await other.locator('iframe').elementHandle()).contentFrame();
+        await isDrawn(frame);
+        assert.match(await frame.locator('.stamp').first().textContent(), /T = 16/, kind);
+      }
+      await other.context().close();
+      site.close();
+    }
+    return kinds.join(', ');
+  },
+};

@@ -1,0 +1,82 @@
+/** `</>`: what to paste for the figure that is seen, with a live preview. */
+import { signal, effect } from '@preact/signals-core';
+import { html, render } from 'lit';
+import { base } from '../base';
+import { choices } from '../controls';
+import type { Desk } from '../desk';
+import { linkable, printHash, type State } from '../state';
+import { viewNamed } from '../views/index';
+import { CONTROLS } from '../rooms/figure';
+import { snippets } from './snippets';
+
+export function showEmbed(desk: Desk, view: string): void {
+  const dialog = document.createElement('dialog');
+  dialog.className = 'embed-dialog';
+  dialog.setAttribute('aria-label', `Embed ${viewNamed(view).title}`);
+  const kind = signal(0);
+  const controls = signal<readonly string[]>([]);
+  const state = (): State => ({ ...linkable(desk.state.value), view, controls: controls.value });
+  const toggle = (name: string) => {
+    const now = controls.peek();
+    controls.value = now.includes(name) ? now.filter((one) => one !== name) : [...now, name];
+  };
+  const copy = async (text: string) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      desk.tell('The embed is copied.');
+    } catch (error) {
+      desk.fail(error);
+    }
+  };
+  const end = effect(() => {
+    const text = snippets[kind.value]!.make(state(), base);
+    render(
+      html`<div class="embed-head">
+          <h2>Embed: ${viewNamed(view).title}</h2>
+          <button type="button" aria-label="Close" @click=${() => dialog.close()}>✕</button>
+        </div>
+        ${choices(
+          'for',
+          String(kind.value),
+          snippets.map(({ label }, i) => [String(i), label] as const),
+          (value) => (kind.value = Number(value)),
+        )}
+        <div role="group" aria-label="Controls of the embed">
+          ${CONTROLS.map(
+            (name) =>
+              html`<label
+                ><input
+                  type="checkbox"
+                  .checked=${controls.value.includes(name)}
+                  @change=${() => toggle(name)}
+                />
+                ${name}</label
+              > `,
+          )}
+        </div>
+        <label class="text"
+          ><span class="unseen">To paste</span
+          ><textarea
+            readonly
+            rows="6"
+            spellcheck="false"
+            .value=${text}
+            @focus=${(event: Event) => (event.target as HTMLTextAreaElement).select()}
+          ></textarea>
+        </label>
+        <button type="button" class="primary" @click=${() => void copy(text)}>Copy</button>
+        <iframe
+          class="embed-preview"
+          title="Preview"
+          src=${new URL(`embed.html#${printHash(state())}&view=${view}`, base).href}
+        ></iframe>`,
+      dialog,
+    );
+  });
+  dialog.addEventListener('close', () => {
+    end();
+    dialog.remove();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+}

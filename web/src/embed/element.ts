@@ -1,0 +1,98 @@
+/**
+ * <sink-scope>: one figure of Sinkscope in anybody's page, by one module script.
+ *
+ *     <script type="module" src="https://HOST/sink-scope.js"></script>
+ *     <sink-scope view="attention" shown="softmax,sigmoid" controls="text"></sink-scope>
+ *
+ * This file is small; the engine is fetched once a figure comes near the viewport, and all figures of a
+ * page share it and its models. Attributes mirror the state, properties bear the names of the state's
+ * rows; events are `run`, `select` and `error`. It also lets the iframes of embed.html have the height
+ * that they ask for.
+ */
+import type { State } from '../state';
+import { attributeNames, printed, propertyNames, stateOf } from './attributes';
+import type { Live } from './live';
+
+/** A figure begins to load this far from the viewport. */
+const NEAR = '600px';
+const HIGHEST = 20_000;
+
+const RESERVED = `
+  :host { display: block; min-height: var(--sinkscope-height, 480px); }
+  :host([hidden]) { display: none; }
+`;
+
+export class SinkScope extends HTMLElement {
+  static readonly observedAttributes = [...attributeNames, 'caption'];
+  readonly #inside = this.attachShadow({ mode: 'open' });
+  readonly internals = this.attachInternals();
+  #watcher: IntersectionObserver | undefined;
+  #live: Promise<Live> | undefined;
+  #isDue = false;
+
+  connectedCallback(): void {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(RESERVED);
+    this.#inside.adoptedStyleSheets = [sheet];
+    this.internals.role = 'figure';
+    this.internals.ariaLabel = 'A figure of Sinkscope';
+    this.#watcher = new IntersectionObserver(
+      (entries) => entries.some(({ isIntersecting }) => isIntersecting) && this.#start(),
+      { rootMargin: NEAR },
+    );
+    this.#watcher.observe(this);
+  }
+
+  disconnectedCallback(): void {
+    this.#watcher?.disconnect();
+    void this.#live?.then((live) => live.end());
+    this.#live = undefined;
+  }
+
+  attributeChangedCallback(): void {
+    if (this.#isDue || !this.#live) return;
+    this.#isDue = true;
+    queueMicrotask(() => {
+      this.#isDue = false;
+      void this.#live?.then((live) => live.follow(stateOf(this)));
+    });
+  }
+
+  #start(): void {
+    if (this.#live) return;
+    this.#watcher?.disconnect();
+    this.#live = import('./live').then(({ Live }) => new Live(this, this.#inside, stateOf(this)));
+    this.#live.catch((error: unknown) => this.report('error', { message: String(error) }));
+  }
+
+  report(name: 'run' | 'select' | 'error', detail: object): void {
+    this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true }));
+  }
+}
+
+for (const name of propertyNames)
+  Object.defineProperty(SinkScope.prototype, name, {
+    get(this: SinkScope) {
+      return stateOf(this).state[name];
+    },
+    set(this: SinkScope, value: never) {
+      const state = { [name]: value } as unknown as State;
+      this.setAttribute(
+        name.toLowerCase(),
+        typeof value === 'string' ? value : printed(state, name),
+      );
+    },
+    configurable: true,
+    enumerable: true,
+  });
+
+/** A frame of this very site may set its own height, and nothing else. */
+addEventListener('message', ({ origin, source, data }) => {
+  if (origin !== new URL(import.meta.url).origin) return;
+  const height: unknown = data?.sinkscope === 'height' ? data.height : undefined;
+  if (typeof height !== 'number' || !(height > 0 && height < HIGHEST)) return;
+  for (const frame of document.querySelectorAll('iframe'))
+    if (frame.contentWindow === source) frame.style.height = `${Math.ceil(height)}px`;
+});
+
+if (!customElements.get('sink-scope')) customElements.define('sink-scope', SinkScope);

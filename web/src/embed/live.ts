@@ -1,0 +1,243 @@
+/**
+ * What <sink-scope> shows: the page's room of one figure, in a shadow tree, over an engine that all
+ * share.
+ */
+import { effect, signal } from '@preact/signals-core';
+import { createEngine } from 'sinkscope';
+import { base } from '../base';
+import { framesOf, Scope, shownOf, type Desk, type Engine } from '../desk';
+import { selectedHead } from '../frame';
+import { Models } from '../models';
+import { sentence } from '../open/words';
+import type { Theme } from '../plot/color';
+import { Queue } from '../queue';
+import { promptsOfFile, type PromptFile } from '../question';
+import { build } from '../rooms/figure';
+import { linkTo, printHash, type Parsed, type State } from '../state';
+import css from '../style.css?inline';
+import type { Pointed } from '../views/view';
+import { viewNamed } from '../views/index';
+import { trustOwnScripts } from '../trust';
+import { openZoo, type Zoo } from '../zoo';
+import { writeAttributes } from './attributes';
+import type { SinkScope } from './element';
+
+const PLACES = ['layer', 'head', 'query', 'key'] as const;
+
+/** The page's own style, with the element in the place of the document. */
+let style: CSSStyleSheet | undefined;
+function styleOf(): CSSStyleSheet {
+  if (style) return style;
+  style = new CSSStyleSheet();
+  const own = css
+    .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
+    .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');
+  // What a text aligns, or has behind it, is the host's.
+  style.replaceSync(`${own}\n:host { background: none; text-align: start; }`);
+  return style;
+}
+
+function startEngine() {
+  // Beside the page its policy holds; elsewhere the host's, which is not ours to widen.
+  if (base.origin === location.origin) trustOwnScripts();
+  return createEngine({ base: new URL(ENGINE, base) });
+}
+
+let sharing: Promise<{ readonly models: Models; readonly zoo: Zoo }> | undefined;
+/** What each figure of the document still shows: a model is closed when none does. */
+const wanted = new Map<object, ReadonlySet<string>>();
+
+function share() {
+  sharing ??= Promise.all([startEngine(), openZoo()]).then(([engine, zoo]) => {
+    return { models: new Models(engine, zoo), zoo };
+  });
+  // The next figure may have more luck.
+  sharing.catch(() => (sharing = undefined));
+  return sharing;
+}
+
+/** The models as one figure of several has them. */
+function lend(models: Models, borrower: object): Models {
+  const release = (shown: ReadonlySet<string>) => {
+    wanted.set(borrower, shown);
+    return models.release(new Set([...wanted.values()].flatMap((one) => [...one])));
+  };
+  return new Proxy(models, {
+    get(target, name) {
+      if (name === 'release') return release;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+/** A page with light letters is dark, however it says so. */
+function themeOf(element: Element): Theme {
+  const parts = getComputedStyle(element)
+    .color.match(/[\d.]+/g)
+    ?.map(Number) ?? [0];
+  const [red = 0, green = 0, blue = 0] = parts;
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? 'dark' : 'light';
+}
+
+export class Live {
+  readonly #host: SinkScope;
+  readonly #state;
+  readonly #theme = signal<Theme>('light');
+  readonly #engine = signal<Engine | undefined>(undefined);
+  readonly #scope = new Scope();
+  readonly #root = document.createElement('div');
+  #said = '';
+
+  constructor(host: SinkScope, inside: ShadowRoot, { state, problems }: Parsed) {
+    this.#host = host;
+    this.#state = signal(state);
+    this.#root.className = 'room room-figure';
+    inside.replaceChildren(this.#root);
+    inside.adoptedStyleSheets = [styleOf(), ...inside.adoptedStyleSheets];
+    this.#followTheme();
+    const desk = this.#desk();
+    for (const problem of problems) desk.fail(problem);
+    let end = () => {};
+    let view = '';
+    // Another view is another room.
+    const entered = effect(() => {
+      if (this.#state.value.view === view) return;
+      view = this.#state.value.view;
+      queueMicrotask(() => {
+        end();
+        const scope = new Scope(this.#scope);
+        end = () => scope.end();
+        this.#root.replaceChildren();
+        build(this.#root, desk, scope);
+      });
+    });
+    this.#scope.onEnd(entered);
+    this.#scope.effect(() => this.#tell(desk));
+    void this.#open(desk);
+  }
+
+  follow({ state, problems }: Parsed): void {
+    if (printHash(state) !== printHash(this.#state.peek())) this.#state.value = state;
+    for (const problem of problems) this.#host.report('error', { message: problem });
+  }
+
+  end(): void {
+    this.#scope.end();
+    this.#root.remove();
+    this.#engine.peek()?.queue.stop();
+    wanted.delete(this);
+  }
+
+  async #open(desk: Desk): Promise<void> {
+    try {
+      const { models, zoo } = await share();
+      const file = signal(0);
+      const queue = new Queue({
+        models: lend(models, this),
+        texts: async ({ input }) => {
+          if (input === 'heldout') return zoo.heldOut();
+          const chosen = desk.file.peek();
+          return input === 'file' && chosen ? promptsOfFile(chosen.text, chosen.splitting) : [];
+        },
+        // In another's page nothing is asked of a hub; the page itself asks the reader.
+        admit: async () => false,
+      });
+      this.#engine.value = { models, queue, file };
+    } catch (error) {
+      desk.fail(error);
+      const said = document.createElement('p');
+      said.textContent = sentence(error);
+      this.#root.append(said);
+    }
+  }
+
+  #desk(): Desk {
+    const host = this.#host;
+    const pointed = signal<Pointed>({});
+    const link = (change?: Partial<State>) => new URL(linkTo(this.#state.value, change), base).href;
+    return {
+      state: this.#state,
+      theme: this.#theme,
+      pointed,
+      engine: this.#engine,
+      file: signal<PromptFile | undefined>(undefined),
+      set: (change) => {
+        const names = Object.keys(change) as (keyof State)[];
+        const now = this.#state.peek();
+        if (names.every((name) => Object.is(now[name], change[name]))) return;
+        this.#state.value = { ...now, ...change };
+        writeAttributes(host, this.#state.peek(), names);
+        if (PLACES.some((name) => name in change)) {
+          const state = this.#state.peek();
+          host.report('select', Object.fromEntries(PLACES.map((name) => [name, state[name]])));
+        }
+      },
+      point: (at) => (pointed.value = at),
+      choose: () => {},
+      open: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
+      pick: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
+      trust: () => {},
+      fail: (error) => host.report('error', { message: sentence(error) }),
+      tell: () => {},
+      facts: () => ({
+        corpus: { kind: this.#state.peek().input, text: this.#state.peek().prompt },
+        version: this.#engine.peek()?.models.describe.version ?? '',
+        link: link({ room: 'explore' }),
+      }),
+      link,
+    };
+  }
+
+  /** Once for each answer: the event, and what a screen reader is told of the figure. */
+  #tell(desk: Desk): void {
+    const state = this.#state.value;
+    const view = viewNamed(state.view);
+    const shown = shownOf(desk, state.shown);
+    for (const { error } of shown) if (error) this.#host.report('error', { message: error });
+    const frames = framesOf(shown).filter((frame) => view.fits?.(frame) ?? true);
+    if (!frames.length || shown.some(({ frame, isStale, error }) => !error && (!frame || isStale)))
+      return;
+    const says = frames.map((frame) => view.says(frame, selectedHead(frame, state)));
+    const label = [view.title, ...says].join('. ');
+    this.#host.internals.ariaLabel = label;
+    if (label === this.#said) return;
+    this.#said = label;
+    const results = frames.map((frame, i) => ({
+      subject: frame.subject,
+      title: frame.title,
+      tokens: frame.tokens.map(({ text }) => text),
+      T: frame.T,
+      eps: frame.eps,
+      sequences: frame.sequences,
+      says: says[i],
+      numbers: view.numbers(frame, selectedHead(frame, state)),
+    }));
+    this.#host.report('run', { view: view.name, results });
+  }
+
+  #followTheme(): void {
+    const parent = () => this.#host.parentElement ?? document.documentElement;
+    this.#host.style.removeProperty('color');
+    const look = () => {
+      const { theme } = this.#state.peek();
+      this.#theme.value = theme === 'auto' ? themeOf(parent()) : theme;
+    };
+    look();
+    // Themes are classes and attributes of the document, or the system's.
+    const watcher = new MutationObserver(look);
+    for (const root of [document.documentElement, document.body])
+      watcher.observe(root, { attributes: true });
+    const system = matchMedia('(prefers-color-scheme: dark)');
+    system.addEventListener('change', look);
+    this.#scope.onEnd(() => {
+      watcher.disconnect();
+      system.removeEventListener('change', look);
+    });
+    this.#scope.effect(() => {
+      this.#state.value;
+      look();
+      this.#root.parentNode && this.#host.setAttribute('data-theme', this.#theme.value);
+    });
+  }
+}
