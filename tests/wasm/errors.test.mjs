@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { SinkscopeError, createEngine } from '../../wasm/index.js';
-import { binaries, failure, files, tiny, withEngine } from './helper.mjs';
+import { binaries, failure, files, randomModel, tiny, withEngine } from './helper.mjs';
 
 const { config, weights } = files(tiny);
 const edited = (change) => {
@@ -110,6 +110,27 @@ test('what the table of edits does not allow is refused by the core, which goes 
       assert.match(error.text, /^expected/);
     }
     await model.run([1, 2]);
+  });
+});
+
+test('a metric beyond all memory says of how many numbers, and the engine goes on', async () => {
+  const T = 32768;
+  const sizes = { L: 1, D: 2, F: 1, V: 4, context: T };
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(randomModel(sizes, { num_attention_heads: 1 }));
+    // What is cheapest for so many tokens.
+    const edits = [{ kind: 'operation', operation: 'identity' }];
+    const run = await model.run(new Array(T).fill(1), { fields: ['q', 'k'], edits });
+    // T * T numbers of four bytes are 0 modulo 2^32.
+    const found = await failure(run.metric('qk_dot', { layer: 0, head: 0 }));
+    assert.deepEqual(found, {
+      name: 'SinkscopeError',
+      code: 'no_memory',
+      where: 'qk_dot',
+      text: 'expected room for 1073741824 numbers (32768 tokens)',
+    });
+    const few = await run.metric('qk_dot', { layer: 0, head: 0, tokens: 3 });
+    assert.deepEqual(few.shape, [3, 3]);
   });
 });
 

@@ -49,8 +49,9 @@ export function readSafetensors(file) {
 /**
  * A llama of random weights that takes long enough for a request to stop to arrive.
  * @param {{ L: number, D: number, F: number, V: number, context: number }} sizes
+ * @param {object} others what else the configuration says, or says otherwise
  */
-export function randomModel({ L, D, F, V, context }) {
+export function randomModel({ L, D, F, V, context }, others = {}) {
   const shapes = { 'model.embed_tokens.weight': [V, D], 'model.norm.weight': [D] };
   for (let l = 0; l < L; l++) {
     const at = `model.layers.${l}.`;
@@ -83,6 +84,7 @@ export function randomModel({ L, D, F, V, context }) {
     vocab_size: V,
     max_position_embeddings: context,
     tie_word_embeddings: true,
+    ...others,
   });
   return {
     config,
