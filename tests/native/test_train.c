@@ -61,7 +61,7 @@ static const ss_tensor *find(const opened_file *file, const char *name) {
 static double loss_of(float *d, const float *logits, const int32_t *tokens, int T, int V) {
     double loss = 0;
     for (int t = 0; t < T; t++, logits += V, d += V) {
-        double top = -INFINITY, sum = 0;
+        double top = -(double)INFINITY, sum = 0;
         for (int v = 0; v < V; v++) top = fmax(top, (double)logits[v]);
         for (int v = 0; v < V; v++) sum += exp((double)logits[v] - top);
         for (int v = 0; v < V; v++)
