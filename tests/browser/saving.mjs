@@ -7,15 +7,22 @@ import { root, saveFrom, settled } from './stage.mjs';
 const menu = (page, view) => page.locator(`[data-view="${view}"] .save`);
 const save = async (page, view, kind) => saveFrom(page, menu(page, view), kind);
 
-/** A text as XML, by the browser's own parser: its root's name, or what is wrong. */
-const asXml = (page, text) =>
-  page.evaluate((xml) => {
+/**
+ * A text as XML, by the browser's own parser: its root's name, or what is wrong. On an empty page, for
+ * the policy of Sinkscope's lets no text become markup.
+ */
+async function asXml(page, text) {
+  const empty = await page.context().newPage();
+  const said = await empty.evaluate((xml) => {
     const made = new DOMParser().parseFromString(xml, 'image/svg+xml');
     const wrong = made.querySelector('parsererror');
     return wrong
       ? wrong.textContent
       : `${made.documentElement.localName} ${made.querySelectorAll('text').length}`;
   }, text);
+  await empty.close();
+  return said;
+}
 
 export const saving = {
   async 'both subjects stand in the picture; text stays text, lines stay lines'(stage) {
