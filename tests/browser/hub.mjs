@@ -278,7 +278,7 @@ export const hub = {
       return notes;
     });
     assert.equal(notes.length, 1);
-    assert.match(notes[0], /no room.*QuotaExceeded/i);
+    assert.match(notes[0], /no room.*quota/i);
     return notes[0];
   },
 

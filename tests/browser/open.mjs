@@ -114,7 +114,7 @@ export const open = {
     await page.waitForSelector('#open[open] .primary');
     assert.match(
       await text(page, '#open'),
-      /This link shows sinkscope\/sigmoid.*Until you agree nothing is asked/s,
+      /This link shows sinkscope\/sigmoid.*Until you agree nothing is\s+asked/s,
     );
     assert.equal(hub.log.length, 0, 'nothing left the origin');
     assert.match(await text(page, '.trouble'), /sinkscope\/sigmoid is not loaded yet/);

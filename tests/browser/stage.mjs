@@ -113,7 +113,12 @@ export async function openStage() {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
         if (!own) page.troubles.push(`asks ${r.url()}`);
       });
-      page.on('requestfailed', (r) => page.troubles.push(`failed: ${r.url()}`));
+      // A preview that is closed stops what it fetches.
+      page.on('requestfailed', (r) => {
+        const isClosed =
+          r.failure()?.errorText === 'net::ERR_ABORTED' && r.frame() !== page.mainFrame();
+        if (!isClosed) page.troubles.push(`failed: ${r.url()}`);
+      });
       if (script) await page.addInitScript(script);
       await page.goto(`${origin}/${file}${hash ? `#${hash}` : ''}`);
       if (!waits) return page;
