@@ -188,8 +188,10 @@ static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_pl
 
 static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_t total) {
     size_t slice = place->slice * total * place->in;
+    const unsigned char *data = tensor->data;
     return (ss_matrix){
-        .data = (const unsigned char *)tensor->data + ss_dtype_bytes(tensor->type, slice),
+        /* A family that only lists what it wants has tensors without bytes. */
+        .data = data ? data + ss_dtype_bytes(tensor->type, slice) : NULL,
         .type = tensor->type,
         .in = place->in,
         .out = place->out,
