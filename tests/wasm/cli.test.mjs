@@ -126,7 +126,7 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
     [['measure', folder, '--text-file', whole], /expected model.safetensors/],
     [['measure', zoo('softmax'), '--text-file', join(folder, 'none')], /ENOENT/],
     [['measure', zoo('softmax'), '--text-file', whole, '--tokens', '4000'], /at most|expected/],
-    [['train'], /command: expected "measure"/],
+    [['grow'], /command: expected "measure" or "train"/],
   ];
   for (const [args, message] of cases) {
     await assert.rejects(run(...args), (error) => {

@@ -82,7 +82,7 @@ async function main(args, print) {
   try {
     if (values.help || positionals.length === 0) return print(usage(engine.describe));
     const [command, ...names] = positionals;
-    expect(command === 'measure', 'command', '"measure"', command);
+    expect(command === 'measure', 'command', '"measure" or "train"', command);
     expect(names.length === 1, 'MODEL', 'one model', names.length);
     const found = await measureModel(engine, names[0], values);
     print(values.json ? `${JSON.stringify(found)}\n` : summary(found, engine.describe));
