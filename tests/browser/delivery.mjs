@@ -105,9 +105,14 @@ export const delivery = {
   async 'every package in a bundle and every library in a binary has its notice beside the page'() {
     const notices = await readFile(join(pageRoot, 'NOTICES.md'), 'utf8');
     const named = [...notices.matchAll(/^## (.+)/gm)].map(([, one]) => one);
-    for (const one of ['lit ', '@observablehq/plot ', 'd3-array ', 'comlink ', 'workbox-core '])
+    const wanted = ['workbox-core'];
+    for (const folder of ['web', 'wasm']) {
+      const text = await readFile(join(root, folder, 'package.json'), 'utf8');
+      wanted.push(...Object.keys(JSON.parse(text).dependencies));
+    }
+    for (const one of wanted)
       assert.ok(
-        named.some((name) => name.startsWith(one)),
+        named.some((name) => name.startsWith(`${one} `)),
         one,
       );
     for (const one of ['cJSON', 'musl', 'Emscripten'])
