@@ -1,6 +1,10 @@
-/** What tests/style asks of the JavaScript of the package and of the tests. */
+/** What tests/style asks of the JavaScript of the package and of the tests, and of the page's TypeScript. */
 import js from '@eslint/js';
 import globals from 'globals';
+import typescript from 'typescript-eslint';
+
+/** Values that are said to be unused when their name begins so. */
+const unused = ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }];
 
 /** In a comment `any` is a type that ends all checking; eslint itself reads no types. */
 const noAny = {
@@ -26,9 +30,24 @@ export default [
       eqeqeq: 'error',
       'no-var': 'error',
       'prefer-const': 'error',
-      'no-unused-vars': ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }],
+      'no-unused-vars': unused,
       // A character of control is what is looked for there.
       'no-control-regex': 'off',
+    },
+  },
+  ...typescript.configs.recommended.map((one) => ({ ...one, files: ['**/*.ts'] })),
+  {
+    files: ['**/*.ts'],
+    rules: { '@typescript-eslint/no-unused-vars': unused },
+  },
+  {
+    // With types, which only the page's files have a project for.
+    files: ['web/{src,ship,test}/**/*.ts'],
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      '@typescript-eslint/await-thenable': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
     },
   },
   {

@@ -61,8 +61,18 @@ test(
     const asked = ['measure', model, '--text-file', 'text.txt', '--tokens', '16', '--json'];
     assert.equal(JSON.parse(runIn(folder, cli, ...asked)).T, 16);
 
-    const tsc = fileURLToPath(new URL('wasm/node_modules/.bin/tsc', root));
+    const tsc = fileURLToPath(new URL('wasm/node_modules/typescript-7/bin/tsc', root));
     const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2022'];
-    runIn(folder, tsc, ...options, '--lib', 'es2023,dom', '--types', '', 'typed.ts');
+    runIn(
+      folder,
+      process.execPath,
+      tsc,
+      ...options,
+      '--lib',
+      'es2023,dom',
+      '--types',
+      '',
+      'typed.ts',
+    );
   },
 );

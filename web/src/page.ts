@@ -227,7 +227,7 @@ function messages(place: HTMLElement): void {
     text.classList.toggle('error', failure.value !== '');
   });
   effect(() => {
-    changes.value;
+    void changes.value;
     const work = engine.value?.queue.work.value;
     const loads = opener.isShown ? undefined : opener.work;
     document.body.toggleAttribute(
@@ -369,7 +369,7 @@ export function startPage(embedded: boolean): void {
   });
   const dialog = createDialog(opener);
   effect(() => {
-    changes.value;
+    void changes.value;
     dialog.draw();
   });
   acceptDrops(opener);

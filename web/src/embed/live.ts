@@ -235,9 +235,9 @@ export class Live {
       system.removeEventListener('change', look);
     });
     this.#scope.effect(() => {
-      this.#state.value;
+      void this.#state.value;
       look();
-      this.#root.parentNode && this.#host.setAttribute('data-theme', this.#theme.value);
+      if (this.#root.parentNode) this.#host.setAttribute('data-theme', this.#theme.value);
     });
   }
 }

@@ -138,7 +138,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   scope.effect(() => {
     const state = desk.state.value;
-    desk.theme.value;
+    void desk.theme.value;
     const all = shown();
     const frames = framesOf(all);
     const fresh = framesOf(all.filter(({ isStale }) => !isStale));

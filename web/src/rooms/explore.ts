@@ -53,7 +53,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   scope.effect(() => {
     const state = desk.state.value;
-    desk.theme.value;
+    void desk.theme.value;
     const all = shown();
     const frames = framesOf(all);
     const [frame] = frames;
@@ -93,7 +93,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   });
 
   scope.effect(() => {
-    desk.pointed.value;
+    void desk.pointed.value;
     const [frame] = framesOf(shown());
     const maps = frame && mapsOf(frame);
     if (maps)

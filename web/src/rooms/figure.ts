@@ -43,7 +43,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   scope.effect(() => {
     const state = desk.state.value;
-    desk.theme.value;
+    void desk.theme.value;
     const all = shown();
     const frames = framesOf(all);
     render(troubles(all, desk), head);

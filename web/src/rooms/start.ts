@@ -170,7 +170,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   scope.effect(() => {
     const state = desk.state.value;
-    desk.theme.value;
+    void desk.theme.value;
     const all = shown();
     const frames = framesOf(all);
     const at = headOf(frames);
@@ -263,7 +263,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   });
 
   scope.effect(() => {
-    desk.pointed.value;
+    void desk.pointed.value;
     const [frame] = framesOf(shown());
     const maps = frame && mapsOf(frame);
     if (maps)

@@ -41,7 +41,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   scope.effect(() => {
     const state = desk.state.value;
-    desk.theme.value;
+    void desk.theme.value;
     const all = shown();
     const fresh = framesOf(all.filter(({ isStale }) => !isStale));
     const said = fresh.map((frame) => {

@@ -203,7 +203,6 @@ export function figureOf(cell: HTMLElement, title: string, note: string): SVGSVG
 /** What XML cannot hold, and no text on the page should: nothing of it makes a file that cannot be read. */
 export function svgText(svg: SVGSVGElement): string {
   const text = new XMLSerializer().serializeToString(svg);
-  // eslint-disable-next-line no-control-regex
   return `${text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;
 }
 
