@@ -2,114 +2,23 @@
 // its place.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createEngine, cutText, measure, openTimeline, openTokenizer } from '../../wasm/index.js';
 import { binaries, failure, root, tiny, readSafetensors } from './helper.mjs';
+import {
+  CHECKPOINTS,
+  bytesOf,
+  fixture,
+  numbersOf,
+  sha256,
+  withFolder,
+  write,
+} from './timelines.mjs';
 
 const zoo = new URL('models/zoo/', root);
-const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
-const bytesOf = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
-
-const TENSORS = [
-  { name: 'a.weight', shape: [3, 2], coded: true },
-  { name: 'b.weight', shape: [5], coded: false },
-  { name: 'c.weight', shape: [2, 4], coded: true },
-];
-/** Steps of a and c, numbers of b, and how they are to be read; the sums are written out below. */
-const CHECKPOINTS = [
-  { step: 0, scale: [0.1, 0.3], from_previous: [false, false], seed: 1 },
-  { step: 7, scale: [0.01, 0.7], from_previous: [true, false], seed: 2 },
-  { step: 20, scale: [0.003, 1e-7], from_previous: [true, true], seed: 3 },
-];
-
-const steps = (n, seed) =>
-  Int8Array.from({ length: n }, (_, i) => ((i * 37 + seed * 101) % 255) - 127);
-const numbers = (n, seed) => Float32Array.from({ length: n }, (_, i) => Math.sin(i + seed));
-
-/** What a reader is to decode, in the plainest form. */
-function expected() {
-  const before = { a: new Float32Array(6), c: new Float32Array(8) };
-  return CHECKPOINTS.map(({ scale, from_previous, seed }) => {
-    for (const [m, name] of ['a', 'c'].entries()) {
-      const codes = steps(before[name].length, seed + m);
-      before[name] = Float32Array.from(codes, (k, i) => {
-        const base = from_previous[m] ? before[name][i] : 0;
-        return Math.fround(base + Math.fround(k * Math.fround(scale[m])));
-      });
-    }
-    return Float32Array.of(...before.a, ...numbers(5, seed), ...before.c);
-  });
-}
-
-/** index.json and the unpacked files of a small timeline. */
-function fixture() {
-  const weights = expected();
-  const raw = CHECKPOINTS.map(({ seed }) =>
-    Buffer.concat([
-      bytesOf(steps(6, seed)),
-      bytesOf(steps(8, seed + 1)),
-      bytesOf(numbers(5, seed)),
-    ]),
-  );
-  const checkpoints = CHECKPOINTS.map(({ step, scale, from_previous }, i) => ({
-    step,
-    file: `${String(step).padStart(4, '0')}.gz`,
-    scale: scale.map(Math.fround),
-    from_previous,
-    weights_sha256: sha256(bytesOf(weights[i])),
-    measured: { sink_1: i, loss: 3 - i, gone: null },
-    stored: { sink_1: i + 0.5 },
-  }));
-  const log = [
-    { step: 0, loss: 7 },
-    { step: 5, loss: 6, value_ratio: null },
-  ];
-  const common = { recipe: 'small', seed: 1, config: 'config.json' };
-  // A copy, for a test damages it.
-  const index = structuredClone({ ...common, tensors: TENSORS, checkpoints, log });
-  return { raw, weights, index };
-}
-
-/** Writes a timeline; `change` may damage what is written. */
-function write(folder, { index, raw }, change = () => {}) {
-  const files = Object.fromEntries(
-    index.checkpoints.map(({ file }, i) => [file, gzipSync(raw[i])]),
-  );
-  for (const one of index.checkpoints) {
-    one.bytes = files[one.file].length;
-    one.sha256 = sha256(files[one.file]);
-  }
-  const made = { 'index.json': index, 'config.json': '{"small": true}', ...files };
-  change(made);
-  for (const [name, content] of Object.entries(made))
-    writeFileSync(
-      join(folder, name),
-      Buffer.isBuffer(content) || typeof content === 'string' ? content : JSON.stringify(content),
-    );
-  return new URL('index.json', `${pathToFileURL(folder).href}/`);
-}
-
-/** Gives the test a folder of its own. */
-async function withFolder(use) {
-  const folder = mkdtempSync(join(tmpdir(), 'timeline-'));
-  try {
-    await use(folder);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
-/** The numbers behind the header of a safetensors file in memory. */
-function numbersOf(file) {
-  const start = 8 + Number(Buffer.from(file.buffer).readBigUInt64LE(0));
-  return new Float32Array(file.slice(start).buffer);
-}
 
 test('every checkpoint decodes to its bits, whichever was opened before', async () => {
   await withFolder(async (folder) => {
