@@ -113,11 +113,10 @@ export async function openStage() {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
         if (!own) page.troubles.push(`asks ${r.url()}`);
       });
-      // A preview that is closed stops what it fetches.
+      // What the page gives up itself is no failure: a checkpoint that nobody looks at any more, a
+      // preview that is closed.
       page.on('requestfailed', (r) => {
-        const isClosed =
-          r.failure()?.errorText === 'net::ERR_ABORTED' && r.frame() !== page.mainFrame();
-        if (!isClosed) page.troubles.push(`failed: ${r.url()}`);
+        if (r.failure()?.errorText !== 'net::ERR_ABORTED') page.troubles.push(`failed: ${r.url()}`);
       });
       if (script) await page.addInitScript(script);
       await page.goto(`${origin}/${file}${hash ? `#${hash}` : ''}`);
