@@ -54,9 +54,8 @@ static inline double ss_double_of_bits(uint64_t bits) {
 #define SS_EXP_C4 (1.0f / 24.0f)
 #define SS_EXP_C3 (1.0f / 6.0f)
 
-static inline float ss_expf(float x) {
-    if (x < SS_EXP_LOW) return 0.0f;
-    if (x > SS_EXP_HIGH) return INFINITY;
+/* e^x for SS_EXP_LOW <= x <= SS_EXP_HIGH, without a branch. */
+static inline float ss_exp_inside(float x) {
     float shifted = x * SS_LOG2_E + SS_EXP_MAGIC;
     float n = shifted - SS_EXP_MAGIC;
     float r = x - n * SS_LN2_HIGH - n * SS_LN2_LOW;
@@ -67,6 +66,12 @@ static inline float ss_expf(float x) {
     p = p * r + 0.5f;
     p = p * (r * r) + r + 1.0f;
     return p * ss_float_of_bits((ss_bits_of_float(shifted) + 127u) << 23);
+}
+
+static inline float ss_expf(float x) {
+    if (x < SS_EXP_LOW) return 0.0f;
+    if (x > SS_EXP_HIGH) return INFINITY;
+    return ss_exp_inside(x);
 }
 
 static inline float ss_sigmoidf(float x) {

@@ -7,16 +7,7 @@
 static inline float bounded_exp(float x) {
     x = x < SS_EXP_LOW ? SS_EXP_LOW : x;
     x = x > SS_EXP_HIGH ? SS_EXP_HIGH : x;
-    float shifted = x * SS_LOG2_E + SS_EXP_MAGIC;
-    float n = shifted - SS_EXP_MAGIC;
-    float r = x - n * SS_LN2_HIGH - n * SS_LN2_LOW;
-    float p = SS_EXP_C7 * r + SS_EXP_C6;
-    p = p * r + SS_EXP_C5;
-    p = p * r + SS_EXP_C4;
-    p = p * r + SS_EXP_C3;
-    p = p * r + 0.5f;
-    p = p * (r * r) + r + 1.0f;
-    return p * ss_float_of_bits((ss_bits_of_float(shifted) + 127u) << 23);
+    return ss_exp_inside(x);
 }
 
 static inline float bounded_sigmoid(float x) {
