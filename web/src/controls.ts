@@ -1,12 +1,13 @@
 /** The controls that rooms share: state in, templates out. Every change goes through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import type { Desk, Shown } from './desk';
+import { framesOf, type Desk, type Scope, type Shown } from './desk';
 import { isBidirectional, type Frame } from './frame';
 import { hubName, isOfHub } from './open/words';
 import { INPUTS, promptsOfFile, readPrompts, type Splitting } from './question';
 import { defaults, type State } from './state';
 import { parseSubject, titleOf } from './subject';
+import { mapsOf } from './views/attention';
 import { plainWord, readable, word } from './words';
 
 /** `hide=` in a link takes away any of: text numbers subjects generate finding how save links. */
@@ -254,18 +255,24 @@ export function chips(frame: Frame, { state, set, point }: Desk, isPlain = false
 }
 
 /** Colours the chips by how much the word that is pointed at looks at each; no new drawing is needed. */
-export function lightChips(
+export function lightsChips(
   root: ParentNode,
   desk: Desk,
-  weights: (query: number) => ArrayLike<number> | undefined,
+  scope: Scope,
+  shown: () => readonly Shown[],
 ): void {
-  const { query = -1, key = -1 } = desk.pointed.value;
-  const row = query >= 0 ? weights(query) : undefined;
-  root.querySelectorAll<HTMLElement>('.chip').forEach((chip, t) => {
-    chip.classList.toggle('query', t === query);
-    chip.classList.toggle('key', t === key);
-    const share = row?.[t];
-    chip.style.setProperty('--look', share! > 0.01 ? String(Math.sqrt(share!)) : '0');
+  scope.effect(() => {
+    const { query = -1, key = -1 } = desk.pointed.value;
+    const [frame] = framesOf(shown());
+    const maps = frame && mapsOf(frame);
+    if (!maps) return;
+    const row = query >= 0 ? maps.shares.subarray(query * frame.T, (query + 1) * frame.T) : [];
+    root.querySelectorAll<HTMLElement>('.chip').forEach((chip, t) => {
+      chip.classList.toggle('query', t === query);
+      chip.classList.toggle('key', t === key);
+      const share = row[t] ?? 0;
+      chip.style.setProperty('--look', share > 0.01 ? String(Math.sqrt(share)) : '0');
+    });
   });
 }
 

@@ -4,7 +4,7 @@ import type { Frame } from './frame';
 import type { Models } from './models';
 import type { Theme } from './plot/color';
 import type { Queue, Request } from './queue';
-import type { PromptFile } from './question';
+import { questionOf, type PromptFile } from './question';
 import type { Facts } from './save/numbers';
 import type { State } from './state';
 import type { Pointed, Reach, View } from './views/view';
@@ -64,15 +64,28 @@ export class Scope {
   }
 }
 
-/** What a room asks the queue for: the reads of the views that it shows, and of its table. */
-export function requestOf(
-  views: readonly View[],
-  more: readonly string[] = [],
-): Pick<Request, 'reads' | 'headReads'> {
-  return {
-    reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
-    headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
-  };
+/** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
+export interface Wish extends Partial<Pick<Request, 'subjects' | 'head'>> {
+  readonly views: readonly View[];
+  /** Names of metrics and fields that the room itself reads. */
+  readonly more?: readonly string[];
+}
+
+/** Asks the queue for what a room shows, again whenever a signal changes on which that depends. */
+export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engine) => Wish): void {
+  scope.effect(() => {
+    const engine = desk.engine.value;
+    const state = desk.state.value;
+    if (!engine) return;
+    const { views, more = [], subjects = state.shown, head = state } = wish(state, engine);
+    engine.queue.ask({
+      subjects,
+      question: questionOf(state, engine.file.value),
+      reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
+      headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
+      head: { layer: head.layer, head: head.head },
+    });
+  });
 }
 
 export function reachOf(desk: Desk, scope: Scope): Reach {

@@ -2,10 +2,10 @@
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { allows, generateControls, nameOf, questionControls, troubles } from '../controls';
-import { framesOf, requestOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
+import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
 import type { Frame } from '../frame';
-import { INPUTS, questionOf } from '../question';
+import { INPUTS } from '../question';
 import { addKinds, hand } from '../save/menu';
 import { MOST, parseSubject } from '../subject';
 import { attention } from '../views/attention';
@@ -124,17 +124,10 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const sorting = signal<Sorting>({ name: '', descending: true });
   const shown = (): Shown[] => shownOf(desk, desk.state.value.shown);
 
-  scope.effect(() => {
-    const engine = desk.engine.value;
-    const state = desk.state.value;
-    if (!engine) return;
-    engine.queue.ask({
-      subjects: state.shown,
-      question: questionOf(state, engine.file.value),
-      ...requestOf([attention, sinks, inspector.viewFor(framesOf(shown()))], tableReads),
-      head: { layer: state.layer, head: state.head },
-    });
-  });
+  asks(desk, scope, () => ({
+    views: [attention, sinks, inspector.viewFor(framesOf(shown()))],
+    more: tableReads,
+  }));
 
   scope.effect(() => {
     const state = desk.state.value;

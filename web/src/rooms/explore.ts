@@ -4,16 +4,15 @@ import {
   allows,
   chips,
   generateControls,
-  lightChips,
+  lightsChips,
   nameOf,
   questionControls,
   troubles,
 } from '../controls';
-import { framesOf, requestOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
+import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
 import { selectedHead } from '../frame';
-import { questionOf } from '../question';
-import { attention, mapsOf } from '../views/attention';
+import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { part } from '../views/view';
 import { finding, headWords, capital } from '../words';
@@ -39,17 +38,10 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   };
   const shown = (): Shown[] => shownOf(desk, [subject()]);
 
-  scope.effect(() => {
-    const engine = desk.engine.value;
-    const state = desk.state.value;
-    if (!engine) return;
-    engine.queue.ask({
-      subjects: [subject()],
-      question: questionOf(state, engine.file.value),
-      ...requestOf([attention, sinks, inspector.viewFor(framesOf(shown()))]),
-      head: { layer: state.layer, head: state.head },
-    });
-  });
+  asks(desk, scope, () => ({
+    subjects: [subject()],
+    views: [attention, sinks, inspector.viewFor(framesOf(shown()))],
+  }));
 
   scope.effect(() => {
     const state = desk.state.value;
@@ -92,13 +84,5 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(html`${questionControls(desk, frames)} ${generateControls(desk, frames)}`, question);
   });
 
-  scope.effect(() => {
-    void desk.pointed.value;
-    const [frame] = framesOf(shown());
-    const maps = frame && mapsOf(frame);
-    if (maps)
-      lightChips(words, desk, (query) =>
-        maps.shares.subarray(query * frame.T, (query + 1) * frame.T),
-      );
-  });
+  lightsChips(words, desk, scope, shown);
 }

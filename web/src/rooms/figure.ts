@@ -1,10 +1,9 @@
 /** One figure of the table of views: what embed.html shows. Its title, its picture, one link back. */
 import { html, nothing, render } from 'lit';
 import { generateControls, nameOf, questionControls, textField, troubles } from '../controls';
-import { framesOf, requestOf, shownOf, type Desk, type Scope } from '../desk';
+import { asks, framesOf, shownOf, type Desk, type Scope } from '../desk';
 import { Figure } from '../figure';
 import { selectedHead } from '../frame';
-import { questionOf } from '../question';
 import { viewNamed } from '../views/index';
 import { part } from '../views/view';
 import { Walk } from './walk';
@@ -30,16 +29,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const has = (name: (typeof CONTROLS)[number]) => desk.state.value.controls.includes(name);
   const shown = () => shownOf(desk, desk.state.value.shown);
 
-  scope.effect(() => {
-    const engine = desk.engine.value;
-    const state = desk.state.value;
-    engine?.queue.ask({
-      subjects: state.shown,
-      question: questionOf(state, engine.file.value),
-      ...requestOf([view]),
-      head: { layer: state.layer, head: state.head },
-    });
-  });
+  asks(desk, scope, () => ({ views: [view] }));
 
   scope.effect(() => {
     const state = desk.state.value;

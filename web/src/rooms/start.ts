@@ -3,11 +3,10 @@
  * question, which leads through four steps on the same picture. No word is used before it is explained.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { chips, lightChips, segmented, textField, troubles } from '../controls';
-import { framesOf, requestOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
+import { chips, lightsChips, segmented, textField, troubles } from '../controls';
+import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
 import { ofHead, selectedHead, type Frame, type Head } from '../frame';
-import { questionOf } from '../question';
 import { attention, mapsOf } from '../views/attention';
 import { part, type Context } from '../views/view';
 import { alphaOf, firstName, headWords, judged, massOf, percent, show, stampWords } from '../words';
@@ -129,10 +128,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const pictures = part(stage, 'start-pictures');
   const tabs = part(pictures, 'start-tabs');
   const captions = part(pictures, 'start-captions');
-  const shown = (): Shown[] => {
-    const all = shownOf(desk, desk.state.value.shown.slice(0, SIDES));
-    return all;
-  };
+  const shown = (): Shown[] => shownOf(desk, desk.state.value.shown.slice(0, SIDES));
   /** The head of the first one: the others show the same place. */
   const headOf = (frames: readonly Frame[]) =>
     frames[0] && selectedHead(frames[0], desk.state.value);
@@ -153,19 +149,16 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   let walker: Walk | undefined;
   let walkScope: { end(): void } | undefined;
 
-  scope.effect(() => {
-    const engine = desk.engine.value;
-    const state = desk.state.value;
-    if (!engine) return;
+  asks(desk, scope, (state, { queue }) => {
     const [first, ...rest] = state.shown.slice(0, SIDES);
-    const frame = engine.queue.entries.value.get(first!)?.frame;
-    engine.queue.ask({
+    const frame = queue.entries.value.get(first!)?.frame;
+    return {
       // The first picture does not wait for the second.
       subjects: frame ? [first!, ...rest] : [first!],
-      question: questionOf(state, engine.file.value),
-      ...requestOf([attention], ['row_mass', 'value_norm', 'value_ratio']),
-      head: frame ? selectedHead(frame, state) : { layer: state.layer, head: state.head },
-    });
+      views: [attention],
+      more: ['row_mass', 'value_norm', 'value_ratio'],
+      head: frame && selectedHead(frame, state),
+    };
   });
 
   scope.effect(() => {
@@ -262,13 +255,5 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     }
   });
 
-  scope.effect(() => {
-    void desk.pointed.value;
-    const [frame] = framesOf(shown());
-    const maps = frame && mapsOf(frame);
-    if (maps)
-      lightChips(words, desk, (query) =>
-        maps.shares.subarray(query * frame.T, (query + 1) * frame.T),
-      );
-  });
+  lightsChips(words, desk, scope, shown);
 }

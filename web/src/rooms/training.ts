@@ -1,9 +1,8 @@
 /** Models as they were at each step of their training: the slider, their maps, and how the numbers went. */
 import { html, nothing, render } from 'lit';
 import { allows, nameOf, textField, troubles } from '../controls';
-import { framesOf, requestOf, shownOf, type Desk, type Scope } from '../desk';
+import { asks, framesOf, shownOf, type Desk, type Scope } from '../desk';
 import { Figure } from '../figure';
-import { questionOf } from '../question';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { training } from '../views/training';
@@ -27,17 +26,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   right.addEventListener('choose-step', (event) => walk.go((event as CustomEvent<number>).detail));
   const shown = () => shownOf(desk, desk.state.value.shown);
 
-  scope.effect(() => {
-    const engine = desk.engine.value;
-    const state = desk.state.value;
-    if (!engine) return;
-    engine.queue.ask({
-      subjects: state.shown,
-      question: questionOf(state, engine.file.value),
-      ...requestOf([attention, sinks, training]),
-      head: { layer: state.layer, head: state.head },
-    });
-  });
+  asks(desk, scope, () => ({ views: [attention, sinks, training] }));
 
   scope.effect(() => {
     const state = desk.state.value;
