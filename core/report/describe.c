@@ -75,7 +75,9 @@ static void add_operations(cJSON *root) {
         cJSON_AddBoolToObject(row, "normalises", operations[i].normalises);
         add_text(row, "proxy", ss_proxy_name(operations[i].proxy));
         add_text(row, "features", ss_feature_name(operations[i].feature));
+#ifndef SS_NO_TRAINER
         cJSON_AddBoolToObject(row, "trainable", operations[i].back != NULL);
+#endif
         add_parameters(row, &operations[i]);
         add_text(row, "source", operations[i].source);
     }
@@ -220,6 +222,11 @@ static void add_letters(cJSON *root) {
         add_text(object, letters[i][0], letters[i][1]);
 }
 
+#ifdef SS_NO_TRAINER
+static void add_training(cJSON *root) {
+    (void)root;
+}
+#else
 static void add_settings(cJSON *object) {
     int n;
     const ss_setting *settings = ss_settings(&n);
@@ -263,6 +270,7 @@ static void add_training(cJSON *root) {
         add_text(row, "unit", columns[i].unit);
     }
 }
+#endif
 
 /* Prints and frees root. */
 static ss_status print(cJSON *root, char *out, size_t bytes, ss_error *err) {

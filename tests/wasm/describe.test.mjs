@@ -2,12 +2,19 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { withEngine } from './helper.mjs';
 
-test('describe is the same in both binaries but for its kernels', async () => {
+test('describe is the same in all binaries but for kernels and training', async () => {
   const seen = [];
-  for (const kernels of ['base', 'simd']) {
-    await withEngine({ kernels }, async ({ describe }) => seen.push({ ...describe, kernels: '' }));
-  }
-  assert.deepEqual(seen[0], seen[1]);
+  for (const kernels of ['base', 'simd'])
+    for (const lab of [false, true])
+      await withEngine({ kernels, lab }, async ({ describe }) => {
+        const { kernels: own, training, operations, ...others } = describe;
+        assert.equal(own, kernels);
+        assert.equal(training !== undefined, lab);
+        const rows = operations.map((row) => ({ ...row, trainable: undefined }));
+        assert.ok(operations.every(({ trainable }) => trainable === (lab ? true : undefined)));
+        seen.push({ ...others, operations: rows });
+      });
+  for (const one of seen) assert.deepEqual(one, seen[0]);
 });
 
 test('describe keeps its promises', async () => {

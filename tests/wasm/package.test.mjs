@@ -46,6 +46,8 @@ test(
       'README.md',
       'sinkscope.wasm',
       'sinkscope.simd.wasm',
+      'sinkscope.lab.wasm',
+      'sinkscope.lab.simd.wasm',
     ]) {
       assert.ok(existsSync(inside(path)), `${path} is in the package`);
     }

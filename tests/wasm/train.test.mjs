@@ -17,7 +17,7 @@ const SMALL = { width: 16, inner: 32, vocabulary: 24, context: 16 };
 const RECIPE = { batch: 8, length: 16, triggers: 3, steps: 6 };
 
 let engine;
-before(async () => (engine = await createEngine({ worker: false })));
+before(async () => (engine = await createEngine({ lab: true, worker: false })));
 after(async () => {
   await engine.close();
   rmSync(folder, { recursive: true });
@@ -27,7 +27,7 @@ const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 /** Log and weights after some steps, with the given kernels. */
 async function trained(kernels, config, recipe, options = {}) {
-  const own = await createEngine({ kernels, worker: false });
+  const own = await createEngine({ kernels, lab: true, worker: false });
   const training = await own.train({ config, recipe, ...options });
   const log = await training.step(recipe.steps);
   log.push(await training.look());
@@ -85,6 +85,40 @@ test('a text trains a model; one that is too short is refused with the number', 
     code: 'bad_config',
     message: /at least 16 tokens.*found 15/,
   });
+});
+
+test('only an engine with the trainer trains', async () => {
+  const plain = await createEngine({ worker: false });
+  assert.equal(plain.describe.training, undefined);
+  await assert.rejects(plain.train({ config: labConfig() }), {
+    code: 'unsupported',
+    message: /lab: true/,
+  });
+  await plain.close();
+});
+
+test('a training tells of what its weights do now, as the model that it would make', async () => {
+  const config = labConfig(SMALL);
+  const training = await engine.train({ config, recipe: RECIPE });
+  await training.step(3);
+  const tokens = [0, 5, 1, 7, 9];
+  const [map, alpha] = await training.read(tokens, [
+    { field: 'att', layer: 0, head: 0 },
+    { metric: 'alpha' },
+  ]);
+  const model = await engine.open({
+    config: JSON.stringify(config),
+    weights: await training.weights(),
+  });
+  const run = await model.run(tokens);
+  assert.deepEqual(map, await run.field('att', { layer: 0, head: 0 }));
+  assert.deepEqual(alpha, await run.metric('alpha'));
+  await model.close();
+  await assert.rejects(training.read([99], []), { code: 'bad_token' });
+  const log = await training.step(3);
+  const { log: undisturbed } = await trained('auto', config, RECIPE);
+  assert.deepEqual(log, undisturbed.slice(3, 6));
+  await training.close();
 });
 
 test('bad settings are refused with their name; what explodes ends with its step', async () => {

@@ -24,9 +24,9 @@ export interface Operation {
   readonly formula: string;
   /** True when every row of weights sums to 1. */
   readonly normalises: boolean;
+  /** It has a derivative, so that a model that computes it can be trained; of a lab's engine only. */
+  readonly trainable?: boolean;
   /** phi, of queries and keys before their product; 'mlp' needs weights that few models have. */
-  /** It has a derivative, so that a model that computes it can be trained. */
-  readonly trainable: boolean;
   readonly features: 'none' | 'elu1' | 'mlp';
   /** How sink scores are taken: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
   readonly proxy: 'weights' | 'share' | 'share_abs';
@@ -126,7 +126,8 @@ export interface Describe {
   readonly metrics: readonly Metric[];
   readonly fields: readonly Field[];
   readonly edits: readonly EditKind[];
-  readonly training: {
+  /** Of a lab's engine only. */
+  readonly training?: {
     readonly settings: readonly Setting[];
     readonly tasks: readonly {
       readonly name: string;

@@ -1,15 +1,19 @@
 import { simd } from 'wasm-feature-detect';
 import { expect } from './errors.js';
 
-/** The two binaries. They give the same bits; one is several times faster. */
-const files = { base: 'sinkscope.wasm', simd: 'sinkscope.simd.wasm' };
+/** They give the same bits; those with SIMD are several times faster, those of a lab also train. */
+const files = {
+  run: { base: 'sinkscope.wasm', simd: 'sinkscope.simd.wasm' },
+  lab: { base: 'sinkscope.lab.wasm', simd: 'sinkscope.lab.simd.wasm' },
+};
 
 /**
  * The name of the binary for this host. A module with SIMD does not validate where SIMD is
  * missing, so the choice is made before it is loaded.
  * @param {string} kernels 'auto', 'simd' or 'base'
+ * @param {boolean} [lab] whether it is to train models
  */
-export async function chooseBinary(kernels) {
+export async function chooseBinary(kernels, lab = false) {
   expect(
     ['auto', 'simd', 'base'].includes(kernels),
     'kernels',
@@ -17,5 +21,5 @@ export async function chooseBinary(kernels) {
     kernels,
   );
   if (kernels === 'auto') kernels = (await simd()) ? 'simd' : 'base';
-  return kernels === 'simd' ? files.simd : files.base;
+  return files[lab ? 'lab' : 'run'][kernels === 'simd' ? 'simd' : 'base'];
 }

@@ -98,9 +98,9 @@ async function main(args, print) {
 async function mainTrain(args, print) {
   const at = args.indexOf('--kernels');
   const kernels = /** @type {'auto'} */ (at < 0 ? 'auto' : args[at + 1]); // or another name
-  const engine = await createEngine({ kernels, workers: 1 });
+  const engine = await createEngine({ kernels, lab: true, workers: 1 });
   try {
-    if (args.includes('--help')) return print(trainUsage(engine.describe));
+    if (args.includes('--help')) return print(trainUsage(engine.describe.training?.settings ?? []));
     await train(engine, args, print);
   } finally {
     await engine.close();

@@ -17,12 +17,12 @@ function usageOf({ name, meaning, words, default: standard }) {
   return `  --${option(name).padEnd(20)} ${meaning}${words ? `: ${words.join(', ')}` : ''} (${standard})`;
 }
 
-/** @param {import('../sinkscope.js').Describe} describe */
-export const trainUsage = ({ training }) => `sinkscope train
+/** @param {readonly Setting[]} settings */
+export const trainUsage = (settings) => `sinkscope train
 
 Trains a small model from random weights and tells what its attention does.
 
-${training.settings.map(usageOf).join('\n')}
+${settings.map(usageOf).join('\n')}
   The model, each with its default:
     ${Object.entries(LAB_MODEL)
       .map(([name, standard]) => `--${option(name)} ${standard}`)
@@ -43,7 +43,7 @@ ${training.settings.map(usageOf).join('\n')}
  * @param {(text: string) => void} print
  */
 export async function train(engine, args, print) {
-  const { settings } = engine.describe.training;
+  const settings = engine.describe.training?.settings ?? [];
   const names = [
     ...settings.map(({ name }) => name),
     ...Object.keys(LAB_MODEL),

@@ -5,6 +5,7 @@ import { JOB, check, checkList, checkOptions, urlOf } from '../border/arguments.
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
 import { chooseBinary } from '../border/variants.js';
 import { beginTraining } from '../lab/training.js';
+import { QUIET } from './desk.js';
 import { Link } from './link.js';
 import { randomBits } from './random.js';
 
@@ -25,16 +26,14 @@ const MOST_TOKENS = 2 ** 20;
 const MOST_WORKERS = 4;
 /** Bytes that the copies of one model in further workers may take. */
 const COPIES = 2 ** 30;
-/** A job that nobody stops and nobody watches. */
-const QUIET = { id: 0, told: false };
 
 /** @type {typeof import('../sinkscope.js').createEngine} */
 export async function createEngine(options = {}) {
-  checkOptions(options, { worker: 'flag', kernels: 'text', onLost: 'call' });
-  const { kernels = 'auto', worker, onLost } = options;
+  checkOptions(options, { worker: 'flag', kernels: 'text', lab: 'flag', onLost: 'call' });
+  const { kernels = 'auto', lab, worker, onLost } = options;
   const { workers = Math.min(cores(), MOST_WORKERS) } = options;
   expectInteger(workers, 1, 64, 'workers');
-  const address = new URL(await chooseBinary(kernels), folder(options.base)).href;
+  const address = new URL(await chooseBinary(kernels, lab), folder(options.base)).href;
   const links = Array.from({ length: workers }, () => new Link(address, worker, onLost));
   try {
     return new Engine(links, await links[0].ask((desk) => desk.describe()));
@@ -143,9 +142,14 @@ class Engine {
   /** @param {import('../sinkscope.js').TrainOptions} options */
   async train(options) {
     check(options, 'object', 'options');
+    const { training } = this.describe;
+    if (!training) {
+      const how = 'only an engine made by createEngine({ lab: true }) trains models';
+      throw new SinkscopeError('unsupported', 'train', how);
+    }
     // Two labs side by side train at the same time.
     const link = this.#links[this.#trainings++ % this.#links.length];
-    return beginTraining(link, this.describe, options);
+    return beginTraining(link, training.log, options);
   }
 
   async memory() {

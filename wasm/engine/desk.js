@@ -22,6 +22,9 @@ import { Trainer } from '../lab/trainer.js';
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
+/** A job that nobody stops and nobody watches. */
+export const QUIET = { id: 0, told: false };
+
 /** How long the core may compute before a request to stop gets in. */
 const PATIENCE = 40;
 
@@ -85,6 +88,23 @@ export class Desk {
   async trainedWeights(id) {
     const file = this.#trainer.weights(id);
     return transfer(file, [file.buffer]);
+  }
+
+  /**
+   * What the weights as they are do with these tokens: they are opened for this once.
+   * @param {number} id
+   * @param {Int32Array} tokens
+   * @param {readonly Read[]} reads
+   */
+  async readTraining(id, tokens, reads) {
+    const config = this.#trainer.config(id);
+    const { model } = await this.open(QUIET, { config, weights: [this.#trainer.weights(id)] });
+    try {
+      const run = await this.run(QUIET, model, tokens, { capacity: tokens.length });
+      return await this.read(run, reads);
+    } finally {
+      await this.closeModel(model);
+    }
   }
 
   /** @param {number} id */

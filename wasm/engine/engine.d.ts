@@ -174,7 +174,7 @@ export type Lane = Pick<Model, 'architecture' | 'describe' | 'run'>;
 export interface Engine {
   readonly describe: Describe;
   open(files: ModelFiles, options?: Options): Promise<Model>;
-  /** Begins a training, in a worker of its own as long as there are so many. */
+  /** Begins a training, in a worker of its own as long as there are so many. Needs `lab: true`. */
   train(options: TrainOptions): Promise<Training>;
   /** Bytes of memory that all its workers hold; what is closed is used again, so it grows with the peak. */
   memory(): Promise<number>;
@@ -187,7 +187,9 @@ export interface EngineOptions {
   readonly worker?: boolean;
   /** 'simd', 'base', or 'auto' (the default: SIMD where the host validates it). */
   readonly kernels?: 'auto' | 'simd' | 'base';
-  /** The folder where the two .wasm files lie; default: beside the module. */
+  /** With what trains models: another binary, larger by a quarter. */
+  readonly lab?: boolean;
+  /** The folder where the .wasm files lie; default: beside the module. */
   readonly base?: URL | string;
   /**
    * Among how many workers a study is spread; default: the cores, at most 4. The first does all else,

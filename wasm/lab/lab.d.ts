@@ -1,4 +1,4 @@
-import type { Options } from '../engine/engine.js';
+import type { Options, Read, Tensor } from '../engine/engine.js';
 
 /** What a training tells of a step: the columns of `describe.training.log`; null where there is nothing. */
 export interface LogEntry {
@@ -29,6 +29,7 @@ export interface TrainOptions {
  * two calls it stands still, which is how it is paused.
  *
  * @example
+ * const engine = await createEngine({ lab: true });
  * const training = await engine.train({ config: labConfig(), recipe: { seed: 1 } });
  * for await (const { step, loss, first_elsewhere } of training.run(500, { signal })) draw(step, loss);
  * const model = await engine.open({
@@ -48,6 +49,8 @@ export interface Training {
   run(steps: number, options?: Options): AsyncGenerator<LogEntry, void, void>;
   /** What the next step would begin with. */
   look(): Promise<LogEntry>;
+  /** What a run of tokens through the weights as they are tells, as `Run.read` would. */
+  read(tokens: ArrayLike<number>, reads: readonly Read[]): Promise<Tensor[]>;
   /** The weights as they are: a safetensors file. */
   weights(): Promise<Uint8Array>;
   close(): Promise<void>;

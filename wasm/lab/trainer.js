@@ -1,7 +1,7 @@
 /** Trainings by number, at a desk: what the core trains, step by step. */
 import { SinkscopeError } from '../border/errors.js';
 
-/** @typedef {{ address: number, text: number, failure?: unknown }} OpenTraining */
+/** @typedef {{ address: number, config: string, text: number, failure?: unknown }} OpenTraining */
 /** @typedef {{ config: string, recipe: string, text: Int32Array, begin?: Uint8Array }} Wanted */
 
 const utf8 = new TextEncoder();
@@ -38,7 +38,7 @@ export class Trainer {
       const address = begin
         ? module.lend(begin, (data) => module.lend(Uint32Array.of(data, begin.length), train))
         : train(0);
-      this.#trainings.set(++this.#last, { address, text: at });
+      this.#trainings.set(++this.#last, { address, config, text: at });
       return this.#last;
     } catch (error) {
       if (at) module.release(at);
@@ -94,6 +94,11 @@ export class Trainer {
    */
   weights(id) {
     return this.#module.file('train_weights', this.#training(id).address);
+  }
+
+  /** @param {number} id */
+  config(id) {
+    return this.#training(id).config;
   }
 
   /** @param {number} id */

@@ -1,6 +1,6 @@
 /** What lab.d.ts promises of a training, over a link to a desk. */
 import { transfer } from 'comlink';
-import { JOB, check, checkOptions } from '../border/arguments.js';
+import { JOB, check, checkList, checkOptions } from '../border/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
 
 /** @typedef {import('../sinkscope.js').Training} TrainingShape */
@@ -13,10 +13,10 @@ const SLICE = 100;
 
 /**
  * @param {Link} link
- * @param {import('../sinkscope.js').Describe} describe
+ * @param {readonly { name: string }[]} columns of the log
  * @param {TrainOptions} options
  */
-export async function beginTraining(link, describe, options) {
+export async function beginTraining(link, columns, options) {
   checkOptions(options, { config: 'object', recipe: 'object', text: 'list' });
   const { config, recipe = {}, text = [], begin } = options;
   check(config, 'object', 'config');
@@ -31,7 +31,7 @@ export async function beginTraining(link, describe, options) {
     const id = await desk.train(transfer(wanted, [wanted.text.buffer]));
     return { desk, id };
   });
-  return new Training(link, desk, id, describe, config, recipe);
+  return new Training(link, desk, id, columns, config, recipe);
 }
 
 /** @implements {TrainingShape} */
@@ -45,15 +45,15 @@ class Training {
    * @param {Link} link
    * @param {Face} desk
    * @param {number} id
-   * @param {import('../sinkscope.js').Describe} describe
+   * @param {readonly { name: string }[]} columns
    * @param {object} config
    * @param {Readonly<Record<string, number | string>>} recipe
    */
-  constructor(link, desk, id, describe, config, recipe) {
+  constructor(link, desk, id, columns, config, recipe) {
     this.#link = link;
     this.#desk = desk;
     this.#id = id;
-    this.#columns = describe.training.log.map(({ name }) => name);
+    this.#columns = columns.map(({ name }) => name);
     this.config = config;
     this.recipe = recipe;
   }
@@ -90,6 +90,18 @@ class Training {
   /** @returns {Promise<Uint8Array>} */
   async weights() {
     return this.#ask((desk) => desk.trainedWeights(this.#id));
+  }
+
+  /**
+   * @param {ArrayLike<number>} tokens
+   * @param {readonly import('../sinkscope.js').Read[]} reads
+   * @returns {Promise<import('../sinkscope.js').Tensor[]>}
+   */
+  async read(tokens, reads) {
+    check(tokens, 'list', 'tokens');
+    checkList(reads, 'object', 'reads');
+    const ids = Int32Array.from(tokens);
+    return this.#ask((desk) => desk.readTraining(this.#id, ids, reads));
   }
 
   async close() {

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { build } from 'vite';
 import { filesOf } from './parts.ts';
 
-/** Read by hosts, by people, or by pages of others. */
-const NOT_LOADED = /^(_headers|NOTICES\.\S*|examples\/.*)$/;
+/** Read by hosts, by people, by pages of others, or by those who open a lab. */
+const NOT_LOADED = /^(_headers|NOTICES\.\S*|examples\/.*|engine\/.*\.lab\..*)$/;
 
 /**
  * @param out the built page
