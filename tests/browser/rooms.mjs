@@ -116,6 +116,31 @@ const start = {
     }
   },
 
+  async 'the bar holds seven rooms at 390 and 320 px, nothing sideways, 24 px to hit'(stage) {
+    const page = await stage.open();
+    await page.evaluate(() => {
+      const bar = document.querySelector('.rooms');
+      for (const name of ['What it is for', 'Lab', 'Lessons'].slice(bar.childElementCount - 4)) {
+        const link = bar.lastElementChild.cloneNode();
+        link.textContent = name;
+        bar.append(link);
+      }
+    });
+    for (const width of [390, 320]) {
+      await page.setViewportSize({ width, height: 844 });
+      await staysWithin(page, width);
+      const boxes = await page.$$eval('.top :is(a, button, select)', (all) =>
+        all.map((one) => {
+          const { left, right, height } = one.getBoundingClientRect();
+          return { name: one.textContent.trim(), left, right, height };
+        }),
+      );
+      assert.ok(boxes.length >= 11);
+      for (const { name, left, right, height } of boxes)
+        assert.ok(left >= 0 && right <= width && height >= 24, `${name}: ${left} to ${right} px`);
+    }
+  },
+
   async 'why: four steps, each a link, on the same picture'(stage) {
     const page = await stage.open();
     for (const [n, words] of [

@@ -41,8 +41,8 @@ function remarkOf(frame: Frame, at: Head): Context['remark'] {
 
 /** The sentence over the pictures. */
 function sentence([first]: readonly Frame[], at: Head | undefined): TemplateResult {
-  const reads = html`A small language model reads the sentence below, here on your machine. Each row
-  is a word; the stronger a cell, the more that word looks back at the word under the column.`;
+  const reads = html`A small language model reads the text below, here on your machine. Each row is
+  a word; the stronger a cell, the more that word looks back at the word under its column.`;
   if (!first || !at) return reads;
   const verdict = judged(first);
   if (!verdict.tells)
