@@ -41,18 +41,22 @@ export interface Desk {
 
 /** What lives as long as something stands on the page, and ends with it. */
 export class Scope {
-  readonly #ends: (() => void)[] = [];
+  readonly #ends = new Set<() => void>();
 
+  /** Ends with its parent at the latest; a parent that lives on forgets it, for a room outlives its cells. */
   constructor(parent?: Scope) {
-    parent?.onEnd(() => this.end());
+    if (!parent) return;
+    const end = () => this.end();
+    parent.#ends.add(end);
+    this.#ends.add(() => parent.#ends.delete(end));
   }
 
   effect(run: () => void): void {
-    this.#ends.push(effect(run));
+    this.#ends.add(effect(run));
   }
 
   onEnd(end: () => void): void {
-    this.#ends.push(end);
+    this.#ends.add(end);
   }
 
   child(): Scope {
@@ -60,7 +64,9 @@ export class Scope {
   }
 
   end(): void {
-    for (const end of this.#ends.splice(0)) end();
+    const ends = [...this.#ends];
+    this.#ends.clear();
+    for (const end of ends) end();
   }
 }
 
