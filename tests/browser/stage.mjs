@@ -107,7 +107,9 @@ export async function openStage() {
           ),
         ),
       );
-      page.on('console', (m) => m.type() === 'error' && page.troubles.push(m.text()));
+      page.on('console', (m) => {
+        if (m.type() === 'error') page.troubles.push(`${m.text()} (${m.location().url})`);
+      });
       page.on('pageerror', (error) => page.troubles.push(error.message));
       page.on('request', (r) => {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
@@ -140,7 +142,12 @@ export async function openStage() {
 
 /** Nothing is running, and what ran is drawn. */
 export async function settled(page) {
-  await page.waitForFunction(() => document.body.dataset.busy === undefined);
+  await page
+    .waitForFunction(() => document.body.dataset.busy === undefined)
+    .catch(async (cause) => {
+      const said = await page.textContent('#messages');
+      throw new Error(`still busy at ${page.url()}: ${said.trim()}`, { cause });
+    });
   await page.evaluate(
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   );
