@@ -7,7 +7,7 @@ export { SinkscopeError } from './border/errors.js';
 export { guardTokenizer } from './text/guard.js';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.js';
 export { resolveHub } from './supply/hub.js';
-export { cutText, fieldsFor, measure } from './study/measure.js';
+export { cutText, fieldsFor, measure, sweep } from './study/measure.js';
 export { judge, leastTokens } from './study/judge.js';
 export { modelFiles, planText } from './supply/plan.js';
 export { planTokenizer } from './text/plan_tokenizer.js';

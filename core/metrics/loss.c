@@ -6,7 +6,7 @@
 #include <string.h>
 
 void ss_measure_loss_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    int prefix = trace->model->arch.prefix, first = prefix > 1 ? prefix : 1;
+    int first = ss_first_predicted(trace);
     const float *loss = ss_floats(trace, SS_FIELD_LOSS);
     double sum = 0.0;
     for (int t = first; t < args->T; t++) sum += (double)loss[t];

@@ -55,6 +55,13 @@ SS_MEASURE(kurtosis);
 SS_MEASURE(loss_mean);
 SS_MEASURE(loss_at);
 
+/* compare.c */
+SS_MEASURE(kl_at);
+SS_MEASURE(kl_mean);
+SS_MEASURE(loss_change_at);
+SS_MEASURE(loss_change);
+SS_MEASURE(hidden_change);
+
 #undef SS_MEASURE
 
 /* Head h of layer l among all query heads: the index of its rows in a field [L][H][T]. */
@@ -80,6 +87,12 @@ static inline int ss_row_end(const ss_trace *trace, int l, int h, int t) {
 static inline float ss_bias_weight(const ss_trace *trace, int l, int h, int t) {
     const float *weight = ss_row(trace, SS_FIELD_ATT_BIAS, ss_head(trace, l, h), t);
     return weight ? *weight : 0.0f;
+}
+
+/* The first token that is predicted: none is that a query before it has seen. */
+static inline int ss_first_predicted(const ss_trace *trace) {
+    int prefix = trace->model->arch.prefix;
+    return prefix > 1 ? prefix : 1;
 }
 
 /* heads.c */

@@ -18,14 +18,15 @@
 #define SS_KEYS_STANDARD 10
 
 typedef struct ss_metric_args {
-    float eps; /* threshold of Sink_k^eps; a head counts where alpha_k > eps */
-    int T;     /* only the first T tokens; 1 .. trace->T */
-    int layer; /* for metrics of one head */
-    int head;  /* a query head */
+    float eps;            /* threshold of Sink_k^eps; a head counts where alpha_k > eps */
+    int T;                /* only the first T tokens; 1 .. trace->T */
+    int layer;            /* for metrics of one head */
+    int head;             /* a query head */
+    const ss_trace *base; /* a run of the same model to compare with, of T tokens or more */
 } ss_metric_args;
 
 /* Which arguments a metric reads. */
-enum { SS_ARG_EPS = 1, SS_ARG_TOKENS = 2, SS_ARG_LAYER = 4, SS_ARG_HEAD = 8 };
+enum { SS_ARG_EPS = 1, SS_ARG_TOKENS = 2, SS_ARG_LAYER = 4, SS_ARG_HEAD = 8, SS_ARG_BASE = 16 };
 
 typedef struct ss_metric {
     const char *name, *label, *question, *unit; /* label: short, in the field's notation */

@@ -408,11 +408,92 @@ static const ss_metric table[] = {
      .topic = "loss",
      .measure = ss_measure_loss_mean,
      .source = "mean of -ln p over tokens 2..T"},
+    {.name = "kl_at",
+     .label = "KL by position",
+     .question = "How far is the prediction of each token from that of the other run?",
+     .unit = "nat",
+     .shape = {"T"},
+     .high = INFINITY,
+     .args = SS_ARG_TOKENS | SS_ARG_BASE,
+     .fields = SS_BIT(SS_FIELD_LOGITS),
+     .averaged = true,
+     .topic = "change",
+     .measure = ss_measure_kl_at,
+     .source = "KL(p' || p), p' of the run that is compared with"},
+    {.name = "kl_mean",
+     .label = "KL",
+     .question = "How far are the predictions from those of the other run?",
+     .unit = "nat",
+     .shape = {"1"},
+     .high = INFINITY,
+     .args = SS_ARG_TOKENS | SS_ARG_BASE,
+     .fields = SS_BIT(SS_FIELD_LOGITS),
+     .averaged = true,
+     .summary = true,
+     .topic = "change",
+     .measure = ss_measure_kl_mean,
+     .source = "mean of KL(p' || p) over the tokens that are predicted"},
+    {.name = "loss_change_at",
+     .label = "loss change by position",
+     .question = "How much worse is each token predicted than in the other run?",
+     .unit = "nat",
+     .shape = {"T"},
+     .low = -INFINITY,
+     .high = INFINITY,
+     .args = SS_ARG_TOKENS | SS_ARG_BASE,
+     .fields = SS_BIT(SS_FIELD_LOSS),
+     .averaged = true,
+     .topic = "change",
+     .measure = ss_measure_loss_change_at,
+     .source = "loss - loss of the run that is compared with"},
+    {.name = "loss_change",
+     .label = "loss change",
+     .question = "How much worse are the tokens predicted than in the other run?",
+     .unit = "nat",
+     .shape = {"1"},
+     .low = -INFINITY,
+     .high = INFINITY,
+     .args = SS_ARG_TOKENS | SS_ARG_BASE,
+     .fields = SS_BIT(SS_FIELD_LOSS),
+     .averaged = true,
+     .summary = true,
+     .topic = "change",
+     .measure = ss_measure_loss_change,
+     .source = "mean over the tokens that are predicted"},
+    {.name = "hidden_change",
+     .label = "change of h",
+     .question = "How far is each token's residual stream from that in the other run?",
+     .unit = "of |h'|",
+     .shape = {"L+1", "T"},
+     .high = INFINITY,
+     .args = SS_ARG_TOKENS | SS_ARG_BASE,
+     .fields = HIDDEN,
+     .averaged = true,
+     .topic = "change",
+     .measure = ss_measure_hidden_change,
+     .source = "|h - h'| / |h'|; of a text with one token changed, Barbero et al. 2025"},
 };
 
 const ss_metric *ss_metrics(int *n) {
     *n = (int)(sizeof table / sizeof *table);
     return table;
+}
+
+/* The run that is compared with: of the same model, as long, and with the same fields. */
+static ss_status check_base(const ss_trace *trace, const ss_metric *row, const ss_metric_args *args,
+                            ss_error *err) {
+    const ss_trace *base = args->base;
+    if (!base || base->model != trace->model)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "expected another run of the same model to compare with");
+    if (base->T < args->T)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "expected a run of %d tokens or more to compare with, found %d", args->T,
+                       base->T);
+    if (row->fields & ~base->fields)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "the run to compare with did not record what is compared");
+    return SS_OK;
 }
 
 static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *args,
@@ -439,7 +520,7 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
                        arch->H, args->head);
     if ((row->args & SS_ARG_EPS) && !isfinite(args->eps))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "expected a finite eps");
-    return SS_OK;
+    return row->args & SS_ARG_BASE ? check_base(trace, row, args, err) : SS_OK;
 }
 
 int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,

@@ -84,9 +84,9 @@ static void add_operations(cJSON *root) {
 }
 
 static void add_arguments(cJSON *row, int args) {
-    static const char *const names[] = {"eps", "tokens", "layer", "head"};
+    static const char *const names[] = {"eps", "tokens", "layer", "head", "base"};
     cJSON *list = cJSON_AddArrayToObject(row, "arguments");
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (args & 1 << i) cJSON_AddItemToArray(list, cJSON_CreateString(names[i]));
 }
 

@@ -53,7 +53,7 @@ static int measure(ss_tally *tally, const ss_trace *trace, const char *name) {
     const ss_metric *table = ss_metrics(&rows);
     for (int i = 0; i < rows; i++) {
         if (strcmp(table[i].name, name)) continue;
-        ss_metric_args args = {SS_EPS_STANDARD, trace->T, 0, 0};
+        ss_metric_args args = {SS_EPS_STANDARD, trace->T, 0, 0, NULL};
         size_t dims[SS_RANK_MAX];
         int rank = ss_metric_shape(dims, trace, i, &args, NULL);
         for (int d = 0; d < rank; d++) count *= (int)dims[d];

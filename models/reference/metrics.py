@@ -113,3 +113,15 @@ def kurtosis(hidden: Tensor) -> Tensor:
     x = hidden.flatten(-2)
     apart = x - x.mean(-1, keepdim=True)
     return apart.pow(4).mean(-1) / apart.pow(2).mean(-1).square()
+
+
+def divergence(base: Tensor, logits: Tensor) -> Tensor:
+    """KL(p' || p) of what stands before each token but the first, p' of the other run, in nats.
+    [T, V] -> [T-1]"""
+    there, here = base[:-1].log_softmax(-1), logits[:-1].log_softmax(-1)
+    return (there.exp() * (there - here)).sum(-1)
+
+
+def hidden_change(base: Tensor, hidden: Tensor) -> Tensor:
+    """|h - h'| / |h'| of each token.  [L+1, T, D] -> [L+1, T]"""
+    return (hidden - base).norm(dim=-1) / base.norm(dim=-1)

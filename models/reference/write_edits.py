@@ -84,12 +84,24 @@ def check_plain(family: str) -> None:
             raise AssertionError(f"{family}: {name} differs from its golden by {error:.2g}")
 
 
+def changes(plain: dict[str, Tensor], found: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
+    """The metrics that compare a run with the one without edits."""
+    kl = metrics.divergence(plain["logits"], found["logits"])
+    more = metrics.loss(found["logits"], tokens) - metrics.loss(plain["logits"], tokens)
+    none = torch.full((1,), torch.nan, dtype=kl.dtype)
+    compared = {"kl_at": torch.cat([none, kl]), "kl_mean": kl.mean()[None],
+                "loss_change_at": torch.cat([none, more]), "loss_change": more.mean()[None],
+                "hidden_change": metrics.hidden_change(plain["hidden"], found["hidden"])}
+    return {f"metric.{name}": value for name, value in compared.items()}
+
+
 def write(family: str, name: str) -> None:
     model, tokens, _ = read(family)
     found = edited(model, tokens, [parse(text) for text in EDITS[name]])
     folder = GOLDEN / f"edit-{family}-{name}"
     store(folder, {"tokens": tokens, "loss": metrics.loss(found["logits"], tokens)}
-          | {field: found[field] for field in FIELDS})
+          | {field: found[field] for field in FIELDS}
+          | changes(edited(model, tokens, []), found, tokens))
     describe(folder, family, model.arch.operation, "Computed in F64, query by query.",
              script="write_edits.py", model=f"tests/golden/{MODELS[family]}",
              edits=list(EDITS[name]))

@@ -129,7 +129,8 @@ static void view(const ss_run *run, input *in) {
 static void measure(const ss_run *run, input *in) {
     int n, metric = take_int(in);
     const ss_metric *rows = ss_metrics(&n);
-    ss_metric_args args = {take_float(in), take_int(in), take_int(in), take_int(in)};
+    ss_metric_args args = {take_float(in), take_int(in), take_int(in), take_int(in),
+                           take_byte(in) < 0x80 ? &run->trace : NULL};
     size_t dims[SS_RANK_MAX], count = 1;
     ss_error err;
     int rank = ss_metric_shape(dims, &run->trace, metric, &args, &err);

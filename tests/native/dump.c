@@ -2,9 +2,9 @@
  * dump MODEL_FOLDER OUT_FILE [-e NAME:key=value,key=value]... TOKEN...
  *
  * Runs tokens through a model and writes every recorded field, then every metric (those of one head
- * for the last head of the last layer), as raw little-endian numbers behind each other. The index
- * goes to standard output, a line each: kind, name, number of elements. What the wasm builds must
- * equal byte for byte.
+ * for the last head of the last layer; those that compare two runs beside the one without edits),
+ * as raw little-endian numbers behind each other. The index goes to standard output, a line each:
+ * kind, name, number of elements. What the wasm builds must equal byte for byte.
  */
 #include "edits.h"
 #include "files.h"
@@ -29,10 +29,11 @@ static void dump_field(const ss_trace *trace, int field, FILE *out) {
     printf("field %s %lu\n", ss_fields()[field].name, (unsigned long)count);
 }
 
-static void dump_metric(const ss_trace *trace, const char *name, FILE *out) {
+static void dump_metric(const ss_trace *trace, const ss_trace *base, const char *name, FILE *out) {
     const ss_arch *arch = &trace->model->arch;
     size_t count;
-    float *numbers = measure(trace, name, SS_EPS_STANDARD, 0, arch->L - 1, arch->H - 1, &count);
+    ss_metric_args args = {SS_EPS_STANDARD, trace->T, arch->L - 1, arch->H - 1, base};
+    float *numbers = measure_args(trace, name, args, &count);
     fwrite(numbers, sizeof *numbers, count, out);
     printf("metric %s %lu\n", name, (unsigned long)count);
     free(numbers);
@@ -53,13 +54,16 @@ int main(int argc, char **argv) {
 
     opened_model model = open_model(argv[1]);
     opened_run run = run_tokens(&model.model, tokens, T, edits, edits_n);
+    opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
     FILE *out = fopen(argv[2], "wb");
     if (!out) return 2;
     for (int field = 0; field < SS_FIELD_N; field++)
         if (run.run.trace.fields & SS_BIT(field)) dump_field(&run.run.trace, field, out);
     const ss_metric *rows = ss_metrics(&metrics);
-    for (int i = 0; i < metrics; i++) dump_metric(&run.run.trace, rows[i].name, out);
+    for (int i = 0; i < metrics; i++)
+        dump_metric(&run.run.trace, &plain.run.trace, rows[i].name, out);
     fclose(out);
+    close_run(&plain);
     close_run(&run);
     close_model(&model);
     free(tokens);

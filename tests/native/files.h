@@ -167,10 +167,9 @@ static inline int metric_index(const char *name) {
     exit(2);
 }
 
-/* A metric of all tokens (T 0) or the first T; the caller frees the numbers. */
-static inline float *measure(const ss_trace *trace, const char *name, float eps, int T, int layer,
-                             int head, size_t *count) {
-    ss_metric_args args = {eps, T ? T : trace->T, layer, head};
+/* A metric of these arguments; the caller frees the numbers. */
+static inline float *measure_args(const ss_trace *trace, const char *name, ss_metric_args args,
+                                  size_t *count) {
     size_t dims[SS_RANK_MAX], total = 1;
     ss_error err;
     int n, index = metric_index(name), rank = ss_metric_shape(dims, trace, index, &args, &err);
@@ -181,6 +180,13 @@ static inline float *measure(const ss_trace *trace, const char *name, float eps,
     ss_metrics(&n)[index].measure(trace, &args, out);
     if (count) *count = total;
     return out;
+}
+
+/* A metric of all tokens (T 0) or the first T. */
+static inline float *measure(const ss_trace *trace, const char *name, float eps, int T, int layer,
+                             int head, size_t *count) {
+    return measure_args(trace, name, (ss_metric_args){eps, T ? T : trace->T, layer, head, NULL},
+                        count);
 }
 
 #endif

@@ -300,13 +300,13 @@ static void bad_requests(void) {
     size_t dims[SS_RANK_MAX];
     ss_error err;
     int alpha = metric_index("alpha"), cosine = metric_index("qk_cos");
-    ss_metric_args args = {0.3f, 4, 0, 0};
+    ss_metric_args args = {0.3f, 4, 0, 0, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, alpha, &args, &err), -1);
     CHECK_INT((int)err.code, SS_BAD_REQUEST);
-    args = (ss_metric_args){0.3f, 3, 0, 2};
+    args = (ss_metric_args){0.3f, 3, 0, 2, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, cosine, &args, &err), -1);
     CHECK(strstr(err.text, "head below 2") != NULL);
-    args = (ss_metric_args){NAN, 3, 0, 0};
+    args = (ss_metric_args){NAN, 3, 0, 0, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, metric_index("sink_ratio"), &args, &err), -1);
     CHECK_INT(ss_metric_shape(dims, &f.trace, 999, &args, &err), -1);
     f.trace.fields &= ~SS_BIT(SS_FIELD_ATT);

@@ -38,7 +38,7 @@ test('describe keeps its promises', async () => {
         name,
       );
       assert.ok(
-        args.every((arg) => ['eps', 'tokens', 'layer', 'head'].includes(arg)),
+        args.every((arg) => ['eps', 'tokens', 'layer', 'head', 'base'].includes(arg)),
         name,
       );
       assert.ok(

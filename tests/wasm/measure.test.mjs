@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { cutText, fieldsFor, measure, openTokenizer } from '../../wasm/index.js';
+import { cutText, fieldsFor, measure, openTokenizer, sweep } from '../../wasm/index.js';
 import { failure, files, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
@@ -58,6 +58,70 @@ test('an edit holds for every sequence', async () => {
   });
 });
 
+test('what compares two runs compares with the run without what-ifs', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const sequences = await cut(texts);
+    const cases = [
+      [],
+      [{ kind: 'silence', layer: 0 }],
+      [{ kind: 'scale_value', key: 0, factor: 1 }],
+    ];
+    const told = [];
+    const found = await sweep(model, sequences, cases, {
+      metrics: ['loss_mean', 'loss_change', 'kl_mean', 'hidden_change'],
+      onSequence: (_, index, at) => told.push([index, at]),
+    });
+    const of = (at, name) => found[at].metrics[name].mean;
+    const change = of(1, 'loss_mean')[0] - of(0, 'loss_mean')[0];
+    assert.ok(Math.abs(change) > 0.01);
+    assert.ok(Math.abs(of(1, 'loss_change')[0] - change) < 1e-5);
+    assert.ok(of(1, 'kl_mean')[0] > 0.01);
+    assert.ok(of(1, 'hidden_change').some((x) => x > 0.01));
+    for (const at of [0, 2])
+      for (const name of ['loss_change', 'kl_mean', 'hidden_change'])
+        assert.ok(
+          of(at, name).every((x) => x === 0),
+          name,
+        );
+    assert.deepEqual(
+      told,
+      sequences.flatMap((_, i) => cases.map((__, at) => [i, at])),
+    );
+    // Of a summary they are part where there is something to compare.
+    const summaries = await sweep(model, sequences, cases);
+    assert.deepEqual(
+      summaries[1],
+      await measure(model, sequences, {
+        edits: cases[1],
+        metrics: Object.keys(summaries[1].metrics),
+      }),
+    );
+    assert.ok('kl_mean' in summaries[1].metrics);
+    assert.ok(!('kl_mean' in (await measure(model, sequences)).metrics));
+  });
+});
+
+test('a run is compared with one of the same model only, of as many tokens and fields', async () => {
+  await withEngine({}, async (engine) => {
+    const [model, other] = [await engine.open(files(tiny)), await engine.open(files(tiny))];
+    const run = await model.run([1, 2, 3], { fields: ['logits'] });
+    const wrong = async (base, code, where) => {
+      const { code: found, where: place } = await failure(run.metric('kl_mean', { base }));
+      assert.deepEqual([found, place], [code, where]);
+    };
+    await wrong(await other.run([1, 2, 3], { fields: ['logits'] }), 'argument', 'base');
+    await wrong({}, 'argument', 'base');
+    await wrong(undefined, 'bad_request', 'kl_mean');
+    await wrong(await model.run([1, 2], { fields: ['logits'] }), 'bad_request', 'kl_mean');
+    await wrong(await model.run([1, 2, 3], { fields: ['loss'] }), 'bad_request', 'kl_mean');
+    const closed = await model.run([1, 2, 3], { fields: ['logits'] });
+    await closed.close();
+    await wrong(closed, 'closed', 'run');
+    assert.deepEqual([...(await run.metric('kl_mean', { base: run })).data], [0]);
+  });
+});
+
 test('sequences of unequal length, or none, are refused', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
@@ -85,7 +149,7 @@ test('the fields that reads need are recorded, and what is measured can be chose
     for (const { name: metric, averaged } of describe.metrics) {
       const reads = [{ metric, layer: 0, head: 0 }];
       const run = await model.run([1, 2, 3], { fields: fieldsFor(describe, reads) });
-      await run.read(reads);
+      await run.read(reads.map((read) => ({ ...read, base: run })));
       if (!averaged) continue;
       const { metrics } = await measure(model, [[1, 2, 3]], { metrics: [metric] });
       assert.deepEqual(Object.keys(metrics), [metric]);

@@ -38,7 +38,8 @@ async function readAll(kernels, folder, tokens, edit) {
     const run = await model.run(tokens, { fields: fields.map(({ name }) => name), edits });
     for (const { name } of fields)
       parts[`field ${name}`] = bits((await run.field(name)).data.buffer);
-    const last = { layer: model.architecture.L - 1, head: model.architecture.H - 1 };
+    const base = await model.run(tokens, { fields: fields.map(({ name }) => name) });
+    const last = { layer: model.architecture.L - 1, head: model.architecture.H - 1, base };
     for (const { name } of metrics) {
       parts[`metric ${name}`] = bits((await run.metric(name, last)).data.buffer);
     }

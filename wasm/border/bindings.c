@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define BORDER 3
+#define BORDER 4
 
 /* [address, type, rank, dims x 4, strides x 4, 0]; strides in elements. */
 typedef struct wasm_view {
@@ -299,11 +299,13 @@ static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
     return true;
 }
 
-/* A metric; tokens 0 means all of the run's. Its numbers live until the run's next metric. */
+/* A metric; tokens 0 means all of the run's, base is the run that it is compared with, or NULL. Its
+ * numbers live until the run's next metric. */
 int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, int head,
-                   wasm_view *view) {
+                   const wasm_run *base, wasm_view *view) {
     const ss_trace *trace = &run->run.trace;
-    ss_metric_args args = {eps, tokens ? tokens : trace->T, layer, head};
+    ss_metric_args args = {eps, tokens ? tokens : trace->T, layer, head,
+                           base ? &base->run.trace : NULL};
     size_t dims[SS_RANK_MAX];
     int n, rank = ss_metric_shape(dims, trace, metric, &args, &error);
     if (rank < 0) return (int)error.code;

@@ -44,7 +44,7 @@ export interface Metric {
   readonly shape: readonly string[];
   /** Lowest and highest possible value; null where there is none. */
   readonly range: readonly [number | null, number | null];
-  /** Which arguments change it: any of 'eps', 'tokens', 'layer', 'head'. */
+  /** Which arguments change it: any of 'eps', 'tokens', 'layer', 'head', 'base'. */
   readonly arguments: readonly string[];
   /** Which trace fields the run must have recorded. */
   readonly fields: readonly string[];

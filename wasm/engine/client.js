@@ -380,7 +380,27 @@ class Run {
    */
   async read(reads) {
     checkList(reads, 'object', 'reads');
-    return this.#copy.link.ask(async (desk) => desk.read(await this.#at(desk), reads));
+    return this.#copy.link.ask(async (desk) => {
+      const run = await this.#at(desk);
+      const posted = Array.from(reads, async (read) => {
+        if (!('base' in read) || read.base === undefined) return read;
+        return { ...read, base: await this.#besides(read.base).#at(desk) };
+      });
+      return desk.read(
+        run,
+        /** @type {import('./desk.js').Posted[]} */ (await Promise.all(posted)),
+      );
+    });
+  }
+
+  /**
+   * A run that can be compared with this one: the same model's, at the same desk.
+   * @param {unknown} base
+   */
+  #besides(base) {
+    const fits = base instanceof Run && base.#copy === this.#copy;
+    if (!fits) expect(false, 'base', 'a run of the same model, in the same worker', base);
+    return /** @type {Run} */ (base);
   }
 
   /** @param {import('../sinkscope.js').GenerateOptions} options */

@@ -11,7 +11,8 @@ import { loadModule } from '../border/module.js';
 import { Trainer } from '../lab/trainer.js';
 
 /** @typedef {import('../sinkscope.js').Architecture} Architecture */
-/** @typedef {import('../sinkscope.js').Read} Read */
+/** @typedef {Omit<import('../sinkscope.js').MetricArguments, 'base'> & { metric: string, base?: number }} MetricRead */
+/** @typedef {{ field: string, layer?: number, head?: number } | MetricRead} Posted a read, runs by their numbers */
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
 /** @typedef {import('../supply/files.js').Source} Source */
@@ -321,7 +322,7 @@ export class Desk {
 
   /**
    * @param {number} id
-   * @param {readonly Read[]} reads
+   * @param {readonly Posted[]} reads
    */
   async read(id, reads) {
     const run = this.#run(id);
@@ -376,14 +377,15 @@ export class Desk {
 
   /**
    * @param {OpenRun} run
-   * @param {import('../sinkscope.js').MetricArguments & { metric: string }} read
+   * @param {MetricRead} read
    */
-  #metric(run, { metric, eps = this.#describe.defaults.eps, tokens, layer, head }) {
+  #metric(run, { metric, eps = this.#describe.defaults.eps, tokens, layer, head, base }) {
     const index = find(this.#describe.metrics, metric, 'metric');
     expect(typeof eps === 'number', 'eps', 'a number', eps);
     if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
     checkWhere(run.architecture, layer, head);
-    const where = [layer ?? -1, head ?? -1];
+    const other = base === undefined ? 0 : this.#run(base).address;
+    const where = [layer ?? -1, head ?? -1, other];
     return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...where);
   }
 

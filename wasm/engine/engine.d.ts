@@ -89,6 +89,11 @@ export interface MetricArguments extends Where {
   readonly eps?: number;
   /** Only the first so many tokens; default: all. */
   readonly tokens?: number;
+  /**
+   * For metrics that have it among their `arguments`: the run to compare with, of the same model, in
+   * the same worker, with the same fields.
+   */
+  readonly base?: Run;
 }
 
 /** One read out of a run: a field or a metric. */

@@ -55,48 +55,94 @@ function linesOf(text) {
 
 /** @type {typeof import('../sinkscope.js').measure} */
 export async function measure(model, sequences, options = {}) {
+  checkOptions(options, { edits: 'list' });
+  const { edits = [], ...others } = options;
+  const [measured] = await sweep(model, sequences, [edits], others);
+  return measured;
+}
+
+/** @type {typeof import('../sinkscope.js').sweep} */
+export async function sweep(model, sequences, cases, options = {}) {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
-  checkOptions(options, {
-    ...JOB,
-    metrics: 'list',
-    edits: 'list',
-    eps: 'number',
-    onSequence: 'call',
-  });
+  checkList(cases, 'list', 'cases');
+  checkOptions(options, { ...JOB, metrics: 'list', eps: 'number', onSequence: 'call' });
   const { describe } = model;
-  const { eps = describe.defaults.eps, edits, signal, onProgress, onSequence } = options;
-  const summary = () => describe.metrics.filter((row) => row.summary).map(({ name }) => name);
-  const names = options.metrics ?? summary();
+  const { eps = describe.defaults.eps, signal, onProgress, onSequence } = options;
+  const names = options.metrics ?? summaryOf(describe, cases);
   const reads = names.map((metric) => ({ metric, eps }));
+  const compared = reads.filter(({ metric }) => compares(describe, metric));
   const fields = fieldsFor(describe, reads);
   const T = lengthOf(sequences);
-  /** @type {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} */
-  const sums = new Map();
+  const total = sequences.length * cases.length;
+  let done = 0;
+  const sums = cases.map(() => /** @type {Sums} */ (new Map()));
   const look = async (/** @type {Lane} */ lane, /** @type {readonly number[]} */ ids) => {
-    const run = await lane.run(ids, { fields, edits, capacity: T, signal });
-    return run.read(reads).finally(() => run.close());
+    const plain = compared.length
+      ? await lane.run(ids, { fields: fieldsFor(describe, compared), capacity: T, signal })
+      : undefined;
+    const found = [];
+    try {
+      for (const edits of cases) {
+        const run = await lane.run(ids, { fields, edits, capacity: T, signal });
+        const beside = reads.map((read) =>
+          compared.includes(read) ? { ...read, base: plain } : read,
+        );
+        found.push(await run.read(beside).finally(() => run.close()));
+        onProgress?.({ stage: 'measure', done: ++done, total });
+      }
+    } finally {
+      await plain?.close();
+    }
+    return found;
   };
   // Added in the order of the sequences, so the sums do not depend on who was quicker.
-  let done = 0;
-  for await (const tensors of spread(model, sequences, look, { signal })) {
-    tensors.forEach((tensor, i) => add(sums, names[i], tensor));
-    onSequence?.(Object.fromEntries(tensors.map((tensor, i) => [names[i], tensor])), done);
-    done++;
-    onProgress?.({ stage: 'measure', done, total: sequences.length });
+  let index = 0;
+  for await (const found of spread(model, sequences, look, { signal })) {
+    found.forEach((tensors, at) => {
+      tensors.forEach((tensor, i) => add(sums[at], names[i], tensor));
+      onSequence?.(Object.fromEntries(tensors.map((one, i) => [names[i], one])), index, at);
+    });
+    index++;
   }
-  const n = sequences.length;
-  const metrics = Object.fromEntries(
-    [...sums].map(([name, { shape, sum, squares }]) => [
-      name,
-      {
-        shape,
-        mean: Array.from(sum, (x) => number(x / n)),
-        deviation: Array.from(sum, (x, i) => number(deviationOf(x / n, squares[i] / n, n))),
-      },
-    ]),
-  );
-  return { eps, T, sequences: n, metrics };
+  return sums.map((one) => ({ eps, T, sequences: index, metrics: meansOf(one, index) }));
+}
+
+/** @typedef {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} Sums */
+
+/**
+ * What is told where a model is summed up; of what compares two runs only where there is something to compare.
+ * @param {import('../sinkscope.js').Describe} describe
+ * @param {readonly (readonly unknown[])[]} cases
+ */
+function summaryOf(describe, cases) {
+  const isEdited = cases.some((edits) => edits.length > 0);
+  const names = describe.metrics.filter((row) => row.summary).map(({ name }) => name);
+  return names.filter((name) => isEdited || !compares(describe, name));
+}
+
+/**
+ * @param {import('../sinkscope.js').Describe} describe
+ * @param {string} name
+ */
+function compares(describe, name) {
+  return describe.metrics[find(describe.metrics, name, 'metric')].arguments.includes('base');
+}
+
+/**
+ * @param {Sums} sums
+ * @param {number} n
+ */
+function meansOf(sums, n) {
+  const measured = [...sums].map(([name, { shape, sum, squares }]) => [
+    name,
+    {
+      shape,
+      mean: Array.from(sum, (x) => number(x / n)),
+      deviation: Array.from(sum, (x, i) => number(deviationOf(x / n, squares[i] / n, n))),
+    },
+  ]);
+  return Object.fromEntries(measured);
 }
 
 /**
@@ -113,7 +159,7 @@ function lengthOf(sequences) {
 }
 
 /**
- * @param {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} sums
+ * @param {Sums} sums
  * @param {string} name
  * @param {import('../sinkscope.js').Tensor} tensor
  */

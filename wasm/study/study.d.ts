@@ -68,13 +68,39 @@ export interface Measurement {
 export interface MeasureOptions extends Options {
   /** Default: describe.defaults. */
   readonly eps?: number;
-  /** Names from describe.metrics; default: those of the summary. */
+  /**
+   * Names from describe.metrics; default: those of the summary. What compares two runs compares with the
+   * one without what-ifs, and is part of the summary where there are any.
+   */
   readonly metrics?: readonly string[];
   /** What-ifs under which every sequence is run. */
   readonly edits?: readonly Edit[];
   /** Told what was measured of each sequence, by the names of describe.metrics. */
   readonly onSequence?: (metrics: Readonly<Record<string, Tensor>>, index: number) => void;
 }
+
+export interface SweepOptions extends Omit<MeasureOptions, 'edits' | 'onSequence'> {
+  /** Told what was measured of each sequence in each case. */
+  readonly onSequence?: (
+    metrics: Readonly<Record<string, Tensor>>,
+    index: number,
+    at: number,
+  ) => void;
+}
+
+/**
+ * The same for several lists of what-ifs, a measurement for each: every sequence is run under all of
+ * them, beside one run without any, with which metrics compare that have `base` among their arguments.
+ * @example
+ * const cases = [8, 16, 24].map((budget) => [{ kind: 'evict', policy: 'window', budget }]);
+ * const found = await sweep(model, sequences, cases, { metrics: ['loss_mean', 'kl_mean'] });
+ */
+export function sweep(
+  model: Studied,
+  sequences: readonly (readonly number[])[],
+  cases: readonly (readonly Edit[])[],
+  options?: SweepOptions,
+): Promise<Measurement[]>;
 
 /**
  * @param sequences one or more, all of one length

@@ -392,7 +392,9 @@ export class Queue {
     const each: Record<string, number[]> = {};
     // All of them: a view that is opened later must not find what is of one prompt alone.
     const averaged = this.#around.models.describe.metrics.filter((one) => one.averaged);
-    const isWhole = ({ arguments: needs }: (typeof averaged)[number]) => !needs.includes('layer');
+    // Not of one head, and compared with the run without what-ifs only where there are any.
+    const isWhole = ({ arguments: needs }: (typeof averaged)[number]) =>
+      !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));
     const { metrics } = await measure(model, ids, {
       metrics: averaged.filter(isWhole).map(({ name }) => name),
       eps,

@@ -1,0 +1,90 @@
+/*
+ * How far is a run from another of the same model and length? From the unedited one, or from that
+ * of a text that differs in a token.
+ *
+ * Of the predictions: KL(p' || p) = sum_i p'_i ln(p'_i / p_i), p' being the other run's, and the
+ * difference of the losses. Of the residual stream: |h_t - h'_t| / |h'_t|, how far a perturbed
+ * token is felt (Barbero et al. 2025). What nothing predicts has no number, as it has no loss.
+ */
+#include "../math/scalar.h"
+#include "measures.h"
+
+#include <math.h>
+
+/* Of V logits: the largest, and ln of the sum of their exponentials beside it. */
+static double log_sum(const float *x, int V, float *top) {
+    double sum = 0.0;
+    *top = x[0];
+    for (int i = 1; i < V; i++) *top = x[i] > *top ? x[i] : *top;
+    for (int i = 0; i < V; i++) sum += (double)ss_expf(x[i] - *top);
+    return ss_log(sum);
+}
+
+static double divergence(const float *from, const float *to, int V) {
+    float top, top_to;
+    double rest = log_sum(from, V, &top), rest_to = log_sum(to, V, &top_to), sum = 0.0, mean = 0.0;
+    for (int i = 0; i < V; i++) {
+        double weight = (double)ss_expf(from[i] - top);
+        sum += weight;
+        mean += weight * ((double)from[i] - (double)to[i]);
+    }
+    double found = mean / sum - ((double)top + rest) + ((double)top_to + rest_to);
+    return found > 0.0 ? found : 0.0; /* below it by rounding */
+}
+
+/* Of the prediction of token t, which the logits before it make. */
+static double divergence_at(const ss_trace *trace, const ss_trace *base, int t) {
+    const float *logits = ss_row(trace, SS_FIELD_LOGITS, 0, t - 1);
+    const float *others = ss_row(base, SS_FIELD_LOGITS, 0, t - 1);
+    return divergence(others, logits, trace->model->arch.V);
+}
+
+static double loss_change_at(const ss_trace *trace, const ss_trace *base, int t) {
+    return (double)ss_floats(trace, SS_FIELD_LOSS)[t] - (double)ss_floats(base, SS_FIELD_LOSS)[t];
+}
+
+typedef double (*change)(const ss_trace *trace, const ss_trace *base, int t);
+
+static void each(const ss_trace *trace, const ss_metric_args *args, change of, float *out) {
+    for (int t = 0; t < args->T; t++)
+        out[t] = t < ss_first_predicted(trace) ? NAN : (float)of(trace, args->base, t);
+}
+
+static void mean(const ss_trace *trace, const ss_metric_args *args, change of, float *out) {
+    int first = ss_first_predicted(trace), n = args->T - first;
+    double sum = 0.0;
+    for (int t = first; t < args->T; t++) sum += of(trace, args->base, t);
+    *out = n > 0 ? (float)(sum / (double)n) : NAN;
+}
+
+void ss_measure_kl_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    each(trace, args, divergence_at, out);
+}
+
+void ss_measure_kl_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    mean(trace, args, divergence_at, out);
+}
+
+void ss_measure_loss_change_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    each(trace, args, loss_change_at, out);
+}
+
+void ss_measure_loss_change(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    mean(trace, args, loss_change_at, out);
+}
+
+void ss_measure_hidden_change(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    int D = trace->model->arch.D;
+    for (int l = 0; l <= trace->model->arch.L; l++)
+        for (int t = 0; t < args->T; t++) {
+            const float *h = ss_row(trace, SS_FIELD_HIDDEN, l, t);
+            const float *other = ss_row(args->base, SS_FIELD_HIDDEN, l, t);
+            double apart = 0.0, length = 0.0;
+            for (int d = 0; d < D; d++) {
+                double gap = (double)h[d] - (double)other[d];
+                apart += gap * gap;
+                length += (double)other[d] * (double)other[d];
+            }
+            *out++ = length > 0.0 ? (float)sqrt(apart / length) : NAN;
+        }
+}
