@@ -95,7 +95,7 @@ export class Desk {
    * What the weights as they are do with these tokens: they are opened for this once.
    * @param {number} id
    * @param {Int32Array} tokens
-   * @param {readonly Read[]} reads
+   * @param {readonly Posted[]} reads
    */
   async readTraining(id, tokens, reads) {
     const config = this.#trainer.config(id);

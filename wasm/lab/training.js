@@ -100,8 +100,13 @@ class Training {
   async read(tokens, reads) {
     check(tokens, 'list', 'tokens');
     checkList(reads, 'object', 'reads');
+    for (const read of reads) {
+      const alone = !('base' in read) || read.base === undefined;
+      if (!alone) expect(false, 'base', 'a read of one run alone', read.base);
+    }
     const ids = Int32Array.from(tokens);
-    return this.#ask((desk) => desk.readTraining(this.#id, ids, reads));
+    const alone = /** @type {readonly import('../engine/desk.js').Posted[]} */ (reads);
+    return this.#ask((desk) => desk.readTraining(this.#id, ids, alone));
   }
 
   async close() {
