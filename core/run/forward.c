@@ -303,8 +303,14 @@ static void head(ss_pass *pass, int t0, int n, int total) {
     }
 }
 
+/* From the tokens, or from the stream of another run, which edits have left before. */
 static void begin_chunk(ss_pass *pass, int t0, int n) {
+    size_t D = (size_t)pass->trace->model->arch.D;
     find_all_angles(pass, t0, n);
+    if (pass->resumed) {
+        memcpy(pass->x, pass->resumed + (size_t)t0 * D, (size_t)n * D * sizeof *pass->x);
+        return;
+    }
     embed(pass, t0, n);
     leave_stream(pass, 0, t0, n);
 }
@@ -313,14 +319,14 @@ bool ss_forward_step(ss_pass *pass) {
     ss_trace *trace = pass->trace;
     int t0 = trace->T, left = pass->total - t0, n = left < pass->chunk ? left : pass->chunk;
     if (n == 0) return false;
-    if (pass->layer == 0) begin_chunk(pass, t0, n);
+    if (pass->layer == pass->first_layer) begin_chunk(pass, t0, n);
     if (pass->layer < trace->model->arch.L) {
         one_layer(pass, pass->layer, t0, n);
         pass->layer++;
         return true;
     }
     head(pass, t0, n, pass->total);
-    pass->layer = 0;
+    pass->layer = pass->first_layer;
     trace->T += n;
     return trace->T < pass->total;
 }

@@ -38,6 +38,9 @@ typedef struct ss_pass {
     bool whole;      /* an edit looks at all tokens at once, so they come in one chunk */
     bool turns;      /* an eviction places keys as they lie in the cache */
     bool endless;    /* and all of them within the context, however long the text */
+    float *resumed;  /* [T] of the run it begins from [D]: its residual stream, or NULL */
+    int first_layer; /* which reads that; else 0 */
+    int resumed_n;   /* its T */
     ss_edit *edits;  /* [edits_n] with every default put in */
     int edits_n;
     unsigned places;     /* SS_AT_... where some edit acts (site.h) */

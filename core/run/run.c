@@ -144,7 +144,20 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     pass->chunk = chunk_of(arch, desc->capacity, pass->whole);
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
+    if (desc->from) pass->resumed = take(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
     lay_out_rows(pass, (size_t)desc->capacity, arena);
+    return SS_OK;
+}
+
+static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
+    const ss_trace *from = desc->from;
+    if (from->model != desc->model || from->T < 1 || from->T > desc->capacity)
+        return ss_fail(err, SS_BAD_REQUEST, "from",
+                       "expected a run of the same model, of 1 to %d tokens, found %d",
+                       desc->capacity, from->T);
+    if (desc->layer < 0 || desc->layer > desc->model->arch.L)
+        return ss_fail(err, SS_BAD_REQUEST, "layer", "expected a layer from 0 to %d, found %d",
+                       desc->model->arch.L, desc->layer);
     return SS_OK;
 }
 
@@ -152,7 +165,7 @@ static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
     if (desc->capacity < 1 || desc->capacity > TOKENS_MAX) return refuse_capacity(desc, err);
     if (desc->fields & ~SS_FIELDS_ALL)
         return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
-    return SS_OK;
+    return desc->from ? check_from(desc, err) : SS_OK;
 }
 
 ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
@@ -213,6 +226,27 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
     return status;
 }
 
+/* ---- beginning from another run ------------------------------------------------------------ */
+
+/* Takes what the other run has recorded of the layers below, and its stream. */
+static ss_status resume(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
+    const ss_trace *from = desc->from;
+    size_t D = (size_t)desc->model->arch.D;
+    uint32_t missing = (pass->trace->fields | SS_BIT(SS_FIELD_HIDDEN)) & ~from->fields;
+    for (int field = 0; field < SS_FIELD_N; field++)
+        if ((missing & SS_BIT(field)) &&
+            (field == SS_FIELD_HIDDEN || (desc->layer > 0 && *ss_fields()[field].shape[0] == 'L')))
+            return ss_fail(err, SS_BAD_REQUEST, "from", "expected a run that has recorded %s",
+                           ss_fields()[field].name);
+    memcpy(pass->resumed, ss_row(from, SS_FIELD_HIDDEN, desc->layer, 0),
+           (size_t)from->T * D * sizeof *pass->resumed);
+    memcpy(ss_tokens(pass->trace), ss_tokens(from), (size_t)from->T * sizeof(int32_t));
+    ss_trace_take_below(pass->trace, from, desc->layer);
+    pass->first_layer = pass->layer = desc->layer;
+    pass->resumed_n = from->T;
+    return SS_OK;
+}
+
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err) {
     ss_choice own;
     ss_trace trace;
@@ -228,6 +262,7 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
     start_plain(pass, &own);
     find_turns(pass);
     status = start_edits(pass, desc, err);
+    if (status == SS_OK && desc->from) status = resume(pass, desc, err);
     if (status == SS_OK) *run = (ss_run){trace, pass};
     return status;
 }
@@ -252,7 +287,17 @@ static ss_status check_tokens(const ss_run *run, const int32_t *tokens, int n, s
                        "expected all tokens at once, since %s %s, but %d are there already",
                        run->pass->whole ? "an edit looks at" : "the mask is",
                        run->pass->whole ? "all" : ss_mask_name(&trace->model->arch), trace->T);
+    if (n > 0 && run->pass->resumed && (trace->T > 0 || n != run->pass->resumed_n))
+        return ss_fail(err, SS_UNSUPPORTED, "tokens",
+                       "expected the %d tokens of the run that this one begins from, found %d",
+                       run->pass->resumed_n, trace->T + n);
     int V = trace->model->arch.V;
+    for (int i = 0; i < n && run->pass->resumed; i++)
+        if (tokens[i] != ss_tokens(trace)[i])
+            return ss_fail(err, SS_BAD_REQUEST, "tokens",
+                           "expected the tokens of the run that this one begins from, found %ld "
+                           "for %ld at %d",
+                           (long)tokens[i], (long)ss_tokens(trace)[i], i);
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= V) {
             char where[32];
@@ -267,7 +312,7 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
     ss_status status = check_tokens(run, tokens, n, err);
     if (status != SS_OK || n == 0) return status;
     ss_pass *pass = enter(run);
-    SS_ASSERT(pass->layer == 0);
+    SS_ASSERT(pass->layer == pass->first_layer);
     memcpy(ss_tokens(pass->trace) + pass->trace->T, tokens, (size_t)n * sizeof *tokens);
     pass->total = pass->trace->T + n;
     ss_forward_begin(pass);

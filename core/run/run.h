@@ -22,6 +22,11 @@ typedef struct ss_run_desc {
     uint32_t fields;       /* mask of SS_BIT(field); SS_FIELDS_ALWAYS is added */
     const ss_edit *edits;  /* applied in order; of two that say one thing the last one wins */
     int edits_n;
+    /* A run of the same model that this one begins from: its residual stream behind `layer` layers
+     * is taken as it was recorded, what lies below is copied, and only what lies above is computed
+     * anew. NULL: from the tokens. It may be closed once this one is made. */
+    const ss_trace *from;
+    int layer; /* 0, the embedding, .. L */
 } ss_run_desc;
 
 typedef struct ss_run {
@@ -33,7 +38,9 @@ typedef struct ss_run {
 ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err);
 
 /* SS_TOO_LONG if capacity exceeds the context; what ss_edit_resolve says of an edit; SS_NO_MEMORY
- * if the arena is too small. */
+ * if the arena is too small. SS_BAD_REQUEST if the run to begin from is another model's, is longer
+ * than the capacity, or has not recorded hidden and all that this one records of the layers below.
+ */
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err);
 
 /*
@@ -43,7 +50,8 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
  *
  * SS_UNSUPPORTED behind tokens that would have to see the new ones: a model whose queries see a
  * prefix of p keys can be extended once there are p tokens, a bidirectional one, and a run with an
- * edit that looks at all tokens at once, never; run the longer text anew.
+ * edit that looks at all tokens at once, never; run the longer text anew. A run that begins from
+ * another takes the tokens of that one, once.
  */
 ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 

@@ -199,6 +199,31 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
         memcpy(out, rows, width * sizeof *out);
 }
 
+/* Rows [index][T] of a field that lie below so many layers; 0 where it has no layers. */
+static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
+    const char *const *shape = table[field].shape;
+    if (**shape != 'L') return 0;
+    size_t rows = (size_t)layer + ((*shape)[1] == '+');
+    for (shape++; *shape && **shape != 'T'; shape++) rows *= ss_trace_size_of(trace, *shape);
+    return rows;
+}
+
+void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer) {
+    for (int field = 0; field < SS_FIELD_N; field++) {
+        if (!(trace->fields & from->fields & SS_BIT(field))) continue;
+        /* Rows of keys are as wide as the capacity, and zeros beyond the text. */
+        size_t width = row_width(trace, (ss_field_id)field);
+        size_t there = row_width(from, (ss_field_id)field), both = width < there ? width : there;
+        size_t rows = rows_below(trace, (ss_field_id)field, layer);
+        for (size_t row = 0; row < rows; row++)
+            for (int t = 0; t < from->T; t++) {
+                float *out = ss_row(trace, (ss_field_id)field, (int)row, t);
+                memcpy(out, ss_row(from, (ss_field_id)field, (int)row, t), both * sizeof *out);
+                memset(out + both, 0, (width - both) * sizeof *out);
+            }
+    }
+}
+
 /* Which of the view's arguments selects along this dimension, or -1. */
 static int selected(const char *letter, int layer, int head) {
     if (*letter == 'L') return layer;

@@ -107,7 +107,22 @@ def write(family: str, name: str) -> None:
              edits=list(EDITS[name]))
 
 
-CASES = {f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
+def write_effect() -> None:
+    """How much worse the tokens are predicted with each head silenced.  [L, H]"""
+    model, tokens, _ = read("llama")
+    plain = metrics.loss(edited(model, tokens, [])["logits"], tokens).mean()
+    effect = torch.stack([
+        torch.stack([metrics.loss(edited(model, tokens, [
+            {"kind": "silence", "layer": float(layer), "head": float(head)}])["logits"], tokens).mean()
+            - plain for head in range(model.arch.H)])
+        for layer in range(model.arch.L)])
+    folder = GOLDEN / "effect-llama"
+    store(folder, {"tokens": tokens, "effect": effect}, "effect.safetensors")
+    describe(folder, "llama", model.arch.operation, "Computed in F64, head by head.",
+             script="write_edits.py", model=f"tests/golden/{MODELS['llama']}")
+
+
+CASES = {"effect-llama": write_effect} | {f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
          for family in MODELS for name in EDITS
          if family == "llama" or name not in ROTARY_ONLY}
 

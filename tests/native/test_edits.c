@@ -5,6 +5,7 @@
 #include "check.h"
 #include "edits.h"
 #include "files.h"
+#include "goldens.h"
 #include "traces.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@
 #define T_MAX 13
 
 static const char *const folders[] = {LLAMA, GPT2, GPT_NEO};
+#define FOLDERS ((int)(sizeof folders / sizeof *folders))
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
 /* One edit of every row that does nothing, and one that does something. */
@@ -61,7 +63,7 @@ static bool is_of_last(const char *text) {
 
 static void nothing_is_nothing(void) {
     CASE("an edit that does nothing gives the same bits as no edit; another one does not");
-    for (int f = 0; f < 3; f++) {
+    for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         for (int i = 0; i < PAIRS; i++) {
@@ -82,12 +84,12 @@ static void nothing_is_nothing(void) {
 
 static void in_pieces(void) {
     CASE("an edited prompt at once, and token by token, give the same bits, or a refusal");
-    for (int f = 0; f < 3; f++) {
+    for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
             ss_edit edit = read_edit(pairs[i].something);
             opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1};
+            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0};
             opened_run steps = open_run(&desc);
             ss_error err;
             ss_status status = ss_run_extend(&steps.run, prompt, 1, &err);
@@ -198,13 +200,124 @@ static void beyond_the_context(void) {
                             "evict:policy=snapkv,prompt=6,queries=2,budget=6,positions=cache"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         ss_edit edit = read_edit(others[i]);
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0};
         ss_error err;
         CHECK_INT((int)try_run(&desc, &err), SS_TOO_LONG);
     }
     close_run(&within);
     close_run(&beyond);
     close_model(&model);
+}
+
+/* ---- beginning from another run -------------------------------------------------------------- */
+
+static opened_run run_from(const ss_trace *from, int layer, uint32_t fields, const ss_edit *edits,
+                           int n) {
+    ss_run_desc desc = {from->model, T_MAX + 3, fields, edits, n, from, layer};
+    opened_run run = open_run(&desc);
+    ss_error err;
+    must(ss_run_extend(&run.run, prompt, T_MAX, &err), &err, "resume");
+    return run;
+}
+
+static void resumed(void) {
+    CASE("a run that begins behind a layer of another, with its edits, gives the same bits");
+    for (int f = 0; f < FOLDERS; f++) {
+        opened_model model = open_model(folders[f]);
+        for (int i = 0; i < PAIRS; i++) {
+            ss_edit edit = read_edit(pairs[i].something);
+            opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            for (int layer = 0; layer <= model.model.arch.L; layer++) {
+                opened_run from = run_from(&whole.run.trace, layer, SS_FIELDS_ALL, &edit, 1);
+                check_same(&whole.run.trace, &from.run.trace, T_MAX);
+                close_run(&from);
+            }
+            close_run(&whole);
+        }
+        close_model(&model);
+    }
+}
+
+static void only_above(void) {
+    CASE("an edit of the layers above is as one of the whole run; it may record less");
+    opened_model model = open_model(LLAMA);
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    ss_edit edit = read_edit("silence:layer=1,head=2");
+    opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    opened_run from = run_from(&plain.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
+    CHECK(same_rows(&whole.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
+    CHECK(!same_rows(&plain.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
+    close_run(&from);
+    close_run(&whole);
+    close_run(&plain);
+    close_model(&model);
+}
+
+/* Of every head: how much worse the tokens are predicted without it. */
+static void effects(void) {
+    CASE("the effect of each head is that of the reference");
+    opened_model model = open_model("tests/golden/var-unequal");
+    opened_file file = open_file("tests/golden/effect-llama", "effect.safetensors");
+    int T, heads = model.model.arch.H;
+    int32_t *tokens = golden_tokens(&file, &T);
+    opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
+    const ss_tensor *expected = golden(&file, "effect");
+    for (int i = 0; i < model.model.arch.L * heads; i++) {
+        ss_edit edit = ss_edit_named("silence");
+        edit.values[0] = (float)(i / heads);
+        edit.values[1] = (float)(i % heads);
+        ss_run_desc desc = {&model.model,     T,        SS_BIT(SS_FIELD_LOSS), &edit, 1,
+                            &plain.run.trace, i / heads};
+        opened_run run = open_run(&desc);
+        ss_error err;
+        must(ss_run_extend(&run.run, tokens, T, &err), &err, "silenced");
+        ss_metric_args args = {.T = T, .base = &plain.run.trace};
+        float *effect = measure_args(&run.run.trace, "loss_change", args, NULL);
+        CHECK_NEAR(*effect, number_at(expected, (size_t)i), 2e-5);
+        free(effect);
+        close_run(&run);
+    }
+    free(tokens);
+    close_run(&plain);
+    close_file(&file);
+    close_model(&model);
+}
+
+static void nowhere_to_begin(void) {
+    CASE("a run that cannot begin from the other says why, and takes no other tokens");
+    opened_model model = open_model(LLAMA), other = open_model(LLAMA);
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    ss_run_desc bare = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0};
+    opened_run poor = open_run(&bare);
+    ss_error err;
+    must(ss_run_extend(&poor.run, prompt, T_MAX, &err), &err, "run");
+    const ss_trace *from = &plain.run.trace;
+    const struct {
+        ss_run_desc desc;
+        const char *where, *text;
+    } wrong[] = {
+        {{&other.model, T_MAX, 0, NULL, 0, from, 1}, "from", "same model"},
+        {{&model.model, T_MAX - 1, 0, NULL, 0, from, 1}, "from", "1 to 12 tokens"},
+        {{&model.model, T_MAX, 0, NULL, 0, from, 3}, "layer", "0 to 2"},
+        {{&model.model, T_MAX, 0, NULL, 0, from, -1}, "layer", "0 to 2"},
+        {{&model.model, T_MAX, 0, NULL, 0, &poor.run.trace, 1}, "from", "recorded hidden"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK_INT((int)try_run(&wrong[i].desc, &err), SS_BAD_REQUEST);
+        CHECK(!strcmp(err.where, wrong[i].where) && strstr(err.text, wrong[i].text));
+    }
+    ss_run_desc desc = {&model.model, T_MAX + 3, 0, NULL, 0, from, 1};
+    opened_run run = open_run(&desc);
+    int32_t others[T_MAX] = {0};
+    CHECK_INT((int)ss_run_extend(&run.run, prompt, 4, &err), SS_UNSUPPORTED);
+    CHECK_INT((int)ss_run_extend(&run.run, others, T_MAX, &err), SS_BAD_REQUEST);
+    CHECK_INT((int)ss_run_extend(&run.run, prompt, T_MAX, &err), SS_OK);
+    CHECK_INT((int)ss_run_extend(&run.run, prompt, 1, &err), SS_UNSUPPORTED);
+    close_run(&run);
+    close_run(&poor);
+    close_run(&plain);
+    close_model(&model);
+    close_model(&other);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -245,7 +358,7 @@ static void refusals(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         opened_model model = open_model(wrong[i].folder);
         ss_edit edit = read_edit(wrong[i].edit);
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0};
         ss_error err = {0};
         bool right = try_run(&desc, &err) == wrong[i].status && !strcmp(err.where, wrong[i].where);
         if (check_failed(right && strstr(err.text, "expected"), __FILE__, __LINE__, "refused"))
@@ -256,12 +369,12 @@ static void refusals(void) {
     ss_error err;
     ss_edit strange[] = {{.kind = 99}, {.kind = -1}};
     for (int i = 0; i < 2; i++) {
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &strange[i], 1};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &strange[i], 1, NULL, 0};
         CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     }
     ss_edit twice[] = {read_edit("evict:policy=window,budget=4,layer=1"),
                        read_edit("evict:policy=h2o,budget=4,head=0")};
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, twice, 2};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, twice, 2, NULL, 0};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, "edits[1].evict"));
     close_model(&model);
@@ -293,6 +406,10 @@ int main(void) {
     window_is_a_mask();
     cache_positions();
     beyond_the_context();
+    resumed();
+    only_above();
+    effects();
+    nowhere_to_begin();
     refusals();
     return check_done();
 }

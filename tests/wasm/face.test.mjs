@@ -13,7 +13,9 @@ const {
   filesOfDrop,
   filesOfList,
   guardTokenizer,
+  headEffects,
   labConfig,
+  labelHead,
   measure,
   modelFiles,
   openDownload,
@@ -151,6 +153,13 @@ const FACE = {
       onSequence: () => {},
     },
   ],
+  headEffects: [
+    headEffects,
+    model,
+    [[1, 2]],
+    { edits: [], signal: new AbortController().signal, onProgress: () => {} },
+  ],
+  labelHead: [labelHead, { eps: 0.3, share: 0.9, contribution: 0.1, effect: 0 }],
   labConfig: [labConfig, { width: 16 }],
   'engine.train': [
     async (options) => (await engine.train(options)).close(),

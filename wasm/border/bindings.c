@@ -221,16 +221,19 @@ static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
 
 /*
  * fields: bit i records row i of the trace table. edits[n] are words as the core has them: {i32
- * kind; f32 values[SS_EDIT_VALUES]}. A handle, or NULL. The model must stay open.
+ * kind; f32 values[SS_EDIT_VALUES]}. from, or NULL, is the run that it begins from, behind so many
+ * layers. A handle, or NULL. The model must stay open.
  */
 wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
-                        const ss_edit *edits, int edits_n) {
+                        const ss_edit *edits, int edits_n, const wasm_run *from, int layer) {
     wasm_run *run = calloc(1, sizeof *run);
     ss_run_desc desc = {.model = &model->model,
                         .capacity = capacity,
                         .fields = fields,
                         .edits = edits,
-                        .edits_n = edits_n > 0 ? edits_n : 0};
+                        .edits_n = edits_n > 0 ? edits_n : 0,
+                        .from = from ? &from->run.trace : NULL,
+                        .layer = layer};
     if (!run) ss_fail(&error, SS_NO_MEMORY, "memory", "no room for a handle");
     if (run && start_run(run, &desc) == SS_OK) return run;
     ss_wasm_close_run(run);

@@ -278,17 +278,19 @@ class Model {
     this.#copy.checkOpen();
     const { context, V } = this.architecture;
     check(tokens, 'list', 'tokens');
-    checkOptions(options, { ...JOB, fields: 'list', edits: 'list' });
-    const { fields, edits = [] } = options;
+    checkOptions(options, { ...JOB, fields: 'list', edits: 'list', from: 'object' });
+    const { fields, edits = [], from } = options;
+    if (from) checkFrom(from, this.#copy, this.architecture);
     // An edit may lead beyond the context; the core knows which.
     const most = edits.length > 0 ? MOST_TOKENS : context;
     expectInteger(tokens.length, 1, most, 'tokens.length');
     const ids = Array.from(tokens);
     ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
-    const room = Math.max(ids.length, Math.min(context, ids.length + SPARE_TOKENS));
+    const spare = from ? 0 : SPARE_TOKENS;
+    const room = Math.max(ids.length, Math.min(context, ids.length + spare));
     const { capacity = room } = options;
     expectInteger(capacity, ids.length, most, 'capacity');
-    const run = new Run(this.#copy, ids, { fields, edits, capacity });
+    const run = new Run(this.#copy, ids, { fields, edits, capacity }, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
     return run;
@@ -302,11 +304,34 @@ class Model {
   }
 }
 
+/**
+ * A run that another one is compared with, or begins from.
+ * @param {unknown} run
+ * @param {Copy} copy
+ * @param {string} where
+ * @returns {asserts run is Run}
+ */
+function checkBeside(run, copy, where) {
+  const fits = run instanceof Run && run.isOf(copy);
+  if (!fits) expect(false, where, 'a run of the same model, in the same worker', run);
+}
+
+/**
+ * @param {{ run: unknown, layer: unknown }} from
+ * @param {Copy} copy
+ * @param {import('../sinkscope.js').Architecture} architecture
+ */
+function checkFrom({ run, layer }, copy, { L }) {
+  checkBeside(run, copy, 'from.run');
+  expectInteger(layer, 0, L, 'from.layer');
+}
+
 /** @implements {RunShape} */
 class Run {
   #copy;
   #tokens;
   #wanted;
+  #from;
   /** @type {Face | undefined} */
   #desk;
   /** @type {Promise<number> | undefined} */
@@ -317,9 +342,11 @@ class Run {
    * @param {Copy} copy
    * @param {number[]} tokens
    * @param {import('./desk.js').Wanted & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
+   * @param {import('../sinkscope.js').RunOptions['from']} [from]
    */
-  constructor(copy, tokens, wanted) {
+  constructor(copy, tokens, wanted, from) {
     this.#copy = copy;
+    this.#from = from;
     this.#tokens = tokens;
     this.#wanted = wanted;
   }
@@ -342,14 +369,19 @@ class Run {
    * @param {Face} desk
    * @param {import('./desk.js').Job} [job]
    * @param {AbortSignal} [signal]
+   * @returns {Promise<number>}
    */
   #at(desk, job = QUIET, signal) {
     if (this.#closed) throw closed('run', 'this run has been closed');
     if (this.#begun && this.#desk === desk) return this.#begun;
     const make = async () => {
       const { model } = await this.#copy.at(desk);
+      const from = this.#from && {
+        run: await /** @type {Run} */ (this.#from.run).#at(desk),
+        layer: this.#from.layer,
+      };
       signal?.throwIfAborted();
-      return desk.run(job, model, Int32Array.from(this.#tokens), this.#wanted);
+      return desk.run(job, model, Int32Array.from(this.#tokens), { ...this.#wanted, from });
     };
     this.#desk = desk;
     this.#begun = make();
@@ -384,7 +416,8 @@ class Run {
       const run = await this.#at(desk);
       const posted = Array.from(reads, async (read) => {
         if (!('base' in read) || read.base === undefined) return read;
-        return { ...read, base: await this.#besides(read.base).#at(desk) };
+        checkBeside(read.base, this.#copy, 'base');
+        return { ...read, base: await read.base.#at(desk) };
       });
       return desk.read(
         run,
@@ -393,14 +426,9 @@ class Run {
     });
   }
 
-  /**
-   * A run that can be compared with this one: the same model's, at the same desk.
-   * @param {unknown} base
-   */
-  #besides(base) {
-    const fits = base instanceof Run && base.#copy === this.#copy;
-    if (!fits) expect(false, 'base', 'a run of the same model, in the same worker', base);
-    return /** @type {Run} */ (base);
+  /** @param {Copy} copy whether the run is of this one: the same model, at the same desk */
+  isOf(copy) {
+    return this.#copy === copy;
   }
 
   /** @param {import('../sinkscope.js').GenerateOptions} options */

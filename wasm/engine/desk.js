@@ -19,7 +19,7 @@ import { Trainer } from '../lab/trainer.js';
 /** @typedef {{ id: number, told: boolean }} Job what can be stopped; whether anybody hears how far it is */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Tell */
-/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number }} Wanted of a run */
+/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, from?: { run: number, layer: number } }} Wanted of a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
 
@@ -260,11 +260,12 @@ export class Desk {
    * @param {number} modelId
    * @param {Wanted} options
    */
-  #start(modelId, { fields, edits = [], capacity }) {
+  #start(modelId, { fields, edits = [], capacity, from }) {
     const { address: model, architecture, runs } = this.#model(modelId);
     const mask = this.#mask(fields);
+    const begin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
     const start = (/** @type {number} */ list) =>
-      this.#module.handle('start', model, capacity, mask, list, edits.length);
+      this.#module.handle('start', model, capacity, mask, list, edits.length, ...begin);
     const words = encodeEdits(edits, this.#describe);
     const address = edits.length ? this.#module.lend(words, start) : start(0);
     const id = ++this.#last;

@@ -77,6 +77,13 @@ export interface RunOptions extends Options {
    * positions as in the cache.
    */
   readonly capacity?: number;
+  /**
+   * A run of this model and these tokens, in the same worker, that this one begins from: its residual
+   * stream behind so many layers (0: the embedding) is taken as it is, what lies below is copied, and
+   * only what lies above is computed, under these edits. It must have recorded `hidden`, and of the
+   * layers below what this one records.
+   */
+  readonly from?: { readonly run: Run; readonly layer: number };
 }
 
 export interface Where {

@@ -11,6 +11,9 @@
 import { check } from '../border/arguments.js';
 import { expect } from '../border/errors.js';
 
+/** A head that changes the loss by less on a text is dormant on it, in nats. */
+const DORMANT = 0.01;
+
 /** @type {typeof import('../sinkscope.js').leastTokens} */
 export function leastTokens(eps) {
   expect(typeof eps === 'number', 'eps', 'a number', eps);
@@ -35,4 +38,20 @@ export function judge(known) {
     ? { sink, of: /** @type {const} */ ('weights') }
     : { sink: Math.min(sink, sinkRaw), of: /** @type {const} */ ('shares and raw weights') };
   return { ...judged, even, tells, least: leastTokens(eps) };
+}
+
+/** @type {typeof import('../sinkscope.js').labelHead} */
+export function labelHead(known) {
+  check(known, 'object', 'known');
+  for (const key of /** @type {const} */ (['eps', 'share', 'contribution'])) {
+    expect(typeof known[key] === 'number', key, 'a number', known[key]);
+  }
+  const { eps, share, contribution, effect } = known;
+  if (effect !== undefined) expect(typeof effect === 'number', 'effect', 'a number', effect);
+  const isParked = share > eps;
+  const parked = contribution >= 0.5 ? 'broadcast' : 'no-op';
+  return {
+    label: isParked ? parked : 'active',
+    dormant: effect === undefined ? undefined : isParked && Math.abs(effect) < DORMANT,
+  };
 }

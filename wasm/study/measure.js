@@ -100,7 +100,7 @@ export async function sweep(model, sequences, cases, options = {}) {
   let index = 0;
   for await (const found of spread(model, sequences, look, { signal })) {
     found.forEach((tensors, at) => {
-      tensors.forEach((tensor, i) => add(sums[at], names[i], tensor));
+      tensors.forEach((tensor, i) => addUp(sums[at], names[i], tensor));
       onSequence?.(Object.fromEntries(tensors.map((one, i) => [names[i], one])), index, at);
     });
     index++;
@@ -133,7 +133,7 @@ function compares(describe, name) {
  * @param {Sums} sums
  * @param {number} n
  */
-function meansOf(sums, n) {
+export function meansOf(sums, n) {
   const measured = [...sums].map(([name, { shape, sum, squares }]) => [
     name,
     {
@@ -149,7 +149,7 @@ function meansOf(sums, n) {
  * The length that all sequences have: a mean over keys needs the same keys in each.
  * @param {readonly ArrayLike<number>[]} sequences
  */
-function lengthOf(sequences) {
+export function lengthOf(sequences) {
   expect(sequences?.length > 0, 'sequences', 'one sequence or more', sequences?.length);
   const T = sequences[0].length;
   sequences.forEach(({ length }, i) => {
@@ -163,7 +163,7 @@ function lengthOf(sequences) {
  * @param {string} name
  * @param {import('../sinkscope.js').Tensor} tensor
  */
-function add(sums, name, { shape, data }) {
+export function addUp(sums, name, { shape, data }) {
   const entry = sums.get(name) ?? {
     shape,
     sum: new Float64Array(data.length),

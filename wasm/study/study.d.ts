@@ -113,6 +113,17 @@ export function measure(
   options?: MeasureOptions,
 ): Promise<Measurement>;
 
+/**
+ * What each head is good for, [L, H]: the difference in mean loss with it silenced, over sequences.
+ * Each sequence is run once; for each head only the layers from its own on are computed again.
+ * @example const { mean } = await headEffects(model, sequences); // mean[layer * H + head]
+ */
+export function headEffects(
+  model: Studied,
+  sequences: readonly (readonly number[])[],
+  options?: Options & Pick<MeasureOptions, 'edits'>,
+): Promise<Measured>;
+
 /* Unmasking: text out of a model of masked diffusion. */
 
 /** A place that was uncovered. */
@@ -191,6 +202,37 @@ export interface Judgement {
  * @example judge({ eps: 0.3, even: 0.46, normalises: true, sink: 1, sinkRaw: 1 }).tells; // false: 5 tokens
  */
 export function judge(known: Judged): Judgement;
+
+/** What is known of one head on a text. */
+export interface KnownHead {
+  readonly eps: number;
+  /** `first_share`. */
+  readonly share: number;
+  /** `contribution`. */
+  readonly contribution: number;
+  /** Of `headEffects`, where it is known. */
+  readonly effect?: number;
+}
+
+export interface HeadLabel {
+  /**
+   * active: at most eps of its attention ends on token 1. Else it parks it there: a broadcast, if token
+   * 1's value is half or more of what it mixes, so that every query gets nearly the same vector; a
+   * no-op, if it is less (2606.08105 tells the two apart by the value's norm and the output's rank).
+   */
+  readonly label: 'active' | 'broadcast' | 'no-op';
+  /**
+   * Dormant on this text: it parks its attention, and silencing it changes the loss by less than 0.01
+   * nat (Guo et al. 2024). Undefined where the effect is not known. On another text it may be active.
+   */
+  readonly dormant: boolean | undefined;
+}
+
+/**
+ * What a head does on this text.
+ * @example labelHead({ eps: 0.3, share: 0.9, contribution: 0.05, effect: 0 }); // { label: 'no-op', dormant: true }
+ */
+export function labelHead(known: KnownHead): HeadLabel;
 
 /** The least T at which even causal attention gives token 1 at most eps / 2; Infinity where none does. */
 export function leastTokens(eps: number): number;

@@ -1,0 +1,78 @@
+// Runs that begin from others, what each head is good for by them, and what it is called then.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { headEffects, labelHead } from '../../wasm/index.js';
+import { failure, files, golden, readSafetensors, softmax, withEngine } from './helper.mjs';
+
+test('effects are those of the reference, at any number of workers', async () => {
+  const expected = readSafetensors(new URL('effect-llama/effect.safetensors', golden));
+  const tokens = [...expected.tokens.data];
+  for (const workers of [1, 2])
+    await withEngine({ workers }, async (engine) => {
+      const model = await engine.open(files(new URL('var-unequal/', golden)));
+      const steps = [];
+      const onProgress = ({ done, total }) => steps.push([done, total]);
+      const { shape, mean, deviation } = await headEffects(model, [tokens, tokens], { onProgress });
+      const { L, H } = model.architecture;
+      assert.deepEqual(shape, [L, H]);
+      mean.forEach((x, i) => assert.ok(Math.abs(x - expected.effect.data[i]) < 2e-5));
+      assert.ok(deviation.every((x) => x < 1e-6));
+      assert.deepEqual(steps.at(-1), [2 * L * H, 2 * L * H]);
+    });
+});
+
+test('under what-ifs, effects are those of the run with them', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const ids = Array.from({ length: 40 }, (_, i) => (i * i * 31) % 1024);
+    const edits = [{ kind: 'evict', policy: 'h2o', budget: 8 }];
+    const { mean } = await headEffects(model, [ids], { edits });
+    const loss = async (...more) => {
+      const run = await model.run(ids, { fields: ['loss'], edits: [...edits, ...more] });
+      return (await run.metric('loss_mean')).data[0];
+    };
+    const { H } = model.architecture;
+    const whole = (await loss({ kind: 'silence', layer: 2, head: 1 })) - (await loss());
+    assert.ok(Math.abs(mean[2 * H + 1] - whole) < 1e-5);
+  });
+});
+
+test('a run begins from one of the same model only, that has recorded what it needs', async () => {
+  await withEngine({}, async (engine) => {
+    const [model, other] = [await engine.open(files(softmax)), await engine.open(files(softmax))];
+    const base = await model.run([1, 2, 3], { fields: ['hidden', 'loss'] });
+    const wrong = async (options, code, where) => {
+      const { code: found, where: place } = await failure(model.run([1, 2, 3], options));
+      assert.deepEqual([found, place], [code, where]);
+    };
+    await wrong({ from: { run: {}, layer: 1 } }, 'argument', 'from.run');
+    await wrong({ from: { run: base, layer: -1 } }, 'argument', 'from.layer');
+    await wrong({ from: { run: base, layer: 99 } }, 'argument', 'from.layer');
+    await wrong({ from: { run: await other.run([1, 2, 3]), layer: 1 } }, 'argument', 'from.run');
+    await wrong({ fields: ['att'], from: { run: base, layer: 1 } }, 'bad_request', 'from');
+    const short = await failure(
+      model.run([1, 2], { fields: ['loss'], from: { run: base, layer: 1 } }),
+    );
+    assert.equal(short.code, 'bad_request');
+    // The run that it began from may go.
+    const run = await model.run([1, 2, 3], { fields: ['loss'], from: { run: base, layer: 1 } });
+    const [before] = await base.read([{ field: 'loss' }]);
+    await base.close();
+    assert.deepEqual((await run.field('loss')).data.slice(1), before.data.slice(1));
+  });
+});
+
+test('a head is called by where its attention goes, what it mixes, and what it is good for', () => {
+  const known = { eps: 0.3, share: 0.9, contribution: 0.1 };
+  assert.deepEqual(labelHead(known), { label: 'no-op', dormant: undefined });
+  assert.deepEqual(labelHead({ ...known, effect: -0.002 }), { label: 'no-op', dormant: true });
+  assert.deepEqual(labelHead({ ...known, effect: -0.02 }), { label: 'no-op', dormant: false });
+  assert.deepEqual(labelHead({ ...known, contribution: 0.5, effect: 0.2 }), {
+    label: 'broadcast',
+    dormant: false,
+  });
+  assert.deepEqual(labelHead({ ...known, share: 0.3, effect: 0 }), {
+    label: 'active',
+    dormant: false,
+  });
+});
