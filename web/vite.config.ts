@@ -1,4 +1,4 @@
-import { cpSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
 import { writeNotices } from './ship/notices.ts';
@@ -17,13 +17,25 @@ const zoo = new Part('zoo', resolve(root, process.env.SINKSCOPE_ZOO ?? '../model
  * What the page's own thread fetches first; the browser may begin at once. What the worker fetches
  * is left out: a preload would not be its.
  */
-const FIRST = ['softmax', 'sigmoid'];
-const PRELOADED = ['tokenizer.json', 'tokenizer_config.json'];
-/** Of these the service worker keeps what the first screen and a comparison read. */
-const KEPT = [...PRELOADED, 'config.json', 'model.safetensors'];
-const ofFirst = (names: readonly string[]) => [
-  `${zoo.path}index.json`,
-  ...FIRST.flatMap((model) => names.map((name) => `${zoo.path}${model}/${name}`)),
+interface Listed {
+  readonly id: string;
+  readonly tokenizer: string;
+  readonly quick?: { readonly file: string };
+}
+const first = (JSON.parse(readFileSync(zoo.file('index.json'), 'utf8')) as Listed[]).filter(
+  ({ quick }) => quick,
+);
+const tokenizers = [...new Set(first.map(({ tokenizer }) => tokenizer))].flatMap((id) =>
+  ['tokenizer.json', 'tokenizer_config.json'].map((name) => `${id}/${name}`),
+);
+const PRELOADED = ['index.json', ...tokenizers];
+/** What the service worker keeps of the zoo: the first screen, and what a comparison reads. */
+const KEPT = [
+  ...PRELOADED,
+  'heldout.json',
+  ...first.flatMap(({ id, quick }) =>
+    ['config.json', 'model.safetensors', quick!.file].map((name) => `${id}/${name}`),
+  ),
 ];
 
 function ship(): Plugin {
@@ -35,18 +47,16 @@ function ship(): Plugin {
       return { define: { ENGINE: JSON.stringify(engine.path), ZOO: JSON.stringify(zoo.path) } };
     },
     transformIndexHtml: () =>
-      [`${zoo.path}index.json`, ...PRELOADED.map((name) => `${zoo.path}softmax/${name}`)].map(
-        (href) => ({
-          tag: 'link',
-          attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href },
-          injectTo: 'head' as const,
-        }),
-      ),
+      PRELOADED.map((name) => ({
+        tag: 'link',
+        attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href: zoo.path + name },
+        injectTo: 'head' as const,
+      })),
     async closeBundle() {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine.copyTo(out);
       zoo.copyTo(out);
-      const kept = [`${zoo.path}heldout.json`, ...ofFirst(KEPT)];
+      const kept = KEPT.map((name) => zoo.path + name);
       await buildServiceWorker(out, zoo.path, kept);
       writeNotices(out, ['NOTICES.page.md', 'NOTICES.sw.md'], resolve(binaries, 'NOTICES.md'));
     },
@@ -74,6 +84,12 @@ export default defineConfig({
       output: {
         entryFileNames: ({ name }: { name: string }) =>
           name === 'sink-scope' ? 'sink-scope.js' : 'assets/[name]-[hash].js',
+        // What the first screen is made of comes as one file, not as a dozen.
+        codeSplitting: {
+          groups: [
+            { name: 'first', test: /(src\/(rooms\/start|queue|zoo|trust)|wasm\/index)\.[jt]s$/ },
+          ],
+        },
       },
     },
   },

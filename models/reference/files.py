@@ -67,8 +67,11 @@ def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None
     if any(w.dtype == torch.int8 for w in weights.values()):
         config = config | {"quantization_config": INT8_BY_ROWS}
     write_json(folder / "config.json", config)
+    save(weights, folder / "model.safetensors")
+
+
+def save(weights: Weights, file: Path) -> None:
     stored = {name: w.contiguous() for name, w in weights.items()}
-    file = folder / "model.safetensors"
     save_file(stored, file, metadata={"format": "pt"})
     file.chmod(0o644)  # it is served from here, and safetensors keeps its files to their owner
 

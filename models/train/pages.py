@@ -174,7 +174,7 @@ those of the run before they were rounded.
 {numbers}
 
 Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
-{others}{paper}
+{others}{quick_words(facts)}{paper}
 ## Made with
 
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of 16 sequences of 128 tokens and one to predict:
@@ -199,6 +199,26 @@ public domain only.
 
 {facts["licence"]}
 """
+
+
+def quick_words(facts: dict[str, Any]) -> str:
+    if "quick" not in facts:
+        return ""
+    quick, exact = facts["quick"], facts["measured"]
+    return (f"\n`{quick['file']}` holds the same in I8 as the other models are stored, "
+            f"{quick['bytes']:,} bytes: a page may show it until the exact weights are there. "
+            f"Sink_1 {quick['measured']['sink_1']} % (exact: {exact['sink_1']}), "
+            f"loss {quick['measured']['loss']} ({exact['loss']}).\n")
+
+
+def quick_table(rows: list[dict[str, Any]]) -> str:
+    lines = ["| id | exact: bytes | Sink_1 % | loss | in I8: bytes | Sink_1 % | loss |",
+             "|" + "---|" * 7]
+    lines += [f"| `{row['id']}` | {row['bytes']:,} | {row['measured']['sink_1']} "
+              f"| {row['measured']['loss']} | {row['quick']['bytes']:,} "
+              f"| {row['quick']['measured']['sink_1']} | {row['quick']['measured']['loss']} |"
+              for row in rows if "quick" in row]
+    return "\n".join(lines)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -250,6 +270,15 @@ def with_table(text: str, name: str, table: str) -> str:
     return f"{before}{begin}{program}\n{table}\n{end}{rest.split(end)[1]}"
 
 
+def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
+    """The first model whose tokenizer is the same, byte for byte: a page fetches it once."""
+    def files(one: str) -> list[bytes]:
+        return [(zoo / one / name).read_bytes()
+                for name in ("tokenizer.json", "tokenizer_config.json")]
+
+    return next(one for one in ids if files(one) == files(id))
+
+
 def told(recipe: Recipe) -> dict[str, Any]:
     """What the index takes from the recipe as it is."""
     return {"title": recipe.title, "what": recipe.what, "factor": recipe.factor,
@@ -265,11 +294,13 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
         recipe = known[row["id"]]
         base = by_id.get(recipe.baseline, row)
         row |= told(recipe)
+        row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
         row["verdict"] = verdict(recipe, sinks(row, recipe.sink_tokens), sinks(base))
         found[zoo / recipe.id / "card.md"] = card(recipe, row)
     found[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
     text = with_table(readme.read_text(), "zoo", table(rows))
     text = with_table(text, "seeds", seeds_table(more))
+    text = with_table(text, "quick", quick_table(rows))
     found[readme] = with_table(text, "untrained", untrained(set(by_id)))
     return found
 

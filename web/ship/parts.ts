@@ -37,6 +37,10 @@ export class Part {
     this.path = `${name}/${digest(from, this.#files)}/`;
   }
 
+  file(name: string): string {
+    return join(this.#from, name);
+  }
+
   copyTo(out: string): void {
     for (const file of this.#files)
       cpSync(join(this.#from, file), join(out, this.path, file), { recursive: true });

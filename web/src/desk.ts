@@ -71,7 +71,7 @@ export class Scope {
 }
 
 /** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
-export interface Wish extends Partial<Pick<Request, 'subjects' | 'head'>> {
+export interface Wish extends Partial<Pick<Request, 'subjects' | 'head' | 'isHasty'>> {
   readonly views: readonly View[];
   /** Names of metrics and fields that the room itself reads. */
   readonly more?: readonly string[];
@@ -83,13 +83,15 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
     const engine = desk.engine.value;
     const state = desk.state.value;
     if (!engine) return;
-    const { views, more = [], subjects = state.shown, head = state } = wish(state, engine);
+    const { views, more = [], isHasty = false, ...own } = wish(state, engine);
+    const { subjects = state.shown, head = state } = own;
     engine.queue.ask({
       subjects,
       question: questionOf(state, engine.file.value),
       reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
+      isHasty,
     });
   });
 }

@@ -35,6 +35,8 @@ export interface Frame {
     readonly sha256?: string;
     /** Of a checkpoint of its training. */
     readonly step?: StepFacts;
+    /** How many a weight is kept in, where that is not as it was trained. */
+    readonly bits?: number;
   };
   readonly class: NumberClass;
   readonly architecture: Architecture;

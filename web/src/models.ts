@@ -17,7 +17,7 @@ import {
 } from 'sinkscope';
 import { stepOf, stepWords, type StepFacts } from './timeline/steps';
 import type { Timelines } from './timeline/timelines';
-import { zooAddress, type Card, type Zoo } from './zoo';
+import { textOf, zooAddress, type Card, type Zoo } from './zoo';
 
 /** Something the reader can put right, said in a sentence. */
 export class InputError extends Error {}
@@ -41,6 +41,15 @@ export interface OpenModel extends Choice {
   readonly sha256?: string;
   /** Of a checkpoint of its training. */
   readonly step?: StepFacts;
+  /** How many a weight is kept in, where that is not as it was trained. */
+  readonly bits?: number;
+  /** Until the exact weights are there. */
+  readonly isRounded?: boolean;
+}
+
+/** What the rounded weights of a model are called among the open ones. */
+export function roundedId(id: string): string {
+  return `${id} rounded`;
 }
 
 /** How a model is opened that is not in the zoo. A token lives as long as the page. */
@@ -125,18 +134,32 @@ export class Models {
     ));
   }
 
+  isOpen(id: string): boolean {
+    return this.#open.get(id)?.isDone ?? false;
+  }
+
+  /** Like `get`, but rounded weights do where they are there sooner. */
+  getQuick(id: string, watch: Watch): Promise<OpenModel> {
+    const { quick } = this.zoo.cards.find((card) => card.id === id) ?? {};
+    if (!quick || this.isOpen(id)) return this.get(id, watch);
+    return this.#share(roundedId(id), new AbortController(), () => this.#ofZoo(id, watch, quick));
+  }
+
   /** Opens a model, or hands out the open one. Two callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
+    const job = new AbortController();
+    return this.#share(id, job, () => {
+      const recipe = this.#recipes.get(id);
+      const at = stepOf(id);
+      if (recipe) return this.#byPlan(id, recipe, job.signal, watch);
+      return at ? this.#ofStep(id, at, job.signal, watch) : this.#ofZoo(id, watch);
+    });
+  }
+
+  #share(id: string, job: AbortController, open: () => Promise<OpenModel>): Promise<OpenModel> {
     const known = this.#open.get(id);
     if (known) return known.model;
-    const job = new AbortController();
-    const recipe = this.#recipes.get(id);
-    const at = stepOf(id);
-    const model = recipe
-      ? this.#byPlan(id, recipe, job.signal, watch)
-      : at
-        ? this.#ofStep(id, at, job.signal, watch)
-        : this.#ofZoo(id, watch);
+    const model = open();
     const opening: Opening = { job, model, isDone: false };
     this.#open.set(id, opening);
     model.then(
@@ -157,7 +180,8 @@ export class Models {
   /** Closes, or stops opening, what was opened by a plan or is a checkpoint, and is not shown any more. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
     const shown = new Set([...wanted, ...this.#pinned]);
-    const isPassing = (id: string) => this.#recipes.has(id) || stepOf(id) !== undefined;
+    const isPassing = (id: string) =>
+      this.#recipes.has(id) || stepOf(id) !== undefined || id.endsWith(roundedId(''));
     const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
     // All at once, so that nobody is handed a model that is about to be closed.
     for (const [id, { job }] of gone) {
@@ -193,16 +217,22 @@ export class Models {
     }
   }
 
-  async #ofZoo(id: string, watch: Watch): Promise<OpenModel> {
+  async #ofZoo(id: string, watch: Watch, quick?: Card['quick']): Promise<OpenModel> {
     const card = this.#card(id);
     const tokenizer = this.#tokenizerOf(id);
+    const files = quick
+      ? await this.zoo.quick(id)
+      : {
+          config: zooAddress(`${id}/config.json`),
+          weights: zooAddress(`${id}/model.safetensors`),
+        };
     // Not cancelled with the run: the next run needs the model just the same.
-    const model = this.#engine.open(
-      { config: zooAddress(`${id}/config.json`), weights: zooAddress(`${id}/model.safetensors`) },
-      { onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p) },
-    );
-    const { title, sha256 } = card;
-    const parts = { id, title, source: 'zoo', sha256 } as const;
+    const model = this.#engine.open(files, {
+      onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
+    });
+    const { title, sha256 } = { ...card, ...quick };
+    const rounded = quick && { isRounded: true, bits: (8 * quick.bytes) / card.parameters };
+    const parts = { id, title, source: 'zoo', sha256, ...rounded } as const;
     const [own, opened] = await Promise.all([tokenizer, model]);
     return checkSizes({ ...parts, tokenizer: own, model: opened });
   }
@@ -231,20 +261,18 @@ export class Models {
       throw signal.reason;
     }
     const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
-    return checkSizes({ id, title, source: 'zoo', step: facts, model, tokenizer });
+    const { bits } = facts;
+    return checkSizes({ id, title, source: 'zoo', step: facts, bits, model, tokenizer });
   }
 
   /** Of a model of the zoo; its checkpoints share it, and so do the models that have the same. */
   #tokenizerOf(model: string): Promise<Tokenizer> {
-    const id = this.#card(model).tokenizer ?? model;
+    const id = this.#card(model).tokenizer;
     const known = this.#tokenizers.get(id);
     if (known) return known;
-    const texts = ['tokenizer.json', 'tokenizer_config.json'].map(async (name) => {
-      const response = await fetch(zooAddress(`${id}/${name}`));
-      if (!response.ok)
-        throw new InputError(`${id}/${name}: expected a file, the server said ${response.status}.`);
-      return response.text();
-    });
+    const texts = ['tokenizer.json', 'tokenizer_config.json'].map((name) =>
+      textOf(`${id}/${name}`),
+    );
     const tokenizer = Promise.all(texts).then(([json, config]) => openTokenizer(json, config));
     this.#tokenizers.set(id, tokenizer);
     tokenizer.catch(() => this.#tokenizers.delete(id));

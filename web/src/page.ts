@@ -21,7 +21,7 @@ import { rooms, type Build } from './rooms/index';
 import { defaults, linkable, linkTo, parseHash, printHash, type State } from './state';
 import { parseSubject } from './subject';
 import { part, say, type Pointed } from './views/view';
-import { openZoo } from './zoo';
+import { openZoo, type Zoo } from './zoo';
 
 /** Browsers refuse addresses that change too often. */
 const ADDRESS_MS = 150;
@@ -230,6 +230,7 @@ function messages(place: HTMLElement): void {
     void changes.value;
     const work = engine.value?.queue.work.value;
     const loads = opener.isShown ? undefined : opener.work;
+    const told = work?.text ? work : undefined;
     document.body.toggleAttribute(
       'data-busy',
       !engine.value ? failure.value === '' : Boolean(work),
@@ -240,21 +241,21 @@ function messages(place: HTMLElement): void {
       opener.back();
     };
     const draw = () => {
-      progress.hidden = !work && !loads;
+      progress.hidden = !told && !loads;
       const share =
-        work && work.share >= 0
-          ? html`<progress max="1" .value=${work.share} aria-label="Progress"></progress>`
+        told && told.share >= 0
+          ? html`<progress max="1" .value=${told.share} aria-label="Progress"></progress>`
           : nothing;
       render(
-        work || loads
-          ? html`<span>${loads ?? work!.text} …</span> ${share}
+        told || loads
+          ? html`<span>${loads ?? told!.text} …</span> ${share}
               <button type="button" @click=${stop}>Stop</button>`
           : nothing,
         progress,
       );
     };
-    const isLate = loads || (work && performance.now() - work.since > PATIENCE_MS);
-    if (isLate || !work) draw();
+    const isLate = loads || (told && performance.now() - told.since > PATIENCE_MS);
+    if (isLate || !told) draw();
     else waiting = window.setTimeout(draw, PATIENCE_MS);
   });
 }
@@ -332,9 +333,19 @@ async function textsOf(zoo: Awaited<ReturnType<typeof openZoo>>, input: State['i
   return input === 'file' && chosen ? promptsOfFile(chosen.text, chosen.splitting) : [];
 }
 
+function hurry({ cards, quick }: Zoo): void {
+  const { room, shown } = state.peek();
+  const [first] = shown;
+  if (room === defaults.room && cards.some((card) => card.id === first && card.quick))
+    quick(first!).catch(() => {});
+}
+
 async function start(): Promise<void> {
   try {
-    const [first, zoo] = await Promise.all([startEngine(), openZoo()]);
+    const coming = openZoo();
+    // What the first screen reads comes while the engine starts.
+    coming.then(hurry, () => {});
+    const [first, zoo] = await Promise.all([startEngine(), coming]);
     const models = new Models(first, zoo);
     const queue = new Queue({
       models,

@@ -18,7 +18,7 @@ import {
 } from 'sinkscope';
 import type { UnmaskStep } from 'sinkscope';
 import { deviation, isBidirectional, mean, selectedHead, type Frame, type Head } from './frame';
-import { InputError, type Models, type OpenModel, type Watch } from './models';
+import { InputError, roundedId, type Models, type OpenModel, type Watch } from './models';
 import { hubName, isOfHub, loadedWords, sentence } from './open/words';
 import {
   firstTokens,
@@ -46,10 +46,13 @@ export interface Request {
   /** The same of one head. */
   readonly headReads: readonly string[];
   readonly head: Head;
+  /** Rounded weights do until the exact ones are there. */
+  readonly isHasty?: boolean;
 }
 
 /** What takes time right now. */
 export interface Work {
+  /** Nobody need be told of it where that is empty. */
   readonly text: string;
   /** 0 to 1; NaN while nobody knows. */
   readonly share: number;
@@ -201,7 +204,8 @@ export class Queue {
 
   #isDone(subject: string): boolean {
     const frame = this.#entries.peek().get(subject)?.frame;
-    if (!frame || this.#held.get(subject)?.key !== this.#key(subject)) return false;
+    const held = this.#held.get(subject);
+    if (!frame || held?.key !== this.#key(subject) || this.#isToBeExact(frame, held)) return false;
     const { headReads, head } = this.#request!;
     const at = selectedHead(frame, head);
     const isHead = frame.head?.layer === at.layer && frame.head.head === at.head;
@@ -209,6 +213,30 @@ export class Queue {
       this.#namesFor(frame.architecture).every((name) => name in frame.tensors) &&
       (!headReads.length || (isHead && headReads.every((name) => name in frame.head!.tensors)))
     );
+  }
+
+  /** Whether better weights have come than it was run with. What was generated is not thrown away. */
+  #isToBeExact({ generated }: Frame, { opened }: Held): boolean {
+    return Boolean(opened.isRounded && !generated && !this.#generation && this.#isThere(opened.id));
+  }
+
+  #isThere(id: string): boolean {
+    return !this.#request!.isHasty || this.#around.models.isOpen(id);
+  }
+
+  /** The exact weights, behind what is shown. */
+  async #refine(): Promise<void> {
+    const ids = [...this.#held.values()].flatMap(({ opened }) =>
+      opened.isRounded ? opened.id : [],
+    );
+    if (!ids.length) return;
+    const work = { text: '', share: NaN, since: performance.now() };
+    this.#work.value = work;
+    const { signal } = new AbortController();
+    const silent = { signal, onProgress: () => {} };
+    const all = await Promise.allSettled(ids.map((id) => this.#around.models.get(id, silent)));
+    if (this.#work.peek() === work) this.#work.value = undefined;
+    if (all.some(({ status }) => status === 'fulfilled')) await this.#loop();
   }
 
   /** Names that this model has something of. */
@@ -235,7 +263,8 @@ export class Queue {
     for (let subject = this.#next; subject !== undefined; subject = this.#next) {
       const abort = new AbortController();
       this.#job = { abort, subject, since: performance.now() };
-      this.#work.value ??= { text: 'Running', share: NaN, since: performance.now() };
+      if (!this.#work.peek()?.text)
+        this.#work.value = { text: 'Running', share: NaN, since: performance.now() };
       const key = this.#key(subject);
       try {
         await this.#answer(subject, key, this.#request!, abort.signal);
@@ -250,7 +279,9 @@ export class Queue {
       this.#forget();
     }
     this.#isLooping = false;
-    if (!this.#generation) this.#work.value = undefined;
+    if (this.#generation) return;
+    this.#work.value = undefined;
+    await this.#refine();
   }
 
   #fail(subject: string, key: string, error: unknown): void {
@@ -288,7 +319,7 @@ export class Queue {
     const known = this.#held.get(subject);
     const entry = this.#entries.peek().get(subject);
     // What a view asks for beside what is there is read from the run, which is still open.
-    if (known?.key === key && entry?.frame) {
+    if (known?.key === key && entry?.frame && !this.#isToBeExact(entry.frame, known)) {
       const frame = await this.#complete(entry.frame, known, request);
       if (this.#held.get(subject) === known)
         this.#set(subject, { frame, isStale: false, error: undefined });
@@ -301,9 +332,9 @@ export class Queue {
       throw new InputError(`${hubName(id)} is not loaded yet: open it, and it is measured too.`);
     signal.throwIfAborted();
     const watch = this.#watch(signal);
-    const opened = await this.#around.models.get(id, watch);
+    const opened = await this.#get(id, request, watch);
     // The others are fetched while this one runs.
-    for (const other of request.subjects) this.#begin(other);
+    for (const other of request.subjects) this.#begin(other, request);
     signal.throwIfAborted();
     const { frame, run } = await this.#run(parsed, subject, opened, request, watch);
     const held = { key, run, opened };
@@ -323,13 +354,17 @@ export class Queue {
     }
   }
 
+  #get(id: string, { isHasty, question }: Request, watch: Watch): Promise<OpenModel> {
+    const { models } = this.#around;
+    return isHasty && question.n === 1 ? models.getQuick(id, watch) : models.get(id, watch);
+  }
+
   /** Begins to open a model of the zoo that will be needed soon. */
-  #begin(subject: string): void {
+  #begin(subject: string, request: Request): void {
     const parsed = parseSubject(subject);
     if (!parsed || isOfHub(parsed.id) || !this.#around.models.knows(parsed.id)) return;
-    this.#around.models
-      .get(modelIdOf(parsed), this.#watch(new AbortController().signal))
-      .catch(() => {});
+    const watch = this.#watch(new AbortController().signal);
+    this.#get(modelIdOf(parsed), request, watch).catch(() => {});
   }
 
   async #run(
@@ -355,12 +390,12 @@ export class Queue {
     });
     const swapped = operationOf(edits);
     const name = swapped ? swapped.operation : architecture.attention.operation;
-    const { id, title, source, commit, sha256, step } = opened;
+    const { id, title, source, commit, sha256, step, bits } = opened;
     const frame: Frame = {
       subject: text,
       // A checkpoint has its step in its title; it may be the one that lies nearest.
       title: titleOf(step ? { ...subject, step: undefined } : subject, title, describe),
-      model: { id, title, source, commit, sha256, step },
+      model: { id, title, source, commit, sha256, step, bits },
       class: isCounterfactual(edits, describe) ? 'counterfactual' : 'measured',
       architecture,
       operation: describe.operations.find((one) => one.name === name)!,
@@ -455,12 +490,19 @@ export class Queue {
     const next = this.#next;
     const kept = new Set(isFull ? [...ids].filter((id) => !models.bytesOf(id)) : ids);
     if (next !== undefined && parseSubject(next)) kept.add(idOf(next));
+    for (const id of ids)
+      if (this.#isRounded(id) || (this.#request?.isHasty && !models.isOpen(id)))
+        kept.add(roundedId(id));
     for (const [subject, { run }] of this.#held) {
       if (wanted.has(subject)) continue;
       this.#held.delete(subject);
       void run.close().catch(() => {});
     }
     void models.release(kept).catch(() => {});
+  }
+
+  #isRounded(id: string): boolean {
+    return [...this.#held.values()].some(({ opened }) => opened.isRounded && opened.id === id);
   }
 
   stopGenerating(): void {

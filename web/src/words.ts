@@ -90,8 +90,8 @@ export function settingWords(frame: Conditions): string {
 
 /** What a number is worth and what it depends on: it stands with every figure. */
 export function stampWords(frame: Conditions): string {
-  const { step } = frame.model;
-  const stored = step ? ` · kept in ${step.bits.toFixed(1)} bits a weight` : '';
+  const { bits } = frame.model;
+  const stored = bits ? ` · kept in ${bits.toFixed(1)} bits a weight` : '';
   return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${stored}`;
 }
 

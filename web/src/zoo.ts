@@ -15,10 +15,17 @@ export interface Card {
   readonly measured: Readonly<Record<string, number | boolean>>;
   /** The same recipe from other initial weights and another order of the texts; in percent. */
   readonly further_seeds?: readonly { readonly seed: number; readonly sink_1: number }[];
+  /** The same weights rounded to 8 bits: half the bytes, and what that changes. */
+  readonly quick?: {
+    readonly file: string;
+    readonly bytes: number;
+    readonly sha256: string;
+    readonly measured: Readonly<Record<string, number>>;
+  };
   /** Whether its checkpoints lie in timeline/. */
   readonly timeline?: boolean;
-  /** The model whose tokenizer is the same, byte for byte; absent: its own. */
-  readonly tokenizer?: string;
+  /** The model whose tokenizer is the same, byte for byte. */
+  readonly tokenizer: string;
   readonly licence: string;
   /** What a paper reports of its own model of this kind; null or absent where none does. */
   readonly paper?: Reported | null;
@@ -35,17 +42,41 @@ export interface Reported {
   readonly where: string;
 }
 
+/** What a model is opened from. */
+export interface Files {
+  readonly config: string;
+  readonly weights: Uint8Array;
+}
+
 export interface Zoo {
   readonly cards: readonly Card[];
+  /** The rounded weights of a model that has them. Who asks before they are needed waits less. */
+  readonly quick: (id: string) => Promise<Files>;
   /** Texts that no model of the zoo was trained on. */
   readonly heldOut: () => Promise<readonly string[]>;
 }
 
-async function getJson<T>(address: URL): Promise<T> {
-  const response = await fetch(address);
+async function get(path: string): Promise<Response> {
+  const response = await fetch(zooAddress(path));
   if (!response.ok)
-    throw new Error(`${address.pathname}: expected a file, the server said ${response.status}.`);
-  return response.json() as Promise<T>;
+    throw new Error(`${path}: expected a file, the server said ${response.status}.`);
+  return response;
+}
+
+export async function textOf(path: string): Promise<string> {
+  return (await get(path)).text();
+}
+
+async function getJson<T>(path: string): Promise<T> {
+  return (await get(path)).json() as Promise<T>;
+}
+
+async function getFiles({ id, quick }: Card): Promise<Files> {
+  const [config, weights] = await Promise.all([
+    textOf(`${id}/config.json`),
+    get(`${id}/${quick!.file}`),
+  ]);
+  return { config, weights: new Uint8Array(await weights.arrayBuffer()) };
 }
 
 export function zooAddress(path: string): URL {
@@ -54,8 +85,16 @@ export function zooAddress(path: string): URL {
 
 export async function openZoo(): Promise<Zoo> {
   let texts: Promise<string[]> | undefined;
+  const cards = await getJson<Card[]>('index.json');
+  const coming = new Map<string, Promise<Files>>();
   return {
-    cards: await getJson<Card[]>(zooAddress('index.json')),
-    heldOut: () => (texts ??= getJson<string[]>(zooAddress('heldout.json'))),
+    cards,
+    quick: (id) => {
+      const files = coming.get(id) ?? getFiles(cards.find((card) => card.id === id)!);
+      coming.set(id, files);
+      files.catch(() => coming.delete(id));
+      return files;
+    },
+    heldOut: () => (texts ??= getJson<string[]>('heldout.json')),
   };
 }

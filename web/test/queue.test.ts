@@ -47,9 +47,11 @@ function stageOf(bytes: Record<string, number> = {}) {
     'metric' in read && read.metric === 'alpha'
       ? tensor([1, 1, 2], [0.9, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
-  const opened = (id: string): OpenModel =>
+  const open = new Set<string>();
+  const opened = (id: string, isRounded = false): OpenModel =>
     ({
       id,
+      isRounded,
       title: id,
       source: 'zoo',
       tokenizer,
@@ -87,8 +89,16 @@ function stageOf(bytes: Record<string, number> = {}) {
     get: async (id: string) => {
       log.push(`open ${id}`);
       if (id === 'broken') throw new Error('no such thing');
+      await gates.get(`open ${id}`);
+      open.add(id);
       return opened(id);
     },
+    getQuick: async (id: string) => {
+      if (open.has(id)) return opened(id);
+      log.push(`open ${id} rounded`);
+      return opened(id, true);
+    },
+    isOpen: (id: string) => open.has(id),
     release: async (kept: Set<string>) => void log.push(`keep ${[...kept].join()}`),
   } as unknown as Models;
   const queue = new Queue({ models, texts: async () => [], admit: async () => false });
@@ -217,6 +227,33 @@ describe('the queue', () => {
     ask(['a']);
     await idle();
     expect(log).toContain('end big');
+  });
+
+  it('answers with rounded weights where they do, and again as soon as the exact ones are there', async () => {
+    const { ask, of, runs, hold, idle, log } = stageOf();
+    const come = hold('open a');
+    ask(['a'], { isHasty: true });
+    await expect.poll(() => of('a')?.frame).toBeTruthy();
+    const quick = of('a')!.frame;
+    expect(runs()).toEqual(['run a']);
+    // Another question does not wait for them.
+    ask(['a'], { isHasty: true }, 'abc');
+    await expect.poll(() => of('a')!.frame).not.toBe(quick);
+    expect(runs()).toHaveLength(2);
+    expect(log.at(-1)).toBe('open a');
+    come();
+    await idle();
+    expect(runs()).toHaveLength(3);
+    expect(of('a')!.frame!.T).toBe(3);
+    // What is no first screen waits for them, and many prompts are not measured twice.
+    ask(['b']);
+    ask(['c'], {
+      isHasty: true,
+      question: questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 }),
+    });
+    await idle();
+    expect(log).not.toContain('open b rounded');
+    expect(log).not.toContain('open c rounded');
   });
 
   it('measures every prompt, and has means with their spread', async () => {

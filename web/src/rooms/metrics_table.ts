@@ -73,7 +73,7 @@ function cellOf(cell: Cell, metric: TableMetric, star: boolean): TemplateResult 
 function rowOf({ frame, isStale }: Shown, metrics: readonly TableMetric[]): TemplateResult {
   const { sequences, model, operation } = frame;
   const n = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
-  const stored = model.step ? `, kept in ${model.step.bits.toFixed(1)} bits a weight` : '';
+  const stored = model.bits ? `, kept in ${model.bits.toFixed(1)} bits a weight` : '';
   const short = judged(frame).tells ? '' : ', too short to tell';
   return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
     <th scope="row">

@@ -111,6 +111,16 @@ function barsOf(why: number, frame: Frame, at: Head): Partial<Context> {
   return { colBars: norms.map((norm) => norm / most) };
 }
 
+/** What the first picture owes to being early. */
+function roundingWords({ subject, model: { bits } }: Frame, desk: Desk): string {
+  const card = desk.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
+  if (!bits || !card?.quick) return '';
+  return (
+    `, until the exact weights are here. Over 100 passages that makes Sink₁ ` +
+    `${card.quick.measured.sink_1} % instead of ${card.measured.sink_1} %.`
+  );
+}
+
 function twinWords({ operation }: Frame): string {
   return operation.normalises
     ? 'each row must add up to 100 %'
@@ -153,7 +163,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const [first, ...rest] = state.shown.slice(0, SIDES);
     const frame = queue.entries.value.get(first!)?.frame;
     return {
-      // The first picture does not wait for the second.
+      // The first picture does not wait for the second, nor for more bits than can be seen.
+      isHasty: true,
       subjects: frame ? [first!, ...rest] : [first!],
       views: [attention],
       more: ['row_mass', 'value_norm', 'value_ratio'],
@@ -228,7 +239,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                 <summary>The numbers</summary>
                 <p>
                   ${headWords(at)}, the head that gives token 1 most; the same place in its twin.
-                  ${frames.map((frame) => html`<br />${stampWords(frame)}`)}
+                  ${frames.map((frame) => html`<br />${stampWords(frame)}${roundingWords(frame, desk)}`)}
                 </p>
                 <p>
                   <a href=${desk.link({ room: 'explore', why: 0 })}
