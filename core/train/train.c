@@ -204,3 +204,10 @@ ss_status ss_train_step(ss_train *train, ss_log_entry *entry, ss_error *err) {
     *entry = made;
     return SS_OK;
 }
+
+const int32_t *ss_train_sample(ss_train *train, uint32_t number) {
+    int n;
+    /* Steps count from the beginning. */
+    ss_tasks(&n)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
+    return train->batch->tokens;
+}

@@ -65,4 +65,8 @@ ss_status ss_train_step(ss_train *train, ss_log_entry *entry, ss_error *err);
 /* The same without going back: what the next step's batch shows of the weights as they are. */
 ss_status ss_train_look(ss_train *train, ss_log_entry *entry, ss_error *err);
 
+/* tokens[T] of the task that no step learns from: those of a number are the same at any step. Good
+ * until the next step. */
+const int32_t *ss_train_sample(ss_train *train, uint32_t number);
+
 #endif

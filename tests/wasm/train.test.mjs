@@ -114,6 +114,11 @@ test('a training tells of what its weights do now, as the model that it would ma
   assert.deepEqual(map, await run.field('att', { layer: 0, head: 0 }));
   assert.deepEqual(alpha, await run.metric('alpha'));
   await model.close();
+  const [sample, other] = [await training.sample(), await training.sample(1)];
+  assert.equal(sample.length, RECIPE.length);
+  assert.ok(sample[0] === 0 && sample.slice(1).every((id) => id > 0 && id < SMALL.vocabulary));
+  assert.notDeepEqual(sample, other);
+  assert.deepEqual(await training.sample(), sample);
   await assert.rejects(training.read([99], []), { code: 'bad_token' });
   const log = await training.step(3);
   const { log: undisturbed } = await trained('auto', config, RECIPE);

@@ -406,3 +406,12 @@ int ss_wasm_train_weights(const wasm_train *train, wasm_view *view) {
     view->strides[0] = 1;
     return SS_OK;
 }
+
+/* Tokens that no step learns from. A status. */
+int ss_wasm_train_sample(wasm_train *train, uint32_t number, wasm_view *view) {
+    size_t dims[SS_RANK_MAX] = {(size_t)train->train.T};
+    ss_tensor tensor = dense(dims, 1);
+    tensor.type = SS_I32;
+    tensor.data = ss_train_sample(&train->train, number);
+    return view_tensor(view, &tensor);
+}

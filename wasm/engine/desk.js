@@ -85,6 +85,14 @@ export class Desk {
     return this.#trainer.look(id);
   }
 
+  /**
+   * @param {number} id
+   * @param {number} number
+   */
+  async trainingSample(id, number) {
+    return this.#trainer.sample(id, number);
+  }
+
   /** @param {number} id */
   async trainedWeights(id) {
     const file = this.#trainer.weights(id);

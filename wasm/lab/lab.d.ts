@@ -49,6 +49,8 @@ export interface Training {
   run(steps: number, options?: Options): AsyncGenerator<LogEntry, void, void>;
   /** What the next step would begin with. */
   look(): Promise<LogEntry>;
+  /** Tokens of the task that no step learns from; a number has the same ones at any step. */
+  sample(number?: number): Promise<number[]>;
   /** What a run of tokens through the weights as they are tells, as `Run.read` would. */
   read(tokens: ArrayLike<number>, reads: readonly Read[]): Promise<Tensor[]>;
   /** The weights as they are: a safetensors file. */

@@ -89,6 +89,15 @@ export class Trainer {
   }
 
   /**
+   * Tokens that no step learns from.
+   * @param {number} id
+   * @param {number} number
+   */
+  sample(id, number) {
+    return this.#module.tensor('train_sample', this.#training(id).address, number).data;
+  }
+
+  /**
    * A safetensors file.
    * @param {number} id
    */

@@ -87,6 +87,12 @@ class Training {
     return this.#entry(await this.#ask((desk) => desk.lookAtTraining(this.#id)));
   }
 
+  /** @param {number} [number] */
+  async sample(number = 0) {
+    expectInteger(number, 0, 2 ** 31 - 1, 'number');
+    return Array.from(await this.#ask((desk) => desk.trainingSample(this.#id, number)));
+  }
+
   /** @returns {Promise<Uint8Array>} */
   async weights() {
     return this.#ask((desk) => desk.trainedWeights(this.#id));

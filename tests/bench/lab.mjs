@@ -1,0 +1,67 @@
+/**
+ * Does a sink emerge, and in how many of ten seeds? Trains each recipe from the seeds 1 to 10 and
+ * prints what its last 20 steps showed, as a table.
+ *
+ *     node tests/bench/lab.mjs [--seeds N] [--steps N] RECIPE...
+ *
+ * A recipe is what a link to the lab writes: operation:softmax,learning_rate:0.005; `-` is the default.
+ */
+import { parseArgs } from 'node:util';
+import { LAB_MODEL, createEngine, labConfig } from '../../wasm/index.js';
+
+const { values, positionals } = parseArgs({
+  options: { seeds: { type: 'string' }, steps: { type: 'string' } },
+  allowPositionals: true,
+});
+const seeds = Number(values.seeds ?? 10);
+const steps = Number(values.steps ?? 350);
+const LAST = 20;
+const COLUMNS = ['first_elsewhere', 'first_triggers', 'value_ratio', 'hidden_ratio'];
+
+function read(text) {
+  const given = Object.fromEntries(
+    text
+      .split(',')
+      .filter((one) => one.includes(':'))
+      .map((one) => one.split(':'))
+      .map(([name, value]) => [name, Number.isNaN(Number(value)) ? value : Number(value)]),
+  );
+  const { first, width = LAB_MODEL.width, length = LAB_MODEL.context } = given;
+  const choices = { ...given, width, inner: 4 * width, context: length };
+  const isModel = ([name]) => name in LAB_MODEL;
+  const recipe = Object.entries(given).filter((one) => !isModel(one) && one[0] !== 'first');
+  return {
+    config: labConfig(Object.fromEntries(Object.entries(choices).filter(isModel))),
+    recipe: { ...Object.fromEntries(recipe), ...(first === 'none' ? { first: -1 } : {}) },
+  };
+}
+
+/** Means over the last steps. */
+async function train(engine, { config, recipe }, seed) {
+  const training = await engine.train({ config, recipe: { ...recipe, seed } });
+  const last = (await training.step(steps)).slice(-LAST);
+  await training.close();
+  const mean = (of) => last.reduce((sum, entry) => sum + of(entry), 0) / last.length;
+  const above = (where) =>
+    mean((entry) => entry[`loss_${where}`] - (entry[`optimum_${where}`] ?? NaN));
+  return [...COLUMNS.map((name) => mean((entry) => entry[name])), above('triggers'), above('elsewhere')];
+}
+
+const engine = await createEngine({ lab: true, worker: false });
+const fixed = (x) => x.toFixed(3).padStart(7);
+for (const text of positionals) {
+  const rows = [];
+  console.log(`\n${text}: means of the last ${LAST} of ${steps} steps`);
+  console.log(['seed', ...COLUMNS, 'above optimum: triggers', 'elsewhere'].join('  '));
+  for (let seed = 1; seed <= seeds; seed++) {
+    const row = await train(engine, read(text), seed);
+    rows.push(row);
+    console.log([String(seed).padStart(4), ...row.map(fixed)].join('  '));
+  }
+  const mean = rows[0].map((_, i) => rows.reduce((sum, row) => sum + row[i], 0) / seeds);
+  console.log(['mean', ...mean.map(fixed)].join('  '));
+  const parked = rows.filter(([first, , value]) => first > 0.3 && value < 0.4).length;
+  const above = rows.filter(([first]) => first > 0.3).length;
+  console.log(`above .3: ${above} of ${seeds}, and value ratio below .4: ${parked} of ${seeds}`);
+}
+await engine.close();
