@@ -44,7 +44,11 @@ async function train(engine, { config, recipe }, seed) {
   const mean = (of) => last.reduce((sum, entry) => sum + of(entry), 0) / last.length;
   const above = (where) =>
     mean((entry) => entry[`loss_${where}`] - (entry[`optimum_${where}`] ?? NaN));
-  return [...COLUMNS.map((name) => mean((entry) => entry[name])), above('triggers'), above('elsewhere')];
+  return [
+    ...COLUMNS.map((name) => mean((entry) => entry[name])),
+    above('triggers'),
+    above('elsewhere'),
+  ];
 }
 
 const engine = await createEngine({ lab: true, worker: false });

@@ -14,6 +14,7 @@ import { delivery } from './delivery.mjs';
 import { embed } from './embed.mjs';
 import { offline } from './offline.mjs';
 import { installed } from './installed.mjs';
+import { lab } from './lab.mjs';
 import { losing } from './lost.mjs';
 
 const LIMIT_MS = 60_000;
@@ -38,6 +39,7 @@ for (const [name, test] of Object.entries({
   ...monkey,
   ...hub,
   ...open,
+  ...lab,
   ...losing,
   ...installed,
   ...delivery,

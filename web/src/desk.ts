@@ -1,5 +1,6 @@
 /** What rooms, figures and controls reach of the page. */
 import { effect, type ReadonlySignal } from '@preact/signals-core';
+import type { DiskFile } from 'sinkscope';
 import type { Frame } from './frame';
 import type { Models } from './models';
 import type { Theme } from './plot/color';
@@ -31,6 +32,8 @@ export interface Desk {
   readonly open: (name?: string) => void;
   /** Lets the reader choose what is looked at. */
   readonly pick: () => void;
+  /** Opens the files of a model, to look inside it. */
+  readonly inside: (files: readonly DiskFile[]) => void;
   /** The reader walks through this repository: its checkpoints are not asked about one by one. */
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;

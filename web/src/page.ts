@@ -76,7 +76,7 @@ const opener = new Opener({
     const { shown } = state.peek();
     const isBeside = how === 'beside' || state.peek().room === 'compare';
     const list = isBeside ? [...new Set([...shown, id])].slice(-6) : [id];
-    const room = state.peek().room === 'start' ? { room: 'explore' } : {};
+    const room = ['start', 'lab'].includes(state.peek().room) ? { room: 'explore' } : {};
     set({ ...room, shown: list, at: list.indexOf(id), layer: -1, head: -1, query: -1, key: -1 });
   },
   failed: (text) => (failure.value = text),
@@ -96,6 +96,7 @@ const desk: Desk = {
     files.value = files.peek() + 1;
   },
   open: (name) => opener.invite(name),
+  inside: (given) => void opener.openFiles(given),
   pick: () => picker.show(),
   trust: (repository) => opener.trust(repository),
   fail,

@@ -152,6 +152,8 @@ export class Queue {
   retry(): void {
     this.#failed.clear();
     this.#lost.clear();
+    // A room may have asked for nothing yet.
+    if (!this.#request) return;
     this.#mark();
     void this.#loop();
   }

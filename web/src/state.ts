@@ -36,6 +36,12 @@ function word(standard: string): Row<string> {
   return { default: standard, parse, print: (v) => v };
 }
 
+/** Names with their values, as the lab's table has them. */
+function settings(standard: string): Row<string> {
+  const parse = (t: string) => (/^[\w:.,+-]{0,600}$/.test(t) ? t : undefined);
+  return { default: standard, parse, print: (v) => v };
+}
+
 function words(): Row<readonly string[]> {
   const parse = (t: string) =>
     /^[\w\s,-]{0,400}$/.test(t) ? t.split(/[\s,]+/).filter(Boolean) : undefined;
@@ -107,6 +113,9 @@ export const table = {
   view: word('geometry'),
   /** The curve of the training room. */
   curve: word('sink_1'),
+  /** What the lab trains, as settings.ts writes it: what is not as usual. */
+  left: settings(''),
+  right: settings('operation:sigmoid_log_n'),
   theme: choice('auto', 'auto', 'light', 'dark'),
   /** What an embed has beside its figure: names of CONTROLS. */
   controls: words(),

@@ -35,6 +35,8 @@ const EXAMPLES: Partial<State> = {
   denoise: 2,
   view: 'norms',
   curve: 'loss',
+  left: 'operation:relu,learning_rate:0.005',
+  right: 'first:any',
   theme: 'dark',
   controls: ['text', 'step'],
   hide: ['text', 'save'],

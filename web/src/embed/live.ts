@@ -177,6 +177,7 @@ export class Live {
       choose: () => {},
       open: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
       pick: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
+      inside: () => {},
       trust: () => {},
       fail: (error) => host.report('error', { message: sentence(error) }),
       tell: () => {},

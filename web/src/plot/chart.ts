@@ -36,6 +36,10 @@ export interface ChartData {
   readonly percent?: boolean;
   /** A line that stands at a place of the x axis. */
   readonly cursor?: number;
+  /** In pixels. */
+  readonly height?: number;
+  /** Whether few values have a dot each; absent: they have. */
+  readonly dots?: boolean;
   /** The reader pointed at a place. */
   readonly onChoose?: (place: number) => void;
 }
@@ -83,7 +87,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   if (!SHOWN.has(root)) watcher?.observe(root);
   SHOWN.set(root, data);
   const width = Math.max(180, WIDTHS.get(root) ?? 340);
-  const { series, log = false, from = 1, kind, cursor, onChoose } = data;
+  const bottom = data.xLabel ? BOTTOM : BOTTOM - 13;
+  const { series, log = false, from = 1, kind, cursor, onChoose, height = HEIGHT } = data;
   const all = series.map((one) => pieces(one, from, log));
   const points = all.flat(2);
   const xs = points.map(([x]) => x);
@@ -96,8 +101,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const low = log ? Math.min(...ys) : Math.min(0, ...ys);
   const y = (log ? scaleLog() : scaleLinear())
     .domain(ys.length ? [low, Math.max(...ys) || 1] : [log ? 0.1 : 0, 1])
-    .range([HEIGHT - BOTTOM, TOP]);
-  if (!log) (y as ReturnType<typeof scaleLinear>).nice(4);
+    .range([height - bottom, TOP]);
+  if (!log) (y as ReturnType<typeof scaleLinear>).nice(height < 110 ? 2 : 4);
   const place = (event: MouseEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
     onChoose!(x.invert(((event.clientX - box.left) * width) / box.width));
@@ -105,7 +110,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const xTicks = data.steps
     ? [0, 100, 300, 1000, 3000, 10_000, 30_000, 100_000].filter((t) => t <= domain[1]!)
     : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
-  const yTicks = y.ticks(4).slice(0, 9);
+  const yTicks = y.ticks(height < 110 ? 2 : 4).slice(0, 9);
   const yWords = yTickWords(data);
   const path = (piece: [number, number][]) =>
     piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
@@ -118,7 +123,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           svg`<rect x=${(x(a) - bar / 2).toFixed(1)} width=${bar.toFixed(1)} y=${y(b).toFixed(1)}
             height=${Math.max(0, y(Math.max(low, 0)) - y(b)).toFixed(1)} style=${`fill: var(${one.color})`}></rect>`,
       );
-    const dots = points.length < 400 && all[i]!.flat().length < 40;
+    const dots = data.dots !== false && points.length < 400 && all[i]!.flat().length < 40;
     return svg`<path class=${one.faint ? 'line faint' : 'line'} style=${style}
         stroke-dasharray=${one.dash ?? nothing} d=${all[i]!.map(path).join('') || 'M0,0'}></path>
       ${
@@ -134,7 +139,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
-        viewBox="0 0 ${width} ${HEIGHT}"
+        viewBox="0 0 ${width} ${height}"
         role="img"
         aria-label=${data.label}
         @click=${onChoose ? place : nothing}
@@ -146,16 +151,16 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         )}
         ${xTicks.map(
           (tick) =>
-            svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 14} text-anchor="middle">${short(tick)}</text>`,
+            svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${short(tick)}</text>`,
         )}
         ${drawn}
         ${
           cursor === undefined || !Number.isFinite(cursor)
             ? nothing
-            : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${HEIGHT - BOTTOM}></line>`
+            : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${height - bottom}></line>`
         }
         <text class="axis" x=${LEFT - 38} y="11">${data.yLabel}</text>
-        <text class="axis" x=${width - RIGHT} y=${HEIGHT - 3} text-anchor="end">
+        <text class="axis" x=${width - RIGHT} y=${height - 3} text-anchor="end">
           ${data.xLabel}
         </text>
       </svg>

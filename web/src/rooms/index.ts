@@ -18,4 +18,5 @@ export const rooms: readonly Room[] = [
   { name: 'explore', title: 'Explore', load: () => import('./explore') },
   { name: 'compare', title: 'Compare', load: () => import('./compare') },
   { name: 'training', title: 'Training', load: () => import('./training') },
+  { name: 'lab', title: 'Lab', load: () => import('./lab') },
 ];

@@ -1,0 +1,277 @@
+/** The lab: two models in training, as a reader trains them. */
+import assert from 'node:assert/strict';
+import {
+  inAllSizes,
+  pictures,
+  saveFrom,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
+
+/** Small and quick, where the numbers do not matter. */
+const SMALL = 'width:16,length:12,batch:4,steps:40';
+const small = (left = SMALL, right = `operation:relu,${SMALL}`) =>
+  `room=lab&left=${left}&right=${right}`;
+
+const button = (page, name) => page.getByRole('button', { name, exact: true });
+
+async function enter(stage, hash, options = {}) {
+  const page = await stage.open(hash, { ...options, waits: false });
+  await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
+  await ready(page);
+  return page;
+}
+
+/** Both stand still. */
+async function ready(page) {
+  await page.waitForFunction(
+    () => !document.querySelector('.lab-buttons .train')?.matches(':disabled, :empty'),
+  );
+  await settled(page);
+}
+
+const ended = (page) =>
+  page.waitForFunction(
+    () => /more steps/.test(document.querySelector('.lab-buttons .train').textContent),
+    undefined,
+    { timeout: 170_000 },
+  );
+const stepOf = async (page) => Number(await text(page, '.lab-step strong'));
+
+async function saved(page) {
+  const { bytes } = await saveFrom(page, page.locator('.lab-bar .save'), 'JSON');
+  return JSON.parse(String(bytes));
+}
+
+/**
+ * The last lines of
+ *
+ *     node wasm/cli.js train --operation OPERATION --seed 1 --steps 350 --json --every 1
+ */
+const END = {
+  softmax: {
+    loss_triggers: 0.7975672,
+    loss_elsewhere: 2.809661,
+    first_elsewhere: 0.4184348,
+    first_triggers: 0.0001293125,
+    value_ratio: 0.3798431,
+    hidden_ratio: 0.9807221,
+  },
+  sigmoid_log_n: {
+    loss_triggers: 0.754075,
+    loss_elsewhere: 2.814368,
+    first_elsewhere: 0.01294443,
+    first_triggers: 0.02513026,
+    value_ratio: 0.7830945,
+    hidden_ratio: 0.9310109,
+  },
+};
+
+async function contrast(stage) {
+  const page = await enter(
+    stage,
+    'room=lab&left=steps:350&right=operation:sigmoid_log_n,steps:350',
+  );
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.screenshot({ path: `${pictures}/lab-start.png` });
+  await button(page, 'Train').click();
+  await page.waitForFunction(
+    () => Number(document.querySelector('.lab-step strong').textContent) > 150,
+    undefined,
+    { timeout: 90_000 },
+  );
+  await page.screenshot({ path: `${pictures}/lab-middle.png` });
+  await ended(page);
+  await settled(page);
+  await page.screenshot({ path: `${pictures}/lab-end.png` });
+  const { labs } = await saved(page);
+  labs.forEach(({ settings, log }) => {
+    const expected = END[settings.operation];
+    assert.equal(log.length, 350);
+    assert.deepEqual(
+      Object.fromEntries(Object.keys(expected).map((name) => [name, log.at(-1)[name]])),
+      expected,
+    );
+  });
+  const said = (await text(page, '[data-finding]')).trim();
+  assert.match(said, /^Softmax parks \d\d % of its attention on the first token/, said);
+  assert.match(said, /Sigmoid, bias -log n puts a weight of 0\.0\d/, said);
+  assert.match(said, /Loss above the best possible: 0\.0\d and 0\.0\d, at triggers/, said);
+  assert.deepEqual(page.troubles, []);
+}
+contrast.seconds = 120;
+
+export const lab = {
+  'the lab: a sink comes in the softmax model and none in its sigmoid twin, digit for digit':
+    contrast,
+
+  async 'the lab trains, pauses, steps and begins again, by keyboard too'(stage) {
+    const page = await enter(stage, small());
+    assert.equal(await stepOf(page), 0);
+    await button(page, 'One step').click();
+    await page.waitForFunction(
+      () => document.querySelector('.lab-step strong').textContent === '1',
+    );
+    await ready(page);
+    await button(page, 'Train').focus();
+    await page.keyboard.press('s');
+    await page.waitForFunction(
+      () => document.querySelector('.lab-step strong').textContent === '2',
+    );
+    await ready(page);
+    await page.selectOption('.lab-buttons select', '10');
+    await button(page, 'Train').focus();
+    await page.keyboard.press('t');
+    await page.waitForFunction(
+      () => Number(document.querySelector('.lab-step strong').textContent) > 4,
+    );
+    await page.keyboard.press('t');
+    await button(page, 'Train').waitFor();
+    const at = await stepOf(page);
+    assert.ok(at > 4 && at < 40, `${at}`);
+    await page.waitForTimeout(300);
+    assert.equal(await stepOf(page), at, 'it stands still');
+    await page.keyboard.press('r');
+    await page.waitForFunction(
+      () => document.querySelector('.lab-step strong').textContent === '0',
+    );
+    await ready(page);
+    await page.selectOption('.lab-buttons select', 'Infinity');
+    await button(page, 'Train').click();
+    await ended(page);
+    assert.equal(await stepOf(page), 40);
+    const first = await saved(page);
+    await button(page, 'From the start').click();
+    await ready(page);
+    await button(page, 'Train').click();
+    await ended(page);
+    assert.deepEqual((await saved(page)).labs, first.labs, 'the same recipe, the same digits');
+    const { bytes } = await saveFrom(page, page.locator('.lab-bar .save'), 'CSV');
+    assert.equal(String(bytes).match(/^relu[^,]*,/gim).length, 40);
+    const picture = await saveFrom(page, page.locator('.lab-bar .save'), 'SVG');
+    assert.match(String(picture.bytes), /<image[^]*<path/);
+    assert.match(
+      await page.evaluate(() => location.hash),
+      /left=width:16,length:12,batch:4,steps:40/,
+    );
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'a model of the lab opens in Explore, and the lab stands where it was'(stage) {
+    const page = await enter(stage, small());
+    await button(page, 'Train').click();
+    await ended(page);
+    await button(page, 'Look inside').first().click();
+    await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
+    await settled(page);
+    assert.match(await text(page, '.subject-list'), /softmax after 40 steps/);
+    assert.equal(await page.locator('.chip').count(), 12);
+    assert.equal((await page.locator('.chip').first().textContent()).trim(), '<s>');
+    await page.getByRole('link', { name: 'Lab', exact: true }).click();
+    await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
+    assert.equal(await stepOf(page), 40);
+    const coming = page.waitForEvent('download');
+    await button(page, 'Save the model').last().click();
+    assert.match((await coming).suggestedFilename(), /config\.json/);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'what explodes in the lab stops with its step; absurd settings are refused with their number'(
+    stage,
+  ) {
+    const explodes = `operation:identity,optimiser:sgd,learning_rate:1e25,${SMALL}`;
+    const page = await enter(stage, small(explodes));
+    await button(page, 'Train').click();
+    await page.locator('.lab-under .trouble').waitFor();
+    assert.match(
+      await text(page, '.lab-under .trouble'),
+      /step \d+: the (loss|gradient) is no longer a number/,
+    );
+    await page.waitForFunction(() => document.querySelector('.lab-step strong') !== null);
+    await button(page, 'Look inside').first().click();
+    await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
+    assert.deepEqual(page.troubles, []);
+    await page.context().close();
+    const absurd = await enter(
+      stage,
+      `room=lab&left=width:100000,depth:3,${SMALL}&right=batch:0,length:1e9`,
+    );
+    const said = await text(absurd, '.lab-trouble');
+    assert.match(said, /Lab 1: width: expected 16, 32, 64, 128, found “100000”/);
+    assert.match(said, /Lab 1: expected a setting of the lab, found “depth”/);
+    assert.match(said, /Lab 2: batch: expected a whole number from 1 to 256, found “0”/);
+    assert.match(said, /Lab 2: length: expected a whole number from 4 to 128, found “1000000000”/);
+    assert.deepEqual(absurd.troubles, []);
+  },
+
+  async 'a hidden tab stands still and says so; a worker that ends leaves its last checkpoint'(
+    stage,
+  ) {
+    const script = () => {
+      globalThis.workers = [];
+      const { Worker } = globalThis;
+      globalThis.Worker = class extends Worker {
+        constructor(...args) {
+          super(...args);
+          globalThis.workers.push(this);
+        }
+      };
+    };
+    const slow = SMALL.replace('steps:40', 'steps:20000');
+    const page = await enter(stage, small(slow, `operation:relu,${slow}`), { script });
+    const hide = (hidden) =>
+      page.evaluate((is) => {
+        Object.defineProperty(document, 'hidden', { value: is, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+      }, hidden);
+    await button(page, 'Train').click();
+    await page.waitForFunction(
+      () => Number(document.querySelector('.lab-step strong').textContent) > 4,
+    );
+    await hide(true);
+    await button(page, 'Train').waitFor();
+    const at = await stepOf(page);
+    await hide(false);
+    await page.waitForFunction(
+      (n) => Number(document.querySelector('.lab-step strong').textContent) > n,
+      at,
+    );
+    assert.match(await text(page, '#messages'), /stood still while this tab was hidden/);
+    // A checkpoint is kept every three seconds.
+    await page.waitForTimeout(4500);
+    await page.evaluate(() =>
+      globalThis.workers.forEach((worker) =>
+        worker.dispatchEvent(new ErrorEvent('error', { message: 'gone' })),
+      ),
+    );
+    const go = page.getByRole('button', { name: /^Go on from step \d+$/ });
+    await go.first().waitFor();
+    const kept = Number((await go.first().textContent()).match(/\d+/)[0]);
+    assert.ok(kept > 0);
+    await go.first().click();
+    await page.waitForFunction(() => document.querySelectorAll('.lab-under .trouble').length === 1);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  ...inAllSizes('the room lab', async (stage, { width, scheme }) => {
+    const page = await enter(stage, small(), { width, scheme });
+    await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
+    await button(page, 'Train').click();
+    await ended(page);
+    await settled(page);
+    await page.screenshot({ path: `${pictures}/lab-${width}-${scheme}.png` });
+    const bottom = await page.evaluate(
+      () => document.querySelector('.lab-map .plot').getBoundingClientRect().bottom,
+    );
+    assert.ok(bottom < (width === 390 ? 844 : 800), 'the maps are seen without scrolling');
+    await staysWithin(page, width);
+    assert.deepEqual(await violations(page), []);
+    await page.locator('.lab-more summary').first().click();
+    assert.deepEqual(await violations(page), []);
+    await page.setViewportSize({ width: Math.min(width, 320), height: 700 });
+    await staysWithin(page, Math.min(width, 320));
+    assert.deepEqual(page.troubles, []);
+  }),
+};

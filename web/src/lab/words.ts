@@ -1,0 +1,138 @@
+/** What a lab's numbers say, in sentences that hold for any of them. */
+import type { LogEntry, Operation } from 'sinkscope';
+import { percent, show } from '../words';
+import type { Lab } from './lab';
+import type { Settings } from './settings';
+
+/** A batch is noisy: what is said is of so many steps. */
+const RECENT = 20;
+const EPS = 0.3;
+
+function meanOf(log: readonly LogEntry[], name: string): number {
+  const values = log.map((entry) => entry[name]).filter((value) => typeof value === 'number');
+  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
+}
+
+export function recent({ log }: Pick<Lab, 'log'>, name: string): number {
+  return meanOf(log.slice(-RECENT), name);
+}
+
+/** The step since which a running mean has stayed above ε; undefined: it is not there. */
+export function sinceStep(log: readonly LogEntry[]): number | undefined {
+  let since: number | undefined;
+  let sum = 0;
+  log.forEach((entry, i) => {
+    sum += (entry.first_most ?? 0) - (log[i - RECENT]?.first_most ?? 0);
+    const isAbove = sum / Math.min(RECENT, i + 1) > EPS;
+    since = isAbove ? (since ?? entry.step) : undefined;
+  });
+  return since;
+}
+
+/** What even attention gives the first token from the others. */
+export function evenOf({ length }: Settings): number {
+  const T = Number(length);
+  let sum = 0;
+  for (let t = 1; t < T; t++) sum += 1 / (t + 1);
+  return sum / (T - 1);
+}
+
+export interface HeadSeen {
+  readonly layer: number;
+  readonly head: number;
+  readonly weights: Float32Array;
+  /** Of each row's sum. */
+  readonly shares: Float32Array;
+  /** Of the first token, mean over the sample's positions without trigger. */
+  readonly share: number;
+}
+
+/** The head that looks most at the first token of the sample, where there is nothing to copy. */
+export function strongest({ picture, sample, settings }: Lab): HeadSeen | undefined {
+  if (!picture) return undefined;
+  const [L = 0, H = 0, T = 0] = picture.shape;
+  const elsewhere = sample.flatMap((id, t) =>
+    t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : [],
+  );
+  let best: HeadSeen | undefined;
+  for (let i = 0; i < L * H; i++) {
+    const weights = picture.data.slice(i * T * T, (i + 1) * T * T);
+    const shares = new Float32Array(T * T).fill(NaN);
+    for (let t = 0; t < T; t++) {
+      const row = weights.subarray(t * T, t * T + t + 1);
+      const sum = row.reduce((all, weight) => all + Math.abs(weight), 0);
+      row.forEach((weight, s) => (shares[t * T + s] = sum > 0 ? weight / sum : 0));
+      weights.fill(NaN, t * T + t + 1, (t + 1) * T);
+    }
+    const share = elsewhere.reduce((sum, t) => sum + shares[t * T]!, 0) / elsewhere.length;
+    if (!best || share > best.share)
+      best = { layer: Math.floor(i / H), head: i % H, weights, shares, share };
+  }
+  return best;
+}
+
+export interface Told {
+  readonly name: string;
+  readonly lab: Lab;
+  readonly operation: Operation | undefined;
+}
+
+/** Where rows need not sum to 1, the share of the row must exceed ε as well as the weight. */
+function parks({ lab, operation }: Told): boolean {
+  const share = operation?.normalises ? 1 : (strongest(lab)?.share ?? 0);
+  return recent(lab, 'first_most') > EPS && share > EPS;
+}
+
+function given({ lab, operation }: Told): string {
+  const weight = recent(lab, 'first_most');
+  if (operation?.normalises) return percent(weight, 0);
+  return `a weight of ${show(weight)} (${percent(strongest(lab)?.share ?? NaN, 0)} of its row)`;
+}
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Under a map, while it trains. */
+export function caption(told: Told): string {
+  const { lab } = told;
+  if (!lab.log.length) return 'untrained';
+  const verb = parks(told) ? 'parks' : 'puts';
+  return `${verb} ${given(told)} on the first token where there is nothing to copy`;
+}
+
+function ofOne(told: Told): string {
+  const { lab, name } = told;
+  if (!parks(told)) {
+    const even = told.operation?.normalises
+      ? `, where even attention gives ${percent(evenOf(lab.settings), 0)}`
+      : '';
+    return `${capital(name)} puts ${given(told)} there${even}`;
+  }
+  const since = sinceStep(lab.log);
+  return (
+    `${capital(name)} parks ${given(told)} of its attention on the first token where there is nothing ` +
+    `to copy${since === undefined ? '' : ` (over 30 % since step ${since})`}, whose value is ` +
+    `${show(recent(lab, 'value_ratio'))} times as long as the others`
+  );
+}
+
+/** Loss above the best that there can be, of both. */
+function cost(pair: readonly [Told, Told]): string {
+  const above = (where: string) =>
+    pair
+      .map(({ lab }) => recent(lab, `loss_${where}`) - recent(lab, `optimum_${where}`))
+      .map((nats) => (Number.isFinite(nats) ? nats.toFixed(2) : '–'))
+      .join(' and ');
+  return `Loss above the best possible: ${above('elsewhere')}, at triggers ${above('triggers')}.`;
+}
+
+/** Who parked, when, and what it cost. */
+export function verdict(pair: readonly [Told, Told]): string {
+  if (pair.some(({ lab }) => !lab.log.length)) return '';
+  const said = `${pair.map(ofOne).join('. ')}. ${cost(pair)}`;
+  const short = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
+  if (!short) return said;
+  return (
+    `With ${short.length} tokens even attention gives the first one ${percent(evenOf(short), 0)}: too ` +
+    `short to tell of a sink. ${said}`
+  );
+}

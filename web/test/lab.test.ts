@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import type { Describe, LogEntry, Operation } from 'sinkscope';
+import { letters, logCsv, tokenizerOf } from '../src/lab/files';
+import type { Lab } from '../src/lab/lab';
+import {
+  commandOf,
+  defaults,
+  namesOf,
+  optionsOf,
+  printSettings,
+  readSettings,
+  settingsOf,
+} from '../src/lab/settings';
+import { sinceStep, strongest, verdict, type Told } from '../src/lab/words';
+
+const operations = [
+  { name: 'softmax', label: 'softmax', trainable: true, features: 'none', normalises: true },
+  { name: 'relu', label: 'ReLU / n', trainable: true, features: 'none', normalises: false },
+  { name: 'mlp', label: 'MLP', trainable: true, features: 'mlp', normalises: false },
+] as unknown as Operation[];
+const rows = settingsOf({ operations } as unknown as Describe);
+
+describe('a link to a lab', () => {
+  it('says what is not as usual, and is read back', () => {
+    const text = 'operation:relu,width:32,learning_rate:0.005,first:any';
+    const { settings, problems } = readSettings(text, rows);
+    expect(problems).toEqual([]);
+    expect(printSettings(settings)).toBe(text);
+    expect(printSettings(defaults)).toBe('');
+    const { config, recipe } = optionsOf(settings);
+    expect(config).toMatchObject({ n_embd: 32, n_inner: 128, n_positions: 32 });
+    expect(recipe).toMatchObject({ first: -1, learning_rate: 0.005, steps: 500 });
+    expect(commandOf(settings)).toBe(
+      'sinkscope train --operation relu --width 32 --learning-rate 0.005 --first -1 --inner 128 --json',
+    );
+  });
+
+  it('is refused part by part, with what stood there', () => {
+    const { settings, problems } = readSettings('operation:mlp,heads:3,batch:1e99,steps:2.5', rows);
+    expect(settings).toEqual(defaults);
+    expect(problems).toEqual([
+      'operation: expected softmax, relu, found “mlp”',
+      'heads: expected 1, 2, 4, 8, found “3”',
+      'batch: expected a whole number from 1 to 256, found “1e+99”',
+      'steps: expected a whole number from 1 to 20000, found “2.5”',
+    ]);
+  });
+
+  it('names each lab by what is not as in the other', () => {
+    const [left, right] = ['', 'operation:relu,width:32'].map(
+      (text) => readSettings(text, rows).settings,
+    );
+    expect(namesOf([left!, right!], rows)).toEqual(['softmax, width 64', 'ReLU / n, width 32']);
+  });
+});
+
+/** A lab whose numbers are the same at every step but the first fifty. */
+function trained(text: string, first: number, share: number): Lab {
+  const { settings } = readSettings(text, rows);
+  const T = Number(settings.length);
+  const entry = (step: number) => ({
+    step,
+    first_most: step < 50 ? 0.1 : first,
+    value_ratio: 0.25,
+    loss_elsewhere: 2.61,
+    optimum_elsewhere: 2.6,
+    loss_triggers: 0.5,
+    optimum_triggers: 0,
+  });
+  const data = new Float32Array(T * T);
+  for (let t = 0; t < T; t++)
+    for (let s = 0; s <= t; s++) data[t * T + s] = s ? (1 - share) / t : t ? share : 1;
+  return {
+    settings,
+    log: Array.from({ length: 100 }, (_, i) => entry(i)) as unknown as LogEntry[],
+    sample: Array.from({ length: T }, (_, t) => (t ? 5 : 0)),
+    picture: { data, shape: [1, 1, T, T] },
+    step: 100,
+  } as unknown as Lab;
+}
+const told = (lab: Lab, name: string): Told => ({
+  lab,
+  name,
+  operation: operations.find((one) => one.name === lab.settings.operation),
+});
+
+describe('what a lab says', () => {
+  it('tells who parked, since when, and what it cost', () => {
+    const left = told(trained('', 0.6, 0.6), 'softmax');
+    const right = told(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
+    expect(verdict([left, right])).toBe(
+      'Softmax parks 60 % of its attention on the first token where there is nothing to copy (over ' +
+        '30 % since step 58), whose value is 0.25 times as long as the others. ReLU / n puts a ' +
+        'weight of 0.01 (50 % of its row) there. Loss above the best possible: 0.01 and 0.01, at triggers 0.50 and 0.50.',
+    );
+    expect(sinceStep(left.lab.log)).toBe(58);
+    expect(strongest(left.lab)!.share).toBeCloseTo(0.6, 6);
+  });
+
+  it('says no more than the numbers do of a short sequence', () => {
+    const short = told(trained('length:8', 0.5, 0.5), 'softmax');
+    expect(verdict([short, short])).toMatch(/With 8 tokens .* 25 %: too short to tell/);
+  });
+});
+
+describe('files of a lab', () => {
+  it('have a letter for each token, and a line for each step', () => {
+    expect(new Set(letters(defaults)).size).toBe(64);
+    expect(letters({ ...defaults, triggers: 20 })).toHaveLength(64);
+    const { model, added_tokens: added } = JSON.parse(tokenizerOf(defaults));
+    expect(model.vocab['①']).toBe(1);
+    expect(added[0].content).toBe('<s>');
+    const { log, settings } = trained('', 0.5, 0.5);
+    const sheet = logCsv([{ name: 'a', settings, log }], ['step', 'loss_elsewhere'], {
+      version: '1',
+      link: '#',
+    });
+    expect(sheet.split('\n').filter((line) => line.startsWith('a,'))).toHaveLength(100);
+    expect(sheet).toContain('\na,99,2.61\n');
+  });
+});
