@@ -315,18 +315,26 @@ static void begin_chunk(ss_pass *pass, int t0, int n) {
     leave_stream(pass, 0, t0, n);
 }
 
-bool ss_forward_step(ss_pass *pass) {
+/* Pieces of the pass that are still to come. */
+static int pieces_left(const ss_pass *pass) {
+    int tokens = pass->total - pass->trace->T;
+    int chunks = (tokens + pass->chunk - 1) / pass->chunk;
+    int layers = pass->trace->model->arch.L - pass->first_layer;
+    return chunks * (layers + 1) - (pass->layer - pass->first_layer);
+}
+
+int ss_forward_step(ss_pass *pass) {
     ss_trace *trace = pass->trace;
     int t0 = trace->T, left = pass->total - t0, n = left < pass->chunk ? left : pass->chunk;
-    if (n == 0) return false;
+    if (n == 0) return 0;
     if (pass->layer == pass->first_layer) begin_chunk(pass, t0, n);
     if (pass->layer < trace->model->arch.L) {
         one_layer(pass, pass->layer, t0, n);
         pass->layer++;
-        return true;
+    } else {
+        head(pass, t0, n, pass->total);
+        pass->layer = pass->first_layer;
+        trace->T += n;
     }
-    head(pass, t0, n, pass->total);
-    pass->layer = pass->first_layer;
-    trace->T += n;
-    return trace->T < pass->total;
+    return pieces_left(pass);
 }

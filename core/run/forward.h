@@ -16,8 +16,8 @@ void ss_forward_begin(ss_pass *pass);
 
 /*
  * The next piece of the run's pass: one layer of one chunk of rows, or the chunk's logits. The
- * chunk counts to trace.T when its logits are done. False when nothing is left.
+ * chunk counts to trace.T when its logits are done. How many pieces are left.
  */
-bool ss_forward_step(ss_pass *pass);
+int ss_forward_step(ss_pass *pass);
 
 #endif

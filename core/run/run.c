@@ -319,13 +319,13 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
     return SS_OK;
 }
 
-bool ss_run_step(ss_run *run) {
+int ss_run_step(ss_run *run) {
     return ss_forward_step(enter(run));
 }
 
 ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_status status = ss_run_begin(run, tokens, n, err);
-    while (status == SS_OK && ss_run_step(run)) continue;
+    while (status == SS_OK && ss_run_step(run) > 0) continue;
     return status;
 }
 

@@ -57,11 +57,11 @@ ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err
 
 /*
  * The same in pieces, for those who have other things to do in between: begin, then step until it
- * returns false. trace.T grows chunk by chunk; until then only rows below it are whole. An
+ * returns that 0 pieces are left. trace.T grows chunk by chunk; until then only rows below it are whole. An
  * extension that is given up leaves a run that can only be thrown away.
  */
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err);
-bool ss_run_step(ss_run *run);
+int ss_run_step(ss_run *run);
 /*
  * The next token, from the logits at the last position (field next must be recorded, T >= 1).
  * temperature <= 0 is greedy; top_k < 1 means all of V; random is 32 uniform bits.

@@ -245,7 +245,7 @@ int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_extend(&run->run, tokens, n, &error);
 }
 
-/* Like extend, but only begins it; step does one piece and returns 1 while there is more. */
+/* Like extend, but only begins it; step does one piece and returns how many are left. */
 int ss_wasm_begin(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_begin(&run->run, tokens, n, &error);
 }

@@ -294,12 +294,11 @@ export class Desk {
     this.#module.lend(tokens, (address) =>
       this.#module.check('begin', run.address, address, tokens.length),
     );
-    // A chunk of the core's is 256 tokens, L layers and the logits: one step each.
-    const steps = Math.ceil(tokens.length / 256) * (run.architecture.L + 1);
     let last = performance.now();
-    for (let step = 1; this.#module.call('step', run.address); step++) {
+    let left;
+    for (let step = 1; (left = this.#module.call('step', run.address)) > 0; step++) {
       if (performance.now() - last < PATIENCE) continue;
-      report('run', Math.floor((tokens.length * step) / steps), tokens.length);
+      report('run', Math.floor((tokens.length * step) / (step + left)), tokens.length);
       await pause();
       signal.throwIfAborted();
       this.#run(id); // the model may have been closed in between, and the run with it
