@@ -5,7 +5,7 @@
  * 12 words that JavaScript reads with one Uint32Array. A view lives until the next call. This file
  * owns what the core does not: the blocks (malloc), one error, and the text of describe.
  */
-#include "../../core/sinkscope.h"
+#include "bindings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +13,8 @@
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
 #define BORDER 4
 
-/* [address, type, rank, dims x 4, strides x 4, 0]; strides in elements. */
-typedef struct wasm_view {
-    uint32_t address, type, rank, dims[SS_RANK_MAX], strides[SS_RANK_MAX], zero;
-} wasm_view;
-
 /* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
 enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
-
-/* A file of weights that JavaScript has put into a reserved block. */
-typedef struct wasm_file {
-    uint32_t address, bytes;
-} wasm_file;
 
 /* Shards of one model: far more than anybody publishes. */
 #define FILES_MAX 1024
@@ -42,7 +32,7 @@ typedef struct wasm_run {
     ss_run run;
 } wasm_run;
 
-static ss_error error;
+ss_error wasm_error;
 static char text[SS_DESCRIBE_BYTES];
 
 static uint32_t address_of(const void *pointer) {
@@ -70,26 +60,25 @@ void ss_wasm_release(uint32_t address) {
 
 /* The last failure: {u32 code; char where[96]; char text[320]}. */
 uint32_t ss_wasm_error(void) {
-    return address_of(&error);
+    return address_of(&wasm_error);
 }
 
-static int view_text(wasm_view *view) {
-    *view = (wasm_view){.address = address_of(text), .type = VIEW_BYTES, .rank = 1};
-    view->dims[0] = (uint32_t)strlen(text);
+int wasm_view_bytes(wasm_view *view, const void *data, size_t n) {
+    *view = (wasm_view){.address = address_of(data), .type = VIEW_BYTES, .rank = 1};
+    view->dims[0] = (uint32_t)n;
     view->strides[0] = 1;
     return SS_OK;
 }
 
 int ss_wasm_describe(wasm_view *view) {
-    ss_status status = ss_describe(text, sizeof text, BORDER, &error);
-    return status == SS_OK ? view_text(view) : (int)status;
+    ss_status status = ss_describe(text, sizeof text, BORDER, &wasm_error);
+    return status == SS_OK ? wasm_view_bytes(view, text, strlen(text)) : (int)status;
 }
 
-/* An arena on a new block of that size; *block is NULL, with the error, if there is none. */
-static ss_arena reserve_arena(void **block, size_t bytes) {
+ss_arena wasm_reserve_arena(void **block, size_t bytes) {
     *block = reserve(bytes);
     if (*block) return ss_arena_on(*block, bytes);
-    ss_fail(&error, SS_NO_MEMORY, "memory", "expected room for %lu more bytes",
+    ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "expected room for %lu more bytes",
             (unsigned long)bytes);
     return (ss_arena){.full = true};
 }
@@ -97,13 +86,13 @@ static ss_arena reserve_arena(void **block, size_t bytes) {
 static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
                               const ss_container *container) {
     size_t bytes;
-    ss_status status = ss_model_size(&bytes, arch, container, &error);
+    ss_status status = ss_model_size(&bytes, arch, container, &wasm_error);
     if (status != SS_OK) return status;
-    ss_arena arena = reserve_arena(&opened->block, bytes);
+    ss_arena arena = wasm_reserve_arena(&opened->block, bytes);
     if (!opened->block) return SS_NO_MEMORY;
-    status = ss_model_open(&opened->model, arch, container, &arena, &error);
+    status = ss_model_open(&opened->model, arch, container, &arena, &wasm_error);
     ss_choice own;
-    return status == SS_OK ? ss_operation_own(&own, &opened->model, &error) : status;
+    return status == SS_OK ? ss_operation_own(&own, &opened->model, &wasm_error) : status;
 }
 
 static bool is_gguf(const wasm_model *model) {
@@ -113,14 +102,14 @@ static bool is_gguf(const wasm_model *model) {
 static ss_status open_files(wasm_model *opened, ss_bytes config) {
     ss_arch arch;
     /* A GGUF file describes itself, whatever stands beside it. */
-    ss_status status = is_gguf(opened) ? ss_arch_read_gguf(&arch, opened->files[0], &error)
-                                       : ss_arch_read(&arch, config, &error);
+    ss_status status = is_gguf(opened) ? ss_arch_read_gguf(&arch, opened->files[0], &wasm_error)
+                                       : ss_arch_read(&arch, config, &wasm_error);
     if (status != SS_OK) return status;
     void *block;
-    ss_arena arena = reserve_arena(&block, ss_container_size(opened->files, opened->files_n));
+    ss_arena arena = wasm_reserve_arena(&block, ss_container_size(opened->files, opened->files_n));
     if (!block) return SS_NO_MEMORY;
     ss_container container;
-    status = ss_container_open(&container, opened->files, opened->files_n, &arena, &error);
+    status = ss_container_open(&container, opened->files, opened->files_n, &arena, &wasm_error);
     if (status == SS_OK) status = open_weights(opened, &arch, &container);
     free(block);
     return status;
@@ -143,14 +132,14 @@ void ss_wasm_close_model(wasm_model *model) {
 /* A handle that knows its files, or NULL with the error. */
 static wasm_model *new_model(const wasm_file *files, int n) {
     if (n < 1 || n > FILES_MAX) {
-        ss_fail(&error, SS_BAD_REQUEST, "weights", "expected 1 to %d files, found %d", FILES_MAX,
-                n);
+        ss_fail(&wasm_error, SS_BAD_REQUEST, "weights", "expected 1 to %d files, found %d",
+                FILES_MAX, n);
         return NULL;
     }
     wasm_model *model = calloc(1, sizeof *model);
     ss_bytes *own = calloc((size_t)n, sizeof *own);
     if (!model || !own) {
-        ss_fail(&error, SS_NO_MEMORY, "memory", "no room for a handle");
+        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
         free(model);
         free(own);
         return NULL;
@@ -186,9 +175,9 @@ int ss_wasm_metadata(const wasm_model *model, const char *key, wasm_value *value
     if (!is_gguf(model)) return SS_OK;
     ss_gguf gguf;
     ss_gguf_pair pair;
-    ss_status status = ss_gguf_begin(&gguf, model->files[0], &error);
+    ss_status status = ss_gguf_begin(&gguf, model->files[0], &wasm_error);
     for (uint64_t i = 0; status == SS_OK && i < gguf.pairs_n; i++) {
-        status = ss_gguf_next_pair(&gguf, &pair, &error);
+        status = ss_gguf_next_pair(&gguf, &pair, &wasm_error);
         if (status != SS_OK || pair.key.n != strlen(key) || memcmp(pair.key.data, key, pair.key.n))
             continue;
         *value = (wasm_value){address_of(pair.value.data), (uint32_t)pair.value.n, pair.type,
@@ -199,8 +188,8 @@ int ss_wasm_metadata(const wasm_model *model, const char *key, wasm_value *value
 }
 
 int ss_wasm_architecture(const wasm_model *model, wasm_view *view) {
-    ss_status status = ss_describe_model(text, sizeof text, &model->model, &error);
-    return status == SS_OK ? view_text(view) : (int)status;
+    ss_status status = ss_describe_model(text, sizeof text, &model->model, &wasm_error);
+    return status == SS_OK ? wasm_view_bytes(view, text, strlen(text)) : (int)status;
 }
 
 void ss_wasm_close_run(wasm_run *run) {
@@ -213,10 +202,10 @@ void ss_wasm_close_run(wasm_run *run) {
 
 static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
     size_t bytes;
-    ss_status status = ss_run_size(&bytes, desc, &error);
+    ss_status status = ss_run_size(&bytes, desc, &wasm_error);
     if (status != SS_OK) return status;
-    ss_arena arena = reserve_arena(&run->block, bytes);
-    return run->block ? ss_run_init(&run->run, desc, &arena, &error) : SS_NO_MEMORY;
+    ss_arena arena = wasm_reserve_arena(&run->block, bytes);
+    return run->block ? ss_run_init(&run->run, desc, &arena, &wasm_error) : SS_NO_MEMORY;
 }
 
 /*
@@ -234,7 +223,7 @@ wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
                         .edits_n = edits_n > 0 ? edits_n : 0,
                         .from = from ? &from->run.trace : NULL,
                         .layer = layer};
-    if (!run) ss_fail(&error, SS_NO_MEMORY, "memory", "no room for a handle");
+    if (!run) ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
     if (run && start_run(run, &desc) == SS_OK) return run;
     ss_wasm_close_run(run);
     return NULL;
@@ -242,12 +231,12 @@ wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
 
 /* Adds tokens[n]; a status. */
 int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
-    return (int)ss_run_extend(&run->run, tokens, n, &error);
+    return (int)ss_run_extend(&run->run, tokens, n, &wasm_error);
 }
 
 /* Like extend, but only begins it; step does one piece and returns how many are left. */
 int ss_wasm_begin(wasm_run *run, const int32_t *tokens, int n) {
-    return (int)ss_run_begin(&run->run, tokens, n, &error);
+    return (int)ss_run_begin(&run->run, tokens, n, &wasm_error);
 }
 
 int ss_wasm_step(wasm_run *run) {
@@ -259,7 +248,7 @@ int ss_wasm_sample(const wasm_run *run, float temperature, int top_k, uint32_t r
     return ss_run_sample(&run->run, temperature, top_k, random);
 }
 
-static int view_tensor(wasm_view *view, const ss_tensor *tensor) {
+int wasm_view_tensor(wasm_view *view, const ss_tensor *tensor) {
     *view = (wasm_view){.address = address_of(tensor->data),
                         .type = tensor->type == SS_I32 ? VIEW_I32 : VIEW_F32,
                         .rank = (uint32_t)tensor->rank};
@@ -273,11 +262,11 @@ static int view_tensor(wasm_view *view, const ss_tensor *tensor) {
 /* A recorded field; layer or head -1 keeps that dimension. A status. */
 int ss_wasm_field(const wasm_run *run, int field, int layer, int head, wasm_view *view) {
     ss_tensor tensor;
-    ss_status status = ss_trace_view(&tensor, &run->run.trace, field, layer, head, &error);
-    return status == SS_OK ? view_tensor(view, &tensor) : (int)status;
+    ss_status status = ss_trace_view(&tensor, &run->run.trace, field, layer, head, &wasm_error);
+    return status == SS_OK ? wasm_view_tensor(view, &tensor) : (int)status;
 }
 
-static ss_tensor dense(size_t dims[SS_RANK_MAX], int rank) {
+ss_tensor wasm_dense(size_t dims[SS_RANK_MAX], int rank) {
     ss_tensor tensor = {.type = SS_F32, .rank = rank};
     size_t stride = 1;
     for (int i = rank; i-- > 0; stride *= dims[i]) {
@@ -310,108 +299,18 @@ int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, 
     ss_metric_args args = {eps, tokens ? tokens : trace->T, layer, head,
                            base ? &base->run.trace : NULL};
     size_t dims[SS_RANK_MAX];
-    int n, rank = ss_metric_shape(dims, trace, metric, &args, &error);
-    if (rank < 0) return (int)error.code;
-    ss_tensor tensor = dense(dims, rank);
+    int n, rank = ss_metric_shape(dims, trace, metric, &args, &wasm_error);
+    if (rank < 0) return (int)wasm_error.code;
+    ss_tensor tensor = wasm_dense(dims, rank);
     size_t bytes;
     float *numbers = NULL;
     if (bytes_of(&bytes, dims, rank)) numbers = realloc(run->numbers, bytes);
     if (!numbers)
-        return (int)ss_fail(&error, SS_NO_MEMORY, ss_metrics(&n)[metric].name,
+        return (int)ss_fail(&wasm_error, SS_NO_MEMORY, ss_metrics(&n)[metric].name,
                             "expected room for %.0f numbers (%lu tokens)", count_of(dims, rank),
                             (unsigned long)args.T);
     run->numbers = numbers;
     ss_metrics(&n)[metric].measure(trace, &args, numbers);
     tensor.data = numbers;
-    return view_tensor(view, &tensor);
-}
-
-/* ---- training ----------------------------------------------------------------------------- */
-
-typedef struct wasm_train {
-    void *block;
-    float numbers[32]; /* the last entry of the log */
-    ss_arch arch;
-    ss_recipe recipe;
-    ss_train train;
-} wasm_train;
-
-/* Frees all but the text. */
-void ss_wasm_train_end(wasm_train *train) {
-    if (train) free(train->block);
-    free(train);
-}
-
-static ss_status begin_training(wasm_train *made, ss_train_desc *desc, const wasm_file *begin) {
-    size_t bytes;
-    ss_status status = ss_train_size(&bytes, desc, &error);
-    if (status != SS_OK) return status;
-    ss_arena arena = reserve_arena(&made->block, bytes);
-    if (!made->block) return SS_NO_MEMORY;
-    if (!begin) return ss_train_init(&made->train, desc, &arena, &error);
-    ss_bytes file = {(const unsigned char *)(uintptr_t)begin->address, begin->bytes};
-    void *block;
-    ss_arena entries = reserve_arena(&block, ss_container_size(&file, 1));
-    if (!block) return SS_NO_MEMORY;
-    ss_container container;
-    desc->begin = &container;
-    status = ss_container_open(&container, &file, 1, &entries, &error);
-    if (status == SS_OK) status = ss_train_init(&made->train, desc, &arena, &error);
-    free(block);
-    return status;
-}
-
-/*
- * A handle, or NULL. config and recipe are JSON; text[text_n], which must stay, is what the task
- * text draws from, or NULL; begin is a file of weights to begin with, or NULL, and may go after.
- */
-wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const uint8_t *recipe,
-                          uint32_t recipe_bytes, const int32_t *tokens, uint32_t tokens_n,
-                          const wasm_file *begin) {
-    wasm_train *made = calloc(1, sizeof *made);
-    if (!made) {
-        ss_fail(&error, SS_NO_MEMORY, "memory", "no room for a handle");
-        return NULL;
-    }
-    ss_train_desc desc = {&made->arch, &made->recipe, tokens, tokens_n, NULL};
-    ss_status status = ss_arch_read(&made->arch, (ss_bytes){config, config_bytes}, &error);
-    if (status == SS_OK)
-        status = ss_recipe_read(&made->recipe, (ss_bytes){recipe, recipe_bytes}, &error);
-    if (status == SS_OK) status = begin_training(made, &desc, begin);
-    if (status == SS_OK) return made;
-    ss_wasm_train_end(made);
-    return NULL;
-}
-
-/* A step, or with update 0 only what it would begin with: the log's columns. A status. */
-int ss_wasm_train_step(wasm_train *train, int update, wasm_view *view) {
-    ss_log_entry entry;
-    ss_status status = update ? ss_train_step(&train->train, &entry, &error)
-                              : ss_train_look(&train->train, &entry, &error);
-    if (status != SS_OK) return (int)status;
-    int n;
-    const ss_log_column *columns = ss_log_columns(&n);
-    for (int i = 0; i < n; i++) train->numbers[i] = (float)*ss_log_number(&entry, &columns[i]);
-    size_t dims[SS_RANK_MAX] = {(size_t)n};
-    ss_tensor tensor = dense(dims, 1);
-    tensor.data = train->numbers;
-    return view_tensor(view, &tensor);
-}
-
-/* The weights as they are: the bytes of a safetensors file. */
-int ss_wasm_train_weights(const wasm_train *train, wasm_view *view) {
-    ss_bytes file = train->train.weights.file;
-    *view = (wasm_view){.address = address_of(file.data), .type = VIEW_BYTES, .rank = 1};
-    view->dims[0] = (uint32_t)file.n;
-    view->strides[0] = 1;
-    return SS_OK;
-}
-
-/* Tokens that no step learns from. A status. */
-int ss_wasm_train_sample(wasm_train *train, uint32_t number, wasm_view *view) {
-    size_t dims[SS_RANK_MAX] = {(size_t)train->train.T};
-    ss_tensor tensor = dense(dims, 1);
-    tensor.type = SS_I32;
-    tensor.data = ss_train_sample(&train->train, number);
-    return view_tensor(view, &tensor);
+    return wasm_view_tensor(view, &tensor);
 }

@@ -1,0 +1,89 @@
+/* The border of a lab: only the binaries that train have these. */
+#include "bindings.h"
+
+#include <stdlib.h>
+
+typedef struct wasm_train {
+    void *block;
+    float numbers[32]; /* the last entry of the log */
+    ss_arch arch;
+    ss_recipe recipe;
+    ss_train train;
+} wasm_train;
+
+/* Frees all but the text. */
+void ss_wasm_train_end(wasm_train *train) {
+    if (train) free(train->block);
+    free(train);
+}
+
+static ss_status begin_training(wasm_train *made, ss_train_desc *desc, const wasm_file *begin) {
+    size_t bytes;
+    ss_status status = ss_train_size(&bytes, desc, &wasm_error);
+    if (status != SS_OK) return status;
+    ss_arena arena = wasm_reserve_arena(&made->block, bytes);
+    if (!made->block) return SS_NO_MEMORY;
+    if (!begin) return ss_train_init(&made->train, desc, &arena, &wasm_error);
+    ss_bytes file = {(const unsigned char *)(uintptr_t)begin->address, begin->bytes};
+    void *block;
+    ss_arena entries = wasm_reserve_arena(&block, ss_container_size(&file, 1));
+    if (!block) return SS_NO_MEMORY;
+    ss_container container;
+    desc->begin = &container;
+    status = ss_container_open(&container, &file, 1, &entries, &wasm_error);
+    if (status == SS_OK) status = ss_train_init(&made->train, desc, &arena, &wasm_error);
+    free(block);
+    return status;
+}
+
+/*
+ * A handle, or NULL. config and recipe are JSON; text[text_n], which must stay, is what the task
+ * text draws from, or NULL; begin is a file of weights to begin with, or NULL, and may go after.
+ */
+wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const uint8_t *recipe,
+                          uint32_t recipe_bytes, const int32_t *tokens, uint32_t tokens_n,
+                          const wasm_file *begin) {
+    wasm_train *made = calloc(1, sizeof *made);
+    if (!made) {
+        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+        return NULL;
+    }
+    ss_train_desc desc = {&made->arch, &made->recipe, tokens, tokens_n, NULL};
+    ss_status status = ss_arch_read(&made->arch, (ss_bytes){config, config_bytes}, &wasm_error);
+    if (status == SS_OK)
+        status = ss_recipe_read(&made->recipe, (ss_bytes){recipe, recipe_bytes}, &wasm_error);
+    if (status == SS_OK) status = begin_training(made, &desc, begin);
+    if (status == SS_OK) return made;
+    ss_wasm_train_end(made);
+    return NULL;
+}
+
+/* A step, or with update 0 only what it would begin with: the log's columns. A status. */
+int ss_wasm_train_step(wasm_train *train, int update, wasm_view *view) {
+    ss_log_entry entry;
+    ss_status status = update ? ss_train_step(&train->train, &entry, &wasm_error)
+                              : ss_train_look(&train->train, &entry, &wasm_error);
+    if (status != SS_OK) return (int)status;
+    int n;
+    const ss_log_column *columns = ss_log_columns(&n);
+    for (int i = 0; i < n; i++) train->numbers[i] = (float)*ss_log_number(&entry, &columns[i]);
+    size_t dims[SS_RANK_MAX] = {(size_t)n};
+    ss_tensor tensor = wasm_dense(dims, 1);
+    tensor.data = train->numbers;
+    return wasm_view_tensor(view, &tensor);
+}
+
+/* The weights as they are: the bytes of a safetensors file. */
+int ss_wasm_train_weights(const wasm_train *train, wasm_view *view) {
+    ss_bytes file = train->train.weights.file;
+    return wasm_view_bytes(view, file.data, file.n);
+}
+
+/* Tokens that no step learns from. A status. */
+int ss_wasm_train_sample(wasm_train *train, uint32_t number, wasm_view *view) {
+    size_t dims[SS_RANK_MAX] = {(size_t)train->train.T};
+    ss_tensor tensor = wasm_dense(dims, 1);
+    tensor.type = SS_I32;
+    tensor.data = ss_train_sample(&train->train, number);
+    return wasm_view_tensor(view, &tensor);
+}
