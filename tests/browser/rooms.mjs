@@ -589,7 +589,7 @@ export const rooms = {
   ...links,
   ...Object.assign(
     {},
-    ...['start', 'why', 'explore', 'compare', 'training'].map((room) =>
+    ...['start', 'why', 'explore', 'compare', 'training', 'purpose'].map((room) =>
       inAllSizes(`the room ${room}`, (stage, size) => looks(stage, room, size)),
     ),
   ),

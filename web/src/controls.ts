@@ -36,7 +36,7 @@ export function choices(
 
 export function numberField(
   label: string,
-  name: 'T' | 'eps' | 'n' | 'seed' | 'temperature' | 'topK',
+  name: 'T' | 'eps' | 'n' | 'seed' | 'temperature' | 'topK' | 'length' | 'runs',
   [min, max, step]: readonly [number, number, number],
   { state, set }: Desk,
 ): TemplateResult {
@@ -76,7 +76,12 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
-export function textField({ state, set }: Desk, rows: number): TemplateResult {
+/** @param input the row of the state that says where prompts come from */
+export function textField(
+  { state, set }: Desk,
+  rows: number,
+  input: 'input' | 'from' = 'input',
+): TemplateResult {
   return html`<label class="text"
     ><span class="unseen">Text</span
     ><textarea
@@ -84,12 +89,12 @@ export function textField({ state, set }: Desk, rows: number): TemplateResult {
       spellcheck="false"
       placeholder="Type a sentence"
       .value=${live(state.value.prompt)}
-      @input=${(event: Event) => set({ prompt: valueOf(event), input: 'text' })}
+      @input=${(event: Event) => set({ prompt: valueOf(event), [input]: 'text' })}
     ></textarea>
   </label>`;
 }
 
-function fileField({ file, choose, fail }: Desk): TemplateResult {
+export function fileField({ file, choose, fail }: Desk): TemplateResult {
   const known = file.value;
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;
@@ -122,7 +127,7 @@ function fileField({ file, choose, fail }: Desk): TemplateResult {
 }
 
 /** What stands first: one control for whether and which. */
-function firstField({ state, set }: Desk, frames: readonly Frame[]): TemplateResult {
+export function firstField({ state, set }: Desk, frames: readonly Frame[]): TemplateResult {
   const { first } = state.value;
   const automatic = new Set(
     frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'nothing'),

@@ -74,7 +74,9 @@ export class Scope {
 }
 
 /** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
-export interface Wish extends Partial<Pick<Request, 'subjects' | 'head' | 'isHasty'>> {
+export interface Wish extends Partial<
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isHasty'>
+> {
   readonly views: readonly View[];
   /** Names of metrics and fields that the room itself reads. */
   readonly more?: readonly string[];
@@ -86,11 +88,13 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
     const engine = desk.engine.value;
     const state = desk.state.value;
     if (!engine) return;
-    const { views, more = [], isHasty = false, ...own } = wish(state, engine);
+    const { views, more = [], isHasty = false, studies = [], ...own } = wish(state, engine);
     const { subjects = state.shown, head = state } = own;
+    const { question = questionOf(state, engine.file.value) } = own;
     engine.queue.ask({
       subjects,
-      question: questionOf(state, engine.file.value),
+      question,
+      studies,
       reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },

@@ -6,7 +6,7 @@
 import { render, html } from 'lit';
 import { framesOf, reachOf, Scope, type Desk, type Shown } from './desk';
 import { selectedHead, type Frame } from './frame';
-import { atStep, parseSubject, printSubject } from './subject';
+import { atStep, modelIdOf, parseSubject, printSubject } from './subject';
 import { addKinds, fileName, fileOf, hand, KINDS } from './save/menu';
 import { part, say, type Context, type Update, type View } from './views/view';
 import { CLASS_WORDS, stampWords } from './words';
@@ -30,14 +30,20 @@ interface Cell {
 }
 
 /** The same model at another step of its training stands in the same cell. */
-function keysOf(shown: readonly Shown[]): string[] {
+function keysOf(subjects: readonly string[]): string[] {
   const seen = new Map<string, number>();
-  return shown.map(({ subject }) => {
+  return subjects.map((subject) => {
     const parsed = parseSubject(subject);
     const name = parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
     seen.set(name, (seen.get(name) ?? 0) + 1);
     return `${name} ${seen.get(name)}`;
   });
+}
+
+/** What stands in one cell: a subject, or all settings of a model, led by the one that shows most. */
+interface Cluster {
+  readonly lead: Shown;
+  readonly all: readonly Shown[];
 }
 
 export class Figure {
@@ -171,17 +177,18 @@ export class Figure {
 
   #draw(): void {
     this.#isDue = false;
-    const keys = keysOf(this.#shown);
+    const clusters = this.#clusters();
+    const keys = keysOf(clusters.map(({ lead }) => this.#nameOf(lead.subject)));
     for (const [key, { scope }] of this.#cells) {
-      const one = this.#shown[keys.indexOf(key)];
+      const one = clusters[keys.indexOf(key)]?.lead;
       if (one && (!one.frame || this.#fits(one.frame))) continue;
       scope.end();
       this.#cells.delete(key);
     }
-    this.#grid.style.setProperty('--cells', String(Math.max(1, this.#shown.length)));
+    this.#grid.style.setProperty('--cells', String(Math.max(1, clusters.length)));
     const frames = framesOf(this.#shown).filter((frame) => this.#isReady(frame));
     let place = 0;
-    this.#shown.forEach((one, i) => {
+    clusters.forEach(({ lead: one, all }, i) => {
       const isReady = one.frame && this.#isReady(one.frame);
       const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
       if (!cell) return;
@@ -190,28 +197,51 @@ export class Figure {
       const before = this.#grid.children[place++] ?? null;
       if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
       cell.root.classList.toggle('stale', one.isStale || !isReady);
-      if (isReady) this.#fill(cell, one.frame!, frames, i);
+      const group = framesOf(all).filter((frame) => frames.includes(frame));
+      cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
+      if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
     });
+  }
+
+  #clusters(): Cluster[] {
+    if (!this.#view.isGroup) return this.#shown.map((one) => ({ lead: one, all: [one] }));
+    const byModel = new Map<string, Shown[]>();
+    for (const one of this.#shown) {
+      const key = this.#nameOf(one.subject);
+      byModel.set(key, [...(byModel.get(key) ?? []), one]);
+    }
+    return [...byModel.values()].map((all) => ({
+      lead: all.find(({ frame }) => frame && this.#isReady(frame)) ?? all[0]!,
+      all,
+    }));
   }
 
   #fill(
     { root, title, badge, update, stamp }: Cell,
     frame: Frame,
-    frames: Frame[],
+    { frames, group }: Pick<Context, 'frames' | 'group'>,
     i: number,
   ): void {
     const { isBare, extra } = this.#look;
     root.dataset.subject = frame.subject;
-    title.parentElement!.hidden = this.#shown.length === 1 || Boolean(isBare);
-    say(title, frame.title);
-    say(badge, CLASS_WORDS[frame.class]);
-    badge.hidden = frame.class === 'measured';
+    say(title, group.length > 1 ? frame.model.title : frame.title);
+    const kind = group.some((one) => one.class === 'counterfactual')
+      ? 'counterfactual'
+      : frame.class;
+    say(badge, CLASS_WORDS[kind]);
+    badge.hidden = kind === 'measured';
     const state = this.#desk.state.peek();
-    const context = { state, theme: this.#desk.theme.peek(), at: this.#at(frame), frames };
+    const context = { state, theme: this.#desk.theme.peek(), at: this.#at(frame), frames, group };
     update(frame, { ...context, ...extra?.(frame, i) });
     say(stamp, isBare ? '' : stampWords(this.#told(frame)));
     stamp.hidden = Boolean(isBare);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
+  }
+
+  /** What has a cell of its own. */
+  #nameOf(subject: string): string {
+    const parsed = this.#view.isGroup ? parseSubject(subject) : undefined;
+    return parsed ? modelIdOf(parsed) : subject;
   }
 
   #isReady(frame: Frame): boolean {

@@ -102,6 +102,14 @@ export function masked(frame: Pick<Frame, 'architecture' | 'T'>, weights: ArrayL
   return map;
 }
 
+/** The same map with NaN for keys that the head's cache had lost. */
+export function withoutForgotten(frame: Frame, map: Float32Array, { layer, head }: Head) {
+  const { T, tensors, architecture } = frame;
+  const gone = tensors.evicted?.data.subarray((layer * architecture.H + head) * T);
+  for (let k = 0; gone && k < T; k++) for (let t = gone[k]!; t < T; t++) map[t * T + k] = NaN;
+  return map;
+}
+
 /** What a query attends in all, in a [T, T] map. */
 export function massOfRow(map: Float32Array, T: number, query: number): number {
   const row = map.subarray(query * T, (query + 1) * T);
@@ -139,7 +147,8 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   const { L, H } = frame.architecture;
   if (layer >= 0 && head >= 0)
     return { layer: Math.min(layer, L - 1), head: Math.min(head, H - 1) };
-  const best = indexOfMost(alphaOfKey(frame, 0));
+  // A study of other numbers has none.
+  const best = frame.tensors.alpha ? indexOfMost(alphaOfKey(frame, 0)) : 0;
   return { layer: Math.floor(best / H), head: best % H };
 }
 

@@ -16,7 +16,7 @@ import { Picker } from './open/picker';
 import { isOfHub, sentence } from './open/words';
 import type { Theme } from './plot/color';
 import { Queue } from './queue';
-import { promptsOfFile, type PromptFile } from './question';
+import { promptsOfFile, type PromptFile, type Question } from './question';
 import { rooms, type Build } from './rooms/index';
 import { defaults, linkable, linkTo, parseHash, printHash, type State } from './state';
 import { parseSubject } from './subject';
@@ -328,8 +328,8 @@ function startEngine() {
 }
 
 /** Texts of the inputs that are made of texts. */
-async function textsOf(zoo: Awaited<ReturnType<typeof openZoo>>, input: State['input']) {
-  if (input === 'heldout') return zoo.heldOut();
+async function textsOf(zoo: Awaited<ReturnType<typeof openZoo>>, { input, T }: Question) {
+  if (input === 'heldout') return zoo.heldOut(T);
   const chosen = file.peek();
   return input === 'file' && chosen ? promptsOfFile(chosen.text, chosen.splitting) : [];
 }
@@ -350,7 +350,7 @@ async function start(): Promise<void> {
     const models = new Models(first, zoo);
     const queue = new Queue({
       models,
-      texts: ({ input }) => textsOf(zoo, input),
+      texts: (question) => textsOf(zoo, question),
       admit: (id, abort) => opener.admit(id, abort),
     });
     failure.value = '';

@@ -10,6 +10,8 @@ import { PROMPT_MAX, QUESTION, type State } from './state';
 export type Question = Pick<State, (typeof QUESTION)[number]> & {
   /** Counts the files that were chosen, and the ways of splitting them. */
   readonly file: number;
+  /** Each token is predicted from so many before it, which are read anew; absent: from all, once. */
+  readonly window?: number | undefined;
 };
 
 export function questionOf(state: State, file = 0): Question {

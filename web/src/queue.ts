@@ -8,8 +8,10 @@
  */
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import {
+  fieldsFor,
   measure,
   SinkscopeError,
+  sweep,
   unmask,
   type Progress,
   type Read,
@@ -38,6 +40,14 @@ import {
   type Subject,
 } from './subject';
 
+/** A setting of which means alone are wanted: no run of it is kept. */
+export interface Study {
+  readonly subject: string;
+  readonly question: Question;
+  /** Names of metrics that are averaged. */
+  readonly measures: readonly string[];
+}
+
 export interface Request {
   readonly subjects: readonly string[];
   readonly question: Question;
@@ -48,6 +58,8 @@ export interface Request {
   readonly head: Head;
   /** Rounded weights do until the exact ones are there. */
   readonly isHasty?: boolean;
+  /** Measured behind the subjects, one after the other. */
+  readonly studies?: readonly Study[];
 }
 
 /** What takes time right now. */
@@ -80,6 +92,10 @@ export interface Around {
 const QUICK_MS = 300;
 /** Weights of models opened by a plan that stay in memory together; beyond it, one at a time. */
 const KEPT_BYTES = 2 ** 30;
+/** Studies whose means are kept: a slider that goes back finds them. */
+const KEPT_STUDIES = 1000;
+/** Studies that are measured in one go; what is done is drawn. */
+const SWEPT = 12;
 /** Read for every frame: what the sentences and the choice of a head need. */
 const ALWAYS = [
   'alpha',
@@ -95,6 +111,34 @@ interface Held {
   readonly key: string;
   readonly run: Run;
   readonly opened: OpenModel;
+  /** What it recorded. */
+  readonly fields: ReadonlySet<string>;
+}
+
+/** What is under way: a subject, or a study. */
+interface Job {
+  readonly abort: AbortController;
+  readonly what: string | Study;
+  readonly since: number;
+}
+
+function studyKey({ subject, question, measures }: Study): string {
+  return `${subject} ${keyOf(question)} ${measures.join()}`;
+}
+
+/** A model goes on behind its context where every head's cache stays inside it. */
+function contextOf({ context, positions }: Frame['architecture'], edits: Frame['edits']): number {
+  const isEndless = edits.some(
+    (edit) =>
+      edit.kind === 'evict' &&
+      'policy' in edit &&
+      edit.policy !== 'snapkv' &&
+      edit.positions === 'cache' &&
+      Number(edit.budget) <= context &&
+      edit.layer === undefined &&
+      edit.head === undefined,
+  );
+  return isEndless && positions === 'rotary' ? Infinity : context;
 }
 
 export class Queue {
@@ -102,14 +146,21 @@ export class Queue {
   readonly #entries = signal<ReadonlyMap<string, Entry>>(new Map());
   readonly #work = signal<Work | undefined>(undefined);
   readonly #held = new Map<string, Held>();
+  readonly #studied = signal<ReadonlyMap<string, Entry>>(new Map());
+  /** The prompts that were cut last: many studies have the same. */
+  #cut:
+    | {
+        readonly key: string;
+        readonly of: OpenModel['tokenizer'];
+        readonly prompts: Promise<Prompts>;
+      }
+    | undefined;
   /** Why a subject has no answer to a question. */
   readonly #failed = new Map<string, string>();
   /** Questions that were under way when the engine was lost. */
   readonly #lost = new Set<string>();
   #request: Request | undefined;
-  #job:
-    | { readonly abort: AbortController; readonly subject: string; readonly since: number }
-    | undefined;
+  #job: Job | undefined;
   #isLooping = false;
   #generation: AbortController | undefined;
 
@@ -120,6 +171,11 @@ export class Queue {
   /** By the texts of the subjects that are asked for. */
   get entries(): ReadonlySignal<ReadonlyMap<string, Entry>> {
     return this.#entries;
+  }
+
+  /** What is known of a study; nothing before its turn has come. */
+  studied(study: Study): Entry | undefined {
+    return this.#studied.value.get(studyKey(study));
   }
 
   /** Undefined where nothing is going on. */
@@ -137,15 +193,18 @@ export class Queue {
     const isNew = before && keyOf(before.question) !== keyOf(request.question);
     if (isNew) this.stopGenerating();
     const job = this.#job;
-    const isWanted = job && request.subjects.includes(job.subject) && !isNew;
-    if (
-      job &&
-      !isWanted &&
-      (performance.now() - job.since > QUICK_MS || !request.subjects.includes(job.subject))
-    )
+    if (job && !this.#isWanted(job, Boolean(isNew)))
       job.abort.abort(new DOMException('', 'AbortError'));
     this.#mark();
     void this.#loop();
+  }
+
+  /** Whether what is under way is still asked for, or done so soon that its end is waited for. */
+  #isWanted({ what, since }: Job, isNew: boolean): boolean {
+    const { subjects, studies = [] } = this.#request!;
+    if (typeof what === 'object')
+      return studies.some((study) => studyKey(study) === studyKey(what));
+    return subjects.includes(what) && !(isNew && performance.now() - since > QUICK_MS);
   }
 
   /** What failed may go now: a model was opened, or the reader wants to try again. */
@@ -154,6 +213,7 @@ export class Queue {
     this.#lost.clear();
     // A room may have asked for nothing yet.
     if (!this.#request) return;
+    this.#studied.value = new Map([...this.#studied.peek()].filter(([, { frame }]) => frame));
     this.#mark();
     void this.#loop();
   }
@@ -165,6 +225,14 @@ export class Queue {
     if (!request) return;
     for (const subject of request.subjects)
       if (!this.#isDone(subject)) this.#failed.set(this.#key(subject), 'Stopped.');
+    const left = (request.studies ?? []).map(studyKey);
+    const studied = this.#studied.peek();
+    this.#studied.value = new Map([
+      ...studied,
+      ...left
+        .filter((key) => !studied.has(key))
+        .map((key): [string, Entry] => [key, { error: 'Stopped.' }]),
+    ]);
     this.#job?.abort.abort(new DOMException('', 'AbortError'));
     this.#mark();
   }
@@ -212,7 +280,7 @@ export class Queue {
     const at = selectedHead(frame, head);
     const isHead = frame.head?.layer === at.layer && frame.head.head === at.head;
     return (
-      this.#namesFor(frame.architecture).every((name) => name in frame.tensors) &&
+      this.#namesFor(frame).every((name) => name in frame.tensors) &&
       (!headReads.length || (isHead && headReads.every((name) => name in frame.head!.tensors)))
     );
   }
@@ -242,7 +310,7 @@ export class Queue {
   }
 
   /** Names that this model has something of. */
-  #namesFor(architecture: Frame['architecture']): string[] {
+  #namesFor({ architecture }: Pick<Frame, 'architecture'>): string[] {
     const { fields } = this.#around.models.describe;
     const all = new Set([...ALWAYS, ...this.#request!.reads]);
     if (!isBidirectional({ architecture })) all.add('next');
@@ -252,9 +320,11 @@ export class Queue {
     });
   }
 
-  get #next(): string | undefined {
-    return this.#request?.subjects.find(
-      (subject) => !this.#isDone(subject) && !this.#failed.has(this.#key(subject)),
+  get #next(): string | Study | undefined {
+    const { subjects = [], studies = [] } = this.#request ?? {};
+    return (
+      subjects.find((subject) => !this.#isDone(subject) && !this.#failed.has(this.#key(subject))) ??
+      studies.find((study) => !this.#studied.peek().has(studyKey(study)))
     );
   }
 
@@ -262,18 +332,19 @@ export class Queue {
     if (this.#isLooping) return;
     this.#isLooping = true;
     this.#forget();
-    for (let subject = this.#next; subject !== undefined; subject = this.#next) {
+    for (let what = this.#next; what !== undefined; what = this.#next) {
       const abort = new AbortController();
-      this.#job = { abort, subject, since: performance.now() };
+      this.#job = { abort, what, since: performance.now() };
       if (!this.#work.peek()?.text)
         this.#work.value = { text: 'Running', share: NaN, since: performance.now() };
-      const key = this.#key(subject);
+      const key = typeof what === 'object' ? studyKey(what) : this.#key(what);
       try {
-        await this.#answer(subject, key, this.#request!, abort.signal);
+        if (typeof what === 'object') await this.#study(what, abort.signal);
+        else await this.#answer(what, key, this.#request!, abort.signal);
         this.#failed.delete(key);
       } catch (error) {
         const isStopped = error instanceof DOMException && error.name === 'AbortError';
-        if (!isStopped && !abort.signal.aborted) this.#fail(subject, key, error);
+        if (!isStopped && !abort.signal.aborted) this.#fail(what, key, error);
         else if (isStopped && !abort.signal.aborted)
           await new Promise((done) => setTimeout(done, 30));
       }
@@ -286,17 +357,25 @@ export class Queue {
     await this.#refine();
   }
 
-  #fail(subject: string, key: string, error: unknown): void {
+  #fail(what: string | Study, key: string, error: unknown): void {
     // The next call starts the engine anew and opens what was open: once more, then it is told.
     const isLost = error instanceof SinkscopeError && error.code === 'lost';
     if (isLost && !this.#lost.has(key)) {
       this.#lost.add(key);
       return;
     }
+    if (typeof what === 'object') {
+      this.#note([[key, { error: sentence(error) }]]);
+      return;
+    }
     this.#failed.set(key, sentence(error));
     this.#mark();
-    if (!this.#entries.peek().has(subject)) return;
-    this.#set(subject, { error: this.#failed.get(key)! });
+    if (!this.#entries.peek().has(what)) return;
+    this.#set(what, { error: this.#failed.get(key)! });
+  }
+
+  #note(found: readonly (readonly [string, Entry])[]): void {
+    this.#studied.value = new Map([...this.#studied.peek(), ...found].slice(-KEPT_STUDIES));
   }
 
   #watch(signal: AbortSignal): Watch {
@@ -321,25 +400,21 @@ export class Queue {
     const known = this.#held.get(subject);
     const entry = this.#entries.peek().get(subject);
     // What a view asks for beside what is there is read from the run, which is still open.
-    if (known?.key === key && entry?.frame && !this.#isToBeExact(entry.frame, known)) {
+    const isRecorded = known && this.#fieldsFor(request).every((name) => known.fields.has(name));
+    const isGood = isRecorded && entry?.frame && !this.#isToBeExact(entry.frame, known);
+    if (known?.key === key && entry?.frame && isGood) {
       const frame = await this.#complete(entry.frame, known, request);
       if (this.#held.get(subject) === known)
         this.#set(subject, { frame, isStale: false, error: undefined });
       return;
     }
-    const parsed = parseSubject(subject);
-    if (!parsed) throw new InputError(`“${subject}” is nothing that can be looked at.`);
-    const id = modelIdOf(parsed);
-    if (isOfHub(id) && !(await this.#around.admit(id, signal)))
-      throw new InputError(`${hubName(id)} is not loaded yet: open it, and it is measured too.`);
-    signal.throwIfAborted();
     const watch = this.#watch(signal);
-    const opened = await this.#get(id, request, watch);
+    const { parsed, opened } = await this.#open(subject, request, watch);
     // The others are fetched while this one runs.
     for (const other of request.subjects) this.#begin(other, request);
     signal.throwIfAborted();
-    const { frame, run } = await this.#run(parsed, subject, opened, request, watch);
-    const held = { key, run, opened };
+    const { frame, run, fields } = await this.#run(parsed, subject, opened, request, watch);
+    const held = { key, run, opened, fields };
     try {
       const whole = await this.#complete(frame, held, request);
       signal.throwIfAborted();
@@ -361,6 +436,123 @@ export class Queue {
     return isHasty && question.n === 1 ? models.getQuick(id, watch) : models.get(id, watch);
   }
 
+  async #open(
+    subject: string,
+    request: Request,
+    watch: Watch,
+  ): Promise<{ parsed: Subject; opened: OpenModel }> {
+    const parsed = parseSubject(subject);
+    if (!parsed) throw new InputError(`“${subject}” is nothing that can be looked at.`);
+    const id = modelIdOf(parsed);
+    if (isOfHub(id) && !(await this.#around.admit(id, watch.signal)))
+      throw new InputError(`${hubName(id)} is not loaded yet: open it, and it is measured too.`);
+    watch.signal.throwIfAborted();
+    const opened = await this.#get(id, request, watch);
+    watch.signal.throwIfAborted();
+    return { parsed, opened };
+  }
+
+  /** Studies of the same model that ask the same and are not there, this one first: one sweep. */
+  #together(study: Study): Study[] {
+    const like = ({ subject, question, measures }: Study) =>
+      [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), question.window].join();
+    const left = this.#request!.studies!.filter((one) => !this.#studied.peek().has(studyKey(one)));
+    const same = left.filter((one) => parseSubject(one.subject) && like(one) === like(study));
+    return same.slice(0, study.question.window ? 1 : SWEPT);
+  }
+
+  /** Measures one setting, and those that go with it. */
+  async #study(study: Study, signal: AbortSignal): Promise<void> {
+    const all = parseSubject(study.subject) ? this.#together(study) : [study];
+    try {
+      await this.#sweep(all, signal);
+    } catch (error) {
+      const isLost = error instanceof SinkscopeError && error.code === 'lost';
+      if (all.length < 2 || signal.aborted || isLost) throw error;
+      // It is told of the one that is refused, and the others are measured.
+      await this.#sweep([study], signal);
+    }
+  }
+
+  /** @param studies of one model, which ask the same */
+  async #sweep(studies: readonly Study[], signal: AbortSignal): Promise<void> {
+    const [study] = studies as [Study];
+    const began = performance.now();
+    const { describe } = this.#around.models;
+    const all = this.#request!.studies!;
+    const before = this.#watch(signal);
+    const { opened } = await this.#open(
+      study.subject,
+      { ...this.#request!, isHasty: false },
+      before,
+    );
+    const { context } = opened.model.architecture;
+    const asked = studies.map((one) => {
+      const parsed = parseSubject(one.subject)!;
+      const edits = editsOf(parsed, describe);
+      return { one, parsed, edits, ends: contextOf(opened.model.architecture, edits) };
+    });
+    // What goes on behind the context has other prompts.
+    const { ends = context } = asked[0] ?? {};
+    const swept = asked.filter((one) => one.ends === ends);
+    const prompts = await this.#prompts(opened, study.question, swept[0]?.edits ?? []);
+    const place = all.filter((one) => this.#studied.peek().has(studyKey(one))).length;
+    const watch: Watch = {
+      signal,
+      onProgress: (_, done, total) =>
+        before.onProgress(
+          `${opened.title}, ${place + 1} of ${all.length} settings`,
+          place + (swept.length * done) / total,
+          all.length,
+        ),
+    };
+    const { eps, window } = study.question;
+    const cases = swept.map(({ edits }) => edits);
+    const averaged = window
+      ? [await recomputed(opened, prompts, window, { edits: cases[0]!, eps }, watch)]
+      : await averages(opened, prompts, cases, { eps, metrics: study.measures }, watch);
+    signal.throwIfAborted();
+    const milliseconds = performance.now() - began;
+    const made = await Promise.all(
+      swept.map(({ one, parsed }) =>
+        this.#frame(parsed, one.subject, opened, one.question, prompts),
+      ),
+    );
+    this.#note(
+      swept.map(({ one }, i) => [
+        studyKey(one),
+        { frame: { ...made[i]!, ...averaged[i]!, milliseconds } },
+      ]),
+    );
+  }
+
+  async #prompts(
+    { tokenizer, model }: OpenModel,
+    question: Question,
+    edits: Frame['edits'],
+  ): Promise<Prompts> {
+    const context = contextOf(model.architecture, edits);
+    const key = `${keyOf({ ...question, window: undefined })} ${context}`;
+    if (this.#cut?.key !== key || this.#cut.of !== tokenizer) {
+      const texts = await this.#around.texts(question);
+      this.#cut = { key, of: tokenizer, prompts: promptsOf(tokenizer, question, context, texts) };
+    }
+    return this.#cut.prompts;
+  }
+
+  /** Fields that a run must record for what is asked for. */
+  #fieldsFor({ reads, headReads }: Request): string[] {
+    const { describe } = this.#around.models;
+    const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
+    const asked = [...reads, ...headReads].map((name): Read =>
+      describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
+    );
+    const standard = describe.fields.filter((one) => one.standard).map(({ name }) => name);
+    return [...new Set([...standard, ...fieldsFor(describe, asked)])].filter(
+      (name) => !isOfEdit(name),
+    );
+  }
+
   /** Begins to open a model of the zoo that will be needed soon. */
   #begin(subject: string, request: Request): void {
     const parsed = parseSubject(subject);
@@ -373,27 +565,47 @@ export class Queue {
     subject: Subject,
     text: string,
     opened: OpenModel,
-    { question }: Request,
+    request: Request,
     watch: Watch,
-  ): Promise<{ frame: Frame; run: Run }> {
+  ): Promise<{ frame: Frame; run: Run; fields: ReadonlySet<string> }> {
     const began = performance.now();
-    const { describe } = this.#around.models;
+    const { question } = request;
     const { architecture } = opened.model;
-    const edits = editsOf(subject, describe);
-    const texts = await this.#around.texts(question);
-    const prompts = await promptsOf(opened.tokenizer, question, architecture.context, texts);
-    const averaged = await this.#average(opened, prompts, { edits, eps: question.eps }, watch);
+    const edits = editsOf(subject, this.#around.models.describe);
+    const prompts = await this.#prompts(opened, question, edits);
+    const averaged =
+      prompts.ids.length > 1
+        ? await this.#average(opened, prompts, { edits, eps: question.eps }, watch)
+        : {};
     const T = prompts.tokens.length;
+    const fields = this.#fieldsFor(request);
     const run = await opened.model.run(prompts.ids[0]!, {
       edits,
-      capacity: Math.min(architecture.context, T + 64),
+      fields,
+      capacity: Math.min(contextOf(architecture, edits), T + 64),
       signal: watch.signal,
       onProgress: ({ done, total }) => watch.onProgress('Running', done, total),
     });
+    const frame = await this.#frame(subject, text, opened, question, prompts);
+    const milliseconds = performance.now() - began;
+    return { frame: { ...frame, ...averaged, milliseconds }, run, fields: new Set(fields) };
+  }
+
+  /** Without anything measured. */
+  async #frame(
+    subject: Subject,
+    text: string,
+    opened: OpenModel,
+    question: Question,
+    prompts: Prompts,
+  ): Promise<Frame> {
+    const { describe } = this.#around.models;
+    const { architecture } = opened.model;
+    const edits = editsOf(subject, describe);
     const swapped = operationOf(edits);
     const name = swapped ? swapped.operation : architecture.attention.operation;
     const { id, title, source, commit, sha256, step, bits } = opened;
-    const frame: Frame = {
+    return {
       subject: text,
       // A checkpoint has its step in its title; it may be the one that lies nearest.
       title: titleOf(step ? { ...subject, step: undefined } : subject, title, describe),
@@ -404,53 +616,49 @@ export class Queue {
       edits,
       question,
       tokens: prompts.tokens,
-      T,
+      T: prompts.tokens.length,
       eps: question.eps,
       dropped: prompts.dropped,
       generated: 0,
       first: firstTokens(prompts.tokens),
       special: await specialWords(opened.tokenizer),
       sequences: prompts.ids.length,
-      ...averaged,
+      tensors: {},
+      spread: {},
+      perPrompt: {},
       next: [],
-      milliseconds: performance.now() - began,
+      milliseconds: 0,
     };
-    return { frame, run };
   }
 
-  /** Means, spread and the numbers of each prompt, of everything that describe says is averaged. */
+  /**
+   * Everything that describe says is averaged: a view that is opened later must not find what is of one
+   * prompt alone.
+   */
   async #average(
-    { model, title }: OpenModel,
-    { ids }: Prompts,
+    opened: OpenModel,
+    prompts: Prompts,
     { edits, eps }: { edits: Frame['edits']; eps: number },
     watch: Watch,
-  ): Promise<Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>> {
-    if (ids.length === 1) return { tensors: {}, spread: {}, perPrompt: {} };
-    const each: Record<string, number[]> = {};
-    // All of them: a view that is opened later must not find what is of one prompt alone.
+  ): Promise<Averaged> {
     const averaged = this.#around.models.describe.metrics.filter((one) => one.averaged);
     // Not of one head, and compared with the run without what-ifs only where there are any.
     const isWhole = ({ arguments: needs }: (typeof averaged)[number]) =>
       !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));
-    const { metrics } = await measure(model, ids, {
-      metrics: averaged.filter(isWhole).map(({ name }) => name),
-      eps,
-      edits,
-      signal: watch.signal,
-      onProgress: ({ done, total }) =>
-        watch.onProgress(`${title}, ${done} of ${total} prompts`, done, total),
-      onSequence: (told) => notePrompt(each, told),
-    });
-    const all = Object.entries(metrics);
-    const array = (values: readonly (number | null)[]) =>
-      Float32Array.from(values, (x) => x ?? NaN);
-    return {
-      tensors: Object.fromEntries(
-        all.map(([name, { shape, mean: middle }]) => [name, { shape, data: array(middle) }]),
-      ),
-      spread: Object.fromEntries(all.map(([name, { deviation: own }]) => [name, array(own)])),
-      perPrompt: each,
-    };
+    const metrics = averaged.filter(isWhole).map(({ name }) => name);
+    const total = prompts.ids.length;
+    const [found] = await averages(
+      opened,
+      prompts,
+      [edits],
+      { eps, metrics },
+      {
+        signal: watch.signal,
+        onProgress: (_, done) =>
+          watch.onProgress(`${opened.title}, ${done} of ${total} prompts`, done, total),
+      },
+    );
+    return found!;
   }
 
   /** Reads what is asked for and not there. */
@@ -459,7 +667,7 @@ export class Queue {
     const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
     const read = (name: string, at: Partial<Head> = {}): Read =>
       isMetric(name) ? { metric: name, eps: frame.eps, ...at } : { field: name, ...at };
-    const names = this.#namesFor(frame.architecture).filter((name) => !(name in frame.tensors));
+    const names = this.#namesFor(frame).filter((name) => !(name in frame.tensors));
     const found = names.length ? await run.read(names.map((name) => read(name))) : [];
     const tensors = {
       ...frame.tensors,
@@ -485,11 +693,13 @@ export class Queue {
   #forget(): void {
     const { models } = this.#around;
     const wanted = new Set(this.#request?.subjects);
+    const studied = (this.#request?.studies ?? []).map(({ subject }) => subject);
     const idOf = (subject: string) => modelIdOf(parseSubject(subject)!);
-    const ids = new Set([...wanted].filter(parseSubject).map(idOf));
+    const ids = new Set([...wanted, ...studied].filter(parseSubject).map(idOf));
     const sizes = [...ids].map((id) => models.bytesOf(id) ?? 0);
     const isFull = sizes.reduce((a, b) => a + b, 0) > KEPT_BYTES && ids.size > 1;
-    const next = this.#next;
+    const what = this.#next;
+    const next = typeof what === 'object' ? what.subject : what;
     const kept = new Set(isFull ? [...ids].filter((id) => !models.bytesOf(id)) : ids);
     if (next !== undefined && parseSubject(next)) kept.add(idOf(next));
     for (const id of ids)
@@ -601,6 +811,87 @@ export class Queue {
   }
 }
 
+type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
+
+/** Means, spread and the numbers of each prompt, under each list of edits. */
+async function averages(
+  { model }: OpenModel,
+  { ids }: Prompts,
+  cases: readonly Frame['edits'][],
+  options: { readonly eps: number; readonly metrics: readonly string[] },
+  { signal, onProgress }: Watch,
+): Promise<Averaged[]> {
+  const each = cases.map((): Record<string, number[]> => ({}));
+  const measured = await sweep(model, ids, cases, {
+    ...options,
+    signal,
+    onProgress: ({ done, total }) => onProgress('', done, total),
+    onSequence: (told, _, at) => notePrompt(each[at]!, told),
+  });
+  return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: each[at]! }));
+}
+
+function averagesOf(
+  metrics: Awaited<ReturnType<typeof measure>>['metrics'],
+): Pick<Frame, 'tensors' | 'spread'> {
+  const all = Object.entries(metrics);
+  const array = (values: readonly (number | null)[]) => Float32Array.from(values, (x) => x ?? NaN);
+  return {
+    tensors: Object.fromEntries(
+      all.map(([name, { shape, mean: middle }]) => [name, { shape, data: array(middle) }]),
+    ),
+    spread: Object.fromEntries(all.map(([name, { deviation: own }]) => [name, array(own)])),
+  };
+}
+
+/**
+ * Loss where each token is predicted from the `window` tokens before it, read anew ("sliding window with
+ * re-computation", Xiao et al. 2024): nothing is cached, and what is far is never seen. The first tokens
+ * of a text are read together.
+ */
+async function recomputed(
+  { model }: OpenModel,
+  { ids }: Prompts,
+  window: number,
+  { edits, eps }: { edits: Frame['edits']; eps: number },
+  { signal, onProgress }: Watch,
+): Promise<Averaged> {
+  const T = ids[0]!.length;
+  const size = Math.min(T, window + 1);
+  const places = T - size + 1;
+  const pieces = ids.flatMap((one) =>
+    Array.from({ length: places }, (_, from) => one.slice(from, from + size)),
+  );
+  const losses = ids.map(() => new Float32Array(T).fill(NaN));
+  await measure(model, pieces, {
+    metrics: ['loss_at'],
+    eps,
+    edits,
+    signal,
+    onProgress: ({ done, total }) => onProgress('', done, total),
+    onSequence: ({ loss_at: told }, i) => {
+      const own = losses[Math.floor(i / places)]!;
+      const from = i % places;
+      if (from === 0) own.set(told!.data);
+      else own[from + size - 1] = told!.data[size - 1]!;
+    },
+  });
+  const each = losses.map((own) => mean(own, 1));
+  const at = (t: number) => losses.map((own) => own[t]!);
+  const positions = Array.from({ length: T }, (_, t) => t);
+  return {
+    tensors: {
+      loss_at: { shape: [T], data: Float32Array.from(positions, (t) => mean(at(t))) },
+      loss_mean: { shape: [1], data: Float32Array.of(mean(each)) },
+    },
+    spread: {
+      loss_at: Float32Array.from(positions, (t) => deviation(at(t))),
+      loss_mean: Float32Array.of(deviation(each)),
+    },
+    perPrompt: { loss_mean: each },
+  };
+}
+
 /** Adds what one prompt says in one number, by the names of metrics. */
 function notePrompt(
   each: Record<string, number[]>,
@@ -608,7 +899,7 @@ function notePrompt(
 ): Record<string, number[]> {
   const note = (name: string, value: number | undefined) =>
     value === undefined ? undefined : (each[name] ??= []).push(value);
-  for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean'])
+  for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
     note(name, told[name]?.data[0]);
   // Mean, least and largest of every head.
   const masses = told.row_mass_summary;

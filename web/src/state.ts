@@ -116,6 +116,30 @@ export const table = {
   /** What the lab trains, as settings.ts writes it: what is not as usual. */
   left: settings(''),
   right: settings('operation:sigmoid_log_n'),
+  /** What it is for: the bench, its prompts, how long they are, and how many. */
+  bench: choice('streaming', 'streaming', 'cache', 'quantisation', 'fragility'),
+  from: choice('heldout', 'heldout', 'text', 'random', 'file'),
+  length: number(120, 8, 4096),
+  runs: number(8, 1, 1000),
+  /** Keys of a cache that never go, and those that go last; where the others then stand. */
+  firstKeys: number(1, 0, 64),
+  recentKeys: number(23, 1, 4095),
+  positions: choice('text', 'text', 'cache'),
+  reread: choice('no', 'no', 'yes'),
+  policy: word('h2o'),
+  budget: number(24, 1, 4096),
+  /** Whether all settings of a bench are measured or those that show it soonest. */
+  sweep: choice('some', 'some', 'all'),
+  /** What goes through so few bits, which numbers share a scale, how many first tokens stay exact. */
+  what: choice('hidden', 'hidden', 'queries', 'keys', 'values'),
+  by: choice('tensor', 'tensor', 'token', 'channel', 'group'),
+  bits: number(6, 2, 8),
+  exact: number(1, 1, 64),
+  /** What is done to a model that may break it, and how often. */
+  harm: choice('repeat', 'repeat', 'channel', 'weight'),
+  times: number(100, 1, 4095),
+  /** The quantity of a bench's chart. */
+  measure: word('loss'),
   theme: choice('auto', 'auto', 'light', 'dark'),
   /** What an embed has beside its figure: names of CONTROLS. */
   controls: words(),

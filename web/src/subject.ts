@@ -7,7 +7,7 @@
  *
  * No revision of git may hold a ~, and no name of the zoo an @. An edit is an operation that is swapped
  * in, by its name, or a row of describe's table of edits; in brackets are its parameters in the order of
- * the table, those left out have their defaults.
+ * the table, or named, as in clamp_channel(35,to=mean); those left out have their defaults.
  */
 import type { Describe, Edit, OperationEdit } from 'sinkscope';
 import { InputError } from './models';
@@ -30,7 +30,7 @@ export interface Subject {
 const HEAD = /^(?<id>[\w-]{1,64}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
 /** Links of earlier versions wrote a single parameter behind an equals sign. */
 const EDIT =
-  /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,+-]{0,80})\)|=(?<value>-?\d{1,4}(?:\.\d{1,9})?))?$/;
+  /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\)|=(?<value>-?\d{1,4}(?:\.\d{1,9})?))?$/;
 
 /** @returns undefined for what is no subject */
 export function parseSubject(text: string): Subject | undefined {
@@ -162,9 +162,17 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
       const names = all.map((one) => one.name).join(', ');
       throw new InputError(`${printSubject(subject)}: expected an edit of ${names}.`);
     }
-    const given = values.map((text, i) => {
-      const parameter = choice.parameters[i];
-      const value = Number(text);
+    const given = values.map((said, i) => {
+      const [text = '', called] = said.split('=').reverse();
+      const value = text === '' ? NaN : Number(text);
+      const parameter =
+        called === undefined
+          ? choice.parameters[i]
+          : choice.parameters.find((one) => one.name === called);
+      if (!parameter && called !== undefined) {
+        const names = choice.parameters.map((one) => one.name).join(', ');
+        throw new InputError(`${name}: expected a parameter of ${names}, found ${called}.`);
+      }
       if (!parameter)
         throw new InputError(`${name}: expected ${choice.parameters.length} parameters.`);
       if (parameter.choices) {

@@ -52,8 +52,8 @@ export interface Zoo {
   readonly cards: readonly Card[];
   /** The rounded weights of a model that has them. Who asks before they are needed waits less. */
   readonly quick: (id: string) => Promise<Files>;
-  /** Texts that no model of the zoo was trained on. */
-  readonly heldOut: () => Promise<readonly string[]>;
+  /** Texts that no model of the zoo was trained on, each long enough for so many tokens. */
+  readonly heldOut: (tokens: number) => Promise<readonly string[]>;
 }
 
 async function get(path: string): Promise<Response> {
@@ -83,8 +83,17 @@ export function zooAddress(path: string): URL {
   return new URL(ZOO + path, base);
 }
 
+/** Tokens that every one of the hundred passages has, and every one of the forty long ones. */
+const [SHORT, LONG] = [100, 150];
+
 export async function openZoo(): Promise<Zoo> {
-  let texts: Promise<string[]> | undefined;
+  const texts = new Map<string, Promise<string[]>>();
+  const read = (name: string) => {
+    const known = texts.get(name) ?? getJson<string[]>(name);
+    texts.set(name, known);
+    known.catch(() => texts.delete(name));
+    return known;
+  };
   const cards = await getJson<Card[]>('index.json');
   const coming = new Map<string, Promise<Files>>();
   return {
@@ -95,6 +104,12 @@ export async function openZoo(): Promise<Zoo> {
       files.catch(() => coming.delete(id));
       return files;
     },
-    heldOut: () => (texts ??= getJson<string[]>('heldout.json')),
+    heldOut: async (tokens) => {
+      if (tokens <= SHORT) return read('heldout.json');
+      const long = await read('heldout-long.json');
+      const each = Math.ceil(tokens / LONG);
+      const starts = Array.from({ length: Math.floor(long.length / each) }, (_, i) => i * each);
+      return starts.map((from) => long.slice(from, from + each).join('\n\n'));
+    },
   };
 }

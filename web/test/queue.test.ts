@@ -23,8 +23,9 @@ const describe_ = {
     metric('alpha_uniform', false),
   ],
   fields: [
-    { name: 'next', needs: null },
-    { name: 'router', needs: 'E' },
+    { name: 'att', needs: null, standard: true },
+    { name: 'next', needs: null, standard: true },
+    { name: 'router', needs: 'E', standard: true },
   ],
   edits: [],
 } as unknown as Describe;
@@ -134,6 +135,41 @@ describe('the queue', () => {
     expect(runs()).toEqual(['run a', 'run b', 'run c']);
     expect(of('a')!.frame).toMatchObject({ subject: 'a', T: 2, sequences: 1, class: 'measured' });
     expect(of('a')!.frame!.perPrompt.sink_ratio).toEqual([0.5]);
+  });
+
+  it('measures studies behind the subjects, those of one model together, and nothing twice', async () => {
+    const { queue, ask, runs, log, idle } = stageOf();
+    const question = questionOf({ ...defaults, prompt: 'ab' });
+    const study = (subject: string) => ({ subject, question, measures: ['loss_mean'] });
+    const studies = [study('a'), study('broken'), study('b')];
+    ask(['a'], { studies });
+    await idle();
+    expect(runs()).toEqual(['run a', 'run a', 'run b']);
+    expect(queue.studied(study('a'))!.frame!.perPrompt).toEqual({ loss_mean: [0.5] });
+    expect(queue.studied(study('broken'))!.error).toBe('no such thing');
+    ask(['a'], { studies: [study('b'), study('a')] });
+    await idle();
+    expect(runs()).toHaveLength(3);
+    // No run of a study stays open.
+    expect(log.filter((line) => line.startsWith('end'))).toEqual(['end a', 'end b']);
+  });
+
+  it('stops studies as it stops subjects, until it is told to try again', async () => {
+    const { queue, ask, hold, idle } = stageOf();
+    const question = questionOf({ ...defaults, prompt: 'ab' });
+    const study = { subject: 'b', question, measures: ['loss_mean'] };
+    ask(['a']);
+    await idle();
+    const open = hold('b');
+    ask(['a'], { studies: [study] });
+    await new Promise((done) => setTimeout(done, 20));
+    queue.stop();
+    open();
+    await idle();
+    expect(queue.studied(study)).toEqual({ error: 'Stopped.' });
+    queue.retry();
+    await idle();
+    expect(queue.studied(study)!.frame).toBeDefined();
   });
 
   it('reads what a view asks for beside from the run that is open', async () => {

@@ -37,6 +37,24 @@ const EXAMPLES: Partial<State> = {
   curve: 'loss',
   left: 'operation:relu,learning_rate:0.005',
   right: 'first:any',
+  bench: 'cache',
+  from: 'random',
+  length: 64,
+  runs: 20,
+  firstKeys: 4,
+  recentKeys: 40,
+  positions: 'cache',
+  reread: 'yes',
+  policy: 'key_norm',
+  budget: 16,
+  sweep: 'all',
+  what: 'keys',
+  by: 'channel',
+  bits: 4,
+  exact: 2,
+  harm: 'weight',
+  times: 50,
+  measure: 'kl',
   theme: 'dark',
   controls: ['text', 'step'],
   hide: ['text', 'save'],
@@ -231,6 +249,15 @@ describe('a subject', () => {
     expect(edits('softmax~evict(window,24)')).toEqual([
       { kind: 'evict', policy: 'window', budget: 24 },
     ]);
+    // What stands at the end of a row is named, and not all before it must be said.
+    expect(edits('softmax~evict(window,budget=24)~mask(first=2,recent=9)')).toEqual([
+      { kind: 'evict', policy: 'window', budget: 24 },
+      { kind: 'mask', first: 2, recent: 9 },
+    ]);
+    expect(() => edits('softmax~mask(nose=2)')).toThrow(
+      /a parameter of first, recent, layer, found nose/,
+    );
+    expect(() => edits('softmax~mask(first=)')).toThrow(/first from 0 to 99, found/);
     expect(() => edits('softmax~evict(door,24)')).toThrow(/policy to be window, h2o, found door/);
     expect(() => edits('softmax~nonsense')).toThrow(
       /expected an edit of softmax, sigmoid, evict, mask/,

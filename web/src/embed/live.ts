@@ -135,8 +135,8 @@ export class Live {
       const file = signal(0);
       const queue = new Queue({
         models: lend(models, this),
-        texts: async ({ input }) => {
-          if (input === 'heldout') return zoo.heldOut();
+        texts: async ({ input, T }) => {
+          if (input === 'heldout') return zoo.heldOut(T);
           const chosen = desk.file.peek();
           return input === 'file' && chosen ? promptsOfFile(chosen.text, chosen.splitting) : [];
         },

@@ -16,6 +16,8 @@ export interface Series {
   readonly dash?: string;
   /** Drawn weaker than the others. */
   readonly faint?: boolean;
+  /** Of each value: half of the bar that stands at it. */
+  readonly spread?: ArrayLike<number>;
 }
 
 export interface ChartData {
@@ -34,8 +36,13 @@ export interface ChartData {
   /** What the axis shows at least; more where the values need it. */
   readonly reach?: readonly [number, number];
   readonly percent?: boolean;
-  /** A line that stands at a place of the x axis. */
+  /** The axis begins near the least value, not at 0. */
+  readonly tight?: boolean;
+  /** Places of the x axis are far apart: each value has a tick of its own, evenly spaced by its logarithm. */
+  readonly doubling?: boolean;
+  /** A line that stands at a place of the x axis, and what it says. */
   readonly cursor?: number;
+  readonly cursorWords?: string;
   /** In pixels. */
   readonly height?: number;
   /** Whether few values have a dot each; absent: they have. */
@@ -92,13 +99,16 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const all = series.map((one) => pieces(one, from, log));
   const points = all.flat(2);
   const xs = points.map(([x]) => x);
-  const ys = [...points.map(([, y]) => y), ...(data.reach ?? [])];
+  const ends = series.flatMap(({ values, spread }) =>
+    Array.from(spread ?? [], (half, i) => values[i]! + half),
+  );
+  const ys = [...points.map(([, y]) => y), ...ends, ...(data.reach ?? [])].filter(Number.isFinite);
   const pad = kind === 'bars' ? 0.6 : 0;
   const domain = [Math.min(...xs) - pad, Math.max(...xs) + pad];
-  const x = (data.steps ? scaleSymlog().constant(100) : scaleLinear())
+  const x = (data.steps ? scaleSymlog().constant(100) : data.doubling ? scaleLog() : scaleLinear())
     .domain(xs.length ? domain : [0, 1])
     .range([LEFT + 4, width - RIGHT]);
-  const low = log ? Math.min(...ys) : Math.min(0, ...ys);
+  const low = log || data.tight ? Math.min(...ys) : Math.min(0, ...ys);
   const y = (log ? scaleLog() : scaleLinear())
     .domain(ys.length ? [low, Math.max(...ys) || 1] : [log ? 0.1 : 0, 1])
     .range([height - bottom, TOP]);
@@ -109,7 +119,9 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   };
   const xTicks = data.steps
     ? [0, 100, 300, 1000, 3000, 10_000, 30_000, 100_000].filter((t) => t <= domain[1]!)
-    : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
+    : data.doubling
+      ? [...new Set(xs)]
+      : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
   const yTicks = y.ticks(height < 110 ? 2 : 4).slice(0, 9);
   const yWords = yTickWords(data);
   const path = (piece: [number, number][]) =>
@@ -123,9 +135,16 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           svg`<rect x=${(x(a) - bar / 2).toFixed(1)} width=${bar.toFixed(1)} y=${y(b).toFixed(1)}
             height=${Math.max(0, y(Math.max(low, 0)) - y(b)).toFixed(1)} style=${`fill: var(${one.color})`}></rect>`,
       );
+    const bars = all[i]!.flat().flatMap(([a, b], j) => {
+      const half = one.spread?.[j];
+      if (half === undefined || !Number.isFinite(half)) return [];
+      const [from, to] = [Math.min(y(b - half), height - bottom), y(b + half)];
+      return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
+    });
     const dots = data.dots !== false && points.length < 400 && all[i]!.flat().length < 40;
     return svg`<path class=${one.faint ? 'line faint' : 'line'} style=${style}
         stroke-dasharray=${one.dash ?? nothing} d=${all[i]!.map(path).join('') || 'M0,0'}></path>
+      ${bars}
       ${
         dots
           ? all[i]!.flat().map(
@@ -157,7 +176,9 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         ${
           cursor === undefined || !Number.isFinite(cursor)
             ? nothing
-            : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${height - bottom}></line>`
+            : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${height - bottom}></line>
+                <text x=${x(cursor) + (x(cursor) > width / 2 ? -5 : 5)} y=${TOP + 4}
+                  text-anchor=${x(cursor) > width / 2 ? 'end' : 'start'}>${data.cursorWords ?? ''}</text>`
         }
         <text class="axis" x=${LEFT - 38} y="11">${data.yLabel}</text>
         <text class="axis" x=${width - RIGHT} y=${height - 3} text-anchor="end">

@@ -31,10 +31,16 @@ export interface Facts {
   readonly link: string;
 }
 
+function verdictOf(frame: Frame) {
+  const { sink, of, even, tells, least } = judged(frame);
+  return { sink_1: sink, of, even_attention: even, tells, least_tokens: least };
+}
+
 /** What was measured of a subject, and what is needed to measure it again. */
 export function factsOf(frame: Frame) {
   const { model, architecture, operation, tokens, head } = frame;
-  const { sink, of, even, tells, least } = judged(frame);
+  // A study of other numbers has none.
+  const verdict = 'sink_ratio_raw' in frame.tensors && verdictOf(frame);
   return {
     subject: frame.subject,
     title: frame.title,
@@ -53,7 +59,7 @@ export function factsOf(frame: Frame) {
     T: frame.T,
     first_tokens: frame.first,
     sequences: frame.sequences,
-    verdict: { sink_1: sink, of, even_attention: even, tells, least_tokens: least },
+    ...(verdict ? { verdict } : {}),
     ...(head ? { layer: head.layer + 1, head: head.head + 1 } : {}),
     tokens_of_first_prompt: tokens.map(({ id, text }) => ({ id, text })),
   };

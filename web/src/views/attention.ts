@@ -1,5 +1,5 @@
 /** The attention map of the chosen head: queries down, keys across. */
-import { massOfRow, masked, seenBy, sharesOf, type Frame } from '../frame';
+import { massOfRow, masked, seenBy, sharesOf, withoutForgotten, type Frame } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -21,7 +21,7 @@ export function mapsOf(frame: Frame): Maps | undefined {
   if (!att || att.shape[0] !== frame.T) return undefined;
   const found = known.get(att);
   if (found) return found;
-  const weights = masked(frame, att.data);
+  const weights = withoutForgotten(frame, masked(frame, att.data), frame.head!);
   const maps = {
     weights,
     shares: frame.operation.normalises ? weights : sharesOf(weights, frame.T),
@@ -58,6 +58,7 @@ function sayCell(
   }
   const names = `query ${row + 1} ${quote(frame, row)} → key ${col + 1} ${quote(frame, col)}`;
   if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
+  if (Number.isNaN(shares[row * frame.T + col])) return `${names}: forgotten (not in the cache)`;
   const weight = show(weights[row * frame.T + col]!, 4);
   if (frame.operation.normalises) return `${names}: ${weight}`;
   return `${names}: ${share} of the row, weight ${weight} of row mass ${show(massOfRow(weights, frame.T, row), 3)}`;

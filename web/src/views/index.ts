@@ -5,15 +5,21 @@
 import type { Frame } from '../frame';
 import { attention } from './attention';
 import { bias } from './bias';
+import { channels } from './channels';
+import { firsts } from './firsts';
 import { gate } from './gate';
 import { geometry } from './geometry';
+import { harms } from './harms';
 import { heads } from './heads';
+import { kept } from './kept';
+import { loss } from './loss';
 import { mass } from './mass';
 import { next } from './next';
 import { norms } from './norms';
 import { router } from './router';
 import { scores } from './scores';
 import { sinks } from './sinks';
+import { sweep } from './sweep';
 import { training } from './training';
 import { unmasking } from './unmasking';
 import type { View } from './view';
@@ -24,18 +30,26 @@ export const views: readonly View[] = [
   geometry,
   scores,
   norms,
+  channels,
+  firsts,
   mass,
   heads,
   bias,
   gate,
   router,
+  loss,
+  kept,
+  sweep,
+  harms,
   next,
   unmasking,
   training,
 ];
 
 /** Those that can stand beside the map: what is always there is not offered again. */
-export const inspectors = views.filter(({ name }) => !['attention', 'sinks'].includes(name));
+export const inspectors = views.filter(
+  ({ name, isOfMany }) => !isOfMany && !['attention', 'sinks'].includes(name),
+);
 
 /** Those that have something of one of the frames to show. */
 export function fitting(all: readonly View[], frames: readonly Frame[]): readonly View[] {

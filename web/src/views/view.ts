@@ -27,6 +27,8 @@ export interface Context {
   readonly at: Head;
   /** All that stand side by side, for scales that are shared. */
   readonly frames: readonly Frame[];
+  /** Of a view that draws the settings of a model into one picture: those, the frame first. */
+  readonly group: readonly Frame[];
   /** For readers who know no word of this yet. */
   readonly isPlain?: boolean;
   /** Something said on the picture, and bars at its sides. */
@@ -69,6 +71,10 @@ export interface View {
   readonly reads: readonly string[];
   /** The same of the chosen head alone, of the first prompt. */
   readonly headReads?: readonly string[];
+  /** Whether all settings of a model, which differ in their edits, stand in one picture. */
+  readonly isGroup?: boolean;
+  /** Whether one setting alone says nothing. */
+  readonly isOfMany?: boolean;
   /** Whether there is anything of a frame to show; absent: of any. */
   readonly fits?: (frame: Frame) => boolean;
   /** What it shows, as numbers. */

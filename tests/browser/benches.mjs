@@ -1,0 +1,184 @@
+/** What it is for: each bench's numbers, what it refuses, and that it can be stopped. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { pictures, root, settled, staysWithin, text, violations } from './stage.mjs';
+
+const finding = (page) => text(page, '[data-finding]');
+
+/** What stands in a column of the table, row by row. */
+const column = (page, n) => page.locator(`.settings tbody tr > :nth-child(${n})`).allTextContents();
+
+/** Loss of the first passages, as the command line prints it. */
+async function measured(folder, edit, sequences) {
+  const passages = JSON.parse(await readFile(`${root}models/zoo/heldout-long.json`, 'utf8'));
+  const file = join(folder, 'passages.txt');
+  await writeFile(file, passages.join('\n'));
+  const asked = ['--text-file', file, '--lines', '--tokens', '120', '--sequences', sequences];
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    `${root}wasm/cli.js`,
+    'measure',
+    `${root}models/zoo/softmax`,
+    ...[...asked, '--special', '<s>', '--json'].map(String),
+    ...(edit ? ['--edit', edit] : []),
+  ]);
+  return JSON.parse(stdout).metrics.loss_mean.mean[0];
+}
+
+export const benches = {
+  async 'streaming: the command line’s numbers, a sentence of them, and what is refused by name'(
+    stage,
+  ) {
+    const page = await stage.open('room=purpose&runs=3');
+    assert.match(await text(page, 'h1'), /Forget the first token, and the model stumbles/);
+    const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
+    const [whole, window, first] = await Promise.all([
+      measured(folder, '', 3),
+      measured(folder, 'evict:policy=window,budget=24', 3),
+      measured(folder, 'evict:policy=first,first=1,budget=24', 3),
+    ]).finally(() => rm(folder, { recursive: true }));
+    const losses = (await column(page, 3)).map((said) => said.trim());
+    assert.deepEqual(
+      losses.slice(0, 3),
+      [whole, window, first].map((loss) => `${loss.toFixed(3)} (3)`),
+    );
+    const [, said] = /Softmax twin loses ([\d.]+) nats/.exec(await finding(page));
+    assert.equal(said, (window - whole).toFixed(3));
+    assert.match(await text(page, '.chart-picture'), /token 1 leaves/);
+    // Two models on one scale, and the map of what a head still sees.
+    assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
+    assert.match(await text(page, '[data-view="attention"]'), /evict \(first, 24, 1\)/);
+    // A slider is in the link, and a link is a state.
+    await page.getByLabel('recent keys').fill('40');
+    await settled(page);
+    assert.match(await text(page, '[data-view="loss"] .chart-key'), /last 41.*first 1 \+ last 40/s);
+    await page.waitForFunction(() => location.hash.includes('recentKeys=40'));
+    // Positions that are learned cannot be moved: it is said, and the last figure stays.
+    const moved = await stage.open(
+      'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
+    );
+    assert.match(await finding(moved), /last 10 keys/);
+    await moved.locator('.bench-controls select').selectOption('cache');
+    await moved.waitForSelector('.trouble');
+    await settled(moved);
+    assert.match(
+      await text(moved, '.trouble'),
+      /can move its keys.*The last good result is shown/s,
+    );
+    assert.equal(await moved.locator('[data-view="loss"] .cell').count(), 1);
+    const wild = await stage.open('room=purpose&runs=2&length=40&firstKeys=99', { waits: false });
+    await wild.waitForSelector('.settings');
+    assert.match(await text(wild, '.message'), /firstKeys the value “99”, which it cannot have/);
+    assert.deepEqual([...page.troubles, ...moved.troubles, ...wild.troubles], []);
+    return finding(page);
+  },
+
+  async 'streaming goes on behind the trained length, by places in the cache'(stage) {
+    const page = await stage.open('room=purpose&shown=softmax&runs=1&length=300&positions=cache');
+    assert.match(await text(page, '[data-view="loss"]'), /first 1 \+ last 23, places in the cache/);
+    assert.match(await text(page, '.question .hint'), /128 tokens ran/);
+    const ticks = await page.locator('.chart-picture text').allTextContents();
+    assert.ok(ticks.includes('300'), 'the axis goes to the end of the text');
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'cache: who keeps token 1, by head, for each policy and budget; a nonsense is named'(
+    stage,
+  ) {
+    const page = await stage.open(
+      'room=purpose&bench=cache&shown=softmax&runs=2&length=64&budget=16&policy=window',
+    );
+    assert.match(
+      await text(page, '[data-view="kept"] .caption'),
+      /0 of 24 heads \(0 %\) keep token 1/,
+    );
+    await page.getByLabel('policy of the strips').selectOption('tova');
+    await settled(page);
+    assert.match(await text(page, '[data-view="kept"] .caption'), /tova, 16 keys: \d+ of 24 heads/);
+    assert.deepEqual(await page.locator('.chart-key span').allTextContents(), [
+      'window',
+      'first',
+      'h2o',
+      'tova',
+    ]);
+    await page.getByRole('button', { name: 'KL', exact: true }).click();
+    assert.match(await text(page, '.chart-picture .axis'), /KL to the unedited run/);
+    assert.match(await finding(page), /With 16 of 64 keys.*window costs most/s);
+    const wrong = await stage.open(
+      'room=purpose&bench=cache&shown=softmax&runs=1&length=32&policy=nose',
+    );
+    assert.match(await text(wrong, '.trouble'), /expected policy to be window, first.*found nose/);
+    assert.deepEqual([...page.troubles, ...wrong.troubles], []);
+    return finding(page);
+  },
+
+  async 'a sweep tells how far it is, stops when told, and goes on when told again'(stage) {
+    const page = await stage.open(
+      'room=purpose&bench=cache&shown=softmax&runs=20&length=100&sweep=all',
+      {
+        waits: false,
+      },
+    );
+    const tells = () =>
+      page.waitForFunction(() =>
+        /Softmax twin, \d+ of \d\d settings/.test(document.querySelector('.progress').textContent),
+      );
+    await tells();
+    await page.locator('.progress button').click();
+    await settled(page);
+    assert.match(await text(page, '.trouble'), /^\s*Softmax twin: Stopped\.[^:]*$/);
+    await page.locator('.trouble button').click();
+    await tells();
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'quantisation: the first token stretches the scale of the softmax twin alone'(stage) {
+    const page = await stage.open('room=purpose&bench=quantisation&runs=2&length=64');
+    const costs = [...(await finding(page)).matchAll(/\+([\d.]+) nats, and .([\d.]+) with/g)];
+    const [[plain, kept], [other, otherKept]] = costs.map(([, ...two]) => two.map(Number));
+    assert.ok(plain > 0.3 && kept < plain / 5, `softmax ${plain} and ${kept}`);
+    assert.ok(other < plain / 5 && otherKept < plain / 5, `sigmoid ${other} and ${otherKept}`);
+    assert.match(await text(page, '[data-view="channels"] .caption'), /of token 1, “<s>”/);
+    await page.getByRole('button', { name: 'Error', exact: true }).first().click();
+    assert.match(await text(page, '.chart-picture .axis'), /error of h/);
+    assert.deepEqual(page.troubles, []);
+    return finding(page);
+  },
+
+  async 'fragility: repeated tokens, a channel, a weight, beside drawn ones'(stage) {
+    const page = await stage.open(
+      'room=purpose&bench=fragility&shown=softmax&runs=2&times=40&first=none',
+    );
+    // Nothing stands first and positions are relative: every copy is the first token.
+    assert.match(await finding(page), /40 of 40 repeated positions/);
+    for (const [name, view] of [
+      ['zero a channel', /the channel of the largest number costs .* 5 drawn ones at most/s],
+      ['zero a weight', /the weight of the largest number costs .* 5 drawn ones at most/s],
+    ]) {
+      await page.getByRole('button', { name }).click();
+      await page.waitForSelector('[data-view="harms"] .chart-picture');
+      await settled(page);
+      assert.match(await finding(page), view);
+    }
+    assert.match(await text(page, '.badge'), /COUNTERFACTUAL/);
+    assert.deepEqual(page.troubles, []);
+    return finding(page);
+  },
+
+  async 'every bench fits a phone, and axe finds nothing in it'(stage) {
+    for (const bench of ['cache', 'quantisation', 'fragility']) {
+      const page = await stage.open(`room=purpose&bench=${bench}&shown=softmax&runs=1&length=40`, {
+        width: 390,
+      });
+      await staysWithin(page, 390, bench);
+      await page.screenshot({ path: `${pictures}/${bench}-390.png`, fullPage: true });
+      assert.deepEqual(await violations(page), [], bench);
+      await page.setViewportSize({ width: 320, height: 700 });
+      await staysWithin(page, 320, bench);
+      await page.context().close();
+    }
+  },
+};

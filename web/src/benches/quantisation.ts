@@ -1,0 +1,104 @@
+/** Few bits: who stretches the scale, and what it helps to keep the first tokens exact. */
+import { html } from 'lit';
+import { choices } from '../controls';
+import { mean } from '../frame';
+import type { State } from '../state';
+import { channels } from '../views/channels';
+import { costOf, givenOf } from '../views/settings';
+import { sweep } from '../views/sweep';
+import { percent } from '../words';
+import type { Bench } from './bench';
+import { check, lossColumns, settingsTable, signed, slider, wholeOf } from './parts';
+
+const BITS = [8, 6, 4, 3, 2];
+const GRAINS = ['tensor', 'token', 'channel', 'group'] as const;
+
+const WHAT = {
+  hidden: 'hidden states',
+  queries: 'queries',
+  keys: 'keys',
+  values: 'values',
+} as const;
+
+export const quantisation: Bench = {
+  name: 'quantisation',
+  title: 'Quantisation',
+  hint: 'who stretches the scale',
+  view: sweep,
+  detail: channels,
+  look: () => '',
+  plan: ({ state, question }) => {
+    const measures = ['loss_mean', 'sink_ratio', 'hidden_change', 'kl_mean'];
+    const grains = state.sweep === 'all' ? GRAINS : [state.by];
+    const bits = [...new Set([...BITS, state.bits])].sort((a, b) => b - a);
+    const edits = grains.flatMap((by) =>
+      [0, state.exact].flatMap((first) =>
+        bits.map((n) => `~quantise(${state.what},${n},${by}${first ? `,first=${first}` : ''})`),
+      ),
+    );
+    return [
+      { edits: '', question, measures },
+      ...edits.map((one) => ({ edits: one, question, measures })),
+    ];
+  },
+  says: (groups, { bits, by, exact, what }) => {
+    const all = groups.flatMap(({ title, frames }) => {
+      const whole = wholeOf(frames);
+      const at = (first: number) => {
+        const found = frames.find((frame) => {
+          const given = givenOf(frame, 'quantise');
+          return given?.bits === bits && given.by === by && (given.first ?? 0) === first;
+        });
+        return whole && found ? costOf(found, whole).mean : undefined;
+      };
+      const [plain, kept] = [at(0), at(exact)];
+      return plain === undefined || kept === undefined ? [] : [{ title, plain, kept }];
+    });
+    const [main] = all;
+    if (!main) return { heading: 'Who stretches the scale', text: '' };
+    const isHelped = main.plain > 0.02 && main.kept < main.plain / 2;
+    const first = exact === 1 ? 'token 1' : `the first ${exact} tokens`;
+    const told = all.map(
+      ({ title, plain, kept }) =>
+        `${title}: ${signed(plain)} nats, and ${signed(kept)} with ${first} exact.`,
+    );
+    return {
+      heading: isHelped ? 'The first token stretches the scale' : 'Who stretches the scale',
+      text: `${WHAT[what]} in ${bits} bits, a scale for each ${by}. ${told.join(' ')}`.replace(
+        /^./,
+        (c) => c.toUpperCase(),
+      ),
+    };
+  },
+  table: (groups) =>
+    settingsTable(
+      groups,
+      [
+        ...lossColumns,
+        {
+          name: 'error of h',
+          of: ({ tensors }) =>
+            tensors.hidden_change && percent(mean(tensors.hidden_change.data), 1),
+        },
+        { name: 'Sink₁', of: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN) },
+      ],
+      'Loss and sink in few bits; prompts in brackets',
+    ),
+  controls: (desk) => {
+    const { state, set } = desk;
+    const { what, by, sweep: how } = state.value;
+    return html`${choices('what', what, Object.entries(WHAT), (value) =>
+      set({ what: value as State['what'] }),
+    )}
+    ${choices(
+      'a scale for each',
+      by,
+      GRAINS.map((name) => [name, name === 'group' ? '32 numbers' : name] as const),
+      (value) => set({ by: value as State['by'] }),
+    )}
+    ${slider('bits', 'bits', [2, 8], desk)} ${slider('first tokens exact', 'exact', [1, 8], desk)}
+    ${check('every way of sharing a scale', how === 'all', (isOn) =>
+      set({ sweep: isOn ? 'all' : 'some' }),
+    )}`;
+  },
+};

@@ -1,0 +1,265 @@
+/**
+ * Benches: what a sink is good for, by taking it away. Each measures settings of the models that are shown
+ * and says in a sentence what its numbers say; the rows of the table of benches know what and how.
+ */
+import { computed } from '@preact/signals-core';
+import { html, nothing, render } from 'lit';
+import { benches } from '../benches/index';
+import type { Asked, Group, Setting } from '../benches/bench';
+import {
+  allows,
+  choices,
+  fileField,
+  firstField,
+  nameOf,
+  numberField,
+  textField,
+  troubles,
+} from '../controls';
+import { asks, shownOf, type Desk, type Engine, type Scope, type Shown } from '../desk';
+import { Figure } from '../figure';
+import type { Frame } from '../frame';
+import type { Study } from '../queue';
+import { INPUTS, questionOf } from '../question';
+import type { State } from '../state';
+import { MOST, parseSubject, printSubject } from '../subject';
+import { part, type View } from '../views/view';
+
+const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
+
+/** The state as its figures have it: a bench has prompts of its own. */
+function inner(state: State): State {
+  return { ...state, input: state.from, T: state.length, n: state.runs };
+}
+
+/** Models without what is done to them: a bench does that itself. */
+function basesOf({ shown }: State): string[] {
+  const bare = shown.flatMap((text) => {
+    const parsed = parseSubject(text);
+    return parsed ? [printSubject({ ...parsed, edits: [] })] : [];
+  });
+  return [...new Set(bare)].slice(0, MOST);
+}
+
+export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
+  const rail = part(root, 'rail');
+  const middle = part(root, 'middle');
+  const side = part(root, 'inspector');
+  const list = part(rail, 'benches', 'nav');
+  list.setAttribute('aria-label', 'Benches');
+  const models = part(rail, 'subjects');
+  const asking = part(rail, 'question');
+  const head = part(middle, 'room-head');
+  const pictures = part(middle, 'bench-picture');
+  const controls = part(middle, 'bench-controls');
+  const table = part(middle, 'bench-table');
+  const details = part(side, 'bench-detail');
+  const foot = part(side, 'bench-foot');
+
+  const bench = () => benches.find(({ name }) => name === outer.state.value.bench)!;
+  const asked = ({ models: { describe }, file }: Engine): Asked => {
+    const state = inner(outer.state.value);
+    return { state, describe, question: questionOf(state, file.value) };
+  };
+  const chosen = (): string => {
+    const bases = basesOf(outer.state.value);
+    return bases[Math.min(outer.state.value.at, bases.length - 1)]!;
+  };
+
+  /** What is looked at of one prompt: the chosen model, or all where the plan needs it. */
+  const looked = (engine: Engine): string[] => {
+    const edits = bench().look(asked(engine));
+    const bases = bench().isLed ? basesOf(outer.state.value) : [chosen()];
+    return bases.map((base) => `${base}${edits}`);
+  };
+
+  const planned = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
+    basesOf(outer.state.value).map((base) => {
+      const given = asked(engine);
+      const subject = `${base}${bench().look(given)}`;
+      const [lead] = bench().isLed ? shownOf(outer, [subject]) : [];
+      const frame = lead && !lead.isStale ? lead.frame : undefined;
+      return { base, settings: bench().plan(given, frame) };
+    });
+
+  const studyOf = (base: string, { edits, question, measures }: Setting): Study => ({
+    subject: `${base}${edits}`,
+    question,
+    measures,
+  });
+
+  const desk: Desk = {
+    ...outer,
+    state: computed(() => {
+      const engine = outer.engine.value;
+      const plan = engine ? planned(engine) : [];
+      const all = plan.flatMap(({ base, settings }) => settings.map(({ edits }) => base + edits));
+      const shown = [...new Set(all)].slice(0, MOST);
+      return { ...inner(outer.state.value), ...(shown.length ? { shown } : {}) };
+    }),
+  };
+
+  asks(outer, scope, (_, engine) => {
+    const { state, question } = asked(engine);
+    const { detail, reads } = bench();
+    return {
+      views: [detail],
+      more: [...(reads?.(state) ?? []), ...(isEvicting(engine) ? ['evicted'] : [])],
+      subjects: looked(engine),
+      question: { ...question, n: 1 },
+      studies: planned(engine).flatMap(({ base, settings }) =>
+        settings.map((setting) => studyOf(base, setting)),
+      ),
+    };
+  });
+
+  /** Whether a cache forgets in what is looked at, so that the run says what. */
+  const isEvicting = (engine: Engine) => bench().look(asked(engine)).includes('~evict');
+
+  let figures:
+    { readonly view: View; readonly detail: View; readonly both: readonly Figure[] } | undefined;
+  /** The last figures that were whole, by bench and model. */
+  const kept = new Map<string, readonly Frame[]>();
+
+  const groupsOf = (engine: Engine) =>
+    planned(engine).map(({ base, settings }) => {
+      const entries = settings.map((setting) => engine.queue.studied(studyOf(base, setting)));
+      const frames = entries.flatMap((entry) => entry?.frame ?? []);
+      const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
+      const isWhole = settings.length > 0 && frames.length === settings.length;
+      const key = `${bench().name} ${outer.state.value.harm} ${base}`;
+      if (isWhole) kept.set(key, frames);
+      // Until all of the new ones are there the old ones stand, unless there is more to see already.
+      const old = kept.get(key);
+      const isOld = !isWhole && old !== undefined && frames.length < Math.max(3, old.length);
+      return { base, frames: isOld ? old : frames, isStale: isOld, errors, isWhole };
+    });
+
+  scope.effect(() => {
+    const engine = outer.engine.value;
+    const state = outer.state.value;
+    void outer.theme.value;
+    const { name: own, detail, viewOf } = bench();
+    const view = viewOf?.(state) ?? bench().view;
+    if (figures?.view !== view || figures.detail !== detail) {
+      figures?.both.forEach((figure) => figure.end());
+      const both = [
+        new Figure(pictures, view, desk, scope),
+        new Figure(details, detail, { ...outer, state: desk.state }, scope),
+      ];
+      figures = { view, detail, both };
+    }
+    render(
+      benches.map(
+        ({ name, title, hint }) =>
+          html`<button
+            type="button"
+            aria-pressed=${name === own}
+            @click=${() => outer.set({ bench: name, measure: 'loss', sweep: 'some' })}
+          >
+            ${title}<small>${hint}</small>
+          </button>`,
+      ),
+      list,
+    );
+    const groups = engine ? groupsOf(engine) : [];
+    const subjects = engine ? shownOf(outer, looked(engine)) : [];
+    drawModels(state);
+    drawQuestion(
+      state,
+      groups.flatMap(({ frames }) => frames),
+    );
+    const named: Group[] = groups
+      .filter(({ frames }) => frames.length)
+      .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
+    const found = bench().says(named, inner(state));
+    const failed = groups.flatMap(({ base, frames, errors }) =>
+      errors.map((error): Shown => ({ subject: base, frame: frames[0], isStale: true, error })),
+    );
+    const said = new Set(failed.map(({ error }) => error));
+    render(
+      html`<h1>${found.heading}</h1>
+        <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
+          ${found.text || (failed.length ? '' : 'Measuring …')}
+        </p>
+        ${troubles([...failed, ...subjects.filter(({ error }) => error && !said.has(error))], outer)}`,
+      head,
+    );
+    render(bench().controls(outer), controls);
+    render(named.length ? bench().table(named) : nothing, table);
+    render(bench().foot?.() ?? nothing, foot);
+    figures.both[0]!.update(
+      groups.flatMap(({ frames, isStale }) =>
+        frames.map((frame): Shown => ({ subject: frame.subject, frame, isStale })),
+      ),
+    );
+    const first = `${chosen()}${engine ? bench().look(asked(engine)) : ''}`;
+    figures.both[1]!.update(subjects.filter(({ subject }) => subject === first));
+  });
+
+  function drawModels(state: State): void {
+    const bases = basesOf(state);
+    const without = (base: string) =>
+      outer.set({ shown: bases.filter((one) => one !== base), at: 0 });
+    render(
+      allows(state, 'subjects')
+        ? html`<div class="subject-list" role="group" aria-label="What is measured">
+            ${bases.map((base) => {
+              const name = nameOf({ subject: base }, outer);
+              return html`<span class="subject"
+                ><button
+                  type="button"
+                  class="chosen"
+                  aria-pressed=${base === chosen()}
+                  @click=${() => outer.set({ shown: bases, at: bases.indexOf(base), layer: -1, head: -1 })}
+                >
+                  ${name}</button
+                ><button
+                  type="button"
+                  aria-label="Take away ${name}"
+                  ?disabled=${bases.length === 1}
+                  @click=${() => without(base)}
+                >
+                  ✕
+                </button></span
+              >`;
+            })}
+            <button
+              type="button"
+              class="add"
+              ?disabled=${bases.length >= MOST}
+              @click=${outer.pick}
+            >
+              + add
+            </button>
+          </div>`
+        : nothing,
+      models,
+    );
+  }
+
+  function drawQuestion(state: State, frames: readonly Frame[]): void {
+    const { from, length } = state;
+    const ran = [...new Set(frames.map(({ T }) => T))].filter((T) => T < length);
+    const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
+    render(
+      html`<div class="question-controls">
+        ${choices(
+          'prompts from',
+          from,
+          FROM.map((name) => [name, INPUTS[name]] as const),
+          (value) => outer.set({ from: value as State['from'] }),
+        )}
+        ${from === 'text' ? textField(outer, 3, 'from') : from === 'file' ? fileField(outer) : nothing}
+        <div class="numbers">
+          ${numberField('tokens ≤', 'length', [8, 4096, 1], outer)}
+          ${numberField('prompts ≤', 'runs', [1, 1000, 1], outer)} ${firstField(outer, frames)}
+        </div>
+        <p class="hint">
+          ${ran.length ? `${ran.join(', ')} tokens ran: as many as the texts or the models have. ` : ''}${prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
+        </p>
+      </div>`,
+      asking,
+    );
+  }
+}

@@ -1,0 +1,81 @@
+/** How much of a first token every position has become: its hidden norm against token 1's. */
+import { type Frame } from '../frame';
+import { drawChart } from '../plot/chart';
+import { quantity } from '../save/numbers';
+import { settingName } from './settings';
+import { part, say, type View } from './view';
+
+/** Norms at half of token 1's and more count as those of a first token. */
+const LIKE = 0.5;
+
+/** The layer where token 1 stands out most, where it does so at all. */
+function layerOf({ tensors }: Frame): number {
+  const ratios = tensors.hidden_ratio!.data as Float32Array;
+  return ratios.reduce((best, ratio, l) => (ratio > ratios[best]! ? l : best), 0);
+}
+
+/** |h_t| over |h_1| behind a layer. */
+export function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
+  const { data, shape } = frame.tensors.hidden_norm!;
+  const T = shape[1]!;
+  const own = (data as Float32Array).subarray(layer * T, (layer + 1) * T);
+  return own.map((norm) => norm / own[0]!);
+}
+
+/** Behind token 1. */
+export function firstsIn(frame: Frame, layer?: number): number {
+  return likeness(frame, layer).reduce((n, x, t) => n + Number(t > 0 && x >= LIKE), 0);
+}
+
+export { layerOf as layerOfFirst };
+
+export const firsts: View = {
+  name: 'firsts',
+  title: 'Who looks like a first token',
+  question: 'Whose hidden state is as long as token 1’s?',
+  how:
+    'The length of every token’s hidden state over that of token 1, behind the layer where token 1 ' +
+    `stands out most on ordinary text. At ${LIKE} and more a position is counted as one that the model takes for a first.`,
+  formula: '‖h_t‖ / ‖h₁‖',
+  source: 'Gu et al. 2025, section 3.1 (repeated tokens); Yona et al. 2025',
+  reads: ['hidden_norm', 'hidden_ratio', 'sink_ratio'],
+  isGroup: true,
+  numbers: (frame) => [
+    { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [0, 1] },
+  ],
+  says: (frame) =>
+    `${settingName(frame)}: ${firstsIn(frame)} of ${frame.T - 1} later positions have at least half of token 1’s norm, behind layer ${layerOf(frame)}.`,
+  draw(root) {
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (frame, { group, frames }) => {
+      const all = group.length ? group : [frame];
+      const whole = all.find(({ question }) => question.input !== 'repeat') ?? frame;
+      const layer = layerOf(whole);
+      const name = ({ question, T }: Frame) =>
+        question.input === 'repeat' ? `one token, ${T - 1} times` : 'text';
+      const text = all
+        .map((one) => `${name(one)}: ${firstsIn(one, layer)} of ${one.T - 1} positions`)
+        .join('; ');
+      say(words, `Behind layer ${layer}, at least half of token 1’s norm: ${text}.`);
+      const most = Math.max(
+        1.2,
+        ...frames.flatMap((one) =>
+          Math.min(3, Math.max(...likeness(one, Math.min(layer, one.architecture.L)))),
+        ),
+      );
+      drawChart(place, {
+        kind: 'lines',
+        xLabel: 'token',
+        yLabel: '‖h‖ over token 1’s',
+        reach: [0, most],
+        label: `Hidden norms over token 1’s, ${frame.model.title}. ${text}.`,
+        series: all.map((one, i) => ({
+          name: name(one),
+          color: ['--ink-3', '--sink', '--query'][one === whole ? 0 : (i % 2) + 1]!,
+          values: likeness(one, layer),
+        })),
+      });
+    };
+  },
+};

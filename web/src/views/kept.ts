@@ -1,0 +1,72 @@
+/** Which keys each head's cache holds, and until when: a strip for each head. */
+import { mean, type Frame } from '../frame';
+import { sequential } from '../plot/color';
+import { createHeatmap } from '../plot/heatmap';
+import { quantity } from '../save/numbers';
+import { percent, quote, word } from '../words';
+import { givenOf, settingName } from './settings';
+import { lastOf, part, say, type View } from './view';
+
+/** How long a key was kept, as a share of the queries that could see it: 1 to the end. */
+function stays({ tensors, T }: Frame): Float32Array {
+  return Float32Array.from(tensors.evicted!.data, (gone, i) => {
+    const key = i % T;
+    return Number.isNaN(gone) ? 1 : (gone - key) / (T - key);
+  });
+}
+
+export const kept: View = {
+  name: 'kept',
+  title: 'What each head keeps',
+  question: 'Which keys stay, and is token 1 among them?',
+  how:
+    'A row for each head, a column for each token of the first prompt. Dark keys stay to the end; pale ' +
+    'ones are dropped soon. The first column is token 1.',
+  reads: ['evicted', 'keeps_first'],
+  fits: (frame) => givenOf(frame, 'evict') !== undefined,
+  numbers: ({ tensors }) => [
+    quantity('evicted', ['layer', 'head', 'token'], tensors.evicted!),
+    quantity('keeps_first', ['layer', 'head'], tensors.keeps_first!),
+  ],
+  says: (frame) => {
+    const keeps = Array.from(frame.tensors.keeps_first!.data);
+    const count = Math.round(keeps.length * mean(keeps));
+    return `${settingName(frame)}: ${count} of ${keeps.length} heads (${percent(mean(keeps), 0)}) keep token 1, ${quote(frame, 0)}, to the end.`;
+  },
+  draw(root, { set, point }) {
+    const words = part(root, 'caption', 'p');
+    let heads = 1;
+    const map = createHeatmap(part(root, 'plot strips'), {
+      onPoint: (cell) =>
+        point(
+          cell
+            ? { layer: Math.floor(cell.row / heads), head: cell.row % heads, key: cell.col }
+            : {},
+        ),
+      onChoose: ({ row }) => set({ layer: Math.floor(row / heads), head: row % heads }),
+    });
+    const data = lastOf(stays);
+    return (frame, { theme, at }) => {
+      const { L, H: own } = frame.architecture;
+      heads = own;
+      say(words, kept.says(frame, at));
+      map.draw({
+        rows: L * own,
+        cols: frame.T,
+        data: data(frame),
+        scale: sequential(theme),
+        rowTitle: 'layer, head',
+        colTitle: 'token',
+        cellShape: (Math.max(0.6, 41 / (L * own)) * L * own) / frame.T,
+        label: `Keys that the heads of ${frame.title} keep. ${kept.says(frame, at)}`,
+        chosen: { row: at.layer * own + at.head, col: -1 },
+        describe: ({ row, col }) => {
+          if (row < 0 || col < 0) return '';
+          const gone = frame.tensors.evicted!.data[row * frame.T + col]!;
+          const name = `layer ${Math.floor(row / own) + 1}, head ${(row % own) + 1}: token ${col + 1} “${word(frame.tokens[col]?.text ?? '')}”`;
+          return Number.isNaN(gone) ? `${name} stays` : `${name} is gone at query ${gone + 1}`;
+        },
+      });
+    };
+  },
+};

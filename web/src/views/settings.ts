@@ -1,0 +1,63 @@
+/** What is done to a model, in the words of a legend, and what that costs. */
+import { deviation, mean, type Frame } from '../frame';
+
+type Given = Readonly<Record<string, string | number | undefined>>;
+
+/** By the kinds of edits; others are told as they are written. */
+const WORDS: Readonly<Record<string, (given: Given) => string>> = {
+  evict: ({ policy, budget, first, positions }) => {
+    const placed = positions === 'cache' ? ', places in the cache' : '';
+    if (policy === 'window') return `last ${budget}${placed}`;
+    if (policy === 'first')
+      return `first ${first} + last ${Number(budget) - Number(first)}${placed}`;
+    return `${policy}, ${budget} keys${placed}`;
+  },
+  quantise: ({ bits, by = 'token', first = 0 }) =>
+    `${bits} bits by ${by}${first ? `, first ${first} exact` : ''}`,
+  clamp_channel: ({ channel, to = 'zero' }) => `channel ${Number(channel) + 1} to ${to}`,
+  scale_weight: ({ matrix, row, column, factor = 0 }) =>
+    `${matrix} (${Number(row) + 1}, ${Number(column) + 1}) × ${factor}`,
+};
+
+export const UNEDITED = 'as it is';
+
+export function givenOf(frame: Frame, kind: string): Given | undefined {
+  return frame.edits.find((edit) => edit.kind === kind) as Given | undefined;
+}
+
+export function settingName(frame: Frame): string {
+  const { window, input } = frame.question;
+  const edits = frame.edits.map((edit) => {
+    const known = WORDS[edit.kind];
+    return known ? known(edit as unknown as Given) : edit.kind;
+  });
+  const all = [...edits, ...(window ? [`last ${window}, read anew`] : [])];
+  if (all.length) return all.join(' and ');
+  return input === 'repeat' ? `one token, ${frame.T - frame.first.length} times` : UNEDITED;
+}
+
+export function isUnedited({ edits, question }: Frame): boolean {
+  return !edits.length && !question.window;
+}
+
+export interface Cost {
+  readonly mean: number;
+  /** Over the prompts; NaN where they differ in length. */
+  readonly deviation: number;
+}
+
+/** What a setting loses to the unedited run, prompt by prompt, in nats a token. */
+export function costOf(frame: Frame, whole: Frame): Cost {
+  const [own, other] = [frame, whole].map(({ perPrompt }) => perPrompt.loss_mean ?? []) as [
+    number[],
+    number[],
+  ];
+  if (frame.T === whole.T && own.length === other.length) {
+    const each = own.map((loss, i) => loss - other[i]!);
+    return { mean: mean(each), deviation: deviation(each) };
+  }
+  // Of the tokens that both have read.
+  const ends = Math.min(frame.T, whole.T);
+  const at = ({ tensors }: Frame) => mean(tensors.loss_at!.data.subarray(1, ends));
+  return { mean: at(frame) - at(whole), deviation: NaN };
+}

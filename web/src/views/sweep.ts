@@ -1,0 +1,173 @@
+/** What a setting costs against the one number of it that is changed: budget, bits. */
+import { html, render } from 'lit';
+import { deviation, mean, type Frame } from '../frame';
+import { drawChart, type Series } from '../plot/chart';
+import { quantity } from '../save/numbers';
+import { costOf, givenOf, isUnedited, settingName, type Cost } from './settings';
+import { part, say, type View } from './view';
+
+/** Edits that are swept, and along what. */
+const AXES = [
+  { kind: 'evict', parameter: 'budget', label: 'keys that are kept' },
+  { kind: 'quantise', parameter: 'bits', label: 'bits' },
+] as const;
+
+interface Measure {
+  readonly name: string;
+  readonly short: string;
+  readonly label: string;
+  readonly percent?: boolean;
+  readonly of: (frame: Frame, whole: Frame | undefined) => Cost | undefined;
+}
+
+/** Of a metric with one number, by prompt where that was noted. */
+function plain(name: string) {
+  return (frame: Frame): Cost | undefined => {
+    const tensor = frame.tensors[name];
+    if (!tensor) return undefined;
+    const each = frame.perPrompt[name] ?? [];
+    return { mean: tensor.data[0]!, deviation: frame.spread[name]?.[0] ?? deviation(each) };
+  };
+}
+
+/** What can be drawn, of what was measured. */
+export const MEASURES: readonly Measure[] = [
+  {
+    name: 'loss',
+    short: 'Loss',
+    label: 'loss above the unedited run, nats',
+    of: (frame, whole) => whole && costOf(frame, whole),
+  },
+  { name: 'kl', short: 'KL', label: 'KL to the unedited run, nats', of: plain('kl_mean') },
+  { name: 'sink', short: 'Sink₁', label: 'Sink₁', percent: true, of: plain('sink_ratio') },
+  {
+    name: 'kept',
+    short: 'Token 1 kept',
+    label: 'heads that keep token 1',
+    percent: true,
+    of: ({ tensors }) =>
+      tensors.keeps_first && { mean: mean(tensors.keeps_first.data), deviation: NaN },
+  },
+  {
+    name: 'error',
+    short: 'Error',
+    label: 'error of h, of its length',
+    of: ({ tensors }) =>
+      tensors.hidden_change && { mean: mean(tensors.hidden_change.data), deviation: NaN },
+  },
+];
+
+function axisOf(frame: Frame): { at: number; axis: (typeof AXES)[number] } | undefined {
+  for (const axis of AXES) {
+    const at = Number(givenOf(frame, axis.kind)?.[axis.parameter]);
+    if (Number.isFinite(at)) return { at, axis };
+  }
+  return undefined;
+}
+
+/** The same in all settings of a line. */
+function lineName(frame: Frame): string {
+  const { at, axis } = axisOf(frame)!;
+  if (axis.kind === 'evict') return String(givenOf(frame, 'evict')!.policy);
+  return settingName(frame).replace(`${at} bits `, '');
+}
+
+export const sweep: View = {
+  name: 'sweep',
+  title: 'What it costs',
+  question: 'How much can be saved, and how?',
+  how:
+    'Each point is a setting, over the prompts; the bar is their standard deviation. 0 is the unedited ' +
+    'run on the same prompts.',
+  source:
+    'Xiao et al. 2024; Zhang et al. 2023 (H2O); Oren et al. 2024 (TOVA); Liu et al. 2024 (IntactKV)',
+  reads: ['loss_mean'],
+  isGroup: true,
+  isOfMany: true,
+  numbers: (frame) =>
+    ['loss_mean', 'kl_mean', 'sink_ratio', 'keeps_first', 'hidden_change'].flatMap((name) => {
+      const tensor = frame.tensors[name];
+      return tensor
+        ? [
+            quantity(
+              name,
+              tensor.shape.map((_, i) => `axis ${i + 1}`),
+              tensor,
+            ),
+          ]
+        : [];
+    }),
+  says: (frame) => `Loss of ${frame.title}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
+  draw(root, { set }) {
+    const kinds = part(root, 'segmented small');
+    kinds.setAttribute('role', 'group');
+    kinds.setAttribute('aria-label', 'Quantity');
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (frame, { group, frames, state }) => {
+      const whole = group.find(isUnedited);
+      const points = group.flatMap((one) => {
+        const found = axisOf(one);
+        return found ? [{ one, ...found }] : [];
+      });
+      const there = MEASURES.filter(({ of }) => points.some(({ one }) => of(one, whole)));
+      const measure = there.find(({ name }) => name === state.measure) ?? there[0] ?? MEASURES[0]!;
+      render(
+        there.map(
+          ({ name, short, label }) =>
+            html`<button
+              type="button"
+              title=${label}
+              aria-pressed=${name === measure.name}
+              @click=${() => set({ measure: name })}
+            >
+              ${short}
+            </button>`,
+        ),
+        kinds,
+      );
+      const lines = new Map<string, typeof points>();
+      for (const point of points) {
+        const name = lineName(point.one);
+        lines.set(name, [...(lines.get(name) ?? []), point]);
+      }
+      const series = [...lines].map(([name, own], i): Series => {
+        const sorted = [...own].sort((a, b) => a.at - b.at);
+        const values = sorted.map(({ one }) => measure.of(one, whole));
+        return {
+          name,
+          color: `--run-${(i % 6) + 1}`,
+          ...(i >= 6 ? { dash: '4,3' } : {}),
+          places: sorted.map(({ at }) => at),
+          values: values.map((value) => value?.mean ?? NaN),
+          spread: values.map((value) => value?.deviation ?? NaN),
+        };
+      });
+      // All that stand side by side, of the same quantity.
+      const reach = frames.flatMap((one) => {
+        const own = frames.find((other) => other.model.id === one.model.id && isUnedited(other));
+        const value = axisOf(one) && measure.of(one, own)?.mean;
+        return value !== undefined && Number.isFinite(value) ? [value] : [];
+      });
+      const best = series.map(({ name, values }) => `${name} ${last(values)}`).join(', ');
+      const label = points[0]?.axis.label ?? '';
+      const text = `${measure.label}: at most ${label}, ${best}.`;
+      say(words, series.length ? '' : 'No setting is measured yet.');
+      drawChart(place, {
+        kind: 'lines',
+        doubling: true,
+        xLabel: label,
+        yLabel: measure.label,
+        label: `${frame.model.title}. ${text}`,
+        ...(measure.percent ? { percent: true } : {}),
+        ...(reach.length ? { reach: [Math.min(0, ...reach), Math.max(0, ...reach)] } : {}),
+        series,
+      });
+    };
+  },
+};
+
+function last(values: ArrayLike<number>): string {
+  const value = values[values.length - 1] ?? NaN;
+  return Number.isFinite(value) ? value.toFixed(3) : '–';
+}
