@@ -18,7 +18,7 @@ const finding = (page) => text(page, '[data-finding]');
 const map = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
 /** What the package measures of a text, outside the browser. */
-async function inNode(id, prompt, kernels, reads) {
+async function inNode(id, prompt, kernels, reads, edits = []) {
   const engine = await createEngine({ worker: false, kernels });
   const [config, weights] = await Promise.all([
     zoo(`${id}/config.json`),
@@ -27,7 +27,10 @@ async function inNode(id, prompt, kernels, reads) {
   const model = await engine.open({ config, weights });
   const tokenizer = openTokenizer(String(await zoo(`${id}/tokenizer.json`)));
   const ids = tokenizer.encode(prompt, { bos: true }).slice(0, 64);
-  const run = await model.run(ids.map((token) => token.id));
+  const run = await model.run(
+    ids.map((token) => token.id),
+    { edits },
+  );
   const found = await run.read(reads);
   const { operations } = engine.describe;
   const { attention, H } = model.architecture;
@@ -319,6 +322,66 @@ const reading = {
     await page.keyboard.press('ArrowRight');
     assert.equal(await page.evaluate(() => document.activeElement.textContent), 'The');
     return `${stops} stops`;
+  },
+
+  async 'the hand hides a key, silences a head, drops a value; what changes is told; Back undoes'(
+    stage,
+  ) {
+    const page = await stage.open('room=explore&shown=softmax&layer=3&head=1');
+    const move = (name) => page.locator('.hand').getByRole('link', { name, exact: true });
+    const hash = () => page.evaluate(() => decodeURIComponent(location.hash));
+    const badge = () => page.locator('.view-attention .stamp').textContent();
+    const changed = page.locator('.view-change');
+    assert.equal(await changed.isVisible(), false);
+    assert.equal(await move('Hide key 1 “<s>”').count(), 0, 'nothing is selected yet');
+    // A click on the map selects the key; the move is a link.
+    const box = await map(page).locator('canvas').boundingBox();
+    await page.mouse.click(box.x + 2, box.y + box.height - 2);
+    await move('Hide key 1 “<s>”').click();
+    await page.waitForSelector('.view-change .heatmap');
+    await settled(page);
+    assert.match(await hash(), /shown=softmax~hide_key\(0\)/);
+    assert.match(await badge(), /COUNTERFACTUAL/);
+    const said = await text(page, '.view-change .caption');
+    const { found } = await inNode('softmax', await page.locator('textarea').inputValue(), 'auto', [
+      { metric: 'loss_at' },
+      { metric: 'alpha' },
+    ]);
+    const edited = await inNode(
+      'softmax',
+      await page.locator('textarea').inputValue(),
+      'auto',
+      [{ metric: 'loss_mean' }],
+      [{ kind: 'hide_key', key: 0 }],
+    );
+    const before = found[0].data.slice(1);
+    const rise = edited.found[0].data[0] - before.reduce((a, b) => a + b) / before.length;
+    assert.ok(said.includes(`+${rise.toFixed(3)} nat a token`), said);
+    assert.match(said, /0 % in layer 4, head 2, \d\d % without/);
+    assert.ok((await colours(page, '.view-change .heatmap canvas')) > 4);
+    // By the keyboard, and on top of what is there.
+    await move('Silence layer 4, head 2').focus();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => location.hash.includes('silence'));
+    await settled(page);
+    assert.match(await hash(), /softmax~hide_key\(0\)~silence\(3,1\)/);
+    // The way back is the link before, and each move can be taken back alone.
+    await page.goBack();
+    await settled(page);
+    assert.match(await hash(), /shown=softmax~hide_key\(0\)&/);
+    await page.locator('.hand select').selectOption('head');
+    await move('Drop value 1 “<s>”').click();
+    await page.waitForFunction(() => location.hash.includes('scale_value'));
+    await settled(page);
+    assert.match(await hash(), /scale_value\(0,0,3,1\)/);
+    for (const undone of ['hide_key(0)', 'scale_value(0, 0, 3, 1)']) {
+      await move(`Undo ${undone}`).click();
+      await page.waitForFunction((name) => !location.hash.includes(name), undone.slice(0, 8));
+      await settled(page);
+    }
+    assert.ok(!(await hash()).includes('~'));
+    assert.equal(await changed.isVisible(), false);
+    assert.deepEqual(page.troubles, []);
   },
 
   async 'random and repeated tokens, what stands first, and how many'(stage) {

@@ -8,6 +8,7 @@ import type { Queue, Request } from './queue';
 import { questionOf, type PromptFile } from './question';
 import type { Facts } from './save/numbers';
 import type { State } from './state';
+import { unedited } from './subject';
 import type { Pointed, Reach, View } from './views/view';
 
 /** The engine runs and the zoo is read. */
@@ -91,8 +92,9 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
     const { views, more = [], isHasty = false, studies = [], ...own } = wish(state, engine);
     const { subjects = state.shown, head = state } = own;
     const { question = questionOf(state, engine.file.value) } = own;
+    const bases = views.some(({ compares }) => compares) ? subjects.map(unedited) : [];
     engine.queue.ask({
-      subjects,
+      subjects: [...new Set([...subjects, ...bases])],
       question,
       studies,
       reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
@@ -127,10 +129,23 @@ export interface Shown {
   readonly error?: string;
 }
 
+const pairs = new WeakMap<Frame, Frame>();
+
+/** A frame with the one that it is compared with: the same object as long as both are. */
+function beside(frame: Frame, base: Frame): Frame {
+  const known = pairs.get(frame);
+  if (known?.base === base) return known;
+  const made = { ...frame, base };
+  pairs.set(frame, made);
+  return made;
+}
+
 export function shownOf(desk: Desk, subjects: readonly string[]): Shown[] {
   const entries = desk.engine.value?.queue.entries.value;
   return subjects.map((subject) => {
-    const { frame, isStale = false, error } = entries?.get(subject) ?? {};
+    const { frame: own, isStale = false, error } = entries?.get(subject) ?? {};
+    const base = own?.edits.length ? entries?.get(unedited(subject)) : undefined;
+    const frame = own && base?.frame && !base.isStale ? beside(own, base.frame) : own;
     return { subject, isStale, ...(frame ? { frame } : {}), ...(error ? { error } : {}) };
   });
 }

@@ -43,6 +43,8 @@ export interface Frame {
   /** What the heads compute: the model's own operation, or the edit's. */
   readonly operation: Operation;
   readonly edits: readonly Edit[];
+  /** The answer of the same model without them, where it was asked for. */
+  readonly base?: Frame;
   readonly question: Question;
   /** Of the first prompt. */
   readonly tokens: readonly Token[];

@@ -73,6 +73,12 @@ export function atStep({ step: _, ...subject }: Subject, step: number | undefine
   return step === undefined ? subject : { ...subject, step };
 }
 
+/** The same model without what-ifs. */
+export function unedited(text: string): string {
+  const parsed = parseSubject(text);
+  return parsed ? printSubject({ ...parsed, edits: [] }) : text;
+}
+
 /** A list with one more, or one less; never none, never more than MOST. */
 export function toggled(list: readonly string[], text: string): readonly string[] {
   if (list.includes(text)) return list.length > 1 ? list.filter((one) => one !== text) : list;

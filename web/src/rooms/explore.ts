@@ -12,7 +12,9 @@ import {
 import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
 import { selectedHead } from '../frame';
+import { handControls } from '../hand';
 import { attention } from '../views/attention';
+import { change } from '../views/change';
 import { sinks } from '../views/sinks';
 import { part } from '../views/view';
 import { finding, headWords, capital } from '../words';
@@ -29,6 +31,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const head = part(middle, 'room-head');
   const words = part(middle, 'words');
   const map = new Figure(middle, attention, desk, scope);
+  const hand = part(middle, '');
+  const changed = new Figure(middle, change, desk, scope);
   const inspector = new Inspector(side, desk, scope);
 
   /** The one subject that is explored. */
@@ -40,7 +44,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   asks(desk, scope, () => ({
     subjects: [subject()],
-    views: [attention, sinks, inspector.viewFor(framesOf(shown()))],
+    views: [attention, sinks, change, inspector.viewFor(framesOf(shown()))],
+    more: ['massive', 'massive_at'],
   }));
 
   scope.effect(() => {
@@ -80,6 +85,9 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(frame ? chips(frame, desk) : nothing, words);
     sinkMap.update(all);
     map.update(all);
+    render(frame ? handControls(desk, frame) : nothing, hand);
+    changed.root.hidden = !frame?.edits.length;
+    changed.update(all);
     inspector.update(all);
     render(html`${questionControls(desk, frames)} ${generateControls(desk, frames)}`, question);
   });

@@ -5,6 +5,7 @@
 import type { Frame } from '../frame';
 import { attention } from './attention';
 import { bias } from './bias';
+import { change } from './change';
 import { channels } from './channels';
 import { firsts } from './firsts';
 import { gate } from './gate';
@@ -27,6 +28,7 @@ import type { View } from './view';
 export const views: readonly View[] = [
   attention,
   sinks,
+  change,
   geometry,
   scores,
   norms,
@@ -48,7 +50,7 @@ export const views: readonly View[] = [
 
 /** Those that can stand beside the map: what is always there is not offered again. */
 export const inspectors = views.filter(
-  ({ name, isOfMany }) => !isOfMany && !['attention', 'sinks'].includes(name),
+  ({ name, isOfMany }) => !isOfMany && !['attention', 'sinks', 'change'].includes(name),
 );
 
 /** Those that have something of one of the frames to show. */

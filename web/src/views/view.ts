@@ -75,6 +75,8 @@ export interface View {
   readonly isGroup?: boolean;
   /** Whether one setting alone says nothing. */
   readonly isOfMany?: boolean;
+  /** Needs the frame without what-ifs beside each that has some, as its `base`. */
+  readonly compares?: boolean;
   /** Whether there is anything of a frame to show; absent: of any. */
   readonly fits?: (frame: Frame) => boolean;
   /** What it shows, as numbers. */

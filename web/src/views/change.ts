@@ -1,0 +1,146 @@
+/** What a what-if changes: the same question to the same model with it and without, the one minus the other. */
+import { alphaOfKey, indexOfMost, largest, mean, type Frame } from '../frame';
+import { drawChart } from '../plot/chart';
+import { diverging } from '../plot/color';
+import { createHeatmap } from '../plot/heatmap';
+import { drawLegend } from '../plot/legend';
+import { quantity } from '../save/numbers';
+import { alphaOf, headWords, percent, quote, show, word } from '../words';
+import type { Head } from '../frame';
+import { mapsOf } from './attention';
+import { createHeadMap } from './head_map';
+import { part, say, type View } from './view';
+
+const minus = (a: ArrayLike<number>, b: ArrayLike<number>) =>
+  Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);
+const signed = (x: number, digits = 2) => `${x > 0 ? '+' : ''}${show(x, digits)}`;
+
+/** The run without what-ifs, where it answers the same question. */
+function baseOf({ base, T }: Frame): Frame | undefined {
+  return base && base.T === T && base.tensors.loss_at ? base : undefined;
+}
+
+/** Loss of each token with the what-ifs minus that without; NaN where nothing is predicted. */
+export function lossChange(frame: Frame, base: Frame): Float32Array {
+  return minus(frame.tensors.loss_at!.data, base.tensors.loss_at!.data);
+}
+
+/** The chosen head's map, the one minus the other; undefined while one of them is of another head. */
+function mapChange(frame: Frame, base: Frame): Float32Array | undefined {
+  const [after, before] = [mapsOf(frame), mapsOf(base)];
+  const isSame = frame.head?.layer === base.head?.layer && frame.head?.head === base.head?.head;
+  if (!after || !before || !isSame || after.shares.length !== before.shares.length)
+    return undefined;
+  return minus(after.shares, before.shares);
+}
+
+function sentence(frame: Frame, base: Frame, at: Head): string {
+  const change = lossChange(frame, base);
+  const known = change.filter((x) => Number.isFinite(x));
+  const places = Array.from(change, (x) => (Number.isFinite(x) ? Math.abs(x) : -1));
+  const most = indexOfMost(places);
+  const [before, after] = [alphaOf(base, at), alphaOf(frame, at)];
+  const loss = known.length
+    ? `The loss changes by ${signed(mean(known), 3)} nat a token, most at token ${most + 1} ` +
+      `${quote(frame, most)}: ${signed(change[most]!)}. `
+    : '';
+  return `${loss}Token 1 receives ${percent(after, 0)} in ${headWords(at)}, ${percent(before, 0)} without.`;
+}
+
+export const change: View = {
+  name: 'change',
+  title: 'What changes',
+  question: 'What does the what-if change?',
+  how:
+    'The same text through the same model, with the what-if minus without: one colour where there is ' +
+    'more of it, the other where there is less. Above each token, how much worse it is predicted.',
+  reads: ['loss_at', 'alpha'],
+  headReads: ['att'],
+  compares: true,
+  fits: (frame) => baseOf(frame) !== undefined,
+  numbers: (frame) => {
+    const base = baseOf(frame);
+    if (!base) return [];
+    const { T, architecture } = frame;
+    const { L, H } = architecture;
+    const map = mapChange(frame, base);
+    const alpha = minus(alphaOfKey(frame, 0), alphaOfKey(base, 0));
+    return [
+      quantity('loss_change_at', ['token'], { shape: [T], data: lossChange(frame, base) }),
+      quantity('alpha_1_change', ['layer', 'head'], { shape: [L, H], data: alpha }),
+      ...(map ? [quantity('weight_change', ['query', 'key'], { shape: [T, T], data: map })] : []),
+    ];
+  },
+  says: (frame, at) => {
+    const base = baseOf(frame);
+    return base ? sentence(frame, base, at) : 'Nothing is changed.';
+  },
+  draw(root, reach) {
+    const words = part(root, 'caption', 'p');
+    const losses = part(root, 'chart');
+    const columns = part(root, 'change-maps');
+    const left = part(columns, 'change-map');
+    const title = part(left, 'subtitle', 'p');
+    const legend = part(left, 'legend-place');
+    const heatmap = createHeatmap(part(left, 'plot'), {
+      onPoint: (cell) => reach.point(cell ? { query: cell.row, key: cell.col } : {}),
+      onChoose: (cell) => reach.set({ query: cell.row, key: cell.col }),
+    });
+    const right = part(columns, 'change-map');
+    say(part(right, 'subtitle', 'p'), 'α₁ of all heads');
+    const heads = createHeadMap(right, reach);
+    return (frame, context) => {
+      const base = baseOf(frame);
+      if (!base) return;
+      const { at, theme } = context;
+      const said = sentence(frame, base, at);
+      say(words, said);
+      const by = lossChange(frame, base);
+      losses.hidden = by.every((x) => Number.isNaN(x));
+      drawChart(losses, {
+        kind: 'lines',
+        xLabel: 'token',
+        yLabel: 'loss, nat',
+        label: `Loss by token with the what-if and without, ${frame.title}: ${said}`,
+        ...(context.state.query >= 0 ? { cursor: context.state.query + 1 } : {}),
+        onChoose: (place) => reach.set({ query: Math.round(place) - 1, key: -1 }),
+        series: [
+          { name: 'without', color: '--ink-3', values: base.tensors.loss_at!.data, dash: '3 3' },
+          { name: 'with', color: '--ink-2', values: frame.tensors.loss_at!.data },
+          { name: 'difference', color: '--sink', values: by },
+        ],
+      });
+      const map = mapChange(frame, base);
+      left.hidden = !map;
+      if (map) {
+        const scale = diverging(theme, largest([map], 0.01));
+        say(title, `Attention of ${headWords(at)}`);
+        drawLegend(legend, scale, [signed(scale.low), signed(scale.high)]);
+        const named = frame.tokens.map(({ text }) => word(text));
+        heatmap.draw({
+          rows: frame.T,
+          cols: frame.T,
+          data: map,
+          scale,
+          rowTitle: 'query',
+          colTitle: 'key',
+          rowWords: named,
+          colWords: named,
+          label: `Attention of ${headWords(at)} of ${frame.title}, minus that without: ${said}`,
+          describe: ({ row, col }) =>
+            row < 0 || col < 0
+              ? ''
+              : `query ${row + 1} ${quote(frame, row)} → key ${col + 1} ${quote(frame, col)}: ` +
+                signed(map[row * frame.T + col]!, 3),
+        });
+      }
+      const alpha = minus(alphaOfKey(frame, 0), alphaOfKey(base, 0));
+      heads(frame, context, {
+        data: alpha,
+        scale: diverging(theme, largest([alpha], 0.01)),
+        symbol: 'Δα₁',
+        label: `Change of token 1's sink score by layer and head, ${frame.title}`,
+      });
+    };
+  },
+};

@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import { moved, movesOf } from '../src/hand';
+import { defaults } from '../src/state';
+import { unedited } from '../src/subject';
+import { change, lossChange } from '../src/views/change';
+import { frameOf, tensor } from './fixture';
+
+const massive = {
+  massive: tensor([3, 4], [1, 0, 0, 1, 9, 0, 0, 1, 5, 0, 0, 1]),
+  massive_at: tensor([3, 3, 2], [0, 0, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0]),
+};
+
+describe('the hand', () => {
+  test('takes hold of what is selected: a key, its value, a head, the largest channel', () => {
+    const frame = frameOf({}, massive);
+    const of = (change: Partial<typeof defaults>) =>
+      movesOf(frame, { ...defaults, layer: 1, head: 0, ...change }).map(({ edit }) =>
+        [edit.name, ...edit.values].join(' '),
+      );
+    const always = ['silence 1 0', 'clamp_channel 7 1 2'];
+    expect(of({})).toEqual(always);
+    expect(of({ key: 2 })).toEqual(['hide_key 2', 'scale_value 2 0', ...always]);
+    expect(of({ query: 1 })).toEqual(['hide_key 1', 'scale_value 1 0', ...always]);
+    expect(of({ key: 0, grip: 'layer' })).toEqual(['hide_key 0 1', 'scale_value 0 0 1', ...always]);
+    expect(of({ key: 0, grip: 'head' })).toEqual([
+      'hide_key 0 1 0',
+      'scale_value 0 0 1 0',
+      ...always,
+    ]);
+    expect(of({ key: 3 })).toEqual(always); // beyond the text
+  });
+
+  test('a value is dropped for the heads that share it', () => {
+    const { architecture } = frameOf();
+    const frame = frameOf({ architecture: { ...architecture, H: 2, G: 1 } });
+    const at = { ...defaults, layer: 0, head: 1, key: 0, grip: 'head' as const };
+    expect(movesOf(frame, at)[1]!.edit.values).toEqual(['0', '0', '0', '0']);
+  });
+
+  test('a move is done, and undone by the same move', () => {
+    const silence = { name: 'silence', values: ['3', '1'] };
+    const after = moved('softmax@1400~evict(window,24)', silence);
+    expect(after).toBe('softmax@1400~evict(window,24)~silence(3,1)');
+    expect(moved(after, silence)).toBe('softmax@1400~evict(window,24)');
+    expect(unedited(after)).toBe('softmax@1400');
+    expect(unedited('hub:owner/name@main~mask(1,4)')).toBe('hub:owner/name@main');
+  });
+});
+
+describe('what changes', () => {
+  const before = frameOf({}, { loss_at: tensor([3], [NaN, 2, 1]) });
+  const after = frameOf(
+    { edits: [{ kind: 'silence' }], base: before },
+    {
+      loss_at: tensor([3], [NaN, 2.5, 4]),
+      alpha: tensor([2, 2, 3], [0.1, 0, 0, 0.4, 0, 0, 0.2, 0, 0, 0.3, 0, 0]),
+    },
+  );
+
+  test('is the frame with the what-if minus that without', () => {
+    expect([...lossChange(after, before)]).toEqual([NaN, 0.5, 3]);
+    expect(change.fits!(after)).toBe(true);
+    expect(change.fits!(before)).toBe(false);
+    const said = change.says(after, { layer: 1, head: 0 });
+    expect(said).toContain('+1.750 nat a token, most at token 3');
+    expect(said).toContain('Token 1 receives 20 % in layer 2, head 1, 90 % without.');
+  });
+
+  test('is nothing beside another text', () => {
+    expect(change.fits!({ ...after, base: { ...before, T: 2 } })).toBe(false);
+    expect(change.numbers({ ...after, base: { ...before, T: 2 } }, { layer: 0, head: 0 })).toEqual(
+      [],
+    );
+  });
+
+  test('its numbers stand under names of their own', () => {
+    const names = change.numbers(after, { layer: 1, head: 0 }).map(({ name }) => name);
+    expect(names.slice(0, 2)).toEqual(['loss_change_at', 'alpha_1_change']);
+  });
+});
