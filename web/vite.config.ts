@@ -87,7 +87,10 @@ export default defineConfig({
         // What the first screen is made of comes as one file, not as a dozen.
         codeSplitting: {
           groups: [
-            { name: 'first', test: /(src\/(rooms\/start|queue|zoo|trust)|wasm\/index)\.[jt]s$/ },
+            {
+              name: 'first',
+              test: /(src\/(rooms\/start|queue|zoo|trust)|wasm\/engine\/client)\.[jt]s$/,
+            },
           ],
         },
       },

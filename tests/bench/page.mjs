@@ -1,9 +1,11 @@
 /**
  * What the page costs, in Chromium: main-thread work a key, a hovered cell and a step of the slider, the
- * longest task of each, bytes and requests to the first sink, and when it stands.
+ * longest task of each, bytes and requests to the first sink, when it stands, and five embeds on a page.
+ * Work is processor time; what is given in seconds wants a machine that does nothing else.
  *
  *     npm --prefix web run build && node tests/bench/page.mjs
  *     SINKSCOPE_PAGE=FOLDER  another build
+ *     SINKSCOPE_REQUESTS=1   what is fetched to the first sink
  *
  * Bytes are counted as gzip would send them.
  */
@@ -52,18 +54,10 @@ const open = async (hash = '', before = async () => {}) => {
     serviceWorkers: 'block',
   });
   const page = await context.newPage();
-  const devtools = await context.newCDPSession(page);
-  await before(devtools);
-  await page.addInitScript(() => {
-    globalThis.tasks = [];
-    new PerformanceObserver((list) => {
-      for (const { duration, startTime } of list.getEntries())
-        globalThis.tasks.push({ duration, startTime });
-    }).observe({ type: 'longtask', buffered: true });
-  });
+  await before(await context.newCDPSession(page));
   await page.goto(address + hash, { waitUntil: 'commit' });
   await page.waitForFunction(() => performance.getEntriesByName('first-sink').length);
-  return { page, devtools, context };
+  return { page, context };
 };
 const firstSink = (page) =>
   page.evaluate(() => performance.getEntriesByName('first-sink')[0].startTime);
@@ -73,29 +67,28 @@ const settle = async (page) => {
 };
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
-/** Seconds of script, style and layout of the main thread so far. */
-async function work(devtools) {
-  const { metrics } = await devtools.send('Performance.getMetrics');
-  const of = (name) => metrics.find((one) => one.name === name).value;
-  return of('TaskDuration');
-}
-
-/** Work of one act, and the longest task among all of them. */
-async function costOf({ page, devtools }, count, act) {
-  await devtools.send('Performance.enable');
+/**
+ * Tasks of the page's main thread, in milliseconds of processor time: what else the machine does is not
+ * counted. `each`: all of them, by act; `longest`: the longest of them.
+ */
+async function costOf({ page }, count, act) {
   await settle(page);
-  await page.evaluate(() => (globalThis.tasks.length = 0));
-  const began = await work(devtools);
+  await browser.startTracing(page, { categories: ['toplevel', '__metadata'] });
   for (let i = 0; i < count; i++) await act(i);
   await settle(page);
-  const idle = await work(devtools);
-  // What the page does while nothing is done belongs to nobody.
-  await page.waitForTimeout(1000);
-  const rest = (await work(devtools)) - idle;
-  const longest = await page.evaluate(() =>
-    Math.max(0, ...globalThis.tasks.map(({ duration }) => duration)),
+  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
+  const threadOf = ({ pid, tid }) => `${pid} ${tid}`;
+  const mains = new Set(
+    traceEvents
+      .filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain')
+      .map(threadOf),
   );
-  return { each: (1000 * Math.max(0, idle - began - rest * 0.2)) / count, longest };
+  const tasks = traceEvents
+    .filter((one) => /RunTask$/.test(one.name) && mains.has(threadOf(one)))
+    .filter(({ name }, _, all) => name === all[0].name)
+    .map(({ tdur = 0 }) => tdur / 1000);
+  if (!tasks.length) throw new Error('the trace has no tasks of the main thread');
+  return { each: tasks.reduce((a, b) => a + b, 0) / count, longest: Math.max(...tasks) };
 }
 
 const rows = [];
@@ -184,8 +177,27 @@ for (const room of ['start', 'explore']) {
   });
   row('explore: longest task while generating', made.longest.toFixed(0), 'ms', 50);
 }
+{
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    serviceWorkers: 'block',
+  });
+  const page = await context.newPage();
+  await page.addInitScript(() => {
+    globalThis.drawn = [];
+    addEventListener('run', () => globalThis.drawn.push(performance.now()));
+  });
+  await page.goto(`${address}examples/five.html`, { waitUntil: 'commit' });
+  await page.waitForFunction(() => globalThis.drawn.length >= 5, undefined, { timeout: 60_000 });
+  const drawn = await page.evaluate(() => globalThis.drawn);
+  row('five embeds: first figure', (drawn[0] / 1000).toFixed(2), 's', 1);
+  row('five embeds: all of them', (drawn[4] / 1000).toFixed(2), 's', 2);
+  await context.close();
+}
 await browser.close();
 server.close();
+if (process.env.SINKSCOPE_REQUESTS)
+  for (const { path, bytes: size } of first) console.log(`${size} ${path}`);
 const widths = [0, 1, 2].map((i) => Math.max(...rows.map((cells) => cells[i].length)));
 console.log(
   rows

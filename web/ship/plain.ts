@@ -15,7 +15,8 @@ const SAID =
 const STYLE =
   '#plain{max-width:60rem;margin:1rem auto;padding:0 1rem;animation:plain-waits 3s step-end}' +
   '#plain img{max-width:100%;height:auto}' +
-  '@keyframes plain-waits{from{position:absolute;visibility:hidden}}';
+  // As far away as it is, its picture is not fetched either.
+  '@keyframes plain-waits{from{position:absolute;left:-9999px;visibility:hidden}}';
 
 export function plain(): Plugin {
   return {

@@ -1,6 +1,7 @@
 /** The timelines that lie beside the page: what they have, and any of their checkpoints as a model. */
 import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import { zooAddress, type Card } from '../zoo';
+import { aside } from './aside';
 import { nearestStep, type StepFacts } from './steps';
 
 export class Timelines {
@@ -16,7 +17,8 @@ export class Timelines {
   get(id: string): Promise<Timeline> {
     const known = this.#open.get(id);
     if (known) return known;
-    const timeline = openTimeline(zooAddress(`${id}/timeline/index.json`));
+    const address = zooAddress(`${id}/timeline/index.json`);
+    const timeline = openTimeline(address).then((one) => aside(one, address));
     this.#open.set(id, timeline);
     // What failed may go the next time.
     timeline.catch(() => this.#open.delete(id));
