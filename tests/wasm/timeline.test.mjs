@@ -164,6 +164,25 @@ const FILES = {
   ],
 };
 
+test('a claim that memory has no room for is refused with its size', async (t) => {
+  const whole = globalThis.Float32Array;
+  t.after(() => (globalThis.Float32Array = whole));
+  await withFolder(async (folder) => {
+    const small = fixture();
+    small.index.tensors[1].shape = [2 ** 28 - 14];
+    const timeline = await openTimeline(write(folder, small));
+    globalThis.Float32Array = class extends whole {
+      constructor(...given) {
+        if (given[0] === 2 ** 28) throw new RangeError('Array buffer allocation failed');
+        super(...given);
+      }
+    };
+    const error = await failure(timeline.open(0));
+    assert.deepEqual([error.code, /index\.json$/.test(error.where)], ['no_memory', true]);
+    assert.match(error.text, /1073741824 bytes/);
+  });
+});
+
 test('a file that is damaged is refused by its name, and those before it open', async () => {
   for (const [name, [damage, where, text]] of Object.entries(FILES))
     await withFolder(async (folder) => {

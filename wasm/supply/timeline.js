@@ -114,7 +114,8 @@ class Timeline {
   async #decode(at, signal, onProgress) {
     const { tensors, parameters, checkpoints } = this.#index;
     const known = this.#last.at <= at ? this.#last : { at: -1 };
-    const weights = known.weights?.slice() ?? new Float32Array(parameters);
+    const weights = roomFor(Float32Array, parameters, this.#where('index.json'));
+    if (known.weights) weights.set(known.weights);
     const wanted = checkpoints.slice(known.at + 1, at + 1);
     const files = wanted.map((_, i) => this.#file(known.at + 1 + i, signal));
     // The first that fails is reported below; the others are not to be called unhandled.
@@ -203,6 +204,22 @@ function damaged(where, text) {
 }
 
 /**
+ * A new array for what an index claims, which may be more than this machine has.
+ * @template {Float32Array | Uint8Array} Numbers
+ * @param {{ new (length: number): Numbers, readonly BYTES_PER_ELEMENT: number }} Kind
+ * @param {number} length
+ * @param {string} where
+ */
+function roomFor(Kind, length, where) {
+  try {
+    return new Kind(length);
+  } catch {
+    const bytes = length * Kind.BYTES_PER_ELEMENT;
+    throw new SinkscopeError('no_memory', where, `expected room for ${bytes} bytes, there is none`);
+  }
+}
+
+/**
  * Adds one checkpoint's steps to the weights of the one before, all in F32:
  *
  *     w = (from_previous ? w : 0) + fround(step · scale)
@@ -215,10 +232,8 @@ function damaged(where, text) {
  */
 function addSteps(weights, bytes, { scale, from_previous }, tensors) {
   const steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length);
-  const coded = tensors.reduce((sum, one) => sum + (one.coded ? one.size : 0), 0);
-  // A copy, for F32 numbers must begin at a multiple of four bytes.
-  const plain = new Float32Array(bytes.slice(coded).buffer);
-  let [place, step, number, matrix] = [0, 0, 0, 0];
+  let plain = tensors.reduce((sum, one) => sum + (one.coded ? one.size : 0), 0);
+  let [place, step, matrix] = [0, 0, 0];
   for (const one of tensors) {
     const part = weights.subarray(place, place + one.size);
     place += one.size;
@@ -228,8 +243,9 @@ function addSteps(weights, bytes, { scale, from_previous }, tensors) {
       step += one.size;
       matrix++;
     } else {
-      part.set(plain.subarray(number, number + one.size));
-      number += one.size;
+      // By bytes, for the numbers may begin anywhere in the file.
+      bytesOf(part).set(bytes.subarray(plain, plain + part.byteLength));
+      plain += part.byteLength;
     }
   }
 }
@@ -250,7 +266,7 @@ function addScaled(part, steps, scale) {
  * @param {string} where
  */
 async function gunzip(bytes, length, where) {
-  const all = new Uint8Array(length);
+  const all = roomFor(Uint8Array, length, where);
   let done = 0;
   const source = new Blob([/** @type {BlobPart} */ (bytes)]).stream();
   const reader = source.pipeThrough(new DecompressionStream('gzip')).getReader();
@@ -303,7 +319,7 @@ export function toSafetensors(tensors, weights) {
   const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(entries)));
   // Spaces after the header let the numbers begin at a multiple of eight bytes.
   const start = 8 + Math.ceil(json.length / 8) * 8;
-  const file = new Uint8Array(start + weights.byteLength).fill(32, 8, start);
+  const file = roomFor(Uint8Array, start + weights.byteLength, 'weights').fill(32, 8, start);
   new DataView(file.buffer).setBigUint64(0, BigInt(start - 8), true);
   file.set(json, 8);
   file.set(bytesOf(weights), start);
