@@ -5,7 +5,7 @@
  *
  * Prints a line of MB after the warm-up of a phase and ten more, and ends with 1 where one of them is
  * over 5 % above the first. `wasm` is the engine's memory, `heap` the JavaScript heap
- * after a collection, `process` what the system has given: Node's process, or the tab's.
+ * after a collection, `process` what the system has given to Node's process, or the tab's.
  */
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,14 +13,14 @@ import { CHROMIUM, createHost, root } from '../browser/stage.mjs';
 
 const SHARE = 1.05;
 /** Until then the browser compiles what is used often, and fills its lists of slow frames. */
-const WARM_UP = 500;
+const WARM_UP = 1000;
 const MB = 1e6;
 const [where = 'engine', switches = '1000', runs = '10000'] = process.argv.slice(2);
 
-/** The resident part of a process, in bytes. */
+/** What a process holds in memory beside pages of files, which come and go with the machine; in bytes. */
 async function resident(pid) {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return 1024 * Number(status.match(/VmRSS:\s+(\d+)/)[1]);
+  return 1024 * Number(status.match(/RssAnon:\s+(\d+)/)[1]);
 }
 
 /** The package alone: nine models of the zoo in turn, then one with other tokens each time. */
@@ -62,7 +62,10 @@ async function inEngine() {
 async function inPage() {
   const { createRequire } = await import('node:module');
   const require = createRequire(join(root, 'web/package.json'));
-  const browser = await require('playwright-core').chromium.launch(CHROMIUM);
+  const browser = await require('playwright-core').chromium.launch({
+    ...CHROMIUM,
+    args: [...CHROMIUM.args, '--js-flags=--expose-gc'],
+  });
   const host = createHost();
   await new Promise((done) => host.listen(0, '127.0.0.1', done));
   const context = await browser.newContext({ serviceWorkers: 'block' });
@@ -90,6 +93,7 @@ async function inPage() {
     switchTo: (i) => follow(`room=explore&shown=${ids[i % ids.length]}&T=32`),
     run: (i) => follow(`room=explore&shown=softmax&input=random&T=32&seed=${i}`),
     async sizes() {
+      for (const thread of [page, ...page.workers()]) await thread.evaluate(() => globalThis.gc());
       await debug.send('HeapProfiler.collectGarbage');
       const { usedSize } = await debug.send('Runtime.getHeapUsage');
       const { nodes, jsEventListeners } = await debug.send('Memory.getDOMCounters');

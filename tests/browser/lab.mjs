@@ -252,6 +252,8 @@ export const lab = {
     assert.ok(kept > 0);
     await go.first().click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-under .trouble').length === 1);
+    const lost = page.locator('.lab-under', { has: page.locator('.trouble') });
+    assert.ok(await lost.getByRole('button', { name: 'Look inside' }).isDisabled());
     assert.deepEqual(page.troubles, []);
   },
 

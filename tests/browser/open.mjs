@@ -77,6 +77,25 @@ async function looks(stage, { width, scheme }) {
   await check('plan');
 }
 
+/** The files of a model of the zoo by their names. */
+async function folderOf(name) {
+  const files = zoo(name).map(async (path) => [basename(path), await readFile(path)]);
+  return Object.fromEntries(await Promise.all(files));
+}
+
+/** Lets files fall onto the page. */
+function drop(page, files) {
+  const entries = Object.entries(files).map(([name, bytes]) => [name, bytes.toString('base64')]);
+  return page.evaluate((all) => {
+    const transfer = new DataTransfer();
+    for (const [name, base64] of all) {
+      const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+      transfer.items.add(new File([bytes], name));
+    }
+    document.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer }));
+  }, entries);
+}
+
 export const open = {
   async 'a model of the hub: its plan, then its run, then from the cache'(stage) {
     const { page, hub } = await openPage(stage);
@@ -227,18 +246,7 @@ export const open = {
 
   async 'a dropped folder opens, stays out of links, and asks nobody'(stage) {
     const { page, hub } = await openPage(stage);
-    const paths = zoo('sigmoid');
-    const files = await Promise.all(
-      paths.map(async (path) => [basename(path), (await readFile(path)).toString('base64')]),
-    );
-    await page.evaluate(async (entries) => {
-      const transfer = new DataTransfer();
-      for (const [name, base64] of entries) {
-        const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-        transfer.items.add(new File([bytes], name));
-      }
-      document.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer }));
-    }, files);
+    await drop(page, await folderOf('sigmoid'));
     await page.waitForFunction(() =>
       /from your disk/.test(document.querySelector('.about')?.textContent),
     );
@@ -248,6 +256,39 @@ export const open = {
     assert.ok(!page.url().includes('own-'));
     assert.equal(hub.log.length, 0);
     assert.deepEqual(troubles(page, hub), []);
+  },
+
+  async 'a tokenizer that never ends is ended, and the page never stands still'(stage) {
+    const { page } = await openPage(stage);
+    const files = await folderOf('sigmoid');
+    const tokenizer = JSON.parse(files['tokenizer.json']);
+    const pattern = { Regex: '(?:[a-z ,.]|[a-z ,.]){40}#' };
+    const split = { type: 'Split', pattern, behavior: 'Isolated', invert: false };
+    const pretokenizers = [split, { ...tokenizer.pre_tokenizer, use_regex: false }];
+    tokenizer.pre_tokenizer = { type: 'Sequence', pretokenizers };
+    files['tokenizer.json'] = Buffer.from(JSON.stringify(tokenizer));
+    await page.evaluate(() => {
+      globalThis.longest = 0;
+      let last = performance.now();
+      setInterval(() => {
+        const now = performance.now();
+        globalThis.longest = Math.max(globalThis.longest, now - last);
+        last = now;
+      }, 20);
+    });
+    await drop(page, files);
+    const said = page.getByText(/expected an answer within 5\.0 s, none came/).first();
+    await said.waitFor({ timeout: 20_000 });
+    const longest = await page.evaluate(() => globalThis.longest);
+    // Whoever waited for it in the page's thread would stand still for these five seconds.
+    assert.ok(longest < 4000, `the page stood still for ${longest} ms`);
+    await page.evaluate(() => (location.hash = '#room=explore&shown=softmax'));
+    await page.waitForFunction(() =>
+      /on weights trained here/.test(document.querySelector('.about')?.textContent),
+    );
+    await settled(page);
+    assert.match(await stamp(page), /MEASURED/);
+    return `the longest pause of the page was ${Math.round(longest)} ms`;
   },
 
   async 'a GGUF file opens by itself, and gives the digits of the model it was made of'(stage) {

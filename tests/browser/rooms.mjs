@@ -144,6 +144,20 @@ const start = {
     }
   },
 
+  async 'one walks from room to room, there and back, without an error'(stage) {
+    const page = await stage.open();
+    const names = await page.locator('nav.rooms a').allTextContents();
+    for (const name of [...names, ...names]) {
+      await page.locator('nav.rooms').getByRole('link', { name, exact: true }).click();
+      await page.waitForFunction(
+        (title) => document.title.startsWith(`${title} ·`) && document.querySelector('#main .room'),
+        name,
+      );
+      await page.waitForTimeout(100);
+    }
+    assert.deepEqual(page.troubles, []);
+  },
+
   async 'why: four steps, each a link, on the same picture'(stage) {
     const page = await stage.open();
     for (const [n, words] of [

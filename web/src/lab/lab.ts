@@ -47,6 +47,11 @@ export class Lab {
     this.settings = settings;
   }
 
+  /** Whether there is a model; one that was refused or lost leaves its picture behind. */
+  get isThere(): boolean {
+    return this.#training !== undefined;
+  }
+
   get isRunning(): boolean {
     return this.stage === 'running';
   }

@@ -206,6 +206,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const text = lab.sample.slice(isFixed ? 1 : 0).map((id) => words[id]);
     const title = `${name} after ${lab.step} steps`.replaceAll('/', ' ');
     const { config } = optionsOf(settings);
+    const weights = await lab.weights();
     desk.set({
       input: 'text',
       prompt: text.join(''),
@@ -213,7 +214,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       T: Number(settings.length),
       n: 1,
     });
-    desk.inside(modelFiles(title, settings, config, await lab.weights()));
+    desk.inside(modelFiles(title, settings, config, weights));
   }
 
   async function saveModel({ lab }: Told): Promise<void> {
@@ -453,12 +454,18 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     );
   }
 
+  const acts: Acts = {
+    inside: (one) => void inside(one).catch(desk.fail),
+    saveModel: (one) => void saveModel(one).catch(desk.fail),
+    again: () => again(),
+  };
+
   function drawNumbers(): void {
     const names = told();
     const theme = desk.theme.value;
     const wide = grid.firstElementChild!.clientWidth >= WORDS_WIDTH;
     names.forEach((one, i) =>
-      maps[i]!(one, theme, wide, { inside, saveModel, again: () => again() }),
+      maps[i]!(one, theme, wide, acts),
     );
     CHARTS.forEach(({ title, what, lines, reach, percent: isShare }, i) => {
       const series = names.flatMap(({ lab, name }, side) =>
@@ -512,8 +519,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 }
 
 interface Acts {
-  readonly inside: (told: Told) => Promise<void>;
-  readonly saveModel: (told: Told) => Promise<void>;
+  readonly inside: (told: Told) => void;
+  readonly saveModel: (told: Told) => void;
   readonly again: () => void;
 }
 
@@ -583,15 +590,15 @@ function createMap(grid: HTMLElement, side: (typeof SIDES)[number]) {
         <p class="numbers">
           <button
             type="button"
-            ?disabled=${!seen || stage === 'loading'}
-            @click=${() => void inside(told)}
+            ?disabled=${!seen || !lab.isThere}
+            @click=${() => inside(told)}
           >
             Look inside
           </button>
           <button
             type="button"
-            ?disabled=${!seen || stage === 'loading'}
-            @click=${() => void saveModel(told)}
+            ?disabled=${!seen || !lab.isThere}
+            @click=${() => saveModel(told)}
           >
             Save the model
           </button>

@@ -99,6 +99,9 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
     }),
   };
 
+  /** Whether a cache forgets in what is looked at, so that the run says what. */
+  const isEvicting = (engine: Engine) => bench().look(asked(engine)).includes('~evict');
+
   asks(outer, scope, (_, engine) => {
     const { state, question } = asked(engine);
     const { detail, reads } = bench();
@@ -112,9 +115,6 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       ),
     };
   });
-
-  /** Whether a cache forgets in what is looked at, so that the run says what. */
-  const isEvicting = (engine: Engine) => bench().look(asked(engine)).includes('~evict');
 
   let figures:
     { readonly view: View; readonly detail: View; readonly both: readonly Figure[] } | undefined;
