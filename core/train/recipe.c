@@ -29,7 +29,7 @@ static const ss_setting table[] = {
     WHOLE(steps, 500, 0, 1e9, "updates of the weights"),
     WHOLE(batch, 32, 1, 65536, "sequences of a step"),
     WHOLE(length, 32, 2, 65536, "tokens of a sequence"),
-    WHOLE(triggers, 4, 0, 1e6, "tokens from id 1 on that are triggers"),
+    WHOLE(triggers, 8, 0, 1e6, "tokens from id 1 on that are triggers"),
     NUMBER(share, 0.1, 0, 1, "of the tokens that are triggers, in the task conditional"),
     WHOLE(first, 0, -1, 1e9, "token that stands before every sequence; -1: none does"),
     WORD(optimiser, optimiser_name, SS_OPTIMISER_N, "how weights follow their gradients"),

@@ -36,10 +36,22 @@ function read(text) {
   };
 }
 
+/** The step since which a running mean of first_elsewhere has stayed above .3; NaN: none. */
+function sinceOf(log) {
+  let since = NaN;
+  log.forEach(({ step }, i) => {
+    const piece = log.slice(Math.max(0, i + 1 - LAST), i + 1);
+    const mean = piece.reduce((sum, entry) => sum + entry.first_elsewhere, 0) / piece.length;
+    since = mean > 0.3 ? (Number.isNaN(since) ? step : since) : NaN;
+  });
+  return since;
+}
+
 /** Means over the last steps. */
 async function train(engine, { config, recipe }, seed) {
   const training = await engine.train({ config, recipe: { ...recipe, seed } });
-  const last = (await training.step(steps)).slice(-LAST);
+  const log = await training.step(steps);
+  const last = log.slice(-LAST);
   await training.close();
   const mean = (of) => last.reduce((sum, entry) => sum + of(entry), 0) / last.length;
   const above = (where) =>
@@ -48,6 +60,7 @@ async function train(engine, { config, recipe }, seed) {
     ...COLUMNS.map((name) => mean((entry) => entry[name])),
     above('triggers'),
     above('elsewhere'),
+    sinceOf(log),
   ];
 }
 
@@ -56,7 +69,9 @@ const fixed = (x) => x.toFixed(3).padStart(7);
 for (const text of positionals) {
   const rows = [];
   console.log(`\n${text}: means of the last ${LAST} of ${steps} steps`);
-  console.log(['seed', ...COLUMNS, 'above optimum: triggers', 'elsewhere'].join('  '));
+  console.log(
+    ['seed', ...COLUMNS, 'above optimum: triggers', 'elsewhere', 'over .3 since'].join('  '),
+  );
   for (let seed = 1; seed <= seeds; seed++) {
     const row = await train(engine, read(text), seed);
     rows.push(row);

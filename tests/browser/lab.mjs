@@ -48,37 +48,37 @@ async function saved(page) {
 /**
  * The last lines of
  *
- *     node wasm/cli.js train --operation OPERATION --seed 1 --steps 350 --json --every 1
+ *     node wasm/cli.js train --operation OPERATION --seed 1 --steps 200 --json --every 1
  */
 const END = {
   softmax: {
-    loss_triggers: 0.7975672,
-    loss_elsewhere: 2.809661,
-    first_elsewhere: 0.4184348,
-    first_triggers: 0.0001293125,
-    value_ratio: 0.3798431,
-    hidden_ratio: 0.9807221,
+    loss_triggers: 1.230185,
+    loss_elsewhere: 2.727684,
+    first_elsewhere: 0.4422374,
+    first_triggers: 0.0002442562,
+    value_ratio: 0.3127725,
+    hidden_ratio: 1.068942,
   },
   sigmoid_log_n: {
-    loss_triggers: 0.754075,
-    loss_elsewhere: 2.814368,
-    first_elsewhere: 0.01294443,
-    first_triggers: 0.02513026,
-    value_ratio: 0.7830945,
-    hidden_ratio: 0.9310109,
+    loss_triggers: 1.437034,
+    loss_elsewhere: 2.721045,
+    first_elsewhere: 0.02936568,
+    first_triggers: 0.1094035,
+    value_ratio: 0.5951031,
+    hidden_ratio: 0.9050748,
   },
 };
 
 async function contrast(stage) {
   const page = await enter(
     stage,
-    'room=lab&left=steps:350&right=operation:sigmoid_log_n,steps:350',
+    'room=lab&left=steps:200&right=operation:sigmoid_log_n,steps:200',
   );
   await page.setViewportSize({ width: 1280, height: 800 });
   await page.screenshot({ path: `${pictures}/lab-start.png` });
   await button(page, 'Train').click();
   await page.waitForFunction(
-    () => Number(document.querySelector('.lab-step strong').textContent) > 150,
+    () => Number(document.querySelector('.lab-step strong').textContent) > 90,
     undefined,
     { timeout: 90_000 },
   );
@@ -89,7 +89,7 @@ async function contrast(stage) {
   const { labs } = await saved(page);
   labs.forEach(({ settings, log }) => {
     const expected = END[settings.operation];
-    assert.equal(log.length, 350);
+    assert.equal(log.length, 200);
     assert.deepEqual(
       Object.fromEntries(Object.keys(expected).map((name) => [name, log.at(-1)[name]])),
       expected,
@@ -97,8 +97,8 @@ async function contrast(stage) {
   });
   const said = (await text(page, '[data-finding]')).trim();
   assert.match(said, /^Softmax parks \d\d % of its attention on the first token/, said);
-  assert.match(said, /Sigmoid, bias -log n puts a weight of 0\.0\d/, said);
-  assert.match(said, /Loss above the best possible: 0\.0\d and 0\.0\d, at triggers/, said);
+  assert.match(said, /Sigmoid, bias -log n puts a weight of 0\.0\d \(/, said);
+  assert.match(said, /Loss above the best possible: 0\.\d\d and 0\.\d\d, at triggers/, said);
   assert.deepEqual(page.troubles, []);
 }
 contrast.seconds = 120;

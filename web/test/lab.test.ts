@@ -73,7 +73,7 @@ function trained(text: string, first: number, share: number): Lab {
   return {
     settings,
     log: Array.from({ length: 100 }, (_, i) => entry(i)) as unknown as LogEntry[],
-    sample: Array.from({ length: T }, (_, t) => (t ? 5 : 0)),
+    sample: Array.from({ length: T }, (_, t) => (t ? 40 : 0)),
     picture: { data, shape: [1, 1, T, T] },
     step: 100,
   } as unknown as Lab;

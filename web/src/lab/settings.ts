@@ -127,6 +127,15 @@ const ROWS: readonly Row[] = [
     hint: 'of the token vectors at the beginning',
   },
   {
+    name: 'deviation',
+    label: 'matrix deviation',
+    default: 0.02,
+    low: 0,
+    high: 100,
+    step: 'any',
+    hint: 'at the beginning; 0: 1/√(3 inputs), as PyTorch draws them',
+  },
+  {
     name: 'task',
     label: 'task',
     default: 'backcopy',
@@ -135,7 +144,7 @@ const ROWS: readonly Row[] = [
       ['conditional', 'mean of the past at a trigger, else nothing'],
     ],
   },
-  { name: 'triggers', label: 'triggers', default: 4, low: 1, high: 20, whole: true, step: 1 },
+  { name: 'triggers', label: 'triggers', default: 8, low: 1, high: 20, whole: true, step: 1 },
   {
     name: 'first',
     label: 'first token',
