@@ -590,6 +590,11 @@ const links = {
       () => document.querySelectorAll('.metrics tr[data-subject]').length === 2,
     );
     assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
+    // A file that was never chosen does not stand in the way of the next link.
+    await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&input=file'));
+    await page.getByText('Choose a file of prompts').first().waitFor();
+    await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&n=1'));
+    await page.waitForSelector('[data-view="attention"] canvas');
     assert.deepEqual(page.troubles, []);
   },
 

@@ -148,13 +148,14 @@ effect(() => {
 addEventListener('hashchange', () => {
   const next = parseHash(location.hash);
   if (next.problems.length) notices.value = next.problems;
-  if (printHash(next.state) === printHash(linkable(state.peek()))) return;
-  // What a link cannot carry stays: the reader is still here, and the file that was chosen.
+  // What a link cannot carry stays: the reader is still here, and the file, where one was chosen.
   const own = state.peek();
-  const { shown, input } = linkable(own);
+  const carried = { ...linkable(own), ...(file.peek() ? {} : { input: own.input }) };
+  if (printHash(next.state) === printHash(carried)) return;
+  const { shown, input } = carried;
   const kept = {
     ...(next.state.shown.join() === shown.join() ? { shown: own.shown } : {}),
-    ...(next.state.input === input && file.peek() ? { input: own.input } : {}),
+    ...(next.state.input === input ? { input: own.input } : {}),
   };
   failure.value = '';
   state.value = { ...next.state, ...kept };
