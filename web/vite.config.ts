@@ -33,6 +33,7 @@ const PRELOADED = ['index.json', ...tokenizers];
 const KEPT = [
   ...PRELOADED,
   'heldout.json',
+  'reported.json',
   ...first.flatMap(({ id, quick }) =>
     ['config.json', 'model.safetensors', quick!.file].map((name) => `${id}/${name}`),
   ),

@@ -158,6 +158,30 @@ const start = {
     assert.deepEqual(page.troubles, []);
   },
 
+  async 'a word that is new to the reader is explained where it stands'(stage) {
+    const page = await stage.open('room=explore');
+    const before = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
+    const word = page.locator('[data-finding] .term', { hasText: 'head' }).first();
+    await word.focus();
+    await page.keyboard.press('Enter');
+    const note = page.locator('.note');
+    await note.waitFor({ state: 'visible' });
+    assert.match(await note.textContent(), /^A layer looks back several times/);
+    const [at, noted] = [await word.boundingBox(), await note.boundingBox()];
+    assert.ok(Math.abs(noted.y - at.y - at.height) < 12, `${noted.y} under ${at.y}`);
+    const after = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
+    assert.deepEqual(after, before, 'nothing moves');
+    await page.keyboard.press('Escape');
+    await note.waitFor({ state: 'hidden' });
+    await page.setViewportSize({ width: 320, height: 700 });
+    for (const term of await page.locator('.lead .term').all()) {
+      await term.click();
+      const { x, width } = await note.boundingBox();
+      assert.ok(x >= 0 && x + width <= 320, `${x} to ${x + width}`);
+      await page.keyboard.press('Escape');
+    }
+  },
+
   async 'why: four steps, each a link, on the same picture'(stage) {
     const page = await stage.open();
     for (const [n, words] of [
@@ -475,7 +499,7 @@ const comparing = {
     assert.match(rows[2], /kept in \d\.\d bits a weight/);
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 4);
     assert.match(await text(page, '.differs'), /attention operation.*softmax.*sigmoid/s);
-    assert.match(await text(page, '.reported-rows'), /Gu et al/);
+    assert.match(await text(page, '.reported-rows'), /GPT2-XL\s+REPORTED Gu et al.*77\.00 %/s);
     await page.getByRole('button', { name: /loss/ }).first().click();
     assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
     assert.deepEqual(page.troubles, []);

@@ -8,6 +8,7 @@ import { framesOf, reachOf, Scope, type Desk, type Shown } from './desk';
 import { selectedHead, type Frame } from './frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from './subject';
 import { addKinds, fileName, fileOf, hand, KINDS } from './save/menu';
+import { explained } from './terms';
 import { part, say, type Context, type Update, type View } from './views/view';
 import { CLASS_WORDS, stampWords } from './words';
 
@@ -111,7 +112,10 @@ export class Figure {
     render(
       html`<summary aria-label="How to read ${title}">?</summary>
         <div>
-          <p>${how}</p>
+          <p>${explained(how)}</p>
+          <p class="hint">
+            ${explained('Under it stands what it was measured with: ε, T, what stands first (BOS), how many prompts.')}
+          </p>
           ${formula ? html`<p><code>${formula}</code></p>` : ''}
           ${source ? html`<p class="hint">${source}</p>` : ''}
         </div>`,

@@ -42,6 +42,16 @@ export interface Reported {
   readonly where: string;
 }
 
+/** What a paper measured of open models, by what they were asked. */
+export interface OpenModels {
+  readonly source: string;
+  readonly measure: string;
+  /** In words: natural, random, repeat. */
+  readonly kinds: Readonly<Record<string, string>>;
+  /** Sink_1 in percent of each kind. */
+  readonly models: readonly (Readonly<Record<string, number>> & { readonly model: unknown })[];
+}
+
 /** What a model is opened from. */
 export interface Files {
   readonly config: string;
@@ -52,6 +62,7 @@ export interface Zoo {
   readonly cards: readonly Card[];
   /** The rounded weights of a model that has them. Who asks before they are needed waits less. */
   readonly quick: (id: string) => Promise<Files>;
+  readonly openModels: () => Promise<OpenModels>;
   /** Texts that no model of the zoo was trained on, each long enough for so many tokens. */
   readonly heldOut: (tokens: number) => Promise<readonly string[]>;
 }
@@ -87,12 +98,12 @@ export function zooAddress(path: string): URL {
 const [SHORT, LONG] = [100, 150];
 
 export async function openZoo(): Promise<Zoo> {
-  const texts = new Map<string, Promise<string[]>>();
-  const read = (name: string) => {
-    const known = texts.get(name) ?? getJson<string[]>(name);
+  const texts = new Map<string, Promise<unknown>>();
+  const read = <T = string[]>(name: string): Promise<T> => {
+    const known = texts.get(name) ?? getJson<unknown>(name);
     texts.set(name, known);
     known.catch(() => texts.delete(name));
-    return known;
+    return known as Promise<T>;
   };
   const cards = await getJson<Card[]>('index.json');
   const coming = new Map<string, Promise<Files>>();
@@ -104,6 +115,7 @@ export async function openZoo(): Promise<Zoo> {
       files.catch(() => coming.delete(id));
       return files;
     },
+    openModels: () => read<OpenModels>('reported.json'),
     heldOut: async (tokens) => {
       if (tokens <= SHORT) return read('heldout.json');
       const long = await read('heldout-long.json');

@@ -8,10 +8,12 @@ import type { Frame } from '../frame';
 import { INPUTS } from '../question';
 import { addKinds, hand } from '../save/menu';
 import { MOST, parseSubject } from '../subject';
+import { explained } from '../terms';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { part } from '../views/view';
 import { comparison, firstWords } from '../words';
+import type { OpenModels } from '../zoo';
 import { differenceLine, differencesOf, placeWords } from './differs';
 import { Inspector } from './inspect';
 import {
@@ -26,15 +28,28 @@ import { metricsTable } from './metrics_table';
 
 const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
-/** What papers report of models like those that are shown as they were trained. */
-function reportedOf(frames: readonly Frame[], desk: Desk): ReportedRow[] {
+/** What papers report of models like those that are shown as they were trained, and of open ones. */
+function reportedOf(frames: readonly Frame[], desk: Desk, open?: OpenModels): ReportedRow[] {
   const cards = desk.engine.peek()!.models.zoo.cards;
   const rows = frames.flatMap((frame) => {
     const card = cards.find(({ id }) => id === frame.subject);
     return card?.paper ? [{ ...card.paper, title: card.title }] : [];
   });
   const said = rows.map((row) => JSON.stringify(row));
-  return rows.filter((_, i) => said.indexOf(said[i]!) === i);
+  return [
+    ...rows.filter((_, i) => said.indexOf(said[i]!) === i),
+    ...(open ? openRows(open, desk.state.peek().input) : []),
+  ];
+}
+
+/** Of the same kind of prompts as are asked here. */
+function openRows({ models, kinds, source, measure }: OpenModels, input: string): ReportedRow[] {
+  const kind = input in kinds ? input : 'natural';
+  return models.map(({ model, [kind]: sink }) => ({
+    title: String(model),
+    sink_1: sink!,
+    where: `${source}: ${kinds[kind]}; ${measure}`,
+  }));
 }
 
 /**
@@ -112,7 +127,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const facts = desk.facts();
     const text =
       kind === 'JSON'
-        ? tableJson(frames, facts, reportedOf(frames, desk))
+        ? tableJson(frames, facts, reportedOf(frames, desk, open.peek()))
         : kind === 'CSV'
           ? tableCsv(frames, facts)
           : promptsCsv(frames, facts);
@@ -121,8 +136,14 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     hand(new Blob([text], { type }), `sinkscope-compare-${name}`);
   });
   const table = part(numbers, 'table-of-all');
+  const open = signal<OpenModels | undefined>(undefined);
   const sorting = signal<Sorting>({ name: '', descending: true });
   const shown = (): Shown[] => shownOf(desk, desk.state.value.shown);
+
+  scope.effect(() => {
+    const zoo = desk.engine.value?.models.zoo;
+    zoo?.openModels().then((found) => (open.value = found), desk.fail);
+  });
 
   asks(desk, scope, () => ({
     views: [attention, sinks, inspector.viewFor(framesOf(shown()))],
@@ -165,7 +186,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
             : nothing
         }
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${comparison(fresh) || (all.length < 2 ? 'Add another model to compare.' : 'Measuring …')}
+          ${explained(comparison(fresh) || (all.length < 2 ? 'Add another model to compare.' : 'Measuring …'))}
         </p>
         ${troubles(all, desk)}`,
       head,
@@ -190,7 +211,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${INPUTS[state.input]}.${stale}`;
     render(
       whole.length
-        ? html`${metricsTable({ shown: whole, reported: reportedOf(frames, desk), sorting: sorting.value, sort: (value) => (sorting.value = value) }, caption)}
+        ? html`${metricsTable({ shown: whole, reported: reportedOf(frames, desk, open.value), sorting: sorting.value, sort: (value) => (sorting.value = value) }, caption)}
             <p class="hint">
               ± is the standard deviation over the prompts. * marks shares of rows that need not sum
               to 1: read Sink₁ raw and the row mass.

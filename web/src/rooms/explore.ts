@@ -17,6 +17,7 @@ import { attention } from '../views/attention';
 import { change } from '../views/change';
 import { sinks } from '../views/sinks';
 import { part } from '../views/view';
+import { explained } from '../terms';
 import { finding, headWords, capital } from '../words';
 import { about } from './about';
 import { Inspector } from './inspect';
@@ -77,7 +78,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       html`<h1>${at ? capital(headWords(at)) : 'Explore'}</h1>
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${frame && at ? finding(frame, at) : all[0]!.error ? '' : `${nameOf(all[0]!, desk)} is coming …`}
+          ${explained(frame && at ? finding(frame, at) : all[0]!.error ? '' : `${nameOf(all[0]!, desk)} is coming …`)}
         </p>
         ${troubles(all, desk)}`,
       head,

@@ -9,7 +9,18 @@ import { Figure } from '../figure';
 import { ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { attention, mapsOf } from '../views/attention';
 import { part, type Context } from '../views/view';
-import { alphaOf, firstName, headWords, judged, massOf, percent, show, stampWords } from '../words';
+import { explained } from '../terms';
+import {
+  alphaOf,
+  capital,
+  firstName,
+  headWords,
+  judged,
+  massOf,
+  percent,
+  show,
+  stampWords,
+} from '../words';
 import { Walk } from './walk';
 
 /** As many as stand beside each other here. */
@@ -132,7 +143,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const words = part(root, 'start-words');
   const stage = part(root, 'start-stage');
   const aside = part(root, 'start-aside');
-  const explained = part(aside, 'why');
+  const told = part(aside, 'why');
   const walk = part(aside, 'why-walk');
   const foot = part(aside, 'start-foot');
   const pictures = part(stage, 'start-pictures');
@@ -212,7 +223,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
         ? html`<h2>${why}. ${TITLES[why]}</h2>
             <p>${explanation(why, frames, at)}</p>`
         : nothing,
-      explained,
+      told,
     );
     const goes = (to: number) => desk.link({ why: to });
     const next =
@@ -237,9 +248,13 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
           frames[0] && at
             ? html`<details class="more facts">
                 <summary>The numbers</summary>
-                <p>
-                  ${headWords(at)}, the head that gives token 1 most; the same place in its twin.
-                  ${frames.map((frame) => html`<br />${stampWords(frame)}${roundingWords(frame, desk)}`)}
+                <p class="lines">
+                  ${explained(
+                    [
+                      `${capital(headWords(at))}: the head that gives token 1 most, and its place in the twin.`,
+                      ...frames.map((frame) => stampWords(frame) + roundingWords(frame, desk)),
+                    ].join('\n'),
+                  )}
                 </p>
                 <p>
                   <a href=${desk.link({ room: 'explore', why: 0 })}

@@ -7,6 +7,7 @@ import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { training } from '../views/training';
 import { part } from '../views/view';
+import { explained } from '../terms';
 import { headsWords, judged, percent, shortWords } from '../words';
 import { Walk } from './walk';
 
@@ -41,7 +42,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       html`<h1>Training</h1>
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${said.length ? `${[...new Set(said)].join('; ').replace(/\.?$/, '.')}` : 'The models are coming …'}
+          ${explained(said.length ? [...new Set(said)].join('; ').replace(/\.?$/, '.') : 'The models are coming …')}
         </p>
         ${
           allows(state, 'subjects')
