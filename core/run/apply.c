@@ -120,9 +120,27 @@ static const ss_linear *matrix_of(const ss_model *model, int layer, int matrix) 
                                  &at->ffn.gate, &at->ffn.up, &at->ffn.down}[matrix];
 }
 
+/* Weights come anew out of a quantisation, which would undo or double a factor. */
+ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
+                           ss_error *err) {
+    int n;
+    const ss_edit_kind *table = ss_edits(&n);
+    const ss_edit *own = pass->edits;
+    while (own->values != values) own++;
+    for (const ss_edit *edit = pass->edits; edit < own; edit++) {
+        unsigned both = table[edit->kind].places & table[own->kind].places;
+        if ((both & SS_AT_PRODUCT) && edit->kind != own->kind && !ss_is_of_activations(edit))
+            return ss_fail(err, SS_BAD_REQUEST, where,
+                           "expected weights that are scaled or quantised, found both");
+    }
+    return SS_OK;
+}
+
 ss_status ss_check_scale_weight(const ss_pass *pass, const float *values, const char *where,
                                 ss_error *err) {
     const ss_linear *linear = matrix_of(pass->trace->model, (int)values[1], (int)values[0]);
+    ss_status status = ss_check_weights(pass, values, where, err);
+    if (status != SS_OK) return status;
     if (!linear->w.data)
         return ss_fail(err, SS_UNSUPPORTED, where,
                        "expected a matrix that this %s has beside its experts",

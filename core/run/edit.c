@@ -23,7 +23,7 @@ static const char *const policies[] = {"window",   "first", "h2o",    "tova", "s
                                        "key_norm", "vatp",  "random", NULL};
 static const char *const placings[] = {"text", "cache", NULL};
 static const char *const matrices[] = {"q", "k", "v", "o", "gate", "up", "down", NULL};
-static const char *const activations[] = {"queries", "keys", "values", "hidden", NULL};
+static const char *const numbers[] = {"queries", "keys", "values", "hidden", "weights", NULL};
 static const char *const grains[] = {"tensor", "token", "channel", "group", NULL};
 static const char *const answers[] = {"no", "yes", NULL};
 
@@ -203,16 +203,18 @@ static const ss_edit_kind table[] = {
                "2024 (tova); Li et al. 2024 (snapkv); Devoto et al. 2024 (key_norm); Guo et al. "
                "2024 (vatp)"},
     {.name = "quantise",
-     .meaning = "activations go through so few bits and back",
-     .places = SS_AT_QUERIES | SS_AT_KEYS | SS_AT_VALUES | SS_AT_HIDDEN,
+     .meaning = "activations or weights go through so few bits and back",
+     .places = SS_AT_QUERIES | SS_AT_KEYS | SS_AT_VALUES | SS_AT_HIDDEN | SS_AT_PRODUCT,
      .parameters =
-         {{.name = "what", .type = SS_EDIT_CHOICE, .choices = activations, MUST, .meaning = ""},
+         {{.name = "what", .type = SS_EDIT_CHOICE, .choices = numbers, MUST, .meaning = ""},
           {.name = "bits", .type = SS_EDIT_INTEGER, .low = 2, .high = 8, MUST, .meaning = ""},
           {.name = "by",
            .type = SS_EDIT_CHOICE,
            .choices = grains,
            .standard = 1,
-           .meaning = "numbers that share a scale; tensor and channel need the whole text at once"},
+           .meaning = "numbers that share a scale; of weights a channel is an output; of "
+                      "activations, tensor "
+                      "and channel need the whole text at once"},
           {.name = "group", COUNT, .low = 1, .standard = 32, .meaning = "numbers of a group"},
           {.name = "symmetric",
            .type = SS_EDIT_CHOICE,
@@ -222,6 +224,7 @@ static const ss_edit_kind table[] = {
           {.name = "first", COUNT, .meaning = "first tokens that stay exact"},
           LAYER},
      .apply = ss_apply_quantise,
+     .check = ss_check_quantise,
      .whole = ss_whole_quantise,
      .source = "round to nearest; first tokens: Liu et al. 2024, IntactKV"},
     {.name = "scale_weight",

@@ -1,57 +1,149 @@
 /*
- * Activations through n bits and back: x becomes scale * round(x / scale), numbers that share a
- * scale being those of a tensor, a token, a channel or a group. Halves round to even, as
- * torch.round does.
+ * Numbers through n bits and back: x becomes scale * round(x / scale), numbers that share a scale
+ * being those of a tensor, a token, a channel or a group. Halves round to even, as torch.round
+ * does.
  *
  *     symmetric   scale = max |x| / (2^(bits-1) - 1)
  *     else        scale = (max x - min x) / (2^bits - 1), x rounded as min x + whole * scale
+ *
+ * Of weights a tensor is one matrix of a layer, a channel is one output of it, and a group is of
+ * one output. They are never stored: the product is computed anew with what its weights have
+ * become.
  */
 #include "site.h"
+
+#include "../math/kernels.h"
+#include "../math/pack.h"
 
 #include <math.h>
 
 enum { TENSOR, TOKEN, CHANNEL, GROUP };
+enum { QUERIES, KEYS, VALUES, HIDDEN, WEIGHTS };
 
 /* The row's values, in the order of edit.c. */
 enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER };
 
 bool ss_whole_quantise(const float *values) {
-    return (int)values[BY] == TENSOR || (int)values[BY] == CHANNEL;
+    bool tokens = (int)values[WHAT] != WEIGHTS;
+    return tokens && ((int)values[BY] == TENSOR || (int)values[BY] == CHANNEL);
 }
 
-/* Numbers that share a scale: x[i * step + j], i < rows, j < n. */
-static void quantise(float *x, size_t rows, size_t step, size_t n, int bits, bool symmetric) {
-    float low = INFINITY, high = -INFINITY;
+/* ---- numbers that share a scale ------------------------------------------------------------ */
+
+typedef struct range {
+    float low, high;
+} range;
+
+static const range nothing = {INFINITY, -INFINITY};
+
+/* With x[i * step + j], i < rows, j < n, in it too. */
+static range widened(range r, const float *x, size_t rows, size_t step, size_t n) {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
-            low = fminf(low, x[i * step + j]);
-            high = fmaxf(high, x[i * step + j]);
+            r.low = fminf(r.low, x[i * step + j]);
+            r.high = fmaxf(r.high, x[i * step + j]);
         }
-    float most = symmetric ? fmaxf(-low, high) : high - low;
+    return r;
+}
+
+static void round_in(range r, float *x, size_t rows, size_t step, size_t n, const float *values) {
+    bool symmetric = values[SYMMETRIC] != 0.0f;
+    int bits = (int)values[BITS];
+    float most = symmetric ? fmaxf(-r.low, r.high) : r.high - r.low;
     float levels = (float)((1 << (symmetric ? bits - 1 : bits)) - 1);
-    float scale = most / levels, zero = symmetric ? 0.0f : low;
+    float scale = most / levels, zero = symmetric ? 0.0f : r.low;
     if (!(scale > 0.0f)) return; /* all alike, and exact */
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++)
             x[i * step + j] = zero + scale * rintf((x[i * step + j] - zero) / scale);
 }
 
-void ss_apply_quantise(const ss_site *site, const float *values) {
-    static const unsigned places[] = {SS_AT_QUERIES, SS_AT_KEYS, SS_AT_VALUES, SS_AT_HIDDEN};
-    int exact = (int)values[FIRST] - site->t, bits = (int)values[BITS], by = (int)values[BY];
-    bool symmetric = values[SYMMETRIC] != 0.0f;
+static void quantise(float *x, size_t rows, size_t step, size_t n, const float *values) {
+    round_in(widened(nothing, x, rows, step, n), x, rows, step, n, values);
+}
+
+/* A row of numbers, all together or in groups. */
+static void quantise_row(float *x, size_t n, const float *values) {
+    size_t group = (int)values[BY] == GROUP ? (size_t)values[GROUP_SIZE] : n;
+    for (size_t i = 0; i < n; i += group)
+        quantise(x + i, 1, n, n - i < group ? n - i : group, values);
+}
+
+/* ---- weights ------------------------------------------------------------------------------- */
+
+/* Of all the matrix; work [in]. */
+static range range_of(const ss_matrix *w, float *work) {
+    range r = nothing;
+    for (size_t n = 0; n < w->out; n++) {
+        ss_matrix_output(work, w, n);
+        r = widened(r, work, 1, w->in, w->in);
+    }
+    return r;
+}
+
+static void quantise_weights(const ss_site *site, const float *values) {
+    const ss_matrix *w = &site->linear->w;
+    const float *bias = site->linear->bias;
+    size_t in = w->in, rows = (size_t)site->n;
+    float *outputs = site->pass->work, *panel = outputs + SS_PANEL * in;
+    float *tiles = panel + SS_PANEL * in;
+    range all = (int)values[BY] == TENSOR ? range_of(w, outputs) : nothing;
+    ss_tile(tiles, site->in, in, rows, in);
+    for (size_t n = 0; n < w->out; n += SS_PANEL) {
+        size_t columns = w->out - n < SS_PANEL ? w->out - n : SS_PANEL;
+        for (size_t c = 0; c < columns; c++) {
+            ss_matrix_output(outputs + c * in, w, n + c);
+            if ((int)values[BY] == TENSOR)
+                round_in(all, outputs + c * in, 1, in, in, values);
+            else
+                quantise_row(outputs + c * in, in, values);
+        }
+        ss_pack_rows(panel, outputs, in, columns, in);
+        ss_matmul(site->rows + n, site->width, tiles, panel, bias ? bias + n : NULL, rows, columns,
+                  in);
+    }
+}
+
+bool ss_is_of_activations(const ss_edit *edit) {
+    int n;
+    return ss_edits(&n)[edit->kind].apply == ss_apply_quantise &&
+           (int)edit->values[WHAT] != WEIGHTS;
+}
+
+ss_status ss_check_quantise(const ss_pass *pass, const float *values, const char *where,
+                            ss_error *err) {
+    if ((int)values[WHAT] != WEIGHTS) return SS_OK;
+    if ((int)values[BY] == TOKEN || values[FIRST] > 0.0f)
+        return ss_fail(err, SS_BAD_REQUEST, where,
+                       "expected weights by tensor, channel or group, which have no tokens");
+    return ss_check_weights(pass, values, where, err);
+}
+
+/* ---- activations --------------------------------------------------------------------------- */
+
+static void quantise_rows(const ss_site *site, const float *values) {
+    int exact = (int)values[FIRST] - site->t, by = (int)values[BY];
     exact = exact > 0 ? exact : 0;
-    if (places[(int)values[WHAT]] != site->place || exact >= site->n ||
-        !ss_edit_holds(values[LAYER], site->l))
-        return;
+    if (exact >= site->n) return;
     size_t width = site->heads * site->width, rows = (size_t)(site->n - exact);
-    size_t group = by == GROUP ? (size_t)values[GROUP_SIZE] : width;
     float *x = site->rows + (size_t)exact * width;
-    if (by == TENSOR) quantise(x, rows, width, width, bits, symmetric);
-    for (size_t d = 0; by == CHANNEL && d < width; d++)
-        quantise(x + d, rows, width, 1, bits, symmetric);
+    if (by == TENSOR) quantise(x, rows, width, width, values);
+    for (size_t d = 0; by == CHANNEL && d < width; d++) quantise(x + d, rows, width, 1, values);
     for (size_t i = 0; (by == TOKEN || by == GROUP) && i < rows; i++)
-        for (size_t d = 0; d < width; d += group)
-            quantise(x + i * width + d, 1, width, width - d < group ? width - d : group, bits,
-                     symmetric);
+        quantise_row(x + i * width, width, values);
+}
+
+void ss_apply_quantise(const ss_site *site, const float *values) {
+    static const unsigned places[] = {SS_AT_QUERIES, SS_AT_KEYS, SS_AT_VALUES, SS_AT_HIDDEN,
+                                      SS_AT_PRODUCT};
+    if (places[(int)values[WHAT]] != site->place) return;
+    if (site->place != SS_AT_PRODUCT) {
+        if (ss_edit_holds(values[LAYER], site->l)) quantise_rows(site, values);
+        return;
+    }
+    /* Neither the head's, which is in no layer, nor a feature map's, which is part of the operation
+     * and works in place. */
+    int layer = site->pass->layer;
+    bool own = layer < site->pass->trace->model->arch.L && site->in != site->rows;
+    if (own && ss_edit_holds(values[LAYER], layer)) quantise_weights(site, values);
 }

@@ -57,8 +57,8 @@ ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err
 
 /*
  * The same in pieces, for those who have other things to do in between: begin, then step until it
- * returns that 0 pieces are left. trace.T grows chunk by chunk; until then only rows below it are whole. An
- * extension that is given up leaves a run that can only be thrown away.
+ * returns that 0 pieces are left. trace.T grows chunk by chunk; until then only rows below it are
+ * whole. An extension that is given up leaves a run that can only be thrown away.
  */
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 int ss_run_step(ss_run *run);

@@ -63,6 +63,10 @@ bool ss_whole_clamp_channel(const float *values);
 SS_APPLY(swap_positions);
 SS_APPLY(scale_weight);
 SS_CHECK(scale_weight);
+/* True of a quantisation that leaves the weights as they are. */
+bool ss_is_of_activations(const ss_edit *edit);
+/* Weights are scaled or quantised: SS_BAD_REQUEST where an edit before does the other. */
+SS_CHECK(weights);
 
 /* evict.c */
 SS_APPLY(evict);
@@ -74,6 +78,7 @@ bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 
 /* quantise.c */
 SS_APPLY(quantise);
+SS_CHECK(quantise);
 bool ss_whole_quantise(const float *values);
 
 #endif

@@ -5,6 +5,7 @@ of model.py and nothing else; attention is written out here, query by query and 
 """
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -51,6 +52,46 @@ class _GptNeo(_Gpt2):
         return self._linear(joined, f"h.{layer}.attn.attention.out_proj")
 
 
+class _GptNeox(_Gpt2):
+    """LayerNorm, the first numbers of a head turned, q, k and v side by side in each head, both
+    halves of a block on one stream, exact GELU, an output matrix of its own; weights [out, in]."""
+
+    TURNED = 0.25  # rotary_pct of the golden's config
+
+    def __init__(self, arch: Architecture, weights: Weights) -> None:
+        self.arch = arch
+        self.weights = {name.removeprefix("gpt_neox."): w for name, w in weights.items()}
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        return x @ self.weights[name + ".weight"].T + self.weights[name + ".bias"]
+
+    def before(self, x: Tensor, layer: int, half: str) -> Tensor:
+        return self._norm(x, f"layers.{layer}.{half}_layernorm")
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        return self.weights["embed_in.weight"][tokens]
+
+    def turn(self, x: Tensor) -> Tensor:
+        width = int(self.arch.K * self.TURNED)
+        return torch.cat([_rotate(x[..., :width], self.arch.rope_theta), x[..., width:]], -1)
+
+    def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
+        each = self._linear(y, f"layers.{layer}.attention.query_key_value")
+        q, k, v = _heads(each, self.arch.H).chunk(3, -1)
+        return (self.turn(q), self.turn(k), v) if self.arch.positions == "rotary" else (q, k, v)
+
+    def merge(self, mixed: Tensor, layer: int) -> Tensor:
+        joined = mixed.transpose(-3, -2).flatten(-2)
+        return self._linear(joined, f"layers.{layer}.attention.dense")
+
+    def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, None]:
+        inner = torch.nn.functional.gelu(self._linear(y, f"layers.{layer}.mlp.dense_h_to_4h"))
+        return self._linear(inner, f"layers.{layer}.mlp.dense_4h_to_h"), None
+
+    def head(self, x: Tensor) -> Tensor:
+        return self._norm(x, "final_layer_norm") @ self.weights["embed_out.weight"].T
+
+
 # Where each family keeps the matrices that scale_weight names, and whether rows are outputs.
 MATRICES = {
     "llama": {"o": ("model.layers.{}.self_attn.o_proj.weight", True),
@@ -58,6 +99,8 @@ MATRICES = {
     "gpt2": {"o": ("h.{}.attn.c_proj.weight", False), "down": ("h.{}.mlp.c_proj.weight", False)},
     "gpt_neo": {"o": ("transformer.h.{}.attn.attention.out_proj.weight", True),
                 "down": ("transformer.h.{}.mlp.c_proj.weight", True)},
+    "gpt_neox": {"o": ("gpt_neox.layers.{}.attention.dense.weight", True),
+                 "down": ("gpt_neox.layers.{}.mlp.dense_4h_to_h.weight", True)},
 }
 
 
@@ -68,8 +111,18 @@ class Model:
     weights: Weights
     windows: list[int]  # of each layer; 0: all
 
+    @property
+    def parallel(self) -> bool:
+        """Attention and feed-forward read the same stream."""
+        return self.family == "gpt_neox"
+
+    def turned(self, x: Tensor) -> Tensor:
+        """Heads as they stand in a text of their own."""
+        blocks = self.blocks()
+        return blocks.turn(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
+
     def blocks(self) -> _Llama | _Gpt2:
-        kinds = {"llama": _Llama, "gpt2": _Gpt2, "gpt_neo": _GptNeo}
+        kinds = {"llama": _Llama, "gpt2": _Gpt2, "gpt_neo": _GptNeo, "gpt_neox": _GptNeox}
         return kinds[self.family](self.arch, self.weights)
 
 
@@ -120,6 +173,40 @@ def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int) -> Ten
             flat = _quantised(x.transpose(0, 1).flatten(1), edit)
             x = flat.unflatten(1, (x.shape[0], x.shape[2])).transpose(0, 1)
     return x
+
+
+def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
+    """w [out, in]; rounded in F32, as it is stored, so that halves fall alike"""
+    kept, w = w.dtype, w.float()
+    bits, symmetric = _integer(edit, "bits", 8), edit.get("symmetric", "yes") == "yes"
+    if edit["by"] == "tensor":
+        return _rounded(w, bits, symmetric).to(kept)
+    size = _integer(edit, "group", 32) if edit["by"] == "group" else w.shape[1]
+    return torch.stack([torch.cat([_rounded(part, bits, symmetric) for part in row.split(size)])
+                        for row in w]).to(kept)
+
+
+def _quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
+    """The matrices of the layers; q, k and v are three, also where a file holds them as one."""
+    made = dict(weights)
+    for edit in _of(edits, "quantise"):
+        for name, w in made.items() if edit["what"] == "weights" else ():
+            layer = re.search(r"\.(\d+)\.", "." + name)
+            if w.dim() != 2 or not layer or not _holds(edit, "layer", int(layer[1])):
+                continue
+            rows = w.T if model.family == "gpt2" else w
+            if "c_attn" in name:
+                parts = list(rows.chunk(3))
+            elif "query_key_value" in name:
+                parts = list(rows.unflatten(0, (model.arch.H, 3, -1)).unbind(1))
+            else:
+                parts = [rows]
+            done = [_quantised_matrix(part.reshape(-1, rows.shape[1]), edit).reshape(part.shape)
+                    for part in parts]
+            whole = torch.stack(done, 1) if "query_key_value" in name else torch.cat(done)
+            whole = whole.reshape(rows.shape)
+            made[name] = whole.T if model.family == "gpt2" else whole
+    return made
 
 
 # --- eviction -------------------------------------------------------------------------------------
@@ -232,7 +319,7 @@ def _clamped(x: Tensor, edits: list[Edit], layer: int) -> Tensor:
 def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
     arch, blocks, T = model.arch, model.blocks(), len(y)
     at = _positions(edits, T)
-    rotary = model.family == "llama" and arch.positions == "rotary"
+    rotary = arch.positions == "rotary" and model.family in ("llama", "gpt_neox")
 
     def project(part: int) -> Tensor:
         return _placed(lambda z: blocks.qkv(z, layer)[part], y, at)
@@ -274,8 +361,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit]) -> dict[str,
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:
                 # The kept keys as a text of their own, of which the query is the last token.
-                theta = arch.rope_theta
-                alone = _rotate(k0[g, kept], theta) @ _rotate(q0[h, [t] * len(kept)], theta)[-1]
+                alone = model.turned(k0[g, kept]) @ model.turned(q0[h, [t] * len(kept)])[-1]
                 x = x.clone()
                 x[kept] = alone / math.sqrt(arch.K)
             mask = torch.zeros(1, T, dtype=torch.bool)
@@ -310,7 +396,7 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
         row, column = _integer(edit, "row", 0), _integer(edit, "column", 0)
         place = (row, column) if rows_first else (column, row)
         weights[name.format(_integer(edit, "layer", 0))][place] *= float(edit.get("factor", 0))
-    model = replace(model, weights=weights)
+    model = replace(model, weights=_quantised_weights(model, weights, edits))
     blocks, T = model.blocks(), len(tokens)
     at = _positions(edits, T)
     x = _placed(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)
@@ -318,8 +404,10 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(model.arch.L):
         record = _attend(model, layer, blocks.before(x, layer, "input"), edits)
-        x = blocks.after(x + record["att_out"], layer, "input")
-        mlp_out, _ = blocks.feed_forward(blocks.before(x, layer, "post_attention"), layer)
+        attended = blocks.after(x + record["att_out"], layer, "input")
+        read = x if model.parallel else attended
+        mlp_out, _ = blocks.feed_forward(blocks.before(read, layer, "post_attention"), layer)
+        x = attended
         x = _clamped(blocks.after(x + mlp_out, layer, "post_attention"), edits, layer + 1)
         for name, value in (record | {"hidden": x}).items():
             steps.setdefault(name, []).append(value)

@@ -1,12 +1,14 @@
-"""Write tests/golden/edit-*: each edit on a Llama, a GPT-2 and a GPT-Neo shape, by edits.py in F64.
+"""Write tests/golden/edit-*: each edit on a Llama, a GPT-2, a GPT-Neo and a GPT-NeoX shape, by edits.py
+in F64.
 
     python -m models.reference.write_edits
 
 The models are those of other goldens, which golden.json names. Without edits the reference must give
-what these say, those of GPT-2 and GPT-Neo being of Hugging Face transformers.
+what these say, all but that of Llama being of Hugging Face transformers.
 """
 
 import json
+from dataclasses import replace
 
 import torch
 from safetensors.torch import load_file
@@ -18,7 +20,8 @@ from .files import read_weights
 from .model import Architecture, architecture
 from .write_goldens import GOLDEN, TOLERANCE, describe, scaled_error, store, write_cases
 
-MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo"}
+MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
+          "gpt_neox": "hf-gpt_neox"}
 
 # Of every edit what differs in kind; the numbers are of models of T = 11 or more tokens.
 EDITS: dict[str, tuple[str, ...]] = {
@@ -44,6 +47,9 @@ EDITS: dict[str, tuple[str, ...]] = {
     "bits-keys": ("quantise:what=keys,bits=3,by=channel,symmetric=no,first=1",),
     "bits-values": ("quantise:what=values,bits=2,by=token",),
     "bits-hidden": ("quantise:what=hidden,bits=8,by=group,group=5,symmetric=no",),
+    "bits-weights": ("quantise:what=weights,bits=4,by=channel,layer=1",
+                     "quantise:what=weights,bits=5,by=tensor,layer=0,symmetric=no"),
+    "bits-groups": ("quantise:what=weights,bits=3,by=group,group=5,symmetric=no",),
     "weight": ("scale_weight:matrix=down,layer=0,row=3,column=4,factor=-6",
                "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9"),
 }
@@ -62,6 +68,16 @@ def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
     return architecture(own), windows
 
 
+def neox_architecture(config: dict) -> Architecture:
+    """A GPT-NeoX, as far as it is like a GPT-2; the rest is in _GptNeox."""
+    own = {"model_type": "gpt2", "n_layer": config["num_hidden_layers"],
+           "n_head": config["num_attention_heads"], "n_embd": config["hidden_size"],
+           "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
+           "n_positions": config["max_position_embeddings"],
+           "layer_norm_epsilon": config["layer_norm_eps"]}
+    return replace(architecture(own), positions="rotary", rope_theta=config["rotary_emb_base"])
+
+
 def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
     """The model in F64, the tokens of its golden, and what that says."""
     folder = GOLDEN / MODELS[family]
@@ -69,7 +85,7 @@ def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
     if family == "gpt_neo":
         arch, windows = neo_architecture(config)
     else:
-        arch = architecture(config)
+        arch = neox_architecture(config) if family == "gpt_neox" else architecture(config)
         windows = [0] * arch.L
     weights = {name: w.double() for name, w in read_weights(folder / "model.safetensors").items()}
     known = load_file(folder / "golden.safetensors")
@@ -124,7 +140,7 @@ def write_effect() -> None:
 
 CASES = {"effect-llama": write_effect} | {f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
          for family in MODELS for name in EDITS
-         if family == "llama" or name not in ROTARY_ONLY}
+         if family in ("llama", "gpt_neox") or name not in ROTARY_ONLY}
 
 
 def main() -> None:

@@ -146,11 +146,12 @@ static void measure(const ss_run *run, input *in) {
 }
 
 static void use(ss_run *run, input *in) {
-    while (in->n) switch (take_byte(in) % 4) {
+    while (in->n) switch (take_byte(in) % 5) {
         case 0: extend(run, in); break;
         case 1: sample(run, in); break;
         case 2: view(run, in); break;
-        default: measure(run, in);
+        case 3: measure(run, in); break;
+        default: return;
         }
 }
 
@@ -160,25 +161,50 @@ static ss_edit take_edit(input *in) {
     return edit;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    input in = {data, size};
+/* A run of such options, or false; the arena is freed in both cases. */
+static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     ss_edit edits[EDITS_MAX];
-    ss_run_desc desc = {.model = model_of(take_byte(&in) % MODELS), .edits = edits};
-    desc.capacity = take_int(&in);
-    desc.fields = take_byte(&in) < 0x80 ? SS_FIELDS_ALL : take_bits(&in) & SS_FIELDS_ALL;
-    desc.edits_n = take_byte(&in) % (EDITS_MAX + 1);
-    for (int i = 0; i < desc.edits_n; i++) edits[i] = take_edit(&in);
+    desc->edits = edits;
+    desc->capacity = take_int(in);
+    desc->fields = take_byte(in) < 0x80 ? SS_FIELDS_ALL : take_bits(in) & SS_FIELDS_ALL;
+    desc->edits_n = take_byte(in) % (EDITS_MAX + 1);
+    for (int i = 0; i < desc->edits_n; i++) edits[i] = take_edit(in);
     ss_error err;
     size_t bytes;
-    ss_status status = ss_run_size(&bytes, &desc, &err);
+    *arena = (ss_arena){0};
+    ss_status status = ss_run_size(&bytes, desc, &err);
     check(status, &err);
-    if (status != SS_OK || bytes > RUN_BYTES_MAX) return 0;
-    ss_arena arena = fuzz_arena(bytes);
+    if (status != SS_OK || bytes > RUN_BYTES_MAX) return false;
+    *arena = fuzz_arena(bytes);
+    status = ss_run_init(run, desc, arena, &err);
+    check(status, &err);
+    if (status == SS_OK && arena->used != bytes) abort();
+    return status == SS_OK;
+}
+
+/* One that begins behind a layer of the other, with its tokens, or others. */
+static void use_from(const ss_run *from, input *in) {
     ss_run run;
-    status = ss_run_init(&run, &desc, &arena, &err);
-    check(status, &err);
-    if (status == SS_OK && arena.used != bytes) abort();
-    if (status == SS_OK) use(&run, &in);
+    ss_arena arena;
+    ss_run_desc desc = {
+        .model = from->trace.model, .from = &from->trace, .layer = take_int(in) % 8};
+    if (begin(&run, &arena, &desc, in)) {
+        ss_error err;
+        check(ss_run_extend(&run, ss_tokens(&from->trace), from->trace.T, &err), &err);
+        use(&run, in);
+    }
+    free(arena.block);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    input in = {data, size};
+    ss_run run;
+    ss_arena arena;
+    ss_run_desc desc = {.model = model_of(take_byte(&in) % MODELS)};
+    if (begin(&run, &arena, &desc, &in)) {
+        use(&run, &in);
+        if (in.n) use_from(&run, &in);
+    }
     free(arena.block);
     return 0;
 }

@@ -170,13 +170,7 @@ export default [
     'golden',
   ],
   ['the upper median', 'metrics/massive.c', '(n - 1) / 2', 'n / 2', 'metrics'],
-  [
-    'loss of what a prefix has seen',
-    'metrics/loss.c',
-    'prefix > 1 ? prefix : 1',
-    '1 + 0 * prefix',
-    'golden',
-  ],
+  ['loss of what a prefix has seen', 'metrics/loss.c', 'ss_first_predicted(trace)', '1', 'golden'],
 
   // attention and its operations
   [
@@ -408,4 +402,97 @@ export default [
     'variants',
   ],
   ['a token of V', 'run/run.c', 'tokens[i] >= V', 'tokens[i] > V', 'run'],
+  // two runs beside each other
+  [
+    'KL of the other direction',
+    'metrics/compare.c',
+    'divergence(others, logits,',
+    'divergence(logits, others,',
+    'golden',
+  ],
+  [
+    'KL of the prediction behind the token',
+    'metrics/compare.c',
+    'ss_row(base, SS_FIELD_LOGITS, 0, t - 1)',
+    'ss_row(base, SS_FIELD_LOGITS, 0, t)',
+    'golden',
+  ],
+  [
+    'what changed is the loss before',
+    'metrics/compare.c',
+    '(double)ss_floats(trace, SS_FIELD_LOSS)[t] - ',
+    '0.0 * (double)ss_floats(trace, SS_FIELD_LOSS)[t] - ',
+    'golden',
+  ],
+  [
+    'a change of h over its own length',
+    'metrics/compare.c',
+    '(double)other[d] * (double)other[d]',
+    '(double)h[d] * (double)h[d]',
+    'golden',
+  ],
+  [
+    'a run begins from the embedding, whatever the layer',
+    'run/run.c',
+    'ss_row(from, SS_FIELD_HIDDEN, desc->layer, 0)',
+    'ss_row(from, SS_FIELD_HIDDEN, 0, 0)',
+    'edits',
+  ],
+  [
+    'the stream that it begins from is not told',
+    'run/trace.c',
+    "(size_t)layer + ((*shape)[1] == '+')",
+    '(size_t)layer',
+    'edits',
+  ],
+  // bits
+  [
+    'a symmetric scale has a bit too many',
+    'run/quantise.c',
+    'symmetric ? bits - 1 : bits',
+    'bits',
+    'golden',
+  ],
+  [
+    'first tokens are rounded too',
+    'run/quantise.c',
+    'int exact = (int)values[FIRST] - site->t,',
+    'int exact = 0,',
+    'golden',
+  ],
+  [
+    'a tensor of weights is an output',
+    'run/quantise.c',
+    'if ((int)values[BY] == TENSOR)\n',
+    'if (0)\n',
+    'golden',
+  ],
+  [
+    'weights of other layers are rounded too',
+    'run/quantise.c',
+    'own && ss_edit_holds(values[LAYER], layer)',
+    'own',
+    'golden',
+  ],
+  [
+    "the head's weights are rounded too",
+    'run/quantise.c',
+    'layer < site->pass->trace->model->arch.L && site->in',
+    'site->in',
+    'golden',
+  ],
+  [
+    'rounded weights have no bias',
+    'run/quantise.c',
+    'bias ? bias + n : NULL',
+    'NULL && bias',
+    'golden',
+  ],
+  [
+    'one key more than the budget',
+    'run/evict.c',
+    'kept > (int)e->budget; kept--',
+    'kept > (int)e->budget + 1; kept--',
+    'edits',
+  ],
 ];

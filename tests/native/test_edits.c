@@ -1,5 +1,5 @@
 /*
- * Edits: what must hold for every row of the table, on tiny models of three families; then each
+ * Edits: what must hold for every row of the table, on tiny models of four families; then each
  * edit's own oracles. That numbers are right is told by the goldens of tests/golden/edit-*.
  */
 #include "check.h"
@@ -13,9 +13,10 @@
 #define LLAMA "tests/golden/hf-llama-gqa"
 #define GPT2 "tests/golden/hf-gpt2-plain"
 #define GPT_NEO "tests/golden/hf-gpt_neo"
+#define GPT_NEOX "tests/golden/hf-gpt_neox"
 #define T_MAX 13
 
-static const char *const folders[] = {LLAMA, GPT2, GPT_NEO};
+static const char *const folders[] = {LLAMA, GPT2, GPT_NEO, GPT_NEOX};
 #define FOLDERS ((int)(sizeof folders / sizeof *folders))
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
@@ -352,6 +353,9 @@ static void refusals(void) {
         {"tests/golden/var-none", "swap_positions:a=0,b=1", "edits[0].swap_positions",
          SS_UNSUPPORTED},
         {LLAMA, "quantise:what=keys,bits=1", "edits[0].bits", SS_BAD_REQUEST},
+        {LLAMA, "quantise:what=weights,bits=4", "edits[0].quantise", SS_BAD_REQUEST},
+        {LLAMA, "quantise:what=weights,bits=4,by=channel,first=1", "edits[0].quantise",
+         SS_BAD_REQUEST},
         {LLAMA, "scale_weight:matrix=q,layer=0,row=9999,column=0", "edits[0].scale_weight",
          SS_BAD_REQUEST},
     };
@@ -377,6 +381,16 @@ static void refusals(void) {
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, twice, 2, NULL, 0};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, "edits[1].evict"));
+    const char *scaled = "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40";
+    const char *rounded = "quantise:what=weights,bits=4,by=channel";
+    for (int i = 0; i < 2; i++) {
+        ss_edit both[] = {read_edit(i ? scaled : rounded), read_edit(i ? rounded : scaled)};
+        desc.edits = both;
+        CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
+        CHECK(strstr(err.text, "found both") != NULL);
+        both[i ? 1 : 0] = read_edit("quantise:what=keys,bits=4");
+        CHECK_INT((int)try_run(&desc, &err), SS_OK);
+    }
     close_model(&model);
 }
 
