@@ -46,7 +46,8 @@ function remarkOf(frame: Frame, at: Head): Context['remark'] {
     return { text: `◀ ${count} of ${of} words look mostly here`, kind: 'sink' };
   const alpha = alphaOf(frame, at);
   // The same measure as everywhere: a sink gives the first word more than twice its even share.
-  if (alpha <= 2 * verdict.even) return { text: 'no such column', kind: 'none' };
+  if (alpha <= 2 * verdict.even)
+    return { text: `no such column: ${count} of ${of} look mostly there`, kind: 'none' };
   return { text: `◀ a weaker column: ${percent(alpha, 0)}`, kind: 'weak' };
 }
 
