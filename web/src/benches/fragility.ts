@@ -16,6 +16,8 @@ import { percent } from '../words';
 import type { Asked, Bench, Group, Setting } from './bench';
 import { cost, lossColumns, settingsTable, signed, slider, wholeOf } from './parts';
 
+/** Times the others' hidden norm: below it token 1 is one of many. */
+const STANDS_OUT = 2;
 /** As many beside the one that is meant. */
 const OTHERS = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
@@ -78,22 +80,24 @@ function sayRepeat(groups: readonly Group[]) {
     const repeated = frames.find(isRepeat);
     if (!text || !repeated) return [];
     const layer = layerOfFirst(text);
+    const ratio = text.tensors.hidden_ratio!.data[layer]!;
     const n = firstsIn(repeated, layer);
     const own = firstsIn(text, layer);
     const [a, b] = [text, repeated].map(({ tensors }) => percent(tensors.sink_ratio!.data[0]!));
-    return [{ title, n, own, T: repeated.T, a, b }];
+    return [{ title, n, own, T: repeated.T, a, b, ratio }];
   });
   const [main] = told;
   if (!main) return { heading: 'One token, again and again', text: '' };
   return {
     heading:
-      main.n > 2 * main.own + 4
+      main.ratio >= STANDS_OUT && main.n > 2 * main.own + 4
         ? 'Repeated tokens become first tokens'
         : 'One token, again and again',
     text: told
-      .map(
-        ({ title, n, own, T, a, b }) =>
-          `${title}: ${n} of ${T - 1} repeated positions have half of token 1’s hidden norm or more (${own} of ordinary text), and Sink₁ goes from ${a} to ${b}.`,
+      .map(({ title, n, own, T, a, b, ratio }) =>
+        ratio < STANDS_OUT
+          ? `${title}: token 1 is ${ratio.toFixed(1)} × as long as the others, so that none is taken for it; Sink₁ goes from ${a} to ${b}.`
+          : `${title}: ${n} of ${T - 1} repeated positions have half of token 1’s hidden norm or more (${own} of ordinary text), and Sink₁ goes from ${a} to ${b}.`,
       )
       .join(' '),
   };

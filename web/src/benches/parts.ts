@@ -66,39 +66,46 @@ export interface Column {
   readonly of: (frame: Frame, whole: Frame | undefined) => string | undefined;
 }
 
+/** More rows than this are shown when they are asked for. */
+const MOST_OPEN = 12;
+
 /** A row for each setting of each model. */
 export function settingsTable(
   groups: readonly { readonly title: string; readonly frames: readonly Frame[] }[],
   columns: readonly Column[],
   caption: string,
 ): TemplateResult {
-  return html`<div class="table-place" tabindex="0" role="region" aria-label=${caption}>
-    <table class="metrics settings">
-      <caption>
-        ${caption}
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">model</th>
-          <th scope="col">setting</th>
-          ${columns.map(({ name }) => html`<th scope="col">${name}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${groups.map(({ title, frames }) => {
-          const whole = wholeOf(frames);
-          return frames.map(
-            (frame, i) =>
-              html`<tr>
-                ${i ? html`<td></td>` : html`<th scope="row">${title}</th>`}
-                <td>${settingName(frame)}</td>
-                ${columns.map(({ of }) => html`<td>${of(frame, whole) ?? '–'}</td>`)}
-              </tr>`,
-          );
-        })}
-      </tbody>
-    </table>
-  </div>`;
+  const count = groups.reduce((sum, { frames }) => sum + frames.length, 0);
+  return html`<details class="more" ?open=${count <= MOST_OPEN}>
+    <summary>All numbers: ${count} settings</summary>
+    <div class="table-place" tabindex="0" role="region" aria-label=${caption}>
+      <table class="metrics settings">
+        <caption>
+          ${caption}
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">model</th>
+            <th scope="col">setting</th>
+            ${columns.map(({ name }) => html`<th scope="col">${name}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${groups.map(({ title, frames }) => {
+            const whole = wholeOf(frames);
+            return frames.map(
+              (frame, i) =>
+                html`<tr>
+                  ${i ? html`<td></td>` : html`<th scope="row">${title}</th>`}
+                  <td>${settingName(frame)}</td>
+                  ${columns.map(({ of }) => html`<td>${of(frame, whole) ?? '–'}</td>`)}
+                </tr>`,
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  </details>`;
 }
 
 export const lossColumns: readonly Column[] = [

@@ -240,7 +240,8 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
 
   function drawQuestion(state: State, frames: readonly Frame[]): void {
     const { from, length } = state;
-    const ran = [...new Set(frames.map(({ T }) => T))].filter((T) => T < length);
+    const asked = frames.filter(({ question }) => question.input === from);
+    const ran = [...new Set(asked.map(({ T }) => T))].filter((T) => T < length);
     const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
     render(
       html`<div class="question-controls">
