@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Describe } from 'sinkscope';
+import { createEngine, type Describe } from 'sinkscope';
 import { defaults, linkable, linkTo, parseHash, printHash, table, type State } from '../src/state';
 import {
   atStep,
@@ -273,4 +273,12 @@ describe('a subject', () => {
     expect(title('softmax@1400~sigmoid(-4.8)')).toBe('Twin at step 1,400 + sigmoid (-4.8)');
     expect(printSubject(atStep(parseSubject('a@4~mask(1,2)')!, undefined))).toBe('a~mask(1,2)');
   });
+});
+
+it('asks by itself what the core asks by itself', async () => {
+  const base = new URL('../../wasm/', import.meta.url);
+  const engine = await createEngine({ base, worker: false });
+  const { eps, tokens } = engine.describe.defaults;
+  await engine.close();
+  expect([defaults.eps, defaults.T]).toEqual([eps, tokens]);
 });

@@ -1,12 +1,13 @@
 /** What a lab's numbers say, in sentences that hold for any of them. */
 import type { LogEntry, Operation } from 'sinkscope';
+import { defaults } from '../state';
 import { percent, show } from '../words';
 import type { Lab } from './lab';
 import type { Settings } from './settings';
 
 /** A batch is noisy: what is said is of so many steps. */
 const RECENT = 20;
-const EPS = 0.3;
+const EPS = defaults.eps;
 
 function meanOf(log: readonly LogEntry[], name: string): number {
   const values = log.map((entry) => entry[name]).filter((value) => typeof value === 'number');
