@@ -9,8 +9,12 @@ import { createHost, pageRoot, root } from './stage.mjs';
 
 const NEXT = { page: join(root, '.build/page-next'), zoo: join(root, '.build/zoo-next') };
 
+let building;
+/** Once for all tests. */
+const buildNext = () => (building ??= makeNext());
+
 /** Another build: every file of the page is written otherwise, and the zoo has two models. */
-async function buildNext() {
+async function makeNext() {
   const zoo = join(root, 'models/zoo');
   await rm(NEXT.zoo, { recursive: true, force: true });
   for (const name of ['softmax', 'sigmoid', 'heldout.json'])
@@ -121,6 +125,35 @@ export const offline = {
       assert.deepEqual(
         sw.map((one) => one.url()),
         [],
+      );
+    }),
+
+  'a newer build is offered, and a click takes it up, in every tab': (stage) =>
+    withContext(stage, async (context, host) => {
+      await buildNext();
+      const page = await visit(context, host.address);
+      await drawn(page);
+      await isKept(page, 'softmax/model.safetensors');
+      host.serve(NEXT.page);
+      const [other, second] = [
+        await visit(context, host.address),
+        await visit(context, host.address, '#room=compare'),
+      ];
+      await drawn(other);
+      await drawn(second);
+      await other.waitForFunction(() => navigator.serviceWorker.controller);
+      await second.evaluate(async () => (await navigator.serviceWorker.getRegistration()).update());
+      await second.getByRole('button', { name: 'Reload' }).click();
+      await second.waitForFunction(
+        (zoo) => performance.getEntriesByType('resource').some(({ name }) => name.includes(zoo)),
+        zooOf(NEXT.page),
+      );
+      assert.match(second.url(), /room=compare/, 'what was shown is shown again');
+      await other.getByRole('button', { name: 'Reload' }).click();
+      await drawn(other);
+      await other.waitForFunction(
+        (zoo) => performance.getEntriesByType('resource').some(({ name }) => name.includes(zoo)),
+        zooOf(NEXT.page),
       );
     }),
 

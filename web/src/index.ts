@@ -1,7 +1,7 @@
 import './style.css';
 import { tellHeight } from './embed/height';
 import { keepForOffline } from './offline';
-import { startPage } from './page';
+import { offer, startPage } from './page';
 import { trustOwnScripts } from './trust';
 
 trustOwnScripts();
@@ -10,4 +10,4 @@ document.querySelector('#plain')?.remove();
 const isEmbed = document.body.classList.contains('embed');
 startPage(isEmbed);
 if (isEmbed) tellHeight();
-keepForOffline();
+keepForOffline(offer);

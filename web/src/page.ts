@@ -36,6 +36,8 @@ const notices = signal<readonly string[]>(parsed.problems);
 const failure = signal('');
 const engine = signal<Engine | undefined>(undefined);
 const file = signal<PromptFile | undefined>(undefined);
+/** Takes up a newer build that has come. */
+const newer = signal<(() => void) | undefined>(undefined);
 const files = signal(0);
 const pointed = signal<Pointed>({});
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -214,7 +216,23 @@ function header(place: HTMLElement): void {
   });
 }
 
+export function offer(take: () => void): void {
+  newer.value = take;
+}
+
 function messages(place: HTMLElement): void {
+  const update = part(place, 'newer');
+  effect(() => {
+    render(
+      newer.value
+        ? html`<p class="message" role="status">
+            A newer version of this page is here.
+            <button type="button" @click=${newer.value}>Reload</button>
+          </p>`
+        : nothing,
+      update,
+    );
+  });
   const text = part(place, 'message', 'p');
   text.setAttribute('role', 'alert');
   const progress = part(place, 'progress', 'p');

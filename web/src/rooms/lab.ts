@@ -464,9 +464,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const names = told();
     const theme = desk.theme.value;
     const wide = grid.firstElementChild!.clientWidth >= WORDS_WIDTH;
-    names.forEach((one, i) =>
-      maps[i]!(one, theme, wide, acts),
-    );
+    names.forEach((one, i) => maps[i]!(one, theme, wide, acts));
     CHARTS.forEach(({ title, what, lines, reach, percent: isShare }, i) => {
       const series = names.flatMap(({ lab, name }, side) =>
         lines.map((line) => lineOf(lab, line, COLORS[side]!, name)),
@@ -588,18 +586,10 @@ function createMap(grid: HTMLElement, side: (typeof SIDES)[number]) {
             : nothing
         }
         <p class="numbers">
-          <button
-            type="button"
-            ?disabled=${!seen || !lab.isThere}
-            @click=${() => inside(told)}
-          >
+          <button type="button" ?disabled=${!seen || !lab.isThere} @click=${() => inside(told)}>
             Look inside
           </button>
-          <button
-            type="button"
-            ?disabled=${!seen || !lab.isThere}
-            @click=${() => saveModel(told)}
-          >
+          <button type="button" ?disabled=${!seen || !lab.isThere} @click=${() => saveModel(told)}>
             Save the model
           </button>
         </p>`,
