@@ -270,10 +270,11 @@ export class Models {
     const id = this.#card(model).tokenizer;
     const known = this.#tokenizers.get(id);
     if (known) return known;
-    const texts = ['tokenizer.json', 'tokenizer_config.json'].map((name) =>
-      textOf(`${id}/${name}`),
-    );
-    const tokenizer = Promise.all(texts).then(([json, config]) => openTokenizer(json, config));
+    const texts = Promise.all([
+      textOf(`${id}/tokenizer.json`),
+      textOf(`${id}/tokenizer_config.json`),
+    ]);
+    const tokenizer = texts.then(([json, config]) => openTokenizer(json, config));
     this.#tokenizers.set(id, tokenizer);
     tokenizer.catch(() => this.#tokenizers.delete(id));
     return tokenizer;

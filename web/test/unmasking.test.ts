@@ -28,7 +28,7 @@ function step(tokens: number[], place: number, filled: readonly [number, number]
   const data = Float32Array.from(tokens, (_, t) => (t === place ? 0.5 : 0.125));
   return {
     tokens,
-    filled: filled.map(([at, probability]) => ({ place: at, token: tokens[at], probability })),
+    filled: filled.map(([at, probability]) => ({ place: at, token: tokens[at]!, probability })),
     alpha: { shape: [tokens.length], data },
     sink: { place, alpha: 0.5 },
   };
@@ -61,7 +61,7 @@ describe('a course', () => {
   it('counts how often the strongest column moves', () => {
     expect(movesOf(course().steps)).toBe(1);
     expect(movesOf(course([2, 2]).steps)).toBe(0);
-    const [a, b] = course().steps;
+    const [a, b] = course().steps as [UnmaskStep, UnmaskStep];
     expect(movesOf([a, b, a, a, b])).toBe(3);
     expect(movesOf([])).toBe(0);
   });
@@ -89,7 +89,7 @@ describe('a course', () => {
     const places = placesAt(course(), 0, tokenizer);
     expect(places.map(({ text }) => text)).toEqual(['a', 'b', HIDDEN, 'w5']);
     expect(places.map(({ isSink }) => isSink)).toEqual([true, false, false, false]);
-    expect(places[3].title).toBe('place 4, filled in step 1, probability 75.0 %');
+    expect(places[3]!.title).toBe('place 4, filled in step 1, probability 75.0 %');
   });
 
   it('has no numbers for steps that are not made', () => {

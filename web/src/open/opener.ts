@@ -162,9 +162,10 @@ export class Opener {
       if (empty)
         throw new InputError(`${empty.path} is empty: expected a model’s file, found 0 bytes.`);
       const plans = await planFiles(given);
+      const [plan, ...more] = plans;
       signal.throwIfAborted();
       // The bytes are here already, so there is nothing to ask.
-      if (plans.length === 1) return this.#load(plans[0], signal);
+      if (plan && !more.length) return this.#load(plan, signal);
       this.show();
       this.#set({
         name: 'several',

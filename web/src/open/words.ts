@@ -17,7 +17,8 @@ export function hubName(id: string): string {
 export function idOfPlan(plan: Plan): string {
   const { revision = 'main', format, files } = plan;
   const at = revision === 'main' ? '' : `@${revision}`;
-  const file = format === 'gguf' && files.weights.length ? `:${files.weights[0].name}` : '';
+  const [first] = files.weights;
+  const file = format === 'gguf' && first ? `:${first.name}` : '';
   return `${HUB}${plan.id}${at}${file}`;
 }
 
@@ -72,8 +73,8 @@ const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' }
 export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
   const isRemote = weights.some(({ url }) => url);
-  const files =
-    weights.length === 1 ? weights[0].name : `${weights.length} files, ${FORMATS[plan.format]}`;
+  const [one, ...more] = weights;
+  const files = one && !more.length ? one.name : `${weights.length} files, ${FORMATS[plan.format]}`;
   const commit = plan.commit ? ` (commit ${plan.commit.slice(0, 8)})` : '';
   const rows: [string, string][] = [
     ['weights', files],

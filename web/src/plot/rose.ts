@@ -17,7 +17,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 export function shares(angles: readonly number[]): Float64Array {
   const counts = new Float64Array(BINS);
   for (const angle of angles)
-    counts[Math.max(0, Math.min(BINS - 1, Math.floor((angle / Math.PI) * BINS)))] += 1;
+    counts[Math.max(0, Math.min(BINS - 1, Math.floor((angle / Math.PI) * BINS)))]! += 1;
   return counts.map((count) => count / Math.max(1, angles.length));
 }
 

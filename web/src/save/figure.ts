@@ -43,7 +43,7 @@ function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   const from = [svg, ...svg.querySelectorAll('*')];
   [copy, ...copy.querySelectorAll('*')].forEach((element, i) => {
-    const style = getComputedStyle(from[i]);
+    const style = getComputedStyle(from[i]!);
     for (const name of STYLES) element.setAttribute(name, style.getPropertyValue(name));
     element.removeAttribute('class');
     element.removeAttribute('style');
@@ -94,8 +94,9 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   let from = 0;
   const rangeOf = (first: number, last: number) => {
     const range = document.createRange();
-    range.setStart(node, words[first].index);
-    range.setEnd(node, words[last].index + words[last][0].length);
+    const [begin, end] = [words[first]!, words[last]!];
+    range.setStart(node, begin.index);
+    range.setEnd(node, end.index + end[0].length);
     return range;
   };
   for (let i = 1; i <= words.length; i++) {
@@ -208,7 +209,8 @@ export function svgText(svg: SVGSVGElement): string {
 
 /** The same as pixels, two for each of the screen's. */
 export async function pngOf(svg: SVGSVGElement): Promise<Blob> {
-  const [width, height] = ['width', 'height'].map((name) => 2 * Number(svg.getAttribute(name)));
+  const twice = (name: string) => 2 * Number(svg.getAttribute(name));
+  const [width, height] = [twice('width'), twice('height')];
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
   await image.decode();

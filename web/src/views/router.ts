@@ -30,7 +30,7 @@ export function loads(frame: Frame): Float32Array {
   const counts = new Float32Array(L * E);
   for (let l = 0; l < L; l++)
     for (let t = 0; t < frame.T; t++)
-      weightsOf(frame, l, t).forEach((weight, e) => (counts[l * E + e] += weight > 0 ? 1 : 0));
+      weightsOf(frame, l, t).forEach((weight, e) => (counts[l * E + e]! += weight > 0 ? 1 : 0));
   return counts.map((count) => count / frame.T);
 }
 
@@ -40,7 +40,7 @@ export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32
   const [from, end] = which === 'first' ? [0, 1] : [1, frame.T];
   return Float32Array.from({ length: L * E }, (_, i) => {
     const [l, e] = [Math.floor(i / E), i % E];
-    const all = Array.from({ length: end - from }, (_, t) => weightsOf(frame, l, from + t)[e]);
+    const all = Array.from({ length: end - from }, (_, t) => weightsOf(frame, l, from + t)[e]!);
     return mean(all);
   });
 }
@@ -48,7 +48,10 @@ export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32
 /** Experts that a token goes through, the one with the largest weight first. */
 export function chosenBy(frame: Frame, layer: number, token: number): number[] {
   const weights = weightsOf(frame, layer, token);
-  return [...weights.keys()].filter((e) => weights[e] > 0).sort((a, b) => weights[b] - weights[a]);
+  return [...weights.entries()]
+    .filter(([, weight]) => weight > 0)
+    .sort(([, a], [, b]) => b - a)
+    .map(([e]) => e);
 }
 
 /** Token 1 beside the others, in numbers. */
@@ -61,7 +64,7 @@ function sentence(frame: Frame, layer: number): string {
   const alike = others.filter((one) => one === set(0)).length / others.length;
   const like = others.length ? `; ${percent(alike, 0)} of the other tokens choose the same` : '';
   const weights = weightsOf(frame, layer, 0);
-  const named = chosenBy(frame, layer, 0).map((e) => `${e + 1} (${show(weights[e])})`);
+  const named = chosenBy(frame, layer, 0).map((e) => `${e + 1} (${show(weights[e]!)})`);
   const strongest = Math.max(...alphaOfKey(frame, 0));
   return (
     `Layer ${layer + 1}: token 1, ${quote(frame, 0)}, goes through expert ${named.join(' and ')}` +
@@ -173,7 +176,7 @@ function drawLayers(
     describe: ({ row, col }) =>
       row < 0 || col < 0
         ? ''
-        : `layer ${row + 1}, expert ${col + 1}, ${WHO[which]}: ${show(data[row * E + col], 3)}`,
+        : `layer ${row + 1}, expert ${col + 1}, ${WHO[which]}: ${show(data[row * E + col]!, 3)}`,
   });
 }
 

@@ -46,14 +46,14 @@ function fillings({ steps }: Course) {
 
 /** All places as they stand after step s. */
 export function placesAt(course: Course, s: number, tokenizer: Pick<Tokenizer, 'piece'>): Place[] {
-  const { tokens, sink } = course.steps[s];
+  const { tokens, sink } = course.steps[s]!;
   const filled = fillings(course);
   return tokens.map((id, t) => {
     const at = filled.get(t);
     const isSink = sink.place === t;
     const place = `place ${t + 1}`;
     if (at && at.step > s) return { text: HIDDEN, kind: 'hidden', isSink, title: place };
-    if (!at) return { text: course.tokens[t].text, kind: 'kept', isSink, title: place };
+    if (!at) return { text: course.tokens[t]!.text, kind: 'kept', isSink, title: place };
     const kind = at.step === s ? 'now' : 'filled';
     const title = `${place}, filled in step ${at.step + 1}, probability ${percent(at.probability)}`;
     return { text: tokenizer.piece(id), kind, isSink, title };
@@ -62,7 +62,7 @@ export function placesAt(course: Course, s: number, tokenizer: Pick<Tokenizer, '
 
 /** In how many steps the strongest column is another one than in the step before. */
 export function movesOf(steps: readonly UnmaskStep[]): number {
-  return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1].sink.place).length;
+  return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1]!.sink.place).length;
 }
 
 /** Whether the place is hidden from the run that step s looks at. */
@@ -79,7 +79,7 @@ export function named(
   tokenizer: Pick<Tokenizer, 'piece'>,
 ) {
   if (isHidden(course, s, place)) return `place ${place + 1} (hidden)`;
-  const kept = course.tokens[place].text;
+  const kept = course.tokens[place]!.text;
   const before = course.steps[s - 1]?.tokens[place];
   const isKept = !fillings(course).has(place);
   return `place ${place + 1} “${readable(isKept ? kept : tokenizer.piece(before!))}”`;
@@ -95,7 +95,7 @@ export function sentence(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): s
   const all = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
   const share = `It receives ${range} of all attention; spread evenly, each token would get ${even}.`;
   const [first, last] = [0, steps.length - 1].map((s) =>
-    named(course, s, steps[s].sink.place, tokenizer),
+    named(course, s, steps[s]!.sink.place, tokenizer),
   );
   const moves = movesOf(steps);
   if (!moves) return `The strongest column stays at ${first} in ${all}. ${share}`;
