@@ -2,24 +2,19 @@
  * Blocks: the quantised types. Of GGUF's, 32 or 256 numbers share one or two half-precision scales;
  * I8 is without the scale of its row, which is the matrix's.
  *
- * out[n] <- the n / block blocks at source. The products and sums are those of the format's own
- * reader, in its order, so that both give the same floats.
+ * What they are made of is groups of 32 numbers: whole numbers q, a factor, and in some types a
+ * summand. A group's numbers are q d + m; the product and the sum are those of the format's own
+ * reader, and give the same floats.
  */
 #ifndef SS_MATH_BLOCKS_H
 #define SS_MATH_BLOCKS_H
 
-#include <stddef.h>
+#include "../base/tensor.h"
+#include "kernels.h"
 
-#define SS_BLOCKS(name) void ss_unpack_##name(float *out, const unsigned char *source, size_t n)
-
-SS_BLOCKS(i8);
-SS_BLOCKS(q8_0);
-SS_BLOCKS(q4_0);
-SS_BLOCKS(q4_1);
-SS_BLOCKS(q5_0);
-SS_BLOCKS(q5_1);
-SS_BLOCKS(q4_k);
-SS_BLOCKS(q5_k);
-SS_BLOCKS(q6_k);
+/* Group number `group` of each of `lanes` rows, at most SS_PANEL. The factors of I8
+ * are the matrix's, and left alone. */
+void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
+                    size_t lanes, size_t group);
 
 #endif

@@ -15,7 +15,9 @@
 #ifndef SS_MATH_KERNELS_H
 #define SS_MATH_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Columns in one packed panel. */
 #define SS_PANEL 8
@@ -39,8 +41,40 @@
  */
 #define SS_TILE_ARGS float *tiles, const float *rows, size_t stride, size_t T, size_t Kin
 
+/*
+ * sums[lane] += a[0]*rows[lane][0] + a[1]*rows[lane][1] + ... for eight rows of Kin weights: one
+ * row of ss_matmul's product, its products added in the same order, without panels. The weights are
+ * floats as a file has them, little-endian and unaligned, here and in the next two.
+ */
+#define SS_TIMES_ROWS_ARGS                                                                         \
+    float sums[SS_PANEL], const float *a, const void *const rows[SS_PANEL], size_t Kin
+
+/*
+ * out[n] += a[0]*w[0][n] + a[1]*w[1][n] + ... for n < N, the same of weights whose outputs lie side
+ * by side: w is Kin rows of N, stride bytes apart.
+ */
+#define SS_TIMES_COLUMNS_ARGS                                                                      \
+    float *out, const float *a, const void *w, size_t stride, size_t N, size_t Kin
+
+/*
+ * Groups: 32 quantised weights of each of eight rows. Weight k of row `lane` is the float
+ * q[lane][k] * d[k/16][lane], plus m[lane] where `summed`.
+ */
+#define SS_GROUP 32
+typedef struct ss_groups {
+    int8_t q[SS_PANEL][SS_GROUP];
+    float d[2][SS_PANEL], m[SS_PANEL];
+    bool summed;
+} ss_groups;
+
+/* As ss_times_rows, for the 32 weights of groups. */
+#define SS_TIMES_GROUPS_ARGS float sums[SS_PANEL], const float *a, const ss_groups *groups
+
+/* panel[k][lane] = weight k of row `lane`, for k < 32. */
+#define SS_SPREAD_GROUPS_ARGS float *panel, const ss_groups *groups
+
 /* panel[k][lane] = rows[lane][k] for k < n: eight rows of n floats side by side; NULL is zeros. */
-#define SS_INTERLEAVE_ARGS float *panel, const float *const rows[SS_PANEL], size_t n
+#define SS_INTERLEAVE_ARGS float *panel, const void *const rows[SS_PANEL], size_t n
 
 /* out[i] = the IEEE half at halves + 2i, little-endian and unaligned; exact. */
 #define SS_HALVES_ARGS float *out, const unsigned char *halves, size_t n
@@ -62,6 +96,15 @@
 
 /* Sum of x[i], in the reduction order. */
 #define SS_SUM_ARGS const float *x, size_t n
+
+/* sums[i] += factor * x[i], or of its absolute value, in doubles. */
+#define SS_ADD_SHARES_ARGS double *sums, const float *x, double factor, bool absolute, size_t n
+
+/*
+ * -sum of p[i] ln p[i] over p[i] = |x[i]| * factor; ss_logf, and 0 where p[i] is no normal float.
+ * Four lanes of doubles, lane j adds those of p[j], p[j+4], ...; then (s0+s2) + (s1+s3).
+ */
+#define SS_ENTROPY_ARGS const float *x, float factor, size_t n
 
 /* Sum of a[i]*b[i], in the reduction order. */
 #define SS_DOT_ARGS const float *a, const float *b, size_t n
@@ -98,6 +141,10 @@
 #define SS_KERNELS(suffix)                                                                         \
     void ss_matmul##suffix(SS_MATMUL_ARGS);                                                        \
     void ss_tile##suffix(SS_TILE_ARGS);                                                            \
+    void ss_times_rows##suffix(SS_TIMES_ROWS_ARGS);                                                \
+    void ss_times_columns##suffix(SS_TIMES_COLUMNS_ARGS);                                          \
+    void ss_times_groups##suffix(SS_TIMES_GROUPS_ARGS);                                            \
+    void ss_spread_groups##suffix(SS_SPREAD_GROUPS_ARGS);                                          \
     void ss_interleave##suffix(SS_INTERLEAVE_ARGS);                                                \
     void ss_halves##suffix(SS_HALVES_ARGS);                                                        \
     float ss_exp##suffix(SS_EXP_ARGS);                                                             \
@@ -106,6 +153,8 @@
     void ss_add##suffix(SS_ADD_ARGS);                                                              \
     float ss_max##suffix(SS_MAX_ARGS);                                                             \
     float ss_sum##suffix(SS_SUM_ARGS);                                                             \
+    void ss_add_shares##suffix(SS_ADD_SHARES_ARGS);                                                \
+    double ss_entropy##suffix(SS_ENTROPY_ARGS);                                                    \
     float ss_dot##suffix(SS_DOT_ARGS);                                                             \
     void ss_rmsnorm##suffix(SS_RMSNORM_ARGS);                                                      \
     void ss_layernorm##suffix(SS_LAYERNORM_ARGS);                                                  \
@@ -126,6 +175,10 @@ SS_KERNELS(_simd)
 
 #define ss_matmul SS_BIND(ss_matmul)
 #define ss_tile SS_BIND(ss_tile)
+#define ss_times_rows SS_BIND(ss_times_rows)
+#define ss_times_columns SS_BIND(ss_times_columns)
+#define ss_times_groups SS_BIND(ss_times_groups)
+#define ss_spread_groups SS_BIND(ss_spread_groups)
 #define ss_interleave SS_BIND(ss_interleave)
 #define ss_halves SS_BIND(ss_halves)
 #define ss_exp SS_BIND(ss_exp)
@@ -134,6 +187,8 @@ SS_KERNELS(_simd)
 #define ss_add SS_BIND(ss_add)
 #define ss_max SS_BIND(ss_max)
 #define ss_sum SS_BIND(ss_sum)
+#define ss_add_shares SS_BIND(ss_add_shares)
+#define ss_entropy SS_BIND(ss_entropy)
 #define ss_dot SS_BIND(ss_dot)
 #define ss_rmsnorm SS_BIND(ss_rmsnorm)
 #define ss_layernorm SS_BIND(ss_layernorm)

@@ -36,10 +36,42 @@ void ss_tile_ref(SS_TILE_ARGS) {
                 *tiles++ = rows[t * stride + k];
 }
 
+/* Number i of a row of a file. */
+static float read_float(const void *row, size_t i) {
+    float x;
+    memcpy(&x, (const unsigned char *)row + i * sizeof x, sizeof x);
+    return x;
+}
+
+void ss_times_rows_ref(SS_TIMES_ROWS_ARGS) {
+    for (size_t lane = 0; lane < SS_PANEL; lane++)
+        for (size_t k = 0; k < Kin; k++) sums[lane] += a[k] * read_float(rows[lane], k);
+}
+
+void ss_times_columns_ref(SS_TIMES_COLUMNS_ARGS) {
+    for (size_t k = 0; k < Kin; k++)
+        for (size_t n = 0; n < N; n++)
+            out[n] += a[k] * read_float((const unsigned char *)w + k * stride, n);
+}
+
+void ss_spread_groups_ref(SS_SPREAD_GROUPS_ARGS) {
+    for (size_t k = 0; k < SS_GROUP; k++)
+        for (size_t lane = 0; lane < SS_PANEL; lane++) {
+            float weight = (float)groups->q[lane][k] * groups->d[k / 16][lane];
+            *panel++ = groups->summed ? weight + groups->m[lane] : weight;
+        }
+}
+
+void ss_times_groups_ref(SS_TIMES_GROUPS_ARGS) {
+    float panel[SS_GROUP * SS_PANEL];
+    ss_spread_groups_ref(panel, groups);
+    row_times_panel(sums, a, 1, 0, panel, SS_GROUP);
+}
+
 void ss_interleave_ref(SS_INTERLEAVE_ARGS) {
     for (size_t lane = 0; lane < SS_PANEL; lane++)
         for (size_t k = 0; k < n; k++)
-            panel[k * SS_PANEL + lane] = rows[lane] ? rows[lane][k] : 0.0f;
+            panel[k * SS_PANEL + lane] = rows[lane] ? read_float(rows[lane], k) : 0.0f;
 }
 
 void ss_halves_ref(SS_HALVES_ARGS) {
@@ -88,6 +120,20 @@ float ss_sum_ref(SS_SUM_ARGS) {
     float lanes[8] = {0};
     for (size_t i = 0; i < n; i++) lanes[i % 8] += x[i];
     return add_lanes(lanes);
+}
+
+void ss_add_shares_ref(SS_ADD_SHARES_ARGS) {
+    for (size_t i = 0; i < n; i++)
+        sums[i] += factor * (absolute ? fabs((double)x[i]) : (double)x[i]);
+}
+
+double ss_entropy_ref(SS_ENTROPY_ARGS) {
+    double lanes[4] = {0};
+    for (size_t i = 0; i < n; i++) {
+        float p = fabsf(x[i]) * factor;
+        lanes[i % 4] += p < SS_LEAST_NORMAL ? 0.0 : (double)(p * ss_logf(p));
+    }
+    return 0.0 - ((lanes[0] + lanes[2]) + (lanes[1] + lanes[3]));
 }
 
 float ss_dot_ref(SS_DOT_ARGS) {

@@ -109,16 +109,156 @@ void ss_matmul_simd(SS_MATMUL_ARGS) {
     }
 }
 
+/* Number k of a row, or where it stands: rows of files are not aligned. */
+INLINE const void *place(const void *row, size_t k) {
+    return (const unsigned char *)row + k * sizeof(float);
+}
+
+INLINE float number(const void *row, size_t k) {
+    float x;
+    memcpy(&x, place(row, k), sizeof x);
+    return x;
+}
+
 /* Four numbers of each of four rows -> the four columns. */
-INLINE void transpose4(v128_t columns[4], const float *const rows[4], size_t k) {
-    v128_t a = wasm_v128_load(rows[0] + k), b = wasm_v128_load(rows[1] + k);
-    v128_t c = wasm_v128_load(rows[2] + k), d = wasm_v128_load(rows[3] + k);
+INLINE void transpose4(v128_t columns[4], const void *const rows[4], size_t k) {
+    v128_t a = wasm_v128_load(place(rows[0], k)), b = wasm_v128_load(place(rows[1], k));
+    v128_t c = wasm_v128_load(place(rows[2], k)), d = wasm_v128_load(place(rows[3], k));
     v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), AB = wasm_i32x4_shuffle(a, b, 2, 6, 3, 7);
     v128_t cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5), CD = wasm_i32x4_shuffle(c, d, 2, 6, 3, 7);
     columns[0] = wasm_i64x2_shuffle(ab, cd, 0, 2);
     columns[1] = wasm_i64x2_shuffle(ab, cd, 1, 3);
     columns[2] = wasm_i64x2_shuffle(AB, CD, 0, 2);
     columns[3] = wasm_i64x2_shuffle(AB, CD, 1, 3);
+}
+
+void ss_times_rows_simd(SS_TIMES_ROWS_ARGS) {
+    v128_t low = wasm_v128_load(sums), high = wasm_v128_load(sums + 4);
+    size_t k = 0;
+    for (; k + 4 <= Kin; k += 4) {
+        v128_t l[4], h[4];
+        transpose4(l, rows, k);
+        transpose4(h, rows + 4, k);
+        UNROLL
+        for (size_t i = 0; i < 4; i++) {
+            v128_t x = wasm_v128_load32_splat(a + k + i);
+            low = wasm_f32x4_add(low, wasm_f32x4_mul(x, l[i]));
+            high = wasm_f32x4_add(high, wasm_f32x4_mul(x, h[i]));
+        }
+    }
+    wasm_v128_store(sums, low);
+    wasm_v128_store(sums + 4, high);
+    for (; k < Kin; k++)
+        for (size_t lane = 0; lane < SS_PANEL; lane++) sums[lane] += a[k] * number(rows[lane], k);
+}
+
+/* Rows w[0..R): each sum is fetched and put back once for all of them. */
+INLINE void add_rows(int R, float *out, const float *a, const unsigned char *w, size_t stride,
+                     size_t N) {
+    v128_t x[SS_PANEL];
+    UNROLL
+    for (int r = 0; r < R; r++) x[r] = wasm_v128_load32_splat(a + r);
+    size_t n = 0;
+    for (; n + 4 <= N; n += 4) {
+        v128_t sum = wasm_v128_load(out + n);
+        UNROLL
+        for (int r = 0; r < R; r++) {
+            v128_t b = wasm_v128_load(place(w + (size_t)r * stride, n));
+            sum = wasm_f32x4_add(sum, wasm_f32x4_mul(x[r], b));
+        }
+        wasm_v128_store(out + n, sum);
+    }
+    for (; n < N; n++)
+        for (int r = 0; r < R; r++) out[n] += a[r] * number(w + (size_t)r * stride, n);
+}
+
+void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
+    const unsigned char *rows = w;
+    for (; Kin >= SS_PANEL; Kin -= SS_PANEL, a += SS_PANEL, rows += SS_PANEL * stride)
+        add_rows(SS_PANEL, out, a, rows, stride, N);
+    for (; Kin > 0; Kin--, a++, rows += stride) add_rows(1, out, a, rows, stride, N);
+}
+
+/* Sixteen whole numbers of each of eight rows -> of rows 0..3 and of rows 4..7 by turns, four k at
+ * a time, each k its rows side by side. */
+INLINE void transpose_bytes(v128_t fours[8], const ss_groups *g, size_t k) {
+    v128_t twos[8];
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        v128_t x = wasm_v128_load(g->q[2 * i] + k), y = wasm_v128_load(g->q[2 * i + 1] + k);
+        twos[i] = wasm_i8x16_shuffle(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        twos[i + 4] =
+            wasm_i8x16_shuffle(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        v128_t x = twos[2 * i], y = twos[2 * i + 1];
+        int to = i + i / 2 * 2;
+        fours[to] = wasm_i16x8_shuffle(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+        fours[to + 2] = wasm_i16x8_shuffle(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+}
+
+/* What becomes of the weights of groups: a panel, or where that is NULL, a product with a. */
+typedef struct use {
+    v128_t low, high; /* the product's sums */
+    const float *a;
+    float *panel;
+} use;
+
+/* Weight k of eight rows, whose whole numbers are q. */
+INLINE void use_weights(use *u, v128_t q, size_t k, const v128_t d[2], const v128_t *m) {
+    v128_t low = wasm_i32x4_extend_low_i16x8(q), high = wasm_i32x4_extend_high_i16x8(q);
+    __asm__("" : "+r"(low), "+r"(high)); /* else LLVM takes them apart, number by number */
+    low = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(low), d[0]);
+    high = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(high), d[1]);
+    if (m) low = wasm_f32x4_add(low, m[0]), high = wasm_f32x4_add(high, m[1]);
+    if (u->panel) {
+        wasm_v128_store(u->panel + k * SS_PANEL, low);
+        wasm_v128_store(u->panel + k * SS_PANEL + 4, high);
+    } else {
+        v128_t x = wasm_v128_load32_splat(u->a + k);
+        u->low = wasm_f32x4_add(u->low, wasm_f32x4_mul(x, low));
+        u->high = wasm_f32x4_add(u->high, wasm_f32x4_mul(x, high));
+    }
+}
+
+INLINE void use_groups(use *u, const ss_groups *g, bool summed) {
+    v128_t both[2] = {wasm_v128_load(g->m), wasm_v128_load(g->m + 4)};
+    const v128_t *m = summed ? both : NULL;
+    for (size_t k = 0; k < SS_GROUP; k += 16) {
+        v128_t d[2] = {wasm_v128_load(g->d[k / 16]), wasm_v128_load(g->d[k / 16] + 4)};
+        v128_t fours[8];
+        transpose_bytes(fours, g, k);
+        UNROLL
+        for (size_t i = 0; i < 4; i++) {
+            v128_t x = fours[2 * i], y = fours[2 * i + 1];
+            v128_t first = wasm_i32x4_shuffle(x, y, 0, 4, 1, 5);
+            v128_t second = wasm_i32x4_shuffle(x, y, 2, 6, 3, 7);
+            use_weights(u, wasm_i16x8_extend_low_i8x16(first), k + 4 * i, d, m);
+            use_weights(u, wasm_i16x8_extend_high_i8x16(first), k + 4 * i + 1, d, m);
+            use_weights(u, wasm_i16x8_extend_low_i8x16(second), k + 4 * i + 2, d, m);
+            use_weights(u, wasm_i16x8_extend_high_i8x16(second), k + 4 * i + 3, d, m);
+        }
+    }
+}
+
+void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
+    use u = {.low = wasm_v128_load(sums), .high = wasm_v128_load(sums + 4), .a = a};
+    if (groups->summed)
+        use_groups(&u, groups, true);
+    else
+        use_groups(&u, groups, false);
+    wasm_v128_store(sums, u.low);
+    wasm_v128_store(sums + 4, u.high);
+}
+
+void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
+    use u = {.panel = panel};
+    if (groups->summed)
+        use_groups(&u, groups, true);
+    else
+        use_groups(&u, groups, false);
 }
 
 void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
@@ -137,12 +277,12 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
     }
     for (; k < n; k++)
         for (size_t lane = 0; lane < SS_PANEL; lane++)
-            panel[k * SS_PANEL + lane] = rows[lane] ? rows[lane][k] : 0.0f;
+            panel[k * SS_PANEL + lane] = rows[lane] ? number(rows[lane], k) : 0.0f;
 }
 
 /* Four numbers of each of five rows, side by side. */
 INLINE void tile_step(float *tile, const float *rows, size_t stride) {
-    const float *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
+    const void *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
     v128_t columns[4], last = wasm_v128_load(rows + 4 * stride);
     transpose4(columns, four, 0);
     UNROLL
@@ -300,6 +440,56 @@ SHARED float ss_sum_simd(SS_SUM_ARGS) {
         s = (lanes){wasm_f32x4_add(s.low, wasm_v128_load(x + i)),
                     wasm_f32x4_add(s.high, wasm_v128_load(x + i + 4))};
     return add_lanes(s.low, s.high, x + i, n - i);
+}
+
+void ss_add_shares_simd(SS_ADD_SHARES_ARGS) {
+    v128_t by = wasm_f64x2_splat(factor), sign = wasm_f32x4_splat(absolute ? -0.0f : 0.0f);
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        v128_t four = wasm_v128_andnot(wasm_v128_load(x + i), sign);
+        v128_t low = wasm_f64x2_promote_low_f32x4(four);
+        v128_t high = wasm_f64x2_promote_low_f32x4(wasm_i64x2_shuffle(four, four, 1, 1));
+        low = wasm_f64x2_add(wasm_v128_load(sums + i), wasm_f64x2_mul(by, low));
+        high = wasm_f64x2_add(wasm_v128_load(sums + i + 2), wasm_f64x2_mul(by, high));
+        wasm_v128_store(sums + i, low);
+        wasm_v128_store(sums + i + 2, high);
+    }
+    ss_add_shares_ref(sums + i, x + i, factor, absolute, n - i);
+}
+
+/* p ln p in four lanes, as ss_entropy has it. */
+INLINE v128_t part_of_entropy4(v128_t p) {
+    v128_t root = wasm_i32x4_splat(SS_SQRT_HALF_BITS), one = wasm_f32x4_splat(1.0f);
+    v128_t above = wasm_i32x4_add(p, wasm_i32x4_splat(0x3f800000 - SS_SQRT_HALF_BITS));
+    v128_t e = wasm_i32x4_sub(wasm_u32x4_shr(above, 23), wasm_i32x4_splat(127));
+    v128_t m = wasm_i32x4_add(wasm_v128_and(above, wasm_i32x4_splat(0x7fffff)), root);
+    v128_t f = wasm_f32x4_div(wasm_f32x4_sub(m, one), wasm_f32x4_add(m, one));
+    v128_t square = wasm_f32x4_mul(f, f), sum = wasm_f32x4_splat(SS_LOG_C9);
+    const float c[] = {SS_LOG_C7, SS_LOG_C5, SS_LOG_C3, 1.0f};
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        sum = wasm_f32x4_add(wasm_f32x4_mul(sum, square), wasm_f32x4_splat(c[i]));
+    e = wasm_f32x4_convert_i32x4(e);
+    v128_t low = wasm_f32x4_add(wasm_f32x4_mul(e, wasm_f32x4_splat(SS_LN2_LOW)),
+                                wasm_f32x4_mul(wasm_f32x4_add(f, f), sum));
+    v128_t log = wasm_f32x4_add(wasm_f32x4_mul(e, wasm_f32x4_splat(SS_LN2_HIGH)), low);
+    v128_t none = wasm_f32x4_lt(p, wasm_f32x4_splat(SS_LEAST_NORMAL));
+    return wasm_v128_andnot(wasm_f32x4_mul(p, log), none);
+}
+
+double ss_entropy_simd(SS_ENTROPY_ARGS) {
+    v128_t by = wasm_f32x4_splat(factor), low = wasm_f64x2_splat(0.0), high = low;
+    for (size_t i = 0; i < n; i += 4) {
+        float four[4] = {0};
+        if (i + 4 > n) memcpy(four, x + i, (n - i) * sizeof *four);
+        v128_t p = wasm_v128_load(i + 4 > n ? four : x + i);
+        p = part_of_entropy4(wasm_f32x4_mul(wasm_f32x4_abs(p), by));
+        low = wasm_f64x2_add(low, wasm_f64x2_promote_low_f32x4(p));
+        p = wasm_i64x2_shuffle(p, p, 1, 1);
+        high = wasm_f64x2_add(high, wasm_f64x2_promote_low_f32x4(p));
+    }
+    low = wasm_f64x2_add(low, high);
+    return 0.0 - (wasm_f64x2_extract_lane(low, 0) + wasm_f64x2_extract_lane(low, 1));
 }
 
 SHARED float ss_dot_simd(SS_DOT_ARGS) {

@@ -1,6 +1,6 @@
 #include "matrix.h"
 
-#include "kernels.h"
+#include "blocks.h"
 #include "unpack.h"
 
 #include <string.h>
@@ -36,30 +36,106 @@ static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, siz
     if (w->scales) ss_scale(out, w->scales[place], n);
 }
 
-/* The panel of outputs [n, n + width), whose rows in the file become its columns. */
-static void panel_of_rows(float *panel, const ss_matrix *w, size_t n, size_t width, float *strips) {
-    for (size_t k = 0; k < w->in; k += STRIP) {
-        size_t count = smaller(w->in - k, STRIP);
-        const float *lanes[SS_PANEL] = {0};
-        for (size_t lane = 0; lane < width; lane++) {
-            unpack_strip(strips + lane * STRIP, w, n + lane, k, count);
-            lanes[lane] = strips + lane * STRIP;
-        }
+/* The same where they lie, if they are floats, else unpacked into strip. */
+static const void *read_strip(float *strip, const ss_matrix *w, size_t o, size_t k, size_t n) {
+    if (w->type == SS_F32) return w->data + (ss_matrix_place(w, o) * w->in + k) * sizeof *strip;
+    unpack_strip(strip, w, o, k, n);
+    return strip;
+}
+
+/* Eight outputs or fewer whose rows in the file go side by side. */
+typedef struct eight {
+    const ss_matrix *w;
+    size_t n, width;
+    const unsigned char *rows[SS_PANEL];
+    float scales[SS_PANEL]; /* of I8 */
+    float *strips;          /* [8][STRIP] for those that are unpacked number by number */
+} eight;
+
+static void find_eight(eight *e, const ss_matrix *w, size_t n, float *strips) {
+    e->w = w;
+    e->n = n;
+    e->width = smaller(w->out - n, SS_PANEL);
+    e->strips = strips;
+    for (size_t lane = 0; lane < e->width; lane++) {
+        size_t place = ss_matrix_place(w, n + lane);
+        e->rows[lane] = w->data + place * ss_dtype_bytes(w->type, w->in);
+        e->scales[lane] = w->scales ? w->scales[place] : 1.0f;
+    }
+}
+
+/* Inputs [k, k + n) of each; lanes that have no output are NULL. */
+static void read_strips(const void *lanes[SS_PANEL], const eight *e, size_t k, size_t n) {
+    for (size_t lane = 0; lane < SS_PANEL; lane++)
+        lanes[lane] =
+            lane < e->width ? read_strip(e->strips + lane * STRIP, e->w, e->n + lane, k, n) : NULL;
+}
+
+/* Inputs that are read as groups, from the first on. */
+static size_t grouped(const ss_matrix *w) {
+    return w->type < SS_I8 ? 0 : w->in - w->in % SS_GROUP;
+}
+
+/* Input k and the 31 after it of each, of a quantised type. */
+static void read_groups(ss_groups *groups, const eight *e, size_t k) {
+    ss_read_groups(groups, e->w->type, e->rows, e->width, k / SS_GROUP);
+    if (!e->w->scales) return;
+    memcpy(groups->d[0], e->scales, sizeof e->scales);
+    memcpy(groups->d[1], e->scales, sizeof e->scales);
+}
+
+/* Their panel: the rows become columns. */
+static void panel_of_rows(float *panel, const eight *e) {
+    const ss_matrix *w = e->w;
+    size_t k = 0;
+    ss_groups groups = {0};
+    for (; k < grouped(w); k += SS_GROUP) {
+        read_groups(&groups, e, k);
+        ss_spread_groups(panel + k * SS_PANEL, &groups);
+    }
+    for (size_t count; k < w->in; k += count) {
+        const void *lanes[SS_PANEL];
+        count = smaller(w->in - k, STRIP);
+        read_strips(lanes, e, k, count);
         ss_interleave(panel + k * SS_PANEL, lanes, count);
     }
 }
 
+/* sums[8] += a w for one row a. */
+static void row_times_eight(float *sums, const float *a, const eight *e) {
+    const ss_matrix *w = e->w;
+    size_t k = 0, most = w->type == SS_F32 ? w->in : STRIP;
+    ss_groups groups = {0};
+    for (; k < grouped(w); k += SS_GROUP) {
+        read_groups(&groups, e, k);
+        ss_times_groups(sums, a + k, &groups);
+    }
+    for (size_t count; k < w->in; k += count) {
+        const void *lanes[SS_PANEL];
+        count = smaller(w->in - k, most);
+        read_strips(lanes, e, k, count);
+        for (size_t lane = e->width; lane < SS_PANEL; lane++) lanes[lane] = lanes[0];
+        ss_times_rows(sums, a + k, lanes, count);
+    }
+}
+
+/* Outputs from n on, at most `most`, that stand side by side in the file. */
+static size_t together(const ss_matrix *w, size_t n, size_t most) {
+    return w->pair ? 1 : smaller(most, w->group - n % w->group);
+}
+
 /* The panels of outputs [n, n + columns) where the file has a row of outputs for each input. */
 static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_t columns) {
-    size_t first = ss_matrix_place(w, n), last = ss_matrix_place(w, n + columns - 1);
-    bool together = !w->pair && last - first == columns - 1;
+    size_t side = together(w, n, columns), place = ss_matrix_place(w, n);
     for (size_t k = 0; k < w->in; k++) {
         const unsigned char *row = w->data + ss_dtype_bytes(w->type, k * w->total);
         float strip[PANELS * SS_PANEL] = {0};
-        size_t count = together ? columns : 1;
-        for (size_t c = 0; c < columns; c += count)
-            ss_unpack(strip + c, row + ss_dtype_bytes(w->type, ss_matrix_place(w, n + c)), w->type,
-                      count);
+        if (side == columns)
+            ss_unpack(strip, row + ss_dtype_bytes(w->type, place), w->type, columns);
+        else
+            for (size_t c = 0; c < columns; c++)
+                ss_unpack(strip + c, row + ss_dtype_bytes(w->type, ss_matrix_place(w, n + c)),
+                          w->type, 1);
         for (size_t c = 0; c < columns; c += SS_PANEL)
             memcpy(panels + c * w->in + k * SS_PANEL, strip + c, SS_PANEL * sizeof *strip);
     }
@@ -72,19 +148,73 @@ static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t co
         panels_of_columns(panels, w, n, columns);
         return;
     }
-    for (size_t c = 0; c < columns; c += SS_PANEL)
-        panel_of_rows(panels + c * w->in, w, n + c, smaller(columns - c, SS_PANEL), strips);
+    for (size_t c = 0; c < columns; c += SS_PANEL) {
+        eight e = {0};
+        find_eight(&e, w, n + c, strips);
+        panel_of_rows(panels + c * w->in, &e);
+    }
+}
+
+/* out += a w for one row a, where the file has a row of inputs for each output. */
+static void row_times_rows(float *out, const float *a, const ss_matrix *w, float *strips) {
+    for (size_t n = 0; n < w->out; n += SS_PANEL) {
+        float sums[SS_PANEL] = {0};
+        eight e = {0};
+        find_eight(&e, w, n, strips);
+        memcpy(sums, out + n, e.width * sizeof *sums);
+        row_times_eight(sums, a, &e);
+        memcpy(out + n, sums, e.width * sizeof *sums);
+    }
+}
+
+/* The same where it has a row of outputs for each input: count outputs from n on, side by side. */
+static void row_times_columns(float *out, const float *a, const ss_matrix *w, size_t n,
+                              size_t count, float *strips) {
+    size_t stride = ss_dtype_bytes(w->type, w->total);
+    const unsigned char *rows = w->data + ss_dtype_bytes(w->type, ss_matrix_place(w, n));
+    if (w->type == SS_F32) {
+        ss_times_columns(out, a, rows, stride, count, w->in);
+        return;
+    }
+    for (size_t k = 0; k < w->in; k += SS_PANEL) {
+        size_t inputs = smaller(w->in - k, SS_PANEL);
+        for (size_t i = 0; i < inputs; i++)
+            ss_unpack(strips + i * STRIP, rows + (k + i) * stride, w->type, count);
+        ss_times_columns(out, a + k, strips, STRIP * sizeof *strips, count, inputs);
+    }
+}
+
+/* One row: the weights are read once, where they lie. */
+static void row_times(float *out, const float *a, const ss_matrix *w, const float *bias,
+                      float *strips) {
+    if (bias)
+        memcpy(out, bias, w->out * sizeof *out);
+    else
+        memset(out, 0, w->out * sizeof *out);
+    if (!w->in_out) {
+        row_times_rows(out, a, w, strips);
+        return;
+    }
+    size_t most = w->type == SS_F32 ? w->out : STRIP;
+    for (size_t n = 0, count; n < w->out; n += count) {
+        count = together(w, n, smaller(w->out - n, most));
+        row_times_columns(out + n, a, w, n, count, strips);
+    }
 }
 
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work) {
     float *strips = work, *panels = strips + SS_PANEL * STRIP;
     float *tiles = panels + PANELS * SS_PANEL * w->in;
-    /* One row wants several panels at a time, and so does a file that has outputs side by side. */
-    size_t most = T == 1 || w->in_out ? PANELS * SS_PANEL : SS_PANEL;
+    /* A file that has outputs side by side is read faster several panels at a time. */
+    size_t most = w->in_out ? PANELS * SS_PANEL : SS_PANEL;
     ss_tile(tiles, a, w->in, T, w->in);
     if (w->panels) {
         ss_matmul(out, w->out, tiles, w->panels, bias, T, w->out, w->in);
+        return;
+    }
+    if (T == 1) {
+        row_times(out, tiles, w, bias, strips);
         return;
     }
     for (size_t n = 0; n < w->out; n += most) {

@@ -10,7 +10,7 @@ size_t ss_panels_floats(size_t N, size_t Kin) {
 
 void ss_pack_rows(float *panels, const float *rows, size_t stride, size_t N, size_t Kin) {
     for (size_t n = 0; n < N; n += SS_PANEL, panels += SS_PANEL * Kin) {
-        const float *lanes[SS_PANEL] = {0};
+        const void *lanes[SS_PANEL] = {0};
         for (size_t lane = 0; lane < SS_PANEL && n + lane < N; lane++)
             lanes[lane] = rows + (n + lane) * stride;
         ss_interleave(panels, lanes, Kin);

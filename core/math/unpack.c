@@ -27,17 +27,28 @@ static void unpack_bf16(float *restrict out, const unsigned char *restrict sourc
     for (size_t i = 0; i < n; i++) out[i] = ss_float_of_bf16(read_u16(source + 2 * i));
 }
 
-typedef void unpack_row(float *out, const unsigned char *source, size_t n);
+static void unpack_i8(float *out, const unsigned char *source, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = (float)(int8_t)source[i];
+}
 
-static unpack_row *const unpackers[SS_DTYPE_N] = {
-    [SS_F32] = unpack_f32,      [SS_F16] = ss_halves,       [SS_BF16] = unpack_bf16,
-    [SS_I8] = ss_unpack_i8,     [SS_Q8_0] = ss_unpack_q8_0, [SS_Q4_0] = ss_unpack_q4_0,
-    [SS_Q4_1] = ss_unpack_q4_1, [SS_Q5_0] = ss_unpack_q5_0, [SS_Q5_1] = ss_unpack_q5_1,
-    [SS_Q4_K] = ss_unpack_q4_k, [SS_Q5_K] = ss_unpack_q5_k, [SS_Q6_K] = ss_unpack_q6_k,
-};
+static void unpack_blocks(float *out, const unsigned char *source, ss_dtype type, size_t n) {
+    for (size_t group = 0; group < n / SS_GROUP; group++) {
+        ss_groups g;
+        ss_read_groups(&g, type, &source, 1, group);
+        for (size_t k = 0; k < SS_GROUP; k++) {
+            float weight = (float)g.q[0][k] * g.d[k / 16][0];
+            *out++ = g.summed ? weight + g.m[0] : weight;
+        }
+    }
+}
 
 void ss_unpack(float *out, const unsigned char *source, ss_dtype type, size_t n) {
-    unpackers[type](out, source, n);
+    static void (*const plain[SS_DTYPE_N])(float *, const unsigned char *, size_t) = {
+        [SS_F32] = unpack_f32, [SS_F16] = ss_halves, [SS_BF16] = unpack_bf16, [SS_I8] = unpack_i8};
+    if (plain[type])
+        plain[type](out, source, n);
+    else
+        unpack_blocks(out, source, type, n);
 }
 
 /* Numbers whose exponent is all ones; bytes are those of one number, high the exponent's mask. */

@@ -18,6 +18,10 @@ enum { SIZE_MAX_TESTED = 67, ROOM = 4096 };
 typedef struct kernel_set {
     void (*matmul)(SS_MATMUL_ARGS);
     void (*tile)(SS_TILE_ARGS);
+    void (*times_rows)(SS_TIMES_ROWS_ARGS);
+    void (*times_columns)(SS_TIMES_COLUMNS_ARGS);
+    void (*times_groups)(SS_TIMES_GROUPS_ARGS);
+    void (*spread_groups)(SS_SPREAD_GROUPS_ARGS);
     void (*interleave)(SS_INTERLEAVE_ARGS);
     float (*exp)(SS_EXP_ARGS);
     float (*sigmoid)(SS_SIGMOID_ARGS);
@@ -25,6 +29,8 @@ typedef struct kernel_set {
     void (*add)(SS_ADD_ARGS);
     float (*max)(SS_MAX_ARGS);
     float (*sum)(SS_SUM_ARGS);
+    void (*add_shares)(SS_ADD_SHARES_ARGS);
+    double (*entropy)(SS_ENTROPY_ARGS);
     float (*dot)(SS_DOT_ARGS);
     void (*rmsnorm)(SS_RMSNORM_ARGS);
     void (*layernorm)(SS_LAYERNORM_ARGS);
@@ -37,11 +43,17 @@ typedef struct kernel_set {
 
 /* Set 0 is what the core calls, set 1 the textbook. */
 static const kernel_set sets[] = {
-    {ss_matmul, ss_tile, ss_interleave, ss_exp, ss_sigmoid, ss_scale, ss_add, ss_max, ss_sum,
-     ss_dot, ss_rmsnorm, ss_layernorm, ss_silu_mul, ss_gelu, ss_gelu_erf, ss_relu, ss_multiply},
-    {ss_matmul_ref, ss_tile_ref, ss_interleave_ref, ss_exp_ref, ss_sigmoid_ref, ss_scale_ref,
-     ss_add_ref, ss_max_ref, ss_sum_ref, ss_dot_ref, ss_rmsnorm_ref, ss_layernorm_ref,
-     ss_silu_mul_ref, ss_gelu_ref, ss_gelu_erf_ref, ss_relu_ref, ss_multiply_ref},
+    {ss_matmul,        ss_tile,       ss_times_rows, ss_times_columns, ss_times_groups,
+     ss_spread_groups, ss_interleave, ss_exp,        ss_sigmoid,       ss_scale,
+     ss_add,           ss_max,        ss_sum,        ss_add_shares,    ss_entropy,
+     ss_dot,           ss_rmsnorm,    ss_layernorm,  ss_silu_mul,      ss_gelu,
+     ss_gelu_erf,      ss_relu,       ss_multiply},
+    {ss_matmul_ref,       ss_tile_ref,          ss_times_rows_ref, ss_times_columns_ref,
+     ss_times_groups_ref, ss_spread_groups_ref, ss_interleave_ref, ss_exp_ref,
+     ss_sigmoid_ref,      ss_scale_ref,         ss_add_ref,        ss_max_ref,
+     ss_sum_ref,          ss_add_shares_ref,    ss_entropy_ref,    ss_dot_ref,
+     ss_rmsnorm_ref,      ss_layernorm_ref,     ss_silu_mul_ref,   ss_gelu_ref,
+     ss_gelu_erf_ref,     ss_relu_ref,          ss_multiply_ref},
 };
 
 static uint32_t seed;
@@ -92,8 +104,49 @@ static void fold_tile(const kernel_set *set, size_t n, size_t start) {
     fold(out, (start + 7) * n);
 }
 
+/* The rows of a file stand at any byte. */
+static void fold_times_rows(const kernel_set *set, size_t n, size_t start) {
+    const void *rows[SS_PANEL];
+    memcpy((char *)tiles + start, in_b, SS_PANEL * n * sizeof *in_b);
+    for (size_t lane = 0; lane < SS_PANEL; lane++)
+        rows[lane] = (const char *)tiles + start + lane * n * sizeof *in_b;
+    set->times_rows(out + start, in_a + start, rows, n);
+    fold(out, start + 16);
+}
+
+static void fold_times_columns(const kernel_set *set, size_t n, size_t start) {
+    size_t Kin = 7 + start * 2;
+    memcpy((char *)tiles + start, in_b, (Kin * n + start * Kin) * sizeof *in_b);
+    set->times_columns(out + start, in_a, (char *)tiles + start, (n + start) * sizeof *in_b, n,
+                       Kin);
+    fold(out, n + start + 8);
+}
+
+static void fold_groups(const kernel_set *set, size_t start, bool spread) {
+    ss_groups g = {.summed = start % 2};
+    for (size_t i = 0; i < SS_PANEL * SS_GROUP; i++)
+        g.q[i / SS_GROUP][i % SS_GROUP] = (int8_t)(ss_bits_of_float(in_b[i]) >> 12);
+    memcpy(g.d, in_a + start, sizeof g.d);
+    memcpy(g.m, in_a + start + 16, sizeof g.m);
+    if (spread)
+        set->spread_groups(out + start, &g);
+    else
+        set->times_groups(out + start, in_c + start, &g);
+    fold(out, SS_PANEL * SS_GROUP + start + 8);
+}
+
+static void fold_times_groups(const kernel_set *set, size_t n, size_t start) {
+    (void)n;
+    fold_groups(set, start, false);
+}
+
+static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
+    (void)n;
+    fold_groups(set, start, true);
+}
+
 static void fold_interleave(const kernel_set *set, size_t n, size_t start) {
-    const float *rows[SS_PANEL] = {0};
+    const void *rows[SS_PANEL] = {0};
     for (size_t lane = 0; lane < SS_PANEL - start % 2; lane++) rows[lane] = in_a + start + lane * n;
     set->interleave(out, rows, n);
     fold(out, SS_PANEL * n);
@@ -132,6 +185,18 @@ static void fold_max(const kernel_set *set, size_t n, size_t start) {
 static void fold_sum(const kernel_set *set, size_t n, size_t start) {
     float sum = set->sum(in_a + start, n);
     fold(&sum, 1);
+}
+
+static void fold_add_shares(const kernel_set *set, size_t n, size_t start) {
+    double sums[SIZE_MAX_TESTED];
+    for (size_t i = 0; i < n; i++) sums[i] = (double)in_b[i];
+    set->add_shares(sums, in_a + start, (double)in_c[0] / 3.0, start % 2, n);
+    for (size_t i = 0; i < n; i++) hash = (hash ^ ss_bits_of_double(sums[i])) * 0x100000001b3u;
+}
+
+static void fold_entropy(const kernel_set *set, size_t n, size_t start) {
+    double sum = set->entropy(in_a + start, fabsf(in_b[0]) * 0.01f, n);
+    hash = (hash ^ ss_bits_of_double(sum)) * 0x100000001b3u;
 }
 
 static void fold_dot(const kernel_set *set, size_t n, size_t start) {
@@ -179,12 +244,29 @@ static const struct {
     const char *name;
     void (*fold)(const kernel_set *set, size_t n, size_t start);
 } kernels[] = {
-    {"matmul", fold_matmul},     {"tile", fold_tile},         {"interleave", fold_interleave},
-    {"exp", fold_exp},           {"sigmoid", fold_sigmoid},   {"scale", fold_scale},
-    {"add", fold_add},           {"max", fold_max},           {"sum", fold_sum},
-    {"dot", fold_dot},           {"rmsnorm", fold_rmsnorm},   {"layernorm", fold_layernorm},
-    {"silu_mul", fold_silu_mul}, {"gelu", fold_gelu},         {"gelu_erf", fold_gelu_erf},
-    {"relu", fold_relu},         {"multiply", fold_multiply},
+    {"matmul", fold_matmul},
+    {"tile", fold_tile},
+    {"times_rows", fold_times_rows},
+    {"times_columns", fold_times_columns},
+    {"times_groups", fold_times_groups},
+    {"spread_groups", fold_spread_groups},
+    {"interleave", fold_interleave},
+    {"exp", fold_exp},
+    {"sigmoid", fold_sigmoid},
+    {"scale", fold_scale},
+    {"add", fold_add},
+    {"max", fold_max},
+    {"sum", fold_sum},
+    {"add_shares", fold_add_shares},
+    {"entropy", fold_entropy},
+    {"dot", fold_dot},
+    {"rmsnorm", fold_rmsnorm},
+    {"layernorm", fold_layernorm},
+    {"silu_mul", fold_silu_mul},
+    {"gelu", fold_gelu},
+    {"gelu_erf", fold_gelu_erf},
+    {"relu", fold_relu},
+    {"multiply", fold_multiply},
 };
 
 uint32_t ss_bits_count(void);

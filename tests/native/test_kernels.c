@@ -129,12 +129,104 @@ static void check_tile(void) {
     free(rows);
 }
 
+static bool equal(float a, float b) {
+    return ss_bits_of_float(a) == ss_bits_of_float(b);
+}
+
+/* sum += a[k] * w[k * step], in the order of k. */
+static float in_turn(float sum, const float *a, const float *w, size_t step, size_t n) {
+    for (size_t k = 0; k < n; k++) sum += a[k] * w[k * step];
+    return sum;
+}
+
+/* n floats from the first byte behind an aligned one, in memory of just that size. */
+static unsigned char *unaligned(const float *x, size_t n) {
+    unsigned char *block = malloc(1 + n * sizeof *x);
+    if (!block) abort();
+    memcpy(block + 1, x, n * sizeof *x);
+    return block;
+}
+
+static void check_times_rows(void) {
+    CASE("times_rows: one row's products with eight rows of a file, added in the order of matmul");
+    for (size_t n = 0; n < 23; n++) {
+        float *w = numbers(SS_PANEL * n, 2.0f), *a = numbers(n, 2.0f);
+        unsigned char *block = unaligned(w, SS_PANEL * n);
+        const void *rows[SS_PANEL];
+        guarded g;
+        guard(&g, SS_PANEL);
+        for (size_t lane = 0; lane < SS_PANEL; lane++) {
+            rows[lane] = block + 1 + lane * n * sizeof *w;
+            g.out[lane] = (float)lane;
+        }
+        ss_times_rows(g.out, a, rows, n);
+        bool right = guards_stand(&g);
+        for (size_t lane = 0; lane < SS_PANEL; lane++)
+            right &= equal(g.out[lane], in_turn((float)lane, a, w + lane * n, 1, n));
+        CHECK(right);
+        free(w), free(a), free(block);
+    }
+}
+
+static void check_times_columns(void) {
+    CASE("times_columns: the same where outputs lie side by side");
+    for (size_t N = 0; N < 23; N++)
+        for (size_t Kin = 0; Kin < 23; Kin++) {
+            size_t stride = N + 3;
+            float *w = numbers(Kin * stride, 2.0f), *a = numbers(Kin, 2.0f);
+            unsigned char *block = unaligned(w, Kin * stride);
+            guarded g;
+            guard(&g, N);
+            for (size_t n = 0; n < N; n++) g.out[n] = (float)n;
+            ss_times_columns(g.out, a, block + 1, stride * sizeof *w, N, Kin);
+            bool right = guards_stand(&g);
+            for (size_t n = 0; n < N; n++)
+                right &= equal(g.out[n], in_turn((float)n, a, w + n, stride, Kin));
+            CHECK(right);
+            free(w), free(a), free(block);
+        }
+}
+
+static void check_groups(void) {
+    CASE("groups: q d, and q d + m, as a panel and times a row");
+    for (int i = 0; i < 20; i++) {
+        ss_groups groups = {.summed = i % 2};
+        float a[SS_GROUP];
+        for (size_t k = 0; k < SS_GROUP; k++) {
+            a[k] = random_float(2.0f);
+            for (size_t lane = 0; lane < SS_PANEL; lane++)
+                groups.q[lane][k] = (int8_t)random_float(128.0f);
+        }
+        for (size_t lane = 0; lane < SS_PANEL; lane++) {
+            groups.d[0][lane] = random_float(0.1f), groups.d[1][lane] = random_float(0.1f);
+            groups.m[lane] = random_float(1.0f);
+        }
+        guarded panel, sums;
+        guard(&panel, SS_GROUP * SS_PANEL);
+        guard(&sums, SS_PANEL);
+        for (size_t lane = 0; lane < SS_PANEL; lane++) sums.out[lane] = (float)lane;
+        ss_spread_groups(panel.out, &groups);
+        ss_times_groups(sums.out, a, &groups);
+        bool right = guards_stand(&panel) && guards_stand(&sums);
+        for (size_t lane = 0; lane < SS_PANEL; lane++) {
+            for (size_t k = 0; k < SS_GROUP; k++) {
+                float weight = (float)groups.q[lane][k] * groups.d[k / 16][lane];
+                if (groups.summed) weight += groups.m[lane];
+                right &= equal(panel.out[k * SS_PANEL + lane], weight);
+            }
+            float sum = in_turn((float)lane, a, panel.out + lane, SS_PANEL, SS_GROUP);
+            right &= equal(sums.out[lane], sum);
+        }
+        CHECK(right);
+    }
+}
+
 static void check_interleave(void) {
     CASE("interleave: eight rows side by side, zeros for those that are not there");
     float *rows = numbers(8 * 23, 2.0f);
     for (size_t n = 0; n < 23; n++)
         for (unsigned there = 0; there < 256; there += 51) {
-            const float *lanes[SS_PANEL];
+            const void *lanes[SS_PANEL];
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 lanes[lane] = there >> lane & 1u ? rows + lane * 23 : NULL;
             guarded g;
@@ -161,10 +253,6 @@ static float in_order(const float *terms, size_t n) {
     }
     float even = (s[0] + s[4]) + (s[2] + s[6]), odd = (s[1] + s[5]) + (s[3] + s[7]);
     return even + odd;
-}
-
-static bool equal(float a, float b) {
-    return ss_bits_of_float(a) == ss_bits_of_float(b);
 }
 
 static bool sum_is_ordered(const float *x, const float *y, size_t n) {
@@ -209,6 +297,40 @@ static bool exp_is_ordered(const float *x, const float *y, size_t n) {
 
 static bool sigmoid_is_ordered(const float *x, const float *y, size_t n) {
     return map_is_ordered(ss_sigmoid, sigmoid_scalar, x, n ? y[0] : 0.0f, n);
+}
+
+/* A row's weights and their factor; some are exactly 0. */
+static bool entropy_is_ordered(const float *x, const float *y, size_t n) {
+    float factor = n ? fabsf(y[0]) : 1.0f, *row = numbers(n, 1.0f);
+    double exact = 0.0, size = 0.0, lanes[4] = {0};
+    for (size_t i = 0; i < n; i++) {
+        row[i] = i % 5 == 3 ? 0.0f : x[i];
+        float p = fabsf(row[i]) * factor;
+        double truth = p > 0.0f ? (double)p * log((double)p) : 0.0;
+        lanes[i % 4] += p > 0.0f ? (double)(p * ss_logf(p)) : 0.0;
+        exact -= truth;
+        size += fabs(truth);
+    }
+    double found = ss_entropy(row, factor, n);
+    free(row);
+    return found == 0.0 - ((lanes[0] + lanes[2]) + (lanes[1] + lanes[3])) &&
+           fabs(found - exact) <= 3e-7 * size;
+}
+
+static bool shares_are_exact(const float *x, const float *y, size_t n) {
+    double *sums = malloc((n + 1) * sizeof *sums);
+    bool right = sums != NULL;
+    for (int absolute = 0; right && absolute < 2; absolute++) {
+        for (size_t i = 0; i <= n; i++) sums[i] = i < n ? (double)y[i] : 7.0;
+        ss_add_shares(sums, x, 0.3, absolute, n);
+        for (size_t i = 0; i < n; i++) {
+            double share = 0.3 * (absolute ? fabs((double)x[i]) : (double)x[i]);
+            right &= sums[i] == (double)y[i] + share;
+        }
+        right &= sums[n] == 7.0;
+    }
+    free(sums);
+    return right;
 }
 
 static bool max_is_max(const float *x, const float *y, size_t n) {
@@ -361,6 +483,8 @@ static const struct vector_case {
     {"exp at its limits", exp_is_ordered, 120.0f},
     {"sigmoid is ss_sigmoidf, and its sum is in order", sigmoid_is_ordered, 10.0f},
     {"sigmoid at its limits", sigmoid_is_ordered, 120.0f},
+    {"entropy is of ss_logf, and adds in the documented order", entropy_is_ordered, 1.0f},
+    {"add_shares adds in doubles", shares_are_exact, 10.0f},
     {"max is in the row, and nothing is larger", max_is_max, 10.0f},
     {"scale multiplies", scale_is_exact, 10.0f},
     {"add adds", add_is_exact, 10.0f},
@@ -386,6 +510,9 @@ static void check_vectors(const struct vector_case *c) {
 int main(void) {
     check_matmul();
     check_tile();
+    check_times_rows();
+    check_times_columns();
+    check_groups();
     check_interleave();
     for (size_t i = 0; i < sizeof vector_cases / sizeof *vector_cases; i++)
         check_vectors(vector_cases + i);

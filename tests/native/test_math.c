@@ -36,6 +36,18 @@ static double my_log_near(double x) {
 static double libm_log_near(double x) {
     return log(1.0 + x);
 }
+static double my_logf_power(double x) {
+    return (double)ss_logf((float)exp2(x));
+}
+static double libm_logf_power(double x) {
+    return log(as_float(exp2(x)));
+}
+static double my_logf_near(double x) {
+    return (double)ss_logf((float)(1.0 + x));
+}
+static double libm_logf_near(double x) {
+    return log(as_float(1.0 + x));
+}
 static double my_theta(double x) {
     return ss_pow(10000.0, x);
 }
@@ -59,6 +71,8 @@ static const struct curve {
     {"ss_sigmoidf is the sigmoid", my_sigmoidf, libm_sigmoidf, -86, 86, 3e-7, true},
     {"ss_log is log for every exponent", my_log_power, libm_log_power, -1074, 1023.9, 4e-16, true},
     {"ss_log is log near 1", my_log_near, libm_log_near, -0.01, 0.01, 6e-16, true},
+    {"ss_logf is log", my_logf_power, libm_logf_power, -126, 127.9, 2.3e-7, true},
+    {"ss_logf is log near 1", my_logf_near, libm_logf_near, -0.5, 1, 2.3e-7, true},
     {"ss_exp_double is exp", ss_exp_double, exp, -708, 709, 5e-16, true},
     {"ss_pow gives rotary frequencies", my_theta, libm_theta, -2, 2, 6e-15, true},
     {"ss_pow gives square roots", my_square_root, sqrt, 1e-3, 1e6, 4e-15, true},

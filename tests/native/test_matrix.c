@@ -80,7 +80,58 @@ static void check_matrix(ss_matrix w) {
     }
 }
 
+/* ---- quantised types: the same bits as their numbers, unpacked, multiplied one after the other --
+ */
+
+enum { QUANTISED_IN = 512, QUANTISED_OUT = 21 };
+
+/* Any bytes are a block, once its halves are small numbers. */
+static unsigned char *make_blocks(ss_dtype type, size_t in) {
+    size_t n = ss_dtype_bytes(type, in * QUANTISED_OUT), size = ss_dtype_block_bytes(type);
+    unsigned char *blocks = malloc(n);
+    uint32_t random = 7;
+    if (!blocks) abort();
+    for (size_t i = 0; i < n; i++) {
+        random = random * 1664525u + 1013904223u;
+        blocks[i] = (unsigned char)(random >> 24);
+    }
+    for (size_t at = type == SS_Q6_K ? 208 : 0; type != SS_I8 && at < n; at += size) {
+        blocks[at + 1] = 0x14 | (blocks[at + 1] & 0x80);
+        if (type != SS_Q8_0 && type != SS_Q6_K) blocks[at + 3] &= 0x97;
+    }
+    return blocks;
+}
+
+static void check_quantised(ss_dtype type, size_t in) {
+    static float a[ROWS * QUANTISED_IN], row[QUANTISED_IN], scales[QUANTISED_OUT];
+    static float out[ROWS * QUANTISED_OUT];
+    unsigned char *blocks = make_blocks(type, in);
+    ss_matrix w = {.data = blocks, .type = type, .in = in, .out = QUANTISED_OUT - 2, .first = 2};
+    w.total = QUANTISED_OUT, w.group = w.step = w.out;
+    for (size_t i = 0; i < QUANTISED_OUT; i++) scales[i] = 0.01f * (float)(i + 1);
+    for (size_t i = 0; i < ROWS * in; i++) a[i] = (float)((int)(i * 37 % 101) - 50) * 0.013f;
+    if (type == SS_I8) w.scales = scales;
+    float *work = malloc(ss_matrix_work(ROWS, in) * sizeof *work);
+    if (!work) abort();
+    CASE(ss_dtype_name(type));
+    for (size_t T = 1; T <= ROWS; T++) {
+        ss_matrix_times(out, a, &w, NULL, T, work);
+        for (size_t n = 0; n < w.out; n++) {
+            ss_matrix_output(row, &w, n);
+            for (size_t t = 0; t < T; t++) {
+                float sum = 0.0f;
+                for (size_t k = 0; k < in; k++) sum += a[t * in + k] * row[k];
+                CHECK(ss_bits_of_float(out[t * w.out + n]) == ss_bits_of_float(sum));
+            }
+        }
+    }
+    free(work), free(blocks);
+}
+
 int main(void) {
+    for (int type = SS_Q8_0; type < SS_DTYPE_N; type++)
+        check_quantised((ss_dtype)type, QUANTISED_IN);
+    check_quantised(SS_I8, 300); /* of which the last 12 are no group */
     static const ss_dtype types[] = {SS_F32, SS_F16, SS_BF16};
     for (int i = 0; i < 6; i++) {
         ss_matrix w = {.type = types[i / 2], .in = IN, .total = TOTAL, .in_out = i % 2};
