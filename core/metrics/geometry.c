@@ -81,18 +81,17 @@ static void add_cosines(const ss_trace *trace, int l, int h, int T, size_t d, si
     int g = l * arch->G + h / (arch->H / arch->G);
     const float *k1 = ss_row(trace, SS_FIELD_K, g, 0);
     double units[DIMS] = {0}, k1_norm = norm_of(k1, K);
+    float near[DIMS];
     for (int t = 0, j = 1; t < T; t++) {
         for (; j < seen_of(trace, l, h, t, T); j++) {
             const float *k = ss_row(trace, SS_FIELD_K, g, j);
-            double k_norm = norm_of(k, K);
-            for (size_t i = 0; i < n; i++) units[i] += (double)k[d + i] / k_norm;
+            ss_add_shares(units, k + d, 1.0 / norm_of(k, K), false, n);
         }
         const float *q = ss_row(trace, SS_FIELD_Q, l * arch->H + h, t);
         double q_norm = norm_of(q, K);
-        for (size_t i = 0; i < n; i++) {
-            *first += (double)q[d + i] / q_norm * ((double)k1[d + i] / k1_norm);
-            *others += (double)q[d + i] / q_norm * units[i];
-        }
+        for (size_t i = 0; i < n; i++) near[i] = (float)units[i];
+        *first += (double)ss_dot(q + d, k1 + d, n) / (q_norm * k1_norm);
+        *others += (double)ss_dot(q + d, near, n) / q_norm;
     }
 }
 

@@ -27,10 +27,11 @@ static void find_peaks(const float *h, int T, int D, peak peaks[TOP]) {
     for (int t = 0; t < T; t++)
         for (int d = 0; d < D; d++) {
             peak found = {fabsf(h[(size_t)t * (size_t)D + (size_t)d]), d, t};
-            int rank = TOP;
+            if (!(found.size > peaks[TOP - 1].size)) continue;
+            int rank = TOP - 1;
             while (rank > 0 && found.size > peaks[rank - 1].size) rank--;
             for (int i = TOP - 1; i > rank; i--) peaks[i] = peaks[i - 1];
-            if (rank < TOP) peaks[rank] = found;
+            peaks[rank] = found;
         }
 }
 

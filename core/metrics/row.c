@@ -42,22 +42,21 @@ void ss_measure_row_mass_summary(const ss_trace *trace, const ss_metric_args *ar
         }
 }
 
-/* Adds |weight| * factor to *mass; its -P ln P is returned. */
-static double part_of_entropy(float weight, double factor, double *mass) {
-    double share = factor * fabs((double)weight);
-    *mass += share;
-    return share > 0.0 ? -share * ss_log(share) : 0.0;
+/* Does a row, or its bias key, have any weight? */
+static bool has_mass(const float *row, int end, float bias) {
+    bool found = bias != 0.0f;
+    for (int j = 0; j < end && !found; j++) found = row[j] != 0.0f;
+    return found;
 }
 
 static float row_entropy(const ss_trace *trace, int l, int h, int t) {
     const float *row = ss_att_row(trace, l, h, t);
-    double factor = (double)ss_share_factor(trace, l, h, t), entropy = 0.0, mass = 0.0;
+    float factor = ss_share_factor(trace, l, h, t), bias = ss_bias_weight(trace, l, h, t);
+    float count = *ss_row(trace, SS_FIELD_SEEN, ss_head(trace, l, h), t);
     int end = ss_row_end(trace, l, h, t);
-    double count = (double)*ss_row(trace, SS_FIELD_SEEN, ss_head(trace, l, h), t);
-    for (int j = 0; j < end; j++) entropy += part_of_entropy(row[j], factor, &mass);
-    entropy += part_of_entropy(ss_bias_weight(trace, l, h, t), factor, &mass);
-    if (!(mass > 0.0)) return NAN;
-    return count == 1.0 ? 0.0f : (float)(entropy / ss_log(count));
+    if (!has_mass(row, end, bias)) return NAN;
+    double entropy = ss_entropy(row, factor, (size_t)end) + ss_entropy(&bias, factor, 1);
+    return count == 1.0f ? 0.0f : (float)(entropy / (double)ss_logf(count));
 }
 
 void ss_measure_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {

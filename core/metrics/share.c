@@ -11,23 +11,44 @@
 
 #include <math.h>
 
+/* Queries, and keys, that are looked at together, on the stack. */
+#define ROWS 64
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* parts[t] += |A_tj| |v_j| of keys [j0, j0 + ROWS), for the n queries from t0 on. */
+static void add_parts(const ss_trace *trace, int l, int h, int t0, int n, int j0, double *parts) {
+    const ss_arch *arch = &trace->model->arch;
+    int group = l * arch->G + h / (arch->H / arch->G);
+    float lengths[ROWS], sizes[ROWS];
+    for (int j = 0; j < least(ROWS, trace->T - j0); j++) {
+        const float *v = ss_row(trace, SS_FIELD_V, group, j0 + j);
+        lengths[j] = sqrtf(ss_dot(v, v, (size_t)arch->K));
+    }
+    for (int t = 0; t < n; t++) {
+        const float *row = ss_att_row(trace, l, h, t0 + t) + j0;
+        int keys = least(ROWS, ss_row_end(trace, l, h, t0 + t) - j0);
+        for (int j = 0; j < keys; j++) sizes[j] = fabsf(row[j]);
+        if (keys > 0) parts[t] += (double)ss_dot(sizes, lengths, (size_t)keys);
+    }
+}
+
 /* Mean over queries of the first token's part of sum_j |A_tj| |v_j|; NaN where a query mixes
  * nothing. A bias key's value counts among the others' nowhere: it is of no token. */
 static float contribution(const ss_trace *trace, int l, int h, int T) {
     const ss_arch *arch = &trace->model->arch;
-    int group = l * arch->G + h / (arch->H / arch->G);
-    size_t K = (size_t)arch->K;
-    double mean = 0.0;
-    for (int t = 0; t < T; t++) {
-        const float *row = ss_att_row(trace, l, h, t);
-        double first = 0.0, sum = 0.0;
-        for (int j = 0; j < ss_row_end(trace, l, h, t); j++) {
-            const float *v = ss_row(trace, SS_FIELD_V, group, j);
-            double part = fabs((double)row[j]) * sqrt((double)ss_dot(v, v, K));
-            if (j == 0) first = part;
-            sum += part;
+    const float *v = ss_row(trace, SS_FIELD_V, l * arch->G + h / (arch->H / arch->G), 0);
+    double mean = 0.0, first = (double)sqrtf(ss_dot(v, v, (size_t)arch->K));
+    for (int t0 = 0; t0 < T; t0 += ROWS) {
+        double parts[ROWS] = {0};
+        int n = least(ROWS, T - t0), end = ss_row_end(trace, l, h, t0 + n - 1);
+        for (int j0 = 0; j0 < end; j0 += ROWS) add_parts(trace, l, h, t0, n, j0, parts);
+        for (int t = 0; t < n; t++) {
+            double own = fabs((double)*ss_att_row(trace, l, h, t0 + t)) * first;
+            mean += parts[t] > 0.0 ? own / parts[t] / (double)T : (double)NAN;
         }
-        mean += sum > 0.0 ? first / sum / (double)T : (double)NAN;
     }
     return (float)mean;
 }

@@ -39,11 +39,9 @@ static void alpha_block(const ss_trace *trace, int l, int h, int T, bool raw, in
     for (int i = k0 < choice->mask.prefix ? 0 : k0; i < T; i++) {
         const float *row = ss_att_row(trace, l, h, i);
         double factor = raw ? 1.0 : (double)ss_share_factor(trace, l, h, i);
-        int seen = ss_row_end(trace, l, h, i);
-        for (int c = 0; c < end && k0 + c < seen; c++) {
-            double weight = (double)row[k0 + c];
-            sums[c] += factor * (absolute ? fabs(weight) : weight);
-        }
+        int seen = ss_row_end(trace, l, h, i) - k0;
+        if (seen > 0)
+            ss_add_shares(sums, row + k0, factor, absolute, (size_t)(seen < end ? seen : end));
     }
     for (int c = 0; c < end; c++) out[c] = (float)(sums[c] / divisor(&choice->mask, T, k0 + c));
 }
