@@ -119,7 +119,7 @@ static const ss_field table[SS_FIELD_N] = {
                        "nat",
                        {"T"},
                        SS_F32,
-                       STANDARD | AVERAGED,
+                       AVERAGED,
                        NULL},
 };
 

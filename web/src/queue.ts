@@ -97,14 +97,7 @@ const KEPT_STUDIES = 1000;
 /** Studies that are measured in one go; what is done is drawn. */
 const SWEPT = 12;
 /** Read for every frame: what the sentences and the choice of a head need. */
-const ALWAYS = [
-  'alpha',
-  'alpha_uniform',
-  'sink_ratio',
-  'sink_ratio_raw',
-  'row_mass_summary',
-  'loss_mean',
-];
+const ALWAYS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 
 /** What is kept of a subject beside its entry. */
 interface Held {
