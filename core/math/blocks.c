@@ -186,6 +186,5 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
     size_t parts = ss_dtype_block(type) > SS_GROUP ? 8 : 1; /* groups of a block */
     size_t bytes = type == SS_I8 ? SS_GROUP : ss_dtype_block_bytes(type);
     for (size_t lane = 0; lane < lanes; lane++) blocks[lane] = rows[lane] + group / parts * bytes;
-    groups->summed = type == SS_Q4_1 || type == SS_Q5_1 || type == SS_Q4_K || type == SS_Q5_K;
     readers[type](groups, blocks, lanes, group % parts);
 }

@@ -12,8 +12,10 @@
 #include "../base/tensor.h"
 #include "kernels.h"
 
-/* Group number `group` of each of `lanes` rows, at most SS_PANEL. The factors of I8
- * are the matrix's, and left alone. */
+/*
+ * Group number `group` of each of `lanes` rows, at most SS_PANEL. A type without summands leaves m
+ * alone, and I8, whose factors are the matrix's, d too.
+ */
 void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
                     size_t lanes, size_t group);
 

@@ -58,13 +58,13 @@
 
 /*
  * Groups: 32 quantised weights of each of eight rows. Weight k of row `lane` is the float
- * q[lane][k] * d[k/16][lane], plus m[lane] where `summed`.
+ * q[lane][k] * d[k/16][lane] + m[lane]; m is -0 in types that add nothing, which leaves every float
+ * as it is.
  */
 #define SS_GROUP 32
 typedef struct ss_groups {
     int8_t q[SS_PANEL][SS_GROUP];
     float d[2][SS_PANEL], m[SS_PANEL];
-    bool summed;
 } ss_groups;
 
 /* As ss_times_rows, for the 32 weights of groups. */

@@ -58,7 +58,7 @@ void ss_spread_groups_ref(SS_SPREAD_GROUPS_ARGS) {
     for (size_t k = 0; k < SS_GROUP; k++)
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             float weight = (float)groups->q[lane][k] * groups->d[k / 16][lane];
-            *panel++ = groups->summed ? weight + groups->m[lane] : weight;
+            *panel++ = weight + groups->m[lane];
         }
 }
 

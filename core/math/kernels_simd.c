@@ -207,12 +207,11 @@ typedef struct use {
 } use;
 
 /* Weight k of eight rows, whose whole numbers are q. */
-INLINE void use_weights(use *u, v128_t q, size_t k, const v128_t d[2], const v128_t *m) {
+INLINE void use_weights(use *u, v128_t q, size_t k, const v128_t d[2], const v128_t m[2]) {
     v128_t low = wasm_i32x4_extend_low_i16x8(q), high = wasm_i32x4_extend_high_i16x8(q);
     __asm__("" : "+r"(low), "+r"(high)); /* else LLVM takes them apart, number by number */
-    low = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(low), d[0]);
-    high = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(high), d[1]);
-    if (m) low = wasm_f32x4_add(low, m[0]), high = wasm_f32x4_add(high, m[1]);
+    low = wasm_f32x4_add(wasm_f32x4_mul(wasm_f32x4_convert_i32x4(low), d[0]), m[0]);
+    high = wasm_f32x4_add(wasm_f32x4_mul(wasm_f32x4_convert_i32x4(high), d[1]), m[1]);
     if (u->panel) {
         wasm_v128_store(u->panel + k * SS_PANEL, low);
         wasm_v128_store(u->panel + k * SS_PANEL + 4, high);
@@ -223,9 +222,8 @@ INLINE void use_weights(use *u, v128_t q, size_t k, const v128_t d[2], const v12
     }
 }
 
-INLINE void use_groups(use *u, const ss_groups *g, bool summed) {
-    v128_t both[2] = {wasm_v128_load(g->m), wasm_v128_load(g->m + 4)};
-    const v128_t *m = summed ? both : NULL;
+INLINE void use_groups(use *u, const ss_groups *g) {
+    v128_t m[2] = {wasm_v128_load(g->m), wasm_v128_load(g->m + 4)};
     for (size_t k = 0; k < SS_GROUP; k += 16) {
         v128_t d[2] = {wasm_v128_load(g->d[k / 16]), wasm_v128_load(g->d[k / 16] + 4)};
         v128_t fours[8];
@@ -243,22 +241,16 @@ INLINE void use_groups(use *u, const ss_groups *g, bool summed) {
     }
 }
 
-void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
+SHARED void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
     use u = {.low = wasm_v128_load(sums), .high = wasm_v128_load(sums + 4), .a = a};
-    if (groups->summed)
-        use_groups(&u, groups, true);
-    else
-        use_groups(&u, groups, false);
+    use_groups(&u, groups);
     wasm_v128_store(sums, u.low);
     wasm_v128_store(sums + 4, u.high);
 }
 
-void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
+SHARED void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
     use u = {.panel = panel};
-    if (groups->summed)
-        use_groups(&u, groups, true);
-    else
-        use_groups(&u, groups, false);
+    use_groups(&u, groups);
 }
 
 void ss_interleave_simd(SS_INTERLEAVE_ARGS) {

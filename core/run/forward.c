@@ -295,10 +295,12 @@ static void head(ss_pass *pass, int t0, int n, int total) {
     ss_trace *trace = pass->trace;
     bool every = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_BIT(SS_FIELD_LOSS));
     bool last = trace->fields & SS_BIT(SS_FIELD_NEXT) && t0 + n == total;
+    /* Each piece reads all weights of the head. */
+    int most = trace->fields & SS_BIT(SS_FIELD_LOGITS) ? n : SS_LOGIT_ROWS;
     if (!every && !last) return;
     before_block(pass, &trace->model->norm, n);
-    for (int first = every ? 0 : n - 1; first < n; first += SS_LOGIT_ROWS) {
-        int rows = n - first < SS_LOGIT_ROWS ? n - first : SS_LOGIT_ROWS;
+    for (int first = every ? 0 : n - 1, rows; first < n; first += rows) {
+        rows = n - first < most ? n - first : most;
         head_rows(pass, t0, first, rows, total);
     }
 }

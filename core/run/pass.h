@@ -13,7 +13,8 @@
  * where queries see keys after them, which are then of the same chunk.
  */
 #define SS_CHUNK 256
-/* Rows that go through one head's attention together, and through the head of the model. */
+/* Rows that go through one head's attention together, and through the head of the model where no
+ * logits are recorded. */
 #define SS_ATTENTION_ROWS 20
 #define SS_LOGIT_ROWS 64
 

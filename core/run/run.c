@@ -25,10 +25,12 @@ static float *take(ss_arena *arena, size_t a, size_t b, size_t c) {
     return ss_arena_take(arena, ab, sizeof(float));
 }
 
-/* Rows of logits that are computed together: one where only the last are asked for. */
+/* Rows of logits that are computed outside the trace: for losses alone, else the last, or one that
+ * a loss is worked out in. */
 static size_t logit_rows(const ss_trace *trace, size_t n) {
-    bool every = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_BIT(SS_FIELD_LOSS));
-    return !every ? 1 : n < SS_LOGIT_ROWS ? n : SS_LOGIT_ROWS;
+    bool every = trace->fields & SS_BIT(SS_FIELD_LOSS);
+    if (!every || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
+    return n < SS_LOGIT_ROWS ? n : SS_LOGIT_ROWS;
 }
 
 static void lay_out_experts(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {

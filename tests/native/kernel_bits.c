@@ -123,7 +123,7 @@ static void fold_times_columns(const kernel_set *set, size_t n, size_t start) {
 }
 
 static void fold_groups(const kernel_set *set, size_t start, bool spread) {
-    ss_groups g = {.summed = start % 2};
+    ss_groups g;
     for (size_t i = 0; i < SS_PANEL * SS_GROUP; i++)
         g.q[i / SS_GROUP][i % SS_GROUP] = (int8_t)(ss_bits_of_float(in_b[i]) >> 12);
     memcpy(g.d, in_a + start, sizeof g.d);
