@@ -1,0 +1,209 @@
+/**
+ * Files of random weights, in the shapes of published models: GGUF, which ours and llama.cpp read both.
+ * Their numbers are spread as a fresh model's are, so that activations stay finite; speed does not
+ * depend on them.
+ */
+
+/** Number of the type, numbers in a block, bytes of one, places of its halves. */
+const TYPES = {
+  f32: [0, 1, 4, []],
+  q8_0: [8, 32, 34, [0]],
+  q4_1: [3, 32, 20, [0, 2]],
+};
+
+/** @returns tensors, [name, dims from the innermost, always f32] */
+function gpt2({ D, L, V, context }) {
+  const plain = (name, n) => [name, [n], true];
+  const layer = (_, l) => [
+    ...['attn_norm.weight', 'attn_norm.bias', 'ffn_norm.weight', 'ffn_norm.bias'].map((name) =>
+      plain(`blk.${l}.${name}`, D),
+    ),
+    [`blk.${l}.attn_qkv.weight`, [D, 3 * D]],
+    plain(`blk.${l}.attn_qkv.bias`, 3 * D),
+    [`blk.${l}.attn_output.weight`, [D, D]],
+    plain(`blk.${l}.attn_output.bias`, D),
+    [`blk.${l}.ffn_up.weight`, [D, 4 * D]],
+    plain(`blk.${l}.ffn_up.bias`, 4 * D),
+    [`blk.${l}.ffn_down.weight`, [4 * D, D]],
+    plain(`blk.${l}.ffn_down.bias`, D),
+  ];
+  return [
+    ['token_embd.weight', [D, V]],
+    ['position_embd.weight', [D, context], true],
+    plain('output_norm.weight', D),
+    plain('output_norm.bias', D),
+    ...Array.from({ length: L }, layer).flat(),
+  ];
+}
+
+function llama({ D, L, V, F, width }) {
+  const layer = (_, l) => [
+    [`blk.${l}.attn_norm.weight`, [D], true],
+    [`blk.${l}.ffn_norm.weight`, [D], true],
+    [`blk.${l}.attn_q.weight`, [D, D]],
+    [`blk.${l}.attn_k.weight`, [D, width]],
+    [`blk.${l}.attn_v.weight`, [D, width]],
+    [`blk.${l}.attn_output.weight`, [D, D]],
+    [`blk.${l}.ffn_gate.weight`, [D, F]],
+    [`blk.${l}.ffn_up.weight`, [D, F]],
+    [`blk.${l}.ffn_down.weight`, [F, D]],
+  ];
+  return [
+    ['token_embd.weight', [D, V]],
+    ['output_norm.weight', [D], true],
+    ...Array.from({ length: L }, layer).flat(),
+  ];
+}
+
+export const SHAPES = {
+  gpt2: {
+    sizes: { D: 768, L: 12, V: 50257, H: 12, F: 3072, context: 1024 },
+    tensors: gpt2,
+    keys: { 'attention.layer_norm_epsilon': 1e-5 },
+  },
+  smollm2: {
+    sizes: { D: 576, L: 30, V: 49152, H: 9, G: 3, F: 1536, width: 192, context: 2048 },
+    tensors: llama,
+    architecture: 'llama',
+    keys: {
+      'attention.layer_norm_rms_epsilon': 1e-5,
+      'rope.freq_base': 10000,
+      'attention.head_count_kv': { u32: 3 },
+      'rope.dimension_count': { u32: 64 },
+      vocab_size: { u32: 49152 },
+    },
+  },
+};
+
+/** Bytes, written one after the other. */
+class Writer {
+  parts = [];
+  length = 0;
+  bytes(bytes) {
+    this.parts.push(bytes);
+    this.length += bytes.length;
+  }
+  number(setter, size, value) {
+    const view = new DataView(new ArrayBuffer(size));
+    view[setter](0, value, true);
+    this.bytes(new Uint8Array(view.buffer));
+  }
+  u32(value) {
+    this.number('setUint32', 4, value);
+  }
+  u64(value) {
+    this.number('setBigUint64', 8, BigInt(value));
+  }
+  text(text) {
+    const bytes = new TextEncoder().encode(text);
+    this.u64(bytes.length);
+    this.bytes(bytes);
+  }
+  key(key, value) {
+    this.text(key);
+    if (typeof value === 'string') {
+      this.u32(8);
+      this.text(value);
+    } else if (typeof value === 'number') {
+      this.u32(6);
+      this.number('setFloat32', 4, value);
+    } else if (Array.isArray(value)) {
+      this.u32(9);
+      this.u32(typeof value[0] === 'string' ? 8 : 5);
+      this.u64(value.length);
+      for (const one of value) typeof one === 'string' ? this.text(one) : this.u32(one);
+    } else {
+      this.u32(4);
+      this.u32(value.u32);
+    }
+  }
+}
+
+/** llama.cpp opens no model without words: token i is written as its number. */
+function vocabulary(V) {
+  return {
+    'tokenizer.ggml.model': 'gpt2',
+    'tokenizer.ggml.pre': 'gpt-2',
+    'tokenizer.ggml.tokens': Array.from({ length: V }, (_, i) => `t${i}`),
+    'tokenizer.ggml.token_type': Array.from({ length: V }, () => 1),
+    'tokenizer.ggml.merges': ['t 1'],
+    'tokenizer.ggml.bos_token_id': { u32: 0 },
+    'tokenizer.ggml.eos_token_id': { u32: 0 },
+  };
+}
+
+function metadata(name) {
+  const { sizes, keys, architecture = name } = SHAPES[name];
+  const own = {
+    ...{ context_length: { u32: sizes.context }, embedding_length: { u32: sizes.D } },
+    ...{ feed_forward_length: { u32: sizes.F }, block_count: { u32: sizes.L } },
+    ...{ 'attention.head_count': { u32: sizes.H }, ...keys },
+  };
+  return {
+    'general.architecture': architecture,
+    ...Object.fromEntries(Object.entries(own).map(([key, v]) => [`${architecture}.${key}`, v])),
+    ...vocabulary(sizes.V),
+  };
+}
+
+/** Fills n numbers of a type at `at`; gains are 1, weights even in [-0.035, 0.035). */
+function fill(file, at, n, type, isGain, random) {
+  const [, block, size, halves] = TYPES[type];
+  if (type === 'f32') {
+    const floats = new Float32Array(file.buffer, at, n);
+    for (let i = 0; i < n; i++) floats[i] = isGain ? 1 : ((random() / 2 ** 32) * 2 - 1) * 0.035;
+    return;
+  }
+  const end = at + (n / block) * size;
+  for (let i = at; i < end; i++) file[i] = random() >>> 24;
+  // Halves of about 2^-12 for 8 bits and 2^-8 for 4; a minimum takes the mean off.
+  const high = type === 'q8_0' ? [0x0c] : [0x1c, 0xa8];
+  for (let i = at; i < end; i += size) {
+    halves.forEach((place, j) => {
+      file[i + place] = 0x80;
+      file[i + place + 1] = high[j];
+    });
+  }
+}
+
+/**
+ * @param {keyof typeof SHAPES} name
+ * @param {keyof typeof TYPES} type of the matrices
+ */
+export function randomFile(name, type) {
+  const { sizes, tensors } = SHAPES[name];
+  const pairs = Object.entries(metadata(name));
+  const list = tensors(sizes).map(([tensor, dims, plain]) => {
+    const n = dims.reduce((a, b) => a * b, 1);
+    const own = plain ? 'f32' : type;
+    return { tensor, dims, n, own, bytes: (n / TYPES[own][1]) * TYPES[own][2] };
+  });
+  const head = new Writer();
+  head.bytes(new TextEncoder().encode('GGUF'));
+  head.u32(3);
+  head.u64(list.length);
+  head.u64(pairs.length);
+  for (const [key, value] of pairs) head.key(key, value);
+  let offset = 0;
+  for (const one of list) {
+    head.text(one.tensor);
+    head.u32(one.dims.length);
+    for (const dim of one.dims) head.u64(dim);
+    head.u32(TYPES[one.own][0]);
+    head.u64(offset);
+    one.offset = offset;
+    offset += Math.ceil(one.bytes / 32) * 32;
+  }
+  const start = Math.ceil(head.length / 32) * 32;
+  const file = new Uint8Array(start + offset);
+  let at = 0;
+  for (const part of head.parts) {
+    file.set(part, at);
+    at += part.length;
+  }
+  let seed = 1;
+  const random = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0);
+  for (const { tensor, n, own, offset } of list)
+    fill(file, start + offset, n, own, tensor.endsWith('norm.weight'), random);
+  return file;
+}
