@@ -95,7 +95,7 @@ const KEPT_BYTES = 2 ** 30;
 /** Studies whose means are kept: a slider that goes back finds them. */
 const KEPT_STUDIES = 1000;
 /** Studies that are measured in one go; what is done is drawn. */
-const SWEPT = 12;
+export const SWEPT = 8;
 /** Read for every frame: what the sentences and the choice of a head need. */
 const ALWAYS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 

@@ -29,11 +29,14 @@ export const quantisation: Bench = {
   look: () => '',
   plan: ({ state, question }) => {
     const measures = ['loss_mean', 'sink_ratio', 'hidden_change', 'kl_mean'];
-    const grains = state.sweep === 'all' ? GRAINS : [state.by];
-    const bits = [...new Set([...BITS, state.bits])].sort((a, b) => b - a);
+    // What the sentence is of comes first.
+    const grains = [...new Set([state.by, ...(state.sweep === 'all' ? GRAINS : [])])];
+    const bits = [...new Set([state.bits, ...BITS])];
     const edits = grains.flatMap((by) =>
-      [0, state.exact].flatMap((first) =>
-        bits.map((n) => `~quantise(${state.what},${n},${by}${first ? `,first=${first}` : ''})`),
+      bits.flatMap((n) =>
+        [0, state.exact].map(
+          (first) => `~quantise(${state.what},${n},${by}${first ? `,first=${first}` : ''})`,
+        ),
       ),
     );
     return [

@@ -19,7 +19,7 @@ import {
 import { asks, shownOf, type Desk, type Engine, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
 import type { Frame } from '../frame';
-import type { Study } from '../queue';
+import { SWEPT, type Study } from '../queue';
 import { INPUTS, questionOf } from '../question';
 import type { State } from '../state';
 import { MOST, parseSubject, printSubject } from '../subject';
@@ -39,6 +39,13 @@ function basesOf({ shown }: State): string[] {
     return parsed ? [printSubject({ ...parsed, edits: [] })] : [];
   });
   return [...new Set(bare)].slice(0, MOST);
+}
+
+/** Some of each model, so that none waits for the end of another. */
+function inTurns(lists: readonly (readonly Study[])[]): Study[] {
+  const most = Math.max(0, ...lists.map(({ length }) => length));
+  const starts = Array.from({ length: Math.ceil(most / SWEPT) }, (_, i) => i * SWEPT);
+  return starts.flatMap((from) => lists.flatMap((list) => list.slice(from, from + SWEPT)));
 }
 
 export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
@@ -110,8 +117,10 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       more: [...(reads?.(state) ?? []), ...(isEvicting(engine) ? ['evicted'] : [])],
       subjects: looked(engine),
       question: { ...question, n: 1 },
-      studies: planned(engine).flatMap(({ base, settings }) =>
-        settings.map((setting) => studyOf(base, setting)),
+      studies: inTurns(
+        planned(engine).map(({ base, settings }) =>
+          settings.map((setting) => studyOf(base, setting)),
+        ),
       ),
     };
   });
