@@ -1,7 +1,7 @@
 /** The rooms, as a reader goes through them: what is seen, pointed at, typed, chosen and followed. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { createEngine, judge, openTokenizer } from '../../wasm/index.js';
+import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.js';
 import {
   chips,
   inAllSizes,
@@ -29,7 +29,7 @@ async function inNode(id, prompt, kernels, reads, edits = []) {
   const ids = tokenizer.encode(prompt, { bos: true }).slice(0, 64);
   const run = await model.run(
     ids.map((token) => token.id),
-    { edits },
+    { edits, fields: fieldsFor(engine.describe, reads) },
   );
   const found = await run.read(reads);
   const { operations } = engine.describe;
