@@ -13,22 +13,13 @@ import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { CHROMIUM, chromium, root } from '../browser/stage.mjs';
-
-const folder = process.env.SINKSCOPE_PAGE ?? join(root, '.build/page');
-const TYPES = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.json': 'application/json',
-  '.wasm': 'application/wasm',
-};
+import { CHROMIUM, TYPES, chromium, pageRoot } from '../browser/stage.mjs';
 
 const zipped = new Map();
 let served = [];
 const server = createServer(async (request, response) => {
   const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
-  const file = join(folder, path === '/' ? 'index.html' : path);
+  const file = join(pageRoot, path === '/' ? 'index.html' : path);
   try {
     if (!zipped.has(file)) zipped.set(file, gzipSync(await readFile(file)));
     const bytes = zipped.get(file);

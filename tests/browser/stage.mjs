@@ -16,7 +16,7 @@ export const { chromium } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 export const pageRoot = process.env.SINKSCOPE_PAGE ?? join(root, '.build/page');
 
-const TYPES = {
+export const TYPES = {
   '.html': 'text/html',
   '.js': 'text/javascript',
   '.css': 'text/css',
