@@ -257,6 +257,22 @@ export const lab = {
     assert.deepEqual(page.troubles, []);
   },
 
+  async 'a lab whose engine cannot be fetched says so, and can be begun again'(stage) {
+    const page = await stage.open('', { waits: false });
+    await page.route(/sinkscope\.lab/, (route) => route.fulfill({ status: 503 }));
+    await page.getByRole('link', { name: 'Lab', exact: true }).click();
+    await page.locator('.message.error').waitFor();
+    assert.match(await text(page, '.message'), /sinkscope\.lab.*503/);
+    await page.unroute(/sinkscope\.lab/);
+    await button(page, 'From the start').click();
+    await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
+    await ready(page);
+    await button(page, 'One step').click();
+    await page.waitForFunction(
+      () => document.querySelector('.lab-step strong').textContent === '1',
+    );
+  },
+
   ...inAllSizes('the room lab', async (stage, { width, scheme }) => {
     const page = await enter(stage, small(), { width, scheme });
     await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });

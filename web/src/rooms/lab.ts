@@ -167,6 +167,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   }
 
   function again(): void {
+    // What could not be fetched may be there now.
+    if (!describe) return void open();
     const wanted = given();
     pair.forEach((lab, i) => void lab.begin(wanted[i]!.settings));
   }
@@ -499,8 +501,11 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   };
   scope.onEnd(() => clearTimeout(due));
 
-  pair[0].engine().then((engine) => {
-    ({ describe } = engine);
+  let isOver = false;
+  scope.onEnd(() => (isOver = true));
+  const ready = (known: Describe) => {
+    if (isOver || describe) return;
+    describe = known;
     rows = settingsOf(describe);
     scope.effect(() => {
       void [desk.state.value.left, desk.state.value.right];
@@ -511,7 +516,9 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       void [desk.theme.value, desk.state.value.hide, ...pair.map(({ changed }) => changed.value)];
       due ||= window.setTimeout(draw, Math.max(0, drawn + FRAME_MS - performance.now()));
     });
-  }, desk.fail);
+  };
+  const open = () => pair[0].engine().then((engine) => ready(engine.describe), desk.fail);
+  void open();
   drawBar();
   drawHead();
 }
