@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { pictures, root, settled, staysWithin, text, violations } from './stage.mjs';
+import { pictures, root, saveFrom, settled, staysWithin, text, violations } from './stage.mjs';
 
 const finding = (page) => text(page, '[data-finding]');
 
@@ -51,6 +51,11 @@ export const benches = {
     // Two models on one scale, and the map of what a head still sees.
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
     assert.match(await text(page, '[data-view="attention"]'), /evict \(first, 24, 1\)/);
+    // What is saved says what was measured, on which passages.
+    const menu = page.locator('[data-view="loss"] .save');
+    const saved = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
+    assert.equal(saved.corpus.file, 'zoo/heldout-long.json');
+    assert.deepEqual(saved.subjects[1].edits, [{ kind: 'evict', policy: 'window', budget: 24 }]);
     // A slider is in the link, and a link is a state.
     await page.getByLabel('recent keys').fill('40');
     await settled(page);

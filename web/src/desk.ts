@@ -39,7 +39,8 @@ export interface Desk {
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
   readonly tell: (notice: string) => void;
-  readonly facts: () => Facts;
+  /** Of this state, or of one that differs from it. */
+  readonly facts: (change?: Partial<State>) => Facts;
   readonly link: (change?: Partial<State>) => string;
 }
 

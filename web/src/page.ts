@@ -21,7 +21,7 @@ import { rooms, type Build } from './rooms/index';
 import { defaults, linkable, linkTo, parseHash, printHash, type State } from './state';
 import { parseSubject } from './subject';
 import { part, say, type Pointed } from './views/view';
-import { openZoo, type Zoo } from './zoo';
+import { heldOutFile, openZoo, type Zoo } from './zoo';
 
 /** Browsers refuse addresses that change too often. */
 const ADDRESS_MS = 150;
@@ -103,10 +103,10 @@ const desk: Desk = {
   trust: (repository) => opener.trust(repository),
   fail,
   tell,
-  facts: () => {
-    const { input, prompt, seed } = state.peek();
+  facts: (change) => {
+    const { input, prompt, seed, T } = { ...state.peek(), ...change };
     const own = {
-      heldout: { file: 'zoo/heldout.json' },
+      heldout: { file: `zoo/${heldOutFile(T)}` },
       text: { text: prompt },
       random: { seed },
       repeat: { seed },

@@ -97,6 +97,11 @@ export function zooAddress(path: string): URL {
 /** Tokens that every one of the hundred passages has, and every one of the forty long ones. */
 const [SHORT, LONG] = [100, 150];
 
+/** The passages that so many tokens are taken from. */
+export function heldOutFile(tokens: number): string {
+  return tokens <= SHORT ? 'heldout.json' : 'heldout-long.json';
+}
+
 export async function openZoo(): Promise<Zoo> {
   const texts = new Map<string, Promise<unknown>>();
   const read = <T = string[]>(name: string): Promise<T> => {
@@ -117,11 +122,11 @@ export async function openZoo(): Promise<Zoo> {
     },
     openModels: () => read<OpenModels>('reported.json'),
     heldOut: async (tokens) => {
-      if (tokens <= SHORT) return read('heldout.json');
-      const long = await read('heldout-long.json');
+      const passages = await read(heldOutFile(tokens));
+      if (tokens <= SHORT) return passages;
       const each = Math.ceil(tokens / LONG);
-      const starts = Array.from({ length: Math.floor(long.length / each) }, (_, i) => i * each);
-      return starts.map((from) => long.slice(from, from + each).join('\n\n'));
+      const starts = Array.from({ length: Math.floor(passages.length / each) }, (_, i) => i * each);
+      return starts.map((from) => passages.slice(from, from + each).join('\n\n'));
     },
   };
 }

@@ -97,6 +97,10 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
 
   const desk: Desk = {
     ...outer,
+    facts: (change) => {
+      const { from, length } = outer.state.peek();
+      return outer.facts({ input: from, T: length, ...change });
+    },
     state: computed(() => {
       const engine = outer.engine.value;
       const plan = engine ? planned(engine) : [];
@@ -154,7 +158,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       figures?.both.forEach((figure) => figure.end());
       const both = [
         new Figure(pictures, view, desk, scope),
-        new Figure(details, detail, { ...outer, state: desk.state }, scope),
+        new Figure(details, detail, desk, scope),
       ];
       figures = { view, detail, both };
     }
