@@ -142,8 +142,13 @@ export const embed = {
   },
 
   'from another site: the element, and an iframe that has the height it asks for': (stage) =>
-    fromElsewhere(stage, 'elsewhere.html', async (page) => {
+    fromElsewhere(stage, 'elsewhere.html', async (page, site) => {
       await runs(page, 1);
+      const threads = page.workers().map((worker) => worker.url());
+      assert.ok(
+        threads.some((url) => url.startsWith(`blob:${site.address}/`)),
+        threads.join(),
+      );
       await page.locator('iframe').scrollIntoViewIfNeeded();
       const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
       await isDrawn(frame);

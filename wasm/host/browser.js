@@ -5,7 +5,9 @@
  * its end, of which a browser tells only some; `watch` lets it tell the rest by a sign of life.
  */
 export function startWorker() {
-  const worker = new Worker(new URL('../engine/worker.js', import.meta.url), { type: 'module' });
+  const worker = reaching(
+    () => new Worker(new URL('../engine/worker.js', import.meta.url), { type: 'module' }),
+  );
   const over = new AbortController();
   /** @type {(why: string) => void} */
   let end = () => {};
@@ -29,6 +31,31 @@ export function startWorker() {
       worker.terminate();
     },
   };
+}
+
+/**
+ * A page may not start the worker of another site, but one of its own that imports it, unless its policy
+ * forbids that. Only the bundler knows the address: it is learnt from what the expression asks for.
+ * @param {() => Worker} start
+ */
+function reaching(start) {
+  if (new URL(import.meta.url).origin === location.origin) return start();
+  const { Worker } = globalThis;
+  globalThis.Worker = class extends Worker {
+    /**
+     * @param {string | URL} url
+     * @param {WorkerOptions} [options]
+     */
+    constructor(url, options) {
+      const code = `import ${JSON.stringify(String(url))};`;
+      super(URL.createObjectURL(new Blob([code], { type: 'text/javascript' })), options);
+    }
+  };
+  try {
+    return start();
+  } finally {
+    globalThis.Worker = Worker;
+  }
 }
 
 /** The side of the worker that talks to the page: comlink's default. */

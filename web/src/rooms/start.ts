@@ -106,8 +106,8 @@ function explanation(
       ${ratio === undefined ? 'short' : html`${show(ratio)} times as long as the others on average`}:
       attention that is parked there moves
       ${ratio !== undefined && ratio < 0.7 ? 'little' : 'something'}.`,
-    html`Nobody built it in. Move the slider: at first every row is even, after some hundred steps
-    of training the stripe comes, and in the twin it does not.`,
+    html`Nobody built it in. Move the slider: at first every row is even, after about a thousand
+    steps of training the stripe comes, and in the twin it does not.`,
   ];
   return html`${texts[why - 1]}`;
 }

@@ -108,7 +108,7 @@ export const attention: View = {
       if (!maps) return;
       const { state, at, isPlain } = context;
       const scale = weightScale(context);
-      const share = frame.operation.normalises ? 'weight' : 'share of row';
+      const share = frame.operation.normalises ? 'weight' : 'share';
       say(title, `${headWords(at)} · ${frame.operation.label}`);
       title.hidden = legend.hidden = Boolean(isPlain);
       drawLegend(legend, scale, [`${share} ${show(scale.low, 0)}`, '1']);
