@@ -10,7 +10,7 @@ import type { State } from '../state';
 import { channels, peakOf } from '../views/channels';
 import { firsts, firstsIn, layerOfFirst } from '../views/firsts';
 import { harms } from '../views/harms';
-import { givenOf } from '../views/settings';
+import { givenOf, isUnedited } from '../views/settings';
 import type { View } from '../views/view';
 import { percent } from '../words';
 import type { Asked, Bench, Group, Setting } from './bench';
@@ -43,10 +43,15 @@ export function superWeight(
   if (!up || layer < 0) return undefined;
   const [, T, F] = up.shape as [number, number, number];
   const from = (layer * T + peak.token) * F;
-  const silu = (x: number) => x / (1 + Math.exp(-x));
-  let column = 0;
+  const { activation } = lead.architecture;
+  // What of it passes the activation; of a place among others it need not be exact.
+  const passed = (x: number) =>
+    activation.startsWith('relu')
+      ? Math.max(0, x)
+      : x / (1 + Math.exp(-(activation === 'silu' ? 1 : 1.702) * x));
   const size = (f: number) =>
-    Math.abs(gate ? silu(gate.data[from + f]!) * up.data[from + f]! : up.data[from + f]!);
+    Math.abs(gate ? passed(gate.data[from + f]!) * up.data[from + f]! : passed(up.data[from + f]!));
+  let column = 0;
   for (let f = 1; f < F; f++) if (size(f) > size(column)) column = f;
   return { layer, row: peak.channel, column };
 }
@@ -130,7 +135,13 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
   });
   const [main] = told;
   const one = harm === 'channel' ? 'One channel' : 'One weight';
-  if (!main) return { heading: `${one} of many`, text: '' };
+  const isAlone = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
+  if (!main)
+    return {
+      heading: `${one} of many`,
+      text:
+        isAlone && harm === 'weight' ? 'No model here has one feed-forward for all tokens.' : '',
+    };
   return {
     heading:
       main.own > 0.02 && main.own > 3 * main.most
