@@ -237,7 +237,7 @@ export class Figure {
     const state = this.#desk.state.peek();
     const context = { state, theme: this.#desk.theme.peek(), at: this.#at(frame), frames, group };
     update(frame, { ...context, ...extra?.(frame, i) });
-    say(stamp, isBare ? '' : stampWords(this.#told(frame)));
+    say(stamp, isBare ? '' : stampWords({ ...this.#told(frame), class: kind }));
     stamp.hidden = Boolean(isBare);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }

@@ -135,6 +135,7 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
   });
   const [main] = told;
   const one = harm === 'channel' ? 'One channel' : 'One weight';
+  const carries = ({ own, most }: (typeof told)[number]) => own > 0.02 && own > 3 * most;
   const isAlone = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
   if (!main)
     return {
@@ -143,10 +144,7 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
         isAlone && harm === 'weight' ? 'No model here has one feed-forward for all tokens.' : '',
     };
   return {
-    heading:
-      main.own > 0.02 && main.own > 3 * main.most
-        ? `${one} carries the sink`
-        : `${one} of many, and no more`,
+    heading: `${one} ${carries(main) ? 'carries much' : told.some(carries) ? 'of many' : 'of many, and no more'}`,
     text: told
       .map(
         ({ title, own, most, count, sinks, mean }) =>

@@ -108,7 +108,9 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const x = (data.steps ? scaleSymlog().constant(100) : data.doubling ? scaleLog() : scaleLinear())
     .domain(xs.length ? domain : [0, 1])
     .range([LEFT + 4, width - RIGHT]);
-  const low = log || data.tight ? Math.min(...ys) : Math.min(0, ...ys);
+  const least = log || data.tight ? Math.min(...ys) : Math.min(0, ...ys);
+  // A hair below 0 is no reason for a step of the scale below it.
+  const low = !log && !data.tight && least > -0.03 * Math.max(...ys) ? 0 : least;
   const y = (log ? scaleLog() : scaleLinear())
     .domain(ys.length ? [low, Math.max(...ys) || 1] : [log ? 0.1 : 0, 1])
     .range([height - bottom, TOP]);
