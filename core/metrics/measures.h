@@ -47,6 +47,9 @@ SS_MEASURE(first_share);
 SS_MEASURE(contribution);
 SS_MEASURE(keeps_first);
 
+/* rounding.c */
+SS_MEASURE(quantise_error);
+
 /* spread.c */
 SS_MEASURE(mixing);
 SS_MEASURE(kurtosis);

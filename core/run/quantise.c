@@ -46,27 +46,36 @@ static range widened(range r, const float *x, size_t rows, size_t step, size_t n
     return r;
 }
 
-static void round_in(range r, float *x, size_t rows, size_t step, size_t n, const float *values) {
+/* errors [rows][4], or NULL: to the first two of each row what rounding it cost, and its squares.
+ */
+static void round_in(range r, float *x, size_t rows, size_t step, size_t n, const float *values,
+                     float *errors) {
     bool symmetric = values[SYMMETRIC] != 0.0f;
     int bits = (int)values[BITS];
     float most = symmetric ? fmaxf(-r.low, r.high) : r.high - r.low;
     float levels = (float)((1 << (symmetric ? bits - 1 : bits)) - 1);
     float scale = most / levels, zero = symmetric ? 0.0f : r.low;
-    if (!(scale > 0.0f)) return; /* all alike, and exact */
     for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < n; j++)
-            x[i * step + j] = zero + scale * rintf((x[i * step + j] - zero) / scale);
+        for (size_t j = 0; j < n; j++) {
+            float *at = &x[i * step + j], exact = *at;
+            /* Without a scale all are alike, and exact. */
+            if (scale > 0.0f) *at = zero + scale * rintf((exact - zero) / scale);
+            if (!errors) continue;
+            errors[4 * i] += (*at - exact) * (*at - exact);
+            errors[4 * i + 1] += exact * exact;
+        }
 }
 
-static void quantise(float *x, size_t rows, size_t step, size_t n, const float *values) {
-    round_in(widened(nothing, x, rows, step, n), x, rows, step, n, values);
+static void quantise(float *x, size_t rows, size_t step, size_t n, const float *values,
+                     float *errors) {
+    round_in(widened(nothing, x, rows, step, n), x, rows, step, n, values, errors);
 }
 
 /* A row of numbers, all together or in groups. */
-static void quantise_row(float *x, size_t n, const float *values) {
+static void quantise_row(float *x, size_t n, const float *values, float *errors) {
     size_t group = (int)values[BY] == GROUP ? (size_t)values[GROUP_SIZE] : n;
     for (size_t i = 0; i < n; i += group)
-        quantise(x + i, 1, n, n - i < group ? n - i : group, values);
+        quantise(x + i, 1, n, n - i < group ? n - i : group, values, errors);
 }
 
 /* ---- weights ------------------------------------------------------------------------------- */
@@ -94,9 +103,9 @@ static void quantise_weights(const ss_site *site, const float *values) {
         for (size_t c = 0; c < columns; c++) {
             ss_matrix_output(outputs + c * in, w, n + c);
             if ((int)values[BY] == TENSOR)
-                round_in(all, outputs + c * in, 1, in, in, values);
+                round_in(all, outputs + c * in, 1, in, in, values, NULL);
             else
-                quantise_row(outputs + c * in, in, values);
+                quantise_row(outputs + c * in, in, values, NULL);
         }
         ss_pack_rows(panel, outputs, in, columns, in);
         ss_matmul(site->rows + n, site->width, tiles, panel, bias ? bias + n : NULL, rows, columns,
@@ -127,10 +136,13 @@ static void quantise_rows(const ss_site *site, const float *values) {
     if (exact >= site->n) return;
     size_t width = site->heads * site->width, rows = (size_t)(site->n - exact);
     float *x = site->rows + (size_t)exact * width;
-    if (by == TENSOR) quantise(x, rows, width, width, values);
-    for (size_t d = 0; by == CHANNEL && d < width; d++) quantise(x + d, rows, width, 1, values);
+    float *errors = ss_row(site->pass->trace, SS_FIELD_ROUNDED, site->l, site->t + exact) +
+                    (site->place == SS_AT_HIDDEN ? 0 : 2);
+    if (by == TENSOR) quantise(x, rows, width, width, values, errors);
+    for (size_t d = 0; by == CHANNEL && d < width; d++)
+        quantise(x + d, rows, width, 1, values, errors);
     for (size_t i = 0; (by == TOKEN || by == GROUP) && i < rows; i++)
-        quantise_row(x + i * width, width, values);
+        quantise_row(x + i * width, width, values, errors + 4 * i);
 }
 
 void ss_apply_quantise(const ss_site *site, const float *values) {

@@ -22,6 +22,7 @@ typedef enum ss_field_id {
     SS_FIELD_ATT_BIAS,
     SS_FIELD_SEEN,
     SS_FIELD_EVICTED,
+    SS_FIELD_ROUNDED,
     SS_FIELD_MIXED,
     SS_FIELD_GATE,
     SS_FIELD_ATT_OUT,

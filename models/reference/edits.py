@@ -166,11 +166,20 @@ def _quantised(x: Tensor, edit: Edit) -> Tensor:
     return torch.cat([exact, rest])
 
 
-def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int) -> Tensor:
+def _count_error(rounded: Tensor, column: int, exact: Tensor, x: Tensor, edit: Edit) -> None:
+    """rounded [T, 4]; exact and x [T, width], alike before token `first`, which does not count"""
+    first = _integer(edit, "first", 0)
+    rounded[first:, column] += (x - exact)[first:].square().sum(-1)
+    rounded[first:, column + 1] += exact[first:].square().sum(-1)
+
+
+def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounded: Tensor) -> Tensor:
     """x [heads, T, K]"""
     for edit in _of(edits, "quantise"):
         if edit["what"] == what and _holds(edit, "layer", layer):
-            flat = _quantised(x.transpose(0, 1).flatten(1), edit)
+            exact = x.transpose(0, 1).flatten(1)
+            flat = _quantised(exact, edit)
+            _count_error(rounded[layer], 2, exact, flat, edit)
             x = flat.unflatten(1, (x.shape[0], x.shape[2])).transpose(0, 1)
     return x
 
@@ -298,13 +307,15 @@ def _placed(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Te
     return compute(moved)[..., order, :]
 
 
-def _clamped(x: Tensor, edits: list[Edit], layer: int) -> Tensor:
+def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
     """The residual stream [T, D] behind so many layers."""
     for edit in _of(edits, "clamp_channel", "quantise"):
         if not _holds(edit, "layer", layer):
             continue
         if edit["kind"] == "quantise":
-            x = _quantised(x, edit) if edit["what"] == "hidden" else x
+            if edit["what"] == "hidden":
+                exact, x = x, _quantised(x, edit)
+                _count_error(rounded[layer], 0, exact, x, edit)
             continue
         channel, to = _integer(edit, "channel", 0), edit.get("to", "zero")
         value = {"zero": 0.0, "mean": float(x[:, channel].mean()),
@@ -316,7 +327,8 @@ def _clamped(x: Tensor, edits: list[Edit], layer: int) -> Tensor:
     return x
 
 
-def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
+def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
+            rounded: Tensor) -> dict[str, Tensor]:
     arch, blocks, T = model.arch, model.blocks(), len(y)
     at = _positions(edits, T)
     rotary = arch.positions == "rotary" and model.family in ("llama", "gpt_neox")
@@ -324,15 +336,15 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit]) -> dict[str,
     def project(part: int) -> Tensor:
         return _placed(lambda z: blocks.qkv(z, layer)[part], y, at)
 
-    q = _quantised_heads(project(0), edits, "queries", layer)
-    k = _quantised_heads(project(1), edits, "keys", layer)
+    q = _quantised_heads(project(0), edits, "queries", layer, rounded)
+    k = _quantised_heads(project(1), edits, "keys", layer, rounded)
     v = project(2)
     for edit in _of(edits, "scale_value"):
         for g in range(arch.G):
             if _holds(edit, "layer", layer) and _holds(edit, "group", g):
                 v = v.clone()
                 v[g, _integer(edit, "key", 0)] *= float(edit.get("factor", 0))
-    v = _quantised_heads(v, edits, "values", layer)
+    v = _quantised_heads(v, edits, "values", layer, rounded)
     plain = replace(model, arch=replace(arch, positions="none")) if rotary else model
     q0, k0, _ = plain.blocks().qkv(y, layer)
 
@@ -400,15 +412,16 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
     blocks, T = model.blocks(), len(tokens)
     at = _positions(edits, T)
     x = _placed(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)
-    x = _clamped(x, edits, 0)
+    rounded = torch.zeros(model.arch.L + 1, T, 4, dtype=x.dtype)
+    x = _clamped(x, edits, 0, rounded)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(model.arch.L):
-        record = _attend(model, layer, blocks.before(x, layer, "input"), edits)
+        record = _attend(model, layer, blocks.before(x, layer, "input"), edits, rounded)
         attended = blocks.after(x + record["att_out"], layer, "input")
         read = x if model.parallel else attended
         mlp_out, _ = blocks.feed_forward(blocks.before(read, layer, "post_attention"), layer)
         x = attended
-        x = _clamped(blocks.after(x + mlp_out, layer, "post_attention"), edits, layer + 1)
+        x = _clamped(blocks.after(x + mlp_out, layer, "post_attention"), edits, layer + 1, rounded)
         for name, value in (record | {"hidden": x}).items():
             steps.setdefault(name, []).append(value)
-    return {"logits": blocks.head(x)} | {name: torch.stack(rows) for name, rows in steps.items()}
+    return {"logits": blocks.head(x), "rounded": rounded} | {name: torch.stack(rows) for name, rows in steps.items()}

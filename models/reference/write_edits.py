@@ -56,6 +56,8 @@ EDITS: dict[str, tuple[str, ...]] = {
 # Learned positions are part of the keys.
 ROTARY_ONLY = {"evict-cache"}
 FIELDS = ("hidden", "att", "seen", "evicted")
+# Of what rounds activations.
+ROUNDED = ("bits-queries", "bits-keys", "bits-values", "bits-hidden")
 
 
 def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
@@ -111,13 +113,23 @@ def changes(plain: dict[str, Tensor], found: dict[str, Tensor], tokens: Tensor) 
     return {f"metric.{name}": value for name, value in compared.items()}
 
 
+def rounding(family: str, found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The field, and the metric that is made of it: of a layer, or the stream behind so many. Not the
+    field of GPT-Neo, whose queries are longer here than in the model."""
+    of_layer = found["rounded"].sum(1)
+    error = ((of_layer[:, 0] + of_layer[:, 2]) / (of_layer[:, 1] + of_layer[:, 3])).sqrt()
+    field = {} if family == "gpt_neo" else {"rounded": found["rounded"]}
+    return field | {"metric.quantise_error": error}
+
+
 def write(family: str, name: str) -> None:
     model, tokens, _ = read(family)
     found = edited(model, tokens, [parse(text) for text in EDITS[name]])
     folder = GOLDEN / f"edit-{family}-{name}"
     store(folder, {"tokens": tokens, "loss": metrics.loss(found["logits"], tokens)}
           | {field: found[field] for field in FIELDS}
-          | changes(edited(model, tokens, []), found, tokens))
+          | changes(edited(model, tokens, []), found, tokens)
+          | (rounding(family, found) if name in ROUNDED else {}))
     describe(folder, family, model.arch.operation, "Computed in F64, query by query.",
              script="write_edits.py", model=f"tests/golden/{MODELS[family]}",
              edits=list(EDITS[name]))

@@ -495,4 +495,25 @@ export default [
     'kept > (int)e->budget + 1; kept--',
     'edits',
   ],
+  [
+    'an error of rounding over what came out',
+    'run/quantise.c',
+    'errors[4 * i + 1] += exact * exact;',
+    'errors[4 * i + 1] += *at * *at;',
+    'golden',
+  ],
+  [
+    'a run that begins elsewhere counts errors twice',
+    'run/forward.c',
+    'clear_rounded(pass->trace, pass->first_layer, t0, n, 2);',
+    '',
+    'edits',
+  ],
+  [
+    'errors of the stream alone',
+    'metrics/rounding.c',
+    '(double)rounded[0] + (double)rounded[2]',
+    '(double)rounded[0]',
+    'golden',
+  ],
 ];

@@ -1,0 +1,19 @@
+/*
+ * How far off are the numbers that a quantisation rounded? |x' - x| / |x|, of all that it rounded
+ * in a layer together, first tokens that stay exact left out; NaN where it rounded nothing.
+ */
+#include "measures.h"
+
+#include <math.h>
+
+void ss_measure_quantise_error(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    for (int l = 0; l <= trace->model->arch.L; l++) {
+        double error = 0.0, squares = 0.0;
+        for (int t = 0; t < args->T; t++) {
+            const float *rounded = ss_row(trace, SS_FIELD_ROUNDED, l, t);
+            error += (double)rounded[0] + (double)rounded[2];
+            squares += (double)rounded[1] + (double)rounded[3];
+        }
+        *out++ = squares > 0.0 ? (float)sqrt(error / squares) : NAN;
+    }
+}
