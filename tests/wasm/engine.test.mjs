@@ -55,8 +55,9 @@ test('every field and metric of describe can be read', async () => {
       assert.deepEqual(field.shape, shape.map(size), name);
       assert.ok(field.data instanceof (type === 'i32' ? Int32Array : Float32Array), name);
     }
-    for (const { name, shape, range } of engine.describe.metrics) {
-      const metric = await run.metric(name, { layer: 0, head: 0 });
+    for (const { name, shape, range, arguments: needs } of engine.describe.metrics) {
+      const beside = needs.includes('base') ? { base: run } : {};
+      const metric = await run.metric(name, { layer: 0, head: 0, ...beside });
       assert.deepEqual(metric.shape, shape.map(size), name);
       const [low, high] = [range[0] ?? -Infinity, range[1] ?? Infinity];
       for (const x of metric.data) {

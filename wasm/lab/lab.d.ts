@@ -1,4 +1,5 @@
-import type { Options, Read, Tensor } from '../engine/engine.js';
+import type { Tensor } from '../border/border.js';
+import type { Options, Read } from '../engine/engine.js';
 
 /** What a training tells of a step: the columns of `describe.training.log`; null where there is nothing. */
 export interface LogEntry {
