@@ -41,10 +41,11 @@ export function showEmbed(desk: Desk, view: string): void {
           snippets.map(({ label }, i) => [String(i), label] as const),
           (value) => (kind.value = Number(value)),
         )}
-        <div role="group" aria-label="Controls of the embed">
+        <div class="numbers" role="group" aria-label="Controls of the embed">
+          <span class="hint">with controls for</span>
           ${CONTROLS.map(
             (name) =>
-              html`<label
+              html`<label class="check"
                 ><input
                   type="checkbox"
                   .checked=${controls.value.includes(name)}

@@ -249,13 +249,15 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
           frames[0] && at
             ? html`<details class="more facts">
                 <summary>The numbers</summary>
-                <p class="lines">
-                  ${explained(
-                    [
-                      `${capital(headWords(at))}: the head that gives token 1 most, and its place in the twin.`,
-                      ...frames.map((frame) => stampWords(frame) + roundingWords(frame, desk)),
-                    ].join('\n'),
-                  )}
+                <p>
+                  <span class="lines"
+                    >${explained(
+                      [
+                        `${capital(headWords(at))}: the head that gives token 1 most, and its place in the twin.`,
+                        ...frames.map((frame) => stampWords(frame) + roundingWords(frame, desk)),
+                      ].join('\n'),
+                    )}</span
+                  >
                 </p>
                 <p>
                   <a href=${desk.link({ room: 'explore', why: 0 })}
