@@ -303,13 +303,21 @@ export class Queue {
   }
 
   /** Names that this model has something of. */
-  #namesFor({ architecture }: Pick<Frame, 'architecture'>): string[] {
-    const { fields } = this.#around.models.describe;
+  #namesFor({ architecture, edits }: Pick<Frame, 'architecture' | 'edits'>): string[] {
+    const { fields, metrics, edits: kinds } = this.#around.models.describe;
+    // What only a run under an edit of its kind records.
+    const absent = kinds
+      .filter(({ name }) => !edits.some(({ kind }) => kind === name))
+      .flatMap((row) => row.fields);
+    const isOfEdit = (name: string) =>
+      [name, ...(metrics.find((one) => one.name === name)?.fields ?? [])].some((one) =>
+        absent.includes(one),
+      );
     const all = new Set([...ALWAYS, ...this.#request!.reads]);
     if (!isBidirectional({ architecture })) all.add('next');
     return [...all].filter((name) => {
       const needs = fields.find((field) => field.name === name)?.needs;
-      return !needs || architecture[needs];
+      return (!needs || architecture[needs]) && !isOfEdit(name);
     });
   }
 
