@@ -60,7 +60,7 @@ async function measure({ file, rows, rounds, hasOld }) {
   // The same answers before any time counts.
   const answers = {};
   for (const [name, engine] of Object.entries(engines)) {
-    await engine.read(tokens(32), { capacity: 64 });
+    await engine.read(tokens(16), { capacity: 17 });
     await engine.step(5);
     answers[name] = await engine.top(100);
   }
@@ -100,7 +100,7 @@ async function measure({ file, rows, rounds, hasOld }) {
       ]),
     ),
   };
-  const told = [{ row: 'load', times: load }];
+  await globalThis.tell({ row: 'load', times: load });
   for (const row of rows) {
     const times = {};
     for (let round = 0; round <= rounds; round++)
@@ -109,10 +109,9 @@ async function measure({ file, rows, rounds, hasOld }) {
         // The first brings the optimised code.
         if (round && time !== undefined) (times[name] ??= []).push(time);
       }
-    told.push({ row, times });
+    await globalThis.tell({ row, times });
   }
   for (const engine of Object.values(engines)) await engine.close();
-  return told;
 }
 
 const prefill = [
@@ -136,6 +135,17 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
 });
 const facts = { chromium: browser.version(), rounds, rows: [] };
+function print(file, { row, times }) {
+  const medians = Object.fromEntries(Object.entries(times).map(([e, v]) => [e, median(v)]));
+  facts.rows.push({ file, row, ms: medians });
+  const others = Object.entries(medians).filter(([engine]) => engine !== 'ours');
+  const ratios = others.map(
+    ([e, ms]) => `${e} ${(medians.ours / ms).toFixed(2)} (${ms.toFixed(1)})`,
+  );
+  const name = `${file} ${row}`.padEnd(34);
+  console.log(`${name} ${medians.ours.toFixed(2).padStart(8)}   ${ratios.join('   ')}`);
+}
+
 console.log(`Chromium ${browser.version()}, one thread, medians of ${rounds} rounds by turns, ms`);
 console.log(`${'work'.padEnd(34)} ${'ours'.padStart(8)}   ours / another`);
 try {
@@ -145,17 +155,8 @@ try {
     if (!rows.length) continue;
     const page = await browser.newPage();
     await page.goto(`http://127.0.0.1:${server.address().port}/`);
-    const told = await page.evaluate(measure, { file, rows, rounds, hasOld: !!folders['/old/'] });
-    for (const { row, times } of told) {
-      const medians = Object.fromEntries(Object.entries(times).map(([e, v]) => [e, median(v)]));
-      facts.rows.push({ file, row, ms: medians });
-      const others = Object.entries(medians).filter(([engine]) => engine !== 'ours');
-      const ratios = others.map(
-        ([e, ms]) => `${e} ${(medians.ours / ms).toFixed(2)} (${ms.toFixed(1)})`,
-      );
-      const name = `${file} ${row}`.padEnd(34);
-      console.log(`${name} ${medians.ours.toFixed(2).padStart(8)}   ${ratios.join('   ')}`);
-    }
+    await page.exposeFunction('tell', (told) => print(file, told));
+    await page.evaluate(measure, { file, rows, rounds, hasOld: !!folders['/old/'] });
     await page.close();
   }
 } finally {
