@@ -424,4 +424,5 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
         x = _clamped(blocks.after(x + mlp_out, layer, "post_attention"), edits, layer + 1, rounded)
         for name, value in (record | {"hidden": x}).items():
             steps.setdefault(name, []).append(value)
-    return {"logits": blocks.head(x), "rounded": rounded} | {name: torch.stack(rows) for name, rows in steps.items()}
+    stacked = {name: torch.stack(rows) for name, rows in steps.items()}
+    return {"logits": blocks.head(x), "rounded": rounded} | stacked

@@ -150,9 +150,10 @@ def write_effect() -> None:
              script="write_edits.py", model=f"tests/golden/{MODELS['llama']}")
 
 
-CASES = {"effect-llama": write_effect} | {f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
-         for family in MODELS for name in EDITS
-         if family in ("llama", "gpt_neox") or name not in ROTARY_ONLY}
+CASES = {"effect-llama": write_effect} | {
+    f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
+    for family in MODELS for name in EDITS
+    if family in ("llama", "gpt_neox") or name not in ROTARY_ONLY}
 
 
 def main() -> None:
