@@ -105,7 +105,7 @@ export const table = {
   /** Colour scale of attention maps; small weights show on the root scale. */
   scale: choice('root', 'root', 'linear'),
   /** What the geometry view maps. */
-  map: choice('cos', 'cos', 'dot', 'norm'),
+  map: choice('cos', 'cos', 'dot', 'norm', 'angle'),
   temperature: number(0.8, 0, 5, false),
   topK: number(40, 0, 100000),
   /** Places that are hidden behind the text of a masked diffusion model, and the steps to fill them. */
@@ -133,7 +133,7 @@ export const table = {
   /** Whether all settings of a bench are measured or those that show it soonest. */
   sweep: choice('some', 'some', 'all'),
   /** What goes through so few bits, which numbers share a scale, how many first tokens stay exact. */
-  what: choice('hidden', 'hidden', 'queries', 'keys', 'values'),
+  what: choice('hidden', 'hidden', 'queries', 'keys', 'values', 'weights'),
   by: choice('tensor', 'tensor', 'token', 'channel', 'group'),
   bits: number(6, 2, 8),
   exact: number(1, 1, 64),

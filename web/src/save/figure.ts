@@ -131,9 +131,13 @@ function texts(cell: Element, origin: Place): SVGElement[] {
   return found;
 }
 
+function visible<E extends Element>(cell: Element, selector: string): E[] {
+  return [...cell.querySelectorAll<E>(selector)].filter((element) => element.checkVisibility());
+}
+
 /** Squares before the names of a chart's series. */
 function swatches(cell: Element, origin: Place): SVGElement[] {
-  return [...cell.querySelectorAll('.chart-key span')].map((span) => {
+  return visible(cell, '.chart-key span').map((span) => {
     const { x, y, height } = boxOf(span, origin);
     const fill = getComputedStyle(span, '::before').backgroundColor;
     return make('rect', { x, y: y + height / 2 - 5, width: 10, height: 10, rx: 2, fill });
@@ -142,7 +146,7 @@ function swatches(cell: Element, origin: Place): SVGElement[] {
 
 /** Frames round the cells that stand out. What is pointed at or chosen is not of the figure. */
 function frames(cell: Element, origin: Place): SVGElement[] {
-  return [...cell.querySelectorAll('.mark.outlined')].map((mark) => {
+  return visible(cell, '.mark.outlined').map((mark) => {
     const stroke = getComputedStyle(mark).color;
     return make('rect', { ...boxOf(mark, origin), fill: 'none', stroke, 'stroke-width': 1.5 });
   });
@@ -150,7 +154,7 @@ function frames(cell: Element, origin: Place): SVGElement[] {
 
 /** Names of a map's axes, which a style sheet writes beside it. */
 function axes(cell: Element, origin: Place): SVGElement[] {
-  return [...cell.querySelectorAll<HTMLElement>('.heatmap')].flatMap((heatmap) => {
+  return visible<HTMLElement>(cell, '.heatmap').flatMap((heatmap) => {
     const { x, y, width, height } = boxOf(heatmap, origin);
     const fill = getComputedStyle(heatmap, '::before').color;
     const middle = { fill, 'font-size': 12, 'font-family': 'sans-serif', 'text-anchor': 'middle' };
@@ -184,14 +188,12 @@ export function figureOf(cell: HTMLElement, title: string, note: string): SVGSVG
   const height = Math.ceil(box.height) + HEAD + MARGIN + 16;
   const size = { width, height };
   const svg = make('svg', { xmlns: SVG, ...size, viewBox: `0 0 ${width} ${height}` });
-  const visible = <E extends Element>(selector: string) =>
-    [...cell.querySelectorAll<E>(selector)].filter((element) => element.checkVisibility());
   svg.append(
     make('rect', { ...size, fill: getComputedStyle(document.body).backgroundColor }),
     caption(title, 22, 15, 600),
-    ...visible<HTMLCanvasElement>('canvas').map((one) => map(one, origin)),
-    ...visible('.legend-bar, .next li').flatMap((one, i) => bar(one, origin, i)),
-    ...visible<SVGSVGElement>('svg').map((one) => chart(one, origin)),
+    ...visible<HTMLCanvasElement>(cell, 'canvas').map((one) => map(one, origin)),
+    ...visible(cell, '.legend-bar, .next li').flatMap((one, i) => bar(one, origin, i)),
+    ...visible<SVGSVGElement>(cell, 'svg').map((one) => chart(one, origin)),
     ...frames(cell, origin),
     ...swatches(cell, origin),
     ...axes(cell, origin),

@@ -11,10 +11,11 @@ import { headWords, show, word } from '../words';
 import { lastOf, part, say, type View } from './view';
 
 const MAPS = {
-  cos: { metric: 'qk_cos', title: 'cosine', isSigned: true },
-  dot: { metric: 'qk_dot', title: 'product q·k', isSigned: true },
-  norm: { metric: 'qk_norm', title: 'norms ‖q‖‖k‖', isSigned: false },
+  cos: { metric: 'qk_cos', isSigned: true },
+  dot: { metric: 'qk_dot', isSigned: true },
+  norm: { metric: 'qk_norm', isSigned: false },
 } as const;
+const KINDS = { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖', angle: 'angles' } as const;
 
 /** Of every visible pair: with the first key, and with the others. */
 function pairs(cos: ArrayLike<number>, T: number): { first: number[]; others: number[] } {
@@ -44,8 +45,8 @@ export const geometry: View = {
   question: 'Why do the rows point there?',
   how:
     'q·k = ‖q‖‖k‖ cos: a sink is won by direction, not by length. The map has a cell for every query ' +
-    'and key, after positions and before scaling. Below: the angles between every query and key 1 ' +
-    '(coloured), and all other keys (grey).',
+    'and key, after positions and before scaling. Angles: how often each stands between a query and ' +
+    'key 1 (coloured), and between it and all other keys (grey).',
   formula: 'q·k = ‖q‖ ‖k‖ cos(q, k)',
   source: 'Gu et al., ICLR 2025, figure 2',
   reads: ['cos_gap', 'key_ratio'],
@@ -74,7 +75,8 @@ export const geometry: View = {
     const words = part(root, 'caption', 'p');
     const kinds = part(root, 'segmented small');
     const legend = part(root, 'legend-place');
-    const map = createHeatmap(part(root, 'plot'), {
+    const plot = part(root, 'plot');
+    const map = createHeatmap(plot, {
       onPoint: (at) => point(at ? { query: at.row, key: at.col } : {}),
     });
     effect(() => {
@@ -89,42 +91,47 @@ export const geometry: View = {
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let rosed: unknown;
     return (frame, { state, theme, at }) => {
-      const { metric, title, isSigned } = MAPS[state.map];
-      const tensor = frame.head?.tensors[metric];
+      const shown = state.map === 'angle' ? undefined : MAPS[state.map];
+      const tensor = frame.head?.tensors[shown?.metric ?? 'qk_cos'];
       if (!tensor || !cosOf(frame)) return;
       say(words, geometry.says(frame, at));
       render(
-        Object.entries(MAPS).map(
-          ([name, one]) =>
+        Object.entries(KINDS).map(
+          ([name, title]) =>
             html`<button
               type="button"
               aria-pressed=${name === state.map}
               @click=${() => set({ map: name as State['map'] })}
             >
-              ${one.title}
+              ${title}
             </button>`,
         ),
         kinds,
       );
-      const size = state.map === 'cos' ? 1 : largest([tensor.data]);
-      const scale = isSigned ? diverging(theme, size) : sequential(theme, size);
-      drawLegend(legend, scale, [show(scale.low, 1), show(size, 1)]);
-      const T = frame.T;
-      map.draw({
-        rows: T,
-        cols: T,
-        data: tensor.data,
-        scale,
-        rowTitle: 'query',
-        colTitle: 'key',
-        rowWords: wordsOf(frame.tokens),
-        colWords: wordsOf(frame.tokens),
-        label: `${title} of every query and key, ${headWords(at)} of ${frame.title}. ${geometry.says(frame, at)}`,
-        describe: ({ row, col }) =>
-          row < 0 || col < 0
-            ? ''
-            : `q ${row + 1}, k ${col + 1}: ${show(tensor.data[row * T + col]!)}`,
-      });
+      for (const of of [plot, legend]) of.hidden = !shown;
+      for (const of of [rose, key]) of.hidden = !!shown;
+      if (shown) {
+        const size = state.map === 'cos' ? 1 : largest([tensor.data]);
+        const scale = shown.isSigned ? diverging(theme, size) : sequential(theme, size);
+        drawLegend(legend, scale, [show(scale.low, 1), show(size, 1)]);
+        const T = frame.T;
+        map.draw({
+          rows: T,
+          cols: T,
+          data: tensor.data,
+          scale,
+          rowTitle: 'query',
+          colTitle: 'key',
+          rowWords: wordsOf(frame.tokens),
+          colWords: wordsOf(frame.tokens),
+          label: `${KINDS[state.map]} of every query and key, ${headWords(at)} of ${frame.title}. ${geometry.says(frame, at)}`,
+          describe: ({ row, col }) =>
+            row < 0 || col < 0
+              ? ''
+              : `q ${row + 1}, k ${col + 1}: ${show(tensor.data[row * T + col]!)}`,
+        });
+        return;
+      }
       if (rosed === cosOf(frame)) return;
       rosed = cosOf(frame);
       const { first, others } = anglesOf(frame);
