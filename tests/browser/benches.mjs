@@ -152,6 +152,14 @@ export const benches = {
     assert.match(await text(page, '[data-view="channels"] .caption'), /of token 1, “<s>”/);
     await page.getByRole('button', { name: 'Error', exact: true }).first().click();
     assert.match(await text(page, '.chart-picture .axis'), /error of h/);
+    // Weights belong to no token, so that none can be exact.
+    await page.getByLabel('what').selectOption('weights');
+    await settled(page);
+    assert.match(
+      await finding(page),
+      /Weights in 6 bits, a scale for each tensor\. Softmax twin: [+−]0\.\d+ nats\. Sigmoid twin/,
+    );
+    assert.equal(await page.getByText('first tokens exact').count(), 0);
     assert.deepEqual(page.troubles, []);
     return finding(page);
   },

@@ -1,5 +1,5 @@
 /** Few bits: who stretches the scale, and what it helps to keep the first tokens exact. */
-import { html } from 'lit';
+import { html, nothing } from 'lit';
 import { choices } from '../controls';
 import { mean } from '../frame';
 import type { State } from '../state';
@@ -18,7 +18,13 @@ const WHAT = {
   queries: 'queries',
   keys: 'keys',
   values: 'values',
+  weights: 'weights',
 } as const;
+
+/** Weights belong to no token: none shares a scale with its own, and none stays exact. */
+const grainsOf = ({ what }: State) => GRAINS.filter((by) => what !== 'weights' || by !== 'token');
+const grainOf = (state: State) => grainsOf(state).find((by) => by === state.by) ?? 'tensor';
+const exactOf = ({ what, exact }: State) => (what === 'weights' ? 0 : exact);
 
 export const quantisation: Bench = {
   name: 'quantisation',
@@ -30,11 +36,13 @@ export const quantisation: Bench = {
   plan: ({ state, question }) => {
     const measures = ['loss_mean', 'sink_ratio', 'hidden_change', 'kl_mean'];
     // What the sentence is of comes first.
-    const grains = [...new Set([state.by, ...(state.sweep === 'all' ? GRAINS : [])])];
+    const grains = [
+      ...new Set([grainOf(state), ...(state.sweep === 'all' ? grainsOf(state) : [])]),
+    ];
     const bits = [...new Set([state.bits, ...BITS])];
     const edits = grains.flatMap((by) =>
       bits.flatMap((n) =>
-        [0, state.exact].map(
+        [...new Set([0, exactOf(state)])].map(
           (first) => `~quantise(${state.what},${n},${by}${first ? `,first=${first}` : ''})`,
         ),
       ),
@@ -44,7 +52,9 @@ export const quantisation: Bench = {
       ...edits.map((one) => ({ edits: one, question, measures })),
     ];
   },
-  says: (groups, { bits, by, exact, what }) => {
+  says: (groups, state) => {
+    const { bits, what } = state;
+    const [by, exact] = [grainOf(state), exactOf(state)];
     const all = groups.flatMap(({ title, frames }) => {
       const whole = wholeOf(frames);
       const at = (first: number) => {
@@ -63,10 +73,15 @@ export const quantisation: Bench = {
     const first = exact === 1 ? 'token 1' : `the first ${exact} tokens`;
     const told = all.map(
       ({ title, plain, kept }) =>
-        `${title}: ${signed(plain)} nats, and ${signed(kept)} with ${first} exact.`,
+        `${title}: ${signed(plain)} nats${exact ? `, and ${signed(kept)} with ${first} exact` : ''}.`,
     );
     return {
-      heading: isHelped ? 'The first token stretches the scale' : 'Who stretches the scale',
+      heading:
+        what === 'weights'
+          ? 'How few bits the weights bear'
+          : isHelped
+            ? 'The first token stretches the scale'
+            : 'Who stretches the scale',
       text: `${WHAT[what]} in ${bits} bits, a scale for each ${by}. ${told.join(' ')}`.replace(
         /^./,
         (c) => c.toUpperCase(),
@@ -89,17 +104,18 @@ export const quantisation: Bench = {
     ),
   controls: (desk) => {
     const { state, set } = desk;
-    const { what, by, sweep: how } = state.value;
+    const { what, sweep: how } = state.value;
     return html`${choices('what', what, Object.entries(WHAT), (value) =>
       set({ what: value as State['what'] }),
     )}
     ${choices(
       'a scale for each',
-      by,
-      GRAINS.map((name) => [name, name === 'group' ? '32 numbers' : name] as const),
+      grainOf(state.value),
+      grainsOf(state.value).map((name) => [name, name === 'group' ? '32 numbers' : name] as const),
       (value) => set({ by: value as State['by'] }),
     )}
-    ${slider('bits', 'bits', [2, 8], desk)} ${slider('first tokens exact', 'exact', [1, 8], desk)}
+    ${slider('bits', 'bits', [2, 8], desk)}
+    ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], desk)}
     ${check('every way of sharing a scale', how === 'all', (isOn) =>
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;
