@@ -302,8 +302,7 @@ export function generateControls(
   const queue = desk.engine.value?.queue;
   const open = frames.filter((frame) => !isBidirectional(frame));
   if (!queue || !open.length || !allows(desk.state.value, 'generate')) return nothing;
-  // Its progress is a signal: the button follows.
-  const isRunning = queue.work.value !== undefined && queue.isGenerating;
+  const isRunning = queue.isGenerating;
   const { temperature, topK, seed } = desk.state.value;
   const go = () => {
     if (isRunning) return queue.stopGenerating();

@@ -155,7 +155,7 @@ export class Queue {
   #request: Request | undefined;
   #job: Job | undefined;
   #isLooping = false;
-  #generation: AbortController | undefined;
+  readonly #generation = signal<AbortController | undefined>(undefined);
 
   constructor(around: Around) {
     this.#around = around;
@@ -177,7 +177,7 @@ export class Queue {
   }
 
   get isGenerating(): boolean {
-    return this.#generation !== undefined;
+    return this.#generation.value !== undefined;
   }
 
   ask(request: Request): void {
@@ -280,7 +280,9 @@ export class Queue {
 
   /** Whether better weights have come than it was run with. What was generated is not thrown away. */
   #isToBeExact({ generated }: Frame, { opened }: Held): boolean {
-    return Boolean(opened.isRounded && !generated && !this.#generation && this.#isThere(opened.id));
+    return Boolean(
+      opened.isRounded && !generated && !this.#generation.peek() && this.#isThere(opened.id),
+    );
   }
 
   #isThere(id: string): boolean {
@@ -353,7 +355,7 @@ export class Queue {
       this.#forget();
     }
     this.#isLooping = false;
-    if (this.#generation) return;
+    if (this.#generation.peek()) return;
     this.#work.value = undefined;
     await this.#refine();
   }
@@ -719,8 +721,8 @@ export class Queue {
   }
 
   stopGenerating(): void {
-    this.#generation?.abort();
-    this.#generation = undefined;
+    this.#generation.peek()?.abort();
+    this.#generation.value = undefined;
   }
 
   /** Adds tokens to what stands, one by one; each gives a frame. */
@@ -734,12 +736,12 @@ export class Queue {
     },
   ): Promise<void> {
     const job = new AbortController();
-    this.#generation = job;
+    this.#generation.value = job;
     this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
     try {
       for (const subject of subjects) await this.#continue(subject, options, job.signal);
     } finally {
-      if (this.#generation === job) this.#generation = undefined;
+      if (this.#generation.peek() === job) this.#generation.value = undefined;
       if (!this.#isLooping) this.#work.value = undefined;
     }
   }
