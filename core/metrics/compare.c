@@ -6,29 +6,22 @@
  * difference of the losses. Of the residual stream: |h_t - h'_t| / |h'_t|, how far a perturbed
  * token is felt (Barbero et al. 2025). What nothing predicts has no number, as it has no loss.
  */
+#include "../math/kernels.h"
 #include "../math/scalar.h"
 #include "measures.h"
 
 #include <math.h>
 
-/* Of V logits: the largest, and ln of the sum of their exponentials beside it. */
-static double log_sum(const float *x, int V, float *top) {
-    double sum = 0.0;
-    *top = x[0];
-    for (int i = 1; i < V; i++) *top = x[i] > *top ? x[i] : *top;
-    for (int i = 0; i < V; i++) sum += (double)ss_expf(x[i] - *top);
-    return ss_log(sum);
-}
-
 static double divergence(const float *from, const float *to, int V) {
-    float top, top_to;
-    double rest = log_sum(from, V, &top), rest_to = log_sum(to, V, &top_to), sum = 0.0, mean = 0.0;
+    float top = ss_max(from, (size_t)V), top_to = ss_max(to, (size_t)V);
+    double sum = 0.0, sum_to = 0.0, mean = 0.0;
     for (int i = 0; i < V; i++) {
         double weight = (double)ss_expf(from[i] - top);
         sum += weight;
+        sum_to += (double)ss_expf(to[i] - top_to);
         mean += weight * ((double)from[i] - (double)to[i]);
     }
-    double found = mean / sum - ((double)top + rest) + ((double)top_to + rest_to);
+    double found = mean / sum - ((double)top + ss_log(sum)) + ((double)top_to + ss_log(sum_to));
     return found > 0.0 ? found : 0.0; /* below it by rounding */
 }
 
