@@ -154,6 +154,29 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   return { layer: Math.floor(best / H), head: best % H };
 }
 
+/** The largest number of the residual stream, of the first layer that has it; undefined where it was not read. */
+export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'tensors'>):
+  | {
+      readonly layer: number;
+      readonly channel: number;
+      readonly token: number;
+      readonly size: number;
+      readonly median: number;
+    }
+  | undefined {
+  if (!massive?.data.length || !massive_at) return undefined;
+  const [sizes, places] = [massive.data, massive_at.data];
+  let layer = 0;
+  for (let l = 0; 4 * l < sizes.length; l++) if (sizes[4 * l]! > sizes[4 * layer]!) layer = l;
+  return {
+    layer,
+    channel: places[6 * layer]!,
+    token: places[6 * layer + 1]!,
+    size: sizes[4 * layer]!,
+    median: sizes[4 * layer + 3]!,
+  };
+}
+
 export function mean(values: ArrayLike<number>, from = 0): number {
   let sum = 0;
   for (let i = from; i < values.length; i++) sum += values[i]!;

@@ -6,7 +6,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
 import type { Desk } from './desk';
-import { selectedHead, type Frame, type Head } from './frame';
+import { massiveOf, selectedHead, type Frame, type Head } from './frame';
 import { isOfDisk, type State } from './state';
 import { parseSubject, printSubject, type SubjectEdit } from './subject';
 import { headWords, quote } from './words';
@@ -26,18 +26,6 @@ function edit(name: string, ...values: readonly number[]): SubjectEdit {
 /** What [layer, head] stand for in an edit: those that are left out mean all. */
 function places(grip: Grip, { layer, head }: Head): number[] {
   return { all: [], layer: [layer], head: [layer, head] }[grip];
-}
-
-/** The numbers that dwarf all others: of the layer with the largest, its channel and token. */
-function largestChannel(
-  frame: Frame,
-): { layer: number; channel: number; token: number } | undefined {
-  const { massive, massive_at } = frame.tensors;
-  if (!massive || !massive_at || !massive.data.length) return undefined;
-  let layer = 0;
-  for (let l = 0; 4 * l < massive.data.length; l++)
-    if (massive.data[4 * l]! > massive.data[4 * layer]!) layer = l;
-  return { layer, channel: massive_at.data[6 * layer]!, token: massive_at.data[6 * layer + 1]! };
 }
 
 /** What can be done with what is selected. */
@@ -61,7 +49,7 @@ export function movesOf(frame: Frame, state: State): Move[] {
     says: `Silence ${headWords(at)}`,
     edit: edit('silence', at.layer, at.head),
   });
-  const most = largestChannel(frame);
+  const most = massiveOf(frame);
   if (most) {
     const { layer, channel, token } = most;
     moves.push({

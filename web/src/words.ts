@@ -1,6 +1,6 @@
 /** The page's sentences: findings, conditions and classes, so that a number never stands alone. */
 import { judge, type Judgement, type Token } from 'sinkscope';
-import { alphaOfKey, indexOfMost, mean, ofHead, type Frame, type Head } from './frame';
+import { mean, ofHead, type Frame, type Head } from './frame';
 import { overPrompts } from './queue';
 
 /** A dash for what is undefined. */
@@ -202,12 +202,6 @@ export function massOf(frame: Frame): number {
   const over = overPrompts(frame, 'row_mass_summary').mean;
   if (Number.isFinite(over)) return over;
   return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
-}
-
-/** The strongest head's alpha of token 1. */
-export function strongestAlpha(frame: Frame): number {
-  const alphas = alphaOfKey(frame, 0);
-  return alphas[indexOfMost(alphas)]!;
 }
 
 export function capital(said: string): string {

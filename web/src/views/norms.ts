@@ -1,6 +1,6 @@
 /** Norm profiles: the first token's hidden state, key and value against the others', by layer. */
 import type { Tensor } from 'sinkscope';
-import { mean, type Frame } from '../frame';
+import { massiveOf, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show } from '../words';
@@ -28,14 +28,10 @@ export function profile(tensor: Tensor): { first: number[]; others: number[] } {
 }
 
 function sayMassive(frame: Frame): string {
-  const { data, shape } = frame.tensors.massive!;
-  const places = frame.tensors.massive_at!.data;
-  let best = 0;
-  for (let l = 0; l < shape[0]!; l++) if (data[4 * l]! > data[4 * best]!) best = l;
-  const ratio = data[4 * best]! / data[4 * best + 3]!;
+  const { layer, channel, token, size, median } = massiveOf(frame)!;
   return (
-    `Largest activation: ${show(data[4 * best]!, 1)}, ${show(ratio, 0)} × the median, after layer ` +
-    `${best}, channel ${places[6 * best]! + 1}, token ${places[6 * best + 1]! + 1}.`
+    `Largest activation: ${show(size, 1)}, ${show(size / median, 0)} × the median, after layer ` +
+    `${layer}, channel ${channel + 1}, token ${token + 1}.`
   );
 }
 
