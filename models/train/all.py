@@ -2,6 +2,7 @@
 
     python -m models.train.all --corpora FOLDER --runs models/.runs --jobs 2
     python -m models.train.all --protocol        the long runs of protocol.py, in its order
+    python -m models.train.all --protocol --until 4000 --seeds 3      what can be told soonest
 
 What is interrupted goes on when the command is given again; a long run whose log in the zoo is whole
 is not repeated. The output of each run goes to RUNS/RECIPE-SEED.out.
@@ -26,17 +27,17 @@ def unfinished(runs: Path, only: list[str]) -> list[tuple[str, int]]:
             if not (runs / f"{id}-{seed}" / f"step-{known[id].training.steps:04d}.safetensors").exists()]
 
 
-def unlogged(only: list[str]) -> list[tuple[str, int]]:
-    """(recipe, seed) of the long runs whose log is not whole."""
+def unlogged(only: list[str], until: int, seeds: int) -> list[tuple[str, int]]:
+    """(recipe, seed) of the long runs whose log does not reach to step `until`."""
     known = protocol.runs()
-    return [(id, seed) for id in only or known for seed in known[id].seeds
-            if not protocol.is_done(protocol.read(known[id], seed))]
+    return [(id, seed) for id in only or known for seed in known[id].seeds[:seeds]
+            if not protocol.is_done(protocol.read(known[id], seed), until)]
 
 
-def train(id: str, seed: int, corpora: Path, runs: Path) -> int:
+def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
     with (runs / f"{id}-{seed}.out").open("a") as out:
         command = [sys.executable, "-m", "models.train.train", id, "--seed", str(seed),
-                   "--corpora", str(corpora), "--runs", str(runs)]
+                   "--corpora", str(corpora), "--runs", str(runs), *options]
         print("began", id, seed, flush=True)
         code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
     print("ended" if code == 0 else "FAILED", id, seed, flush=True)
@@ -50,14 +51,21 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
     parser.add_argument("--jobs", type=int, default=2, help="one CPU core each")
     parser.add_argument("--protocol", action="store_true", help="long runs, by what is in the logs")
+    parser.add_argument("--until", type=int, default=protocol.STEPS, metavar="STEP",
+                        help="where long runs are broken off, to be taken up again")
+    parser.add_argument("--seeds", type=int, default=max(protocol.SEEDS), metavar="N",
+                        help="the first N seeds of the long runs")
     arguments = parser.parse_args()
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     Corpus(arguments.corpora, arguments.runs / "corpus")  # the tokenizer, before anyone needs it
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        jobs = (unlogged(arguments.only) if arguments.protocol
-                else unfinished(arguments.runs, arguments.only))
-        codes = pool.map(lambda job: train(*job, arguments.corpora, arguments.runs), jobs)
+        if arguments.protocol:
+            jobs = unlogged(arguments.only, arguments.until, arguments.seeds)
+            options = ("--until", str(arguments.until))
+        else:
+            jobs, options = unfinished(arguments.runs, arguments.only), ()
+        codes = pool.map(lambda job: train(*job, arguments.corpora, arguments.runs, *options), jobs)
     raise SystemExit(max(codes, default=0))
 
 

@@ -76,5 +76,6 @@ def write(log: dict[str, Any], file: Path) -> None:
     file.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
 
 
-def is_done(log: dict[str, Any]) -> bool:
-    return bool(log["points"]) and log["points"][-1]["step"] == log["training"]["steps"]
+def is_done(log: dict[str, Any], until: int = STEPS) -> bool:
+    """Whether the run was measured up to its last step, or up to `until` where that is earlier."""
+    return bool(log["points"]) and log["points"][-1]["step"] >= min(until, log["training"]["steps"])

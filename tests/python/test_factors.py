@@ -160,7 +160,7 @@ def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
     protocol.write(log, file)
     assert file == tmp_path / "softmax" / "seeds" / "3.json"
     assert protocol.read(SOFTMAX, 3, tmp_path) == log
-    assert not protocol.is_done(log)
+    assert not protocol.is_done(log) and protocol.is_done(log, 200) and not protocol.is_done(log, 400)
     assert protocol.read(SOFTMAX, 4, tmp_path)["points"] == []
     file.write_text(json.dumps(log | {"training": log["training"] | {"learning_rate": 1.0}}))
     with pytest.raises(ValueError, match="training is .*, expected"):
