@@ -232,10 +232,11 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
     }
 }
 
-void ss_matrix_panels(float *panels, const ss_matrix *w, float *work) {
+void ss_matrix_panels(float *panels, const ss_matrix *w) {
     size_t most = PANELS * SS_PANEL;
+    float strips[SS_PANEL * STRIP];
     for (size_t n = 0; n < w->out; n += most)
-        unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, most), work);
+        unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, most), strips);
 }
 
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {

@@ -5,7 +5,7 @@
  * unpacks the columns it is about to use into a small panel of floats and multiplies all rows with
  * it, so that a model in memory is as large as its file. Unpacking costs what 1/T of the product
  * costs, times a small factor: it is next to nothing for a prompt and most of the time for one
- * token.
+ * token. Where that matters, a model has all its panels beside it (ss_model_keep_panels).
  */
 #ifndef SS_MATH_MATRIX_H
 #define SS_MATH_MATRIX_H
@@ -41,8 +41,8 @@ size_t ss_matrix_work(size_t T, size_t in);
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work);
 
-/* panels[ceil(out/8)][in][8] <- all of w; work as for a product of no rows. */
-void ss_matrix_panels(float *panels, const ss_matrix *w, float *work);
+/* panels[ceil(out/8)][in][8] <- all of w. */
+void ss_matrix_panels(float *panels, const ss_matrix *w);
 
 /* out[in] = the weights of output n: of an embedding, the vector of token n. */
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n);

@@ -291,7 +291,7 @@ void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load) {
     }
 }
 
-const ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load) {
+ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load) {
     ss_ffn *experts = take_cleared(loader, "experts", arch->E, sizeof *experts);
     for (int e = 0; e < arch->E && loader->status == SS_OK; e++) {
         ss_ffn spare = {0};

@@ -92,6 +92,6 @@ typedef void ss_load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *ar
 void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load);
 
 /* [E] experts of the layer; NULL while measuring. */
-const ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load);
+ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load);
 
 #endif

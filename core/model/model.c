@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include "../math/pack.h"
 #include "families/family.h"
 #include "rotary.h"
 
@@ -51,4 +52,32 @@ ss_status ss_model_list(size_t *bytes, const ss_arch *arch, const ss_lister *lis
     ss_status status = lay_out(&model, arch, &none, lister, &arena, err);
     if (status == SS_OK) *bytes = arena.used;
     return status;
+}
+
+static void keep(ss_linear *linear, ss_arena *arena) {
+    ss_matrix *w = &linear->w;
+    if (!w->data) return;
+    float *panels = ss_arena_take(arena, ss_panels_floats(w->out, w->in), sizeof *panels);
+    if (panels) ss_matrix_panels(panels, w);
+    w->panels = panels;
+}
+
+static void keep_ffn(ss_ffn *ffn, ss_arena *arena) {
+    keep(&ffn->gate, arena);
+    keep(&ffn->up, arena);
+    keep(&ffn->down, arena);
+}
+
+void ss_model_keep_panels(ss_model *model, ss_arena *arena) {
+    keep(&model->head, arena);
+    for (int l = 0; l < model->arch.L; l++) {
+        ss_layer *layer = &model->layers[l];
+        ss_linear *linears[] = {&layer->q,          &layer->k,      &layer->v,
+                                &layer->o,          &layer->gate,   &layer->kernel_in,
+                                &layer->kernel_out, &layer->router, &layer->shared_gate};
+        for (size_t i = 0; i < sizeof linears / sizeof *linears; i++) keep(linears[i], arena);
+        keep_ffn(&layer->ffn, arena);
+        for (int e = 0; layer->experts && e < model->arch.E; e++)
+            keep_ffn(&layer->experts[e], arena);
+    }
 }

@@ -44,7 +44,7 @@ typedef struct ss_layer {
     ss_linear gate;                           /* D -> gated heads * gate width, gated only */
     ss_linear kernel_in, kernel_out; /* K -> K, the mlp feature map; data NULL: there is none */
     ss_ffn ffn;            /* with experts: the one that every token goes through, if any */
-    const ss_ffn *experts; /* [E], or NULL */
+    ss_ffn *experts;       /* [E], or NULL */
     ss_linear router;      /* D -> E */
     ss_linear shared_gate; /* D -> 1: how much of ffn there is beside experts */
 } ss_layer;
@@ -79,6 +79,14 @@ ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *
  */
 ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container *container,
                         ss_arena *arena, ss_error *err);
+
+/*
+ * Takes panels for all matrices that products read and fills them, so that no product unpacks
+ * weights from here on: a sixth of a run of 64 tokens, for four bytes a weight. No bit changes. Of
+ * a model whose weights have changed since, to be called again on the same room. A measuring arena
+ * counts.
+ */
+void ss_model_keep_panels(ss_model *model, ss_arena *arena);
 
 /* Is told what a file of such a model holds. */
 typedef struct ss_lister {

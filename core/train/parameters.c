@@ -1,7 +1,6 @@
 #include "parameters.h"
 
 #include "../math/kernels.h"
-#include "../math/pack.h"
 #include "../math/unpack.h"
 #include "../run/operation.h"
 #include "random.h"
@@ -60,9 +59,10 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
              (unsigned long)(made->floats + count) * 4);
     put(made, piece);
     made->floats += count;
-    /* Either way round, and in at most three parts, each with a panel that is not full. */
+    /* Either way round, and in at most three parts, each with a panel that is not full and a gap
+     * behind it. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
-    if (b) made->panels += count + 3 * SS_PANEL * (a > b ? a : b);
+    if (b) made->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_ALIGN / 4);
 }
 
 #define METADATA "\"__metadata__\":{\"format\":\"pt\"}"
@@ -138,28 +138,6 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
     if (status == SS_OK) status = ss_model_open(&own.model, arch, &own.container, arena, err);
     if (status == SS_OK) *parameters = own;
     return status;
-}
-
-static float *pack(float *panels, ss_linear *linear, float *work) {
-    ss_matrix *w = &linear->w;
-    if (!w->data) return panels;
-    ss_matrix_panels(panels, w, work);
-    w->panels = panels;
-    return panels + ss_panels_floats(w->out, w->in);
-}
-
-void ss_parameters_pack(ss_parameters *parameters, float *panels, float *work) {
-    ss_model *model = &parameters->model;
-    panels = pack(panels, &model->head, work);
-    for (int l = 0; l < model->arch.L; l++) {
-        ss_layer *layer = &model->layers[l];
-        ss_linear *linears[] = {&layer->q,          &layer->k,        &layer->v,
-                                &layer->o,          &layer->gate,     &layer->kernel_in,
-                                &layer->kernel_out, &layer->ffn.gate, &layer->ffn.up,
-                                &layer->ffn.down};
-        for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
-            panels = pack(panels, linears[i], work);
-    }
 }
 
 /* ---- the numbers -------------------------------------------------------------------------- */

@@ -26,9 +26,6 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
 ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, const ss_arch *arch,
                              ss_error *err);
 
-/* Puts all matrices of the model into panels, where its products find them until they change. */
-void ss_parameters_pack(ss_parameters *parameters, float *panels, float *work);
-
 /* The numbers of a file with the same tensors, whatever types they are stored in. SS_BAD_TENSOR
  * with the name of one that is missing or of another shape. */
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err);

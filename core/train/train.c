@@ -158,7 +158,8 @@ static ss_status go_through(ss_train *train, bool back, ss_log_entry *entry, ss_
     int batch = (int)train->recipe->batch;
     double told = draw(train);
     ss_tally_begin(&train->tally);
-    ss_parameters_pack(&train->weights, train->panels, train->back.work);
+    ss_arena panels = ss_arena_on(train->panels, train->weights.panels * sizeof(float));
+    ss_model_keep_panels(&train->weights.model, &panels);
     memset(train->gradients.numbers, 0, train->gradients.n * sizeof(float));
     for (int i = 0; i < batch; i += train->part) {
         int n = batch - i < train->part ? batch - i : train->part;

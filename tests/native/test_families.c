@@ -2,8 +2,7 @@
  * Families: what a config says is computed or refused by the name of its key, never passed over;
  * and what the features of the families promise, whatever the numbers: windows, experts, steps.
  */
-#include "check.h"
-#include "files.h"
+#include "traces.h"
 
 #include <math.h>
 
@@ -296,6 +295,25 @@ static void steps_are_prompts(void) {
         close_run(&steps);
         close_run(&whole);
         close_model(&model);
+    }
+}
+
+static void kept_panels(void) {
+    CASE("with its panels kept, every family computes the same bits");
+    for (size_t f = 0; f < FOLDERS; f++) {
+        opened_model model = open_model(path_of(folders[f]));
+        opened_run whole = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        ss_arena measure = ss_arena_measure();
+        ss_model_keep_panels(&model.model, &measure);
+        CHECK(!model.model.head.w.panels);
+        ss_arena arena = arena_of(measure.used);
+        ss_model_keep_panels(&model.model, &arena);
+        CHECK(model.model.head.w.panels && arena.used == arena.bytes);
+        check_steps(&whole.run.trace, prompt, T_MAX, T_MAX);
+        check_steps(&whole.run.trace, prompt, T_MAX, 1);
+        close_run(&whole);
+        close_model(&model);
+        free(arena.block);
     }
 }
 
@@ -632,6 +650,7 @@ int main(void) {
     rotary_configs();
     windows_of_layers();
     steps_are_prompts();
+    kept_panels();
     windows_hide();
     routers();
     every_key_counts();

@@ -19,9 +19,12 @@ enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
 /* Shards of one model: far more than anybody publishes. */
 #define FILES_MAX 1024
 
+/* A model of so many numbers or fewer keeps its panels: 16 MB. */
+#define KEPT_NUMBERS (1 << 22)
+
 typedef struct wasm_model {
-    void *block;
-    ss_bytes *files; /* [n], which the model reads its weights from */
+    void *block, *panels; /* which may be NULL */
+    ss_bytes *files;      /* [n], which the model reads its weights from */
     int files_n;
     ss_model model;
 } wasm_model;
@@ -83,6 +86,16 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
     return (ss_arena){.full = true};
 }
 
+/* Where there is no room, it runs without. */
+static void keep_panels(wasm_model *opened) {
+    ss_arena arena = ss_arena_measure();
+    ss_model_keep_panels(&opened->model, &arena);
+    opened->panels = reserve(arena.used);
+    if (!opened->panels) return;
+    arena = ss_arena_on(opened->panels, arena.used);
+    ss_model_keep_panels(&opened->model, &arena);
+}
+
 static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
                               const ss_container *container) {
     size_t bytes;
@@ -92,7 +105,9 @@ static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
     if (!opened->block) return SS_NO_MEMORY;
     status = ss_model_open(&opened->model, arch, container, &arena, &wasm_error);
     ss_choice own;
-    return status == SS_OK ? ss_operation_own(&own, &opened->model, &wasm_error) : status;
+    if (status == SS_OK) status = ss_operation_own(&own, &opened->model, &wasm_error);
+    if (status == SS_OK && opened->model.parameters <= KEPT_NUMBERS) keep_panels(opened);
+    return status;
 }
 
 static bool is_gguf(const wasm_model *model) {
@@ -120,6 +135,7 @@ static void drop(wasm_model *model) {
     if (model) {
         free(model->files);
         free(model->block);
+        free(model->panels);
     }
     free(model);
 }
