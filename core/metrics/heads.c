@@ -17,6 +17,10 @@ float ss_share_factor(const ss_trace *trace, int l, int h, int t) {
     return 1.0f / ((float)sum + SS_PROXY_GUARD);
 }
 
+double ss_queries_of(const ss_mask *mask, int T, int k) {
+    return (double)(mask->prefix == SS_EVERY_KEY ? T : T - k);
+}
+
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
                   float (*value)(const ss_trace *trace, int l, int h, int T), float *out) {
     const ss_arch *arch = &trace->model->arch;

@@ -82,3 +82,23 @@ void ss_measure_massive_at(const ss_trace *trace, const ss_metric_args *args, fl
         }
     }
 }
+
+/*
+ * Where a single weight makes a layer's largest number: of the token whose largest output of the
+ * down projection is the largest of all, that output's row, the column of its largest input, the
+ * token, the weight there, that input and that output (Yu et al. 2024, "The super weight in large
+ * language models": both spike where there is one). weight * input / output says how much of the
+ * output is its doing. NaN with experts, each of which has a down projection of its own.
+ */
+void ss_measure_super_weight(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    for (int l = 0; l < trace->model->arch.L; l++, out += 6) {
+        const float *spike = ss_row(trace, SS_FIELD_SPIKES, l, 0), *found = spike;
+        for (int i = 0; !spike && i < 6; i++) out[i] = NAN;
+        if (!spike) continue;
+        for (int t = 1; t < args->T; t++)
+            if (fabsf(spike[5 * t + 4]) > fabsf(found[4])) found = spike + 5 * t;
+        memcpy(out, found, 2 * sizeof *out);
+        out[2] = (float)((found - spike) / 5);
+        memcpy(out + 3, found + 2, 3 * sizeof *out);
+    }
+}

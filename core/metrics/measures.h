@@ -41,14 +41,18 @@ SS_MEASURE(value_ratio);
 /* massive.c */
 SS_MEASURE(massive);
 SS_MEASURE(massive_at);
+SS_MEASURE(super_weight);
 
 /* share.c */
 SS_MEASURE(first_share);
 SS_MEASURE(contribution);
+SS_MEASURE(contribution_at);
+SS_MEASURE(contribution_out_at);
 SS_MEASURE(keeps_first);
 
 /* rounding.c */
 SS_MEASURE(quantise_error);
+SS_MEASURE(weight_error);
 
 /* spread.c */
 SS_MEASURE(mixing);
@@ -110,5 +114,9 @@ void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
  * metrics, the authors' proxy.
  */
 float ss_share_factor(const ss_trace *trace, int l, int h, int t);
+
+/* Queries among which the weights of key k are averaged: all T of a bidirectional model see it;
+ * else, inside a prefix too, the authors' code divides by those that do not stand before it. */
+double ss_queries_of(const ss_mask *mask, int T, int k);
 
 #endif

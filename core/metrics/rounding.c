@@ -1,6 +1,7 @@
 /*
- * How far off are the numbers that a quantisation rounded? |x' - x| / |x|, of all that it rounded
- * in a layer together, first tokens that stay exact left out; NaN where it rounded nothing.
+ * How far off are the numbers that a quantisation rounded? |x' - x| / |x|, of all activations that
+ * it rounded in a layer together, first tokens that stay exact left out, or of all its weights; NaN
+ * where it rounded nothing.
  */
 #include "measures.h"
 
@@ -16,4 +17,11 @@ void ss_measure_quantise_error(const ss_trace *trace, const ss_metric_args *args
         }
         *out++ = squares > 0.0 ? (float)sqrt(error / squares) : NAN;
     }
+}
+
+void ss_measure_weight_error(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    const float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
+    (void)args;
+    for (int l = 0; l < trace->model->arch.L; l++, rounded += 2)
+        out[l] = rounded[1] > 0.0f ? (float)sqrt((double)rounded[0] / (double)rounded[1]) : NAN;
 }

@@ -3,13 +3,16 @@
  * returns comes from there.
  *
  * First-token share: mean over queries of a_t1 (Qiu et al. 2025: "F-Attn"); it is alpha_1, beside
- * what even attention would give. The contribution of key 1 to what query t mixes is |A_t1| |v_1|
- * over the sum of |A_tj| |v_j| (specification, 1.7): a key may take all attention and give nothing.
+ * what even attention would give. The contribution of key k to what query t mixes is |A_tk| |v_k|
+ * over the sum of |A_tj| |v_j| (specification, 1.7), or of |A_tj| |W_O v_j|, what comes through the
+ * head's part of W_O (Kobayashi et al. 2020): a key may take all attention and give nothing. Means
+ * are over the queries that see the key, as alpha's are.
  */
 #include "../math/kernels.h"
 #include "measures.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Queries, and keys, that are looked at together, on the stack. */
 #define ROWS 64
@@ -18,15 +21,20 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* parts[t] += |A_tj| |v_j| of keys [j0, j0 + ROWS), for the n queries from t0 on. */
-static void add_parts(const ss_trace *trace, int l, int h, int t0, int n, int j0, double *parts) {
+/* How much of a head's key j there is to mix: |v_j|, or |W_O v_j|. */
+static float length_of(const ss_trace *trace, ss_field_id field, int l, int h, int j) {
     const ss_arch *arch = &trace->model->arch;
-    int group = l * arch->G + h / (arch->H / arch->G);
+    if (field == SS_FIELD_OUT_NORM) return *ss_row(trace, field, ss_head(trace, l, h), j);
+    const float *v = ss_row(trace, field, l * arch->G + h / (arch->H / arch->G), j);
+    return sqrtf(ss_dot(v, v, (size_t)arch->K));
+}
+
+/* What the n queries from t0 on mix of keys [j0, j0 + ROWS): parts[t] += their |A_tj| lengths. */
+static void add_parts(const ss_trace *trace, ss_field_id field, int l, int h, int t0, int n, int j0,
+                      double *parts) {
     float lengths[ROWS], sizes[ROWS];
-    for (int j = 0; j < least(ROWS, trace->T - j0); j++) {
-        const float *v = ss_row(trace, SS_FIELD_V, group, j0 + j);
-        lengths[j] = sqrtf(ss_dot(v, v, (size_t)arch->K));
-    }
+    for (int j = 0; j < least(ROWS, trace->T - j0); j++)
+        lengths[j] = length_of(trace, field, l, h, j0 + j);
     for (int t = 0; t < n; t++) {
         const float *row = ss_att_row(trace, l, h, t0 + t) + j0;
         int keys = least(ROWS, ss_row_end(trace, l, h, t0 + t) - j0);
@@ -35,26 +43,57 @@ static void add_parts(const ss_trace *trace, int l, int h, int t0, int n, int j0
     }
 }
 
-/* Mean over queries of the first token's part of sum_j |A_tj| |v_j|; NaN where a query mixes
- * nothing. A bias key's value counts among the others' nowhere: it is of no token. */
-static float contribution(const ss_trace *trace, int l, int h, int T) {
-    const ss_arch *arch = &trace->model->arch;
-    const float *v = ss_row(trace, SS_FIELD_V, l * arch->G + h / (arch->H / arch->G), 0);
-    double mean = 0.0, first = (double)sqrtf(ss_dot(v, v, (size_t)arch->K));
+/* The mean over those queries that see key j of its part of what they mix; NaN where one mixes
+ * nothing. */
+static void add_shares(const ss_trace *trace, ss_field_id field, int l, int h, int t0, int n, int T,
+                       const double *parts, int j, float *out) {
+    const ss_mask *mask = &ss_choice_of(trace, l, h)->mask;
+    double sum = 0.0, length = (double)length_of(trace, field, l, h, j);
+    for (int t = 0; t < n; t++) {
+        if (j >= ss_row_end(trace, l, h, t0 + t)) continue;
+        double own = fabs((double)ss_att_row(trace, l, h, t0 + t)[j]) * length;
+        sum += parts[t] > 0.0 ? own / parts[t] : (double)NAN;
+    }
+    *out += (float)(sum / ss_queries_of(mask, T, j));
+}
+
+/* out[keys]: of the first so many keys of a head, each one's part of sum_j |A_tj| lengths_j. A bias
+ * key's value counts among the others' nowhere: it is of no token. */
+static void contributions(const ss_trace *trace, ss_field_id field, int l, int h, int T, int keys,
+                          float *out) {
+    memset(out, 0, (size_t)keys * sizeof *out);
     for (int t0 = 0; t0 < T; t0 += ROWS) {
         double parts[ROWS] = {0};
         int n = least(ROWS, T - t0), end = ss_row_end(trace, l, h, t0 + n - 1);
-        for (int j0 = 0; j0 < end; j0 += ROWS) add_parts(trace, l, h, t0, n, j0, parts);
-        for (int t = 0; t < n; t++) {
-            double own = fabs((double)*ss_att_row(trace, l, h, t0 + t)) * first;
-            mean += parts[t] > 0.0 ? own / parts[t] / (double)T : (double)NAN;
-        }
+        for (int j0 = 0; j0 < end; j0 += ROWS) add_parts(trace, field, l, h, t0, n, j0, parts);
+        for (int j = 0; j < least(keys, end); j++)
+            add_shares(trace, field, l, h, t0, n, T, parts, j, &out[j]);
     }
-    return (float)mean;
+}
+
+static float contribution(const ss_trace *trace, int l, int h, int T) {
+    float first;
+    contributions(trace, SS_FIELD_V, l, h, T, 1, &first);
+    return first;
 }
 
 void ss_measure_contribution(const ss_trace *trace, const ss_metric_args *args, float *out) {
     ss_each_head(trace, args, contribution, out);
+}
+
+static void every_key(const ss_trace *trace, const ss_metric_args *args, ss_field_id field,
+                      float *out) {
+    const ss_arch *arch = &trace->model->arch;
+    for (int i = 0; i < arch->L * arch->H; i++, out += args->T)
+        contributions(trace, field, i / arch->H, i % arch->H, args->T, args->T, out);
+}
+
+void ss_measure_contribution_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    every_key(trace, args, SS_FIELD_V, out);
+}
+
+void ss_measure_contribution_out_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    every_key(trace, args, SS_FIELD_OUT_NORM, out);
 }
 
 /* Mean over queries of the share that token 1 receives. */

@@ -23,12 +23,6 @@ static int block_end(int T, int k0) {
     return T - k0 < COLUMNS ? T - k0 : COLUMNS;
 }
 
-/* All T queries of a bidirectional model see key k; else, inside a prefix too, the authors' code
- * divides by those that do not stand before it. */
-static double divisor(const ss_mask *mask, int T, int k) {
-    return (double)(mask->prefix == SS_EVERY_KEY ? T : T - k);
-}
-
 /* out[c] = alpha of key k0 + c of one head, for one block of columns; raw keeps the weights. */
 static void alpha_block(const ss_trace *trace, int l, int h, int T, bool raw, int k0,
                         float out[COLUMNS]) {
@@ -43,7 +37,8 @@ static void alpha_block(const ss_trace *trace, int l, int h, int T, bool raw, in
         if (seen > 0)
             ss_add_shares(sums, row + k0, factor, absolute, (size_t)(seen < end ? seen : end));
     }
-    for (int c = 0; c < end; c++) out[c] = (float)(sums[c] / divisor(&choice->mask, T, k0 + c));
+    for (int c = 0; c < end; c++)
+        out[c] = (float)(sums[c] / ss_queries_of(&choice->mask, T, k0 + c));
 }
 
 static void alpha_all(const ss_trace *trace, int T, bool raw, float *out) {
@@ -78,7 +73,7 @@ void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args,
     for (int k = args->T - 1; k >= 0; k--) {
         tail += 1.0 / (double)(ss_mask_end(&mask, k, trace->T) + bias);
         double before = k < arch->prefix ? (double)k / (double)first : 0.0;
-        out[k] = (float)((tail + before) / divisor(&mask, args->T, k));
+        out[k] = (float)((tail + before) / ss_queries_of(&mask, args->T, k));
     }
 }
 

@@ -205,7 +205,8 @@ static const ss_edit_kind table[] = {
     {.name = "quantise",
      .meaning = "activations or weights go through so few bits and back",
      .fields = SS_BIT(SS_FIELD_ROUNDED),
-     .places = SS_AT_QUERIES | SS_AT_KEYS | SS_AT_VALUES | SS_AT_HIDDEN | SS_AT_PRODUCT,
+     .places =
+         SS_AT_START | SS_AT_QUERIES | SS_AT_KEYS | SS_AT_VALUES | SS_AT_HIDDEN | SS_AT_PRODUCT,
      .parameters =
          {{.name = "what", .type = SS_EDIT_CHOICE, .choices = numbers, MUST, .meaning = ""},
           {.name = "bits", .type = SS_EDIT_INTEGER, .low = 2, .high = 8, MUST, .meaning = ""},

@@ -4,6 +4,7 @@
 #include "../math/scalar.h"
 #include "linear.h"
 
+#include <math.h>
 #include <string.h>
 
 /* gate = clamped(gate) sigmoid(slope clamped(gate)) (clamped(up) + 1): gpt-oss's SwiGLU. */
@@ -43,6 +44,29 @@ static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, si
               (size_t)pass->trace->model->arch.F);
 }
 
+/* Where the largest magnitude of n numbers stands; the first of equals. */
+static size_t peak_of(const float *x, size_t n) {
+    size_t peak = 0;
+    for (size_t i = 1; i < n; i++)
+        if (fabsf(x[i]) > fabsf(x[peak])) peak = i;
+    return peak;
+}
+
+/* Of each row [n] where the largest output of the down projection would come from. */
+static void record_spikes(ss_pass *pass, const float *in, const float *out, const ss_matrix *down,
+                          size_t n) {
+    float *spikes = ss_row(pass->trace, SS_FIELD_SPIKES, pass->layer, pass->trace->T);
+    for (size_t i = 0; spikes && i < n; i++, in += down->in, out += down->out, spikes += 5) {
+        size_t row = peak_of(out, down->out), column = peak_of(in, down->in);
+        ss_matrix_output(pass->work, down, row);
+        spikes[0] = (float)row;
+        spikes[1] = (float)column;
+        spikes[2] = pass->work[column];
+        spikes[3] = in[column];
+        spikes[4] = out[row];
+    }
+}
+
 /* out = down(activation(gate y) * up y), or without a gate down(activation(up y)); may be y. */
 static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -59,7 +83,9 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
     } else {
         activate(pass->up, arch->activation, inner);
     }
-    ss_linear_rows(pass, out, arch->ffn == SS_FFN_GATED ? pass->gate : pass->up, &ffn->down, n);
+    const float *in = arch->ffn == SS_FFN_GATED ? pass->gate : pass->up;
+    ss_linear_rows(pass, out, in, &ffn->down, n);
+    record_spikes(pass, in, out, &ffn->down.w, n);
 }
 
 /* E logits -> E weights: softmax, cut to the chosen largest; the first of equals is chosen. */

@@ -91,6 +91,31 @@ static void record_heads(const ss_trace *trace, ss_field_id field, int l, int he
         ss_record(trace, field, l * heads + h, t0, n, rows + (size_t)h * K, (size_t)heads * K);
 }
 
+/* |W_O v| of every head and token of values [n][G][K]. */
+static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, int n) {
+    const ss_trace *trace = pass->trace;
+    const ss_arch *arch = &trace->model->arch;
+    const ss_matrix *o = &trace->model->layers[l].o.w;
+    size_t K = (size_t)arch->K, G = (size_t)arch->G, H = (size_t)arch->H, rows = (size_t)n;
+    float *norms = ss_row(trace, SS_FIELD_OUT_NORM, l * arch->H, t0);
+    size_t stride = (size_t)trace->capacity; /* from head to head */
+    if (!norms) return;
+    for (size_t h = 0; h < H; h++) memset(norms + h * stride, 0, rows * sizeof *norms);
+    for (size_t d = 0; d < o->out; d++) {
+        ss_matrix_output(pass->work, o, d);
+        for (size_t i = 0; i < rows * H; i++) {
+            size_t t = i / H, h = i % H;
+            const float *of_head = pass->work + (arch->added_heads ? 0 : h * K);
+            float x = ss_dot(of_head, values + (t * G + h / (H / G)) * K, K);
+            norms[h * stride + t] += x * x;
+        }
+    }
+    for (size_t i = 0; i < rows * H; i++) {
+        float *norm = &norms[i % H * stride + i / H];
+        *norm = sqrtf(*norm);
+    }
+}
+
 /* What edits make of queries, keys, values or mixed values, [n][heads][K]. */
 static void edit_heads(ss_pass *pass, unsigned place, int l, int heads, int t0, int n) {
     size_t K = (size_t)pass->trace->model->arch.K;
@@ -193,6 +218,7 @@ static void attention_block(ss_pass *pass, int l, int t0, int n) {
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->heads, t0, n);
     edit_heads(pass, SS_AT_VALUES, l, arch->G, t0, n);
     record_heads(trace, SS_FIELD_V, l, arch->G, t0, n, pass->heads);
+    record_out_norms(pass, l, pass->heads, t0, n);
 
     ss_linear_rows(pass, pass->heads, pass->y, &layer->q, (size_t)n);
     place_heads(pass, l, pass->heads, &layer->q_norm, arch->H, n);

@@ -90,6 +90,53 @@ static range range_of(const ss_matrix *w, float *work) {
     return r;
 }
 
+/* out[in] = output n of what the matrix has become; all: the range of it, where it has one scale.
+ */
+static void round_output(float *out, const ss_matrix *w, size_t n, range all, const float *values,
+                         float *errors) {
+    ss_matrix_output(out, w, n);
+    if ((int)values[BY] == TENSOR)
+        round_in(all, out, 1, w->in, w->in, values, errors);
+    else
+        quantise_row(out, w->in, values, errors);
+}
+
+/* sums[2] += of a matrix, if there is one, what rounding costs it, and its squares. */
+static void add_errors(const ss_linear *linear, const float *values, float *work, double *sums) {
+    const ss_matrix *w = &linear->w;
+    if (!w->data) return;
+    range all = (int)values[BY] == TENSOR ? range_of(w, work) : nothing;
+    for (size_t n = 0; n < w->out; n++) {
+        float errors[4] = {0};
+        round_output(work, w, n, all, values, errors);
+        sums[0] += (double)errors[0];
+        sums[1] += (double)errors[1];
+    }
+}
+
+/* Of every matrix of each layer that is meant, before the first token comes. */
+static void count_weights(const ss_pass *pass, const float *values) {
+    const ss_model *model = pass->trace->model;
+    float *counted = ss_floats(pass->trace, SS_FIELD_WEIGHT_ROUNDED);
+    for (int l = 0; counted && l < model->arch.L; l++, counted += 2) {
+        const ss_layer *at = &model->layers[l];
+        const ss_linear *const own[] = {&at->q,        &at->k,          &at->v,        &at->o,
+                                        &at->gate,     &at->router,     &at->ffn.gate, &at->ffn.up,
+                                        &at->ffn.down, &at->shared_gate};
+        double sums[2] = {0};
+        if (!ss_edit_holds(values[LAYER], l)) continue;
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            add_errors(own[i], values, pass->work, sums);
+        for (int e = 0; at->experts && e < model->arch.E; e++) {
+            add_errors(&at->experts[e].gate, values, pass->work, sums);
+            add_errors(&at->experts[e].up, values, pass->work, sums);
+            add_errors(&at->experts[e].down, values, pass->work, sums);
+        }
+        counted[0] = (float)sums[0];
+        counted[1] = (float)sums[1];
+    }
+}
+
 static void quantise_weights(const ss_site *site, const float *values) {
     const ss_matrix *w = &site->linear->w;
     const float *bias = site->linear->bias;
@@ -100,13 +147,8 @@ static void quantise_weights(const ss_site *site, const float *values) {
     ss_tile(tiles, site->in, in, rows, in);
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
         size_t columns = w->out - n < SS_PANEL ? w->out - n : SS_PANEL;
-        for (size_t c = 0; c < columns; c++) {
-            ss_matrix_output(outputs + c * in, w, n + c);
-            if ((int)values[BY] == TENSOR)
-                round_in(all, outputs + c * in, 1, in, in, values, NULL);
-            else
-                quantise_row(outputs + c * in, in, values, NULL);
-        }
+        for (size_t c = 0; c < columns; c++)
+            round_output(outputs + c * in, w, n + c, all, values, NULL);
         ss_pack_rows(panel, outputs, in, columns, in);
         ss_matmul(site->rows + n, site->width, tiles, panel, bias ? bias + n : NULL, rows, columns,
                   in);
@@ -148,6 +190,8 @@ static void quantise_rows(const ss_site *site, const float *values) {
 void ss_apply_quantise(const ss_site *site, const float *values) {
     static const unsigned places[] = {SS_AT_QUERIES, SS_AT_KEYS, SS_AT_VALUES, SS_AT_HIDDEN,
                                       SS_AT_PRODUCT};
+    if (site->place == SS_AT_START && (int)values[WHAT] == WEIGHTS)
+        count_weights(site->pass, values);
     if (places[(int)values[WHAT]] != site->place) return;
     if (site->place != SS_AT_PRODUCT) {
         if (ss_edit_holds(values[LAYER], site->l)) quantise_rows(site, values);

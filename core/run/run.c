@@ -198,6 +198,8 @@ static void start_plain(ss_pass *pass, const ss_choice *own) {
         trace->choices[i] = ss_operation_at(own, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     for (size_t i = 0; evicted && i < cells; i++) evicted[i] = NAN;
+    float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
+    if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
 }
 
 /* Angles by which a key is turned on when it moves up in the cache. */

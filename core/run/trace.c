@@ -27,6 +27,14 @@ static const ss_field table[SS_FIELD_N] = {
     [SS_FIELD_K] =
         {"k", "keys after the position encoding", "", {"L", "G", "T", "K"}, SS_F32, STANDARD, NULL},
     [SS_FIELD_V] = {"v", "values", "", {"L", "G", "T", "K"}, SS_F32, STANDARD, NULL},
+    [SS_FIELD_OUT_NORM] = {"out_norm",
+                           "length of what a head would add to the stream if it looked at one key "
+                           "alone: W_O v, before biases, gates and norms",
+                           "",
+                           {"L", "H", "T"},
+                           SS_F32,
+                           AVERAGED,
+                           NULL},
     [SS_FIELD_SCORES] = {"scores",
                          "what the attention operation turns into weights: row query, column key",
                          "",
@@ -70,6 +78,14 @@ static const ss_field table[SS_FIELD_N] = {
                           SS_F32,
                           0,
                           NULL},
+    [SS_FIELD_WEIGHT_ROUNDED] = {"weight_rounded",
+                                 "squared error that rounding made in the matrices of a layer, and "
+                                 "their squares before",
+                                 "",
+                                 {"L", "2"},
+                                 SS_F32,
+                                 0,
+                                 NULL},
     [SS_FIELD_MIXED] = {"mixed",
                         "what a head mixed of the values, before biases, gates and o",
                         "",
@@ -106,6 +122,14 @@ static const ss_field table[SS_FIELD_N] = {
                            SS_F32,
                            0,
                            "gated"},
+    [SS_FIELD_SPIKES] = {"spikes",
+                         "of the down projection of a token: row of its largest output, column of "
+                         "its largest input, the weight there, that input, that output",
+                         "",
+                         {"L", "T", "5"},
+                         SS_F32,
+                         0,
+                         "dense"},
     [SS_FIELD_MLP_OUT] = {"mlp_out",
                           "what the feed-forward adds to the residual stream",
                           "",
@@ -140,7 +164,7 @@ uint32_t ss_fields_of(const ss_arch *arch) {
     if (arch->E == 0)
         fields &= ~SS_BIT(SS_FIELD_ROUTER);
     else
-        fields &= ~(SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE));
+        fields &= ~(SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE) | SS_BIT(SS_FIELD_SPIKES));
     if (arch->ffn != SS_FFN_GATED) fields &= ~SS_BIT(SS_FIELD_FFN_GATE);
     if (arch->bias_key == SS_OWNER_NONE) fields &= ~SS_BIT(SS_FIELD_ATT_BIAS);
     if (arch->gate == SS_GATE_NONE) fields &= ~SS_BIT(SS_FIELD_GATE);
@@ -207,13 +231,13 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
         memcpy(out, rows, width * sizeof *out);
 }
 
-/* Rows [index][T] of a field that lie below so many layers; 0 where it has no layers. */
+/* Rows [index][T] of a field that lie below so many layers; 0 where it has no layers or tokens. */
 static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     const char *const *shape = table[field].shape;
     if (**shape != 'L') return 0;
     size_t rows = (size_t)layer + ((*shape)[1] == '+');
     for (shape++; *shape && **shape != 'T'; shape++) rows *= ss_trace_size_of(trace, *shape);
-    return rows;
+    return *shape ? rows : 0;
 }
 
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer) {

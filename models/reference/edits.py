@@ -195,13 +195,19 @@ def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
                         for row in w]).to(kept)
 
 
-def _quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
+def layer_of(name: str) -> int | None:
+    """Of the name of a tensor."""
+    found = re.search(r"\.(\d+)\.", "." + name)
+    return int(found[1]) if found else None
+
+
+def quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
     """The matrices of the layers; q, k and v are three, also where a file holds them as one."""
     made = dict(weights)
     for edit in _of(edits, "quantise"):
         for name, w in made.items() if edit["what"] == "weights" else ():
-            layer = re.search(r"\.(\d+)\.", "." + name)
-            if w.dim() != 2 or not layer or not _holds(edit, "layer", int(layer[1])):
+            layer = layer_of(name)
+            if w.dim() != 2 or layer is None or not _holds(edit, "layer", layer):
                 continue
             rows = w.T if model.family == "gpt2" else w
             if "c_attn" in name:
@@ -408,7 +414,7 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
         row, column = _integer(edit, "row", 0), _integer(edit, "column", 0)
         place = (row, column) if rows_first else (column, row)
         weights[name.format(_integer(edit, "layer", 0))][place] *= float(edit.get("factor", 0))
-    model = replace(model, weights=_quantised_weights(model, weights, edits))
+    model = replace(model, weights=quantised_weights(model, weights, edits))
     blocks, T = model.blocks(), len(tokens)
     at = _positions(edits, T)
     x = _placed(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)

@@ -95,11 +95,30 @@ def first_to_others(vectors: Tensor) -> Tensor:
     return norms[..., 0] / norms[..., 1:].mean(-1)
 
 
-def contribution(att: Tensor, v: Tensor) -> Tensor:
-    """Token 1's part of sum_j |A_tj| |v_j|, mean over queries; NaN where a query mixes nothing.
-    att [..., T, T], v [..., T, K] -> [...]"""
-    parts = att.abs() * v.norm(dim=-1)[..., None, :]
-    return (parts[..., 0] / parts.sum(-1)).mean(-1)
+def contributions(att: Tensor, lengths: Tensor, sight: Tensor, mask: str = "causal") -> Tensor:
+    """Each key's part of sum_j |A_tj| lengths_j, mean over the queries that see it, as alpha is; NaN
+    where one mixes nothing.  att [..., T, T], lengths [..., T], sight [T, T] -> [..., T]"""
+    parts = att.abs() * lengths[..., None, :]
+    share = parts / parts.sum(-1, keepdim=True)
+    return alpha(share.masked_fill(~sight, 0), mask)
+
+
+def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
+    """Row of the largest output of a projection, column of its largest input, the weight there, that
+    input, that output, of each token.  [..., T, F], [..., T, D], [..., D, F] -> [..., T, 5]"""
+    row, column = outputs.abs().argmax(-1), inputs.abs().argmax(-1)
+    weight = torch.stack([w[r, c] for w, r, c in
+                          zip(down.flatten(0, -3), row.flatten(0, -2), column.flatten(0, -2))])
+    largest = [x.gather(-1, at[..., None])[..., 0] for x, at in ((inputs, column), (outputs, row))]
+    return torch.stack([row, column, weight.view_as(row), *largest], -1)
+
+
+def super_weight(spikes: Tensor) -> Tensor:
+    """The spikes of the token whose output is the largest, with that token in third place.
+    [L, T, 5] -> [L, 6]"""
+    token = spikes[..., 4].abs().argmax(-1)
+    found = spikes[torch.arange(len(spikes)), token]
+    return torch.cat([found[:, :2], token[:, None], found[:, 2:]], -1)
 
 
 def mixing(hidden: Tensor) -> Tensor:

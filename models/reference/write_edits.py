@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from . import metrics
-from .edits import Model, edited, parse
+from .edits import Edit, Model, edited, layer_of, parse, quantised_weights
 from .files import read_weights
 from .model import Architecture, architecture
 from .write_goldens import GOLDEN, TOLERANCE, describe, scaled_error, store, write_cases
@@ -58,6 +58,7 @@ ROTARY_ONLY = {"evict-cache"}
 FIELDS = ("hidden", "att", "seen", "evicted")
 # Of what rounds activations.
 ROUNDED = ("bits-queries", "bits-keys", "bits-values", "bits-hidden")
+ROUNDED_WEIGHTS = ("bits-weights", "bits-groups")
 
 
 def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
@@ -122,14 +123,28 @@ def rounding(family: str, found: dict[str, Tensor]) -> dict[str, Tensor]:
     return field | {"metric.quantise_error": error}
 
 
+def weights_rounding(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
+    """The same of the matrices of a layer; NaN where none was rounded."""
+    rounded = torch.zeros(model.arch.L, 2, dtype=torch.float64)
+    for name, w in quantised_weights(model, model.weights, edits).items():
+        if w is not model.weights[name]:
+            layer = layer_of(name)
+            rounded[layer, 0] += (w - model.weights[name]).square().sum()
+            rounded[layer, 1] += model.weights[name].square().sum()
+    return {"weight_rounded": rounded,
+            "metric.weight_error": (rounded[:, 0] / rounded[:, 1]).sqrt()}
+
+
 def write(family: str, name: str) -> None:
     model, tokens, _ = read(family)
-    found = edited(model, tokens, [parse(text) for text in EDITS[name]])
+    edits = [parse(text) for text in EDITS[name]]
+    found = edited(model, tokens, edits)
     folder = GOLDEN / f"edit-{family}-{name}"
     store(folder, {"tokens": tokens, "loss": metrics.loss(found["logits"], tokens)}
           | {field: found[field] for field in FIELDS}
           | changes(edited(model, tokens, []), found, tokens)
-          | (rounding(family, found) if name in ROUNDED else {}))
+          | (rounding(family, found) if name in ROUNDED else {})
+          | (weights_rounding(model, edits) if name in ROUNDED_WEIGHTS else {}))
     describe(folder, family, model.arch.operation, "Computed in F64, query by query.",
              script="write_edits.py", model=f"tests/golden/{MODELS[family]}",
              edits=list(EDITS[name]))

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from . import metrics
 from .files import read_weights, to_int8, write_model, write_stored
-from .model import Architecture, Mask, Trace, architecture
+from .model import Architecture, Mask, Trace, Weights, _Llama, architecture
 from .operations import OPERATIONS
 from .shapes import shapes
 from .write_goldens import GOLDEN, describe, f64_trace, lively, store, write_cases
@@ -106,7 +106,37 @@ CASES: dict[str, Case] = {
 }
 
 
-def measurements(arch: Architecture, trace: Trace, tokens: Tensor) -> dict[str, Tensor]:
+def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
+    """|W_O v|, the columns of W_O that are the head's.  v [L, H, T, K] -> [L, H, T]"""
+    o = torch.stack([weights[f"model.layers.{layer}.self_attn.o_proj.weight"]
+                     for layer in range(arch.L)]).to(v).unflatten(-1, (-1, arch.K))
+    return torch.einsum("ldhk,lhtk->lhtd", o.expand(-1, -1, arch.H, -1), v).norm(dim=-1)
+
+
+class _Watched(_Llama):
+    """Remembers what the down projection reads."""
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        if name.endswith("mlp.down_proj"):
+            self.inner = x
+        return super()._linear(x, name)
+
+
+def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
+    """[L, T, 5]"""
+    model = _Watched(arch, {name: w.double() for name, w in weights.items()})
+    inputs = []
+    for layer, x in enumerate(trace.hidden[:-1] + trace.att_out):
+        attended = model.after(x, layer, "input")
+        model.feed_forward(model.before(attended, layer, "post_attention"), layer)
+        inputs.append(model.inner)
+    down = torch.stack([model.weights[f"model.layers.{layer}.mlp.down_proj.weight"]
+                        for layer in range(arch.L)])
+    return metrics.spikes(torch.stack(inputs), trace.mlp_out, down)
+
+
+def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
+                 ) -> dict[str, Tensor]:
     """Every metric of the core's table. Shares are taken of the whole row, the bias key included, and
     not renormalised without it."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
@@ -140,10 +170,15 @@ def measurements(arch: Architecture, trace: Trace, tokens: Tensor) -> dict[str, 
                   f"{name}_ratio": metrics.first_to_others(vectors)}
     found |= metrics.massive(trace.hidden)
     v = trace.v.repeat_interleave(arch.H // arch.G, 1)
+    found |= {name: metrics.contributions(trace.att, lengths, sight, mask.kind)
+              for name, lengths in (("contribution_at", v.norm(dim=-1)),
+                                    ("contribution_out_at", out_norm(arch, weights, v)))}
     found |= {"first_share": share[..., -T:][..., 0].mean(-1),
-              "contribution": metrics.contribution(trace.att, v),
+              "contribution": found["contribution_at"][..., 0],
               "keeps_first": torch.ones(arch.L, arch.H),
               "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden)}
+    if arch.E == 0:
+        found["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):
         found["loss_at"] = torch.cat([torch.full((1,), torch.nan), metrics.loss(trace.logits, tokens)])
     _steady(torch.cat([alpha.flatten(), raw.flatten()]), trace.hidden)
@@ -182,7 +217,10 @@ def write(name: str, case: Case) -> None:
         write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (case.T,), generator=generator)
     trace = f64_trace(arch, weights, tokens)
-    found = {"tokens": tokens} | trace.fields() | measurements(arch, trace, tokens)
+    found = {"tokens": tokens} | trace.fields() | measurements(arch, weights, trace, tokens)
+    found["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
+    if arch.E == 0:
+        found["spikes"] = spikes(arch, weights, trace)
     if arch.mask.kind in ("causal", "window"):  # else earlier tokens have seen later ones
         found["loss"] = _loss(arch, trace, tokens)
     store(folder, found)

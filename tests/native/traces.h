@@ -30,7 +30,7 @@ static inline ss_edit mask_to(int first, int recent) {
     return edit;
 }
 
-/* Rows t < T of a field of two runs, whatever their capacities. */
+/* Rows t < T of a field of two runs, whatever their capacities; of one that is of no token, all. */
 static inline bool same_rows(const ss_trace *a, const ss_trace *b, int field, int T) {
     ss_tensor x, y;
     ss_error err;
@@ -38,8 +38,9 @@ static inline bool same_rows(const ss_trace *a, const ss_trace *b, int field, in
     must(ss_trace_view(&y, b, field, -1, -1, &err), &err, "view");
     const char *const *shape = ss_fields()[field].shape;
     int time = 0;
-    while (*shape[time] != 'T') time++;
+    while (shape[time] && *shape[time] != 'T') time++;
     size_t outer = 1, inner = 1;
+    if (!shape[time]) return !memcmp(x.data, y.data, ss_tensor_count(&x) * sizeof(float));
     for (int i = 0; i < time; i++) outer *= x.dims[i];
     if (shape[time + 1]) inner = *shape[time + 1] == 'T' ? (size_t)T : x.dims[time + 1];
     size_t step_x = time ? x.strides[time - 1] : 0, step_y = time ? y.strides[time - 1] : 0;
