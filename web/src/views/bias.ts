@@ -1,11 +1,10 @@
 /** The bias key: a key of no token, which may take what a sink would otherwise take. */
 import { ofHead } from '../frame';
-import { drawChart } from '../plot/chart';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { headsWords, headWords, percent, show } from '../words';
-import { createHeadMap } from './head_map';
-import { part, say, type View } from './view';
+import { drawHeads } from './head_map';
+import type { View } from './view';
 
 export const bias: View = {
   name: 'bias',
@@ -27,20 +26,16 @@ export const bias: View = {
     `The bias key takes more than ${percent(frame.eps, 0)} in ` +
     `${headsWords(frame, frame.tensors.sink_ratio_bias!.data[0]!)}; largest α∗ ` +
     `${show(Math.max(...frame.tensors.alpha_bias!.data))}.`,
-  draw(root, reach) {
-    const words = part(root, 'caption', 'p');
-    const draw = createHeadMap(root, reach);
-    const chart = part(root, 'chart');
-    return (frame, context) => {
-      const { at } = context;
-      say(words, bias.says(frame, at));
-      draw(frame, context, {
+  draw: drawHeads(
+    (frame, at) => bias.says(frame, at),
+    (frame, { at, theme }) => ({
+      heads: {
         data: frame.tensors.alpha_bias!.data,
-        scale: sequential(context.theme),
+        scale: sequential(theme),
         symbol: 'α∗',
         label: `Attention on the bias key in every head of ${frame.title}. ${bias.says(frame, at)}`,
-      });
-      drawChart(chart, {
+      },
+      along: {
         kind: 'lines',
         xLabel: 'query t',
         yLabel: 'weight',
@@ -50,7 +45,7 @@ export const bias: View = {
           { name: 'bias key', color: '--sink', values: ofHead(frame.tensors.att_bias!, at) },
           { name: 'all tokens', color: '--query', values: ofHead(frame.tensors.row_mass!, at) },
         ],
-      });
-    };
-  },
+      },
+    }),
+  ),
 };

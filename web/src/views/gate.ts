@@ -1,11 +1,10 @@
 /** The gate of every head: how much of what it returns, or of its values, it lets through. */
 import { mean, ofHead } from '../frame';
-import { drawChart } from '../plot/chart';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { headWords, show } from '../words';
-import { createHeadMap } from './head_map';
-import { part, say, type View } from './view';
+import { drawHeads } from './head_map';
+import type { View } from './view';
 
 export const gate: View = {
   name: 'gate',
@@ -31,27 +30,23 @@ export const gate: View = {
       `${show(Math.max(...data))}. ${headWords(at)}: ${show(own[0]!)} at token 1${others}.`
     );
   },
-  draw(root, reach) {
-    const words = part(root, 'caption', 'p');
-    const draw = createHeadMap(root, reach);
-    const chart = part(root, 'chart');
-    return (frame, context) => {
-      const { at } = context;
-      say(words, gate.says(frame, at));
-      draw(frame, context, {
-        data: frame.tensors.gate_mean!.data,
-        scale: sequential(context.theme),
+  draw: drawHeads(
+    (frame, at) => gate.says(frame, at),
+    ({ tensors, title }, { at, theme }) => ({
+      heads: {
+        data: tensors.gate_mean!.data,
+        scale: sequential(theme),
         symbol: 'gate',
-        label: `Mean of the gate in every head of ${frame.title}.`,
-      });
-      drawChart(chart, {
+        label: `Mean of the gate in every head of ${title}.`,
+      },
+      along: {
         kind: 'lines',
         xLabel: 'token t',
         yLabel: 'gate',
         reach: [0, 1],
-        label: `Gate by token, ${headWords(at)} of ${frame.title}`,
-        series: [{ name: 'gate', color: '--query', values: ofHead(frame.tensors.gate!, at) }],
-      });
-    };
-  },
+        label: `Gate by token, ${headWords(at)} of ${title}`,
+        series: [{ name: 'gate', color: '--query', values: ofHead(tensors.gate!, at) }],
+      },
+    }),
+  ),
 };

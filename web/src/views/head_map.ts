@@ -1,10 +1,11 @@
 /** One number of every head as a picture: layers down, heads across. A click opens the head. */
 import type { Frame } from '../frame';
+import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
-import { createHeatmap } from '../plot/heatmap';
+import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { show } from '../words';
-import { part, type Context, type Reach } from './view';
+import { part, say, type Context, type Reach, type View } from './view';
 
 export interface HeadNumbers {
   /** [L, H] */
@@ -14,6 +15,10 @@ export interface HeadNumbers {
   readonly symbol: string;
   /** One sentence that stands for the picture. */
   readonly label: string;
+  /** Heads that stand out for something else. */
+  readonly outlined?: readonly Cell[];
+  /** What a head says beside its number. */
+  readonly more?: (cell: Cell) => string;
 }
 
 const counted = (n: number) => Array.from({ length: n }, (_, i) => String(i + 1));
@@ -28,12 +33,14 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
     const { layer, head = -1 } = pointed.value;
     map.light(layer === undefined ? undefined : { row: layer, col: head });
   });
-  return (frame: Frame, { at }: Context, { data, scale, symbol, label }: HeadNumbers): void => {
+  return (
+    frame: Frame,
+    { at }: Context,
+    { data, scale, symbol, label, outlined = [], more }: HeadNumbers,
+  ): void => {
     const { L, H } = frame.architecture;
-    drawLegend(legend, scale, [
-      `${symbol} ${show(scale.low, scale.low ? 1 : 0)}`,
-      show(scale.high, scale.low ? 1 : 0),
-    ]);
+    const digits = scale.low ? (scale.high < 0.1 ? 3 : 1) : 0;
+    drawLegend(legend, scale, [`${symbol} ${show(scale.low, digits)}`, show(scale.high, digits)]);
     map.draw({
       rows: L,
       cols: H,
@@ -45,11 +52,30 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       colWords: counted(H),
       cellShape: Math.max(1, Math.min(2, (1.2 * L) / H)),
       label,
+      outlined,
       chosen: { row: at.layer, col: at.head },
       describe: ({ row, col }) =>
         row < 0 || col < 0
           ? ''
-          : `layer ${row + 1}, head ${col + 1}: ${symbol} = ${show(data[row * H + col]!, 3)}`,
+          : `layer ${row + 1}, head ${col + 1}: ${symbol} = ${show(data[row * H + col]!, 3)}${more?.({ row, col }) ?? ''}`,
     });
+  };
+}
+
+/** A view of one number of every head, and of what the chosen one does along the text. */
+export function drawHeads(
+  says: View['says'],
+  of: (frame: Frame, context: Context) => { heads: HeadNumbers; along: ChartData },
+): View['draw'] {
+  return (root, reach) => {
+    const words = part(root, 'caption', 'p');
+    const draw = createHeadMap(root, reach);
+    const chart = part(root, 'chart');
+    return (frame, context) => {
+      const { heads, along } = of(frame, context);
+      say(words, says(frame, context.at));
+      draw(frame, context, heads);
+      drawChart(chart, along);
+    };
   };
 }
