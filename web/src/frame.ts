@@ -154,6 +154,16 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   return { layer: Math.floor(best / H), head: best % H };
 }
 
+/** Behind so many layers: the chosen one, else where the largest number stands furthest above the median. */
+export function hiddenLayer(
+  { tensors, architecture: { L } }: Pick<Frame, 'tensors' | 'architecture'>,
+  layer = -1,
+): number {
+  if (layer >= 0) return Math.min(layer, L - 1) + 1;
+  const sizes = tensors.massive!.data;
+  return indexOfMost(Array.from({ length: L + 1 }, (_, l) => sizes[4 * l]! / sizes[4 * l + 3]!));
+}
+
 /** The largest number of the residual stream, of the first layer that has it; undefined where it was not read. */
 export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'tensors'>):
   | {

@@ -1,12 +1,12 @@
 /**
  * The hand: what is selected on the figures of Explore is taken hold of. A key is hidden, its value
- * dropped, a head silenced, a channel put to 0, each as an edit of the subject. Every move is a link, so
+ * dropped, a head silenced, a channel of a token put to 0 or its mean, each as an edit of the subject. Every move is a link, so
  * that the way back is the link before.
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
 import type { Desk } from './desk';
-import { massiveOf, selectedHead, type Frame, type Head } from './frame';
+import { hiddenLayer, massiveOf, selectedHead, type Frame, type Head } from './frame';
 import { isOfDisk, type State } from './state';
 import { parseSubject, printSubject, type SubjectEdit } from './subject';
 import { headWords, quote } from './words';
@@ -19,13 +19,29 @@ interface Move {
   readonly edit: SubjectEdit;
 }
 
-function edit(name: string, ...values: readonly number[]): SubjectEdit {
+function edit(name: string, ...values: readonly (number | string)[]): SubjectEdit {
   return { name, values: values.map(String) };
 }
 
 /** What [layer, head] stand for in an edit: those that are left out mean all. */
 function places(grip: Grip, { layer, head }: Head): number[] {
   return { all: [], layer: [layer], head: [layer, head] }[grip];
+}
+
+/** The number of the residual stream that is taken hold of: the chosen one, else the largest. */
+function heldNumber(frame: Frame, state: State) {
+  const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
+    place: [channel, layer, token],
+    where: `behind layer ${layer}, token ${token + 1}`,
+  });
+  const { channel, query } = state;
+  const most = massiveOf(frame);
+  if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
+    return most && { ...at(most), name: `${most.channel + 1} (the largest)` };
+  const layer = most && hiddenLayer(frame, state.layer);
+  return layer === undefined
+    ? undefined
+    : { ...at({ layer, channel, token: query }), name: String(channel + 1) };
 }
 
 /** What can be done with what is selected. */
@@ -49,13 +65,16 @@ export function movesOf(frame: Frame, state: State): Move[] {
     says: `Silence ${headWords(at)}`,
     edit: edit('silence', at.layer, at.head),
   });
-  const most = massiveOf(frame);
-  if (most) {
-    const { layer, channel, token } = most;
-    moves.push({
-      says: `Zero channel ${channel + 1}, the largest (layer ${layer}, token ${token + 1})`,
-      edit: edit('clamp_channel', channel, layer, token),
-    });
+  const held = heldNumber(frame, state);
+  if (held) {
+    const { place, name, where } = held;
+    moves.push(
+      { says: `Zero channel ${name} ${where}`, edit: edit('clamp_channel', ...place) },
+      {
+        says: `Channel ${place[0]! + 1} there to its mean`,
+        edit: edit('clamp_channel', ...place, 'to=mean'),
+      },
+    );
   }
   return moves;
 }

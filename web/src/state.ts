@@ -100,6 +100,8 @@ export const table = {
   /** The selected cell of the attention map; -1: none. */
   query: number(-1, -1, 4095),
   key: number(-1, -1, 4095),
+  /** Of the residual stream; -1: none. */
+  channel: number(-1, -1, 65535),
   /** In which heads a key is hidden and a value dropped. */
   grip: choice('all', 'all', 'layer', 'head'),
   /** Colour scale of attention maps; small weights show on the root scale. */

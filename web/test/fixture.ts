@@ -21,6 +21,7 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
       L: 2,
       H: 2,
       G: 2,
+      D: 8,
       parameters: 1.5e6,
       bias_key: null,
       mask: { kind: 'causal' },

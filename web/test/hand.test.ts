@@ -17,7 +17,7 @@ describe('the hand', () => {
       movesOf(frame, { ...defaults, layer: 1, head: 0, ...change }).map(({ edit }) =>
         [edit.name, ...edit.values].join(' '),
       );
-    const always = ['silence 1 0', 'clamp_channel 7 1 2'];
+    const always = ['silence 1 0', 'clamp_channel 7 1 2', 'clamp_channel 7 1 2 to=mean'];
     expect(of({})).toEqual(always);
     expect(of({ key: 2 })).toEqual(['hide_key 2', 'scale_value 2 0', ...always]);
     expect(of({ query: 1 })).toEqual(['hide_key 1', 'scale_value 1 0', ...always]);
@@ -28,6 +28,13 @@ describe('the hand', () => {
       ...always,
     ]);
     expect(of({ key: 3 })).toEqual(always); // beyond the text
+    // A number that was chosen where token and channel meet, behind the layer that is looked at.
+    expect(of({ channel: 4, query: 1 }).slice(-2)).toEqual([
+      'clamp_channel 4 2 1',
+      'clamp_channel 4 2 1 to=mean',
+    ]);
+    expect(of({ channel: 4, query: 1, layer: -1 }).at(-1)).toBe('clamp_channel 4 1 1 to=mean');
+    expect(of({ channel: 99, query: 1 }).slice(-2)).toEqual(always.slice(-2)); // no such channel
   });
 
   test('a value is dropped for the heads that share it', () => {

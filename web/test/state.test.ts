@@ -27,6 +27,7 @@ const EXAMPLES: Partial<State> = {
   head: 1,
   query: 5,
   key: 0,
+  channel: 73,
   grip: 'head',
   scale: 'linear',
   map: 'dot',

@@ -1,11 +1,12 @@
 /** The residual stream, token by channel: the few numbers that dwarf all others. */
 import type { Tensor } from 'sinkscope';
-import { largest, type Frame, type Head } from '../frame';
+import { hiddenLayer, largest, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { quote, show, word } from '../words';
+import type { State } from '../state';
 import { lastOf, part, say, type View } from './view';
 
 export interface Peak {
@@ -17,23 +18,20 @@ export interface Peak {
   readonly median: number;
 }
 
-function at({ shape, data }: Tensor, layer: number): Float32Array {
+function layerOf({ shape, data }: Tensor, layer: number): Float32Array {
   const size = shape[1]! * shape[2]!;
   return (data as Float32Array).subarray(layer * size, (layer + 1) * size);
 }
 
-/** The layer whose largest number stands furthest above its median, and where that number is. */
-export function peakOf({ tensors, architecture }: Frame): Peak {
-  const sizes = tensors.massive!.data;
-  let layer = 0;
-  const ratio = (l: number) => sizes[4 * l]! / sizes[4 * l + 3]!;
-  for (let l = 1; l <= architecture.L; l++) if (ratio(l) > ratio(layer)) layer = l;
-  return peakAt(tensors.hidden!, layer, sizes[4 * layer + 3]!);
+/** Where the largest number is, behind the chosen layer or where it stands out most. */
+export function peakOf(frame: Frame, chosen?: number): Peak {
+  const layer = hiddenLayer(frame, chosen);
+  return peakAt(frame.tensors.hidden!, layer, frame.tensors.massive!.data[4 * layer + 3]!);
 }
 
 function peakAt(hidden: Tensor, layer: number, median: number): Peak {
   const [, , D] = hidden.shape as [number, number, number];
-  const values = at(hidden, layer);
+  const values = layerOf(hidden, layer);
   let best = 0;
   values.forEach((x, i) => {
     if (Math.abs(x) > Math.abs(values[best]!)) best = i;
@@ -42,17 +40,12 @@ function peakAt(hidden: Tensor, layer: number, median: number): Peak {
   return { layer, channel, token, size: Math.abs(values[best]!), median };
 }
 
-/** Behind the chosen layer, else where the peak stands out most. */
-function shownPeak(frame: Frame, { layer }: { readonly layer: number }): Peak {
-  if (layer < 0) return peakOf(frame);
-  const l = Math.min(layer, frame.architecture.L - 1) + 1;
-  return peakAt(frame.tensors.hidden!, l, frame.tensors.massive!.data[4 * l + 3]!);
-}
-
 function sayPeak(frame: Frame, { layer, channel, token, size, median }: Peak): string {
+  const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
     `Behind layer ${layer} one number reaches ${show(size, 1)}, ${show(size / median, 0)} × the median: ` +
-    `channel ${channel + 1} of token ${token + 1}, ${quote(frame, token)}.`
+    `channel ${channel + 1} of token ${token + 1}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)}; ` +
+    'of normal numbers 3.'
   );
 }
 
@@ -63,34 +56,42 @@ export const channels: View = {
   how:
     'Sizes of the residual stream’s numbers on the first prompt, token down and channel across, behind ' +
     'the chosen layer or the one where the largest stands out most. A scale that must reach the largest ' +
-    'leaves few steps for all others.',
+    'leaves few steps for all others. Kurtosis tells how far the few stand from the rest. Choose a number ' +
+    'to take hold of its channel.',
+  formula: 'kurtosis = mean (h − mean h)⁴ / (mean (h − mean h)²)²',
   source: 'Sun et al. 2024 (massive activations)',
-  reads: ['hidden', 'massive'],
+  reads: ['hidden', 'massive', 'kurtosis'],
   numbers: (frame, head: Head) => {
-    const { layer } = shownPeak(frame, head);
+    const layer = hiddenLayer(frame, head.layer);
     const [, T, D] = frame.tensors.hidden!.shape as [number, number, number];
     return [
       quantity('hidden', ['token', 'channel'], {
         shape: [T, D],
-        data: at(frame.tensors.hidden!, layer),
+        data: layerOf(frame.tensors.hidden!, layer),
       }),
+      { ...quantity('kurtosis', ['layer'], frame.tensors.kurtosis!), from: [0] },
     ];
   },
   says: (frame) => sayPeak(frame, peakOf(frame)),
-  draw(root) {
+  draw(root, { set }) {
     const words = part(root, 'caption', 'p');
     const legend = part(root, 'legend-place');
-    const map = createHeatmap(part(root, 'plot'));
+    let chosen: Pick<State, 'layer' | 'head'> | undefined;
+    const map = createHeatmap(part(root, 'plot'), {
+      onChoose: ({ row, col }) => set({ channel: col, query: row, key: -1, ...chosen }),
+    });
     const sizes = lastOf((values: Float32Array) => values.map(Math.abs));
     let last: { of: Tensor; layer: number; data: Float32Array } | undefined;
-    return (frame, { theme, state, frames }) => {
-      const peak = shownPeak(frame, state);
+    return (frame, { theme, state, frames, at: { head } }) => {
+      const peak = peakOf(frame, state.layer);
       const { hidden } = frame.tensors;
       if (last?.of !== hidden || last?.layer !== peak.layer)
-        last = { of: hidden!, layer: peak.layer, data: sizes(at(hidden!, peak.layer)) };
+        last = { of: hidden!, layer: peak.layer, data: sizes(layerOf(hidden!, peak.layer)) };
       const { data } = last!;
+      // What is taken hold of stands behind this layer; the embedding belongs to none.
+      chosen = peak.layer ? { layer: peak.layer - 1, head } : undefined;
       const [, T, D] = hidden!.shape as [number, number, number];
-      const most = largest(frames.map((one) => [shownPeak(one, state).size]));
+      const most = largest(frames.map((one) => [peakOf(one, state.layer).size]));
       const scale = sequential(theme, most, true);
       say(words, sayPeak(frame, peak));
       drawLegend(legend, scale, ['|h| 0', show(most, 1)]);
@@ -103,7 +104,10 @@ export const channels: View = {
         colTitle: 'channel',
         cellShape: (1.3 * T) / D,
         label: `Residual stream of ${frame.title}. ${sayPeak(frame, peak)}`,
-        chosen: { row: peak.token, col: peak.channel },
+        chosen:
+          state.channel < 0
+            ? { row: peak.token, col: peak.channel }
+            : { row: state.query, col: state.channel },
         describe: ({ row, col }) =>
           row < 0 || col < 0
             ? ''
