@@ -7,6 +7,7 @@ import {
   inAllSizes,
   pictures,
   root,
+  saveFrom,
   settled,
   staysWithin,
   text,
@@ -18,7 +19,7 @@ const finding = (page) => text(page, '[data-finding]');
 const map = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
 /** What the package measures of a text, outside the browser. */
-async function inNode(id, prompt, kernels, reads, edits = []) {
+async function openInNode(id, prompt, kernels) {
   const engine = await createEngine({ worker: false, kernels });
   const [config, weights] = await Promise.all([
     zoo(`${id}/config.json`),
@@ -26,11 +27,14 @@ async function inNode(id, prompt, kernels, reads, edits = []) {
   ]);
   const model = await engine.open({ config, weights });
   const tokenizer = openTokenizer(String(await zoo(`${id}/tokenizer.json`)));
-  const ids = tokenizer.encode(prompt, { bos: true }).slice(0, 64);
-  const run = await model.run(
-    ids.map((token) => token.id),
-    { edits, fields: fieldsFor(engine.describe, reads) },
-  );
+  const tokens = tokenizer.encode(prompt, { bos: true }).slice(0, 64);
+  return { engine, model, ids: tokens.map((token) => token.id) };
+}
+
+/** What is read of a run there. */
+async function inNode(id, prompt, kernels, reads, edits = []) {
+  const { engine, model, ids } = await openInNode(id, prompt, kernels);
+  const run = await model.run(ids, { edits, fields: fieldsFor(engine.describe, reads) });
   const found = await run.read(reads);
   const { operations } = engine.describe;
   const { attention, H } = model.architecture;
@@ -419,6 +423,94 @@ const reading = {
     assert.ok(!(await hash()).includes('~'));
     assert.equal(await changed.isVisible(), false);
     assert.deepEqual(page.troubles, []);
+  },
+
+  async 'the hand takes hold of a number where token and channel meet, by the keyboard too'(stage) {
+    const page = await stage.open('room=explore&shown=softmax&view=channels');
+    const picture = page.locator('.view-channels .heatmap');
+    assert.match(await text(page, '.view-channels .caption'), /Kurtosis \d+; of normal numbers 3/);
+    const box = await picture.boundingBox();
+    // Of 128 channels and 26 tokens: channel 65, token 3.
+    await picture.click({ position: { x: (64.5 * box.width) / 128, y: (2.5 * box.height) / 26 } });
+    await settled(page);
+    const move = (name) => page.locator('.hand').getByRole('link', { name });
+    const [, layer] = /Behind layer (\d)/.exec(await text(page, '.view-channels .caption'));
+    await move(`Zero channel 65 behind layer ${layer}, token 3`).waitFor();
+    // The neighbour, by arrow and Enter; the move by Enter.
+    await picture.focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    await move('Channel 66 there to its mean').focus();
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.view-change .heatmap');
+    await settled(page);
+    const hash = decodeURIComponent(await page.evaluate(() => location.hash));
+    assert.ok(hash.includes(`softmax~clamp_channel(65,${layer},2,to=mean)`), hash);
+    // The picture stays behind the same layer, and what is done can be undone.
+    assert.match(await text(page, '.view-channels .caption'), new RegExp(`Behind layer ${layer}`));
+    await page.goBack();
+    await settled(page);
+    assert.equal(await page.locator('.view-change').isVisible(), false);
+    // What no model has is refused by name.
+    const wild = await stage.open('room=explore&shown=softmax~clamp_channel(999)', {
+      waits: false,
+    });
+    await wild.waitForSelector('.trouble');
+    assert.match(
+      await text(wild, '.trouble'),
+      /channel: expected an integer from 0 to 127, found 999/,
+    );
+    assert.deepEqual([...page.troubles, ...wild.troubles], []);
+  },
+
+  async 'all heads are silenced one by one, and a token is exchanged: the package’s numbers'(
+    stage,
+  ) {
+    const page = await stage.open('room=explore&shown=softmax&view=effects&layer=5&head=0');
+    const prompt = await page.locator('textarea').inputValue();
+    const saved = async (view) => {
+      const menu = page.locator(`.view-${view} .save`);
+      const { subjects } = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
+      return Object.fromEntries(subjects[0].quantities.map((one) => [one.name, one.data]));
+    };
+    const loss = async (edits) =>
+      (await inNode('softmax', prompt, 'auto', [{ metric: 'loss_mean' }], edits)).found[0].data[0];
+    const rise = (await loss([{ kind: 'silence', layer: 5, head: 0 }])) - (await loss([]));
+    const { effect } = await saved('effects');
+    assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
+    const said = await text(page, '.view-effects .caption');
+    assert.match(said, /\d+ of 24 heads are dormant on this text/);
+    assert.ok(said.includes(`the loss changes by +${rise.toFixed(3)}`), said);
+    const counts = await page.locator('.view-effects td:nth-child(2)').allTextContents();
+    assert.equal(
+      counts.map(Number).reduce((a, b) => a + b),
+      24,
+    );
+
+    await page.getByRole('button', { name: 'Reach of one token' }).click();
+    await page.waitForSelector('.view-reach .heatmap');
+    await settled(page);
+    const { engine, model, ids } = await openInNode('softmax', prompt, 'auto');
+    const reach = async (from) => {
+      const text = ids.slice(from);
+      const at = 5 - from;
+      const changed = text.map((id, t) => (t === at ? ids.at(-1) : id));
+      const base = await model.run(text, { fields: ['hidden'] });
+      const run = await model.run(changed, { fields: ['hidden'] });
+      return run.metric('hidden_change', { base });
+    };
+    const told = await saved('reach');
+    assert.deepEqual(told.reach, [...(await reach(0)).data]);
+    assert.deepEqual(told.reach_bare, [...(await reach(1)).data]);
+    await engine.close();
+    assert.match(await text(page, '.view-reach .caption'), /Token 6 “at” becomes “\.”/);
+    assert.deepEqual(page.troubles, []);
+    // In somebody's text, of two models, and of one that has no next token.
+    const embed = await stage.open('view=effects&shown=softmax,diffusion', { file: 'embed.html' });
+    await embed.waitForSelector('.view-effects .heatmap');
+    assert.match(await text(embed, 'body'), /heads are dormant.*has nothing of this kind/s);
+    assert.deepEqual(embed.troubles, []);
+    return said;
   },
 
   async 'random and repeated tokens, what stands first, and how many'(stage) {

@@ -9,7 +9,7 @@ import { selectedHead, type Frame } from './frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from './subject';
 import { addKinds, fileName, fileOf, hand, KINDS } from './save/menu';
 import { explained } from './terms';
-import { part, say, type Context, type Update, type View } from './views/view';
+import { isRead, part, say, type Context, type Update, type View } from './views/view';
 import { CLASS_WORDS, stampWords } from './words';
 
 export interface FigureLook {
@@ -124,7 +124,7 @@ export class Figure {
     const menu = addKinds(head, title, KINDS, (kind) => {
       const numbers = framesOf(this.#shown).map((frame) => ({
         frame: this.#told(frame),
-        quantities: this.#fits(frame) ? this.#view.numbers(frame, this.#at(frame)) : [],
+        quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#at(frame)) : [],
       }));
       const figure = {
         name: this.#view.name,
@@ -249,20 +249,8 @@ export class Figure {
   }
 
   #isReady(frame: Frame): boolean {
-    return this.#fits(frame) && this.#isRead(frame);
-  }
-
-  /** Another view's frame may stand there until what this one reads has come. */
-  #isRead(frame: Frame): boolean {
-    const { fields } = this.#desk.engine.peek()!.models.describe;
-    const { reads, headReads = [] } = this.#view;
-    const isOwn = (name: string) => {
-      const needs = fields.find((field) => field.name === name)?.needs;
-      return !needs || Boolean(frame.architecture[needs]);
-    };
     return (
-      reads.every((name) => name in frame.tensors || !isOwn(name)) &&
-      headReads.every((name) => frame.head && name in frame.head.tensors)
+      this.#fits(frame) && isRead(this.#view, frame, this.#desk.engine.peek()!.models.describe)
     );
   }
 }

@@ -21,6 +21,7 @@ import {
 import type { UnmaskStep } from 'sinkscope';
 import { deviation, isBidirectional, mean, selectedHead, type Frame, type Head } from './frame';
 import { InputError, roundedId, type Models, type OpenModel, type Watch } from './models';
+import { isProbed, probes, type Probe } from './probes';
 import { hubName, isOfHub, loadedWords, sentence } from './open/words';
 import {
   firstTokens,
@@ -51,7 +52,7 @@ export interface Study {
 export interface Request {
   readonly subjects: readonly string[];
   readonly question: Question;
-  /** Names of metrics and fields, of describe. */
+  /** Names of metrics and fields, of describe; of probes. */
   readonly reads: readonly string[];
   /** The same of one head. */
   readonly headReads: readonly string[];
@@ -113,6 +114,8 @@ interface Job {
   readonly abort: AbortController;
   readonly what: string | Study;
   readonly since: number;
+  /** What is measured beside the run itself. */
+  probe?: Probe;
 }
 
 function studyKey({ subject, question, measures }: Study): string {
@@ -185,6 +188,11 @@ export class Queue {
     this.#request = request;
     const isNew = before && keyOf(before.question) !== keyOf(request.question);
     if (isNew) this.stopGenerating();
+    // What failed of a run that is there was something that one view reads.
+    if (before?.reads.join() !== request.reads.join())
+      for (const subject of request.subjects)
+        if (this.#held.get(subject)?.key === this.#key(subject))
+          this.#failed.delete(this.#key(subject));
     const job = this.#job;
     if (job && !this.#isWanted(job, Boolean(isNew)))
       job.abort.abort(new DOMException('', 'AbortError'));
@@ -193,10 +201,11 @@ export class Queue {
   }
 
   /** Whether what is under way is still asked for, or done so soon that its end is waited for. */
-  #isWanted({ what, since }: Job, isNew: boolean): boolean {
-    const { subjects, studies = [] } = this.#request!;
+  #isWanted({ what, since, probe }: Job, isNew: boolean): boolean {
+    const { subjects, reads, studies = [] } = this.#request!;
     if (typeof what === 'object')
       return studies.some((study) => studyKey(study) === studyKey(what));
+    if (probe && !probe.names.some((name) => reads.includes(name))) return false;
     return subjects.includes(what) && !(isNew && performance.now() - since > QUICK_MS);
   }
 
@@ -274,6 +283,7 @@ export class Queue {
     const isHead = frame.head?.layer === at.layer && frame.head.head === at.head;
     return (
       this.#namesFor(frame).every((name) => name in frame.tensors) &&
+      !this.#probeFor(frame) &&
       (!headReads.length || (isHead && headReads.every((name) => name in frame.head!.tensors)))
     );
   }
@@ -315,12 +325,20 @@ export class Queue {
       [name, ...(metrics.find((one) => one.name === name)?.fields ?? [])].some((one) =>
         absent.includes(one),
       );
-    const all = new Set([...ALWAYS, ...this.#request!.reads]);
+    const all = new Set([...ALWAYS, ...this.#request!.reads.filter((name) => !isProbed(name))]);
     if (!isBidirectional({ architecture })) all.add('next');
     return [...all].filter((name) => {
       const needs = fields.find((field) => field.name === name)?.needs;
       return (!needs || architecture[needs]) && !isOfEdit(name);
     });
+  }
+
+  /** The first that is asked for and not there; while tokens are added, none. */
+  #probeFor(frame: Frame): Probe | undefined {
+    const isMissing = (name: string) =>
+      this.#request!.reads.includes(name) && !(name in frame.tensors);
+    if (this.#generation.peek()) return undefined;
+    return probes.find(({ names, fits }) => fits(frame) && names.some(isMissing));
   }
 
   get #next(): string | Study | undefined {
@@ -407,8 +425,13 @@ export class Queue {
     const isGood = isRecorded && entry?.frame && !this.#isToBeExact(entry.frame, known);
     if (known?.key === key && entry?.frame && isGood) {
       const frame = await this.#complete(entry.frame, known, request);
-      if (this.#held.get(subject) === known)
-        this.#set(subject, { frame, isStale: false, error: undefined });
+      if (this.#held.get(subject) !== known) return;
+      this.#set(subject, { frame, isStale: false, error: undefined });
+      const probe = this.#probeFor(frame);
+      const more = probe && (await this.#probe(probe, frame, known, signal));
+      // Tokens may have been added meanwhile.
+      if (more && this.#entries.peek().get(subject)?.frame === frame)
+        this.#set(subject, { frame: { ...frame, ...more } });
       return;
     }
     const watch = this.#watch(signal);
@@ -547,7 +570,8 @@ export class Queue {
   #fieldsFor({ reads, headReads }: Request): string[] {
     const { describe } = this.#around.models;
     const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
-    const asked = [...reads, ...headReads].map((name): Read =>
+    const own = [...reads, ...headReads].filter((name) => !isProbed(name));
+    const asked = own.map((name): Read =>
       describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
     );
     const standard = describe.fields.filter((one) => one.standard).map(({ name }) => name);
@@ -664,6 +688,27 @@ export class Queue {
     return found!;
   }
 
+  async #probe(
+    probe: Probe,
+    { tensors, spread, title, question, edits, generated }: Frame,
+    { opened, run }: Held,
+    signal: AbortSignal,
+  ): Promise<Pick<Frame, 'tensors' | 'spread'>> {
+    this.#job!.probe = probe;
+    const { onProgress } = this.#watch(signal);
+    const prompts = generated ? [run.tokens] : (await this.#prompts(opened, question, edits)).ids;
+    const found = await probe.measure({
+      opened,
+      ids: prompts,
+      edits,
+      signal,
+      onProgress: (done, total) =>
+        onProgress(`${title}, ${done} of ${total} ${probe.steps}`, done, total),
+    });
+    signal.throwIfAborted();
+    return { tensors: { ...tensors, ...found.tensors }, spread: { ...spread, ...found.spread } };
+  }
+
   /** Reads what is asked for and not there. */
   async #complete(frame: Frame, { run, opened }: Held, request: Request): Promise<Frame> {
     const { describe } = this.#around.models;
@@ -743,6 +788,8 @@ export class Queue {
     } finally {
       if (this.#generation.peek() === job) this.#generation.value = undefined;
       if (!this.#isLooping) this.#work.value = undefined;
+      // What takes runs of its own waited for the last token.
+      void this.#loop();
     }
   }
 

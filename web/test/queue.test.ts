@@ -79,7 +79,8 @@ function stageOf(bytes: Record<string, number> = {}) {
             );
             return reads.map(answer);
           };
-          return { read, close: async () => void log.push(`end ${id}`), tokens: [1] };
+          const metric = async () => tensor([1], [0.25]);
+          return { read, metric, close: async () => void log.push(`end ${id}`), tokens: [1] };
         },
       },
     }) as unknown as OpenModel;
@@ -185,6 +186,27 @@ describe('the queue', () => {
       'read att',
     ]);
     expect(of('a')!.frame!.head).toMatchObject({ layer: 0, head: 0 });
+  });
+
+  it('silences heads behind the run that is shown, until nobody asks for it', async () => {
+    const { ask, of, runs, idle, hold } = stageOf();
+    ask(['a']);
+    await idle();
+    const open = hold('a');
+    ask(['a'], { reads: ['effect'] });
+    await new Promise((done) => setTimeout(done, 10));
+    expect(of('a')!.frame!.tensors.effect).toBeUndefined();
+    ask(['a'], { reads: ['value_ratio'] });
+    open();
+    await idle();
+    expect(of('a')!.error).toBeUndefined();
+    expect(Object.keys(of('a')!.frame!.tensors)).not.toContain('effect');
+    const before = runs().length;
+    ask(['a'], { reads: ['effect'] });
+    await idle();
+    expect(of('a')!.frame!.tensors.effect).toEqual(tensor([1, 1], [0.25]));
+    // The text once, and once without the only head.
+    expect(runs()).toHaveLength(before + 2);
   });
 
   it('lets a quick run end, then answers the newest question alone', async () => {

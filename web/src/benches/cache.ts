@@ -3,11 +3,11 @@ import { html } from 'lit';
 import { choices } from '../controls';
 import { mean, type Frame } from '../frame';
 import { kept } from '../views/kept';
-import { costOf, givenOf } from '../views/settings';
+import { costOf, givenOf, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Asked, Bench } from './bench';
-import { check, lossColumns, settingsTable, signed, slider, wholeOf } from './parts';
+import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
 const ALL = {

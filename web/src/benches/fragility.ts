@@ -10,11 +10,11 @@ import type { State } from '../state';
 import { channels, peakOf } from '../views/channels';
 import { firsts, firstsIn, layerOfFirst } from '../views/firsts';
 import { harms } from '../views/harms';
-import { givenOf, isUnedited } from '../views/settings';
+import { givenOf, isUnedited, signed } from '../views/settings';
 import type { View } from '../views/view';
 import { percent } from '../words';
 import type { Asked, Bench, Group, Setting } from './bench';
-import { cost, lossColumns, settingsTable, signed, slider, wholeOf } from './parts';
+import { cost, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 /** Times the others' hidden norm: below it token 1 is one of many. */
 const STANDS_OUT = 2;

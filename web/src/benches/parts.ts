@@ -5,7 +5,7 @@ import { valueOf } from '../controls';
 import type { Desk } from '../desk';
 import type { Frame } from '../frame';
 import type { State } from '../state';
-import { costOf, isUnedited, settingName, type Cost } from '../views/settings';
+import { costOf, isUnedited, settingName, signed, type Cost } from '../views/settings';
 
 type Sliding = {
   [Name in keyof State]: State[Name] extends number ? Name : never;
@@ -41,9 +41,6 @@ export function check(label: string, isOn: boolean, turn: (isOn: boolean) => voi
     ${label}</label
   >`;
 }
-
-export const signed = (x: number): string =>
-  Number.isFinite(x) ? `${x < 0 ? '−' : '+'}${Math.abs(x).toFixed(3)}` : '–';
 
 export function costWords({ mean, deviation }: Cost): string {
   const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';

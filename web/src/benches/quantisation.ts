@@ -4,11 +4,11 @@ import { choices } from '../controls';
 import { mean } from '../frame';
 import type { State } from '../state';
 import { channels } from '../views/channels';
-import { costOf, givenOf } from '../views/settings';
+import { costOf, givenOf, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Bench } from './bench';
-import { check, lossColumns, settingsTable, signed, slider, wholeOf } from './parts';
+import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
 const GRAINS = ['tensor', 'token', 'channel', 'group'] as const;

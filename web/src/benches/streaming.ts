@@ -2,12 +2,12 @@
 import { html } from 'lit';
 import { choices } from '../controls';
 import { attention } from '../views/attention';
-import { givenOf } from '../views/settings';
+import { givenOf, signed } from '../views/settings';
 import { leaves, loss } from '../views/loss';
 import type { Frame } from '../frame';
 import type { State } from '../state';
 import type { Bench } from './bench';
-import { check, cost, lossColumns, reportedBadge, settingsTable, signed, slider } from './parts';
+import { check, cost, lossColumns, reportedBadge, settingsTable, slider } from './parts';
 
 const MEASURES = ['loss_at', 'loss_mean'];
 

@@ -15,14 +15,14 @@ import { promptsOfFile, type PromptFile } from '../question';
 import { build } from '../rooms/figure';
 import { linkTo, printHash, type Parsed, type State } from '../state';
 import css from '../style.css?inline';
-import type { Pointed } from '../views/view';
+import { isRead, type Pointed } from '../views/view';
 import { viewNamed } from '../views/index';
 import { trustOwnScripts } from '../trust';
 import { openZoo, type Zoo } from '../zoo';
 import { writeAttributes } from './attributes';
 import type { SinkScope } from './element';
 
-const PLACES = ['layer', 'head', 'query', 'key'] as const;
+const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
 /** The page's own style, with the element in the place of the document. */
 let style: CSSStyleSheet | undefined;
@@ -197,8 +197,10 @@ export class Live {
     const shown = shownOf(desk, state.shown);
     for (const { error } of shown) if (error) this.#host.report('error', { message: error });
     const frames = framesOf(shown).filter((frame) => view.fits?.(frame) ?? true);
-    if (!frames.length || shown.some(({ frame, isStale, error }) => !error && (!frame || isStale)))
-      return;
+    const describe = this.#engine.value?.models.describe;
+    const isOut = shown.some(({ frame, isStale, error }) => !error && (!frame || isStale));
+    const isWhole = frames.every((frame) => describe && isRead(view, frame, describe));
+    if (!frames.length || isOut || !isWhole) return;
     const says = frames.map((frame) => view.says(frame, selectedHead(frame, state)));
     const label = [view.title, ...says].join('. ');
     this.#host.internals.ariaLabel = label;

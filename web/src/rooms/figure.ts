@@ -5,7 +5,7 @@ import { asks, framesOf, shownOf, type Desk, type Scope } from '../desk';
 import { Figure } from '../figure';
 import { selectedHead } from '../frame';
 import { viewNamed } from '../views/index';
-import { part } from '../views/view';
+import { isRead, part } from '../views/view';
 import { Walk } from './walk';
 
 /** What an embed may be given beside its figure: `controls="text step"`. */
@@ -43,12 +43,15 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       asked,
     );
     figure.update(all);
-    const says = frames.map((frame) =>
-      (view.fits?.(frame) ?? true)
-        ? view.says(frame, selectedHead(frame, state))
-        : `${frame.title} has nothing of this kind to show.`,
-    );
     const coming = all.map((one) => `${nameOf(one, desk)} is coming …`);
+    const says = all.flatMap(({ frame }, i) => {
+      if (!frame) return [];
+      if (!(view.fits?.(frame) ?? true)) return `${frame.title} has nothing of this kind to show.`;
+      const { describe } = desk.engine.value!.models;
+      return isRead(view, frame, describe)
+        ? view.says(frame, selectedHead(frame, state))
+        : coming[i]!;
+    });
     // Some views say it themselves.
     const isSaid = says.length > 0 && says.every((one) => figure.root.textContent!.includes(one));
     render(

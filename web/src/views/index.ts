@@ -7,6 +7,7 @@ import { attention } from './attention';
 import { bias } from './bias';
 import { change } from './change';
 import { channels } from './channels';
+import { effects } from './effects';
 import { firsts } from './firsts';
 import { gate } from './gate';
 import { geometry } from './geometry';
@@ -17,6 +18,7 @@ import { loss } from './loss';
 import { mass } from './mass';
 import { next } from './next';
 import { norms } from './norms';
+import { reach } from './reach';
 import { router } from './router';
 import { scores } from './scores';
 import { sinks } from './sinks';
@@ -36,6 +38,8 @@ export const views: readonly View[] = [
   firsts,
   mass,
   heads,
+  effects,
+  reach,
   bias,
   gate,
   router,

@@ -40,6 +40,10 @@ export function isUnedited({ edits, question }: Frame): boolean {
   return !edits.length && !question.window;
 }
 
+/** A change of the loss, in nats. */
+export const signed = (x: number): string =>
+  Number.isFinite(x) ? `${x < 0 ? '−' : '+'}${Math.abs(x).toFixed(3)}` : '–';
+
 export interface Cost {
   readonly mean: number;
   /** Over the prompts; NaN where they differ in length. */

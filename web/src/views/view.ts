@@ -4,7 +4,7 @@
  * know each other, the engine, or the room in which they stand.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
-import type { UnmaskStep } from 'sinkscope';
+import type { Describe, UnmaskStep } from 'sinkscope';
 import type { Frame, Head } from '../frame';
 import type { OpenModel } from '../models';
 import type { Theme } from '../plot/color';
@@ -84,6 +84,22 @@ export interface View {
   /** What it shows, as a sentence: a caption, and the picture's alternative. */
   readonly says: (frame: Frame, at: Head) => string;
   readonly draw: (root: HTMLElement, reach: Reach) => Update;
+}
+
+/** Whether all is there that a view reads and the model has; another view's frame may have come before. */
+export function isRead(
+  { reads, headReads = [] }: View,
+  { tensors, head, architecture }: Frame,
+  { fields }: Pick<Describe, 'fields'>,
+): boolean {
+  const isOwn = (name: string) => {
+    const needs = fields.find((field) => field.name === name)?.needs;
+    return !needs || Boolean(architecture[needs]);
+  };
+  return (
+    reads.every((name) => name in tensors || !isOwn(name)) &&
+    headReads.every((name) => head && name in head.tensors)
+  );
 }
 
 export function part(root: Element, name: string, tag = 'div'): HTMLElement {

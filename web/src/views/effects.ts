@@ -1,0 +1,128 @@
+/** What each head is good for: how much worse the text is predicted without it, and what it does instead. */
+import { html, render } from 'lit';
+import { labelHead, type HeadLabel } from 'sinkscope';
+import { isBidirectional, largest, mean, type Frame, type Head } from '../frame';
+import { diverging } from '../plot/color';
+import { quantity } from '../save/numbers';
+import { capital, headWords, percent } from '../words';
+import { createHeadMap } from './head_map';
+import { signed } from './settings';
+import { part, say, type View } from './view';
+
+const LABELS = ['active', 'no-op', 'broadcast'] as const satisfies readonly HeadLabel['label'][];
+
+interface Judged extends Head, HeadLabel {
+  readonly effect: number;
+  readonly share: number;
+}
+
+/** Every head of the model, in the order of the tensors. */
+function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
+  return Array.from(tensors.effect!.data, (effect, i) => {
+    const share = tensors.first_share!.data[i]!;
+    const contribution = tensors.contribution!.data[i]!;
+    const label = labelHead({ eps, share, contribution, effect });
+    return { layer: Math.floor(i / H), head: i % H, effect, share, ...label };
+  });
+}
+
+const nameOf = ({ label, dormant }: HeadLabel) => `${dormant ? 'dormant, ' : ''}${label}`;
+const CALLED = { active: 'active', 'no-op': 'a no-op', broadcast: 'a broadcast' } as const;
+
+function sentence(frame: Frame, { layer, head }: Head): string {
+  const all = judgedHeads(frame);
+  const own = all[layer * frame.architecture.H + head]!;
+  const dormant = all.filter((one) => one.dormant).length;
+  const most = all.reduce((a, b) => (b.effect > a.effect ? b : a));
+  return (
+    `${dormant} of ${all.length} heads are dormant on this text. Without ${headWords(most)} the loss changes ` +
+    `most, by ${signed(most.effect)} nats a token. ${capital(headWords(own))} is ${CALLED[own.label]}` +
+    `${own.dormant ? ' and dormant' : ''}: ${percent(own.share, 0)} of its attention ends on token 1, and ` +
+    `without it the loss changes by ${signed(own.effect)}.`
+  );
+}
+
+export const effects: View = {
+  name: 'effects',
+  title: 'What each head does',
+  question: 'Which heads would be missed?',
+  how:
+    'A cell is a head, its colour how much the loss changes when what that head returns is 0. A head is ' +
+    'active where at most ε of its attention ends on token 1. Else it parks its attention: as a ' +
+    'broadcast, where token 1’s value is half or more of what it mixes, so that every token gets the ' +
+    'same; as a no-op where it is less. Framed are the dormant: they park, and silencing one changes ' +
+    'the loss by less than 0.01 nat. On another text they may be active.',
+  formula: 'effect = loss with the head silenced − loss',
+  source: 'Guo et al. 2024 (dormant heads); arXiv 2606.08105 (no-op and broadcast)',
+  reads: ['effect', 'first_share', 'contribution'],
+  fits: (frame) => !isBidirectional(frame),
+  numbers: (frame) => {
+    const { tensors, architecture } = frame;
+    const { L, H } = architecture;
+    const labels = judgedHeads(frame).map(({ label }) => LABELS.indexOf(label) + 1);
+    return [
+      quantity('effect', ['layer', 'head'], tensors.effect!),
+      quantity('first_share', ['layer', 'head'], tensors.first_share!),
+      quantity('contribution', ['layer', 'head'], tensors.contribution!),
+      quantity(
+        `label (${LABELS.map((name, i) => `${i + 1} ${name}`).join(', ')})`,
+        ['layer', 'head'],
+        {
+          shape: [L, H],
+          data: Float32Array.from(labels),
+        },
+      ),
+    ];
+  },
+  says: sentence,
+  draw(root, reach) {
+    const words = part(root, 'caption', 'p');
+    const draw = createHeadMap(root, reach);
+    const table = part(root, 'table-place');
+    return (frame, context) => {
+      const all = judgedHeads(frame);
+      const said = sentence(frame, context.at);
+      const size = largest(
+        context.frames.map(({ tensors }) => tensors.effect?.data ?? []),
+        0.01,
+      );
+      say(words, said);
+      draw(frame, context, {
+        data: frame.tensors.effect!.data,
+        scale: diverging(context.theme, size),
+        symbol: 'Δloss',
+        label: `Change of the loss with each head silenced, ${frame.title}. ${said}`,
+        outlined: all
+          .filter((one) => one.dormant)
+          .map(({ layer, head }) => ({ row: layer, col: head })),
+        more: ({ row, col }) => `, ${nameOf(all[row * frame.architecture.H + col]!)}`,
+      });
+      render(
+        html`<table class="metrics settings">
+          <thead>
+            <tr>
+              <th scope="col">heads that are</th>
+              <th scope="col">in all</th>
+              <th scope="col">dormant</th>
+              <th scope="col">on token 1</th>
+              <th scope="col">loss without one</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${LABELS.map((label) => {
+              const own = all.filter((one) => one.label === label);
+              return html`<tr>
+                <th scope="row">${label}</th>
+                <td>${own.length}</td>
+                <td>${label === 'active' ? '–' : own.filter((one) => one.dormant).length}</td>
+                <td>${percent(mean(own.map(({ share }) => share)), 0)}</td>
+                <td>${signed(mean(own.map(({ effect }) => effect)))}</td>
+              </tr>`;
+            })}
+          </tbody>
+        </table>`,
+        table,
+      );
+    };
+  },
+};

@@ -1,0 +1,136 @@
+/** How far one changed token reaches: with what stands first, and without it. */
+import type { Tensor } from 'sinkscope';
+import { largest, mean, type Frame } from '../frame';
+import { sequential, type Scale } from '../plot/color';
+import { createHeatmap } from '../plot/heatmap';
+import { drawLegend } from '../plot/legend';
+import { exchangeOf } from '../probes';
+import { quantity } from '../save/numbers';
+import { capital, percent, quote, show, word } from '../words';
+import { lastOf, part, say, type View } from './view';
+
+/** Of the first prompt. */
+function exchanged({ tokens, first }: Frame) {
+  const ids = tokens.map(({ id }) => id);
+  return exchangeOf(ids, first.length);
+}
+
+interface Side {
+  readonly words: string;
+  readonly rows: number;
+  /** [L+1, T] of all tokens of the prompt; NaN where one is left out. */
+  readonly data: Float32Array;
+}
+
+/** Beside the other, a token stands under itself. */
+function padded({ shape, data }: Tensor, T: number): Float32Array {
+  const [rows = 0, own = 0] = shape;
+  const all = new Float32Array(rows * T).fill(NaN);
+  for (let l = 0; l < rows; l++)
+    all.set((data as Float32Array).subarray(l * own, (l + 1) * own), l * T + T - own);
+  return all;
+}
+
+/** The text as it is asked, and without what stands first. */
+function sidesOf({ tensors, first, T }: Frame): Side[] {
+  const named = first.map((text) => `“${word(text)}”`).join(' ');
+  const both = [
+    [named ? `with ${named} first` : 'as it stands', tensors.reach!],
+    [`without ${named}`, tensors.reach_bare!],
+  ] as const;
+  return both.flatMap(([words, tensor]) =>
+    tensor.data.length ? [{ words, rows: tensor.shape[0]!, data: padded(tensor, T) }] : [],
+  );
+}
+
+/** Mean over the tokens behind the one that is changed, behind the last layer. */
+function later({ rows, data }: Side, at: number): number {
+  return mean(data.subarray(((rows - 1) * data.length) / rows + at + 1));
+}
+
+function sentence(frame: Frame): string {
+  const change = exchanged(frame);
+  const sides = sidesOf(frame);
+  if (!change || !sides.length)
+    return `${frame.title}: the text is too short, or all of one token: there is nothing to change.`;
+  const { tensors, architecture } = frame;
+  const other = frame.tokens.find(({ id }) => id === change.token)!.text;
+  const moved = sides.map((one) => `${percent(later(one, change.at))} of its length ${one.words}`);
+  const bare = tensors.mixing_bare!.data[architecture.L];
+  const apart =
+    bare === undefined
+      ? ''
+      : ` A token stands ${show(tensors.mixing!.data[architecture.L]!, 1)} from the mean of all there, and ${show(bare, 1)} without.`;
+  return (
+    `Token ${change.at + 1} ${quote(frame, change.at)} becomes “${word(other)}”: behind the last layer a later ` +
+    `token moves, on average, by ${moved.join(', ')}.${apart}`
+  );
+}
+
+export const reach: View = {
+  name: 'reach',
+  title: 'Reach of one token',
+  question: 'How far does one changed token reach?',
+  how:
+    'An early token of the text is exchanged for another of its tokens. Layers down, tokens across; the ' +
+    'colour is how far the token’s residual stream moves, of its own length. Attention that is parked on ' +
+    'a first token of little value mixes the tokens less, so that one of them reaches less far. Without ' +
+    'that token a model that was trained with it reads a text as it never did.',
+  formula: '‖h − h′‖ / ‖h′‖;  distance from the mean: ‖h − mean h‖ over √T',
+  source: 'Barbero et al. 2025 (why LLMs attend to the first token)',
+  reads: ['reach', 'reach_bare', 'mixing', 'mixing_bare'],
+  numbers: ({ tensors }) => [
+    ...(['reach', 'reach_bare'] as const).flatMap((name) =>
+      tensors[name]!.data.length
+        ? [{ ...quantity(name, ['layer', 'token'], tensors[name]!), from: [0, 1] }]
+        : [],
+    ),
+    ...(['mixing', 'mixing_bare'] as const).flatMap((name) =>
+      tensors[name]!.data.length
+        ? [{ ...quantity(name, ['layer'], tensors[name]!), from: [0] }]
+        : [],
+    ),
+  ],
+  says: sentence,
+  draw(root, { set }) {
+    const words = part(root, 'caption', 'p');
+    const legend = part(root, 'legend-place');
+    const maps = [0, 1].map(() => {
+      const title = part(root, 'subtitle', 'p');
+      const place = part(root, 'plot');
+      const map = createHeatmap(place, { onChoose: ({ col }) => set({ query: col, key: -1 }) });
+      return (frame: Frame, side: Side | undefined, scale: Scale) => {
+        title.hidden = place.hidden = !side;
+        if (!side) return;
+        const { rows, data } = side;
+        const { T } = frame;
+        say(title, capital(side.words));
+        map.draw({
+          rows,
+          cols: T,
+          data,
+          scale,
+          rowTitle: 'behind layer',
+          colTitle: 'token',
+          cellShape: (3 * rows) / T,
+          label: `How far each token of ${frame.title} moves, ${side.words}. ${sentence(frame)}`,
+          chosen: { row: -1, col: exchanged(frame)!.at },
+          describe: ({ row, col }) =>
+            row < 0 || col < 0
+              ? ''
+              : `behind layer ${row}, token ${col + 1} ${quote(frame, col)}: ${percent(data[row * T + col]!)}`,
+        });
+      };
+    });
+    const own = lastOf(sidesOf);
+    return (frame, { theme, frames }) => {
+      const sides = own(frame);
+      const all = frames.flatMap(({ tensors }) => [tensors.reach!.data, tensors.reach_bare!.data]);
+      const most = largest(all);
+      const scale = sequential(theme, Math.min(1, most), true);
+      say(words, sentence(frame));
+      drawLegend(legend, scale, ['0', most > 1 ? '100 % and more' : percent(most, 0)]);
+      maps.forEach((draw, i) => draw(frame, sides[i], scale));
+    };
+  },
+};
