@@ -146,18 +146,60 @@ static float *numbers_of(const ss_entry *entry) {
     return (float *)(uintptr_t)entry->tensor.data;
 }
 
+/* What only a variant of attention has, as a family's file names it. */
+static bool is_addition(const char *name) {
+    static const char *const names[] = {".sinks",
+                                        ".bias_key",
+                                        ".bias_key_value",
+                                        ".value_bias",
+                                        ".gate_proj.weight",
+                                        ".kernel_in.weight",
+                                        ".kernel_out.weight"};
+    if (!strstr(name, ".self_attn.")) return ends_with(name, ".attn.sinks");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (ends_with(name, names[i])) return true;
+    return false;
+}
+
+/* The scales of an I8 matrix's rows: "<its name>_scale", F32 [rows][1]; NULL where there are none.
+ */
+static const ss_tensor *scales_of(const ss_container *from, const ss_entry *matrix) {
+    char name[160];
+    snprintf(name, sizeof name, "%s_scale", matrix->name);
+    const ss_entry *found = ss_container_find(from, name);
+    bool fits = found && found->readable && found->tensor.type == SS_F32 &&
+                ss_tensor_count(&found->tensor) == matrix->tensor.dims[0];
+    return fits ? &found->tensor : NULL;
+}
+
+/* numbers <- those of a tensor, of whatever type; false where it has no numbers of its own. */
+static bool unpack(float *numbers, const ss_container *from, const ss_entry *entry) {
+    const ss_tensor *tensor = &entry->tensor;
+    if (!entry->readable || ss_dtype_block(tensor->type) != 1) return false;
+    ss_unpack(numbers, tensor->data, tensor->type, ss_tensor_count(tensor));
+    if (tensor->type != SS_I8) return true;
+    const ss_tensor *scales = tensor->rank == 2 ? scales_of(from, entry) : NULL;
+    for (size_t r = 0; scales && r < tensor->dims[0]; r++) {
+        float scale;
+        ss_unpack(&scale, (const unsigned char *)scales->data + r * sizeof scale, SS_F32, 1);
+        ss_scale(numbers + r * tensor->dims[1], scale, tensor->dims[1]);
+    }
+    return scales != NULL;
+}
+
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err) {
     for (size_t i = 0; i < parameters->container.n; i++) {
         const ss_entry *entry = &parameters->container.entries[i];
         const ss_entry *found = ss_container_find(from, entry->name);
-        size_t n = ss_tensor_count(&entry->tensor);
-        if (!found || !found->readable || found->tensor.rank != entry->tensor.rank ||
-            memcmp(found->tensor.dims, entry->tensor.dims, sizeof entry->tensor.dims) ||
-            ss_dtype_block(found->tensor.type) != 1 || found->tensor.type == SS_I8)
+        const ss_tensor *own = &entry->tensor;
+        if (!found && is_addition(entry->name)) continue;
+        if (!found || found->tensor.rank != own->rank ||
+            memcmp(found->tensor.dims, own->dims, sizeof own->dims) ||
+            !unpack(numbers_of(entry), from, found))
             return ss_fail(err, SS_BAD_TENSOR, entry->name,
-                           "expected its %lu numbers as floats in the file to begin with",
-                           (unsigned long)n);
-        ss_unpack(numbers_of(entry), found->tensor.data, found->tensor.type, n);
+                           "expected its %lu numbers as floats, or as I8 with the scales of its "
+                           "rows, in the file to begin with",
+                           (unsigned long)ss_tensor_count(own));
     }
     return SS_OK;
 }

@@ -26,8 +26,12 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
 ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, const ss_arch *arch,
                              ss_error *err);
 
-/* The numbers of a file with the same tensors, whatever types they are stored in. SS_BAD_TENSOR
- * with the name of one that is missing or of another shape. */
+/*
+ * The numbers of a file with the same tensors, whatever types they are stored in. What only a
+ * variant has, such as sink logits, a bias key or a gate, and the file lacks keeps the numbers that
+ * it has: a variant goes on from the model that it varies. SS_BAD_TENSOR with the name of another
+ * that is missing or of another shape.
+ */
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err);
 
 /*

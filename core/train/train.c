@@ -102,6 +102,7 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
     if (status != SS_OK) return status;
     *train = begun(desc);
     status = begin(train, desc, arena, err);
+    if (status == SS_OK) ss_parameters_draw(&train->weights, train->recipe);
     if (status == SS_OK && desc->begin)
         status = ss_parameters_copy(&train->weights, desc->begin, err);
     if (status != SS_OK) return status;
@@ -109,7 +110,6 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
     train->task.arch = &train->weights.model.arch;
     train->back.model = &train->weights.model;
     train->back.sums = &train->gradients.model;
-    if (!desc->begin) ss_parameters_draw(&train->weights, train->recipe);
     memset(train->mean, 0, train->weights.n * sizeof(float));
     memset(train->square, 0, train->weights.n * sizeof(float));
     return SS_OK;

@@ -29,7 +29,7 @@ typedef struct ss_train_desc {
     const ss_recipe *recipe; /* must outlive the training, as must the text */
     const int32_t *text;     /* [text_n] of the task text, or NULL */
     size_t text_n;
-    const ss_container *begin; /* weights to begin with; NULL: they are drawn */
+    const ss_container *begin; /* weights to begin with; NULL, or what it lacks: they are drawn */
 } ss_train_desc;
 
 typedef struct ss_train {

@@ -3,7 +3,7 @@
     python -m models.reference.write_training               every case
     python -m models.reference.write_training training/sgd    these cases
 
-`model.safetensors` holds the first weights, `text` in `golden.safetensors` the stream, `losses` the
+`model.safetensors` holds the weights that it begins with, `text` in `golden.safetensors` the stream, `losses` the
 loss of each step before its update, `trained.safetensors` the weights after the last. Where a
 sequence begins is drawn as core/train/random.h says, by the same formula in Python's integers.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .files import write_json, write_model
+from .files import read_weights, to_int8, write_json, write_model, write_stored
 from .model import Weights, architecture, forward
 from .shapes import shapes
 from .write_goldens import GOLDEN, describe, lively, store, write_cases
@@ -32,6 +32,7 @@ class Case:
     recipe: dict[str, Any]
     own: dict[str, Any]
     sizes: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, Any] | None = None  # what it goes on from, stored in I8: else as `own`
 
 
 COMMON = {"task": "text", "seed": 5, "steps": STEPS, "batch": 3, "length": 9, "first": 0,
@@ -45,6 +46,10 @@ CASES = {
         COMMON | {"optimiser": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
         {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
         {"num_key_value_heads": 2}),
+    # A softmax model goes on with sink logits, which its file lacks: they begin as 0.
+    "onward": Case(
+        COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
+        {"attention": {"operation": "sink_logit"}}, {"tie_word_embeddings": False}, before={}),
 }
 
 
@@ -124,10 +129,17 @@ def write(name: str, case: Case) -> None:
     folder = FOLDER / name
     config = {"model_type": "llama"} | SIZES | case.sizes | {"sinkscope": case.own}
     arch = architecture(config)
+    own = case.own if case.before is None else case.before
     generator = torch.Generator().manual_seed(7)
     weights = {weight: lively(weight, torch.Size(shape), generator)
-               for weight, shape in shapes(arch).items()}
-    write_model(folder, config, weights, torch.float32)
+               for weight, shape in shapes(architecture(config | {"sinkscope": own})).items()}
+    if case.before is None:
+        write_model(folder, config, weights, torch.float32)
+    else:
+        write_stored(folder, config, to_int8(weights))
+        weights = read_weights(folder / "model.safetensors")
+        weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items()
+                    if weight not in weights}
     # Text with something to be learnt: a token is mostly followed by the next one but one.
     noise = torch.rand(TEXT, generator=generator)
     text = torch.where(noise < 0.8, torch.arange(TEXT) * 2, (noise * 1000).long()) % arch.V
@@ -143,7 +155,7 @@ def write(name: str, case: Case) -> None:
 
 
 def main() -> None:
-    write_cases({name: partial(write, name, case) for name, case in CASES.items()},
+    write_cases({f"training/{name}": partial(write, name, case) for name, case in CASES.items()},
                 "Write tests/golden/training/*")
 
 

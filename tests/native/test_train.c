@@ -395,6 +395,31 @@ static void parts(void) {
     close_train(split);
 }
 
+static void begins(void) {
+    CASE("what a file to begin with lacks is refused by its name; of another shape, too");
+    opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":1}");
+    opened_file file = {.bytes = opened->train.weights.file};
+    ss_error err;
+    must(open_bytes(&file, &err), &err, "first");
+    static const char *const names[] = {"model.norm.weight", "self_attn.q_proj.weight"};
+    for (int i = 0; i < 2; i++) {
+        ss_container less = file.container;
+        ss_entry *entries = malloc(less.n * sizeof *entries);
+        memcpy(entries, less.entries, less.n * sizeof *entries);
+        less.entries = entries;
+        for (size_t e = 0; e < less.n; e++)
+            if (strstr(entries[e].name, names[i]) && i == 0)
+                memmove(entries + e, entries + e + 1, (--less.n - e) * sizeof *entries);
+            else if (strstr(entries[e].name, names[i]))
+                entries[e].tensor.type = SS_I8; /* and no scales */
+        CHECK_INT((int)ss_parameters_copy(&opened->train.weights, &less, &err), SS_BAD_TENSOR);
+        CHECK(strstr(err.where, names[i]) != NULL);
+        free(entries);
+    }
+    free(file.arena.block);
+    close_train(opened);
+}
+
 static void divergence(void) {
     CASE("a learning rate that explodes ends the training at a step, with finite weights");
     opened_train *opened =
@@ -466,11 +491,13 @@ int main(void) {
     finite_differences("tests/golden/var-gate-element");
     golden_training("tests/golden/training/adamw");
     golden_training("tests/golden/training/sgd");
+    golden_training("tests/golden/training/onward");
     backcopy();
     conditional();
     falls("softmax");
     falls("relu");
     parts();
+    begins();
     divergence();
     refusals();
     memory();
