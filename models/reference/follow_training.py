@@ -2,6 +2,10 @@
 and print how far apart their losses are.
 
     python -m models.reference.follow_training --corpora FOLDER [--recipe softmax] [--steps 200]
+    python -m models.reference.follow_training --onward softmax --operation sink_logit [--steps 10]
+
+The second goes on from a model of the zoo as it is stored, as `sinkscope train --from` does, on the
+held-out passages.
 
 Batches are drawn as core/train/random.h says. The core trains in wasm, whose bits are the native
 build's; PyTorch in F32 on one thread, so that both times are of one core.
@@ -12,7 +16,9 @@ import json
 import resource
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -20,18 +26,27 @@ from tokenizers import Tokenizer
 
 from ..train.recipe import T, recipes
 from ..train.train import SEQUENCES, WARM_UP, initial_weights
-from .model import architecture
+from .files import read_weights
+from .model import Weights, architecture
+from .shapes import shapes
 from .write_training import Case, train
 
 ROOT = Path(__file__).resolve().parents[2]
 CHARACTERS = 1_000_000
+TOKENIZER = ROOT / "models/zoo/softmax/tokenizer.json"
 
 
-def by_core(folder: Path, recipe: dict[str, object], tokenizer: Path) -> list[float]:
-    settings = [word for name, value in recipe.items()
-                for word in (f"--{name.replace('_', '-')}", str(value))]
-    files = ["--config", folder / "config.json", "--begin", folder / "model.safetensors",
-             "--text-file", folder / "text.txt", "--tokenizer", tokenizer]
+@dataclass(frozen=True)
+class Followed:
+    config: dict[str, Any]
+    recipe: dict[str, Any]
+    weights: Weights
+    text: str
+    files: list[str | Path]  # what the command line is told besides
+
+
+def by_core(recipe: dict[str, object], files: list[str | Path]) -> list[float]:
+    settings = [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
     lines = subprocess.run(
         ["node", ROOT / "wasm/cli.js", "train", *settings, *files, "--json", "--every", "1"],
         check=True, capture_output=True, text=True).stdout.splitlines()
@@ -42,36 +57,64 @@ def seconds(who: int) -> float:
     return resource.getrusage(who).ru_utime
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--corpora", type=Path, required=True)
-    parser.add_argument("--recipe", default="softmax")
-    parser.add_argument("--steps", type=int, default=200)
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    zoo = recipes()[given.recipe]
-    arch, own = architecture(zoo.config), zoo.training
-    recipe = {"task": "text", "seed": 1, "steps": given.steps, "batch": SEQUENCES, "length": T,
+def of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> Followed:
+    zoo = recipes()[name]
+    own = zoo.training
+    recipe = {"task": "text", "seed": 1, "steps": steps, "batch": SEQUENCES, "length": T,
               "first": 0, "optimiser": "adamw", "learning_rate": own.learning_rate, "beta1": 0.9,
               "beta2": 0.95, "weight_decay": own.weight_decay,
               "embedding_decay": own.embedding_decay, "clip": 1.0, "warm_up": WARM_UP, "fall": 0.2}
-    weights = initial_weights(arch, 1, own)
-    tokenizer = ROOT / "models/zoo/softmax/tokenizer.json"
-    text = (given.corpora / "children_lit.txt").read_text()[:CHARACTERS].replace("<|endoftext|>", "")
-    ids = torch.tensor(Tokenizer.from_file(str(tokenizer)).encode(text, add_special_tokens=False).ids)
+    weights = initial_weights(architecture(zoo.config), 1, own)
+    text = (corpora / "children_lit.txt").read_text()[:CHARACTERS].replace("<|endoftext|>", "")
+    (folder / "config.json").write_text(json.dumps(zoo.config))
+    save_file(weights, folder / "model.safetensors")
+    files = ["--config", folder / "config.json", "--begin", folder / "model.safetensors",
+             "--tokenizer", TOKENIZER]
+    return Followed(zoo.config, recipe, weights, text, files)
+
+
+def onward(name: str, operation: str, steps: int) -> Followed:
+    folder = ROOT / "models/zoo" / name
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"sinkscope": config.get("sinkscope", {}) | {"attention": {"operation": operation}}}
+    recipe = {"task": "text", "seed": 1, "steps": steps, "batch": 8, "length": 64, "first": 0,
+              "optimiser": "adamw", "learning_rate": 0.001, "beta1": 0.9, "beta2": 0.99,
+              "weight_decay": 1.0, "embedding_decay": 0.1, "clip": 1.0, "warm_up": 0, "fall": 0.0}
+    weights = read_weights(folder / "model.safetensors")
+    # Sink logits, where the file has none, begin as 0.
+    weights |= {weight: torch.zeros(shape) for weight, shape in shapes(architecture(config)).items()
+                if weight not in weights and weight.endswith("sinks")}
+    text = "\n".join(json.loads((ROOT / "models/zoo/heldout.json").read_text()))
+    return Followed(config, recipe, weights, text, ["--from", folder, "--operation", operation])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--corpora", type=Path)
+    parser.add_argument("--recipe", default="softmax")
+    parser.add_argument("--onward", metavar="MODEL")
+    parser.add_argument("--operation", default="softmax")
+    parser.add_argument("--steps", type=int, default=200)
+    given = parser.parse_args()
+    if not given.corpora and not given.onward:
+        parser.error("expected --corpora or --onward")
+    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "config.json").write_text(json.dumps(zoo.config))
-        (folder / "text.txt").write_text(text)
-        save_file(weights, folder / "model.safetensors")
-        core = by_core(folder, recipe, tokenizer)
+        case = (onward(given.onward, given.operation, given.steps) if given.onward
+                else of_recipe(given.recipe, given.steps, given.corpora, folder))
+        (folder / "text.txt").write_text(case.text)
+        core = by_core(case.recipe, [*case.files, "--text-file", folder / "text.txt"])
+    ids = torch.tensor(
+        Tokenizer.from_file(str(TOKENIZER)).encode(case.text, add_special_tokens=False).ids)
     began = seconds(resource.RUSAGE_SELF)
-    theirs = train(Case(recipe, {}), zoo.config,
-                   {name: w.clone().requires_grad_() for name, w in weights.items()}, ids)
+    theirs = train(Case(case.recipe, {}), case.config,
+                   {name: w.clone().requires_grad_() for name, w in case.weights.items()}, ids)
     ours, torchs = seconds(resource.RUSAGE_CHILDREN), seconds(resource.RUSAGE_SELF) - began
     print(f"seconds of CPU a step: core {ours / given.steps:.3f}, PyTorch {torchs / given.steps:.3f}")
+    every = max(1, given.steps // 10)
     for step, (a, b) in enumerate(zip(core, theirs, strict=False)):
-        if step % 20 == 0 or step == given.steps - 1:
+        if step % every == 0 or step == given.steps - 1:
             print(f"step {step:4d}  core {a:.6f}  PyTorch {b:.6f}  apart {a - b:+.1e}")
     print("largest difference:", max(abs(a - b) for a, b in zip(core, theirs, strict=False)))
 

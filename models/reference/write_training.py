@@ -3,9 +3,9 @@
     python -m models.reference.write_training               every case
     python -m models.reference.write_training training/sgd    these cases
 
-`model.safetensors` holds the weights that it begins with, `text` in `golden.safetensors` the stream, `losses` the
-loss of each step before its update, `trained.safetensors` the weights after the last. Where a
-sequence begins is drawn as core/train/random.h says, by the same formula in Python's integers.
+`model.safetensors` holds the weights that it begins with, `text` in `golden.safetensors` the stream,
+`losses` the loss of each step before its update, `trained.safetensors` the weights after the last.
+Where a sequence begins is drawn as core/train/random.h says, by the same formula in Python's integers.
 """
 
 from dataclasses import dataclass, field
@@ -83,8 +83,8 @@ def batch(recipe: dict[str, Any], text: Tensor, step: int) -> Tensor:
 def rate(recipe: dict[str, Any], step: int) -> float:
     if step < recipe["warm_up"]:
         return recipe["learning_rate"] * (step + 1) / recipe["warm_up"]
-    begin = recipe["steps"] * (1 - recipe["fall"])
-    fallen = max(0.0, (step - begin) / (recipe["steps"] - begin))
+    last = recipe["steps"] * recipe["fall"]
+    fallen = max(0.0, (step - recipe["steps"] + last) / last) if last else 0.0
     return recipe["learning_rate"] * (1 - 0.9 * fallen)
 
 

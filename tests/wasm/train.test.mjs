@@ -1,14 +1,14 @@
 // The lab: the same bits in both builds, a sink that emerges or does not, a file that opens, bad input.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { LAB_MODEL, createEngine, labConfig } from '../../wasm/index.js';
+import { LAB_MODEL, createEngine, labConfig, labOnward } from '../../wasm/index.js';
 import { root } from './helper.mjs';
 
 const cli = fileURLToPath(new URL('wasm/cli.js', root));
@@ -84,6 +84,43 @@ test('a text trains a model; one that is too short is refused with the number', 
   await assert.rejects(engine.train({ config, recipe, text: text.slice(0, 15) }), {
     code: 'bad_config',
     message: /at least 16 tokens.*found 15/,
+  });
+});
+
+test('a model of the zoo goes on from where it stands, as another variant too', async () => {
+  const relu = new URL('models/zoo/relu/', root); // stored in 8 bits
+  const trained = JSON.parse(readFileSync(new URL('config.json', relu), 'utf8'));
+  const begin = new Uint8Array(readFileSync(new URL('model.safetensors', relu)));
+  const tokens = Array.from({ length: 24 }, (_, t) => (t * 37) % 1000);
+  const reads = [{ metric: 'alpha' }, { metric: 'value_ratio' }];
+  const model = await engine.open({ config: JSON.stringify(trained), weights: begin });
+  for (const operation of ['relu', 'softmax']) {
+    const edits = operation === 'relu' ? [] : [{ kind: 'operation', operation }];
+    const run = await model.run(tokens, { edits });
+    const expected = await run.read(reads);
+    const onward = labOnward(trained, { operation }, { batch: 1, length: 16, steps: 2 });
+    assert.equal(onward.recipe.first, 0);
+    const training = await engine.train({ ...onward, begin, text: tokens });
+    const found = await training.read(tokens, reads);
+    found.forEach(({ data }, i) =>
+      data.forEach((value, j) => assert.ok(Math.abs(value - expected[i].data[j]) < 1e-5)),
+    );
+    assert.ok(!('quantization_config' in training.config));
+    const [{ loss }] = await training.step(2);
+    assert.ok(Number.isFinite(loss) && (await training.look()).loss !== loss);
+    await training.close();
+  }
+  await model.close();
+  const gated = await engine.train({
+    ...labOnward(trained, { bias_key: 'head', gate: 'output_head' }, { batch: 1, length: 16 }),
+    begin,
+    text: tokens,
+  });
+  assert.ok(Number.isFinite((await gated.look()).loss));
+  await gated.close();
+  assert.throws(() => labOnward(trained, { width: '3' }), { code: 'argument', where: 'width' });
+  await assert.rejects(engine.train({ ...labOnward(labConfig(SMALL)), begin, text: tokens }), {
+    code: 'bad_token',
   });
 });
 
@@ -176,4 +213,32 @@ test('the command line prints the same digits, and writes what opens', async () 
   assert.deepEqual(JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')), config);
   assert.equal(hash(readFileSync(join(out, 'model.safetensors'))), hash(weights));
   assert.equal(LAB_MODEL.operation, 'softmax');
+});
+
+test('the command line goes on from a folder, with its tokenizer, on a text', async () => {
+  const file = join(folder, 'text.txt');
+  writeFileSync(file, 'Once there was a king who had a golden ball. '.repeat(4));
+  const from = fileURLToPath(new URL('models/zoo/softmax/', root));
+  const words = ['--from', from, '--text-file', file, '--operation', 'sigmoid_log_n', '--json'];
+  const sizes = ['--batch', '1', '--length', '12', '--steps', '2', '--every', '1'];
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    cli,
+    'train',
+    ...words,
+    ...sizes,
+  ]);
+  const log = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    log.map(({ step, learning_rate: rate }) => [step, rate]),
+    [0, 1, 2].map((step) => [step, 0.001]),
+  );
+  assert.ok(log[0].value_ratio < 0.6 && log[2].loss < log[0].loss + 3);
+  writeFileSync(file, 'Short.');
+  await assert.rejects(
+    promisify(execFile)(process.execPath, [cli, 'train', ...words, ...sizes]),
+    /text: expected at least 12 tokens for sequences of 12, found \d/,
+  );
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { expect, unlike } from '../border/errors.js';
 import { LAB_MODEL, labConfig } from '../lab/model.js';
+import { labOnward } from '../lab/onward.js';
 import { openTokenizer } from '../text/tokenizer.js';
 
 /** @typedef {import('../sinkscope.js').Engine} Engine */
@@ -20,7 +21,7 @@ function usageOf({ name, meaning, words, default: standard }) {
 /** @param {readonly Setting[]} settings */
 export const trainUsage = (settings) => `sinkscope train
 
-Trains a small model from random weights and tells what its attention does.
+Trains a small model, from random weights or from a trained one, and tells what its attention does.
 
 ${settings.map(usageOf).join('\n')}
   The model, each with its default:
@@ -31,6 +32,8 @@ ${settings.map(usageOf).join('\n')}
   --begin FILE           weights to begin with, safetensors
   --text-file FILE       UTF-8 text for the task text, with
   --tokenizer FILE       its tokenizer.json
+  --from FOLDER          goes on from this model, with its tokenizer, on the text: gently, 100 steps where
+                         nothing else is said; --operation, --bias-key and --gate make it another variant
   --every N              steps from one line to the next (10)
   --json                 each line everything that is measured, as JSON
   --out FOLDER           writes config.json, model.safetensors and recipe.json
@@ -47,7 +50,7 @@ export async function train(engine, args, print) {
   const names = [
     ...settings.map(({ name }) => name),
     ...Object.keys(LAB_MODEL),
-    ...['config', 'begin', 'text-file', 'tokenizer', 'every', 'out', 'kernels'],
+    ...['config', 'begin', 'from', 'text-file', 'tokenizer', 'every', 'out', 'kernels'],
   ];
   const parsed = /** @type {{ values: object }} */ (
     parseArgs({
@@ -65,13 +68,13 @@ export async function train(engine, args, print) {
         .filter((name) => values[option(name)] !== undefined)
         .map((name) => [name, typed(values[option(name)] ?? '')]),
     );
-  const recipe = given(settings.map(({ name }) => name));
-  const config = values.config
-    ? JSON.parse(await readFile(values.config, 'utf8'))
-    : labConfig(given(Object.keys(LAB_MODEL)));
-  const begin = values.begin ? new Uint8Array(await readFile(values.begin)) : undefined;
-  const text = await readText(values);
-  const training = await engine.train({ config, recipe, text, begin });
+  const chosen = {
+    model: given(Object.keys(LAB_MODEL)),
+    recipe: given(settings.map(({ name }) => name)),
+  };
+  const setting = await settingOf(values, chosen);
+  const { config, recipe } = setting;
+  const training = await engine.train(setting);
   const every = Number(values.every ?? 10);
   expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
   const show = values.json
@@ -95,12 +98,40 @@ function typed(text) {
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** @param {Values} values */
-async function readText(values) {
-  if (values['text-file'] === undefined) return undefined;
-  if (values.tokenizer === undefined) throw unlike('--tokenizer', 'a tokenizer.json', undefined);
-  const tokenizer = openTokenizer(await readFile(values.tokenizer, 'utf8'));
-  const tokens = tokenizer.encode(await readFile(values['text-file'], 'utf8'), { special: 'none' });
+/**
+ * @param {Values} values
+ * @param {{ model: Record<string, number | string>, recipe: Record<string, number | string> }} chosen
+ */
+async function settingOf(values, { model, recipe }) {
+  const json = async (/** @type {string} */ file) => JSON.parse(await readFile(file, 'utf8'));
+  const bytes = async (/** @type {string} */ file) => new Uint8Array(await readFile(file));
+  if (values.from !== undefined) {
+    const inside = (/** @type {string} */ name) => join(values.from ?? '', name);
+    const tokenizer = values.tokenizer ?? inside('tokenizer.json');
+    return {
+      ...labOnward(await json(inside('config.json')), model, recipe),
+      begin: await bytes(inside('model.safetensors')),
+      text: await readText(values['text-file'] ?? '', tokenizer),
+    };
+  }
+  const text = values['text-file'];
+  return {
+    config: values.config ? await json(values.config) : labConfig(model),
+    recipe,
+    begin: values.begin ? await bytes(values.begin) : undefined,
+    text: text === undefined ? undefined : await readText(text, values.tokenizer),
+  };
+}
+
+/**
+ * @param {string} file
+ * @param {string | undefined} tokenizerFile
+ */
+async function readText(file, tokenizerFile) {
+  if (!file) throw unlike('--text-file', 'a text to go on with', undefined);
+  if (tokenizerFile === undefined) throw unlike('--tokenizer', 'a tokenizer.json', undefined);
+  const tokenizer = openTokenizer(await readFile(tokenizerFile, 'utf8'));
+  const tokens = tokenizer.encode(await readFile(file, 'utf8'), { special: 'none' });
   return Int32Array.from(tokens, ({ id }) => id);
 }
 

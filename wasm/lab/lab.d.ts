@@ -79,3 +79,14 @@ export declare const LAB_MODEL: {
 
 /** A config.json: of a GPT-2 where the choices are one's, else of a llama or a variant of one. */
 export declare function labConfig(choices?: Partial<typeof LAB_MODEL>): object;
+
+/**
+ * What makes a trained model go on: its config.json with another operation, bias key or gate, and a
+ * recipe, by default 100 steps of 8 sequences of 64 tokens behind the model's own first token. Its
+ * weights are TrainOptions.begin; what they lack of the variant is drawn from the seed.
+ */
+export declare function labOnward(
+  config: object,
+  changes?: { readonly operation?: string; readonly bias_key?: string; readonly gate?: string },
+  recipe?: Readonly<Record<string, number | string>>,
+): Required<Pick<TrainOptions, 'config' | 'recipe'>>;

@@ -1,0 +1,61 @@
+/** A trained model that goes on: with another attention operation, a key bias or a gate, on a text. */
+import { check } from '../border/arguments.js';
+import { expect, unlike } from '../border/errors.js';
+
+/**
+ * What is read of a config.json.
+ * @typedef {{ quantization_config?: unknown, sinkscope?: object, bos_token_id?: number | null,
+ *   n_positions?: number, max_position_embeddings?: number }} Config
+ */
+
+/** What may be changed of a trained model, by the names that a lab's model has for it. */
+const CHANGES = ['operation', 'bias_key', 'gate'];
+
+/** How it is trained where nothing else is said: gently, and on little at a time. */
+const RECIPE = {
+  task: 'text',
+  steps: 100,
+  batch: 8,
+  length: 64,
+  learning_rate: 0.001,
+  weight_decay: 1,
+  embedding_decay: 0.1,
+};
+
+/**
+ * @param {object} trained its config.json
+ * @param {Readonly<Record<string, number | string>>} [changes]
+ * @param {Readonly<Record<string, number | string>>} [recipe]
+ */
+export function labOnward(trained, changes = {}, recipe = {}) {
+  check(trained, 'object', 'config');
+  check(changes, 'object', 'changes');
+  for (const [name, choice] of Object.entries(changes)) {
+    if (!CHANGES.includes(name))
+      throw unlike(name, `one of ${CHANGES.join(', ')} of a trained model`, name);
+    check(choice, 'text', name);
+  }
+  // It is not stored in 8 bits any more.
+  const { quantization_config: _, ...config } = /** @type {Config} */ (trained);
+  const { operation, ...others } = changes;
+  const own = config.sinkscope ?? {};
+  const {
+    bos_token_id: bos = null,
+    n_positions,
+    max_position_embeddings: context = n_positions,
+  } = config;
+  expect(bos === null || Number.isInteger(bos), 'bos_token_id', 'an id', bos);
+  return {
+    config: {
+      ...config,
+      torch_dtype: 'float32',
+      sinkscope: { ...own, ...(operation ? { attention: { operation } } : {}), ...others },
+    },
+    recipe: {
+      ...RECIPE,
+      length: Math.min(RECIPE.length, context ?? Infinity),
+      first: bos ?? -1,
+      ...recipe,
+    },
+  };
+}
