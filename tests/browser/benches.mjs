@@ -102,16 +102,19 @@ export const benches = {
     );
     await page.getByLabel('policy of the strips').selectOption('tova');
     await settled(page);
-    assert.match(await text(page, '[data-view="kept"] .caption'), /tova, 16 keys: \d+ of 24 heads/);
+    assert.match(
+      await text(page, '[data-view="kept"] .caption'),
+      /TOVA\), 16 keys: \d+ of 24 heads/,
+    );
     assert.deepEqual(await page.locator('.chart-key span').allTextContents(), [
-      'window',
-      'first',
-      'h2o',
-      'tova',
+      'the most recent',
+      'first and most recent',
+      'most attended (H2O)',
+      'attended last (TOVA)',
     ]);
     await page.getByRole('button', { name: 'KL', exact: true }).click();
     assert.match(await text(page, '.chart-picture .axis'), /KL to the unedited run/);
-    assert.match(await finding(page), /With 16 of 64 keys.*window costs most/s);
+    assert.match(await finding(page), /With 16 of 64 keys.*“the most recent” costs most/s);
     const wrong = await stage.open(
       'room=purpose&bench=cache&shown=softmax&runs=1&length=32&policy=nose',
     );
@@ -145,19 +148,21 @@ export const benches = {
 
   async 'quantisation: the first token stretches the scale of the softmax twin alone'(stage) {
     const page = await stage.open('room=purpose&bench=quantisation&runs=2&length=64');
-    const costs = [...(await finding(page)).matchAll(/\+([\d.]+) nats, and .([\d.]+) with/g)];
+    const costs = [
+      ...(await finding(page)).matchAll(/\+([\d.]+) nats, the.+?off; .([\d.]+) with/g),
+    ];
     const [[plain, kept], [other, otherKept]] = costs.map(([, ...two]) => two.map(Number));
     assert.ok(plain > 0.3 && kept < plain / 5, `softmax ${plain} and ${kept}`);
     assert.ok(other < plain / 5 && otherKept < plain / 5, `sigmoid ${other} and ${otherKept}`);
     assert.match(await text(page, '[data-view="channels"] .caption'), /of token 1, “<s>”/);
     await page.getByRole('button', { name: 'Error', exact: true }).first().click();
-    assert.match(await text(page, '.chart-picture .axis'), /error of h/);
+    assert.match(await text(page, '.chart-picture .axis'), /error of what is rounded/);
     // Weights belong to no token, so that none can be exact.
     await page.locator('.bench-controls select').first().selectOption('weights');
     await settled(page);
     assert.match(
       await finding(page),
-      /Weights in 6 bits, a scale for each tensor\. Softmax twin: [+−]0\.\d+ nats\. Sigmoid twin/,
+      /Weights in 6 bits, a scale for each tensor\. Softmax twin: [+−]0\.\d+ nats, the numbers [1-9] % off\. Sigmoid twin/,
     );
     assert.equal(await page.getByText('first tokens exact').count(), 0);
     assert.deepEqual(page.troubles, []);
@@ -169,14 +174,15 @@ export const benches = {
     await page.getByRole('link', { name: 'What it is for' }).click();
     await page.waitForSelector('[data-view="firsts"] .chart-picture');
     await settled(page);
-    // A start mark stands first, and no copy takes its place; the sigmoid twin has no such place.
+    // A start mark stands first, and no copy of a word takes its place, but copies of the mark do; the
+    // sigmoid twin has no such place.
     assert.match(
       await finding(page),
-      /Softmax twin: 0 of 40 repeated positions.*Sigmoid twin: token 1 is 1\.\d × as long/s,
+      /longer are 0 of 40 copies of a word, 40 of 40 copies of “<s>”, 0 of 119.*0\.0 % on “<s>”\. Sigmoid twin: token 1 is 1\.\d × as long/s,
     );
     for (const [name, view] of [
       ['zero a channel', /the channel of the largest number costs .* 5 drawn ones at most/s],
-      ['zero a weight', /the weight of the largest number costs .* 5 drawn ones at most/s],
+      ['zero a weight', /the weight that writes the largest number costs .* 5 drawn ones at most/s],
     ]) {
       await page.getByRole('button', { name }).click();
       await page.waitForSelector('[data-view="harms"] .chart-picture');

@@ -187,6 +187,35 @@ export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'ten
   };
 }
 
+/** A number of a layer's down projection, and what it writes there. */
+export interface SuperWeight {
+  readonly layer: number;
+  readonly row: number;
+  readonly column: number;
+  readonly token: number;
+  /** Which part of the layer's largest number it makes alone. */
+  readonly share: number;
+}
+
+/** The candidate for a super weight: of the layer that writes the largest number; undefined of experts. */
+export function superWeightOf({
+  tensors: { super_weight },
+}: Pick<Frame, 'tensors'>): SuperWeight | undefined {
+  const data = super_weight?.data ?? [];
+  const outputs = Array.from({ length: data.length / 6 }, (_, l) => Math.abs(data[6 * l + 5]!));
+  const layer = indexOfMost(outputs);
+  if (!Number.isFinite(outputs[layer])) return undefined;
+  const [row, column, token, weight, input, output] = Array.from(data).slice(6 * layer) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return { layer, row, column, token, share: (weight * input) / output };
+}
+
 export function mean(values: ArrayLike<number>, from = 0): number {
   let sum = 0;
   for (let i = from; i < values.length; i++) sum += values[i]!;

@@ -6,7 +6,14 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
 import type { Desk } from './desk';
-import { hiddenLayer, massiveOf, selectedHead, type Frame, type Head } from './frame';
+import {
+  hiddenLayer,
+  massiveOf,
+  selectedHead,
+  superWeightOf,
+  type Frame,
+  type Head,
+} from './frame';
 import { isOfDisk, type State } from './state';
 import { parseSubject, printSubject, type SubjectEdit } from './subject';
 import { headWords, quote } from './words';
@@ -75,6 +82,14 @@ export function movesOf(frame: Frame, state: State): Move[] {
         edit: edit('clamp_channel', ...place, 'to=mean'),
       },
     );
+  }
+  const heavy = superWeightOf(frame);
+  if (heavy) {
+    const { layer, row, column } = heavy;
+    moves.push({
+      says: `Zero weight (${row + 1}, ${column + 1}) of layer ${layer + 1}, which writes the largest`,
+      edit: edit('scale_weight', 'down', layer, row, column, 0),
+    });
   }
   return moves;
 }

@@ -12,6 +12,8 @@ export type Question = Pick<State, (typeof QUESTION)[number]> & {
   readonly file: number;
   /** Each token is predicted from so many before it, which are read anew; absent: from all, once. */
   readonly window?: number | undefined;
+  /** Of one token repeated: it is the one that stands first; absent: a drawn one. */
+  readonly again?: 'first';
 };
 
 export function questionOf(state: State, file = 0): Question {
@@ -56,13 +58,13 @@ function drawId(tokenizer: Tokenizer, special: ReadonlySet<number>, draw: () => 
 
 function drawn(
   tokenizer: Tokenizer,
-  { input, T }: Question,
+  { input, T, again }: Question,
   begin: readonly Token[],
   seed: number,
 ): Token[] {
   const draw = draws(seed);
   const special = new Set(tokenizer.special);
-  const one = drawId(tokenizer, special, draw);
+  const one = (again && begin.at(-1)?.id) ?? drawId(tokenizer, special, draw);
   const rest = Array.from({ length: Math.max(0, T - begin.length) }, () =>
     tokenOf(tokenizer, input === 'repeat' ? one : drawId(tokenizer, special, draw)),
   );

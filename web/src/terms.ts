@@ -33,6 +33,15 @@ const TERMS: readonly (readonly [RegExp, string])[] = [
     /ε/,
     'Epsilon, the threshold: a head counts as a sink where α₁ is above it. The paper takes 0.3.',
   ],
+  [
+    /nats?/,
+    'What a prediction costs is −ln p of the token that came: 0.1 nat more, and it was given a tenth less probability.',
+  ],
+  [
+    /keys?/,
+    'What a token offers to those after it. A cache keeps the keys of tokens that were read; a token whose key is dropped is not seen any more.',
+  ],
+  [/bits?/, 'A number kept in n bits has 2ⁿ steps from its scale’s one end to the other.'],
   [/\bT\b/, 'How many tokens were read, what stands in front of the text included.'],
 ];
 const ANY = new RegExp(

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { superWeightOf } from '../src/frame';
 import { moved, movesOf } from '../src/hand';
 import { defaults } from '../src/state';
 import { unedited } from '../src/subject';
@@ -35,6 +36,19 @@ describe('the hand', () => {
     ]);
     expect(of({ channel: 4, query: 1, layer: -1 }).at(-1)).toBe('clamp_channel 4 1 1 to=mean');
     expect(of({ channel: 99, query: 1 }).slice(-2)).toEqual(always.slice(-2)); // no such channel
+  });
+
+  test('the weight that writes the largest number is zeroed, where one is known', () => {
+    const super_weight = tensor([2, 6], [3, 5, 0, 0.5, 4, 2, 1, 6, 2, -0.5, 8, -5]);
+    const last = (frame: Parameters<typeof movesOf>[0]) => movesOf(frame, defaults).at(-1)!;
+    expect(superWeightOf(frameOf({}, { super_weight }))).toMatchObject({ layer: 1, share: 0.8 });
+    expect(last(frameOf({}, { super_weight })).edit).toEqual({
+      name: 'scale_weight',
+      values: ['down', '1', '1', '6', '0'],
+    });
+    // Experts have no such one.
+    const none = frameOf({}, { super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) });
+    expect(last(none).edit.name).toBe('silence');
   });
 
   test('a value is dropped for the heads that share it', () => {

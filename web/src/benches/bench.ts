@@ -42,8 +42,6 @@ export interface Bench {
   readonly detail: View;
   /** Where the picture follows the state. */
   readonly viewOf?: (state: State) => View;
-  /** What the plan reads of the detail's frame beside what its view does. */
-  readonly reads?: (state: State) => readonly string[];
   /** What is put in for the detail; '' for nothing. */
   readonly look: (asked: Asked) => string;
   /** Whether the detail of every model is needed before its settings are known. */

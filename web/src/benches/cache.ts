@@ -3,7 +3,7 @@ import { html } from 'lit';
 import { choices } from '../controls';
 import { mean, type Frame } from '../frame';
 import { kept } from '../views/kept';
-import { costOf, givenOf, signed } from '../views/settings';
+import { POLICIES, costOf, givenOf, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Asked, Bench } from './bench';
@@ -70,12 +70,12 @@ export const cache: Bench = {
       return [{ title, best: order[0]!, worst: order.at(-1)!, T: whole.T }];
     });
     if (!all.length) return { heading: 'Which keys to keep', text: '' };
-    const policy = (frame: Frame) => String(givenOf(frame, 'evict')!.policy);
+    const policy = (frame: Frame) => POLICIES[String(givenOf(frame, 'evict')!.policy)];
     const [main] = all;
     const told = all.map(
       ({ title, best, worst }) =>
-        `${title}: ${policy(best.frame)} costs least, ${signed(best.cost)} nats, and keeps token 1 in ` +
-        `${percent(keeps(best.frame), 0)} of the heads; ${policy(worst.frame)} costs most, ${signed(worst.cost)}, ` +
+        `${title}: “${policy(best.frame)}” costs least, ${signed(best.cost)} nats, and keeps token 1 in ` +
+        `${percent(keeps(best.frame), 0)} of the heads; “${policy(worst.frame)}” costs most, ${signed(worst.cost)}, ` +
         `and keeps it in ${percent(keeps(worst.frame), 0)}.`,
     );
     const isTold = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
@@ -105,7 +105,7 @@ export const cache: Bench = {
     return html`${choices(
       'policy of the strips',
       policy,
-      policies.map((name) => [name, name] as const),
+      policies.map((name) => [name, POLICIES[name] ?? name] as const),
       (value) => set({ policy: value }),
     )}
     ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], desk)}

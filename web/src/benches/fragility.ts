@@ -4,7 +4,7 @@
  */
 import { html } from 'lit';
 import { segmented } from '../controls';
-import type { Frame } from '../frame';
+import { superWeightOf, type Frame } from '../frame';
 import { draws } from '../question';
 import type { State } from '../state';
 import { channels, peakOf } from '../views/channels';
@@ -33,29 +33,6 @@ function others(n: number, not: number, seed: number): number[] {
   return [...found];
 }
 
-/** The weight that writes most into the largest number: a row of `down`, and its strongest input. */
-export function superWeight(
-  lead: Frame,
-): { layer: number; row: number; column: number } | undefined {
-  const { ffn_up: up, ffn_gate: gate } = lead.tensors;
-  const peak = peakOf(lead);
-  const layer = peak.layer - 1;
-  if (!up || layer < 0) return undefined;
-  const [, T, F] = up.shape as [number, number, number];
-  const from = (layer * T + peak.token) * F;
-  const { activation } = lead.architecture;
-  // What of it passes the activation; of a place among others it need not be exact.
-  const passed = (x: number) =>
-    activation.startsWith('relu')
-      ? Math.max(0, x)
-      : x / (1 + Math.exp(-(activation === 'silu' ? 1 : 1.702) * x));
-  const size = (f: number) =>
-    Math.abs(gate ? passed(gate.data[from + f]!) * up.data[from + f]! : passed(up.data[from + f]!));
-  let column = 0;
-  for (let f = 1; f < F; f++) if (size(f) > size(column)) column = f;
-  return { layer, row: peak.channel, column };
-}
-
 function planHarm({ state, question }: Asked, lead: Frame): Setting[] {
   const { D, F } = lead.architecture;
   const with_ = (edits: string): Setting => ({ edits, question, measures: MEASURES });
@@ -68,7 +45,7 @@ function planHarm({ state, question }: Asked, lead: Frame): Setting[] {
       ...others(D, channel, state.seed).map((one) => with_(`~clamp_channel(${one})`)),
     ];
   }
-  const found = superWeight(lead);
+  const found = superWeightOf(lead);
   if (!found) return [with_('')];
   const { layer, row, column } = found;
   const at = (r: number, c: number) => with_(`~scale_weight(down,${layer},${r},${c},0)`);
@@ -77,33 +54,48 @@ function planHarm({ state, question }: Asked, lead: Frame): Setting[] {
   return [with_(''), at(row, column), ...rows.map((r, i) => at(r, columns[i] ?? 0))];
 }
 
-const isRepeat = ({ question }: Frame) => question.input === 'repeat';
+const repeatedOf = ({ question, first }: Frame) =>
+  question.again ? `“${first.at(-1)}”` : 'a word';
 
+/** How many copies are as long as a first token, of a word and of what stands first. */
 function sayRepeat(groups: readonly Group[]) {
   const told = groups.flatMap(({ title, frames }) => {
-    const text = frames.find((frame) => !isRepeat(frame));
-    const repeated = frames.find(isRepeat);
-    if (!text || !repeated) return [];
+    const text = frames.find(({ question }) => question.input !== 'repeat');
+    const repeated = frames.filter(({ question }) => question.input === 'repeat');
+    // A model without a start mark has nothing else to repeat.
+    const both = repeated.filter(({ question, first }) => !question.again || first.length);
+    if (!text || !repeated.length) return [];
     const layer = layerOfFirst(text);
     const ratio = text.tensors.hidden_ratio!.data[layer]!;
-    const n = firstsIn(repeated, layer);
-    const own = firstsIn(text, layer);
-    const [a, b] = [text, repeated].map(({ tensors }) => percent(tensors.sink_ratio!.data[0]!));
-    return [{ title, n, own, T: repeated.T, a, b, ratio }];
+    const counts = both.map((frame) => firstsIn(frame, layer));
+    const sinks = [text, ...both].map(
+      (frame) =>
+        `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === text ? 'text' : repeatedOf(frame)}`,
+    );
+    return [{ title, ratio, both, counts, own: firstsIn(text, layer), T: text.T, sinks }];
   });
   const [main] = told;
   if (!main) return { heading: 'One token, again and again', text: '' };
+  const isMany = (i: number) => main.ratio >= STANDS_OUT && main.counts[i]! > 2 * main.own + 4;
   return {
-    heading:
-      main.ratio >= STANDS_OUT && main.n > 2 * main.own + 4
-        ? 'Repeated tokens become first tokens'
+    heading: isMany(0)
+      ? 'Repeated tokens become first tokens'
+      : isMany(1)
+        ? 'Copies of the first token become first tokens'
         : 'One token, again and again',
     text: told
-      .map(({ title, n, own, T, a, b, ratio }) =>
-        ratio < STANDS_OUT
-          ? `${title}: token 1 is ${ratio.toFixed(1)} × as long as the others, so that none is taken for it; Sink₁ goes from ${a} to ${b}.`
-          : `${title}: ${n} of ${T - 1} repeated positions have half of token 1’s hidden norm or more (${own} of ordinary text), and Sink₁ goes from ${a} to ${b}.`,
-      )
+      .map(({ title, ratio, both, counts, own, T, sinks }) => {
+        const copies = both.map(
+          (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedOf(frame)}`,
+        );
+        return (
+          `${title}: ${
+            ratio < STANDS_OUT
+              ? `token 1 is ${ratio.toFixed(1)} × as long as the others, so that none is taken for it`
+              : `half as long as token 1 or longer are ${copies.join(', ')}, ${own} of ${T - 1} ordinary tokens`
+          }. ` + `Sink₁ ${sinks.join(', ')}.`
+        );
+      })
       .join(' '),
   };
 }
@@ -148,12 +140,18 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
     text: told
       .map(
         ({ title, own, most, count, sinks, mean }) =>
-          `${title}: at 0, the ${harm} of the largest number costs ${signed(own)} nats, ${count} drawn ones at most ${signed(most)}` +
+          `${title}: at 0, the ${WORDS[harm]} costs ${signed(own)} nats, ${count} drawn ones at most ${signed(most)}` +
           `${mean === undefined ? '' : `; at its mean over the tokens, ${signed(mean)}`}. Sink₁ ${sinks.join(' → ')}.`,
       )
       .join(' '),
   };
 }
+
+const WORDS = {
+  repeat: '',
+  channel: 'channel of the largest number',
+  weight: 'weight that writes the largest number',
+} as const;
 
 const HARMS = [
   ['repeat', 'repeat a token'],
@@ -175,15 +173,17 @@ export const fragility: Bench = {
   detail: channels,
   look: () => '',
   isLed: true,
-  reads: ({ harm }) => (harm === 'weight' ? ['ffn_up', 'ffn_gate'] : []),
   plan: (asked, lead) => {
     const { state, question } = asked;
     if (state.harm !== 'repeat') return lead ? planHarm(asked, lead) : [];
     const repeated = { ...question, input: 'repeat' as const, T: state.times + 1 };
-    return [
-      { edits: '', question, measures: MEASURES },
-      { edits: '', question: repeated, measures: MEASURES },
+    const isMarked = question.first !== 'none';
+    const all = [
+      question,
+      repeated,
+      ...(isMarked ? [{ ...repeated, again: 'first' as const }] : []),
     ];
+    return all.map((one) => ({ edits: '', question: one, measures: MEASURES }));
   },
   says: (groups, state) => (state.harm === 'repeat' ? sayRepeat(groups) : sayHarm(groups, state)),
   table: (groups) =>

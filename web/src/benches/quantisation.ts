@@ -5,7 +5,7 @@ import { mean } from '../frame';
 import type { State } from '../state';
 import { channels } from '../views/channels';
 import { costOf, givenOf, signed } from '../views/settings';
-import { sweep } from '../views/sweep';
+import { errorOf, sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Bench } from './bench';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
@@ -34,7 +34,8 @@ export const quantisation: Bench = {
   detail: channels,
   look: () => '',
   plan: ({ state, question }) => {
-    const measures = ['loss_mean', 'sink_ratio', 'hidden_change', 'kl_mean'];
+    const error = state.what === 'weights' ? 'weight_error' : 'quantise_error';
+    const measures = ['loss_mean', 'sink_ratio', error, 'hidden_change', 'kl_mean'];
     // What the sentence is of comes first.
     const grains = [
       ...new Set([grainOf(state), ...(state.sweep === 'all' ? grainsOf(state) : [])]),
@@ -62,18 +63,19 @@ export const quantisation: Bench = {
           const given = givenOf(frame, 'quantise');
           return given?.bits === bits && given.by === by && (given.first ?? 0) === first;
         });
-        return whole && found ? costOf(found, whole).mean : undefined;
+        return whole && found && { cost: costOf(found, whole).mean, error: errorOf(found) };
       };
       const [plain, kept] = [at(0), at(exact)];
-      return plain === undefined || kept === undefined ? [] : [{ title, plain, kept }];
+      return plain && kept ? [{ title, plain, kept }] : [];
     });
     const [main] = all;
     if (!main) return { heading: 'Who stretches the scale', text: '' };
-    const isHelped = main.plain > 0.02 && main.kept < main.plain / 2;
+    const isHelped = main.plain.cost > 0.02 && main.kept.cost < main.plain.cost / 2;
     const first = exact === 1 ? 'token 1' : `the first ${exact} tokens`;
     const told = all.map(
       ({ title, plain, kept }) =>
-        `${title}: ${signed(plain)} nats${exact ? `, and ${signed(kept)} with ${first} exact` : ''}.`,
+        `${title}: ${signed(plain.cost)} nats, the numbers ${percent(plain.error, 0)} off` +
+        `${exact ? `; ${signed(kept.cost)} with ${first} exact, ${percent(kept.error, 0)} off` : ''}.`,
     );
     return {
       heading:
@@ -93,10 +95,10 @@ export const quantisation: Bench = {
       groups,
       [
         ...lossColumns,
+        { name: 'error of what is rounded', of: (frame) => percent(errorOf(frame)) },
         {
-          name: 'error of h',
-          of: ({ tensors }) =>
-            tensors.hidden_change && percent(mean(tensors.hidden_change.data), 1),
+          name: 'change of h',
+          of: ({ tensors }) => tensors.hidden_change && percent(mean(tensors.hidden_change.data)),
         },
         { name: 'Sink₁', of: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN) },
       ],

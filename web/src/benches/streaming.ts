@@ -64,7 +64,7 @@ export const streaming: Bench = {
     const words = firstKeys === 1 ? 'the first' : `the first ${firstKeys}`;
     const told = isRescued
       ? `With only the last ${firstKeys + recentKeys} keys ${main.title} loses ${main.window.toFixed(3)} nats a ` +
-        `token. Keep ${words} among them, and all but ${signed(main.kept!)} come back.`
+        `token. Keep ${words} among them, and ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} come back` : 'all of it comes back'}.`
       : `With only the last ${firstKeys + recentKeys} keys ${main.title} changes by ${signed(main.window)} nats a token${rest(main.kept)}.`;
     const beside = others.map(
       ({ title, window, kept }) => `${title}: ${signed(window)}${rest(kept)}.`,

@@ -128,14 +128,15 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const yWords = yTickWords(data);
   const path = (piece: [number, number][]) =>
     piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
+  const floor = y(Math.max(y.domain()[0]!, 0));
   const bar = Math.max(1, 0.76 * (x(from + 1) - x(from)));
   const drawn = series.map((one, i) => {
     const style = `stroke: var(${one.color})`;
     if (kind === 'bars' && i === 0)
       return all[i]!.flat().map(
         ([a, b]) =>
-          svg`<rect x=${(x(a) - bar / 2).toFixed(1)} width=${bar.toFixed(1)} y=${y(b).toFixed(1)}
-            height=${Math.max(0, y(Math.max(low, 0)) - y(b)).toFixed(1)} style=${`fill: var(${one.color})`}></rect>`,
+          svg`<rect x=${(x(a) - bar / 2).toFixed(1)} width=${bar.toFixed(1)} y=${Math.min(y(b), floor).toFixed(1)}
+            height=${Math.abs(floor - y(b)).toFixed(1)} style=${`fill: var(${one.color})`}></rect>`,
       );
     const bars = all[i]!.flat().flatMap(([a, b], j) => {
       const half = one.spread?.[j];

@@ -23,6 +23,7 @@ import { SWEPT, type Study } from '../queue';
 import { INPUTS, questionOf } from '../question';
 import type { State } from '../state';
 import { MOST, parseSubject, printSubject } from '../subject';
+import { explained } from '../terms';
 import { part, type View } from '../views/view';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
@@ -114,11 +115,10 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
   const isEvicting = (engine: Engine) => bench().look(asked(engine)).includes('~evict');
 
   asks(outer, scope, (_, engine) => {
-    const { state, question } = asked(engine);
-    const { detail, reads } = bench();
+    const { question } = asked(engine);
     return {
-      views: [detail],
-      more: [...(reads?.(state) ?? []), ...(isEvicting(engine) ? ['evicted'] : [])],
+      views: [bench().detail],
+      more: isEvicting(engine) ? ['evicted'] : [],
       subjects: looked(engine),
       question: { ...question, n: 1 },
       studies: inTurns(
@@ -193,7 +193,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
     render(
       html`<h1>${found.heading}</h1>
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${found.text || (failed.length ? '' : 'Measuring …')}
+          ${explained(found.text || (failed.length ? '' : 'Measuring …'))}
         </p>
         ${troubles([...failed, ...subjects.filter(({ error }) => error && !said.has(error))], outer)}`,
       head,

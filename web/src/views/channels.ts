@@ -1,11 +1,11 @@
 /** The residual stream, token by channel: the few numbers that dwarf all others. */
 import type { Tensor } from 'sinkscope';
-import { hiddenLayer, largest, type Frame, type Head } from '../frame';
+import { hiddenLayer, largest, superWeightOf, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { quote, show, word } from '../words';
+import { percent, quote, show, word } from '../words';
 import type { State } from '../state';
 import { lastOf, part, say, type View } from './view';
 
@@ -40,12 +40,22 @@ function peakAt(hidden: Tensor, layer: number, median: number): Peak {
   return { layer, channel, token, size: Math.abs(values[best]!), median };
 }
 
+function saySuperWeight(frame: Frame): string {
+  const found = superWeightOf(frame);
+  if (!found) return '';
+  const { layer, row, column, token, share } = found;
+  return (
+    ` Layer ${layer + 1} writes the largest, into channel ${row + 1} of token ${token + 1}; one weight alone ` +
+    `(row ${row + 1}, column ${column + 1} of its last matrix) makes ${percent(share, 0)} of it.`
+  );
+}
+
 function sayPeak(frame: Frame, { layer, channel, token, size, median }: Peak): string {
   const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
     `Behind layer ${layer} one number reaches ${show(size, 1)}, ${show(size / median, 0)} × the median: ` +
     `channel ${channel + 1} of token ${token + 1}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)}; ` +
-    'of normal numbers 3.'
+    `of normal numbers 3.${saySuperWeight(frame)}`
   );
 }
 
@@ -56,11 +66,11 @@ export const channels: View = {
   how:
     'Sizes of the residual stream’s numbers on the first prompt, token down and channel across, behind ' +
     'the chosen layer or the one where the largest stands out most. A scale that must reach the largest ' +
-    'leaves few steps for all others. Kurtosis tells how far the few stand from the rest. Choose a number ' +
-    'to take hold of its channel.',
+    'leaves few steps for all others. Kurtosis tells how far the few stand from the rest. A super weight ' +
+    'is one number of the feed-forward that alone makes such a number. Choose a number to take hold of it.',
   formula: 'kurtosis = mean (h − mean h)⁴ / (mean (h − mean h)²)²',
-  source: 'Sun et al. 2024 (massive activations)',
-  reads: ['hidden', 'massive', 'kurtosis'],
+  source: 'Sun et al. 2024 (massive activations); Yu et al. 2024 (super weights)',
+  reads: ['hidden', 'massive', 'kurtosis', 'super_weight'],
   numbers: (frame, head: Head) => {
     const layer = hiddenLayer(frame, head.layer);
     const [, T, D] = frame.tensors.hidden!.shape as [number, number, number];
@@ -70,6 +80,10 @@ export const channels: View = {
         data: layerOf(frame.tensors.hidden!, layer),
       }),
       { ...quantity('kurtosis', ['layer'], frame.tensors.kurtosis!), from: [0] },
+      {
+        ...quantity('super_weight', ['layer', 'place'], frame.tensors.super_weight!),
+        labels: ['row, from 0', 'column, from 0', 'token, from 0', 'weight', 'input', 'output'],
+      },
     ];
   },
   says: (frame) => sayPeak(frame, peakOf(frame)),

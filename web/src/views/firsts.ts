@@ -52,8 +52,8 @@ export const firsts: View = {
       const all = group.length ? group : [frame];
       const whole = all.find(({ question }) => question.input !== 'repeat') ?? frame;
       const layer = layerOf(whole);
-      const name = ({ question, T }: Frame) =>
-        question.input === 'repeat' ? `one token, ${T - 1} times` : 'text';
+      const name = (one: Frame) =>
+        one.question.input === 'repeat' ? settingName(one) : 'ordinary text';
       const text = all
         .map((one) => `${name(one)}: ${firstsIn(one, layer)} of ${one.T - 1} positions`)
         .join('; ');
@@ -72,7 +72,7 @@ export const firsts: View = {
         label: `Hidden norms over token 1’s, ${frame.model.title}. ${text}.`,
         series: all.map((one, i) => ({
           name: name(one),
-          color: ['--ink-3', '--sink', '--query'][one === whole ? 0 : (i % 2) + 1]!,
+          color: ['--ink-3', '--query', '--sink'][one === whole ? 0 : 2 - (i % 2)]!,
           values: likeness(one, layer),
         })),
       });

@@ -2,7 +2,7 @@
 import { largest } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { costOf, isUnedited, settingName } from './settings';
+import { costOf, isUnedited, settingName, signed } from './settings';
 import { part, say, type View } from './view';
 
 export const harms: View = {
@@ -10,7 +10,7 @@ export const harms: View = {
   title: 'What each costs',
   question: 'Is it that one, or would any do as much?',
   how:
-    'The first bar is the one that is meant; beside it stand others of the same size, drawn by the seed. ' +
+    'The first bar is the one that is meant; beside it stand others of its kind, drawn by the seed. ' +
     'Height: loss above the unedited run, mean over the prompts.',
   source: 'Sun et al. 2024, table 3; Yu et al. 2024 (super weights)',
   reads: ['loss_mean'],
@@ -33,9 +33,7 @@ export const harms: View = {
       const each = [...models].map((id) =>
         costs(frames.filter(({ model }) => model.id === id)).map((one) => one.mean),
       );
-      const text = own
-        .map(({ name, mean }, i) => `${i + 1}: ${name} ${mean.toFixed(3)}`)
-        .join('; ');
+      const text = own.map(({ name, mean }, i) => `${i + 1}, ${name}: ${signed(mean)}`).join('; ');
       say(words, text);
       drawChart(place, {
         kind: 'bars',

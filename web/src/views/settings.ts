@@ -3,6 +3,18 @@ import { deviation, mean, type Frame } from '../frame';
 
 type Given = Readonly<Record<string, string | number | undefined>>;
 
+/** What a cache keeps, by the names of policies. */
+export const POLICIES: Readonly<Record<string, string>> = {
+  window: 'the most recent',
+  first: 'first and most recent',
+  h2o: 'most attended (H2O)',
+  tova: 'attended last (TOVA)',
+  snapkv: 'by a prompt’s end (SnapKV)',
+  key_norm: 'shortest keys (key_norm)',
+  vatp: 'attended × value (VATP)',
+  random: 'any (random)',
+};
+
 /** By the kinds of edits; others are told as they are written. */
 const WORDS: Readonly<Record<string, (given: Given) => string>> = {
   evict: ({ policy, budget, first, positions }) => {
@@ -10,7 +22,7 @@ const WORDS: Readonly<Record<string, (given: Given) => string>> = {
     if (policy === 'window') return `last ${budget}${placed}`;
     if (policy === 'first')
       return `first ${first} + last ${Number(budget) - Number(first)}${placed}`;
-    return `${policy}, ${budget} keys${placed}`;
+    return `${POLICIES[String(policy)] ?? policy}, ${budget} keys${placed}`;
   },
   quantise: ({ bits, by = 'token', first = 0 }) =>
     `${bits} bits by ${by}${first ? `, first ${first} exact` : ''}`,
@@ -26,14 +38,16 @@ export function givenOf(frame: Frame, kind: string): Given | undefined {
 }
 
 export function settingName(frame: Frame): string {
-  const { window, input } = frame.question;
+  const { window, input, again } = frame.question;
   const edits = frame.edits.map((edit) => {
     const known = WORDS[edit.kind];
     return known ? known(edit as unknown as Given) : edit.kind;
   });
   const all = [...edits, ...(window ? [`last ${window}, read anew`] : [])];
   if (all.length) return all.join(' and ');
-  return input === 'repeat' ? `one token, ${frame.T - frame.first.length} times` : UNEDITED;
+  if (input !== 'repeat') return UNEDITED;
+  const what = again ? frame.first.map((text) => `“${text}”`).join(' ') : 'a word';
+  return `${what}, ${frame.T - frame.first.length} times`;
 }
 
 export function isUnedited({ edits, question }: Frame): boolean {

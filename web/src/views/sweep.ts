@@ -3,7 +3,7 @@ import { html, render } from 'lit';
 import { deviation, mean, type Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { costOf, givenOf, isUnedited, settingName, type Cost } from './settings';
+import { POLICIES, costOf, givenOf, isUnedited, settingName, type Cost } from './settings';
 import { part, say, type View } from './view';
 
 /** Edits that are swept, and along what. */
@@ -30,6 +30,12 @@ function plain(name: string) {
   };
 }
 
+/** |x' − x| / |x| of the numbers that were rounded, mean over the layers that round any. */
+export function errorOf({ tensors: { quantise_error, weight_error } }: Frame): number {
+  const each = Array.from((quantise_error ?? weight_error)?.data ?? []).filter(Number.isFinite);
+  return each.length ? mean(each) : NaN;
+}
+
 /** What can be drawn, of what was measured. */
 export const MEASURES: readonly Measure[] = [
   {
@@ -51,7 +57,18 @@ export const MEASURES: readonly Measure[] = [
   {
     name: 'error',
     short: 'Error',
-    label: 'error of h, of its length',
+    label: 'error of what is rounded',
+    percent: true,
+    of: (frame) => {
+      const error = errorOf(frame);
+      return Number.isFinite(error) ? { mean: error, deviation: NaN } : undefined;
+    },
+  },
+  {
+    name: 'change',
+    short: 'Change of h',
+    label: 'change of h, of its length',
+    percent: true,
     of: ({ tensors }) =>
       tensors.hidden_change && { mean: mean(tensors.hidden_change.data), deviation: NaN },
   },
@@ -68,9 +85,19 @@ function axisOf(frame: Frame): { at: number; axis: (typeof AXES)[number] } | und
 /** The same in all settings of a line. */
 function lineName(frame: Frame): string {
   const { at, axis } = axisOf(frame)!;
-  if (axis.kind === 'evict') return String(givenOf(frame, 'evict')!.policy);
+  if (axis.kind === 'evict') return POLICIES[String(givenOf(frame, 'evict')!.policy)]!;
   return settingName(frame).replace(`${at} bits `, '');
 }
+
+const NUMBERS = [
+  'loss_mean',
+  'kl_mean',
+  'sink_ratio',
+  'keeps_first',
+  'quantise_error',
+  'weight_error',
+  'hidden_change',
+];
 
 export const sweep: View = {
   name: 'sweep',
@@ -78,14 +105,14 @@ export const sweep: View = {
   question: 'How much can be saved, and how?',
   how:
     'Each point is a setting, over the prompts; the bar is their standard deviation. 0 is the unedited ' +
-    'run on the same prompts.',
+    'run on the same prompts. KL tells how far all predictions move, whether they get better or worse.',
   source:
     'Xiao et al. 2024; Zhang et al. 2023 (H2O); Oren et al. 2024 (TOVA); Liu et al. 2024 (IntactKV)',
   reads: ['loss_mean'],
   isGroup: true,
   isOfMany: true,
   numbers: (frame) =>
-    ['loss_mean', 'kl_mean', 'sink_ratio', 'keeps_first', 'hidden_change'].flatMap((name) => {
+    NUMBERS.flatMap((name) => {
       const tensor = frame.tensors[name];
       return tensor
         ? [
