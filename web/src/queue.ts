@@ -47,6 +47,8 @@ export interface Study {
   readonly question: Question;
   /** Names of metrics that are averaged. */
   readonly measures: readonly string[];
+  /** Those of one model and turn are measured in one go; what is done is drawn. */
+  readonly turn?: number;
 }
 
 export interface Request {
@@ -95,8 +97,6 @@ const QUICK_MS = 300;
 const KEPT_BYTES = 2 ** 30;
 /** Studies whose means are kept: a slider that goes back finds them. */
 const KEPT_STUDIES = 1000;
-/** Studies that are measured in one go; what is done is drawn. */
-export const SWEPT = 8;
 /** Read for every frame: what the sentences and the choice of a head need. */
 const ALWAYS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 
@@ -480,11 +480,11 @@ export class Queue {
 
   /** Studies of the same model that ask the same and are not there, this one first: one sweep. */
   #together(study: Study): Study[] {
-    const like = ({ subject, question, measures }: Study) =>
-      [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), question.window].join();
+    const like = ({ subject, question, measures, turn }: Study) =>
+      [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), turn].join();
     const left = this.#request!.studies!.filter((one) => !this.#studied.peek().has(studyKey(one)));
     const same = left.filter((one) => parseSubject(one.subject) && like(one) === like(study));
-    return same.slice(0, study.question.window ? 1 : SWEPT);
+    return study.question.window ? same.slice(0, 1) : same;
   }
 
   /** Measures one setting, and those that go with it. */

@@ -48,6 +48,8 @@ export interface Bench {
   readonly isLed?: boolean;
   /** @param lead the detail's frame of this model, where there is one */
   readonly plan: (asked: Asked, lead: Frame | undefined) => readonly Setting[];
+  /** How many settings of the plan the sentence is of, the first ones: they are measured before all others. */
+  readonly lead: number;
   /** A heading and a sentence, of the numbers that are there. */
   readonly says: (groups: readonly Group[], state: State) => Finding;
   readonly table: (groups: readonly Group[]) => TemplateResult;

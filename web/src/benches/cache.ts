@@ -59,6 +59,7 @@ export const cache: Bench = {
       ...all.map((edits) => ({ edits, question, measures })),
     ];
   },
+  lead: 5,
   says: (groups, { budget }) => {
     const all = groups.flatMap(({ title, frames }) => {
       const whole = wholeOf(frames);

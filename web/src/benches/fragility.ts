@@ -185,6 +185,7 @@ export const fragility: Bench = {
     ];
     return all.map((one) => ({ edits: '', question: one, measures: MEASURES }));
   },
+  lead: 8,
   says: (groups, state) => (state.harm === 'repeat' ? sayRepeat(groups) : sayHarm(groups, state)),
   table: (groups) =>
     settingsTable(

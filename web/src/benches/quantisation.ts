@@ -53,6 +53,7 @@ export const quantisation: Bench = {
       ...edits.map((one) => ({ edits: one, question, measures })),
     ];
   },
+  lead: 3,
   says: (groups, state) => {
     const { bits, what } = state;
     const [by, exact] = [grainOf(state), exactOf(state)];

@@ -44,6 +44,7 @@ export const streaming: Bench = {
       ? [...settings, { edits: '', question: { ...question, window }, measures: MEASURES }]
       : settings;
   },
+  lead: 3,
   says: (groups, { firstKeys, recentKeys }) => {
     const all = groups.flatMap(({ title, frames }) => {
       const window = cost(frames, isOf('window'))?.mean;

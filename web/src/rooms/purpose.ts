@@ -19,12 +19,12 @@ import {
 import { asks, shownOf, type Desk, type Engine, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
 import type { Frame } from '../frame';
-import { SWEPT, type Study } from '../queue';
+import type { Study } from '../queue';
 import { INPUTS, questionOf } from '../question';
 import type { State } from '../state';
 import { MOST, parseSubject, printSubject } from '../subject';
 import { explained } from '../terms';
-import { part, type View } from '../views/view';
+import { isRead, part, type View } from '../views/view';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
 
@@ -42,11 +42,14 @@ function basesOf({ shown }: State): string[] {
   return [...new Set(bare)].slice(0, MOST);
 }
 
-/** Some of each model, so that none waits for the end of another. */
-function inTurns(lists: readonly (readonly Study[])[]): Study[] {
-  const most = Math.max(0, ...lists.map(({ length }) => length));
-  const starts = Array.from({ length: Math.ceil(most / SWEPT) }, (_, i) => i * SWEPT);
-  return starts.flatMap((from) => lists.flatMap((list) => list.slice(from, from + SWEPT)));
+/** Settings of a model that are measured in one go, once there is something to say. */
+const SWEPT = 8;
+
+/** Of each model first what the sentence is of, then some of the others: none waits for another's end. */
+function inTurns(lists: readonly (readonly Study[])[], lead: number): Study[] {
+  const turn = (i: number) => (i < lead ? 0 : 1 + Math.floor((i - lead) / SWEPT));
+  const all = lists.flatMap((list) => list.map((one, i) => ({ ...one, turn: turn(i) })));
+  return all.sort((a, b) => a.turn - b.turn);
 }
 
 export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
@@ -86,7 +89,10 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       const given = asked(engine);
       const subject = `${base}${bench().look(given)}`;
       const [lead] = bench().isLed ? shownOf(outer, [subject]) : [];
-      const frame = lead && !lead.isStale ? lead.frame : undefined;
+      // Another room's frame may not have what the plan is made of.
+      const isWhole =
+        lead?.frame && !lead.isStale && isRead(bench().detail, lead.frame, given.describe);
+      const frame = isWhole ? lead.frame : undefined;
       return { base, settings: bench().plan(given, frame) };
     });
 
@@ -125,6 +131,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
         planned(engine).map(({ base, settings }) =>
           settings.map((setting) => studyOf(base, setting)),
         ),
+        bench().lead,
       ),
     };
   });

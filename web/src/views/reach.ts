@@ -62,7 +62,7 @@ function sentence(frame: Frame): string {
       ? ''
       : ` A token stands ${show(tensors.mixing!.data[architecture.L]!, 1)} from the mean of all there, and ${show(bare, 1)} without.`;
   return (
-    `Token ${change.at + 1} ${quote(frame, change.at)} becomes “${word(other)}”: behind the last layer a later ` +
+    `Token ${change.at + 1} ${quote(frame, change.at)} becomes “${word(other)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: behind the last layer a later ` +
     `token moves, on average, by ${moved.join(', ')}.${apart}`
   );
 }

@@ -1,0 +1,267 @@
+/**
+ * What the room “What it is for” shows, of several models in one table: what it costs in nats to stream, to
+ * drop keys, to round, to strike one channel or weight, and what Explore says of heads and of one changed
+ * token. Prompts are the held-out passages, BOS first where the model has one.
+ *
+ *     node tests/bench/benches.mjs [--tokens 120] [--sequences 40] [--skip effects] MODEL...
+ *
+ * MODEL is a name of the zoo, a folder or a .gguf file. Costs stand with their deviation over the prompts;
+ * seconds are of the wall, beside whatever else the machine does.
+ */
+import { openAsBlob } from 'node:fs';
+import { readFile, readdir, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import {
+  createEngine,
+  cutText,
+  headEffects,
+  labelHead,
+  measure,
+  modelFiles,
+  planFiles,
+  planTokenizer,
+  sweep,
+} from '../../wasm/index.js';
+
+const { values, positionals } = parseArgs({
+  options: {
+    tokens: { type: 'string', default: '120' },
+    sequences: { type: 'string', default: '40' },
+    skip: { type: 'string', multiple: true, default: [] },
+  },
+  allowPositionals: true,
+});
+const zoo = fileURLToPath(new URL('../../models/zoo/', import.meta.url));
+const passages = JSON.parse(await readFile(join(zoo, 'heldout-long.json'), 'utf8'));
+const engine = await createEngine();
+const EPS = engine.describe.defaults.eps;
+
+const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
+const deviation = (all) =>
+  Math.sqrt(mean(all.map((x) => (x - mean(all)) ** 2 * (all.length / (all.length - 1)))));
+const signed = (x) => `${x < 0 ? '−' : '+'}${Math.abs(x).toFixed(3)}`;
+const percent = (x) => (Number.isFinite(x) ? `${(100 * x).toFixed(1)} %` : '–');
+const finite = (all) => all.filter((x) => x !== null && Number.isFinite(x));
+
+async function open(name) {
+  const path = (await stat(name).catch(() => undefined)) ? name : join(zoo, name);
+  const isFolder = (await stat(path)).isDirectory();
+  const names = isFolder
+    ? (await readdir(path, { withFileTypes: true }))
+        .filter((one) => one.isFile())
+        .map((one) => one.name)
+    : [''];
+  const files = names.map(async (own) => ({
+    path: own || basename(path),
+    file: await openAsBlob(join(path, own)),
+  }));
+  const [plan] = await planFiles(await Promise.all(files));
+  const model = await engine.open(modelFiles(plan, {}));
+  const tokenizer = await planTokenizer(plan, model, {});
+  const first = tokenizer.specials.find(({ id }) => id === tokenizer.bos);
+  const sequences = await cutText(tokenizer, passages, {
+    tokens: Number(values.tokens),
+    sequences: Number(values.sequences),
+    special: first ? [first.text] : 'none',
+  });
+  const word = tokenizer.encode
+    ? (await tokenizer.encode(' water', { special: 'none' }))[0].id
+    : 300;
+  return { model, sequences, first: first && sequences[0][0], word };
+}
+
+const evict = (policy, more = {}) => [{ kind: 'evict', policy, budget: 24, ...more }];
+const round = (what, bits, by, first = 0) => [
+  { kind: 'quantise', what, bits, by, ...(first ? { first } : {}) },
+];
+
+/** Settings that need nothing of the model. */
+const SETTINGS = [
+  ['last 24 keys', evict('window')],
+  ['first + last 23', evict('first', { first: 1 })],
+  ...['h2o', 'tova', 'vatp', 'key_norm'].map((policy) => [`${policy}, 24 keys`, evict(policy)]),
+  ['hidden, 6 bits, one scale', round('hidden', 6, 'tensor')],
+  ['the same, token 1 exact', round('hidden', 6, 'tensor', 1)],
+  ['hidden, 4 bits by token', round('hidden', 4, 'token')],
+  ['keys, 4 bits, one scale', round('keys', 4, 'tensor')],
+  ['weights, 4 bits, one scale', round('weights', 4, 'tensor')],
+  ['weights, 4 bits by channel', round('weights', 4, 'channel')],
+];
+
+/** The largest number of the stream, and the weight that writes it, beside five others of their kind. */
+async function strikes({ model, sequences }) {
+  const { D, F } = model.architecture;
+  const run = await model.run(sequences[0], { fields: ['hidden', 'spikes'] });
+  const [sizes, places, spikes] = (
+    await run.read(['massive', 'massive_at', 'super_weight'].map((metric) => ({ metric })))
+  ).map(({ data }) => data);
+  await run.close();
+  const rows = Array.from({ length: sizes.length / 4 }, (_, l) => sizes[4 * l] / sizes[4 * l + 3]);
+  const channel = places[6 * rows.indexOf(Math.max(...rows))];
+  const outputs = Array.from({ length: spikes.length / 6 }, (_, l) => Math.abs(spikes[6 * l + 5]));
+  const layer = outputs.indexOf(Math.max(...outputs));
+  const [row, column] = spikes.slice(6 * layer);
+  const other = (at, n, i) => (at + Math.round((i * n) / 6)) % n;
+  const clamp = (at, more = {}) => [{ kind: 'clamp_channel', channel: at, ...more }];
+  const scale = (r, c) => [
+    { kind: 'scale_weight', matrix: 'down', layer, row: r, column: c, factor: 0 },
+  ];
+  const five = [1, 2, 3, 4, 5];
+  return [
+    [`channel of the largest at 0`, clamp(channel)],
+    [`the same at its mean`, clamp(channel, { to: 'mean' })],
+    ...five.map((i) => [`other channel ${i}`, clamp(other(channel, D, i))]),
+    ...(layer < 0
+      ? []
+      : [
+          [`weight that writes the largest at 0`, scale(row, column)],
+          ...five.map((i) => [`other weight ${i}`, scale(other(row, D, i), other(column, F, i))]),
+        ]),
+  ];
+}
+
+/** Of repeated tokens: how many positions are at least half as long as token 1 of ordinary text. */
+async function copies({ model, sequences, first, word }) {
+  const normsOf = async (ids) => {
+    const found = await measure(model, [ids], {
+      metrics: ['hidden_norm', 'hidden_ratio', 'sink_ratio'],
+      eps: EPS,
+    });
+    return found.metrics;
+  };
+  const text = await normsOf(sequences[0]);
+  const ratios = text.hidden_ratio.mean;
+  const layer = ratios.indexOf(Math.max(...ratios));
+  const said = [`token 1 ${ratios[layer].toFixed(1)} × the others`];
+  const begin = first === undefined ? [] : [first];
+  for (const [name, id] of [
+    ['a word', word],
+    ['the first', first],
+  ]) {
+    if (id === undefined) continue;
+    const { hidden_norm, sink_ratio } = await normsOf([...begin, ...Array(100).fill(id)]);
+    const [, T] = hidden_norm.shape;
+    const own = hidden_norm.mean.slice(layer * T, (layer + 1) * T);
+    const count = own.slice(1).filter((x) => x >= own[0] / 2).length;
+    said.push(`${name}: ${count} of ${T - 1}, Sink₁ ${percent(sink_ratio.mean[0])}`);
+  }
+  return said.join('; ');
+}
+
+async function heads({ model, sequences }) {
+  const ids = sequences.slice(0, 8);
+  const { H } = model.architecture;
+  const { mean: effect } = await headEffects(model, ids);
+  const { metrics } = await measure(model, ids, {
+    metrics: ['first_share', 'contribution'],
+    eps: EPS,
+  });
+  const [share, contribution] = [metrics.first_share.mean, metrics.contribution.mean];
+  const all = effect.map((x, i) =>
+    labelHead({ eps: EPS, share: share[i], contribution: contribution[i] ?? NaN, effect: x }),
+  );
+  const count = (label) => all.filter((one) => one.label === label).length;
+  const most = effect.indexOf(Math.max(...effect));
+  return (
+    `${count('active')} active, ${count('no-op')} no-op, ${count('broadcast')} broadcast, ` +
+    `${all.filter(({ dormant }) => dormant).length} dormant; most ${signed(effect[most])} ` +
+    `(layer ${Math.floor(most / H) + 1}, head ${(most % H) + 1})`
+  );
+}
+
+/** How far the later tokens move behind the last layer where an early one is exchanged. */
+async function reach({ model, sequences, first }) {
+  const { L } = model.architecture;
+  const moved = async (from) => {
+    const each = [];
+    for (const ids of sequences.slice(0, 8)) {
+      const text = ids.slice(from);
+      const at = (first === undefined ? 0 : 1) + 4 - from;
+      const other = [...text].reverse().find((id) => id !== text[at]);
+      const options = { fields: ['hidden'], capacity: text.length };
+      const base = await model.run(text, options);
+      const run = await model.run(
+        text.map((id, t) => (t === at ? other : id)),
+        options,
+      );
+      const { data } = await run.metric('hidden_change', { base });
+      await Promise.all([run.close(), base.close()]);
+      each.push(mean([...data.slice(L * text.length + at + 1)]));
+    }
+    return percent(mean(each));
+  };
+  return first === undefined
+    ? moved(0)
+    : `${await moved(0)}, without the first token ${await moved(1)}`;
+}
+
+const columns = [];
+for (const name of positionals) {
+  const began = performance.now();
+  const told = new Map();
+  const timed = async (what, work) => {
+    if (values.skip.includes(what)) return;
+    const from = performance.now();
+    await work();
+    told.set(`seconds: ${what}`, ((performance.now() - from) / 1000).toFixed(1));
+  };
+  const opened = await open(name);
+  const { model, sequences } = opened;
+  const costs = (what, settings) =>
+    timed(what, async () => {
+      const cases = [[], ...settings.map(([, edits]) => edits)];
+      const each = cases.map(() => []);
+      const found = await sweep(model, sequences, cases, {
+        eps: EPS,
+        metrics: [
+          'loss_mean',
+          'kl_mean',
+          'sink_ratio',
+          'keeps_first',
+          'quantise_error',
+          'weight_error',
+        ],
+        onSequence: ({ loss_mean }, _, at) => each[at].push(loss_mean.data[0]),
+      });
+      const [plain] = found;
+      told.set('loss of the unedited run', plain.metrics.loss_mean.mean[0].toFixed(3));
+      told.set('Sink₁ of it', percent(plain.metrics.sink_ratio.mean[0]));
+      const groups = new Map();
+      settings.forEach(([label, edits], i) => {
+        const { metrics } = found[i + 1];
+        const by = each[i + 1].map((loss, n) => loss - each[0][n]);
+        const spread = by.length > 1 ? ` ± ${deviation(by).toFixed(3)}` : '';
+        const errors = finite([...metrics.quantise_error.mean, ...metrics.weight_error.mean]);
+        const kind = edits[0].kind;
+        const more = [
+          kind === 'evict' &&
+            `KL ${metrics.kl_mean.mean[0].toFixed(3)}, kept ${percent(mean(metrics.keeps_first.mean))}`,
+          kind === 'quantise' &&
+            `${percent(mean(errors))} off, Sink₁ ${percent(metrics.sink_ratio.mean[0])}`,
+        ].filter(Boolean);
+        const [, others] = /^(other \w+)/.exec(label) ?? [];
+        if (others) groups.set(others, Math.max(groups.get(others) ?? -Infinity, mean(by)));
+        else told.set(label, `${signed(mean(by))}${spread}${more.length ? ` (${more})` : ''}`);
+      });
+      for (const [label, most] of groups) told.set(`five ${label}s, at most`, signed(most));
+    });
+  await costs('keys and bits', SETTINGS);
+  await costs('strikes', values.skip.includes('strikes') ? [] : await strikes(opened));
+  await timed('copies', async () => told.set('100 copies', await copies(opened)));
+  await timed('effects', async () => told.set('heads', await heads(opened)));
+  await timed('reach', async () => told.set('reach of one token', await reach(opened)));
+  told.set('seconds: all', ((performance.now() - began) / 1000).toFixed(1));
+  columns.push({ name: basename(name), told });
+  await model.close();
+}
+await engine.close();
+
+const rows = [...new Set(columns.flatMap(({ told }) => [...told.keys()]))];
+console.log(
+  `| T = ${values.tokens}, at most ${values.sequences} prompts | ${columns.map(({ name }) => name).join(' | ')} |`,
+);
+console.log(`|---|${columns.map(() => '---').join('|')}|`);
+for (const row of rows)
+  console.log(`| ${row} | ${columns.map(({ told }) => told.get(row) ?? '–').join(' | ')} |`);

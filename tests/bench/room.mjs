@@ -1,0 +1,50 @@
+/**
+ * How soon the benches of “What it is for” say something: seconds from the click that enters the room (with
+ * the first screen's two models open) to the first sentence with numbers, and until all is measured. Then
+ * the large sweep: 8 budgets, 6 policies, 20 prompts of 128 tokens, of one model. Wants a machine that does
+ * nothing else; the least of three visits is told.
+ *
+ *     npm --prefix web run build && node tests/bench/room.mjs
+ */
+import { openStage } from '../browser/stage.mjs';
+
+const stage = await openStage();
+
+/** In the page: clicks what leads on, and looks at every frame. */
+const watch = (page, selector) =>
+  page.evaluate(async (selector) => {
+    const began = performance.now();
+    const seconds = () => (performance.now() - began) / 1000;
+    document.querySelector(selector).click();
+    let first;
+    for (;;) {
+      await new Promise((done) => requestAnimationFrame(done));
+      const said = document.querySelector('.benches') && document.querySelector('[data-finding]');
+      if (!said || !/\d/.test(said.textContent)) continue;
+      first ??= seconds();
+      if (document.body.dataset.busy === undefined) return { first, whole: seconds() };
+    }
+  }, selector);
+
+const SETTINGS = [
+  ['streaming', 'bench=streaming'],
+  ['cache', 'bench=cache'],
+  ['quantisation', 'bench=quantisation'],
+  ['quantisation of weights', 'bench=quantisation&what=weights'],
+  ['fragility: a token', 'bench=fragility'],
+  ['fragility: a channel', 'bench=fragility&harm=channel'],
+  ['fragility: a weight', 'bench=fragility&harm=weight'],
+  ['cache: the large sweep', 'bench=cache&sweep=all&shown=softmax&length=128&runs=20'],
+];
+console.log('| bench | first numbers, s | all, s |\n|---|---|---|');
+for (const [name, hash] of SETTINGS) {
+  const found = [];
+  for (let visit = 0; visit < (hash.includes('sweep') ? 1 : 3); visit++) {
+    const page = await stage.open(hash);
+    found.push(await watch(page, 'nav a[href*="room=purpose"]'));
+    await page.context().close();
+  }
+  const least = (of) => Math.min(...found.map(of)).toFixed(2);
+  console.log(`| ${name} | ${least(({ first }) => first)} | ${least(({ whole }) => whole)} |`);
+}
+await stage.close();
