@@ -138,7 +138,7 @@ export const lab = {
       () => document.querySelector('.lab-step strong').textContent === '0',
     );
     await ready(page);
-    await page.selectOption('.lab-buttons select', 'Infinity');
+    await page.selectOption('.lab-buttons select', '0');
     await button(page, 'Train').click();
     await ended(page);
     assert.equal(await stepOf(page), 40);
@@ -272,6 +272,74 @@ export const lab = {
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '1',
     );
+  },
+
+  async 'a trained model goes on: what it costs is said before, and a text of the reader is read'(
+    stage,
+  ) {
+    const size = 'length:16,batch:2,steps:4';
+    const page = await enter(
+      stage,
+      small(`from:softmax,${size}`, `from:softmax,operation:sigmoid_log_n,first:any,${size}`),
+    );
+    await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step').textContent));
+    assert.match(await text(page, '.lab-step'), /step 0 of 4 · 0\.0 s · about \d+ s to go/);
+    assert.equal(await page.locator('.lab-map .caption').first().locator('strong').count(), 1);
+    await page.locator('.lab-foot summary').click();
+    assert.match(
+      await text(page, '.lab-foot'),
+      /public domain.*20,\d\d\d tokens. 4 steps read each/s,
+    );
+    await button(page, 'Train').click();
+    await ended(page);
+    const { labs } = await saved(page);
+    assert.deepEqual(
+      labs.map(({ log }) => log.length),
+      [4, 4],
+    );
+    // The same weights; one has its start mark, and the sink with it.
+    assert.ok(labs[0].log[0].first_elsewhere > 0.4 && labs[0].log[0].value_ratio < 0.5);
+    assert.ok(labs[1].log[0].value_ratio > 0.6);
+    const said = await text(page, '[data-finding]');
+    assert.match(said, /Softmax twin, .*: the first token was given \d+ %, now \d+ %/, said);
+    // Another head is drawn, and nothing begins anew.
+    await page.selectOption('.lab-map[data-side=left] select', '3');
+    await page.waitForFunction(() => /left=from:softmax,.*head:3/.test(location.hash));
+    await settled(page);
+    assert.equal(await stepOf(page), 4);
+    const own = page.locator('.lab-title input[type=file]');
+    await own.setInputFiles({
+      name: 'own.txt',
+      mimeType: 'text/plain',
+      buffer: Buffer.from('Oh!'),
+    });
+    await page.waitForFunction(() =>
+      /text: expected at least 16 tokens for sequences of 16, found [123]\b/.test(
+        document.querySelector('.lab-under .trouble')?.textContent,
+      ),
+    );
+    const long = 'The cat sat on the mat and looked at the king. '.repeat(20);
+    await own.setInputFiles({ name: 'own.txt', mimeType: 'text/plain', buffer: Buffer.from(long) });
+    await ready(page);
+    await button(page, 'Train').click();
+    await ended(page);
+    assert.match(await text(page, '.lab-foot'), /your text own\.txt: \d\d\d tokens/);
+    await button(page, 'Look inside').last().click();
+    await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
+    await settled(page);
+    assert.match(await text(page, '.subject-list'), /sigmoid, bias -log n.* after 4 steps/i);
+    assert.deepEqual(page.troubles, []);
+    await page.context().close();
+    const absurd = await stage.open(small('from:experts', 'from:softmax,text:own'), {
+      waits: false,
+    });
+    await absurd.waitForFunction(
+      () => document.querySelectorAll('.lab-under .trouble').length === 2,
+    );
+    const why = await absurd.locator('.lab-under .trouble').allTextContents();
+    assert.match(why[0], /expected a model that can be trained here, found one with experts/);
+    assert.match(why[1], /Your text is no part of a link/);
+    assert.deepEqual(absurd.troubles, []);
   },
 
   ...inAllSizes('the room lab', async (stage, { width, scheme }) => {

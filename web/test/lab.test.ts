@@ -1,24 +1,30 @@
 import { describe, expect, it } from 'vitest';
 import type { Describe, LogEntry, Operation } from 'sinkscope';
-import { letters, logCsv, tokenizerOf } from '../src/lab/files';
+import { letters, setUp } from '../src/lab/anew';
+import { logCsv } from '../src/lab/files';
 import type { Lab } from '../src/lab/lab';
+import type { Card } from '../src/zoo';
 import {
   commandOf,
   defaults,
   namesOf,
-  optionsOf,
   printSettings,
   readSettings,
-  settingsOf,
+  recipeOf,
+  tablesOf,
 } from '../src/lab/settings';
-import { sinceStep, strongest, verdict, type Told } from '../src/lab/words';
+import { caption, headSeen, sinceStep, verdict, type Told } from '../src/lab/words';
 
 const operations = [
   { name: 'softmax', label: 'softmax', trainable: true, features: 'none', normalises: true },
   { name: 'relu', label: 'ReLU / n', trainable: true, features: 'none', normalises: false },
   { name: 'mlp', label: 'MLP', trainable: true, features: 'mlp', normalises: false },
 ] as unknown as Operation[];
-const rows = settingsOf({ operations } as unknown as Describe);
+const cards = [
+  { id: 'softmax', title: 'Softmax twin' },
+  { id: 'relu', title: 'ReLU' },
+] as unknown as Card[];
+const rows = tablesOf({ operations } as unknown as Describe, cards);
 
 describe('a link to a lab', () => {
   it('says what is not as usual, and is read back', () => {
@@ -27,11 +33,11 @@ describe('a link to a lab', () => {
     expect(problems).toEqual([]);
     expect(printSettings(settings)).toBe(text);
     expect(printSettings(defaults)).toBe('');
-    const { config, recipe } = optionsOf(settings);
+    const { config, recipe } = setUp(settings).options;
     expect(config).toMatchObject({ n_embd: 32, n_inner: 128, n_positions: 32 });
     expect(recipe).toMatchObject({ first: -1, learning_rate: 0.005, steps: 500 });
     expect(commandOf(settings)).toBe(
-      'sinkscope train --operation relu --width 32 --learning-rate 0.005 --first -1 --inner 128 --json',
+      'sinkscope train --operation relu --width 32 --learning-rate 0.005 --first=-1 --inner 128 --json',
     );
   });
 
@@ -44,6 +50,32 @@ describe('a link to a lab', () => {
       'batch: expected a whole number from 1 to 256, found “1e+99”',
       'steps: expected a whole number from 1 to 20000, found “2.5”',
     ]);
+  });
+
+  it('of a trained model has a table of its own', () => {
+    const text = 'from:softmax,operation:relu,first:any,at:1000';
+    const { settings, problems } = readSettings(text, rows);
+    expect(problems).toEqual([]);
+    expect(settings).toMatchObject({ batch: 8, weight_decay: 1, steps: 100, text: 'passages' });
+    expect(printSettings(settings)).toBe('from:softmax,operation:relu,at:1000,first:any');
+    expect(commandOf(readSettings('from:softmax,operation:relu,first:any', rows).settings)).toBe(
+      'sinkscope train --from models/zoo/softmax --operation relu --first=-1 --text-file FILE --json',
+    );
+    const absurd = readSettings('from:nothing,width:32,length:1e9', rows);
+    expect(absurd.settings.from).toBe('softmax');
+    expect(absurd.problems).toEqual([
+      'model: expected softmax, relu, found “nothing”',
+      'expected a setting of the lab, found “width”',
+      'length: expected a whole number from 4 to 128, found “1000000000”',
+    ]);
+  });
+
+  it('holds what is drawn, and how fast, without being another training', () => {
+    const text = 'heads:2,head:2,speed:10';
+    const { settings } = readSettings(text, rows);
+    expect(printSettings(settings)).toBe(text);
+    expect(recipeOf(settings)).toBe('heads:2');
+    expect(commandOf(settings)).toBe('sinkscope train --heads 2 --json');
   });
 
   it('names each lab by what is not as in the other', () => {
@@ -94,7 +126,7 @@ describe('what a lab says', () => {
         'weight of 0.01 (50 % of its row) there. Loss above the best possible: 0.01 and 0.01, at triggers 0.50 and 0.50.',
     );
     expect(sinceStep(left.lab.log)).toBe(58);
-    expect(strongest(left.lab)!.share).toBeCloseTo(0.6, 6);
+    expect(headSeen(left.lab)!.share).toBeCloseTo(0.6, 6);
   });
 
   it('says no more than the numbers do of a short sequence', () => {
@@ -103,11 +135,37 @@ describe('what a lab says', () => {
   });
 });
 
+describe('what a trained model says that goes on', () => {
+  const onward = (text: string, name: string): Told => {
+    const { settings } = readSettings(text, rows);
+    const log = [0, 1].map((step) => ({
+      step,
+      first_elsewhere: step ? 0.1 : 0.5,
+      value_ratio: step ? 0.9 : 0.3,
+      loss: 3 - step,
+    }));
+    const data = new Float32Array([1, NaN, 0.8, 0.2, 1, NaN, 0.3, 0.7]);
+    const lab = { settings, log, sample: [0, 5], picture: { data, shape: [1, 2, 2, 2] }, step: 2 };
+    return { ...told(lab as unknown as Lab, name), operation: operations[0] };
+  };
+
+  it('is what its first token was given then and now, and the head that is drawn', () => {
+    const pair = [onward('from:softmax', 'a'), onward('from:relu,head:2', 'b')] as const;
+    expect(verdict(pair)).toBe(
+      'A: the first token was given 50 %, now 30 % (even attention: 6 %); its value was 0.30, now 0.60 ' +
+        'times as long as the others’; loss 3.00, now 2.50. B: the first token was given 50 %, now 30 % ' +
+        '(even attention: 6 %); its value was 0.30, now 0.60 times as long as the others’; loss 3.00, now 2.50.',
+    );
+    expect(caption(pair[0])).toBe('80 % of this head’s attention is on the first token');
+    expect(caption(pair[1])).toBe('30 % of this head’s attention is on the first token');
+  });
+});
+
 describe('files of a lab', () => {
   it('have a letter for each token, and a line for each step', () => {
     expect(new Set(letters(defaults)).size).toBe(64);
     expect(letters({ ...defaults, triggers: 20 })).toHaveLength(64);
-    const { model, added_tokens: added } = JSON.parse(tokenizerOf(defaults));
+    const { model, added_tokens: added } = JSON.parse(setUp(defaults).tokenizer);
     expect(model.vocab['①']).toBe(1);
     expect(added[0].content).toBe('<s>');
     const { log, settings } = trained('', 0.5, 0.5);

@@ -6,7 +6,8 @@ import { signal } from '@preact/signals-core';
 import { createEngine, SinkscopeError, type Engine, type LogEntry, type Training } from 'sinkscope';
 import { base } from '../base';
 import { sentence } from '../open/words';
-import { optionsOf, type Settings } from './settings';
+import type { Settings } from './settings';
+import type { Setup } from './setup';
 
 export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lost' | 'refused';
 
@@ -16,6 +17,8 @@ const FRAME_MS = 100;
 const KEEP_MS = 3000;
 /** A sample should have something to copy. */
 const TRIGGERS = 2;
+/** What a step costs, in passes forwards. */
+const STEP_COST = 3.3;
 
 /** Attention of the fixed sample, [L, H, T, T]. */
 export interface Picture {
@@ -23,19 +26,31 @@ export interface Picture {
   readonly shape: readonly number[];
 }
 
+/** Seconds of a pass forwards; the first one may have to be compiled. */
+async function timed(training: Training): Promise<number> {
+  const began = performance.now();
+  await training.look();
+  return (performance.now() - began) / 1000;
+}
+
 export class Lab {
   readonly changed = signal(0);
   stage: Stage = 'loading';
   /** Why it is not ready. */
   trouble = '';
-  settings: Settings;
+  settings: Settings = {};
   log: LogEntry[] = [];
   sample: readonly number[] = [];
   picture: Picture | undefined;
+  /** What is trained; undefined: nothing yet. */
+  setup: Setup | undefined;
   /** Seconds that it has trained. */
   seconds = 0;
   /** Of the weights that are kept; undefined: none are. */
   kept: { readonly step: number; readonly weights: Uint8Array } | undefined;
+  readonly #prepare: (settings: Settings) => Promise<Setup>;
+  /** Of a pass forwards, before anything was trained. */
+  #lookSeconds = NaN;
   #engine: Promise<Engine> | undefined;
   #training: Training | undefined;
   #job: AbortController | undefined;
@@ -43,8 +58,8 @@ export class Lab {
   /** One beginning after the other. */
   #turn = 0;
 
-  constructor(settings: Settings) {
-    this.settings = settings;
+  constructor(prepare: (settings: Settings) => Promise<Setup>) {
+    this.#prepare = prepare;
   }
 
   /** Whether there is a model; one that was refused or lost leaves its picture behind. */
@@ -59,6 +74,16 @@ export class Lab {
   /** Updates that the weights have had: an entry was made before each. */
   get step(): number {
     return this.log.length;
+  }
+
+  /** Of a step on this machine; a guess before the first. */
+  get stepSeconds(): number {
+    return this.step ? this.seconds / this.step : STEP_COST * this.#lookSeconds;
+  }
+
+  /** The sample's tokens as they read. */
+  get words(): readonly string[] {
+    return this.sample.map((id) => this.setup?.piece(id) ?? '');
   }
 
   /** The engine, which is fetched with the first lab. */
@@ -85,13 +110,16 @@ export class Lab {
     this.#training = undefined;
     await old?.close().catch(() => {});
     try {
-      const engine = await this.engine();
+      const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
+      if (turn !== this.#turn) return;
       const begin = from ? { begin: from.weights } : {};
-      const training = await engine.train({ ...optionsOf(settings), ...begin });
+      const training = await engine.train({ ...setup.options, ...begin });
       if (turn !== this.#turn) return void training.close().catch(() => {});
       this.#training = training;
+      this.setup = setup;
       this.sample = await this.#choose(training);
       await this.#look();
+      this.#lookSeconds = Math.min(await timed(training), await timed(training));
       if (turn === this.#turn) this.#show('ready');
     } catch (error) {
       if (turn === this.#turn) this.#fail(error, 'refused');
@@ -101,6 +129,7 @@ export class Lab {
   /** The first sample with enough triggers, of the first twenty. */
   async #choose(training: Training): Promise<readonly number[]> {
     const { triggers } = this.settings;
+    if (triggers === undefined) return training.sample();
     let best: readonly number[] = [];
     const count = (ids: readonly number[]) =>
       ids.filter((id) => id >= 1 && id <= Number(triggers)).length;
@@ -166,9 +195,10 @@ export class Lab {
     }
   }
 
-  /** Another end, which no number depends on. */
-  reachTo(steps: number): void {
-    this.settings = { ...this.settings, steps };
+  /** Settings that no number depends on: another end, another head. */
+  adjust(settings: Settings): void {
+    this.settings = settings;
+    const steps = Number(settings.steps);
     if (this.stage === 'ended' || this.stage === 'ready')
       this.#show(this.step >= steps ? 'ended' : 'ready');
   }

@@ -7,7 +7,7 @@ export interface Preset {
 }
 
 /** The page's own beginning stands first. */
-export const presets: readonly Preset[] = [
+export const anew: readonly Preset[] = [
   {
     title: 'softmax or sigmoid',
     left: '',
@@ -93,5 +93,49 @@ export const presets: readonly Preset[] = [
     claim:
       'Both begin with matrices as PyTorch draws them; on the right the token vectors begin fifty times ' +
       'smaller, and what the blocks add outweighs them.',
+  },
+];
+
+/** Trained models that go on. */
+export const onward: readonly Preset[] = [
+  {
+    title: 'ReLU, or softmax from here',
+    left: 'from:relu',
+    right: 'from:relu,operation:softmax',
+    claim:
+      'Both begin with a model that was trained with ReLU attention and has no sink. The right one goes on ' +
+      'with softmax, whose rows must sum to 1. Press Train: does a sink come?',
+  },
+  {
+    title: 'softmax or sigmoid from here',
+    left: 'from:softmax',
+    right: 'from:softmax,operation:sigmoid_log_n',
+    claim:
+      'Both begin with the trained softmax twin, sink and all. The right one goes on with sigmoid attention, ' +
+      'whose rows need not sum to 1: does it give up its sink?',
+  },
+  {
+    title: 'with or without the start mark',
+    left: 'from:softmax',
+    right: 'from:softmax,first:any',
+    claim:
+      'The trained softmax twin, with <s> in front of every text and without. The sink is where the mark is: ' +
+      'does another token take its place?',
+  },
+  {
+    title: 'a key bias is put in',
+    left: 'from:softmax',
+    right: 'from:softmax,bias_key:head',
+    claim:
+      'Each head of the right model is given one more key without a value. Does attention leave the start ' +
+      'mark for it, once the sink is there?',
+  },
+  {
+    title: 'a quarter of the way, then sigmoid',
+    left: 'from:softmax,at:1000,learning_rate:0.003',
+    right: 'from:softmax,at:1000,learning_rate:0.003,operation:sigmoid_log_n',
+    claim:
+      'The softmax twin after 1,000 of 4,000 steps, when its sink begins. It goes on as it was, and with ' +
+      'sigmoid attention.',
   },
 ];

@@ -3,7 +3,7 @@ import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../state';
 import { percent, show } from '../words';
 import type { Lab } from './lab';
-import type { Settings } from './settings';
+import { isOnward, type Settings } from './settings';
 
 /** A batch is noisy: what is said is of so many steps. */
 const RECENT = 20;
@@ -48,15 +48,18 @@ export interface HeadSeen {
   readonly share: number;
 }
 
-/** The head that looks most at the first token of the sample, where there is nothing to copy. */
-export function strongest({ picture, sample, settings }: Lab): HeadSeen | undefined {
+/** The head that the settings name, else the one that gives the sample's first token most, where there is
+ * nothing to copy. */
+export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefined {
   if (!picture) return undefined;
   const [L = 0, H = 0, T = 0] = picture.shape;
+  const chosen = Number(settings.head ?? 0);
   const elsewhere = sample.flatMap((id, t) =>
     t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : [],
   );
   let best: HeadSeen | undefined;
   for (let i = 0; i < L * H; i++) {
+    if (chosen && i !== Math.min(chosen, L * H) - 1) continue;
     const weights = picture.data.slice(i * T * T, (i + 1) * T * T);
     const shares = new Float32Array(T * T).fill(NaN);
     for (let t = 0; t < T; t++) {
@@ -80,21 +83,29 @@ export interface Told {
 
 /** Where rows need not sum to 1, the share of the row must exceed ε as well as the weight. */
 function parks({ lab, operation }: Told): boolean {
-  const share = operation?.normalises ? 1 : (strongest(lab)?.share ?? 0);
+  const share = operation?.normalises ? 1 : (headSeen(lab)?.share ?? 0);
   return recent(lab, 'first_most') > EPS && share > EPS;
 }
 
 function given({ lab, operation }: Told): string {
   const weight = recent(lab, 'first_most');
   if (operation?.normalises) return percent(weight, 0);
-  return `a weight of ${show(weight)} (${percent(strongest(lab)?.share ?? NaN, 0)} of its row)`;
+  return `a weight of ${show(weight)} (${percent(headSeen(lab)?.share ?? NaN, 0)} of its row)`;
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
+/** Mean over all heads, as a share where rows sum to 1. */
+function firstOf({ operation }: Told, value: number): string {
+  return operation?.normalises ? percent(value, 0) : `a weight of ${show(value)}`;
+}
+
 /** Under a map, while it trains. */
 export function caption(told: Told): string {
   const { lab } = told;
+  const seen = headSeen(lab);
+  if (isOnward(lab.settings) && seen)
+    return `${percent(seen.share, 0)} of this head’s attention is on the first token`;
   if (!lab.log.length) return 'untrained';
   const verb = parks(told) ? 'parks' : 'puts';
   return `${verb} ${given(told)} on the first token where there is nothing to copy`;
@@ -116,6 +127,22 @@ function ofOne(told: Told): string {
   );
 }
 
+/** What became of a model that was trained before: then, and now. */
+function ofOnward(told: Told): string {
+  const { name, lab } = told;
+  const [begin] = lab.log;
+  const even = told.operation?.normalises
+    ? ` (even attention: ${percent(evenOf(lab.settings), 0)})`
+    : '';
+  const pair = (column: string, words: (value: number) => string) =>
+    `${words(begin?.[column] ?? NaN)}, now ${words(recent(lab, column))}`;
+  return (
+    `${capital(name)}: the first token was given ${pair('first_elsewhere', (value) => firstOf(told, value))}` +
+    `${even}; its value was ${pair('value_ratio', show)} times as long as the others’; loss ` +
+    `${pair('loss', (value) => value.toFixed(2))}`
+  );
+}
+
 /** Loss above the best that there can be, of both. */
 function cost(pair: readonly [Told, Told]): string {
   const above = (where: string) =>
@@ -129,6 +156,7 @@ function cost(pair: readonly [Told, Told]): string {
 /** Who parked, when, and what it cost. */
 export function verdict(pair: readonly [Told, Told]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
+  if (isOnward(pair[0].lab.settings)) return `${pair.map(ofOnward).join('. ')}.`;
   const said = `${pair.map(ofOne).join('. ')}. ${cost(pair)}`;
   const short = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
   if (!short) return said;

@@ -1,0 +1,129 @@
+/** The lab's charts: one table of what is drawn of a log, and both labs' lines of each. */
+import { drawChart, type Series } from '../plot/chart';
+import { part } from '../views/view';
+import { percent, show } from '../words';
+import type { Lab } from './lab';
+import { recent, type Told } from './words';
+
+export const COLORS = ['--run-1', '--run-2'] as const;
+/** Points of a line; a step's batch is noisy, and its neighbours are averaged. */
+const POINTS = 120;
+const [TALL, LOW] = [142, 96];
+
+interface Line {
+  readonly column: string;
+  readonly dash?: string;
+  readonly isFaint?: boolean;
+}
+
+interface Chart {
+  readonly title: string;
+  /** How its lines are told apart, where a task has triggers. */
+  readonly what: string;
+  readonly lines: readonly Line[];
+  readonly reach?: readonly [number, number];
+  readonly percent?: boolean;
+  readonly isHalf?: boolean;
+}
+
+const CHARTS: readonly Chart[] = [
+  {
+    title: 'attention on the first token, by step',
+    what: 'where there is nothing to copy; dashed: at triggers',
+    lines: [{ column: 'first_elsewhere' }, { column: 'first_triggers', dash: '3,3' }],
+    reach: [0, 0.5],
+    percent: true,
+  },
+  {
+    title: 'loss',
+    what: 'where there is nothing to copy; dashed: at triggers; faint: the best possible',
+    lines: [
+      { column: 'loss_elsewhere' },
+      { column: 'loss_triggers', dash: '3,3' },
+      { column: 'optimum_elsewhere', dash: '1,2', isFaint: true },
+    ],
+  },
+  {
+    title: 'value norm, first : others',
+    what: '',
+    lines: [{ column: 'value_ratio' }],
+    reach: [0, 1],
+    isHalf: true,
+  },
+  {
+    title: 'hidden norm, first : others',
+    what: '',
+    lines: [{ column: 'hidden_ratio' }],
+    reach: [0, 1],
+    isHalf: true,
+  },
+  {
+    title: 'gradient of first key : others',
+    what: '',
+    lines: [{ column: 'key_gradient' }],
+    isHalf: true,
+  },
+  {
+    title: 'gradient of first value : others',
+    what: '',
+    lines: [{ column: 'value_gradient' }],
+    isHalf: true,
+  },
+];
+
+/** A line of the log in at most POINTS places, each a mean. */
+function lineOf(
+  { log }: Lab,
+  { column, dash, isFaint }: Line,
+  color: string,
+  name: string,
+): Series {
+  const size = Math.max(1, Math.ceil(log.length / POINTS));
+  const values: number[] = [];
+  const places: number[] = [];
+  for (let i = 0; i < log.length; i += size) {
+    const piece = log.slice(i, i + size);
+    values.push(recent({ log: piece }, column));
+    places.push(piece[piece.length >> 1]!.step);
+  }
+  return {
+    name,
+    color,
+    values,
+    places,
+    ...(dash ? { dash } : {}),
+    ...(isFaint ? { faint: true } : {}),
+  };
+}
+
+/** @returns what draws both labs into them */
+export function createCharts(root: HTMLElement): (pair: readonly Told[]) => void {
+  const places = CHARTS.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
+  return (pair) => {
+    CHARTS.forEach(({ title, what, lines, reach, percent: isShare, isHalf }, i) => {
+      // A text has no triggers, and nobody knows the best possible loss.
+      const isThere = ({ column }: Line, at: number) =>
+        at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));
+      const shown = lines.filter(isThere);
+      const series = pair.flatMap(({ lab, name }, side) =>
+        shown.map((line) => lineOf(lab, line, COLORS[side]!, name)),
+      );
+      const last = pair.map(({ lab, name }) => {
+        const value = recent(lab, lines[0]!.column);
+        return `${name} ${isShare ? percent(value, 0) : show(value)}`;
+      });
+      const how = what && shown.length > 1 ? `, ${what}` : '';
+      drawChart(places[i]!, {
+        kind: 'lines',
+        series,
+        xLabel: '',
+        yLabel: title,
+        label: `${title}${how}: ${last.join(', ')}`,
+        height: isHalf ? LOW : TALL,
+        dots: false,
+        ...(reach ? { reach } : {}),
+        ...(isShare ? { percent: true } : {}),
+      });
+    });
+  };
+}

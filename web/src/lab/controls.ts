@@ -1,0 +1,212 @@
+/** The lab's buttons, and the fields of its settings. */
+import { html, nothing, type TemplateResult } from 'lit';
+import { choices, segmented } from '../controls';
+import type { Desk } from '../desk';
+import { ownText } from './onward';
+import { moreSteps, type Pair, type Side } from './pair';
+import * as presets from './presets';
+import { commandOf, isOnward, refusal, type Setting, type Settings } from './settings';
+
+/** What is seen without opening more. */
+const FIRST_SEEN = ['operation', 'optimiser', 'learning_rate'];
+const FIRST_SEEN_ONWARD = ['from', 'operation', 'learning_rate'];
+const MINUTE = 60;
+
+/** A time that somebody waits. */
+export function duration(seconds: number): string {
+  if (!Number.isFinite(seconds)) return '';
+  if (seconds < MINUTE) return `${Math.max(1, Math.round(seconds))} s`;
+  return `${Math.round(seconds / MINUTE)} min`;
+}
+
+export class Controls {
+  readonly #desk;
+  readonly #pair;
+  readonly #again;
+
+  constructor(desk: Desk, pair: Pair, again: () => void) {
+    this.#desk = desk;
+    this.#pair = pair;
+    this.#again = again;
+  }
+
+  /** Train, one step, from the start; how far it is, and what is to come. */
+  bar(): TemplateResult {
+    const pair = this.#pair;
+    const { isRunning, canTrain, step, steps, isOver, labs } = pair;
+    const [{ settings }] = labs;
+    const seconds = Math.max(...labs.map((lab) => lab.seconds));
+    const left = duration(pair.secondsLeft);
+    const label = isRunning ? 'Pause' : isOver ? `${moreSteps(settings)} more steps` : 'Train';
+    const cost = left && !isOver ? ` · about ${left} to go` : '';
+    const speed = this.#rows(settings).find(({ name }) => name === 'speed');
+    return html`<button
+        type="button"
+        class="primary train"
+        aria-keyshortcuts="T"
+        ?disabled=${!canTrain && !isRunning}
+        @click=${() => pair.toggle()}
+      >
+        ${label}
+      </button>
+      <button
+        type="button"
+        aria-keyshortcuts="S"
+        ?disabled=${isRunning}
+        @click=${() => pair.oneStep()}
+      >
+        One step
+      </button>
+      <button type="button" aria-keyshortcuts="R" @click=${this.#again}>From the start</button>
+      ${speed ? this.#field('both', speed, settings) : nothing}
+      <span class="lab-step"
+        >step <strong>${step}</strong> of ${steps} · ${seconds.toFixed(1)} s${cost}</span
+      >`;
+  }
+
+  /** Random weights, or trained ones, and what these read. */
+  course(): TemplateResult {
+    const isOn = isOnward(this.#desk.state.value.left);
+    return html`${this.#courses(isOn)}
+    ${isOn ? this.#text(this.#pair.given()[0]!.settings) : nothing}`;
+  }
+
+  #courses(isOn: boolean): TemplateResult {
+    return segmented(
+      'What is trained',
+      [
+        ['anew', 'Two new models'],
+        ['onward', 'A trained model goes on'],
+      ],
+      isOn ? 'onward' : 'anew',
+      (course) => {
+        const { left, right } = presets[course][0]!;
+        this.#desk.set({ left, right });
+      },
+    );
+  }
+
+  sets(names: readonly string[]): TemplateResult {
+    const wanted = this.#pair.given();
+    const { settings } = wanted[0]!;
+    return html`${wanted.map((one, i) => this.#set(i as Side, names[i]!, one.settings))}
+      <section class="lab-set" aria-label="Experiment">
+        <div class="numbers">${this.#experiment(settings)} ${this.#shared(settings)}</div>
+      </section>`;
+  }
+
+  #rows(settings: Settings): readonly Setting[] {
+    return this.#pair.tables[isOnward(settings) ? 'onward' : 'anew'];
+  }
+
+  #experiment(settings: Settings): TemplateResult {
+    const { left, right } = this.#desk.state.value;
+    const own = presets[isOnward(settings) ? 'onward' : 'anew'];
+    const at = own.findIndex((one) => one.left === left && one.right === right);
+    return choices(
+      'experiment',
+      String(at),
+      [
+        ...(at < 0 ? ([['-1', 'your own']] as const) : []),
+        ...own.map(({ title }, i) => [String(i), title] as const),
+      ],
+      (i) => {
+        const preset = own[Number(i)];
+        if (preset) this.#desk.set({ left: preset.left, right: preset.right });
+      },
+    );
+  }
+
+  #shared(settings: Settings): TemplateResult[] {
+    return this.#rows(settings)
+      .filter(({ isShared, isDrawn }) => isShared && !isDrawn)
+      .map((row) => this.#field('both', row, settings));
+  }
+
+  /** What a trained model reads on: what ships, or a file, which the labs begin with anew. */
+  #text(settings: Settings): TemplateResult {
+    const change = async (event: Event) => {
+      const input = event.target as HTMLInputElement;
+      const [chosen] = input.files ?? [];
+      if (!chosen) return;
+      ownText.value = { name: chosen.name, text: await chosen.text() };
+      input.value = '';
+      if (settings.text === 'own') this.#pair.again();
+      else this.#pair.change('both', { text: 'own' });
+    };
+    return html`<label class="file"
+        >Your own text<input
+          type="file"
+          @change=${(event: Event) => void change(event).catch(this.#desk.fail)}
+      /></label>
+      ${
+        settings.text === 'own'
+          ? html`<button
+              type="button"
+              @click=${() => this.#pair.change('both', { text: 'passages' })}
+            >
+              This page's passages
+            </button>`
+          : nothing
+      }`;
+  }
+
+  #set(side: Side, name: string, settings: Settings): TemplateResult {
+    const rows = this.#rows(settings);
+    const seen = isOnward(settings) ? FIRST_SEEN_ONWARD : FIRST_SEEN;
+    const named = (wanted: string) => rows.find((row) => row.name === wanted)!;
+    const others = rows.filter(
+      ({ name: own, isShared, isDrawn }) => !seen.includes(own) && !isShared && !isDrawn,
+    );
+    return html`<section
+      class="lab-set ${isOnward(settings) ? 'onward' : ''}"
+      aria-label="Lab ${side + 1}: ${name}"
+    >
+      <div class="numbers">
+        ${seen.map((wanted) => this.#field(side, named(wanted), settings))}
+        <details class="more lab-more">
+          <summary>more</summary>
+          <div class="lab-fields">
+            ${others.map((row) => this.#field(side, row, settings))}
+            <p class="hint">
+              Another setting begins both again. The same run on the command line:
+              <code>${commandOf(settings)}</code>
+            </p>
+          </div>
+        </details>
+      </div>
+    </section>`;
+  }
+
+  #field(side: Side | 'both', row: Setting, settings: Settings): TemplateResult {
+    const { name, label, values, step, low, high } = row;
+    const set = (value: number | string) => this.#pair.change(side, { [name]: value });
+    if (values)
+      return choices(
+        label,
+        String(settings[name]),
+        values.map(([value, text]) => [String(value), text] as const),
+        (text) => set(values.find(([value]) => String(value) === text)![0]),
+      );
+    const changed = (event: Event) => {
+      const input = event.target as HTMLInputElement;
+      const value = input.value.trim() === '' ? NaN : Number(input.value);
+      const why = refusal(row, value);
+      if (why) {
+        input.value = String(settings[name]);
+        this.#desk.tell(why);
+      } else set(value);
+    };
+    return html`<label class="field"
+      ><span>${label}</span
+      ><input
+        type="number"
+        title=${label}
+        .value=${String(settings[name])}
+        min=${low ?? nothing}
+        max=${high! < 1e9 ? high : nothing}
+        step=${step ?? 'any'}
+        @change=${changed}
+    /></label>`;
+  }
+}

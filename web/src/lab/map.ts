@@ -1,0 +1,117 @@
+/** A lab's attention map, what it says, and what can be done with its model. */
+import { html, nothing, render } from 'lit';
+import { choices } from '../controls';
+import { diverging, sequential, type Theme } from '../plot/color';
+import { createHeatmap, type Heatmap } from '../plot/heatmap';
+import { part } from '../views/view';
+import { percent, show } from '../words';
+import { COLORS } from './charts';
+import type { Settings } from './settings';
+import { caption, headSeen, type Told } from './words';
+
+/** Words stand at a map that gives each of them so many pixels. */
+const WORD_WIDTH = 10;
+
+export interface Acts {
+  readonly inside: (told: Told) => void;
+  readonly saveModel: (told: Told) => void;
+  readonly again: () => void;
+  readonly change: (side: 0 | 1, more: Settings) => void;
+}
+
+export function createMap(
+  grid: HTMLElement,
+  side: 0 | 1,
+  acts: Acts,
+): (told: Told, theme: Theme) => void {
+  const place = part(grid, 'lab-map', 'section');
+  place.dataset.side = ['left', 'right'][side];
+  const title = part(place, 'caption', 'p');
+  const map = createHeatmap(part(place, 'plot'));
+  const under = part(place, 'lab-under');
+  return (told, theme) => {
+    place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${told.name}`);
+    render(
+      html`<strong style="color: var(${COLORS[side]})">${told.name}</strong>
+        <span>${caption(told)}</span>`,
+      title,
+    );
+    drawMap(map, told, theme, place.clientWidth);
+    render(
+      html`${trouble(told, acts)}
+        <p class="numbers">
+          ${actions(told, acts)} ${heads(told, (head) => acts.change(side, { head }))}
+        </p>`,
+      under,
+    );
+  };
+}
+
+function drawMap(map: Heatmap, told: Told, theme: Theme, width: number): void {
+  const { lab, operation, name } = told;
+  const seen = headSeen(lab);
+  if (!seen) return;
+  const { words, setup } = lab;
+  const T = words.length;
+  const read = words.map((text) => (text === setup?.first ? 'start' : text));
+  map.draw({
+    rows: T,
+    cols: T,
+    data: seen.shares,
+    scale: operation?.proxy === 'share_abs' ? diverging(theme, 1) : sequential(theme, 1, true),
+    label: `Attention map of ${name} after ${lab.step} steps: ${caption(told)}`,
+    ...(width >= T * WORD_WIDTH ? { rowWords: read, colWords: read } : {}),
+    describe: ({ row, col }) => {
+      if (row < 0 || col < 0) return '';
+      if (col > row) return `“${read[row]}” cannot see what comes later`;
+      const share = percent(seen.shares[row * T + col]!, 1);
+      const weight = show(seen.weights[row * T + col]!, 3);
+      return `${row + 1} “${read[row]}” → ${col + 1} “${read[col]}”: ${share} of its row, weight ${weight}`;
+    },
+  });
+}
+
+function actions(told: Told, { inside, saveModel }: Acts) {
+  const isDisabled = !told.lab.picture || !told.lab.isThere;
+  return html`<button type="button" ?disabled=${isDisabled} @click=${() => inside(told)}>
+      Look inside
+    </button>
+    <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(told)}>
+      Save the model
+    </button>`;
+}
+
+/** Which head is drawn, where there are several. */
+function heads({ lab }: Told, choose: (head: number) => void) {
+  const seen = headSeen(lab);
+  const [L = 0, H = 0] = lab.picture?.shape ?? [];
+  if (!seen || L * H < 2) return nothing;
+  const title = (i: number) => `layer ${Math.floor(i / H) + 1}, head ${(i % H) + 1}`;
+  const strongest = `the strongest: ${title(seen.layer * H + seen.head)}`;
+  const isChosen = Number(lab.settings.head) > 0;
+  return choices(
+    'head',
+    String(lab.settings.head),
+    [
+      ['0', isChosen ? 'the strongest' : strongest],
+      ...Array.from({ length: L * H }, (_, i) => [String(i + 1), title(i)] as const),
+    ],
+    (value) => choose(Number(value)),
+  );
+}
+
+function trouble({ lab }: Told, { again }: Acts) {
+  const { stage, trouble: why, kept, settings } = lab;
+  if (!why) return nothing;
+  const goOn =
+    stage === 'lost' && kept
+      ? html`<button type="button" @click=${() => void lab.begin(settings, kept)}>
+            Go on from step ${kept.step}
+          </button>
+          The optimiser begins anew then, and the digits are others.`
+      : nothing;
+  return html`<p class="trouble" role="alert">
+    ${why} ${goOn}
+    ${stage === 'lost' ? html`<button type="button" @click=${again}>From the start</button>` : nothing}
+  </p>`;
+}

@@ -1,0 +1,181 @@
+/** The two labs of a visit: they follow the page's state, and are trained, paused and begun together. */
+import type { Describe } from 'sinkscope';
+import type { Desk, Scope } from '../desk';
+import type { Models } from '../models';
+import { setUp as setUpAnew } from './anew';
+import { Lab } from './lab';
+import { setUp as setUpOnward } from './onward';
+import {
+  isOnward,
+  namesOf,
+  printSettings,
+  readSettings,
+  recipeOf,
+  tablesOf,
+  type Settings,
+  type Tables,
+} from './settings';
+import type { Told } from './words';
+
+const SIDES = ['left', 'right'] as const;
+export type Side = 0 | 1;
+
+/** The labs stand as they are while the reader is elsewhere. */
+let models: Models | undefined;
+let labs: readonly [Lab, Lab] | undefined;
+
+const setUp = async (settings: Settings) =>
+  isOnward(settings) ? setUpOnward(settings, models!) : setUpAnew(settings);
+
+/** How a training goes on that has reached its end. */
+export const moreSteps = (settings: Settings) => (isOnward(settings) ? 100 : 500);
+
+export class Pair {
+  readonly labs: readonly [Lab, Lab];
+  #desk;
+  #describe: Describe | undefined;
+  #tables: Tables = { anew: [], onward: [] };
+  /** Paused by the tab that nobody sees. */
+  #isHidden = false;
+
+  constructor(desk: Desk, scope: Scope) {
+    this.#desk = desk;
+    this.labs = labs ??= [new Lab(setUp), new Lab(setUp)];
+    const seen = () => this.#seen();
+    document.addEventListener('visibilitychange', seen);
+    scope.onEnd(() => document.removeEventListener('visibilitychange', seen));
+    scope.onEnd(() => void this.pause());
+  }
+
+  get tables(): Tables {
+    return this.#tables;
+  }
+
+  get columns(): readonly string[] {
+    return this.#describe?.training?.log.map(({ name }) => name) ?? [];
+  }
+
+  get isReady(): boolean {
+    return this.#describe !== undefined;
+  }
+
+  /** Fetches the engine that trains; it may be asked again where it could not be had. */
+  async open(known: Models): Promise<void> {
+    models = known;
+    const { describe } = await this.labs[0].engine();
+    this.#describe = describe;
+    this.#tables = tablesOf(describe, known.zoo.cards);
+  }
+
+  /** What the state asks for, of each. */
+  given() {
+    const { value } = this.#desk.state;
+    return SIDES.map((side) => readSettings(value[side], this.#tables));
+  }
+
+  told(): readonly [Told, Told] {
+    const [left, right] = this.labs;
+    const names = namesOf([left.settings, right.settings], this.#tables);
+    return [this.#one(left, names[0]), this.#one(right, names[1])];
+  }
+
+  /** An operation is known by its settings, of a trained model by its config. */
+  #one(lab: Lab, name: string): Told {
+    const { config } = lab.setup?.options ?? {};
+    const own = config as { sinkscope?: { attention?: { operation?: string } } } | undefined;
+    const wanted = own?.sinkscope?.attention?.operation ?? 'softmax';
+    const operation = this.#describe?.operations.find((one) => one.name === wanted);
+    return { name, lab, operation };
+  }
+
+  change(side: Side | 'both', more: Settings): void {
+    const texts = this.given().map(({ settings }, i) =>
+      printSettings(side === 'both' || side === i ? { ...settings, ...more } : settings),
+    );
+    this.#desk.set({ left: texts[0]!, right: texts[1]! });
+  }
+
+  again(): void {
+    this.given().forEach(({ settings }, i) => void this.labs[i as Side].begin(settings));
+  }
+
+  /** Other settings are another training, of both, so that they are at one step. */
+  follow(): void {
+    const wanted = this.given().map(({ settings }) => settings);
+    const isOther = this.labs.some(
+      (lab, i) => !('seed' in lab.settings) || recipeOf(lab.settings) !== recipeOf(wanted[i]!),
+    );
+    if (isOther) return this.again();
+    const [before] = this.labs.map(({ settings }) => settings.speed);
+    this.labs.forEach((lab, i) => lab.adjust(wanted[i]!));
+    if (this.isRunning && before !== wanted[0]!.speed) void this.pause().then(() => this.train());
+  }
+
+  get isRunning(): boolean {
+    return this.labs.some((lab) => lab.isRunning);
+  }
+
+  /** Whether a step can be taken, or more of them; by both, or by the one that is left. */
+  get canTrain(): boolean {
+    const stages = this.labs.map(({ stage }) => stage);
+    return !stages.includes('loading') && (stages.includes('ready') || stages.includes('ended'));
+  }
+
+  /** Whether all that was asked for is done. */
+  get isOver(): boolean {
+    const stages = this.labs.map(({ stage }) => stage);
+    return (
+      stages.every((stage) => stage === 'ended' || stage === 'diverged') && stages.includes('ended')
+    );
+  }
+
+  get step(): number {
+    return Math.min(...this.labs.map(({ step }) => step));
+  }
+
+  get steps(): number {
+    return Math.max(...this.labs.map(({ settings }) => Number(settings.steps ?? 0)));
+  }
+
+  /** Seconds that are left until the last step, on this machine; a guess before the first. */
+  get secondsLeft(): number {
+    return Math.max(
+      ...this.labs.map((lab) => (Number(lab.settings.steps) - lab.step) * lab.stepSeconds),
+    );
+  }
+
+  async pause(): Promise<void> {
+    await Promise.all(this.labs.map((lab) => lab.pause()));
+  }
+
+  train(): void {
+    for (const lab of this.labs) {
+      const { steps, speed } = lab.settings;
+      void lab.run(Number(steps), Number(speed) || Infinity);
+    }
+  }
+
+  oneStep(): void {
+    for (const lab of this.labs) void lab.run(lab.step + 1);
+  }
+
+  toggle(): void {
+    if (this.isRunning) void this.pause();
+    else if (this.labs.some(({ stage }) => stage === 'ready')) this.train();
+    else if (this.labs.some(({ stage }) => stage === 'ended')) {
+      this.change('both', { steps: this.steps + moreSteps(this.labs[0].settings) });
+      queueMicrotask(() => this.train());
+    }
+  }
+
+  #seen(): void {
+    if (document.hidden && this.isRunning) {
+      this.#isHidden = true;
+      void this.pause();
+    } else if (!document.hidden && this.#isHidden) {
+      this.#isHidden = false;
+      this.#desk.tell('The labs stood still while this tab was hidden.');
+      this.train();
+    }
+  }
+}
