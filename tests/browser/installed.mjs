@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { installInto } from '../installed.mjs';
 import { root } from './stage.mjs';
 
@@ -47,27 +48,34 @@ async function build() {
   return join(folder, 'dist');
 }
 
+/** What a page downloads, compressed, to run a model: all but the model. */
+const MOST = 100 * 1024;
+
 async function serve(folder) {
+  const sent = new Map();
   const server = createServer(async ({ url }, response) => {
     const path = join(folder, url === '/' ? 'index.html' : new URL(url, 'http://x').pathname);
     const bytes = await readFile(path).catch(() => undefined);
+    if (bytes && !path.includes('/model/')) sent.set(path, gzipSync(bytes, { level: 9 }).length);
     response
       .writeHead(bytes ? 200 : 404, { 'content-type': TYPES[extname(path)] ?? '' })
       .end(bytes);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   server.unref();
-  return `http://127.0.0.1:${server.address().port}/`;
+  return { origin: `http://127.0.0.1:${server.address().port}/`, sent };
 }
 
 export const installed = {
   async 'the packed package works in an empty Vite project, in a worker and without'({ browser }) {
-    const origin = await serve(await build());
+    const { origin, sent } = await serve(await build());
     const page = await (await browser.newContext()).newPage();
     await page.goto(origin);
     await page.waitForFunction(() => globalThis.look);
     const aside = await page.evaluate(() => globalThis.look({ worker: true }));
     assert.ok(aside.length > 0 && aside.every((x) => x >= 0 && x <= 1));
+    const bytes = [...sent.values()].reduce((a, b) => a + b, 0);
+    assert.ok(bytes <= MOST, `${bytes} bytes: ${[...sent.keys()].join(' ')}`);
     assert.deepEqual(await page.evaluate(() => globalThis.look({ worker: false })), aside);
   },
 };

@@ -5,7 +5,7 @@ import { JOB, check, checkList, checkOptions, urlOf } from '../border/arguments.
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
 import { chooseBinary } from '../border/variants.js';
 import { beginTraining } from '../lab/training.js';
-import { QUIET } from './desk.js';
+import { QUIET } from './job.js';
 import { Link } from './link.js';
 import { randomBits } from './random.js';
 
@@ -188,7 +188,7 @@ class Copy {
 
   /**
    * @param {Face} desk
-   * @param {import('./desk.js').Job} [job]
+   * @param {import('./job.js').Job} [job]
    */
   at(desk, job = QUIET) {
     this.checkOpen();
@@ -367,7 +367,7 @@ class Run {
   /**
    * The run at the desk; where that is another one, it is made there again, to the same bits.
    * @param {Face} desk
-   * @param {import('./desk.js').Job} [job]
+   * @param {import('./job.js').Job} [job]
    * @param {AbortSignal} [signal]
    * @returns {Promise<number>}
    */

@@ -7,6 +7,7 @@ import { pause } from '#host';
 import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js';
 import { readConfig, readWeights, sizeOf } from '../supply/files.js';
 import { encodeEdits } from './edits.js';
+import { QUIET } from './job.js';
 import { loadModule } from '../border/module.js';
 import { Trainer } from '../lab/trainer.js';
 
@@ -16,15 +17,12 @@ import { Trainer } from '../lab/trainer.js';
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
 /** @typedef {import('../supply/files.js').Source} Source */
-/** @typedef {{ id: number, told: boolean }} Job what can be stopped; whether anybody hears how far it is */
+/** @typedef {import('./job.js').Job} Job */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Tell */
 /** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, from?: { run: number, layer: number } }} Wanted of a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
-
-/** A job that nobody stops and nobody watches. */
-export const QUIET = { id: 0, told: false };
 
 /** How long the core may compute before a request to stop gets in. */
 const PATIENCE = 40;

@@ -2,10 +2,9 @@
 import { proxy, wrap } from 'comlink';
 import { hasWorkers, startWorker } from '#host';
 import { SinkscopeError, unpackError } from '../border/errors.js';
-import { openDesk } from './desk.js';
 
 /** @typedef {import('./desk.js').Desk} Desk */
-/** @typedef {import('./desk.js').Job} Job */
+/** @typedef {import('./job.js').Job} Job */
 /** @typedef {import('./worker.js').Door} Door */
 /** @typedef {import('../sinkscope.js').Options} Options */
 /** @typedef {{ [Method in keyof Desk]: Desk[Method] }} Face a desk, here or behind messages */
@@ -116,7 +115,9 @@ export class Link {
     }
   }
 
-  #startHere() {
+  /** The desk's code comes only where no worker has it. */
+  async #startHere() {
+    const { openDesk } = await import('./desk.js');
     return openDesk(this.#address, this.#report);
   }
 
