@@ -104,7 +104,7 @@ export const benches = {
     await settled(page);
     assert.match(
       await text(page, '[data-view="kept"] .caption'),
-      /TOVA\), 16 keys: \d+ of 24 heads/,
+      /^Attended last \(TOVA\), 16 keys: \d+ of 24 heads/,
     );
     assert.deepEqual(await page.locator('.chart-key span').allTextContents(), [
       'the most recent',

@@ -102,20 +102,29 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
     measures,
   });
 
-  const desk: Desk = {
+  /** For figures of these subjects: what is saved and embedded names them, and the bench's prompts. */
+  const deskOf = (
+    subjects: (engine: Engine) => readonly string[],
+    change: Partial<State>,
+  ): Desk => ({
     ...outer,
-    facts: (change) => {
+    facts: (more) => {
       const { from, length } = outer.state.peek();
-      return outer.facts({ input: from, T: length, ...change });
+      return outer.facts({ input: from, T: length, ...more });
     },
     state: computed(() => {
       const engine = outer.engine.value;
-      const plan = engine ? planned(engine) : [];
-      const all = plan.flatMap(({ base, settings }) => settings.map(({ edits }) => base + edits));
-      const shown = [...new Set(all)].slice(0, MOST);
-      return { ...inner(outer.state.value), ...(shown.length ? { shown } : {}) };
+      const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MOST);
+      return { ...inner(outer.state.value), ...change, ...(shown.length ? { shown } : {}) };
     }),
-  };
+  });
+  const desk = deskOf(
+    (engine) =>
+      planned(engine).flatMap(({ base, settings }) => settings.map(({ edits }) => base + edits)),
+    {},
+  );
+  /** Of the one that is looked at. */
+  const single = deskOf((engine) => [`${chosen()}${bench().look(asked(engine))}`], { n: 1, at: 0 });
 
   /** Whether a cache forgets in what is looked at, so that the run says what. */
   const isEvicting = (engine: Engine) => bench().look(asked(engine)).includes('~evict');
@@ -165,7 +174,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       figures?.both.forEach((figure) => figure.end());
       const both = [
         new Figure(pictures, view, desk, scope),
-        new Figure(details, detail, desk, scope),
+        new Figure(details, detail, single, scope),
       ];
       figures = { view, detail, both };
     }
@@ -213,7 +222,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
         frames.map((frame): Shown => ({ subject: frame.subject, frame, isStale })),
       ),
     );
-    const first = `${chosen()}${engine ? bench().look(asked(engine)) : ''}`;
+    const [first] = single.state.value.shown;
     figures.both[1]!.update(subjects.filter(({ subject }) => subject === first));
   });
 

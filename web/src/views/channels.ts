@@ -46,7 +46,7 @@ function saySuperWeight(frame: Frame): string {
   const { layer, row, column, token, share } = found;
   return (
     ` Layer ${layer + 1} writes the largest, into channel ${row + 1} of token ${token + 1}; one weight alone ` +
-    `(row ${row + 1}, column ${column + 1} of its last matrix) makes ${percent(share, 0)} of it.`
+    `(row ${row + 1}, column ${column + 1} of its feed-forward’s last matrix) makes ${percent(share, 0)} of it.`
   );
 }
 

@@ -3,6 +3,7 @@ import { type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
+import { capital } from '../words';
 import { part, say, type View } from './view';
 
 /** Norms at half of token 1's and more count as those of a first token. */
@@ -44,7 +45,7 @@ export const firsts: View = {
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [0, 1] },
   ],
   says: (frame) =>
-    `${settingName(frame)}: ${firstsIn(frame)} of ${frame.T - 1} later positions have at least half of token 1’s norm, behind layer ${layerOf(frame)}.`,
+    `${capital(settingName(frame))}: ${firstsIn(frame)} of ${frame.T - 1} later positions have at least half of token 1’s norm, behind layer ${layerOf(frame)}.`,
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');

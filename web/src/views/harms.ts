@@ -3,6 +3,7 @@ import { largest } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { costOf, isUnedited, settingName, signed } from './settings';
+import { capital } from '../words';
 import { part, say, type View } from './view';
 
 export const harms: View = {
@@ -17,7 +18,8 @@ export const harms: View = {
   isGroup: true,
   isOfMany: true,
   numbers: ({ tensors }) => [quantity('loss_mean', [], { ...tensors.loss_mean!, shape: [] })],
-  says: (frame) => `${settingName(frame)}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
+  says: (frame) =>
+    `${capital(settingName(frame))}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');

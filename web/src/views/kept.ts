@@ -3,7 +3,7 @@ import { mean, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
-import { percent, quote, word } from '../words';
+import { capital, percent, quote, word } from '../words';
 import { givenOf, settingName } from './settings';
 import { lastOf, part, say, type View } from './view';
 
@@ -31,7 +31,7 @@ export const kept: View = {
   says: (frame) => {
     const keeps = Array.from(frame.tensors.keeps_first!.data);
     const count = Math.round(keeps.length * mean(keeps));
-    return `${settingName(frame)}: ${count} of ${keeps.length} heads (${percent(mean(keeps), 0)}) keep token 1, ${quote(frame, 0)}, to the end.`;
+    return `${capital(settingName(frame))}: ${count} of ${keeps.length} heads (${percent(mean(keeps), 0)}) keep token 1, ${quote(frame, 0)}, to the end.`;
   },
   draw(root, { set, point }) {
     const words = part(root, 'caption', 'p');
