@@ -133,6 +133,7 @@ static void add_fields(cJSON *root) {
         cJSON_AddBoolToObject(row, "always", (SS_FIELDS_ALWAYS & SS_BIT(i)) != 0);
         cJSON_AddBoolToObject(row, "standard", (field->when & SS_FIELD_STANDARD) != 0);
         cJSON_AddBoolToObject(row, "averaged", (field->when & SS_FIELD_AVERAGED) != 0);
+        cJSON_AddBoolToObject(row, "streamed", (SS_FIELDS_STREAMED & SS_BIT(i)) != 0);
     }
 }
 

@@ -47,17 +47,18 @@ void ss_apply_mask(const ss_site *site, const float *values) {
 }
 
 void ss_apply_hide_key(const ss_site *site, const float *values) {
-    size_t key = (size_t)values[0];
-    if (ss_edit_holds(values[1], site->l) && ss_edit_holds(values[2], site->h) &&
-        ss_edit_holds(values[3], site->t) && key < site->keys)
-        site->pass->sees[key] = 0;
+    if (!ss_edit_holds(values[1], site->l) || !ss_edit_holds(values[2], site->h) ||
+        !ss_edit_holds(values[3], site->t))
+        return;
+    size_t slot = ss_slot_of(site, (int)values[0]);
+    if (slot < site->keys) site->pass->sees[slot] = 0;
 }
 
 void ss_apply_self_only(const ss_site *site, const float *values) {
     if ((int)values[0] != site->t || !ss_edit_holds(values[1], site->l) ||
         !ss_edit_holds(values[2], site->h))
         return;
-    for (size_t j = 0; j < site->keys; j++) site->pass->sees[j] &= j == (size_t)site->t;
+    for (size_t j = 0; j < site->keys; j++) site->pass->sees[j] &= j == (size_t)site->own;
 }
 
 void ss_apply_scale_value(const ss_site *site, const float *values) {
@@ -79,13 +80,12 @@ void ss_apply_silence(const ss_site *site, const float *values) {
 }
 
 void ss_apply_park(const ss_site *site, const float *values) {
-    size_t key = (size_t)values[2];
-    if (!ss_edit_holds(values[0], site->l) || !ss_edit_holds(values[1], site->h) ||
-        key >= site->keys)
-        return;
+    if (!ss_edit_holds(values[0], site->l) || !ss_edit_holds(values[1], site->h)) return;
+    size_t slot = ss_slot_of(site, (int)values[2]);
+    if (slot == site->keys || (site->sees && !site->sees[slot])) return;
     memset(site->rows, 0, site->keys * sizeof *site->rows);
     if (site->bias) *site->bias = 0.0f;
-    site->rows[key] = 1.0f;
+    site->rows[slot] = 1.0f;
 }
 
 enum { CLAMP_ZERO, CLAMP_MEAN, CLAMP_VALUE };

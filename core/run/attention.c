@@ -72,12 +72,14 @@ static void mix_values(float *out, size_t out_stride, const float *tiles, const 
  */
 static const unsigned char *find_sight(const ss_site *query, const ss_mask *mask) {
     ss_pass *pass = query->pass;
-    size_t first = (size_t)mask->first, recent = (size_t)mask->recent, keys = query->keys;
-    bool whole = first >= keys || recent >= keys - first;
+    int end = ss_token_of(query, query->keys - 1) + 1; /* of the tokens */
+    bool whole = mask->first >= end || mask->recent >= end - mask->first;
     if (whole && !(pass->places & SS_AT_SIGHT)) return NULL;
-    memset(pass->sees, 1, keys);
-    if (!whole) memset(pass->sees + first, 0, keys - first - recent);
-    memcpy(pass->ranks, pass->positions, keys * sizeof *pass->ranks);
+    for (size_t j = 0; j < query->keys; j++) {
+        int token = ss_token_of(query, j);
+        pass->sees[j] = whole || token < mask->first || token >= end - mask->recent;
+        pass->ranks[j] = pass->positions[token];
+    }
     ss_edits_at(SS_AT_SIGHT, *query);
     return pass->sees;
 }
@@ -127,13 +129,16 @@ static void score_rows(ss_pass *pass, int l, int h, const float *q, size_t q_str
         q_stride = K;
     }
     ss_tile(pass->tiles, q, q_stride, rows, K);
-    ss_matmul(pass->scores, bias + (size_t)pass->trace->capacity, pass->tiles, pass->key_panels,
-              NULL, rows, bias + keys, K);
+    ss_matmul(pass->scores, bias + (size_t)pass->trace->slots, pass->tiles, pass->key_panels, NULL,
+              rows, bias + keys, K);
 }
 
-/* The scores x[B+sees] of query t become weights; q is its vector. */
-static void attend_row(ss_pass *pass, int l, int h, int t, const float *q, float *x, size_t keys) {
-    const ss_arch *arch = &pass->trace->model->arch;
+/* The scores x[B+keys] of query t become weights; q is its vector. So many slots lie before its own
+ * that are no longer there. */
+static void attend_row(ss_pass *pass, int l, int h, int t, int gone, const float *q, float *x,
+                       size_t keys) {
+    const ss_trace *trace = pass->trace;
+    const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &pass->trace->choices[l * arch->H + h];
     size_t bias = bias_keys(arch);
     ss_site query = {.pass = pass,
@@ -143,12 +148,15 @@ static void attend_row(ss_pass *pass, int l, int h, int t, const float *q, float
                      .n = 1,
                      .rows = x + bias,
                      .keys = keys,
+                     .own = t - gone,
                      .q = q,
                      .bias = bias ? x : NULL};
-    const unsigned char *sees = find_sight(&query, &choice->mask);
+    size_t group = (size_t)(l * arch->G + h / (arch->H / arch->G));
+    if (pass->cache.tokens) query.tokens = pass->cache.tokens + group * (size_t)trace->slots;
+    const unsigned char *sees = query.sees = find_sight(&query, &choice->mask);
     ss_edits_at(SS_AT_SCORES, query);
     ss_scale(x, arch->score_scale, bias + keys);
-    ss_add_distances(x + bias, keys, arch, h, t, sees ? pass->ranks : pass->positions);
+    ss_add_distances(x + bias, keys, arch, h, query.own, sees ? pass->ranks : pass->positions);
     record_keys(pass->trace, SS_FIELD_SCORES, l * arch->H + h, t, x + bias, keys);
     size_t saw = weigh(x, bias, keys, choice, sees);
     ss_edits_at(SS_AT_WEIGHTS, query);
@@ -156,39 +164,41 @@ static void attend_row(ss_pass *pass, int l, int h, int t, const float *q, float
 }
 
 /* Rows [t, t+rows) of head h: scores, weights, mixed values. */
-static void attend_rows(ss_pass *pass, int l, int h, int t0, int t, int rows, int T) {
+static void attend_rows(ss_pass *pass, int l, int h, int t0, int t, int rows, int T, int gone) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, width = (size_t)arch->H * K, bias = bias_keys(arch);
-    size_t stride = bias + (size_t)trace->capacity;
-    size_t keys = (size_t)ss_mask_end(mask, t + rows - 1, T); /* that any row sees */
+    size_t stride = bias + (size_t)trace->slots;
+    size_t keys = (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* that any row sees */
     float *q = pass->heads + (size_t)(t - t0) * width + (size_t)h * K;
 
     score_rows(pass, l, h, q, width, (size_t)rows, keys);
     for (int r = 0; r < rows; r++) {
         float *x = pass->scores + (size_t)r * stride;
-        size_t end = (size_t)ss_mask_end(mask, t + r, T);
-        attend_row(pass, l, h, t + r, q + (size_t)r * width, x, end);
+        size_t end = (size_t)(ss_mask_end(mask, t + r, T) - gone);
+        attend_row(pass, l, h, t + r, gone, q + (size_t)r * width, x, end);
         memset(x + bias + end, 0, (keys - end) * sizeof *x);
     }
     ss_tile(pass->tiles, pass->scores, stride, (size_t)rows, bias + keys);
     mix_values(q, width, pass->tiles, pass->value_panels, (size_t)rows, bias + keys,
-               bias + (size_t)T, K);
+               bias + (size_t)(T - gone), K);
 }
 
 void ss_attend(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     int share = arch->H / arch->G, T = t0 + n;
     for (int g = 0; g < arch->G; g++) {
-        pack_values(pass, l, g, (size_t)T);
+        int gone = t0 - ss_held(pass, l, g, t0), slots = T - gone;
+        pack_values(pass, l, g, (size_t)slots);
         int packed = -1; /* an edit may give the heads of a group different maps */
         for (int h = g * share; h < (g + 1) * share; h++) {
             ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
-            if (packed != (int)feature) pack_keys(pass, l, g, feature, (size_t)T);
+            if (packed != (int)feature) pack_keys(pass, l, g, feature, (size_t)slots);
             packed = (int)feature;
             for (int t = t0; t < T; t += SS_ATTENTION_ROWS)
-                attend_rows(pass, l, h, t0, t, min_int(SS_ATTENTION_ROWS, T - t), T);
+                attend_rows(pass, l, h, t0, t, min_int(SS_ATTENTION_ROWS, T - t), T, gone);
         }
+        if (pass->cache.held) ss_close_up(pass, l, g, slots);
     }
 }

@@ -4,13 +4,15 @@
  * Before query t looks, its own key has come in; what is then over the budget goes for good, the
  * key of least merit first, by what the queries before t have made of it. So a text at once and one
  * token after the other give the same. Each query head decides for itself, also where heads share
- * keys.
+ * keys; a run that streams forgets those that none of a group keeps.
  */
 #include "site.h"
 
 #include "../math/kernels.h"
+#include "forward.h"
 #include "../math/scalar.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -30,15 +32,15 @@ static eviction read(const float *values) {
 
 /* What one head's cache knows. */
 typedef struct head_cache {
-    float *merit, *worth; /* [C] */
-    float *evicted;       /* [C] the trace's field: NaN while kept */
+    float *merit, *worth; /* [S] */
+    float *evicted;       /* [S] the trace's field: NaN while kept */
 } head_cache;
 
-static head_cache cache_of(const ss_site *site) {
-    const ss_trace *trace = site->pass->trace;
-    int head = site->l * trace->model->arch.H + site->h;
-    size_t at = (size_t)head * (size_t)trace->capacity;
-    return (head_cache){site->pass->cache.merit + at, site->pass->cache.worth + at,
+static head_cache cache_of(const ss_pass *pass, int l, int h) {
+    const ss_trace *trace = pass->trace;
+    int head = l * trace->model->arch.H + h;
+    size_t at = (size_t)head * (size_t)trace->slots;
+    return (head_cache){pass->cache.merit + at, pass->cache.worth + at,
                         ss_row(trace, SS_FIELD_EVICTED, head, 0)};
 }
 
@@ -46,12 +48,18 @@ bool ss_evict_turns(const float *values) {
     return (int)read(values).positions == IN_CACHE;
 }
 
-/* snapkv keeps all that comes behind the prompt. */
-bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
+/* snapkv keeps all that comes behind the prompt. Of age all heads of a group judge alike. */
+int ss_evict_keeps(const float *values, const ss_arch *arch) {
     eviction e = read(values);
+    bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
+    if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
+    double most = (double)e.budget * (alike ? 1 : arch->H / arch->G);
+    return most < INT_MAX ? (int)most : INT_MAX;
+}
+
+bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
     return ss_evict_turns(values) && arch->positions == SS_POSITIONS_ROTARY &&
-           (int)e.policy != SNAPKV && e.budget <= (float)arch->context && isnan(e.layer) &&
-           isnan(e.head);
+           ss_evict_keeps(values, arch) && read(values).budget <= (float)arch->context;
 }
 
 static bool overlap(float a, float b) {
@@ -125,26 +133,26 @@ static float drawn(uint32_t seed, uint32_t head, uint32_t key) {
     return (float)(mixed(mixed(mixed(seed) + head) + key) >> 8) / 16777216.0f;
 }
 
-/* A new key, t of head h: what is known of it from the beginning. */
+/* The query's own key: what is known of it from the beginning. */
 static void enter(const ss_site *site, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = site->pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int t = site->t, group = site->l * arch->G + site->h / (arch->H / arch->G);
+    int own = site->own, group = site->l * arch->G + site->h / (arch->H / arch->G);
     size_t K = (size_t)arch->K;
-    cache->merit[t] = 0.0f;
-    cache->worth[t] = 1.0f;
+    cache->merit[own] = 0.0f;
+    cache->worth[own] = 1.0f;
     if ((int)e->policy == KEY_NORM) {
-        const float *k = ss_row(trace, SS_FIELD_K, group, t);
-        cache->merit[t] = -sqrtf(ss_dot(k, k, K));
+        const float *k = ss_row(trace, SS_FIELD_K, group, own);
+        cache->merit[own] = -sqrtf(ss_dot(k, k, K));
     }
     if ((int)e->policy == VATP) {
-        const float *v = ss_row(trace, SS_FIELD_V, group, t);
-        cache->worth[t] = 0.0f;
-        for (size_t i = 0; i < K; i++) cache->worth[t] += fabsf(v[i]);
+        const float *v = ss_row(trace, SS_FIELD_V, group, own);
+        cache->worth[own] = 0.0f;
+        for (size_t i = 0; i < K; i++) cache->worth[own] += fabsf(v[i]);
     }
     if ((int)e->policy == RANDOM)
-        cache->merit[t] =
-            drawn((uint32_t)e->seed, (uint32_t)(site->l * arch->H + site->h), (uint32_t)t);
+        cache->merit[own] =
+            drawn((uint32_t)e->seed, (uint32_t)(site->l * arch->H + site->h), (uint32_t)site->t);
 }
 
 /* What query t's weights add to the merit of the keys. */
@@ -204,8 +212,8 @@ static void evict(const ss_site *site, const eviction *e, const head_cache *cach
         if (t == (int)e->prompt) keep_looked_at(e, cache, t);
         return;
     }
-    for (int j = 0; j <= t; j++) kept += isnan(cache->evicted[j]) != 0;
-    int first = policy == WINDOW ? 0 : (int)e->first, last = t + 1 - kept_recent(e);
+    for (int j = 0; j <= site->own; j++) kept += isnan(cache->evicted[j]) != 0;
+    int first = policy == WINDOW ? 0 : (int)e->first, last = site->own + 1 - kept_recent(e);
     for (; kept > (int)e->budget; kept--) {
         int goes = least(cache, policy == WINDOW || policy == FIRST, first, last);
         cache->evicted[goes] = (float)t;
@@ -224,19 +232,37 @@ static void look(const ss_site *site, const eviction *e, const head_cache *cache
     }
 }
 
+/* The row of the turns that holds those of so many positions. */
+static size_t find_turns(const ss_pass *pass, int on) {
+    const ss_model *model = pass->trace->model;
+    const float *turns[] = {model->rotary, model->window_rotary};
+    size_t row = (size_t)(on % SS_TURNS);
+    size_t pairs = (size_t)model->arch.rotary_width / 2;
+    if (pass->cache.turned[row] == on) return row;
+    for (int i = 0; i < (model->arch.own_rotary ? 2 : 1); i++) {
+        ss_angles at = {pass->cache.turns[i].cosine + row * pairs,
+                        pass->cache.turns[i].sine + row * pairs};
+        ss_find_angles(&at, turns[i], 1.0f, pairs, &(int32_t){on}, 1);
+    }
+    pass->cache.turned[row] = on;
+    return row;
+}
+
 /* Scores of keys that stand nearer in the cache than in the text: turned on by the difference. */
 static void turn_keys(const ss_site *site) {
     const ss_pass *pass = site->pass;
     const ss_arch *arch = &pass->trace->model->arch;
     size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
     const ss_angles *turns = &pass->cache.turns[arch->own_rotary && arch->windowed[site->l]];
-    int group = site->l * arch->G + site->h / (arch->H / arch->G), t = site->t;
+    int group = site->l * arch->G + site->h / (arch->H / arch->G);
     float *turned = pass->queries; /* a feature map's, which no head has here */
     for (size_t j = 0; j < site->keys; j++) {
-        int on = pass->positions[t] - pass->positions[j] - (pass->ranks[t] - pass->ranks[j]);
+        int in_text = pass->positions[site->t] - pass->positions[ss_token_of(site, j)];
+        int on = in_text - (pass->ranks[site->own] - pass->ranks[j]);
         if (!pass->sees[j] || on <= 0) continue;
-        const float *cosine = turns->cosine + (size_t)on * pairs;
-        const float *sine = turns->sine + (size_t)on * pairs;
+        size_t row = find_turns(pass, on);
+        const float *cosine = turns->cosine + row * pairs;
+        const float *sine = turns->sine + row * pairs;
         memcpy(turned, ss_row(pass->trace, SS_FIELD_K, group, (int)j), K * sizeof *turned);
         for (size_t i = 0; i < pairs; i++) {
             float a = turned[i], b = turned[i + pairs];
@@ -250,7 +276,7 @@ static void turn_keys(const ss_site *site) {
 void ss_apply_evict(const ss_site *site, const float *values) {
     eviction e = read(values);
     if (!ss_edit_holds(e.layer, site->l) || !ss_edit_holds(e.head, site->h)) return;
-    head_cache cache = cache_of(site);
+    head_cache cache = cache_of(site->pass, site->l, site->h);
     if (site->place == SS_AT_SIGHT) {
         enter(site, &e, &cache);
         evict(site, &e, &cache);
@@ -261,4 +287,37 @@ void ss_apply_evict(const ss_site *site, const float *values) {
     } else {
         count_weights(site, &e, &cache);
     }
+}
+
+/* ---- what is forgotten --------------------------------------------------------------------- */
+
+/* rows[to] of each of n arrays becomes rows[from]; they are `stride` rows apart. */
+static void move_row(float *rows, size_t width, int n, int stride, int from, int to) {
+    for (int i = 0; i < n; i++) {
+        float *own = rows + (size_t)i * (size_t)stride * width;
+        memmove(own + (size_t)to * width, own + (size_t)from * width, width * sizeof *own);
+    }
+}
+
+void ss_close_up(ss_pass *pass, int l, int g, int slots) {
+    const ss_trace *trace = pass->trace;
+    const ss_arch *arch = &trace->model->arch;
+    int share = arch->H / arch->G, S = trace->slots, group = l * arch->G + g, kept = 0;
+    head_cache first = cache_of(pass, l, g * share);
+    float *k = ss_row(trace, SS_FIELD_K, group, 0), *v = ss_row(trace, SS_FIELD_V, group, 0);
+    int32_t *tokens = pass->cache.tokens + (size_t)group * (size_t)S;
+    for (int j = 0; j < slots; j++) {
+        bool stays = false;
+        for (int i = 0; i < share; i++) stays |= isnan(first.evicted[i * S + j]) != 0;
+        if (!stays) continue;
+        tokens[kept] = tokens[j];
+        move_row(k, (size_t)arch->K, 1, S, j, kept);
+        move_row(v, (size_t)arch->K, 1, S, j, kept);
+        move_row(first.merit, 1, share, S, j, kept);
+        move_row(first.worth, 1, share, S, j, kept);
+        move_row(first.evicted, 1, share, S, j, kept++);
+    }
+    for (int i = 0; i < share; i++)
+        for (int j = kept; j < slots; j++) first.evicted[i * S + j] = NAN;
+    pass->cache.held[group] = kept;
 }

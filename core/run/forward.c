@@ -91,6 +91,20 @@ static void record_heads(const ss_trace *trace, ss_field_id field, int l, int he
         ss_record(trace, field, l * heads + h, t0, n, rows + (size_t)h * K, (size_t)heads * K);
 }
 
+/* Keys or values [n][G][K] go to the cache, which is the trace; the chunk begins at token t0. */
+static void keep_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, const float *rows) {
+    const ss_trace *trace = pass->trace;
+    size_t K = (size_t)trace->model->arch.K;
+    int G = trace->model->arch.G;
+    for (int g = 0; g < G; g++) {
+        int slot = ss_held(pass, l, g, t0);
+        int32_t *tokens = pass->cache.tokens;
+        if (tokens) tokens += (size_t)(l * G + g) * (size_t)trace->slots + (size_t)slot;
+        for (int i = 0; tokens && i < n; i++) tokens[i] = t0 + i;
+        ss_record(trace, field, l * G + g, slot, n, rows + (size_t)g * K, (size_t)G * K);
+    }
+}
+
 /* |W_O v| of every head and token of values [n][G][K]. */
 static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, int n) {
     const ss_trace *trace = pass->trace;
@@ -209,15 +223,14 @@ static void attention_block(ss_pass *pass, int l, int t0, int n) {
 
     before_block(pass, &layer->attention_norm, n);
 
-    /* Keys and values go to the cache, which is the trace. */
     ss_linear_rows(pass, pass->heads, pass->y, &layer->k, (size_t)n);
     place_heads(pass, l, pass->heads, &layer->k_norm, arch->G, n);
     edit_heads(pass, SS_AT_KEYS, l, arch->G, t0, n);
-    record_heads(trace, SS_FIELD_K, l, arch->G, t0, n, pass->heads);
+    keep_heads(pass, SS_FIELD_K, l, t0, n, pass->heads);
     ss_linear_rows(pass, pass->heads, pass->y, &layer->v, (size_t)n);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->heads, t0, n);
     edit_heads(pass, SS_AT_VALUES, l, arch->G, t0, n);
-    record_heads(trace, SS_FIELD_V, l, arch->G, t0, n, pass->heads);
+    keep_heads(pass, SS_FIELD_V, l, t0, n, pass->heads);
     record_out_norms(pass, l, pass->heads, t0, n);
 
     ss_linear_rows(pass, pass->heads, pass->y, &layer->q, (size_t)n);

@@ -23,22 +23,32 @@ typedef struct ss_angles {
     float *cosine, *sine; /* [n][rotary_width/2] */
 } ss_angles;
 
-/* What a head's cache knows of its keys (evict.c). */
+/* Turns that are kept at hand, at most: those of the texts that most runs read. */
+#define SS_TURNS 4096
+
+/* What a head's cache knows of its keys, each in a slot: S of them (evict.c). Slot j is token j,
+ * but for a run that streams, whose heads of a group share slots that are used again. */
 typedef struct ss_cache {
-    float *merit;       /* [L*H][C] what a policy has counted; the least goes first */
-    float *worth;       /* [L*H][C] times this */
-    ss_angles turns[2]; /* of 0 .. C-1 positions, size 1, as angles below; NULL: text positions */
+    float *merit;       /* [L*H][S] what a policy has counted; the least goes first */
+    float *worth;       /* [L*H][S] times this */
+    ss_angles turns[2]; /* of so many positions, size 1, as angles below; NULL: text positions */
+    int32_t *turned;    /* [min(C, SS_TURNS)] of how many those of this row are; 0: of none yet */
+    int32_t *held;      /* [L*G] slots that are filled before the chunk; NULL: it does not stream */
+    int32_t *tokens;    /* [L*G][S] whose they are */
 } ss_cache;
 
-/* n rows of a chunk beside C tokens; B is 1 with a bias key, else 0. */
+/* n rows of a chunk beside C tokens and S slots; B is 1 with a bias key, else 0. */
 typedef struct ss_pass {
     ss_trace *trace; /* of the run; set whenever the run is entered */
     int total;       /* tokens there will be when it is done; trace->T where there is none */
     int layer;       /* the next of the chunk that begins at trace->T; L: its logits */
     int chunk;       /* most rows of a chunk */
     bool whole;      /* an edit looks at all tokens at once, so they come in one chunk */
+    bool evicts;     /* some head's cache drops keys */
     bool turns;      /* an eviction places keys as they lie in the cache */
     bool endless;    /* and all of them within the context, however long the text */
+    int keeps;       /* keys that an eviction of every head leaves a group at most; 0: there is none
+                        that decides query by query */
     float *resumed;  /* [T] of the run it begins from [D]: its residual stream, or NULL */
     int first_layer; /* which reads that; else 0 */
     int resumed_n;   /* its T */
@@ -46,8 +56,8 @@ typedef struct ss_pass {
     int edits_n;
     unsigned places;     /* SS_AT_... where some edit acts (site.h) */
     int32_t *positions;  /* [C] of each token */
-    int32_t *ranks;      /* [C] the same as one query sees them */
-    unsigned char *sees; /* [C] which keys it sees */
+    int32_t *ranks;      /* [S] the same as one query sees them */
+    unsigned char *sees; /* [S] which keys it sees */
     ss_cache cache;
     float *x;            /* [n][D] residual stream */
     float *y;            /* [n][D] normed: what a block reads */
@@ -60,15 +70,20 @@ typedef struct ss_pass {
     float *share;        /* [n] */
     float *gathered;     /* [n][D] rows that go through one expert */
     float *queries;      /* [SS_ATTENTION_ROWS][K] of one head, through its feature map */
-    float *keys;         /* [B+C][K] of one head or its values, where not as in the trace */
-    float *scores;       /* [SS_ATTENTION_ROWS][B+C] */
+    float *keys;         /* [B+S][K] of one head or its values, where not as in the trace */
+    float *scores;       /* [SS_ATTENTION_ROWS][B+S] */
     float *tiles;        /* queries or weights as a product reads them, as many */
-    float *key_panels;   /* [ceil((B+C)/8)][K][8] */
-    float *value_panels; /* [ceil(K/8)][B+C][8] */
+    float *key_panels;   /* [ceil((B+S)/8)][K][8] */
+    float *value_panels; /* [ceil(K/8)][B+S][8] */
     ss_angles
         angles[2]; /* [n] of layers that see all; of windowed ones, where they have their own */
     float *logits; /* [1 or SS_LOGIT_ROWS][V] */
     float *work;   /* weights unpacked for one product, and its rows */
 } ss_pass;
+
+/* Slots of a group's cache that are filled before the chunk that begins at token t0. */
+static inline int ss_held(const ss_pass *pass, int l, int g, int t0) {
+    return pass->cache.held ? pass->cache.held[l * pass->trace->model->arch.G + g] : t0;
+}
 
 #endif

@@ -178,13 +178,13 @@ static void quantise_rows(const ss_site *site, const float *values) {
     if (exact >= site->n) return;
     size_t width = site->heads * site->width, rows = (size_t)(site->n - exact);
     float *x = site->rows + (size_t)exact * width;
-    float *errors = ss_row(site->pass->trace, SS_FIELD_ROUNDED, site->l, site->t + exact) +
-                    (site->place == SS_AT_HIDDEN ? 0 : 2);
+    float *errors = ss_row(site->pass->trace, SS_FIELD_ROUNDED, site->l, site->t + exact);
+    if (errors) errors += site->place == SS_AT_HIDDEN ? 0 : 2;
     if (by == TENSOR) quantise(x, rows, width, width, values, errors);
     for (size_t d = 0; by == CHANNEL && d < width; d++)
         quantise(x + d, rows, width, 1, values, errors);
     for (size_t i = 0; (by == TOKEN || by == GROUP) && i < rows; i++)
-        quantise_row(x + i * width, width, values, errors + 4 * i);
+        quantise_row(x + i * width, width, values, errors ? errors + 4 * i : NULL);
 }
 
 void ss_apply_quantise(const ss_site *site, const float *values) {

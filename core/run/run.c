@@ -48,10 +48,9 @@ static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, s
     }
 }
 
-static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, size_t C,
-                              ss_arena *arena) {
+static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
     size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS, K = (size_t)arch->K;
-    size_t keys = C + (arch->bias_key != SS_OWNER_NONE);
+    size_t keys = (size_t)pass->trace->slots + (arch->bias_key != SS_OWNER_NONE);
     if (arch->gate)
         pass->gates =
             take(arena, n, (size_t)ss_arch_gated_heads(arch), (size_t)ss_arch_gate_width(arch));
@@ -65,18 +64,26 @@ static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, size
 
 static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_arena *arena) {
     const ss_arch *arch = &desc->model->arch;
-    size_t heads = (size_t)arch->L * (size_t)arch->H;
+    size_t heads = (size_t)arch->L * (size_t)arch->H, S = (size_t)pass->trace->slots;
     pass->edits = ss_arena_take(arena, (size_t)desc->edits_n, sizeof *pass->edits);
     pass->positions = ss_arena_take(arena, C, sizeof *pass->positions);
-    pass->ranks = ss_arena_take(arena, C, sizeof *pass->ranks);
-    pass->sees = ss_arena_take(arena, C, sizeof *pass->sees);
-    if (!(pass->trace->fields & SS_BIT(SS_FIELD_EVICTED))) return;
-    pass->cache.merit = take(arena, heads, C, 1);
-    pass->cache.worth = take(arena, heads, C, 1);
-    if (pass->turns) lay_out_angles(pass->cache.turns, arch, C, arena);
+    pass->ranks = ss_arena_take(arena, S, sizeof *pass->ranks);
+    pass->sees = ss_arena_take(arena, S, sizeof *pass->sees);
+    if (!pass->evicts) return;
+    pass->cache.merit = take(arena, heads, S, 1);
+    pass->cache.worth = take(arena, heads, S, 1);
+    if (pass->turns) {
+        size_t turns = C < SS_TURNS ? C : SS_TURNS;
+        lay_out_angles(pass->cache.turns, arch, turns, arena);
+        pass->cache.turned = ss_arena_take(arena, turns, sizeof *pass->cache.turned);
+    }
+    if (!(pass->trace->fields & SS_STREAMS)) return;
+    size_t groups = (size_t)arch->L * (size_t)arch->G;
+    pass->cache.held = ss_arena_take(arena, groups, sizeof *pass->cache.held);
+    pass->cache.tokens = ss_arena_take(arena, groups * S, sizeof *pass->cache.tokens);
 }
 
-static void lay_out_rows(ss_pass *pass, size_t C, ss_arena *arena) {
+static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t n = (size_t)pass->chunk, D = (size_t)arch->D, K = (size_t)arch->K;
     size_t F = (size_t)(arch->F > arch->shared_F ? arch->F : arch->shared_F);
@@ -88,7 +95,7 @@ static void lay_out_rows(ss_pass *pass, size_t C, ss_arena *arena) {
     pass->gate = take(arena, n, F, 1);
     pass->up = take(arena, n, F, 1);
     lay_out_experts(pass, arch, n, arena);
-    lay_out_attention(pass, arch, n, C, arena);
+    lay_out_attention(pass, arch, n, arena);
     lay_out_angles(pass->angles, arch, n, arena);
     pass->logits = take(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
     pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest), 1, 1);
@@ -114,10 +121,12 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
         pass->places |= row->places;
         pass->whole |= row->whole && row->whole(full.values);
         if (row->apply == ss_apply_evict) {
+            pass->evicts = true;
+            pass->keeps = ss_evict_keeps(full.values, &desc->model->arch);
             pass->turns |= ss_evict_turns(full.values);
             pass->endless |= ss_evict_is_endless(full.values, &desc->model->arch);
         }
-        trace->fields |= row->fields;
+        if (!(trace->fields & SS_STREAMS)) trace->fields |= row->fields;
         trace->edited = true;
     }
     return SS_OK;
@@ -129,25 +138,56 @@ static ss_status refuse_capacity(const ss_run_desc *desc, ss_error *err) {
                    desc->model->arch.context, desc->capacity);
 }
 
+/* What a run keeps of a text that it forgets. */
+static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_error *err) {
+    uint32_t others = desc->fields & ~(SS_FIELDS_STREAMED | SS_STREAMS);
+    for (int field = 0; field < SS_FIELD_N; field++)
+        if (others & SS_BIT(field))
+            return ss_fail(err, SS_BAD_REQUEST, ss_fields()[field].name,
+                           "expected tokens, loss or next of a run that streams, which forgets the "
+                           "tokens that it has read");
+    if (!pass->keeps)
+        return ss_fail(err, SS_BAD_REQUEST, "streams",
+                       "expected an eviction in every head that decides query by query, since what "
+                       "it keeps is all that a run holds that streams");
+    if (pass->whole || desc->from)
+        return ss_fail(err, SS_UNSUPPORTED, "streams", "expected a run that %s",
+                       desc->from ? "begins from its tokens"
+                                  : "reads token by token, and an edit looks at all of them");
+    return SS_OK;
+}
+
+/* A chunk of few rows, and slots for it behind those that are kept. */
+static void find_slots(ss_trace *trace, ss_pass *pass) {
+    if (pass->chunk > SS_LOGIT_ROWS) pass->chunk = SS_LOGIT_ROWS;
+    if (pass->keeps < trace->capacity - pass->chunk) trace->slots = pass->keeps + pass->chunk;
+}
+
 static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc, ss_arena *arena,
                          ss_error *err) {
     const ss_arch *arch = &desc->model->arch;
-    uint32_t fields = desc->fields | SS_FIELDS_ALWAYS;
+    bool streams = desc->fields & SS_STREAMS;
+    uint32_t fields = desc->fields | (streams ? SS_BIT(SS_FIELD_TOKENS) : SS_FIELDS_ALWAYS);
     /* The loss of the first token of an extension needs the last logits of the one before, and
      * shares of attention need the bias key's. */
     if (fields & SS_BIT(SS_FIELD_LOSS)) fields |= SS_BIT(SS_FIELD_NEXT);
     if (fields & SS_BIT(SS_FIELD_ATT)) fields |= SS_BIT(SS_FIELD_ATT_BIAS);
-    *trace = (ss_trace){
-        .model = desc->model, .capacity = desc->capacity, .fields = fields & ss_fields_of(arch)};
+    *trace = (ss_trace){.model = desc->model,
+                        .capacity = desc->capacity,
+                        .slots = desc->capacity,
+                        .fields = fields & (ss_fields_of(arch) | SS_STREAMS)};
     *pass = (ss_pass){.trace = trace, .edits_n = desc->edits_n};
     ss_status status = read_edits(trace, pass, desc, err);
     if (status != SS_OK) return status;
     if (desc->capacity > arch->context && !pass->endless) return refuse_capacity(desc, err);
+    if (streams) status = check_streams(desc, pass, err);
+    if (status != SS_OK) return status;
     pass->chunk = chunk_of(arch, desc->capacity, pass->whole);
+    if (streams) find_slots(trace, pass);
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
     if (desc->from) pass->resumed = take(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
-    lay_out_rows(pass, (size_t)desc->capacity, arena);
+    lay_out_rows(pass, arena);
     return SS_OK;
 }
 
@@ -165,7 +205,7 @@ static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
 
 static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
     if (desc->capacity < 1 || desc->capacity > TOKENS_MAX) return refuse_capacity(desc, err);
-    if (desc->fields & ~SS_FIELDS_ALL)
+    if (desc->fields & ~(SS_FIELDS_ALL | SS_STREAMS))
         return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
     return desc->from ? check_from(desc, err) : SS_OK;
 }
@@ -193,23 +233,17 @@ static void start_plain(ss_pass *pass, const ss_choice *own) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     float *evicted = ss_floats(trace, SS_FIELD_EVICTED);
-    size_t cells = (size_t)arch->L * (size_t)arch->H * (size_t)trace->capacity;
+    size_t cells = (size_t)arch->L * (size_t)arch->H * (size_t)trace->slots;
     for (int i = 0; i < arch->L * arch->H; i++)
         trace->choices[i] = ss_operation_at(own, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     for (size_t i = 0; evicted && i < cells; i++) evicted[i] = NAN;
+    size_t groups = (size_t)arch->L * (size_t)arch->G, turns = (size_t)trace->capacity;
+    if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
+    turns = turns < SS_TURNS ? turns : SS_TURNS;
+    if (pass->turns) memset(pass->cache.turned, 0, turns * sizeof *pass->cache.turned);
     float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
     if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
-}
-
-/* Angles by which a key is turned on when it moves up in the cache. */
-static void find_turns(ss_pass *pass) {
-    const ss_model *model = pass->trace->model;
-    int32_t *by = pass->positions; /* 0 .. C-1, before any edit */
-    const float *turns[] = {model->rotary, model->window_rotary};
-    for (int i = 0; pass->turns && i < (model->arch.own_rotary ? 2 : 1); i++)
-        ss_find_angles(&pass->cache.turns[i], turns[i], 1.0f, (size_t)model->arch.rotary_width / 2,
-                       by, pass->trace->capacity);
 }
 
 static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
@@ -264,7 +298,6 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
                        desc->capacity, (unsigned long)arena->bytes);
     *pass = made;
     start_plain(pass, &own);
-    find_turns(pass);
     status = start_edits(pass, desc, err);
     if (status == SS_OK && desc->from) status = resume(pass, desc, err);
     if (status == SS_OK) *run = (ss_run){trace, pass};

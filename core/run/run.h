@@ -19,7 +19,7 @@ typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
     int capacity;          /* tokens there must be room for, 1 .. context; more where a rotary model
                               evicts within the context, positions as in the cache */
-    uint32_t fields;       /* mask of SS_BIT(field); SS_FIELDS_ALWAYS is added */
+    uint32_t fields;       /* mask of SS_BIT(field); SS_FIELDS_ALWAYS is added, or SS_STREAMS */
     const ss_edit *edits;  /* applied in order; of two that say one thing the last one wins */
     int edits_n;
     /* A run of the same model that this one begins from: its residual stream behind `layer` layers
@@ -34,12 +34,17 @@ typedef struct ss_run {
     struct ss_pass *pass; /* private, in the arena */
 } ss_run;
 
-/* Bytes of arena that ss_run_init takes. */
+/*
+ * Bytes of arena that ss_run_init takes. Of a run that streams they grow with the budget b, and by
+ * 12 with each token: 8 L G K (n + 64) are for keys and values, n = b where heads of a group keep
+ * the same ones (window, first), else b H/G.
+ */
 ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err);
 
 /* SS_TOO_LONG if capacity exceeds the context; what ss_edit_resolve says of an edit; SS_NO_MEMORY
  * if the arena is too small. SS_BAD_REQUEST if the run to begin from is another model's, is longer
- * than the capacity, or has not recorded hidden and all that this one records of the layers below.
+ * than the capacity, or has not recorded hidden and all that this one records of the layers below;
+ * if a run that streams has no eviction of every head, or is asked for what it forgets.
  */
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err);
 

@@ -24,12 +24,27 @@ typedef struct ss_site {
     int t, n;    /* rows [t, t+n) */
     float *rows; /* [n][heads][width] */
     size_t heads, width;
-    size_t keys;     /* keys of tokens among which a query's sight ends */
-    const float *q;  /* [K] */
-    float *bias;     /* weight of the bias key, or NULL */
-    const float *in; /* [n][linear->w.in] */
+    size_t keys;               /* slots among which a query's sight ends */
+    int own;                   /* the query's own */
+    const int32_t *tokens;     /* [keys] whose each is; NULL: slot j is token j's */
+    const unsigned char *sees; /* [keys] which of them it sees; NULL: all */
+    const float *q;            /* [K] */
+    float *bias;               /* weight of the bias key, or NULL */
+    const float *in;           /* [n][linear->w.in] */
     const ss_linear *linear;
 } ss_site;
+
+/* Whose key stands in a slot that a query sees. */
+static inline int ss_token_of(const ss_site *site, size_t slot) {
+    return site->tokens ? site->tokens[slot] : (int)slot;
+}
+
+/* The slot of a token's key among those that a query sees; site->keys where it is in none. */
+static inline size_t ss_slot_of(const ss_site *site, int token) {
+    size_t slot = site->tokens ? 0 : (size_t)token;
+    while (slot < site->keys && ss_token_of(site, slot) != token) slot++;
+    return slot < site->keys ? slot : site->keys;
+}
 
 /* Every edit that acts at the site's place, in their order. */
 void ss_edits_apply(const ss_site *site);
@@ -73,8 +88,13 @@ SS_APPLY(evict);
 SS_CHECK(evict);
 /* True if these are the values of an eviction that places keys as they lie in the cache. */
 bool ss_evict_turns(const float *values);
-/* True if it does so in every head, for so few keys that none stands beyond the context. */
+/* Keys that it leaves a group of heads at most, where it is of every head and decides query by
+ * query; else 0. */
+int ss_evict_keeps(const float *values, const ss_arch *arch);
+/* True if it places those of all heads within the context. */
 bool ss_evict_is_endless(const float *values, const ss_arch *arch);
+/* Of group g of layer l, whose cache holds so many slots: those that a head still keeps move up. */
+void ss_close_up(ss_pass *pass, int l, int g, int slots);
 
 /* quantise.c */
 SS_APPLY(quantise);

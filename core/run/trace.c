@@ -192,6 +192,11 @@ static size_t extent(const ss_trace *trace, const char *letter) {
     return *letter == 'T' ? (size_t)trace->capacity : ss_trace_size_of(trace, letter);
 }
 
+/* Tokens, or slots, that a field has room for. */
+static size_t room_of(const ss_trace *trace, ss_field_id field) {
+    return (size_t)(SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity);
+}
+
 /* Numbers of so many dimensions; SIZE_MAX where they do not fit. */
 static size_t count_from(const ss_trace *trace, const char *const *shape) {
     size_t count = 1;
@@ -203,10 +208,14 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
     trace->choices = ss_arena_take(arena, heads, sizeof *trace->choices);
-    for (int field = 0; field < SS_FIELD_N; field++)
-        if (trace->fields & SS_BIT(field))
+    for (int field = 0; field < SS_FIELD_N; field++) {
+        uint32_t there = trace->fields | (trace->fields & SS_STREAMS ? SS_FIELDS_SLOTS : 0);
+        ss_trace sized = *trace;
+        sized.capacity = (int)room_of(trace, (ss_field_id)field);
+        if (there & SS_BIT(field))
             trace->buffers[field] =
-                ss_arena_take(arena, count_from(trace, table[field].shape), sizeof(float));
+                ss_arena_take(arena, count_from(&sized, table[field].shape), sizeof(float));
+    }
 }
 
 /* Numbers of one token; of a field without tokens, all. */
@@ -218,7 +227,7 @@ static size_t row_width(const ss_trace *trace, ss_field_id field) {
 
 float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t) {
     float *floats = ss_floats(trace, field);
-    size_t rows = (size_t)index * (size_t)trace->capacity + (size_t)t;
+    size_t rows = (size_t)index * room_of(trace, field) + (size_t)t;
     return floats ? floats + rows * row_width(trace, field) : NULL;
 }
 

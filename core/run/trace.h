@@ -2,8 +2,8 @@
  * The TRACE table: everything a run records, and the buffers it is recorded in.
  *
  * A trace has room for `capacity` tokens and holds T of them. Its keys and values are also the
- * cache of the run, so they are always there; the other fields are recorded where the mask has
- * their bit. Rows beyond T are undefined.
+ * cache of the run, so they are always there, though of no token in particular where the run
+ * streams; the other fields are recorded where the mask has their bit. Rows beyond T are undefined.
  */
 #ifndef SS_RUN_TRACE_H
 #define SS_RUN_TRACE_H
@@ -43,6 +43,15 @@ typedef enum ss_field_id {
 /* Recorded whether asked for or not. */
 #define SS_FIELDS_ALWAYS (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
 #define SS_FIELDS_ALL ((1u << SS_FIELD_N) - 1)
+/*
+ * Beside the bits of fields, a run streams: of keys and values it holds what an eviction keeps, in
+ * slots that are used again, so its memory grows with the budget and not with the text. It records
+ * none of SS_FIELDS_STREAMED's others.
+ */
+#define SS_STREAMS (1u << 31)
+#define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_BIT(SS_FIELD_LOSS))
+/* What it has slots for. */
+#define SS_FIELDS_SLOTS (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V) | SS_BIT(SS_FIELD_EVICTED))
 
 enum {
     SS_FIELD_STANDARD = 1, /* recorded where no fields are named; else too large for that */
@@ -62,8 +71,9 @@ const ss_field *ss_fields(void);
 
 typedef struct ss_trace {
     const ss_model *model;
-    uint32_t fields;           /* what is recorded */
+    uint32_t fields;           /* what is recorded; SS_STREAMS where it streams */
     int capacity;              /* in tokens */
+    int slots;                 /* the same of SS_FIELDS_SLOTS; fewer where the run streams */
     int T;                     /* tokens so far */
     ss_choice *choices;        /* [L][H] what each head computes */
     bool edited;               /* it is a run of something else than the model */

@@ -390,7 +390,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                 row = weights(x[None, None], mask, Parameters(arch.parameters))[0, 0]
             for edit in _of(own, "park"):
                 key = _integer(edit, "key", 0)
-                if key <= t:
+                if key in sight:
                     row = torch.nn.functional.one_hot(torch.tensor(key), T).to(row)
             if cache:
                 cache.rows.append(row.abs())

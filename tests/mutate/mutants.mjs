@@ -539,4 +539,32 @@ export default [
     'sums[0] = (double)errors[0];',
     'golden',
   ],
+  [
+    'a cache that closes up forgets what it counted',
+    'run/evict.c',
+    'move_row(first.merit, 1, share, S, j, kept);',
+    '',
+    'edits',
+  ],
+  [
+    'a slot that is used again stays forgotten',
+    'run/evict.c',
+    'for (int j = kept; j < slots; j++) first.evicted[i * S + j] = NAN;',
+    '',
+    'edits',
+  ],
+  [
+    'a key goes when one head of its group drops it',
+    'run/evict.c',
+    'stays |= isnan(first.evicted[i * S + j]) != 0;',
+    'stays = isnan(first.evicted[i * S + j]) != 0;',
+    'edits',
+  ],
+  [
+    'a head parks on a key that is gone',
+    'run/apply.c',
+    ' || (site->sees && !site->sees[slot])',
+    '',
+    'golden',
+  ],
 ];

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "edits.h"
 #include "files.h"
+#include "run/pass.h"
 #include "goldens.h"
 #include "traces.h"
 
@@ -207,6 +208,128 @@ static void beyond_the_context(void) {
     }
     close_run(&within);
     close_run(&beyond);
+    close_model(&model);
+}
+
+/* ---- streaming ------------------------------------------------------------------------------- */
+
+#define LONG 300
+
+/* Losses of a long text, so many tokens at a time. */
+static opened_run stream(const ss_model *model, const int32_t *tokens, int T, int piece,
+                         const ss_edit *edits, int n, bool streams) {
+    uint32_t fields = SS_BIT(SS_FIELD_LOSS) | (streams ? SS_STREAMS : 0);
+    ss_run_desc desc = {model, T, fields, edits, n, NULL, 0};
+    opened_run run = open_run(&desc);
+    ss_error err;
+    CHECK_INT(run.arena.used == run.arena.bytes, 1);
+    for (int t = 0; t < T; t += piece)
+        must(ss_run_extend(&run.run, tokens + t, T - t < piece ? T - t : piece, &err), &err,
+             "text");
+    return run;
+}
+
+static void check_stream(const ss_model *model, int T, const char *policy, const char *with) {
+    char text[128];
+    int32_t tokens[LONG];
+    for (int t = 0; t < T; t++) tokens[t] = (t * t + t / 7) % 40;
+    snprintf(text, sizeof text, "evict:policy=%s", policy);
+    ss_edit edits[] = {read_edit(text), read_edit(with)};
+    opened_run whole = stream(model, tokens, T, T, edits, 2, false);
+    for (int piece = 1; piece <= T; piece *= 7) {
+        opened_run part = stream(model, tokens, T, piece, edits, 2, true);
+        CHECK(part.run.trace.slots <= 2 * 6 + SS_LOGIT_ROWS || part.run.trace.slots == T);
+        if (check_failed(same_rows(&whole.run.trace, &part.run.trace, SS_FIELD_LOSS, T), __FILE__,
+                         __LINE__, "the same losses"))
+            printf("    %s, %d at a time\n", policy, piece);
+        CHECK_BITS(ss_floats(&whole.run.trace, SS_FIELD_NEXT),
+                   ss_floats(&part.run.trace, SS_FIELD_NEXT),
+                   (size_t)model->arch.V * sizeof(float));
+        close_run(&part);
+    }
+    close_run(&whole);
+}
+
+static void streams(void) {
+    CASE("a run that streams gives the same losses, beyond the context too, beside other edits");
+    static const char *const with[] = {"quantise:what=keys,bits=4", "hide_key:key=2",
+                                       "self_only:token=9",         "park:layer=1,head=1,key=3",
+                                       "mask:first=2,recent=4",     "scale_value:key=1"};
+    for (int f = 0; f < FOLDERS; f++) {
+        opened_model model = open_model(folders[f]);
+        for (size_t p = 0; p + 1 < sizeof policies / sizeof *policies; p++) {
+            char text[96];
+            snprintf(text, sizeof text, "%s,budget=6", policies[p]);
+            check_stream(&model.model, model.model.arch.context, text, with[p % 6]);
+            if (f == 1 || f == 2) continue; /* learned positions */
+            snprintf(text, sizeof text, "%s,budget=6,positions=cache", policies[p]);
+            check_stream(&model.model, LONG, text, with[(p + 1) % 6]);
+        }
+        close_model(&model);
+    }
+}
+
+static void stream_memory(void) {
+    CASE("its memory grows with the budget, and by 12 bytes with a token");
+    opened_model model = open_model(LLAMA);
+    size_t bytes[3];
+    ss_error err;
+    for (int i = 0; i < 3; i++) {
+        ss_edit edit = read_edit(i < 2 ? "evict:policy=window,budget=6,positions=cache"
+                                       : "evict:policy=window,budget=32,positions=cache");
+        uint32_t fields = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
+        ss_run_desc desc = {&model.model, i == 1 ? 12288 : 8192, fields, &edit, 1, NULL, 0};
+        must(ss_run_size(&bytes[i], &desc, &err), &err, "size");
+    }
+    const ss_arch *arch = &model.model.arch;
+    CHECK_INT(bytes[1] - bytes[0], 4096 * 12);
+    CHECK(bytes[2] - bytes[0] >= (size_t)(8 * 26 * arch->L * arch->G * arch->K));
+    CHECK(bytes[2] < 1 << 20);
+    close_model(&model);
+}
+
+static void no_stream(void) {
+    CASE("what a run that streams cannot have is refused by name");
+    opened_model model = open_model(LLAMA);
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    uint32_t loss = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
+    const struct {
+        const char *edits[2], *where, *text;
+        uint32_t fields;
+        const ss_trace *from;
+    } wrong[] = {
+        {{"evict:policy=h2o,budget=4"}, "att", "streams", loss | SS_BIT(SS_FIELD_ATT), NULL},
+        {{"evict:policy=h2o,budget=4"}, "k", "streams", loss | SS_BIT(SS_FIELD_K), NULL},
+        {{"silence:layer=0"}, "streams", "eviction in every head", loss, NULL},
+        {{"evict:policy=h2o,budget=4,head=1"}, "streams", "eviction in every head", loss, NULL},
+        {{"evict:policy=snapkv,budget=4,prompt=8,queries=2"}, "streams", "query by query", loss, 0},
+        {{"evict:policy=h2o,budget=4", "clamp_channel:channel=1,to=mean"},
+         "streams",
+         "looks at all",
+         loss,
+         NULL},
+        {{"evict:policy=h2o,budget=4"},
+         "streams",
+         "begins from its tokens",
+         loss,
+         &plain.run.trace},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ss_edit edits[] = {read_edit(wrong[i].edits[0]),
+                           read_edit(wrong[i].edits[1] ? wrong[i].edits[1] : "silence:layer=1")};
+        ss_run_desc desc = {&model.model, T_MAX, wrong[i].fields, edits, 2, wrong[i].from, 0};
+        ss_error err = {0};
+        CHECK(try_run(&desc, &err) != SS_OK);
+        CHECK(!strcmp(err.where, wrong[i].where) && strstr(err.text, wrong[i].text));
+    }
+    ss_edit edit = read_edit("evict:policy=h2o,budget=4");
+    ss_run_desc desc = {&model.model, T_MAX, loss, &edit, 1, NULL, 0};
+    opened_run run = open_run(&desc);
+    ss_tensor view;
+    ss_error err;
+    CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_K, -1, -1, &err), SS_BAD_REQUEST);
+    close_run(&run);
+    close_run(&plain);
     close_model(&model);
 }
 
@@ -420,6 +543,9 @@ int main(void) {
     window_is_a_mask();
     cache_positions();
     beyond_the_context();
+    streams();
+    stream_memory();
+    no_stream();
     resumed();
     only_above();
     effects();

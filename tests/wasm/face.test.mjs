@@ -92,6 +92,11 @@ const FACE = {
     [1, 2],
     { fields: ['att'], edits: [], capacity: 4, signal: new AbortController().signal },
   ],
+  'model.runBytes': [
+    (...args) => model.runBytes(...args),
+    2,
+    { fields: ['loss'], edits: [], capacity: 4, streaming: false },
+  ],
   'model.metadata': [(...args) => model.metadata(...args), 'general.name'],
   'run.read': [async (...args) => (await model.run([1, 2])).read(...args), [{ metric: 'alpha' }]],
   'run.read, one': [

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define BORDER 4
+#define BORDER 5
 
 /* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
 enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
@@ -224,8 +224,20 @@ static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
     return run->block ? ss_run_init(&run->run, desc, &arena, &wasm_error) : SS_NO_MEMORY;
 }
 
+/* Bytes of a run that is started so; 0: there is none. */
+uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t fields,
+                           const ss_edit *edits, int edits_n) {
+    size_t bytes;
+    ss_run_desc desc = {.model = &model->model,
+                        .capacity = capacity,
+                        .fields = fields,
+                        .edits = edits,
+                        .edits_n = edits_n > 0 ? edits_n : 0};
+    return ss_run_size(&bytes, &desc, &wasm_error) == SS_OK ? (uint32_t)bytes : 0;
+}
+
 /*
- * fields: bit i records row i of the trace table. edits[n] are words as the core has them: {i32
+ * fields: bit i records row i of the trace table, bit 31 streams. edits[n] are words as the core has them: {i32
  * kind; f32 values[SS_EDIT_VALUES]}. from, or NULL, is the run that it begins from, behind so many
  * layers. A handle, or NULL. The model must stay open.
  */

@@ -72,6 +72,8 @@ export interface Field {
   readonly standard: boolean;
   /** A mean over sequences says something; else it belongs to one sequence. */
   readonly averaged: boolean;
+  /** What a run that streams may record. */
+  readonly streamed: boolean;
 }
 
 /** One parameter of an edit. */

@@ -7,7 +7,7 @@ import { SinkscopeError } from './errors.js';
 import { decodeValue } from './metadata.js';
 
 /** The border these files were written for. */
-const BORDER = 4;
+const BORDER = 5;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 

@@ -28,6 +28,7 @@ MODEL        a folder with config.json and weights, a .gguf file, or owner/name[
   --special S        special tokens in front: auto (the tokenizer's own), none, or a token (auto)
   --edit NAME:key=value,key=value   a what-if; more than one combine:
 ${edits.map(usageOf).join('\n')}
+  --streaming        keep of a long text what an eviction keeps, and tell of its loss alone
   --json             everything measured, as JSON
   --kernels K        auto, simd or base (auto)
   --workers N        among how many the sequences are spread (the cores, at most 4)
@@ -52,6 +53,7 @@ const OPTIONS = /** @type {const} */ ({
   eps: { type: 'string' },
   edit: { type: 'string', multiple: true },
   special: { type: 'string', default: 'auto' },
+  streaming: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   kernels: { type: 'string', default: 'auto' },
   workers: { type: 'string' },
@@ -133,7 +135,8 @@ async function measureModel(engine, name, values) {
   const tokenizer = await planTokenizer(plan, model, hub);
   const sequences = await cutText(tokenizer, text, wanted);
   tokenizer.close();
-  const result = await measure(model, sequences, { eps, edits });
+  const { streaming } = values;
+  const result = await measure(model, sequences, { eps, edits, streaming });
   const [first] = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
   const { architecture } = model;
   const { special } = values;

@@ -18,6 +18,9 @@ import { randomBits } from './random.js';
 /** @typedef {import('./link.js').Face} Face */
 /** @typedef {Awaited<ReturnType<Face['open']>>} Opened */
 
+/** Of the options of a run those that it is described by. */
+const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
+
 /** Room for generated tokens when none was asked for. */
 const SPARE_TOKENS = 64;
 /** More than this no run can hold. */
@@ -276,24 +279,47 @@ class Model {
    */
   async run(tokens, options = {}) {
     this.#copy.checkOpen();
-    const { context, V } = this.architecture;
+    const { V } = this.architecture;
     check(tokens, 'list', 'tokens');
-    checkOptions(options, { ...JOB, fields: 'list', edits: 'list', from: 'object' });
-    const { fields, edits = [], from } = options;
+    checkOptions(options, { ...JOB, ...WANTED, from: 'object' });
+    const { from } = options;
     if (from) checkFrom(from, this.#copy, this.architecture);
-    // An edit may lead beyond the context; the core knows which.
-    const most = edits.length > 0 ? MOST_TOKENS : context;
-    expectInteger(tokens.length, 1, most, 'tokens.length');
+    const wanted = this.#wanted(tokens.length, options);
     const ids = Array.from(tokens);
     ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
-    const spare = from ? 0 : SPARE_TOKENS;
-    const room = Math.max(ids.length, Math.min(context, ids.length + spare));
-    const { capacity = room } = options;
-    expectInteger(capacity, ids.length, most, 'capacity');
-    const run = new Run(this.#copy, ids, { fields, edits, capacity }, from);
+    const run = new Run(this.#copy, ids, wanted, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
     return run;
+  }
+
+  /**
+   * What is wanted of a run of n tokens.
+   * @param {number} n
+   * @param {import('../sinkscope.js').RunOptions} options
+   */
+  #wanted(n, { fields, edits = [], streaming, from, ...options }) {
+    const { context } = this.architecture;
+    // An edit may lead beyond the context; the core knows which.
+    const most = edits.length > 0 ? MOST_TOKENS : context;
+    expectInteger(n, 1, most, 'tokens.length');
+    const spare = from ? 0 : SPARE_TOKENS;
+    const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
+    expectInteger(capacity, n, most, 'capacity');
+    return { fields, edits, capacity, streaming };
+  }
+
+  /**
+   * @param {number} tokens
+   * @param {import('../sinkscope.js').RunOptions} [options]
+   */
+  async runBytes(tokens, options = {}) {
+    this.#copy.checkOpen();
+    checkOptions(options, WANTED);
+    const wanted = this.#wanted(tokens, options);
+    return this.#copy.link.ask(async (desk) =>
+      desk.runBytes((await this.#copy.at(desk)).model, wanted),
+    );
   }
 
   async close() {

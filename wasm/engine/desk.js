@@ -20,9 +20,12 @@ import { Trainer } from '../lab/trainer.js';
 /** @typedef {import('./job.js').Job} Job */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Tell */
-/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, from?: { run: number, layer: number } }} Wanted of a run */
+/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, streaming?: boolean, from?: { run: number, layer: number } }} Wanted of a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
+
+/** Beside the bits of fields: the run streams. */
+const STREAMS = 1 << 31;
 
 /** How long the core may compute before a request to stop gets in. */
 const PATIENCE = 40;
@@ -266,19 +269,41 @@ export class Desk {
    * @param {number} modelId
    * @param {Wanted} options
    */
-  #start(modelId, { fields, edits = [], capacity, from }) {
-    const { address: model, architecture, runs } = this.#model(modelId);
-    const mask = this.#mask(fields);
+  #start(modelId, { from, ...wanted }) {
+    const { architecture, runs } = this.#model(modelId);
+    const mask = this.#mask(wanted);
     const begin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
-    const start = (/** @type {number} */ list) =>
-      this.#module.handle('start', model, capacity, mask, list, edits.length, ...begin);
-    const words = encodeEdits(edits, this.#describe);
-    const address = edits.length ? this.#module.lend(words, start) : start(0);
+    const address = this.#described('start', modelId, wanted, ...begin);
     const id = ++this.#last;
     const recordsAtt = (mask & (1 << this.#fieldIndex('att'))) !== 0;
     this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
     runs.add(id);
     return id;
+  }
+
+  /**
+   * Calls what takes a run's description: its model, capacity, fields and edits.
+   * @param {string} call
+   * @param {number} modelId
+   * @param {Wanted} wanted
+   * @param {number[]} more
+   */
+  #described(call, modelId, wanted, ...more) {
+    const { address } = this.#model(modelId);
+    const { edits = [], capacity } = wanted;
+    const mask = this.#mask(wanted);
+    const begin = (/** @type {number} */ list) =>
+      this.#module.handle(call, address, capacity, mask, list, edits.length, ...more);
+    const words = encodeEdits(edits, this.#describe);
+    return edits.length ? this.#module.lend(words, begin) : begin(0);
+  }
+
+  /**
+   * @param {number} modelId
+   * @param {Wanted} wanted
+   */
+  async runBytes(modelId, wanted) {
+    return this.#described('run_bytes', modelId, wanted) >>> 0;
   }
 
   /**
@@ -395,13 +420,17 @@ export class Desk {
     return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...where);
   }
 
-  /** @param {readonly string[] | undefined} fields */
-  #mask(fields) {
-    const standard = () =>
-      this.#describe.fields.filter((row) => row.standard).map(({ name }) => name);
-    const chosen = fields ?? standard();
+  /** @param {Wanted} wanted */
+  #mask({ fields, streaming = false }) {
+    const rows = this.#describe.fields;
+    const standard = () => rows.filter((row) => (streaming ? row.streamed : row.standard));
+    const chosen = fields ?? standard().map(({ name }) => name);
     // The logits at the last position are always kept: they are what generate draws from.
-    return [...chosen, 'next'].reduce((mask, name) => mask | (1 << this.#fieldIndex(name)), 0);
+    const mask = [...chosen, 'next'].reduce(
+      (bits, name) => bits | (1 << this.#fieldIndex(name)),
+      0,
+    );
+    return streaming ? mask | STREAMS : mask;
   }
 
   /** @param {string} name */

@@ -84,6 +84,12 @@ export interface RunOptions extends Options {
    * layers below what this one records.
    */
   readonly from?: { readonly run: Run; readonly layer: number };
+  /**
+   * Of keys and values only what an eviction keeps is held, so that memory grows with its budget and,
+   * by 12 bytes a token, with the text. Every head must evict, query by query (not snapkv); fields are
+   * those that are `streamed`. The losses have the same bits.
+   */
+  readonly streaming?: boolean;
 }
 
 export interface Where {
@@ -162,6 +168,11 @@ export interface Model {
    */
   readonly lanes: readonly Lane[];
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
+  /**
+   * Bytes that a run of so many tokens will take, beside the model.
+   * @example await model.runBytes(4000, { streaming: true, edits });
+   */
+  runBytes(tokens: number, options?: Omit<RunOptions, 'from' | keyof Options>): Promise<number>;
   /**
    * A value of a GGUF file's metadata, undefined where the file has no such key or is no GGUF file.
    * @example const name = await model.metadata('general.name');

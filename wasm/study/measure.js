@@ -66,10 +66,11 @@ export async function sweep(model, sequences, cases, options = {}) {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
   checkList(cases, 'list', 'cases');
-  checkOptions(options, { ...JOB, metrics: 'list', eps: 'number', onSequence: 'call' });
+  const known = { metrics: 'list', eps: 'number', onSequence: 'call', streaming: 'flag' };
+  checkOptions(options, { ...JOB, ...known });
   const { describe } = model;
-  const { eps = describe.defaults.eps, signal, onProgress, onSequence } = options;
-  const names = options.metrics ?? summaryOf(describe, cases);
+  const { eps = describe.defaults.eps, streaming, signal, onProgress, onSequence } = options;
+  const names = options.metrics ?? (streaming ? ofStreams(describe) : summaryOf(describe, cases));
   const reads = names.map((metric) => ({ metric, eps }));
   const compared = reads.filter(({ metric }) => compares(describe, metric));
   const fields = fieldsFor(describe, reads);
@@ -84,7 +85,7 @@ export async function sweep(model, sequences, cases, options = {}) {
     const found = [];
     try {
       for (const edits of cases) {
-        const run = await lane.run(ids, { fields, edits, capacity: T, signal });
+        const run = await lane.run(ids, { fields, edits, capacity: T, streaming, signal });
         const beside = reads.map((read) =>
           compared.includes(read) ? { ...read, base: plain } : read,
         );
@@ -119,6 +120,19 @@ function summaryOf(describe, cases) {
   const isEdited = cases.some((edits) => edits.length > 0);
   const names = describe.metrics.filter((row) => row.summary).map(({ name }) => name);
   return names.filter((name) => isEdited || !compares(describe, name));
+}
+
+/**
+ * What is read from the fields of a run that streams alone.
+ * @param {import('../sinkscope.js').Describe} describe
+ */
+function ofStreams(describe) {
+  const { metrics, fields } = describe;
+  const kept = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
+  const names = metrics
+    .filter((row) => row.fields.length > 0 && row.fields.every((name) => kept.includes(name)))
+    .map(({ name }) => name);
+  return names.filter((name) => !compares(describe, name));
 }
 
 /**

@@ -73,6 +73,11 @@ export interface MeasureOptions extends Options {
    * one without what-ifs, and is part of the summary where there are any.
    */
   readonly metrics?: readonly string[];
+  /**
+   * Runs stream, so that texts may be long; see `run`. The metrics are then, by default, those of the
+   * loss.
+   */
+  readonly streaming?: boolean;
   /** What-ifs under which every sequence is run. */
   readonly edits?: readonly Edit[];
   /** Told what was measured of each sequence, by the names of describe.metrics. */

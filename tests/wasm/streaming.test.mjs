@@ -1,0 +1,58 @@
+// Runs that hold of keys and values only what an eviction keeps.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { measure } from '../../wasm/index.js';
+import { failure, files, softmax, withEngine } from './helper.mjs';
+
+const ids = Array.from({ length: 700 }, (_, i) => (i * i * 31 + (i >> 3)) % 1024);
+const evict = { kind: 'evict', policy: 'h2o', budget: 32, positions: 'cache' };
+
+test('losses far beyond the context are those of a run that keeps all', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const [whole, streamed] = await Promise.all(
+      [false, true].map(async (streaming) => {
+        const run = await model.run(ids, { fields: ['loss'], edits: [evict], streaming });
+        return (await run.field('loss')).data;
+      }),
+    );
+    assert.ok(model.architecture.context < ids.length);
+    assert.deepEqual(streamed, whole);
+    const { metrics, T } = await measure(model, [ids], { edits: [evict], streaming: true });
+    assert.equal(T, ids.length);
+    assert.deepEqual(Object.keys(metrics).sort(), ['loss_at', 'loss_mean']);
+    assert.ok(Math.abs(metrics.loss_at.mean[500] - whole[500]) < 1e-12);
+  });
+});
+
+test('its memory is told before, and grows by 12 bytes with a token', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const bytes = (n, streaming = true) =>
+      model.runBytes(n, { fields: ['loss'], edits: [evict], capacity: n, streaming });
+    assert.equal((await bytes(12288)) - (await bytes(8192)), 12 * 4096);
+    assert.ok((await bytes(4096)) < 2 ** 22 && (await bytes(4096, false)) > 2 ** 24);
+    const long = await failure(model.runBytes(4096));
+    assert.deepEqual([long.code, long.where], ['argument', 'tokens.length']);
+  });
+});
+
+test('what it forgets is refused by name', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const short = ids.slice(0, 100);
+    const wrong = async (options, where) => {
+      const all = { edits: [evict], streaming: true, ...options };
+      const found = await failure(model.run(short, all));
+      assert.deepEqual([found.code, found.where], ['bad_request', where]);
+    };
+    await wrong({ fields: ['att'] }, 'att');
+    await wrong({ edits: [{ kind: 'silence', layer: 0 }] }, 'streams');
+    await wrong({ edits: [{ ...evict, layer: 1 }] }, 'streams');
+    const run = await model.run(ids, { edits: [evict], streaming: true, capacity: 702 });
+    assert.equal((await failure(run.field('k'))).where, 'k');
+    assert.equal((await failure(run.metric('key_norm'))).where, 'key_norm');
+    for await (const { position } of run.generate({ count: 2, seed: 1 }))
+      assert.ok(position >= ids.length);
+  });
+});
