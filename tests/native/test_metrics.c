@@ -20,8 +20,11 @@ static void fake_open(fake *f, int L, int H, int T, int D, const char *operation
     int n;
     *f = (fake){0};
     f->model.arch = (ss_arch){.L = L, .H = H, .G = H, .D = D, .K = D, .V = 2};
-    f->trace = (ss_trace){
-        .model = &f->model, .fields = ss_fields_of(&f->model.arch), .capacity = T, .slots = T, .T = T};
+    f->trace = (ss_trace){.model = &f->model,
+                          .fields = ss_fields_of(&f->model.arch),
+                          .capacity = T,
+                          .slots = T,
+                          .T = T};
     ss_arena measured = ss_arena_measure();
     ss_trace_lay_out(&f->trace, &measured);
     f->arena = arena_of(measured.used);
