@@ -6,6 +6,7 @@
 
 #include "../math/kernels.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -90,17 +91,26 @@ void ss_apply_park(const ss_site *site, const float *values) {
 
 enum { CLAMP_ZERO, CLAMP_MEAN, CLAMP_VALUE };
 
-bool ss_whole_clamp_channel(const float *values) {
-    return (int)values[3] == CLAMP_MEAN;
+int ss_together_clamp_channel(const float *values) {
+    if ((int)values[3] != CLAMP_MEAN) return 0;
+    return values[5] > 0.0f ? (int)values[5] : INT_MAX;
+}
+
+/* The mean behind so many layers. */
+size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch) {
+    return (int)values[3] == CLAMP_MEAN ? (size_t)arch->L + 1 : 0;
 }
 
 void ss_apply_clamp_channel(const ss_site *site, const float *values) {
     if (!ss_edit_holds(values[1], site->l)) return;
     float *channel = site->rows + (size_t)values[0];
-    int to = (int)values[3];
+    int to = (int)values[3], prompt = values[5] > 0.0f ? (int)values[5] : site->n;
     double value = to == CLAMP_VALUE ? (double)values[4] : 0.0;
-    for (size_t i = 0; to == CLAMP_MEAN && i < (size_t)site->n; i++)
-        value += (double)channel[i * site->width] / (double)site->n;
+    float *mean = to == CLAMP_MEAN ? ss_kept_of(site, values) + site->l : NULL;
+    for (size_t i = 0; mean && site->t == 0 && i < (size_t)prompt; i++)
+        value += (double)channel[i * site->width] / (double)prompt;
+    if (mean && site->t == 0) *mean = (float)value;
+    if (mean) value = (double)*mean;
     for (int i = 0; i < site->n; i++)
         if (ss_edit_holds(values[2], site->t + i)) channel[(size_t)i * site->width] = (float)value;
 }
@@ -110,7 +120,7 @@ void ss_apply_swap_positions(const ss_site *site, const float *values) {
             *b = &site->pass->positions[(int)values[1]];
     int32_t held = *a;
     *a = *b;
-    *b = held;
+    if (values[2] == 0.0f) *b = held;
 }
 
 /* In the order of the words in edit.c. */

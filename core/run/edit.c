@@ -16,6 +16,13 @@
     { .name = "layer", .type = SS_EDIT_INDEX, .below = "L", ALL, .meaning = "absent: all" }
 #define HEAD                                                                                       \
     { .name = "head", .type = SS_EDIT_INDEX, .below = "H", ALL, .meaning = "absent: all" }
+#define PROMPT(what)                                                                               \
+    {                                                                                              \
+        .name = "prompt", COUNT,                                                                   \
+        .meaning =                                                                                 \
+            "so many first tokens make " what ", which those behind them take over; 0: all "       \
+            "tokens do, and must come at once"                                                     \
+    }
 #define COUNT .type = SS_EDIT_INTEGER, .high = COUNT_MAX
 
 static const char *const clamps[] = {"zero", "mean", "value", NULL};
@@ -137,25 +144,29 @@ static const ss_edit_kind table[] = {
                      .below = "T",
                      ALL,
                      .meaning = "its position; absent: all"},
-                    {.name = "to",
-                     .type = SS_EDIT_CHOICE,
-                     .choices = clamps,
-                     .meaning = "the mean needs the whole text at once"},
+                    {.name = "to", .type = SS_EDIT_CHOICE, .choices = clamps, .meaning = ""},
                     {.name = "value",
                      .low = -NUMBER_MAX,
                      .high = NUMBER_MAX,
-                     .meaning = "where it becomes a value"}},
+                     .meaning = "where it becomes a value"},
+                    PROMPT("the mean")},
      .apply = ss_apply_clamp_channel,
-     .whole = ss_whole_clamp_channel,
+     .together = ss_together_clamp_channel,
+     .keeps = ss_keeps_clamp_channel,
      .source = "Sun et al. 2024, table 3 (massive activations)"},
     {.name = "swap_positions",
-     .meaning = "two tokens exchange their position vectors, angles or distances",
+     .meaning = "two tokens exchange their position vectors, angles or distances, or one takes the "
+                "other's",
      .counterfactual = true,
      .needs = SS_NEEDS_POSITIONS,
      .places = SS_AT_START,
      .parameters =
          {{.name = "a", .type = SS_EDIT_INDEX, .below = "T", MUST, .meaning = "one token's"},
-          {.name = "b", .type = SS_EDIT_INDEX, .below = "T", MUST, .meaning = "the other's"}},
+          {.name = "b", .type = SS_EDIT_INDEX, .below = "T", MUST, .meaning = "the other's"},
+          {.name = "replace",
+           .type = SS_EDIT_CHOICE,
+           .choices = answers,
+           .meaning = "a stands where b does, which stays"}},
      .apply = ss_apply_swap_positions,
      .source = "Gu et al. 2025, table 7"},
     {.name = "evict",
@@ -214,9 +225,7 @@ static const ss_edit_kind table[] = {
            .type = SS_EDIT_CHOICE,
            .choices = grains,
            .standard = 1,
-           .meaning = "numbers that share a scale; of weights a channel is an output; of "
-                      "activations, tensor "
-                      "and channel need the whole text at once"},
+           .meaning = "numbers that share a scale; of weights a channel is an output"},
           {.name = "group", COUNT, .low = 1, .standard = 32, .meaning = "numbers of a group"},
           {.name = "symmetric",
            .type = SS_EDIT_CHOICE,
@@ -224,10 +233,12 @@ static const ss_edit_kind table[] = {
            .standard = 1,
            .meaning = "about 0, or from the least to the largest number"},
           {.name = "first", COUNT, .meaning = "first tokens that stay exact"},
-          LAYER},
+          LAYER,
+          PROMPT("the scales of tensor and channel")},
      .apply = ss_apply_quantise,
      .check = ss_check_quantise,
-     .whole = ss_whole_quantise,
+     .together = ss_together_quantise,
+     .keeps = ss_keeps_quantise,
      .source = "round to nearest; first tokens: Liu et al. 2024, IntactKV"},
     {.name = "scale_weight",
      .meaning = "one number of a matrix is multiplied by a factor",
@@ -391,6 +402,12 @@ ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_m
 }
 
 /* ---- applying ------------------------------------------------------------------------------ */
+
+float *ss_kept_of(const ss_site *site, const float *values) {
+    int i = 0;
+    while (site->pass->edits[i].values != values) i++;
+    return site->pass->kept[i];
+}
 
 bool ss_edit_holds(float wanted, int index) {
     return isnan(wanted) || (int)wanted == index;

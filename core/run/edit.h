@@ -56,7 +56,10 @@ typedef struct ss_edit_kind {
     unsigned places;     /* SS_AT_... of site.h */
     ss_edit_parameter parameters[SS_EDIT_PARAMETERS];
     void (*apply)(const struct ss_site *site, const float *values);
-    bool (*whole)(const float *values); /* it looks at all tokens at once; NULL: it never does */
+    /* First tokens that it looks at together, so that they must come at once, INT_MAX: all; NULL:
+     * it looks at each alone. And floats that it keeps of those for the ones behind. */
+    int (*together)(const float *values);
+    size_t (*keeps)(const float *values, const ss_arch *arch);
     /* What is not told by ranges: a status, with the place `where`. NULL: nothing. */
     ss_status (*check)(const struct ss_pass *pass, const float *values, const char *where,
                        ss_error *err);

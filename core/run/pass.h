@@ -43,7 +43,7 @@ typedef struct ss_pass {
     int total;       /* tokens there will be when it is done; trace->T where there is none */
     int layer;       /* the next of the chunk that begins at trace->T; L: its logits */
     int chunk;       /* most rows of a chunk */
-    bool whole;      /* an edit looks at all tokens at once, so they come in one chunk */
+    int together;    /* first tokens that come in one chunk, since an edit looks at all of them */
     bool evicts;     /* some head's cache drops keys */
     bool turns;      /* an eviction places keys as they lie in the cache */
     bool endless;    /* and all of them within the context, however long the text */
@@ -54,6 +54,9 @@ typedef struct ss_pass {
     int resumed_n;   /* its T */
     ss_edit *edits;  /* [edits_n] with every default put in */
     int edits_n;
+    float **kept;     /* [edits_n] what each keeps of its first tokens, in */
+    float *kept_room; /* [kept_n] */
+    size_t kept_n;
     unsigned places;     /* SS_AT_... where some edit acts (site.h) */
     int32_t *positions;  /* [C] of each token */
     int32_t *ranks;      /* [S] the same as one query sees them */

@@ -15,17 +15,36 @@
 #include "../math/kernels.h"
 #include "../math/pack.h"
 
+#include <limits.h>
 #include <math.h>
 
 enum { TENSOR, TOKEN, CHANNEL, GROUP };
 enum { QUERIES, KEYS, VALUES, HIDDEN, WEIGHTS };
 
 /* The row's values, in the order of edit.c. */
-enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER };
+enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER, PROMPT };
 
-bool ss_whole_quantise(const float *values) {
-    bool tokens = (int)values[WHAT] != WEIGHTS;
-    return tokens && ((int)values[BY] == TENSOR || (int)values[BY] == CHANNEL);
+/* Tokens share scales. */
+static bool is_together(const float *values) {
+    int by = (int)values[BY];
+    return (int)values[WHAT] != WEIGHTS && (by == TENSOR || by == CHANNEL);
+}
+
+int ss_together_quantise(const float *values) {
+    if (!is_together(values)) return 0;
+    return values[PROMPT] > 0.0f ? (int)values[PROMPT] : INT_MAX;
+}
+
+/* Columns of the widest rows that it rounds. */
+static size_t columns_of(const ss_arch *arch) {
+    int heads = arch->H * arch->K;
+    return (size_t)(heads > arch->D ? heads : arch->D);
+}
+
+/* A range for each layer, or for each of its columns. */
+size_t ss_keeps_quantise(const float *values, const ss_arch *arch) {
+    size_t ranges = (int)values[BY] == CHANNEL ? columns_of(arch) : 1;
+    return is_together(values) ? ((size_t)arch->L + 1) * ranges * 2 : 0;
 }
 
 /* ---- numbers that share a scale ------------------------------------------------------------ */
@@ -54,12 +73,17 @@ static void round_in(range r, float *x, size_t rows, size_t step, size_t n, cons
     int bits = (int)values[BITS];
     float most = symmetric ? fmaxf(-r.low, r.high) : r.high - r.low;
     float levels = (float)((1 << (symmetric ? bits - 1 : bits)) - 1);
-    float scale = most / levels, zero = symmetric ? 0.0f : r.low;
+    float scale = most / levels, zero = symmetric ? 0.0f : r.low,
+          least = symmetric ? -levels : 0.0f;
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
             float *at = &x[i * step + j], exact = *at;
-            /* Without a scale all are alike, and exact. */
-            if (scale > 0.0f) *at = zero + scale * rintf((exact - zero) / scale);
+            /* What lies outside a range that others made ends at its ends. Without a scale all of
+             * them are alike. */
+            if (scale > 0.0f)
+                *at = zero + scale * fminf(fmaxf(rintf((exact - zero) / scale), least), levels);
+            else if (most == 0.0f)
+                *at = zero;
             if (!errors) continue;
             errors[4 * i] += (*at - exact) * (*at - exact);
             errors[4 * i + 1] += exact * exact;
@@ -163,6 +187,10 @@ bool ss_is_of_activations(const ss_edit *edit) {
 
 ss_status ss_check_quantise(const ss_pass *pass, const float *values, const char *where,
                             ss_error *err) {
+    if (is_together(values) && values[PROMPT] > 0.0f && values[PROMPT] <= values[FIRST])
+        return ss_fail(err, SS_BAD_REQUEST, where,
+                       "expected a prompt of more tokens than the %.7g that stay exact, found %.7g",
+                       (double)values[FIRST], (double)values[PROMPT]);
     if ((int)values[WHAT] != WEIGHTS) return SS_OK;
     if ((int)values[BY] == TOKEN || values[FIRST] > 0.0f)
         return ss_fail(err, SS_BAD_REQUEST, where,
@@ -172,6 +200,23 @@ ss_status ss_check_quantise(const ss_pass *pass, const float *values, const char
 
 /* ---- activations --------------------------------------------------------------------------- */
 
+/*
+ * Column d of x[rows][n], or all of it (d 0, n the width): the first `made` rows of the first chunk
+ * make its range, which later ones take over.
+ */
+static void round_together(const ss_site *site, const float *values, float *x, size_t made,
+                           size_t rows, size_t d, size_t n, float *errors) {
+    size_t width = site->heads * site->width;
+    size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&site->pass->trace->model->arch) : 1;
+    float *kept = ss_kept_of(site, values) + 2 * ((size_t)site->l * ranges + d);
+    if (site->t == 0) {
+        range found = widened(nothing, x + d, made, width, n);
+        kept[0] = found.low;
+        kept[1] = found.high;
+    }
+    round_in((range){kept[0], kept[1]}, x + d, rows, width, n, values, errors);
+}
+
 static void quantise_rows(const ss_site *site, const float *values) {
     int exact = (int)values[FIRST] - site->t, by = (int)values[BY];
     exact = exact > 0 ? exact : 0;
@@ -180,9 +225,10 @@ static void quantise_rows(const ss_site *site, const float *values) {
     float *x = site->rows + (size_t)exact * width;
     float *errors = ss_row(site->pass->trace, SS_FIELD_ROUNDED, site->l, site->t + exact);
     if (errors) errors += site->place == SS_AT_HIDDEN ? 0 : 2;
-    if (by == TENSOR) quantise(x, rows, width, width, values, errors);
+    size_t made = values[PROMPT] > 0.0f ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
+    if (by == TENSOR) round_together(site, values, x, made, rows, 0, width, errors);
     for (size_t d = 0; by == CHANNEL && d < width; d++)
-        quantise(x + d, rows, width, 1, values, errors);
+        round_together(site, values, x, made, rows, d, 1, errors);
     for (size_t i = 0; (by == TOKEN || by == GROUP) && i < rows; i++)
         quantise_row(x + i * width, width, values, errors ? errors + 4 * i : NULL);
 }

@@ -6,6 +6,7 @@
 #include "sample.h"
 #include "site.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,6 +67,8 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     const ss_arch *arch = &desc->model->arch;
     size_t heads = (size_t)arch->L * (size_t)arch->H, S = (size_t)pass->trace->slots;
     pass->edits = ss_arena_take(arena, (size_t)desc->edits_n, sizeof *pass->edits);
+    pass->kept = ss_arena_take(arena, (size_t)desc->edits_n, sizeof *pass->kept);
+    pass->kept_room = take(arena, pass->kept_n, 1, 1);
     pass->positions = ss_arena_take(arena, C, sizeof *pass->positions);
     pass->ranks = ss_arena_take(arena, S, sizeof *pass->ranks);
     pass->sees = ss_arena_take(arena, S, sizeof *pass->sees);
@@ -102,8 +105,9 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
 }
 
 /* Rows of the largest chunk. */
-static int chunk_of(const ss_arch *arch, int capacity, bool whole) {
-    int rows = whole ? capacity : arch->prefix > SS_CHUNK ? arch->prefix : SS_CHUNK;
+static int chunk_of(const ss_arch *arch, int capacity, int together) {
+    int seen = arch->prefix > together ? arch->prefix : together;
+    int rows = seen > SS_CHUNK ? seen : SS_CHUNK;
     return rows < capacity ? rows : capacity;
 }
 
@@ -119,7 +123,9 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
         if (status != SS_OK) return status;
         const ss_edit_kind *row = &table[full.kind];
         pass->places |= row->places;
-        pass->whole |= row->whole && row->whole(full.values);
+        int together = row->together ? row->together(full.values) : 0;
+        if (together > pass->together) pass->together = together;
+        if (row->keeps) pass->kept_n += row->keeps(full.values, &desc->model->arch);
         if (row->apply == ss_apply_evict) {
             pass->evicts = true;
             pass->keeps = ss_evict_keeps(full.values, &desc->model->arch);
@@ -150,10 +156,10 @@ static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_
         return ss_fail(err, SS_BAD_REQUEST, "streams",
                        "expected an eviction in every head that decides query by query, since what "
                        "it keeps is all that a run holds that streams");
-    if (pass->whole || desc->from)
+    if (pass->together || desc->from)
         return ss_fail(err, SS_UNSUPPORTED, "streams", "expected a run that %s",
                        desc->from ? "begins from its tokens"
-                                  : "reads token by token, and an edit looks at all of them");
+                                  : "reads token by token, and an edit looks at many");
     return SS_OK;
 }
 
@@ -182,7 +188,7 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     if (desc->capacity > arch->context && !pass->endless) return refuse_capacity(desc, err);
     if (streams) status = check_streams(desc, pass, err);
     if (status != SS_OK) return status;
-    pass->chunk = chunk_of(arch, desc->capacity, pass->whole);
+    pass->chunk = chunk_of(arch, desc->capacity, pass->together);
     if (streams) find_slots(trace, pass);
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
@@ -250,6 +256,7 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
     int n;
     const ss_edit_kind *table = ss_edits(&n);
     ss_edit *edits = pass->edits;
+    float *kept = pass->kept_room;
     ss_status status = SS_OK;
     for (int i = 0; i < desc->edits_n && status == SS_OK; i++)
         status = ss_edit_resolve(&edits[i], desc->edits, i, desc->model, desc->capacity, err);
@@ -257,6 +264,8 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
         const ss_edit_kind *row = &table[edits[i].kind];
         char where[64];
         snprintf(where, sizeof where, "edits[%d].%s", i, row->name);
+        pass->kept[i] = kept;
+        if (row->keeps) kept += row->keeps(edits[i].values, &desc->model->arch);
         if (row->check) status = row->check(pass, edits[i].values, where, err);
         if (status == SS_OK && (row->places & SS_AT_START))
             row->apply(&(ss_site){.pass = pass, .place = SS_AT_START}, edits[i].values);
@@ -318,12 +327,16 @@ static ss_status check_tokens(const ss_run *run, const int32_t *tokens, int n, s
         return ss_fail(err, SS_TOO_LONG, "tokens",
                        "expected at most %d more tokens (%d of %d are used), found %d",
                        trace->capacity - trace->T, trace->T, trace->capacity, n);
-    bool whole = run->pass->whole || trace->T < trace->model->arch.prefix;
-    if (n > 0 && trace->T > 0 && whole)
+    bool whole = run->pass->together == INT_MAX, prefix = trace->T < trace->model->arch.prefix;
+    if (n > 0 && trace->T > 0 && (whole || prefix))
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected all tokens at once, since %s %s, but %d are there already",
-                       run->pass->whole ? "an edit looks at" : "the mask is",
-                       run->pass->whole ? "all" : ss_mask_name(&trace->model->arch), trace->T);
+                       whole ? "an edit looks at" : "the mask is",
+                       whole ? "all" : ss_mask_name(&trace->model->arch), trace->T);
+    if (n > 0 && trace->T == 0 && !whole && n < run->pass->together)
+        return ss_fail(err, SS_UNSUPPORTED, "tokens",
+                       "expected the %d tokens at once that an edit's prompt has, found %d",
+                       run->pass->together, n);
     if (n > 0 && run->pass->resumed && (trace->T > 0 || n != run->pass->resumed_n))
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected the %d tokens of the run that this one begins from, found %d",

@@ -55,6 +55,9 @@ static inline void ss_edits_at(unsigned place, ss_site site) {
     if (site.pass->places & place) ss_edits_apply(&site);
 }
 
+/* What the edit of these values keeps of its first tokens. */
+float *ss_kept_of(const ss_site *site, const float *values);
+
 /* True where a parameter that may stand for all of them holds for this one. */
 bool ss_edit_holds(float wanted, int index);
 
@@ -74,7 +77,8 @@ SS_APPLY(scale_value);
 SS_APPLY(silence);
 SS_APPLY(park);
 SS_APPLY(clamp_channel);
-bool ss_whole_clamp_channel(const float *values);
+int ss_together_clamp_channel(const float *values);
+size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch);
 SS_APPLY(swap_positions);
 SS_APPLY(scale_weight);
 SS_CHECK(scale_weight);
@@ -99,6 +103,7 @@ void ss_close_up(ss_pass *pass, int l, int g, int slots);
 /* quantise.c */
 SS_APPLY(quantise);
 SS_CHECK(quantise);
-bool ss_whole_quantise(const float *values);
+int ss_together_quantise(const float *values);
+size_t ss_keeps_quantise(const float *values, const ss_arch *arch);
 
 #endif

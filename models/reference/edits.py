@@ -141,13 +141,17 @@ def _integer(edit: Edit, key: str, standard: int) -> int:
 # --- quantisation ---------------------------------------------------------------------------------
 
 
-def _rounded(x: Tensor, bits: int, symmetric: bool) -> Tensor:
-    """All numbers of x share one scale."""
+def _rounded(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None) -> Tensor:
+    """All numbers of x share one scale, that of the makers, or of themselves."""
+    made = x if makers is None else makers
     if symmetric:
-        scale = x.abs().max() / (2 ** (bits - 1) - 1)
-        return x if scale == 0 else (x / scale).round() * scale
-    low, scale = x.min(), (x.max() - x.min()) / (2**bits - 1)
-    return x if scale == 0 else low + ((x - low) / scale).round() * scale
+        low, most, levels = x.new_zeros(()), made.abs().max(), 2 ** (bits - 1) - 1
+    else:
+        low, most, levels = made.min(), made.max() - made.min(), 2**bits - 1
+    if most == 0:
+        return low.expand_as(x)
+    steps = ((x - low) / (most / levels)).round().clamp(-levels if symmetric else 0, levels)
+    return low + steps * (most / levels)
 
 
 def _quantised(x: Tensor, edit: Edit) -> Tensor:
@@ -155,10 +159,12 @@ def _quantised(x: Tensor, edit: Edit) -> Tensor:
     first, bits = _integer(edit, "first", 0), _integer(edit, "bits", 8)
     symmetric, by = edit.get("symmetric", "yes") == "yes", edit.get("by", "token")
     exact, rest = x[:first], x[first:]
+    makers = rest[: _integer(edit, "prompt", len(x)) - first]
     if by == "tensor":
-        rest = _rounded(rest, bits, symmetric)
+        rest = _rounded(rest, bits, symmetric, makers)
     elif by == "channel":
-        rest = torch.stack([_rounded(column, bits, symmetric) for column in rest.T], 1)
+        rest = torch.stack([_rounded(column, bits, symmetric, made)
+                            for column, made in zip(rest.T, makers.T)], 1)
     else:
         size = _integer(edit, "group", 32) if by == "group" else x.shape[1]
         rest = torch.stack([torch.cat([_rounded(part, bits, symmetric) for part in row.split(size)])
@@ -301,16 +307,21 @@ def _positions(edits: list[Edit], T: int) -> list[int]:
     at = list(range(T))
     for edit in _of(edits, "swap_positions"):
         a, b = _integer(edit, "a", 0), _integer(edit, "b", 0)
-        at[a], at[b] = at[b], at[a]
+        at[a], at[b] = at[b], at[b] if edit.get("replace") == "yes" else at[a]
     return at
 
 
 def _placed(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
-    """compute(x) of a function that takes row i to stand at position i: token t stands at at[t]."""
-    order = torch.tensor(at)
-    moved = torch.empty_like(x)
-    moved[order] = x
-    return compute(moved)[..., order, :]
+    """compute(x) of a function that takes row i to stand at position i: token t stands at at[t],
+    where another may stand as well."""
+    if at == list(range(len(at))):
+        return compute(x)
+    rows = []
+    for t, place in enumerate(at):
+        moved = x.clone()
+        moved[place] = x[t]
+        rows.append(compute(moved)[..., place, :])
+    return torch.stack(rows, -2)
 
 
 def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
@@ -324,7 +335,8 @@ def _clamped(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tenso
                 _count_error(rounded[layer], 0, exact, x, edit)
             continue
         channel, to = _integer(edit, "channel", 0), edit.get("to", "zero")
-        value = {"zero": 0.0, "mean": float(x[:, channel].mean()),
+        prompt = x[: _integer(edit, "prompt", len(x))]
+        value = {"zero": 0.0, "mean": float(prompt[:, channel].mean()),
                  "value": float(edit.get("value", 0))}[str(to)]
         x = x.clone()
         for t in range(len(x)):

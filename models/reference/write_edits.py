@@ -31,8 +31,10 @@ EDITS: dict[str, tuple[str, ...]] = {
     "heads": ("silence:layer=0,head=1", "park:layer=1,head=0", "park:layer=1,head=1,key=2"),
     "clamp-zero": ("clamp_channel:channel=5",),
     "clamp-mean": ("clamp_channel:channel=3,layer=1,to=mean",),
+    "clamp-prompt": ("clamp_channel:channel=3,layer=1,to=mean,prompt=5",),
     "clamp-value": ("clamp_channel:channel=2,layer=0,token=6,to=value,value=4",),
     "swap": ("swap_positions:a=0,b=5",),
+    "swap-replace": ("swap_positions:a=0,b=5,replace=yes",),
     "evict-window": ("evict:policy=window,budget=4",),
     "evict-first": ("evict:policy=first,first=1,budget=4",),
     "evict-h2o": ("evict:policy=h2o,budget=5",),
@@ -47,6 +49,8 @@ EDITS: dict[str, tuple[str, ...]] = {
     "bits-keys": ("quantise:what=keys,bits=3,by=channel,symmetric=no,first=1",),
     "bits-values": ("quantise:what=values,bits=2,by=token",),
     "bits-hidden": ("quantise:what=hidden,bits=8,by=group,group=5,symmetric=no",),
+    "bits-prompt": ("quantise:what=hidden,bits=4,by=tensor,first=1,prompt=6",
+                    "quantise:what=keys,bits=3,by=channel,symmetric=no,prompt=7"),
     "bits-weights": ("quantise:what=weights,bits=4,by=channel,layer=1",
                      "quantise:what=weights,bits=5,by=tensor,layer=0,symmetric=no"),
     "bits-groups": ("quantise:what=weights,bits=3,by=group,group=5,symmetric=no",),
@@ -57,7 +61,7 @@ EDITS: dict[str, tuple[str, ...]] = {
 ROTARY_ONLY = {"evict-cache"}
 FIELDS = ("hidden", "att", "seen", "evicted")
 # Of what rounds activations.
-ROUNDED = ("bits-queries", "bits-keys", "bits-values", "bits-hidden")
+ROUNDED = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
 ROUNDED_WEIGHTS = ("bits-weights", "bits-groups")
 
 

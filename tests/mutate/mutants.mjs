@@ -567,4 +567,32 @@ export default [
     '',
     'golden',
   ],
+  [
+    'a scale of a prompt is found anew behind it',
+    'run/quantise.c',
+    'if (site->t == 0) {',
+    'if (made) {',
+    'edits',
+  ],
+  [
+    'a number beyond the scale of others goes through',
+    'run/quantise.c',
+    'fminf(fmaxf(rintf((exact - zero) / scale), least), levels)',
+    'rintf((exact - zero) / scale)',
+    'golden',
+  ],
+  [
+    'the mean of a prompt is that of all',
+    'run/apply.c',
+    'values[5] > 0.0f ? (int)values[5] : site->n',
+    'site->n',
+    'golden',
+  ],
+  [
+    'a position that is taken is given back',
+    'run/apply.c',
+    'if (values[2] == 0.0f) *b = held;',
+    '*b = held;',
+    'golden',
+  ],
 ];

@@ -108,6 +108,36 @@ static void in_pieces(void) {
     }
 }
 
+static void after_a_prompt(void) {
+    CASE("what looks at a prompt goes on behind it: the same bits as at once, in any pieces");
+    static const char *const texts[] = {
+        "clamp_channel:channel=3,to=mean,prompt=6",
+        "quantise:what=hidden,bits=4,by=tensor,prompt=6,first=1",
+        "quantise:what=keys,bits=3,by=channel,prompt=6,symmetric=no",
+        "quantise:what=queries,bits=3,by=channel,prompt=6"};
+    for (int f = 0; f < FOLDERS; f++) {
+        opened_model model = open_model(folders[f]);
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+            ss_edit edit = read_edit(texts[i]);
+            opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            opened_run all = run_tokens(&model.model, prompt, 6, &edit, 1);
+            check_same(&all.run.trace, &whole.run.trace, 6);
+            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0};
+            opened_run steps = open_run(&desc);
+            ss_error err;
+            CHECK_INT((int)ss_run_extend(&steps.run, prompt, 5, &err), SS_UNSUPPORTED);
+            must(ss_run_extend(&steps.run, prompt, 7, &err), &err, "prompt");
+            for (int t = 7; t < T_MAX; t++)
+                must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "token");
+            check_same(&whole.run.trace, &steps.run.trace, T_MAX);
+            close_run(&steps);
+            close_run(&all);
+            close_run(&whole);
+        }
+        close_model(&model);
+    }
+}
+
 /* ---- evictions ------------------------------------------------------------------------------ */
 
 static const char *const policies[] = {
@@ -305,7 +335,7 @@ static void no_stream(void) {
         {{"evict:policy=snapkv,budget=4,prompt=8,queries=2"}, "streams", "query by query", loss, 0},
         {{"evict:policy=h2o,budget=4", "clamp_channel:channel=1,to=mean"},
          "streams",
-         "looks at all",
+         "looks at many",
          loss,
          NULL},
         {{"evict:policy=h2o,budget=4"},
@@ -477,6 +507,10 @@ static void refusals(void) {
          SS_UNSUPPORTED},
         {LLAMA, "quantise:what=keys,bits=1", "edits[0].bits", SS_BAD_REQUEST},
         {LLAMA, "quantise:what=weights,bits=4", "edits[0].quantise", SS_BAD_REQUEST},
+        {LLAMA, "quantise:what=keys,bits=4,by=tensor,first=4,prompt=4", "edits[0].quantise",
+         SS_BAD_REQUEST},
+        {LLAMA, "clamp_channel:channel=1,to=mean,prompt=-1", "edits[0].prompt", SS_BAD_REQUEST},
+        {LLAMA, "swap_positions:a=0,b=13,replace=yes", "edits[0].b", SS_BAD_REQUEST},
         {LLAMA, "quantise:what=weights,bits=4,by=channel,first=1", "edits[0].quantise",
          SS_BAD_REQUEST},
         {LLAMA, "scale_weight:matrix=q,layer=0,row=9999,column=0", "edits[0].scale_weight",
@@ -538,6 +572,7 @@ int main(void) {
     all_rows();
     nothing_is_nothing();
     in_pieces();
+    after_a_prompt();
     heads_of_a_group();
     budgets();
     window_is_a_mask();
