@@ -361,12 +361,17 @@ INLINE lanes no_lanes(void) {
 
 /* Adds tail[n], n < 8, to the first lanes, and all lanes up by the tree of kernels.h. */
 SHARED static float add_lanes(v128_t low, v128_t high, const float *tail, size_t n) {
-    float sums[8];
-    wasm_v128_store(sums, low);
-    wasm_v128_store(sums + 4, high);
-    for (size_t i = 0; i < n; i++) sums[i] += tail[i];
-    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
-           ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+    if (n > 0) {
+        float sums[8];
+        wasm_v128_store(sums, low);
+        wasm_v128_store(sums + 4, high);
+        for (size_t i = 0; i < n; i++) sums[i] += tail[i];
+        low = wasm_v128_load(sums);
+        high = wasm_v128_load(sums + 4);
+    }
+    v128_t four = wasm_f32x4_add(low, high);
+    v128_t two = wasm_f32x4_add(four, wasm_i64x2_shuffle(four, four, 1, 1));
+    return wasm_f32x4_extract_lane(two, 0) + wasm_f32x4_extract_lane(two, 1);
 }
 
 float ss_exp_simd(SS_EXP_ARGS) {

@@ -55,7 +55,8 @@ static float row_entropy(const ss_trace *trace, int l, int h, int t) {
     float count = *ss_row(trace, SS_FIELD_SEEN, ss_head(trace, l, h), t);
     int end = ss_row_end(trace, l, h, t);
     if (!has_mass(row, end, bias)) return NAN;
-    double entropy = ss_entropy(row, factor, (size_t)end) + ss_entropy(&bias, factor, 1);
+    double entropy = ss_entropy(row, factor, (size_t)end);
+    if (bias != 0.0f) entropy += ss_entropy(&bias, factor, 1);
     return count == 1.0f ? 0.0f : (float)(entropy / (double)ss_logf(count));
 }
 

@@ -32,14 +32,15 @@ static float length_of(const ss_trace *trace, ss_field_id field, int l, int h, i
 /* What the n queries from t0 on mix of keys [j0, j0 + ROWS): parts[t] += their |A_tj| lengths. */
 static void add_parts(const ss_trace *trace, ss_field_id field, int l, int h, int t0, int n, int j0,
                       double *parts) {
+    bool absolute = ss_choice_of(trace, l, h)->operation->proxy == SS_PROXY_SHARE_ABS;
     float lengths[ROWS], sizes[ROWS];
     for (int j = 0; j < least(ROWS, trace->T - j0); j++)
         lengths[j] = length_of(trace, field, l, h, j0 + j);
     for (int t = 0; t < n; t++) {
         const float *row = ss_att_row(trace, l, h, t0 + t) + j0;
         int keys = least(ROWS, ss_row_end(trace, l, h, t0 + t) - j0);
-        for (int j = 0; j < keys; j++) sizes[j] = fabsf(row[j]);
-        if (keys > 0) parts[t] += (double)ss_dot(sizes, lengths, (size_t)keys);
+        for (int j = 0; absolute && j < keys; j++) sizes[j] = fabsf(row[j]);
+        if (keys > 0) parts[t] += (double)ss_dot(absolute ? sizes : row, lengths, (size_t)keys);
     }
 }
 

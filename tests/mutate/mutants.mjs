@@ -153,7 +153,13 @@ export default [
     'entropy / (double)ss_logf(count + 1)',
     'metrics',
   ],
-  ['entropy of the tokens alone', 'metrics/row.c', ' + ss_entropy(&bias, factor, 1)', '', 'golden'],
+  [
+    'entropy of the tokens alone',
+    'metrics/row.c',
+    'if (bias != 0.0f) entropy +=',
+    'if (0) entropy +=',
+    'golden',
+  ],
   ['the least mass is the mean', 'metrics/row.c', 'out[1] = low;', 'out[1] = out[0];', 'metrics'],
   ['massive by size with its sign', 'metrics/massive.c', 'fabsf(h[', '(h[', 'metrics'],
   [
