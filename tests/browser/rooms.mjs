@@ -487,6 +487,15 @@ const reading = {
       24,
     );
 
+    await page.getByRole('button', { name: 'What a key gives' }).click();
+    await page.waitForSelector('.view-gives .heatmap');
+    await settled(page);
+    const given = await inNode('softmax', prompt, 'auto', [{ metric: 'contribution_out_at' }]);
+    const { data } = given.found[0];
+    assert.deepEqual((await saved('gives')).contribution_out_at, [...data]);
+    const part = `${(100 * data[20 * given.T]).toFixed(0)} % of what it adds to the stream`;
+    assert.ok((await text(page, '.view-gives .caption')).includes(part), part);
+
     await page.getByRole('button', { name: 'Reach of one token' }).click();
     await page.waitForSelector('.view-reach .heatmap');
     await settled(page);

@@ -11,6 +11,7 @@ import { effects } from './effects';
 import { firsts } from './firsts';
 import { gate } from './gate';
 import { geometry } from './geometry';
+import { gives } from './gives';
 import { harms } from './harms';
 import { heads } from './heads';
 import { kept } from './kept';
@@ -33,6 +34,7 @@ export const views: readonly View[] = [
   change,
   geometry,
   scores,
+  gives,
   norms,
   channels,
   firsts,
