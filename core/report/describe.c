@@ -254,6 +254,7 @@ static void add_training(cJSON *root) {
     int n;
     cJSON *object = cJSON_AddObjectToObject(root, "training");
     add_settings(object);
+    cJSON_AddNumberToObject(object, "parts", SS_PARTS);
     const ss_task_row *tasks = ss_tasks(&n);
     cJSON *list = cJSON_AddArrayToObject(object, "tasks");
     for (int i = 0; i < n; i++) {

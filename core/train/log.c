@@ -33,18 +33,27 @@ const ss_log_column *ss_log_columns(int *n) {
     return columns;
 }
 
-void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, ss_arena *arena) {
+#define SUMS (sizeof(ss_sums) / sizeof(double))
+
+void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, int T, ss_arena *arena) {
     size_t heads = (size_t)arch->L * (size_t)arch->H;
     tally->heads = (int)heads;
-    tally->of_heads = ss_arena_take(arena, heads, sizeof *tally->of_heads);
+    tally->T = T;
     tally->measured = ss_arena_take(arena, heads + 1, sizeof *tally->measured);
 }
 
-void ss_tally_begin(ss_tally *tally) {
-    ss_tally empty = {
-        .of_heads = tally->of_heads, .measured = tally->measured, .heads = tally->heads};
-    *tally = empty;
-    memset(tally->of_heads, 0, (size_t)tally->heads * sizeof *tally->of_heads);
+size_t ss_tally_doubles(const ss_tally *tally) {
+    return SUMS + (size_t)tally->heads;
+}
+
+void ss_tally_on(ss_tally *tally, double *sums) {
+    tally->sums = (ss_sums *)(void *)sums;
+    tally->of_heads = sums + SUMS;
+}
+
+void ss_tally_begin(ss_tally *tally, double *sums) {
+    memset(sums, 0, ss_tally_doubles(tally) * sizeof *sums);
+    ss_tally_on(tally, sums);
 }
 
 /* Numbers of a metric, by its name; how many there are. */
@@ -64,33 +73,32 @@ static int measure(ss_tally *tally, const ss_trace *trace, const char *name) {
 
 static void add_ratios(ss_tally *tally, const ss_trace *trace) {
     int n = measure(tally, trace, "value_ratio");
-    for (int i = 0; i < n; i++) tally->value_ratio += (double)tally->measured[i] / n;
+    for (int i = 0; i < n; i++) tally->sums->value_ratio += (double)tally->measured[i] / n;
     n = measure(tally, trace, "hidden_ratio");
     double most = (double)tally->measured[1]; /* 0 is the embedding */
     for (int i = 2; i < n; i++) most = fmax(most, (double)tally->measured[i]);
-    tally->hidden_ratio += most;
+    tally->sums->hidden_ratio += most;
 }
 
 void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *sequence,
                   const float *losses) {
     const ss_arch *arch = &trace->model->arch;
     size_t C = (size_t)trace->capacity;
-    tally->sequences += 1.0;
-    tally->T = trace->T;
+    tally->sums->sequences += 1.0;
     for (int t = 0; t < trace->T; t++) {
         /* The first position tells the text's first token: no trigger, but no attention either. */
         int kind = sequence->kinds[t], of_loss = kind ? kind : SS_KIND_ELSEWHERE;
         double weight = (double)sequence->weights[t];
-        tally->loss += weight * (double)losses[t];
-        tally->losses[of_loss] += weight * (double)losses[t];
-        tally->optima[of_loss] += weight * (double)sequence->optimum[t];
-        tally->positions[kind] += 1.0;
+        tally->sums->loss += weight * (double)losses[t];
+        tally->sums->losses[of_loss] += weight * (double)losses[t];
+        tally->sums->optima[of_loss] += weight * (double)sequence->optimum[t];
+        tally->sums->positions[kind] += 1.0;
     }
     for (int i = 0; i < tally->heads; i++) {
         const float *att = ss_recorded(trace, SS_FIELD_ATT, i / arch->H, i % arch->H);
         for (int t = 0; t < trace->T; t++) {
             double weight = (double)att[(size_t)t * C];
-            tally->first[sequence->kinds[t]] += weight / tally->heads;
+            tally->sums->first[sequence->kinds[t]] += weight / tally->heads;
             if (sequence->kinds[t] == SS_KIND_ELSEWHERE) tally->of_heads[i] += weight;
         }
     }
@@ -99,8 +107,8 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
 
 void ss_tally_add_squares(ss_tally *tally, const float *squares) {
     for (int t = 0; t < tally->T; t++) {
-        tally->key_squares[t > 0] += (double)squares[t];
-        tally->value_squares[t > 0] += (double)squares[tally->T + t];
+        tally->sums->key_squares[t > 0] += (double)squares[t];
+        tally->sums->value_squares[t > 0] += (double)squares[tally->T + t];
     }
 }
 
@@ -110,21 +118,21 @@ static double ratio_of(const double squares[2], int T) {
 }
 
 ss_log_entry ss_tally_end(const ss_tally *tally, double told) {
-    const double *n = tally->positions;
+    const double *n = tally->sums->positions;
     double elsewhere = n[SS_KIND_ELSEWHERE] + n[SS_KIND_FIRST], most = -(double)INFINITY;
     for (int i = 0; i < tally->heads; i++) most = fmax(most, tally->of_heads[i]);
     return (ss_log_entry){
-        .loss = tally->loss / told,
-        .loss_triggers = tally->losses[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
-        .loss_elsewhere = tally->losses[SS_KIND_ELSEWHERE] / elsewhere,
-        .optimum_triggers = tally->optima[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
-        .optimum_elsewhere = tally->optima[SS_KIND_ELSEWHERE] / elsewhere,
-        .first_elsewhere = tally->first[SS_KIND_ELSEWHERE] / n[SS_KIND_ELSEWHERE],
-        .first_triggers = tally->first[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
+        .loss = tally->sums->loss / told,
+        .loss_triggers = tally->sums->losses[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
+        .loss_elsewhere = tally->sums->losses[SS_KIND_ELSEWHERE] / elsewhere,
+        .optimum_triggers = tally->sums->optima[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
+        .optimum_elsewhere = tally->sums->optima[SS_KIND_ELSEWHERE] / elsewhere,
+        .first_elsewhere = tally->sums->first[SS_KIND_ELSEWHERE] / n[SS_KIND_ELSEWHERE],
+        .first_triggers = tally->sums->first[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
         .first_most = most / n[SS_KIND_ELSEWHERE],
-        .value_ratio = tally->value_ratio / tally->sequences,
-        .hidden_ratio = tally->hidden_ratio / tally->sequences,
-        .key_gradient = ratio_of(tally->key_squares, tally->T),
-        .value_gradient = ratio_of(tally->value_squares, tally->T),
+        .value_ratio = tally->sums->value_ratio / tally->sums->sequences,
+        .hidden_ratio = tally->sums->hidden_ratio / tally->sums->sequences,
+        .key_gradient = ratio_of(tally->sums->key_squares, tally->T),
+        .value_gradient = ratio_of(tally->sums->value_squares, tally->T),
     };
 }

@@ -28,21 +28,32 @@ static inline const double *ss_log_number(const ss_log_entry *entry, const ss_lo
     return (const double *)(const void *)((const char *)entry + column->offset);
 }
 
-/* Sums over a batch under way. */
-typedef struct ss_tally {
+/* What is summed over the sequences of a batch; double by double they add up. */
+typedef struct ss_sums {
     double loss, losses[3], optima[3], positions[3]; /* by ss_kind */
     double first[3];                                 /* attention on the first token */
     double value_ratio, hidden_ratio, sequences;
     double key_squares[2], value_squares[2]; /* of gradients: at the first token, at the others */
-    int T;
-    double *of_heads; /* [L*H] attention on the first token elsewhere */
+} ss_sums;
+
+/* Sums under way. */
+typedef struct ss_tally {
+    ss_sums *sums;
+    double *of_heads; /* [L*H] behind them: attention on the first token elsewhere */
     float *measured;  /* of one metric */
-    int heads;
+    int heads, T;
 } ss_tally;
 
-void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, ss_arena *arena);
+void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, int T, ss_arena *arena);
 
-void ss_tally_begin(ss_tally *tally);
+/* Doubles of the sums, those of heads among them. */
+size_t ss_tally_doubles(const ss_tally *tally);
+
+/* Sums from 0, in these doubles. */
+void ss_tally_begin(ss_tally *tally, double *sums);
+
+/* Those that stand in these doubles. */
+void ss_tally_on(ss_tally *tally, double *sums);
 
 /* One sequence: its trace, and its losses[T]. */
 void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *sequence,

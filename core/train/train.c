@@ -1,5 +1,6 @@
 #include "train.h"
 
+#include "../math/kernels.h"
 #include "loss.h"
 
 #include <math.h>
@@ -11,31 +12,44 @@ static float *take(ss_arena *arena, size_t n) {
     return ss_arena_take(arena, n, sizeof(float));
 }
 
+/* Sequences of a part, at most; a batch of fewer than there are parts leaves some empty. */
+static int largest_part(const ss_recipe *recipe) {
+    return ((int)recipe->batch + SS_PARTS - 1) / SS_PARTS;
+}
+
+/* The first sequence of a part. */
+static int first_of(const ss_train *train, int part) {
+    return (int)train->recipe->batch * part / SS_PARTS;
+}
+
 /* What is not a model or a run: in one order for measuring and taking. */
 static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panels,
                     ss_arena *arena) {
-    size_t T = (size_t)train->recipe->length, batch = (size_t)train->recipe->batch;
+    size_t T = (size_t)train->recipe->length, most = (size_t)largest_part(train->recipe);
     train->mean = take(arena, n);
     train->square = take(arena, n);
     train->before = take(arena, n);
     train->losses = take(arena, T);
     train->panels = take(arena, panels);
-    ss_tally_lay_out(&train->tally, arch, arena);
-    train->batch = ss_arena_take(arena, batch, sizeof *train->batch);
-    for (size_t i = 0; i < batch; i++) {
+    ss_tally_lay_out(&train->tally, arch, train->T, arena);
+    train->part_bytes = ss_tally_doubles(&train->tally) * sizeof(double) + n * sizeof(float);
+    train->part = ss_arena_take(arena, train->part_bytes, 1);
+    train->whole = ss_arena_take(arena, train->part_bytes, 1);
+    train->batch = ss_arena_take(arena, most, sizeof *train->batch);
+    for (size_t i = 0; i < most; i++) {
         ss_sequence s = {ss_arena_take(arena, T, 4), ss_arena_take(arena, T, 4), take(arena, T),
                          take(arena, T), ss_arena_take(arena, T, 1)};
         if (train->batch && !arena->full) train->batch[i] = s;
     }
-    train->runs = ss_arena_take(arena, (size_t)train->part, sizeof *train->runs);
-    train->traces = ss_arena_take(arena, (size_t)train->part, sizeof *train->traces);
-    ss_backward_lay_out(&train->back, arch, train->part, train->T, arena);
+    train->runs = ss_arena_take(arena, (size_t)train->together, sizeof *train->runs);
+    train->traces = ss_arena_take(arena, (size_t)train->together, sizeof *train->traces);
+    ss_backward_lay_out(&train->back, arch, train->together, train->T, arena);
 }
 
 static ss_train begun(const ss_train_desc *desc) {
-    int T = (int)desc->recipe->length, batch = (int)desc->recipe->batch;
-    int most = T < SS_PART_ROWS ? SS_PART_ROWS / T : 1;
-    return (ss_train){.recipe = desc->recipe, .T = T, .part = batch < most ? batch : most};
+    int T = (int)desc->recipe->length, part = largest_part(desc->recipe);
+    int most = T < SS_ROWS_TOGETHER ? SS_ROWS_TOGETHER / T : 1;
+    return (ss_train){.recipe = desc->recipe, .T = T, .together = part < most ? part : most};
 }
 
 static ss_run_desc run_desc(const ss_train *train, const ss_model *model) {
@@ -69,11 +83,11 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
     if (status != SS_OK) return status;
     lay_out(&train, arch, numbers, panels, &arena);
     ss_arena_take(&arena, 2, parameters);
-    ss_arena_take(&arena, (size_t)train.part, run);
+    ss_arena_take(&arena, (size_t)train.together, run);
     if (arena.full)
         return ss_fail(err, SS_NO_MEMORY, "train",
                        "a training of %lu numbers on %d sequences of %d does not fit this machine",
-                       (unsigned long)numbers, train.part, train.T);
+                       (unsigned long)numbers, train.together, train.T);
     *bytes = arena.used;
     return SS_OK;
 }
@@ -88,7 +102,7 @@ static ss_status begin(ss_train *train, const ss_train_desc *desc, ss_arena *are
     lay_out(train, arch, train->weights.n, train->weights.panels, arena);
     status = ss_operation_own(&train->own, &train->weights.model, err);
     ss_run_desc of_run = run_desc(train, &train->weights.model);
-    for (int s = 0; s < train->part && status == SS_OK && !arena->full; s++)
+    for (int s = 0; s < train->together && status == SS_OK && !arena->full; s++)
         status = ss_run_init(&train->runs[s], &of_run, arena, err);
     if (status == SS_OK && arena->full)
         status = ss_fail(err, SS_NO_MEMORY, "train", "expected more than %lu bytes",
@@ -117,15 +131,15 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
 
 /* ---- a step ------------------------------------------------------------------------------- */
 
-/* The batch of the step; how many losses its mean is over. */
-static double draw(ss_train *train) {
+/* Sequences [from, to) of the step's batch. The mean of each is over as many losses as of any. */
+static void draw(ss_train *train, int from, int to) {
     int n;
-    double told = 0;
-    uint64_t batch = (uint64_t)train->recipe->batch, first = (uint64_t)train->step * batch;
-    for (uint64_t i = 0; i < batch; i++)
-        told +=
-            ss_tasks(&n)[train->task.row].draw(&train->task, &train->batch[i], first + i, train->T);
-    return told;
+    double batch = train->recipe->batch;
+    uint64_t first = (uint64_t)train->step * (uint64_t)batch;
+    for (int i = from; i < to || i == from; i++)
+        train->told =
+            batch * ss_tasks(&n)[train->task.row].draw(&train->task, &train->batch[i - from],
+                                                       first + (uint64_t)i, train->T);
 }
 
 /* Begins a run anew: a run has copies of the sink logits. */
@@ -138,8 +152,7 @@ static void rewind_run(const ss_train *train, ss_run *run) {
 }
 
 /* Runs sequence s of a part and puts the derivative by its logits in its place. */
-static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequence, double told,
-                              ss_error *err) {
+static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequence, ss_error *err) {
     ss_run *run = &train->runs[s];
     size_t count = (size_t)train->T * (size_t)train->weights.model.arch.V;
     float *logits = train->back.logits + (size_t)s * count;
@@ -148,45 +161,73 @@ static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequenc
     if (status != SS_OK) return status;
     train->traces[s] = run->trace;
     memcpy(logits, ss_recorded(&run->trace, SS_FIELD_LOGITS, 0, -1), count * sizeof *logits);
-    ss_loss_back(logits, train->losses, &train->task, sequence, (float)(1.0 / told), train->T);
+    ss_loss_back(logits, train->losses, &train->task, sequence, (float)(1.0 / train->told),
+                 train->T);
     ss_tally_add(&train->tally, &run->trace, sequence, train->losses);
     return SS_OK;
 }
 
-/* The batch forwards, and backwards too where back says so. */
-static ss_status go_through(ss_train *train, bool back, ss_log_entry *entry, ss_error *err) {
-    int batch = (int)train->recipe->batch;
-    double told = draw(train);
-    ss_tally_begin(&train->tally);
+static void pack(ss_train *train) {
     ss_arena panels = ss_arena_on(train->panels, train->weights.panels * sizeof(float));
-    ss_model_keep_panels(&train->weights.model, &panels);
-    memset(train->gradients.numbers, 0, train->gradients.n * sizeof(float));
-    for (int i = 0; i < batch; i += train->part) {
-        int n = batch - i < train->part ? batch - i : train->part;
+    if (!train->packed) ss_model_keep_panels(&train->weights.model, &panels);
+    train->packed = true;
+}
+
+/* The gradient behind the sums of the log. */
+static float *gradient_of(const ss_train *train, double *part) {
+    return (float *)(void *)(part + ss_tally_doubles(&train->tally));
+}
+
+ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
+    int from = first_of(train, part), to = first_of(train, part + 1);
+    size_t bytes = train->gradients.n * sizeof(float);
+    draw(train, from, to);
+    pack(train);
+    ss_tally_begin(&train->tally, train->part);
+    memset(train->gradients.numbers, 0, bytes);
+    for (int i = from; i < to; i += train->together) {
+        int n = to - i < train->together ? to - i : train->together;
         for (int s = 0; s < n; s++) {
-            ss_status status = run_sequence(train, s, &train->batch[i + s], told, err);
+            ss_status status = run_sequence(train, s, &train->batch[i - from + s], err);
             if (status != SS_OK) return status;
         }
         if (!back) continue;
         ss_backward_run(&train->back, train->traces, n);
         ss_tally_add_squares(&train->tally, train->back.squares);
     }
-    *entry = ss_tally_end(&train->tally, told);
-    entry->step = train->step;
-    entry->learning_rate = ss_learning_rate(train->recipe, train->step);
-    entry->gradient_norm = back ? ss_gradient_norm(&train->gradients) : (double)NAN;
+    memcpy(gradient_of(train, train->part), train->gradients.numbers, bytes);
     return SS_OK;
 }
 
-ss_status ss_train_look(ss_train *train, ss_log_entry *entry, ss_error *err) {
-    return go_through(train, false, entry, err);
+void ss_train_add(ss_train *train, bool anew) {
+    if (anew) {
+        memcpy(train->whole, train->part, train->part_bytes);
+        return;
+    }
+    for (size_t i = 0; i < ss_tally_doubles(&train->tally); i++) train->whole[i] += train->part[i];
+    ss_add(gradient_of(train, train->whole), gradient_of(train, train->part), train->gradients.n);
 }
 
-ss_status ss_train_step(ss_train *train, ss_log_entry *entry, ss_error *err) {
-    ss_log_entry made;
-    ss_status status = go_through(train, true, &made, err);
-    if (status != SS_OK) return status;
+/* What the sums over all parts say. */
+static ss_log_entry entry_of(ss_train *train) {
+    ss_tally_on(&train->tally, train->whole);
+    ss_log_entry entry = ss_tally_end(&train->tally, train->told);
+    entry.step = train->step;
+    entry.learning_rate = ss_learning_rate(train->recipe, train->step);
+    entry.gradient_norm = (double)NAN;
+    return entry;
+}
+
+ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err) {
+    ss_log_entry made = entry_of(train);
+    if (!update) {
+        *entry = made;
+        return SS_OK;
+    }
     size_t bytes = train->weights.n * sizeof(float);
+    memcpy(train->gradients.numbers, gradient_of(train, train->whole), bytes);
+    made.gradient_norm = ss_gradient_norm(&train->gradients);
+    train->packed = false;
     if (!isfinite(made.loss) || !isfinite(made.gradient_norm)) {
         /* What the last update made of them is no good either. */
         if (!isfinite(made.loss) && train->step > 0)
@@ -204,6 +245,23 @@ ss_status ss_train_step(ss_train *train, ss_log_entry *entry, ss_error *err) {
     train->step++;
     *entry = made;
     return SS_OK;
+}
+
+static ss_status all_parts(ss_train *train, bool update, ss_log_entry *entry, ss_error *err) {
+    for (int part = 0; part < SS_PARTS; part++) {
+        ss_status status = ss_train_part(train, part, update, err);
+        if (status != SS_OK) return status;
+        ss_train_add(train, part == 0);
+    }
+    return ss_train_finish(train, update, entry, err);
+}
+
+ss_status ss_train_look(ss_train *train, ss_log_entry *entry, ss_error *err) {
+    return all_parts(train, false, entry, err);
+}
+
+ss_status ss_train_step(ss_train *train, ss_log_entry *entry, ss_error *err) {
+    return all_parts(train, true, entry, err);
 }
 
 const int32_t *ss_train_sample(ss_train *train, uint32_t number) {

@@ -20,9 +20,11 @@
 #include "optimiser.h"
 #include "task.h"
 
-/* Rows that go through the model together; a batch of more goes in parts, whose gradients are
- * added in their order. */
-#define SS_PART_ROWS 1024
+/* A batch is cut into so many parts, whose gradients are added in their order: whoever computes
+ * them, and with how many others, the sum has the same bits. */
+#define SS_PARTS 4
+/* Rows of a part that go through the model together at most. */
+#define SS_ROWS_TOGETHER 1024
 
 typedef struct ss_train_desc {
     const ss_arch *arch;
@@ -39,13 +41,17 @@ typedef struct ss_train {
     ss_choice own;                 /* what its heads compute */
     float *mean, *square, *before; /* [n] the optimiser's memory, and the weights a step ago */
     int step;                      /* updates so far */
-    int T, part;                   /* tokens of a sequence, sequences of a part */
-    ss_sequence *batch;            /* [batch] */
+    int T, together;               /* tokens of a sequence, sequences that go together */
+    ss_sequence *batch;            /* of one part */
     float *losses;                 /* [T] */
     float *panels;                 /* the weights as products read them */
+    bool packed;                   /* whether they are those of this step */
+    double told;                   /* losses that the batch's mean is over */
     ss_tally tally;
-    ss_run *runs;     /* [part] */
-    ss_trace *traces; /* [part] */
+    double *part, *whole; /* sums of the log, then the gradient as [n] floats: of a part, of all */
+    size_t part_bytes;
+    ss_run *runs;     /* [together] */
+    ss_trace *traces; /* [together] */
     ss_backward back;
 } ss_train;
 
@@ -64,6 +70,16 @@ ss_status ss_train_step(ss_train *train, ss_log_entry *entry, ss_error *err);
 
 /* The same without going back: what the next step's batch shows of the weights as they are. */
 ss_status ss_train_look(ss_train *train, ss_log_entry *entry, ss_error *err);
+
+/*
+ * What a step is made of, for trainings of one recipe that share its work: each computes some of
+ * the SS_PARTS parts into train->part, whose bytes may be another's; all are added in their order,
+ * the first of them anew; and each training finishes the step, or with update false only tells of
+ * it.
+ */
+ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err);
+void ss_train_add(ss_train *train, bool anew);
+ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err);
 
 /* tokens[T] of the task that no step learns from: those of a number are the same at any step. Good
  * until the next step. */

@@ -55,7 +55,7 @@ const END = {
     loss_triggers: 1.230185,
     loss_elsewhere: 2.727684,
     first_elsewhere: 0.4422374,
-    first_triggers: 0.0002442562,
+    first_triggers: 0.0002442555,
     value_ratio: 0.3127725,
     hidden_ratio: 1.068942,
   },
@@ -64,7 +64,7 @@ const END = {
     loss_elsewhere: 2.721045,
     first_elsewhere: 0.02936568,
     first_triggers: 0.1094035,
-    value_ratio: 0.5951031,
+    value_ratio: 0.595103,
     hidden_ratio: 0.9050748,
   },
 };

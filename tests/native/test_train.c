@@ -306,7 +306,8 @@ static void backcopy(void) {
     int triggers = 0;
     double surprise = 0, optimum = 0;
     for (int i = 0; i < 40; i++) {
-        const ss_sequence *s = &train->batch[i];
+        if (i % 10 == 0) must(ss_train_part(train, i / 10, false, &err), &err, "part");
+        const ss_sequence *s = &train->batch[i % 10];
         CHECK_INT(s->tokens[0], 0);
         CHECK_INT(s->kinds[0], SS_KIND_FIRST);
         for (int t = 1; t < 12; t++) {
@@ -378,14 +379,14 @@ static void falls(const char *operation) {
 }
 
 static void parts(void) {
-    CASE("a batch of more rows than go through the model together gives the same gradient");
-    const char *recipe = "{\"batch\":120,\"length\":12,\"triggers\":3,\"steps\":1}";
+    CASE("a part of more rows than go through the model together gives the same gradient");
+    const char *recipe = "{\"batch\":400,\"length\":12,\"triggers\":3,\"steps\":1}";
     opened_train *whole = open_train(lab("softmax"), recipe);
     opened_train *split = open_train(lab("softmax"), recipe);
     ss_log_entry a, b;
     ss_error err;
-    CHECK_INT(whole->train.part, SS_PART_ROWS / 12);
-    split->train.part = 7;
+    CHECK_INT(whole->train.together, SS_ROWS_TOGETHER / 12);
+    split->train.together = 7;
     must(ss_train_step(&whole->train, &a, &err), &err, "step");
     must(ss_train_step(&split->train, &b, &err), &err, "step");
     CHECK_NEAR(a.loss, b.loss, 1e-12);
@@ -393,6 +394,36 @@ static void parts(void) {
     CHECK_NEAR(a.key_gradient, b.key_gradient, 1e-5);
     close_train(whole);
     close_train(split);
+}
+
+/* Two trainings, one with the even parts of a batch, one with the odd ones, tell each other. */
+static void shared(const char *batch) {
+    CASE("two that share the work of each step have the bits of one");
+    char recipe[128];
+    snprintf(recipe, sizeof recipe, "{\"batch\":%s,\"length\":12,\"triggers\":3}", batch);
+    opened_train *alone = open_train(lab("softmax"), recipe);
+    opened_train *both[] = {open_train(lab("softmax"), recipe), open_train(lab("softmax"), recipe)};
+    ss_log_entry expected, entry;
+    ss_error err;
+    size_t n = alone->train.weights.n * sizeof(float), bytes = alone->train.part_bytes;
+    for (int step = 0; step < 3; step++) {
+        must(ss_train_step(&alone->train, &expected, &err), &err, "step");
+        for (int part = 0; part < SS_PARTS; part++) {
+            ss_train *own = &both[part % 2]->train, *other = &both[1 - part % 2]->train;
+            must(ss_train_part(own, part, true, &err), &err, "part");
+            memcpy(other->part, own->part, bytes);
+            ss_train_add(own, part == 0);
+            ss_train_add(other, part == 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            must(ss_train_finish(&both[i]->train, true, &entry, &err), &err, "finish");
+            CHECK_BITS(&entry, &expected, sizeof entry);
+            CHECK_BITS(both[i]->train.weights.numbers, alone->train.weights.numbers, n);
+        }
+    }
+    close_train(alone);
+    close_train(both[0]);
+    close_train(both[1]);
 }
 
 static void begins(void) {
@@ -497,6 +528,8 @@ int main(void) {
     falls("softmax");
     falls("relu");
     parts();
+    shared("9");
+    shared("3");
     begins();
     divergence();
     refusals();

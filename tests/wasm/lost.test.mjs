@@ -15,7 +15,7 @@ threads.Worker = class extends threads.Worker {
   }
 };
 syncBuiltinESMExports();
-const { createEngine } = await import('../../wasm/index.js');
+const { createEngine, labConfig } = await import('../../wasm/index.js');
 
 const ids = [0, 17, 392, 5, 5, 81];
 
@@ -93,5 +93,22 @@ test('a worker takes a Blob that stands for a file', async () => {
   await started.at(-1).terminate();
   await new Promise(setImmediate);
   assert.deepEqual(await (await model.run(ids)).field('att'), map);
+  await engine.close();
+});
+
+test('a training that is shared ends with any of its workers, and can be closed', async () => {
+  const engine = await createEngine({ base: binaries, lab: true, workers: 2 });
+  const recipe = { batch: 64, steps: 1e6 };
+  const training = await engine.train({ config: labConfig(), recipe, workers: 2 });
+  await training.step();
+  const weights = await training.weights();
+  const pending = failure(training.step(1e6));
+  await started.at(-1).terminate(); // the one that helps was started last
+  assert.equal((await pending).code, 'lost');
+  await training.close();
+  const begin = { config: labConfig(), recipe, begin: weights };
+  const again = await engine.train({ ...begin, workers: 2 });
+  assert.ok(Number.isFinite((await again.step())[0].loss));
+  await again.close();
   await engine.close();
 });

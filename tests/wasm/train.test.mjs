@@ -74,6 +74,40 @@ test('what was trained opens as any other model, and a training can go on from i
   await assert.rejects(again.look(), { code: 'closed' });
 });
 
+for (const worker of [true, false]) {
+  test(`workers that share a training have the bits of one, ${worker ? 'aside' : 'here'}`, async () => {
+    const config = labConfig(SMALL);
+    const { log, weights } = await trained('auto', config, RECIPE);
+    for (const workers of [2, 3, 4]) {
+      const own = await createEngine({ lab: true, worker, workers });
+      const training = await own.train({ config, recipe: RECIPE, workers });
+      const [looked] = await Promise.all([training.look(), training.sample()]);
+      assert.equal(looked.loss, log[0].loss);
+      const steps = await training.step(2);
+      // What is asked in between waits for its turn.
+      const [more, at] = await Promise.all([training.step(4), training.look()]);
+      assert.ok(Number.isFinite(at.loss));
+      assert.deepEqual([...steps, ...more, await training.look()], log);
+      assert.equal(hash(await training.weights()), hash(weights));
+      await training.close();
+      await own.close();
+    }
+  });
+}
+
+test('what explodes in a shared training ends as it does in one worker; a closed one is closed', async () => {
+  const own = await createEngine({ lab: true, workers: 2 });
+  const config = labConfig({ ...SMALL, operation: 'identity' });
+  const recipe = { ...RECIPE, optimiser: 'sgd', learning_rate: 1e25 };
+  const training = await own.train({ config, recipe, workers: 2 });
+  await assert.rejects(training.step(50), { code: 'diverged', message: /step \d+/ });
+  assert.ok(Number.isFinite((await training.look()).loss));
+  await training.close();
+  await assert.rejects(training.step(), { code: 'closed' });
+  await assert.rejects(own.train({ config, recipe, workers: 5 }), { code: 'argument' });
+  await own.close();
+});
+
 test('a text trains a model; one that is too short is refused with the number', async () => {
   const config = labConfig(SMALL);
   const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };

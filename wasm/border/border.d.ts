@@ -131,6 +131,8 @@ export interface Describe {
   /** Of a lab's engine only. */
   readonly training?: {
     readonly settings: readonly Setting[];
+    /** That a batch is cut into: as many workers can share a training at most. */
+    readonly parts: number;
     readonly tasks: readonly {
       readonly name: string;
       readonly meaning: string;

@@ -143,14 +143,23 @@ export class Module {
   }
 
   /**
+   * Calls a function that views bytes: they are good until the next call.
+   * @param {string} name
+   * @param {...number} args
+   */
+  bytesOf(name, ...args) {
+    this.check(name, ...args, this.#view);
+    const [address, , , bytes] = this.#words();
+    return this.bytes(address, bytes);
+  }
+
+  /**
    * Calls a function that views bytes, and copies them.
    * @param {string} name
    * @param {...number} args
    */
   file(name, ...args) {
-    this.check(name, ...args, this.#view);
-    const [address, , , bytes] = this.#words();
-    return this.bytes(address, bytes).slice();
+    return this.bytesOf(name, ...args).slice();
   }
 
   /**

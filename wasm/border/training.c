@@ -58,11 +58,24 @@ wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const ui
     return NULL;
 }
 
-/* A step, or with update 0 only what it would begin with: the log's columns. A status. */
-int ss_wasm_train_step(wasm_train *train, int update, wasm_view *view) {
+/* One part of a step's batch, with back 0 only forwards: the bytes that it comes to, which are
+ * good, and may be changed to another's, until the next one. A status. */
+int ss_wasm_train_part(wasm_train *train, int part, int back, wasm_view *view) {
+    ss_status status = ss_train_part(&train->train, part, back != 0, &wasm_error);
+    if (status != SS_OK) return (int)status;
+    return wasm_view_bytes(view, train->train.part, train->train.part_bytes);
+}
+
+/* Adds those bytes to the parts before, or with anew 1 begins with them: the bytes of the sum. */
+int ss_wasm_train_add(wasm_train *train, int anew, wasm_view *view) {
+    ss_train_add(&train->train, anew != 0);
+    return wasm_view_bytes(view, train->train.whole, train->train.part_bytes);
+}
+
+/* What a step did, or with update 0 would begin with: the log's columns. A status. */
+int ss_wasm_train_finish(wasm_train *train, int update, wasm_view *view) {
     ss_log_entry entry;
-    ss_status status = update ? ss_train_step(&train->train, &entry, &wasm_error)
-                              : ss_train_look(&train->train, &entry, &wasm_error);
+    ss_status status = ss_train_finish(&train->train, update != 0, &entry, &wasm_error);
     if (status != SS_OK) return (int)status;
     int n;
     const ss_log_column *columns = ss_log_columns(&n);

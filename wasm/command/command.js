@@ -100,7 +100,9 @@ async function main(args, print) {
 async function mainTrain(args, print) {
   const at = args.indexOf('--kernels');
   const kernels = /** @type {'auto'} */ (at < 0 ? 'auto' : args[at + 1]); // or another name
-  const engine = await createEngine({ kernels, lab: true, workers: 1 });
+  const more = args.indexOf('--workers');
+  const workers = more < 0 ? 1 : whole(args[more + 1] ?? '', '--workers');
+  const engine = await createEngine({ kernels, lab: true, workers });
   try {
     if (args.includes('--help')) return print(trainUsage(engine.describe.training?.settings ?? []));
     await train(engine, args, print);

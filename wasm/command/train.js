@@ -38,6 +38,7 @@ ${settings.map(usageOf).join('\n')}
   --json                 each line everything that is measured, as JSON
   --out FOLDER           writes config.json, model.safetensors and recipe.json
   --kernels K            auto, simd or base (auto)
+  --workers N            that share each batch; the digits do not depend on it (1)
 `;
 
 /**
@@ -50,7 +51,7 @@ export async function train(engine, args, print) {
   const names = [
     ...settings.map(({ name }) => name),
     ...Object.keys(LAB_MODEL),
-    ...['config', 'begin', 'from', 'text-file', 'tokenizer', 'every', 'out', 'kernels'],
+    ...['config', 'begin', 'from', 'text-file', 'tokenizer', 'every', 'out', 'kernels', 'workers'],
   ];
   const parsed = /** @type {{ values: object }} */ (
     parseArgs({
@@ -74,7 +75,7 @@ export async function train(engine, args, print) {
   };
   const setting = await settingOf(values, chosen);
   const { config, recipe } = setting;
-  const training = await engine.train(setting);
+  const training = await engine.train({ ...setting, workers: Number(values.workers ?? 1) });
   const every = Number(values.every ?? 10);
   expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
   const show = values.json

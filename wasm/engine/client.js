@@ -150,9 +150,17 @@ class Engine {
       const how = 'only an engine made by createEngine({ lab: true }) trains models';
       throw new SinkscopeError('unsupported', 'train', how);
     }
+    const { workers = 1 } = options;
+    const most = Math.min(training.parts, this.#links.length);
+    expectInteger(workers, 1, training.parts, 'workers');
     // Two labs side by side train at the same time.
-    const link = this.#links[this.#trainings++ % this.#links.length];
-    return beginTraining(link, training.log, options);
+    const first = this.#trainings;
+    this.#trainings += Math.min(workers, most);
+    const links = Array.from(
+      { length: Math.min(workers, most) },
+      (_, i) => this.#links[(first + i) % this.#links.length],
+    );
+    return beginTraining(links, training, options);
   }
 
   async memory() {

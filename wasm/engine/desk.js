@@ -57,9 +57,9 @@ export class Desk {
    */
   constructor(module, report) {
     this.#module = module;
-    this.#trainer = new Trainer(module);
     this.#report = report;
     this.#describe = /** @type {import('../sinkscope.js').Describe} */ (module.json('describe'));
+    this.#trainer = new Trainer(module, this.#describe.training?.parts ?? 0);
     module.codes = Object.fromEntries(this.#describe.status.map(({ code, name }) => [code, name]));
   }
 
@@ -70,6 +70,24 @@ export class Desk {
   /** @param {import('../lab/trainer.js').Wanted} wanted */
   async train(wanted) {
     return this.#trainer.begin(wanted);
+  }
+
+  /**
+   * @param {number} id
+   * @param {readonly MessagePort[]} ports
+   * @param {readonly number[]} own
+   */
+  async leadTraining(id, ports, own) {
+    this.#trainer.lead(id, ports, own);
+  }
+
+  /**
+   * @param {number} id
+   * @param {MessagePort} port
+   * @param {readonly number[]} own
+   */
+  async helpTraining(id, port, own) {
+    return this.#trainer.help(id, port, own);
   }
 
   /**
@@ -119,7 +137,7 @@ export class Desk {
 
   /** @param {number} id */
   async endTraining(id) {
-    this.#trainer.end(id);
+    await this.#trainer.end(id);
   }
 
   async memory() {

@@ -23,6 +23,11 @@ export interface TrainOptions {
   readonly text?: ArrayLike<number>;
   /** A safetensors file of the same model, to go on from; else weights are drawn from the seed. */
   readonly begin?: Uint8Array;
+  /**
+   * Among how many of the engine's workers each batch is shared, at most describe.training.parts;
+   * default: 1. The bits do not depend on it.
+   */
+  readonly workers?: number;
 }
 
 /**

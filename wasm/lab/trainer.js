@@ -1,20 +1,34 @@
-/** Trainings by number, at a desk: what the core trains, step by step. */
+/**
+ * Trainings by number, at a desk: what the core trains, step by step. A batch is cut into parts; desks
+ * that share a training compute some of them each, and the one that leads adds all of them up in their
+ * order, so that the bits do not depend on how many they are.
+ */
 import { SinkscopeError } from '../border/errors.js';
+import { Helper, Parts, help } from './share.js';
 
-/** @typedef {{ address: number, config: string, text: number, failure?: unknown }} OpenTraining */
+/**
+ * `own` are the parts of a batch that this desk computes.
+ * @typedef {{ address: number, config: string, text: number, parts: Parts, own: readonly number[],
+ *   helpers: readonly Helper[], leave?: () => void, busy?: Promise<unknown>, failure?: unknown }} OpenTraining
+ */
 /** @typedef {{ config: string, recipe: string, text: Int32Array, begin?: Uint8Array }} Wanted */
 
 const utf8 = new TextEncoder();
 
 export class Trainer {
   #module;
+  #parts;
   #last = 0;
   /** @type {Map<number, OpenTraining>} */
   #trainings = new Map();
 
-  /** @param {import('../border/module.js').Module} module */
-  constructor(module) {
+  /**
+   * @param {import('../border/module.js').Module} module
+   * @param {number} parts of a batch
+   */
+  constructor(module, parts) {
     this.#module = module;
+    this.#parts = parts;
   }
 
   /** @param {Wanted} wanted */
@@ -38,12 +52,44 @@ export class Trainer {
       const address = begin
         ? module.lend(begin, (data) => module.lend(Uint32Array.of(data, begin.length), train))
         : train(0);
-      this.#trainings.set(++this.#last, { address, config, text: at });
+      const parts = new Parts(module, address);
+      const own = Array.from({ length: this.#parts }, (_, part) => part);
+      this.#trainings.set(++this.#last, { address, config, text: at, parts, own, helpers: [] });
       return this.#last;
     } catch (error) {
       if (at) module.release(at);
       throw error;
     }
+  }
+
+  /**
+   * From here on others compute parts of each batch, and this desk those of `own`.
+   * @param {number} id
+   * @param {readonly MessagePort[]} ports to the desks that help
+   * @param {readonly number[]} own
+   */
+  lead(id, ports, own) {
+    const training = this.#training(id);
+    training.own = own;
+    training.helpers = ports.map((port) => new Helper(port));
+  }
+
+  /**
+   * Computes those parts of each batch for the desk behind the port, until the training ends.
+   * @param {number} id
+   * @param {MessagePort} port
+   * @param {readonly number[]} own
+   * @returns {Promise<void>}
+   */
+  help(id, port, own) {
+    const training = this.#training(id);
+    help(training.parts, own, port);
+    return new Promise((resolve) => {
+      training.leave = () => {
+        port.close();
+        resolve();
+      };
+    });
   }
 
   /**
@@ -54,21 +100,38 @@ export class Trainer {
    * @param {number} milliseconds
    */
   steps(id, most, milliseconds) {
-    const training = this.#training(id);
-    const end = performance.now() + milliseconds;
-    /** @type {Float32Array[]} */
-    const entries = [];
-    if (training.failure) throw training.failure;
-    while (entries.length < most && (entries.length === 0 || performance.now() < end)) {
-      try {
-        entries.push(this.#entry(training, 1));
-      } catch (error) {
-        training.failure = error;
-        if (entries.length === 0) throw error;
-        break;
+    return this.#alone(id, async (training) => {
+      const end = performance.now() + milliseconds;
+      /** @type {Float32Array[]} */
+      const entries = [];
+      if (training.failure) throw training.failure;
+      for (let goesOn = true; goesOn;) {
+        try {
+          await this.#sum(training);
+          goesOn = entries.length + 1 < most && performance.now() < end;
+          for (const helper of training.helpers) helper.finish(training.parts.sum(), goesOn);
+          entries.push(training.parts.finish(true));
+        } catch (error) {
+          training.failure = error;
+          if (entries.length === 0) throw error;
+          break;
+        }
       }
+      return entries;
+    });
+  }
+
+  /**
+   * All parts of a step, those of other desks behind this one's.
+   * @param {OpenTraining} training
+   */
+  async #sum({ parts, own, helpers }) {
+    const coming = helpers.map((helper) => helper.parts());
+    for (const part of own) {
+      parts.compute(part, true);
+      parts.add(part === 0);
     }
-    return entries;
+    for (const made of coming) for (const part of await made) parts.add(false, part);
   }
 
   /**
@@ -76,16 +139,28 @@ export class Trainer {
    * @param {number} id
    */
   look(id) {
-    return this.#entry(this.#training(id), 0);
+    return this.#alone(id, async ({ parts }) => {
+      for (let part = 0; part < this.#parts; part++) {
+        parts.compute(part, false);
+        parts.add(part === 0);
+      }
+      return parts.finish(false);
+    });
   }
 
   /**
-   * @param {OpenTraining} training
-   * @param {number} update
+   * One after the other: what a desk waits for of others is not to be disturbed.
+   * @template T
+   * @param {number} id
+   * @param {(training: OpenTraining) => Promise<T>} use
+   * @returns {Promise<T>}
    */
-  #entry({ address }, update) {
-    const { data } = this.#module.tensor('train_step', address, update);
-    return /** @type {Float32Array} */ (data);
+  async #alone(id, use) {
+    const training = this.#training(id);
+    const before = training.busy;
+    const turn = Promise.resolve(before).then(() => use(this.#training(id)));
+    training.busy = turn.catch(() => {});
+    return turn;
   }
 
   /**
@@ -111,9 +186,12 @@ export class Trainer {
   }
 
   /** @param {number} id */
-  end(id) {
-    const { address, text } = this.#training(id);
+  async end(id) {
+    const { address, text, helpers, leave, busy } = this.#training(id);
     this.#trainings.delete(id);
+    for (const helper of helpers) helper.end();
+    leave?.();
+    await busy;
     this.#module.call('train_end', address);
     if (text) this.#module.release(text);
   }

@@ -7,52 +7,83 @@ import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
 /** @typedef {import('../sinkscope.js').TrainOptions} TrainOptions */
 /** @typedef {import('../engine/link.js').Link} Link */
 /** @typedef {import('../engine/link.js').Face} Face */
+/** A training's place at a desk. @typedef {{ link: Link, desk: Face, id: number }} Seat */
 
 /** How long steps run before the desk answers: ten pictures a second. */
 const SLICE = 100;
 
 /**
- * @param {Link} link
- * @param {readonly { name: string }[]} columns of the log
+ * @param {readonly Link[]} links to as many workers as share it; the first leads
+ * @param {NonNullable<import('../sinkscope.js').Describe['training']>} described
  * @param {TrainOptions} options
  */
-export async function beginTraining(link, columns, options) {
+export async function beginTraining(links, described, options) {
   checkOptions(options, { config: 'object', recipe: 'object', text: 'list' });
   const { config, recipe = {}, text = [], begin } = options;
   check(config, 'object', 'config');
   expect(begin === undefined || begin instanceof Uint8Array, 'begin', 'a Uint8Array', begin);
-  const wanted = {
+  const wanted = () => ({
     config: JSON.stringify(config),
     recipe: JSON.stringify(recipe),
     text: Int32Array.from(text),
     begin,
-  };
-  const { desk, id } = await link.ask(async (desk) => {
-    const id = await desk.train(transfer(wanted, [wanted.text.buffer]));
-    return { desk, id };
   });
-  return new Training(link, desk, id, columns, config, recipe);
+  const seats = await Promise.all(
+    links.map((link) =>
+      link.ask(async (desk) => {
+        const own = wanted();
+        const id = await desk.train(transfer(own, [own.text.buffer]));
+        return { link, desk, id };
+      }),
+    ),
+  );
+  const lost = await share(seats, described.parts);
+  return new Training(seats, lost, described.log, config, recipe);
+}
+
+/**
+ * Gives each seat its parts of a batch, in their order, and the first a way to the others.
+ * @param {readonly Seat[]} seats
+ * @param {number} parts
+ * @returns {Promise<Promise<never>[]>} which reject where one that helps has ended too soon
+ */
+async function share([leader, ...helpers], parts) {
+  if (!helpers.length) return [];
+  const partsOf = (/** @type {number} */ seat) =>
+    Array.from({ length: parts }, (_, part) => part).filter(
+      (part) => Math.floor((part * (helpers.length + 1)) / parts) === seat,
+    );
+  const channels = helpers.map(() => new MessageChannel());
+  const lost = helpers.map(({ link, id }, i) => {
+    const { port2 } = channels[i];
+    const helping = link.ask((desk) =>
+      desk.helpTraining(id, transfer(port2, [port2]), partsOf(i + 1)),
+    );
+    const isOver = helping.then(() => /** @type {Promise<never>} */ (new Promise(() => {})));
+    isOver.catch(() => {});
+    return isOver;
+  });
+  const ports = channels.map(({ port1 }) => port1);
+  await leader.desk.leadTraining(leader.id, transfer(ports, ports), partsOf(0));
+  return lost;
 }
 
 /** @implements {TrainingShape} */
 class Training {
-  #link;
-  #desk;
-  #id;
+  #seats;
+  #lost;
   #columns;
 
   /**
-   * @param {Link} link
-   * @param {Face} desk
-   * @param {number} id
+   * @param {readonly Seat[]} seats
+   * @param {readonly Promise<never>[]} lost
    * @param {readonly { name: string }[]} columns
    * @param {object} config
    * @param {Readonly<Record<string, number | string>>} recipe
    */
-  constructor(link, desk, id, columns, config, recipe) {
-    this.#link = link;
-    this.#desk = desk;
-    this.#id = id;
+  constructor(seats, lost, columns, config, recipe) {
+    this.#seats = seats;
+    this.#lost = lost;
     this.#columns = columns.map(({ name }) => name);
     this.config = config;
     this.recipe = recipe;
@@ -84,18 +115,18 @@ class Training {
   }
 
   async look() {
-    return this.#entry(await this.#ask((desk) => desk.lookAtTraining(this.#id)));
+    return this.#entry(await this.#ask((desk, id) => desk.lookAtTraining(id)));
   }
 
   /** @param {number} [number] */
   async sample(number = 0) {
     expectInteger(number, 0, 2 ** 31 - 1, 'number');
-    return Array.from(await this.#ask((desk) => desk.trainingSample(this.#id, number)));
+    return Array.from(await this.#ask((desk, id) => desk.trainingSample(id, number)));
   }
 
   /** @returns {Promise<Uint8Array>} */
   async weights() {
-    return this.#ask((desk) => desk.trainedWeights(this.#id));
+    return this.#ask((desk, id) => desk.trainedWeights(id));
   }
 
   /**
@@ -112,16 +143,17 @@ class Training {
     }
     const ids = Int32Array.from(tokens);
     const alone = /** @type {readonly import('../engine/desk.js').Posted[]} */ (reads);
-    return this.#ask((desk) => desk.readTraining(this.#id, ids, alone));
+    return this.#ask((desk, id) => desk.readTraining(id, ids, alone));
   }
 
   async close() {
-    if (this.#link.isOpen) await this.#ask((desk) => desk.endTraining(this.#id));
+    const open = this.#seats.filter(({ link }) => link.isOpen);
+    await Promise.all(open.map((seat) => this.#at(seat, (desk, id) => desk.endTraining(id))));
   }
 
   /** @param {number} most */
   async #slice(most) {
-    const entries = await this.#ask((desk) => desk.trainSteps(this.#id, most, SLICE));
+    const entries = await this.#ask((desk, id) => desk.trainSteps(id, most, SLICE));
     return entries.map((numbers) => this.#entry(numbers));
   }
 
@@ -137,16 +169,28 @@ class Training {
   }
 
   /**
+   * Asks the desk that leads, as long as all of them are there.
+   * @template T
+   * @param {(desk: Face, id: number) => Promise<T>} use
+   * @returns {Promise<T>}
+   */
+  #ask(use) {
+    return Promise.race([this.#at(this.#seats[0], use), ...this.#lost]);
+  }
+
+  /**
    * A training lives at its desk and cannot be made again at another: what it was is in the weights
    * that were asked for last.
    * @template T
-   * @param {(desk: Face) => Promise<T>} use
+   * @param {Seat} seat
+   * @param {(desk: Face, id: number) => Promise<T>} use
+   * @returns {Promise<T>}
    */
-  #ask(use) {
-    return this.#link.ask((desk) => {
-      if (desk !== this.#desk)
+  #at({ link, desk, id }, use) {
+    return link.ask((now) => {
+      if (now !== desk)
         throw new SinkscopeError('closed', 'training', 'its worker has ended, and it with it');
-      return use(desk);
+      return use(now, id);
     });
   }
 }

@@ -17,6 +17,8 @@ const FRAME_MS = 100;
 const KEEP_MS = 3000;
 /** A sample should have something to copy. */
 const TRIGGERS = 2;
+/** Cores of one of two labs; the digits do not depend on them. */
+const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
 /** What a step costs, in passes forwards. */
 const STEP_COST = 3.3;
 
@@ -88,7 +90,7 @@ export class Lab {
 
   /** The engine, which is fetched with the first lab. */
   engine(): Promise<Engine> {
-    this.#engine ??= createEngine({ base: new URL(ENGINE, base), lab: true, workers: 1 });
+    this.#engine ??= createEngine({ base: new URL(ENGINE, base), lab: true, workers: WORKERS });
     this.#engine.catch(() => (this.#engine = undefined));
     return this.#engine;
   }
@@ -113,7 +115,8 @@ export class Lab {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
       if (turn !== this.#turn) return;
       const begin = from ? { begin: from.weights } : {};
-      const training = await engine.train({ ...setup.options, ...begin });
+      const workers = Math.min(WORKERS, engine.describe.training!.parts);
+      const training = await engine.train({ ...setup.options, ...begin, workers });
       if (turn !== this.#turn) return void training.close().catch(() => {});
       this.#training = training;
       this.setup = setup;
