@@ -201,11 +201,16 @@ const columns = [];
 for (const name of positionals) {
   const began = performance.now();
   const told = new Map();
+  /** As it comes, too: a large model takes minutes. */
+  const tell = (row, value) => {
+    told.set(row, value);
+    console.error(`${basename(name)}: ${row}: ${value}`);
+  };
   const timed = async (what, work) => {
     if (values.skip.includes(what)) return;
     const from = performance.now();
     await work();
-    told.set(`seconds: ${what}`, ((performance.now() - from) / 1000).toFixed(1));
+    tell(`seconds: ${what}`, ((performance.now() - from) / 1000).toFixed(1));
   };
   const opened = await open(name);
   const { model, sequences } = opened;
@@ -226,8 +231,8 @@ for (const name of positionals) {
         onSequence: ({ loss_mean }, _, at) => each[at].push(loss_mean.data[0]),
       });
       const [plain] = found;
-      told.set('loss of the unedited run', plain.metrics.loss_mean.mean[0].toFixed(3));
-      told.set('Sink₁ of it', percent(plain.metrics.sink_ratio.mean[0]));
+      tell('loss of the unedited run', plain.metrics.loss_mean.mean[0].toFixed(3));
+      tell('Sink₁ of it', percent(plain.metrics.sink_ratio.mean[0]));
       const groups = new Map();
       settings.forEach(([label, edits], i) => {
         const { metrics } = found[i + 1];
@@ -243,16 +248,16 @@ for (const name of positionals) {
         ].filter(Boolean);
         const [, others] = /^(other \w+)/.exec(label) ?? [];
         if (others) groups.set(others, Math.max(groups.get(others) ?? -Infinity, mean(by)));
-        else told.set(label, `${signed(mean(by))}${spread}${more.length ? ` (${more})` : ''}`);
+        else tell(label, `${signed(mean(by))}${spread}${more.length ? ` (${more})` : ''}`);
       });
-      for (const [label, most] of groups) told.set(`five ${label}s, at most`, signed(most));
+      for (const [label, most] of groups) tell(`five ${label}s, at most`, signed(most));
     });
   await costs('keys and bits', SETTINGS);
   await costs('strikes', values.skip.includes('strikes') ? [] : await strikes(opened));
-  await timed('copies', async () => told.set('100 copies', await copies(opened)));
-  await timed('effects', async () => told.set('heads', await heads(opened)));
-  await timed('reach', async () => told.set('reach of one token', await reach(opened)));
-  told.set('seconds: all', ((performance.now() - began) / 1000).toFixed(1));
+  await timed('copies', async () => tell('100 copies', await copies(opened)));
+  await timed('effects', async () => tell('heads', await heads(opened)));
+  await timed('reach', async () => tell('reach of one token', await reach(opened)));
+  tell('seconds: all', ((performance.now() - began) / 1000).toFixed(1));
   columns.push({ name: basename(name), told });
   await model.close();
 }

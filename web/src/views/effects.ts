@@ -79,6 +79,9 @@ export const effects: View = {
     const words = part(root, 'caption', 'p');
     const draw = createHeadMap(root, reach);
     const table = part(root, 'table-place');
+    table.tabIndex = 0;
+    table.setAttribute('role', 'region');
+    table.setAttribute('aria-label', 'Heads by what they do');
     return (frame, context) => {
       const all = judgedHeads(frame);
       const said = sentence(frame, context.at);
