@@ -322,6 +322,26 @@ const reading = {
     return names.map((name) => name.trim()).join(', ');
   },
 
+  async 'a new text changes the charts and maps that stand there, and puts no others in their place'(
+    stage,
+  ) {
+    const page = await stage.open('room=explore&view=norms');
+    await page.evaluate(() => {
+      for (const one of document.querySelectorAll('.chart-picture, .chart-picture path, .heatmap'))
+        one.isTheSame = true;
+    });
+    const paths = () =>
+      page.$$eval('.chart-picture path', (all) => all.map((one) => one.getAttribute('d')).join());
+    const before = await paths();
+    await page.locator('.inspector .how summary').focus();
+    await page.fill('textarea', 'A bird sang in the garden, and the king heard it all the night.');
+    await settled(page);
+    assert.notEqual(await paths(), before);
+    const others = '.chart-picture, .chart-picture path, .heatmap';
+    assert.deepEqual(await page.$$eval(others, (all) => all.filter((one) => !one.isTheSame)), []);
+    await page.close();
+  },
+
   async 'every view has its name, and what a model lacks is not offered'(stage) {
     const page = await stage.open('room=explore&shown=gated');
     const offered = async () =>

@@ -266,11 +266,14 @@ export function lightsChips(
   scope: Scope,
   shown: () => readonly Shown[],
 ): void {
+  let isLit = false;
   scope.effect(() => {
     const { query = -1, key = -1 } = desk.pointed.value;
     const [frame] = framesOf(shown());
     const maps = frame && mapsOf(frame);
-    if (!maps) return;
+    const isPointed = query >= 0 || key >= 0;
+    if (!maps || (!isPointed && !isLit)) return;
+    isLit = isPointed;
     const row = query >= 0 ? maps.shares.subarray(query * frame.T, (query + 1) * frame.T) : [];
     root.querySelectorAll<HTMLElement>('.chip').forEach((chip, t) => {
       chip.classList.toggle('query', t === query);

@@ -77,7 +77,7 @@ export class Scope {
 
 /** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
 export interface Wish extends Partial<
-  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isHasty'>
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isHasty' | 'isLed'>
 > {
   readonly views: readonly View[];
   /** Names of metrics and fields that the room itself reads. */
@@ -90,7 +90,14 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
     const engine = desk.engine.value;
     const state = desk.state.value;
     if (!engine) return;
-    const { views, more = [], isHasty = false, studies = [], ...own } = wish(state, engine);
+    const {
+      views,
+      more = [],
+      isHasty = false,
+      isLed = false,
+      studies = [],
+      ...own
+    } = wish(state, engine);
     const { subjects = state.shown, head = state } = own;
     const { question = questionOf(state, engine.file.value) } = own;
     const bases = views.some(({ compares }) => compares) ? subjects.map(unedited) : [];
@@ -102,6 +109,7 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
       isHasty,
+      isLed,
     });
   });
 }

@@ -7,6 +7,7 @@ import { render, html } from 'lit';
 import { framesOf, reachOf, Scope, type Desk, type Shown } from './desk';
 import { selectedHead, type Frame } from './frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from './subject';
+import { differsIn, type State } from './state';
 import { addKinds, fileName, fileOf, hand, KINDS } from './save/menu';
 import { explained } from './terms';
 import { isRead, part, say, type Context, type Update, type View } from './views/view';
@@ -56,6 +57,8 @@ export class Figure {
   readonly #grid: HTMLElement;
   readonly #cells = new Map<string, Cell>();
   #shown: readonly Shown[] = [];
+  /** What the state was when it was drawn last. */
+  #drawn: State | undefined;
   #isSeen = false;
   #isDue = false;
 
@@ -87,7 +90,17 @@ export class Figure {
 
   /** Draws what has changed, as soon as it can be seen. */
   update(shown: readonly Shown[]): void {
+    const isSame =
+      shown.length === this.#shown.length &&
+      shown.every(({ subject, frame, isStale }, i) => {
+        const old = this.#shown[i]!;
+        return old.subject === subject && old.frame === frame && old.isStale === isStale;
+      });
     this.#shown = shown;
+    // A text that is being typed changes no picture before it is read.
+    const { state } = this.#desk;
+    const isTyped = this.#drawn && differsIn(state.peek(), this.#drawn) === 'prompt';
+    if (isSame && isTyped && !this.#isDue) return;
     this.#isDue = true;
     if (this.#isSeen || this.#isNear()) this.#draw();
   }
@@ -181,6 +194,7 @@ export class Figure {
 
   #draw(): void {
     this.#isDue = false;
+    this.#drawn = this.#desk.state.peek();
     const clusters = this.#clusters();
     const keys = keysOf(clusters.map(({ lead }) => this.#nameOf(lead.subject)));
     for (const [key, { scope }] of this.#cells) {

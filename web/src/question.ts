@@ -88,7 +88,15 @@ export interface SpecialWords {
 /** Some vocabularies hold hundreds of tokens that were never used. */
 const MOST_CHOICES = 40;
 
+const known = new WeakMap<Tokenizer, SpecialWords>();
+
 export async function specialWords(tokenizer: Tokenizer): Promise<SpecialWords> {
+  const found = known.get(tokenizer) ?? (await readSpecials(tokenizer));
+  known.set(tokenizer, found);
+  return found;
+}
+
+async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
   const { specials, bos } = tokenizer;
   const isNamed = ({ kind }: SpecialToken) => kind !== 'other';
   const sorted = [...specials.filter(isNamed), ...specials.filter((one) => !isNamed(one))];

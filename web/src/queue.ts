@@ -59,6 +59,8 @@ export interface Request {
   /** The same of one head. */
   readonly headReads: readonly string[];
   readonly head: Head;
+  /** Whether the head that the first one's numbers choose is looked at in all. */
+  readonly isLed?: boolean;
   /** Rounded weights do until the exact ones are there. */
   readonly isHasty?: boolean;
   /** Measured behind the subjects, one after the other. */
@@ -93,6 +95,8 @@ export interface Around {
 
 /** A run that takes longer is stopped by the next request. */
 const QUICK_MS = 300;
+/** What replaces something waits so long for what stands beside it: a picture is drawn once. */
+const TOGETHER_MS = 120;
 /** Weights of models opened by a plan that stay in memory together; beyond it, one at a time. */
 const KEPT_BYTES = 2 ** 30;
 /** Studies whose means are kept: a slider that goes back finds them. */
@@ -139,7 +143,10 @@ function contextOf({ context, positions }: Frame['architecture'], edits: Frame['
 
 export class Queue {
   readonly #around: Around;
-  readonly #entries = signal<ReadonlyMap<string, Entry>>(new Map());
+  #entries: ReadonlyMap<string, Entry> = new Map();
+  /** The same, as the page was told last. */
+  readonly #told = signal(this.#entries);
+  #telling: ReturnType<typeof setTimeout> | undefined;
   readonly #work = signal<Work | undefined>(undefined);
   readonly #held = new Map<string, Held>();
   readonly #studied = signal<ReadonlyMap<string, Entry>>(new Map());
@@ -166,7 +173,7 @@ export class Queue {
 
   /** By the texts of the subjects that are asked for. */
   get entries(): ReadonlySignal<ReadonlyMap<string, Entry>> {
-    return this.#entries;
+    return this.#told;
   }
 
   /** What is known of a study; nothing before its turn has come. */
@@ -245,14 +252,34 @@ export class Queue {
   }
 
   #set(subject: string, change: Entry): void {
-    const entries = new Map(this.#entries.peek());
+    const entries = new Map(this.#entries);
     entries.set(subject, { ...entries.get(subject), ...change });
-    this.#entries.value = entries;
+    this.#entries = entries;
+    this.#tell();
+  }
+
+  /** Tells the page at once, but for what is about to change again. */
+  #tell(): void {
+    const told = this.#told.peek();
+    const isPatient =
+      this.#next !== undefined &&
+      [...told.keys()].join() === [...this.#entries.keys()].join() &&
+      [...this.#entries].every(([subject, { frame, error }]) => {
+        const old = told.get(subject)!;
+        return old.error === error && (old.frame || !frame);
+      });
+    const tell = () => {
+      clearTimeout(this.#telling);
+      this.#telling = undefined;
+      this.#told.value = this.#entries;
+    };
+    if (isPatient) this.#telling ??= setTimeout(tell, TOGETHER_MS);
+    else tell();
   }
 
   /** Entries of what is asked for, in its order; those of other questions are marked. */
   #mark(): void {
-    const before = this.#entries.peek();
+    const before = this.#entries;
     const { subjects } = this.#request!;
     const all = subjects.map((subject): [string, Entry] => {
       const { frame } = before.get(subject) ?? {};
@@ -271,21 +298,29 @@ export class Queue {
           old?.error === entry.error
         );
       });
-    if (!isSame) this.#entries.value = new Map(all);
+    if (isSame) return;
+    this.#entries = new Map(all);
+    this.#tell();
   }
 
   #isDone(subject: string): boolean {
-    const frame = this.#entries.peek().get(subject)?.frame;
+    const frame = this.#entries.get(subject)?.frame;
     const held = this.#held.get(subject);
     if (!frame || held?.key !== this.#key(subject) || this.#isToBeExact(frame, held)) return false;
-    const { headReads, head } = this.#request!;
-    const at = selectedHead(frame, head);
+    const { headReads } = this.#request!;
+    const at = this.#headOf(frame, this.#request!);
     const isHead = frame.head?.layer === at.layer && frame.head.head === at.head;
     return (
       this.#namesFor(frame).every((name) => name in frame.tensors) &&
       !this.#probeFor(frame) &&
       (!headReads.length || (isHead && headReads.every((name) => name in frame.head!.tensors)))
     );
+  }
+
+  /** Which head is looked at. */
+  #headOf(frame: Frame, { subjects: [first], head, isLed }: Request): Head {
+    const lead = isLed ? this.#entries.get(first!)?.frame : undefined;
+    return selectedHead(frame, lead ? selectedHead(lead, head) : head);
   }
 
   /** Whether better weights have come than it was run with. What was generated is not thrown away. */
@@ -326,7 +361,8 @@ export class Queue {
         absent.includes(one),
       );
     const all = new Set([...ALWAYS, ...this.#request!.reads.filter((name) => !isProbed(name))]);
-    if (!isBidirectional({ architecture })) all.add('next');
+    // What fills in says nothing next.
+    if (isBidirectional({ architecture })) all.delete('next');
     return [...all].filter((name) => {
       const needs = fields.find((field) => field.name === name)?.needs;
       return (!needs || architecture[needs]) && !isOfEdit(name);
@@ -391,7 +427,7 @@ export class Queue {
     }
     this.#failed.set(key, sentence(error));
     this.#mark();
-    if (!this.#entries.peek().has(what)) return;
+    if (!this.#entries.has(what)) return;
     this.#set(what, { error: this.#failed.get(key)! });
   }
 
@@ -419,7 +455,7 @@ export class Queue {
     signal: AbortSignal,
   ): Promise<void> {
     const known = this.#held.get(subject);
-    const entry = this.#entries.peek().get(subject);
+    const entry = this.#entries.get(subject);
     // What a view asks for beside what is there is read from the run, which is still open.
     const isRecorded = known && this.#fieldsFor(request).every((name) => known.fields.has(name));
     const isGood = isRecorded && entry?.frame && !this.#isToBeExact(entry.frame, known);
@@ -430,7 +466,7 @@ export class Queue {
       const probe = this.#probeFor(frame);
       const more = probe && (await this.#probe(probe, frame, known, signal));
       // Tokens may have been added meanwhile.
-      if (more && this.#entries.peek().get(subject)?.frame === frame)
+      if (more && this.#entries.get(subject)?.frame === frame)
         this.#set(subject, { frame: { ...frame, ...more } });
       return;
     }
@@ -606,12 +642,16 @@ export class Queue {
         : {};
     const T = prompts.tokens.length;
     const fields = this.#fieldsFor(request);
+    // Of what was quick nobody need hear how far it is: while a text is typed, each message counts.
+    const before = this.#entries.get(text)?.frame;
+    const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
+    const onProgress = ({ done, total }: Progress) => watch.onProgress('Running', done, total);
     const run = await opened.model.run(prompts.ids[0]!, {
       edits,
       fields,
       capacity: Math.min(contextOf(architecture, edits), T + 64),
       signal: watch.signal,
-      onProgress: ({ done, total }) => watch.onProgress('Running', done, total),
+      ...(isQuick ? {} : { onProgress }),
     });
     const frame = await this.#frame(subject, text, opened, question, prompts);
     const milliseconds = performance.now() - began;
@@ -716,25 +756,27 @@ export class Queue {
     const read = (name: string, at: Partial<Head> = {}): Read =>
       isMetric(name) ? { metric: name, eps: frame.eps, ...at } : { field: name, ...at };
     const names = this.#namesFor(frame).filter((name) => !(name in frame.tensors));
-    const found = names.length ? await run.read(names.map((name) => read(name))) : [];
-    const tensors = {
-      ...frame.tensors,
-      ...Object.fromEntries(found.map((one, i) => [names[i], one])),
-    };
+    // Alpha tells which head is looked at. Where it is read only now, that is likely the same as before.
+    const like = 'alpha' in frame.tensors ? frame : this.#entries.get(frame.subject)?.frame;
+    const guess = like && this.#headOf(like, request);
+    const hadAt = ({ layer, head }: Head): Readonly<Record<string, Tensor>> =>
+      frame.head?.layer === layer && frame.head.head === head ? frame.head.tensors : {};
+    const missing = (had: object) => request.headReads.filter((name) => !(name in had));
+    const early = guess ? missing(hadAt(guess)) : [];
+    const asked = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
+    const found = asked.length ? await run.read(asked) : [];
+    const named = (own: readonly string[], from: readonly Tensor[]) =>
+      Object.fromEntries(own.map((name, i) => [name, from[i]!]));
+    const tensors = { ...frame.tensors, ...named(names, found) };
     const perPrompt = frame.sequences === 1 ? notePrompt({}, tensors) : frame.perPrompt;
     const next = tensors.next && !frame.next.length ? likeliest(tensors.next, opened) : frame.next;
     const whole = { ...frame, tensors, perPrompt, next };
-    const at = selectedHead(whole, request.head);
-    const isSame = frame.head?.layer === at.layer && frame.head.head === at.head;
-    const had = isSame ? frame.head!.tensors : {};
-    const wanted = request.headReads.filter((name) => !(name in had));
-    if (!wanted.length && isSame) return whole;
-    const own = wanted.length ? await run.read(wanted.map((name) => read(name, at))) : [];
-    const head = {
-      ...at,
-      tensors: { ...had, ...Object.fromEntries(own.map((one, i) => [wanted[i], one])) },
-    };
-    return { ...whole, head };
+    const at = this.#headOf(whole, request);
+    const isAsGuessed = guess?.layer === at.layer && guess.head === at.head;
+    const had = { ...hadAt(at), ...(isAsGuessed ? named(early, found.slice(names.length)) : {}) };
+    const left = missing(had);
+    const own = left.length ? await run.read(left.map((name) => read(name, at))) : [];
+    return { ...whole, head: { ...at, tensors: { ...had, ...named(left, own) } } };
   }
 
   /** Closes runs and models that are not asked for; what fills the memory as soon as it is measured. */
@@ -799,7 +841,7 @@ export class Queue {
     signal: AbortSignal,
   ): Promise<void> {
     const held = this.#held.get(subject);
-    const entry = this.#entries.peek().get(subject);
+    const entry = this.#entries.get(subject);
     if (!held || !entry?.frame || isBidirectional(entry.frame) || signal.aborted) return;
     const room = held.opened.model.architecture.context - held.run.tokens.length;
     try {
@@ -809,7 +851,7 @@ export class Queue {
         count: Math.min(count, room),
         signal,
       })) {
-        const { frame } = this.#entries.peek().get(subject)!;
+        const { frame } = this.#entries.get(subject)!;
         if (!frame || signal.aborted) return;
         const token = {
           id,

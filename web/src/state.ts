@@ -163,6 +163,11 @@ export const defaults = Object.fromEntries(
   rows.map(([name, row]) => [name, row.default]),
 ) as unknown as State;
 
+/** The rows in which two states differ, as a link would name them. */
+export function differsIn(state: State, other: State): string {
+  return rows.flatMap(([name]) => (Object.is(state[name], other[name]) ? [] : name)).join();
+}
+
 /** Rows that decide what is measured, apart from the subjects. */
 export const QUESTION = ['input', 'prompt', 'seed', 'first', 'T', 'eps', 'n'] as const;
 
@@ -225,7 +230,7 @@ let escaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
 /** A fragment may hold more than a form: what subjects are written with stays readable. */
 function escape(value: string): string {
   // A page has many links, and all of them hold the same text.
-  if (value.length < 200) return escapeAnew(value);
+  if (value.length < 20) return escapeAnew(value);
   if (escaped.of !== value) escaped = { of: value, as: escapeAnew(value) };
   return escaped.as;
 }
@@ -246,7 +251,10 @@ function escapeAnew(value: string): string {
 /** Only what differs from the defaults, in the table's order. */
 export function printHash(state: State): string {
   return rows
-    .filter(([name, row]) => row.print(state[name]) !== row.print(row.default))
+    .filter(
+      ([name, row]) =>
+        !Object.is(state[name], row.default) && row.print(state[name]) !== row.print(row.default),
+    )
     .map(([name, row]) => `${name}=${escape(row.print(state[name]))}`)
     .join('&');
 }

@@ -161,7 +161,7 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
 
 /** @throws InputError for an edit that is not here, or a parameter out of its range */
 export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
-  const all = editChoices(describe);
+  const all = subject.edits.length ? editChoices(describe) : [];
   return subject.edits.map(({ name, values }) => {
     const choice = all.find((one) => one.name === name);
     if (!choice) {
@@ -209,7 +209,7 @@ export function isCounterfactual(edits: readonly Edit[], describe: Describe): bo
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
   const { step, edits } = subject;
   const at = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;
-  const all = editChoices(describe);
+  const all = edits.length ? editChoices(describe) : [];
   const said = edits.map(({ name, values }) => {
     const choice = all.find((one) => one.name === name);
     const label = choice?.operation ? choice.label : name;

@@ -1,3 +1,4 @@
+import { effect } from '@preact/signals-core';
 import { describe, expect, it } from 'vitest';
 import { SinkscopeError, type Describe, type Read, type Tokenizer } from 'sinkscope';
 import type { Models, OpenModel } from '../src/models';
@@ -44,9 +45,10 @@ function stageOf(bytes: Record<string, number> = {}) {
   const log: string[] = [];
   const runs = () => log.filter((line) => line.startsWith('run'));
   const gates = new Map<string, Promise<void>>();
-  const answer = (read: Read) =>
+  // Two heads: the first looks most at token 1; in the model “other” it is the second.
+  const answer = (read: Read, id: string) =>
     'metric' in read && read.metric === 'alpha'
-      ? tensor([1, 1, 2], [0.9, 0])
+      ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
   const open = new Set<string>();
   const opened = (id: string, isRounded = false): OpenModel =>
@@ -60,7 +62,7 @@ function stageOf(bytes: Record<string, number> = {}) {
         describe: describe_,
         architecture: {
           L: 1,
-          H: 1,
+          H: 2,
           G: 1,
           E: 0,
           context: 9,
@@ -77,7 +79,7 @@ function stageOf(bytes: Record<string, number> = {}) {
             log.push(
               `read ${reads.map((one) => ('metric' in one ? one.metric : one.field)).join()}`,
             );
-            return reads.map(answer);
+            return reads.map((read) => answer(read, id));
           };
           const metric = async () => tensor([1], [0.25]);
           return { read, metric, close: async () => void log.push(`end ${id}`), tokens: [1] };
@@ -182,8 +184,7 @@ describe('the queue', () => {
     expect(runs()).toEqual(['run a']);
     // A field that this model has nothing of is not asked for.
     expect(log.filter((line) => line.startsWith('read')).slice(1)).toEqual([
-      'read value_ratio',
-      'read att',
+      'read value_ratio,att',
     ]);
     expect(of('a')!.frame!.head).toMatchObject({ layer: 0, head: 0 });
   });
@@ -204,9 +205,48 @@ describe('the queue', () => {
     const before = runs().length;
     ask(['a'], { reads: ['effect'] });
     await idle();
-    expect(of('a')!.frame!.tensors.effect).toEqual(tensor([1, 1], [0.25]));
-    // The text once, and once without the only head.
-    expect(runs()).toHaveLength(before + 2);
+    expect(of('a')!.frame!.tensors.effect).toEqual(tensor([1, 2], [0.25, 0.25]));
+    // The text once, and once without each head.
+    expect(runs()).toHaveLength(before + 3);
+  });
+
+  it('tells of a first frame at once, and of what is replaced together', async () => {
+    const { queue, ask, hold, idle } = stageOf();
+    const told: string[] = [];
+    effect(() => {
+      const all = [...queue.entries.value.values()];
+      told.push(all.map(({ frame }) => frame?.question.prompt ?? '-').join(' '));
+    });
+    const open = hold('b');
+    ask(['a', 'b'], {}, 'one');
+    await new Promise((done) => setTimeout(done, 20));
+    expect(told.at(-1)).toBe('one -');
+    open();
+    await idle();
+    told.length = 0;
+    ask(['a', 'b'], {}, 'two');
+    await idle();
+    expect(told).toEqual(['two two']);
+    // Not for long: one that is slow keeps nobody waiting.
+    const late = hold('b');
+    ask(['a', 'b'], {}, 'three');
+    await new Promise((done) => setTimeout(done, 200));
+    expect(told.at(-1)).toBe('three two');
+    expect(queue.entries.peek().get('b')!.isStale).toBe(true);
+    late();
+    await idle();
+    expect(told.at(-1)).toBe('three three');
+  });
+
+  it('looks in all at the head that the first one chooses, where it leads', async () => {
+    const { ask, of, idle } = stageOf();
+    const request = { headReads: ['att'], head: { layer: -1, head: -1 } };
+    ask(['a', 'other'], request);
+    await idle();
+    expect([of('a'), of('other')].map((one) => one!.frame!.head!.head)).toEqual([0, 1]);
+    ask(['a', 'other'], { ...request, isLed: true });
+    await idle();
+    expect([of('a'), of('other')].map((one) => one!.frame!.head!.head)).toEqual([0, 0]);
   });
 
   it('lets a quick run end, then answers the newest question alone', async () => {

@@ -107,8 +107,9 @@ function fill(
   [...place.children].forEach((child, i) => each(child as HTMLElement, i));
 }
 
+/** @param words none where there are too many to be read */
 function write(place: HTMLElement, words: readonly string[] = []): void {
-  fill(place, words.length > MOST_WORDS ? 0 : words.length, (span, i) => {
+  fill(place, words.length, (span, i) => {
     if (span.textContent !== words[i]) span.textContent = words[i]!;
   });
 }
@@ -205,6 +206,8 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       inner.dataset.row = data.rowTitle ?? '';
       inner.dataset.col = data.colTitle ?? '';
       if (repaint) paint(canvas, data);
+      const longest = hasWords ? Math.max(...data.colWords!.map(({ length }) => length)) : 0;
+      inner.style.setProperty('--longest', String(longest));
       write(rowWords, hasWords ? data.rowWords : []);
       write(colWords, hasWords ? data.colWords : []);
       bars(rowBars, data.rowBars);
@@ -214,7 +217,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       outlined.forEach((cell, i) => mark(outlines[i]!, cell, rows, cols));
       remark.hidden = !data.remark;
       remark.className = `remark ${data.remark?.kind ?? ''}`;
-      remark.textContent = data.remark?.text ?? '';
+      if (remark.textContent !== data.remark?.text) remark.textContent = data.remark?.text ?? '';
       mark(chosen, data.chosen, rows, cols);
       mark(lit, at ?? elsewhere, rows, cols);
       say();

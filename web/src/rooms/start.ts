@@ -180,7 +180,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       subjects: frame ? [first!, ...rest] : [first!],
       views: [attention],
       more: ['row_mass', 'value_norm', 'value_ratio'],
-      head: frame && selectedHead(frame, state),
+      isLed: true,
     };
   });
 

@@ -9,7 +9,7 @@ export const next: View = {
   title: 'Output',
   question: 'What would it say next?',
   how: 'The likeliest continuations after the last token, and how well the text was predicted.',
-  reads: ['loss_mean'],
+  reads: ['loss_mean', 'next'],
   fits: (frame) => !isBidirectional(frame),
   numbers: ({ next: likely }) => [
     {
