@@ -176,6 +176,28 @@ const start = {
     assert.deepEqual(after, before, 'nothing moves');
     await page.keyboard.press('Escape');
     await note.waitFor({ state: 'hidden' });
+    // Under a figure, where they are one stop of the tabulator, and before a control.
+    const under = page.locator('[data-view="attention"] .stamp .term');
+    assert.deepEqual(await under.allTextContents(), [
+      'MEASURED',
+      'ε',
+      'T',
+      'BOS',
+      'prompt',
+      'Softmax',
+    ]);
+    assert.equal(
+      await page.locator('[data-view="attention"] .stamp .term[tabindex="0"]').count(),
+      1,
+    );
+    await under.first().focus();
+    for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
+    assert.match(await note.textContent(), /^How many tokens were read/);
+    await page.keyboard.press('Escape');
+    await page.locator('.question-controls .field .term', { hasText: /^T$/ }).click();
+    assert.match(await note.textContent(), /^How many tokens were read/);
+    await page.keyboard.press('Escape');
+    assert.equal(await page.getByLabel('T ≤').inputValue(), '64');
     await page.setViewportSize({ width: 320, height: 700 });
     for (const term of await page.locator('.lead .term').all()) {
       await term.click();

@@ -7,6 +7,7 @@ import { hubName, isOfHub } from './open/words';
 import { INPUTS, promptsOfFile, readPrompts, type Splitting } from './question';
 import { defaults, type State } from './state';
 import { parseSubject, titleOf } from './subject';
+import { field } from './terms';
 import { mapsOf } from './views/attention';
 import { plainWord, readable, word } from './words';
 
@@ -23,15 +24,15 @@ export function choices(
   options: readonly (readonly [string, string])[],
   pick: (value: string) => void,
 ): TemplateResult {
-  return html`<label class="field"
-    ><span>${label}</span>
-    <select @change=${(event: Event) => pick(valueOf(event))}>
+  return field(
+    label,
+    html`<select aria-label=${label} @change=${(event: Event) => pick(valueOf(event))}>
       ${options.map(
         ([value, name]) =>
           html`<option value=${value} ?selected=${value === current}>${name}</option>`,
       )}
-    </select></label
-  >`;
+    </select>`,
+  );
 }
 
 export function numberField(
@@ -48,16 +49,18 @@ export function numberField(
     input.value = String(kept);
     set({ [name]: kept });
   };
-  return html`<label class="field"
-    ><span>${label}</span
-    ><input
+  return field(
+    label,
+    html`<input
       type="number"
+      aria-label=${label}
       .value=${live(String(state.value[name]))}
       min=${min}
       max=${max}
       step=${step}
       @change=${change}
-  /></label>`;
+    />`,
+  );
 }
 
 export function segmented<const Value extends string | number>(

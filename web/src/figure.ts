@@ -251,8 +251,9 @@ export class Figure {
     const state = this.#desk.state.peek();
     const context = { state, theme: this.#desk.theme.peek(), at: this.#at(frame), frames, group };
     update(frame, { ...context, ...extra?.(frame, i) });
-    say(stamp, isBare ? '' : stampWords({ ...this.#told(frame), class: kind }));
     stamp.hidden = Boolean(isBare);
+    const words = isBare ? '' : stampWords({ ...this.#told(frame), class: kind });
+    if (stamp.textContent !== words) render(explained(words, true), stamp);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }
 

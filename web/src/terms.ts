@@ -1,5 +1,5 @@
 /** Words that a reader may not know, each explained where it stands: a touch opens a note beside it. */
-import { html, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
 
 /** As they stand in a sentence, and what they mean. The first that fits is taken. */
 const TERMS: readonly (readonly [RegExp, string])[] = [
@@ -37,12 +37,37 @@ const TERMS: readonly (readonly [RegExp, string])[] = [
     /nats?/,
     'What a prediction costs is −ln p of the token that came: 0.1 nat more, and it was given a tenth less probability.',
   ],
+  [/bias key/, 'A key that is learned and belongs to no token: attention may go there instead.'],
+  [/quer(?:y|ies)/, 'What a token looks back with; on a map, the token whose row it is.'],
   [
-    /keys?/,
-    'What a token offers to those after it. A cache keeps the keys of tokens that were read; a token whose key is dropped is not seen any more.',
+    /(?<!arrow )keys?/,
+    'What a token offers to those after it; on a map, the token whose column it is. A cache keeps the keys of tokens that were read; a token whose key is dropped is not seen any more.',
   ],
   [/bits?/, 'A number kept in n bits has 2ⁿ steps from its scale’s one end to the other.'],
   [/\bT\b/, 'How many tokens were read, what stands in front of the text included.'],
+  [/prompts?/, 'A text that the model is given to read.'],
+  [/seed/, 'Where drawn numbers begin: the same seed draws the same ones again.'],
+  [
+    /temperature/,
+    'How freely the next token is drawn: at 0 it is the likeliest one, at 1 as the model’s shares say.',
+  ],
+  [/top k/, 'The next token is drawn from so many of the likeliest; 0 stands for all.'],
+  [/MEASURED/, 'What this model computes of this text, with nothing put in.'],
+  [
+    /COUNTERFACTUAL|what-ifs?/,
+    'Something is changed in the run that the model was not trained with. What a model does that was trained so, it does not show.',
+  ],
+  [/values?/, 'What a token brings along where it is looked at.'],
+  [
+    /hidden states?|residual stream/,
+    'The numbers that the model holds of a token between its layers.',
+  ],
+  [
+    /loss/,
+    'How badly the next token is predicted, on average: the less, the better. Its unit is the nat.',
+  ],
+  [/[Ss]oftmax/, 'Makes shares of a row’s scores, which add up to 1 even where nothing is needed.'],
+  [/[Ss]igmoid/, 'Weighs each key on its own; a row of such weights need not add up to 1.'],
 ];
 const ANY = new RegExp(
   `(?<![\\w“])(?:${TERMS.map(([word]) => `(${word.source})`).join('|')})(?![\\w”₁])`,
@@ -57,30 +82,53 @@ function open(event: Event, meaning: string): void {
   note.textContent = meaning;
   note.setAttribute('role', 'status');
   // Beside the word for those who go through the page by keyboard, too.
-  word.closest('.room')!.append(note);
+  (word.closest('dialog, .room') ?? document.body).append(note);
   note.showPopover();
   const { left, bottom } = word.getBoundingClientRect();
   note.style.left = `${Math.max(8, Math.min(left, innerWidth - note.offsetWidth - 8))}px`;
   note.style.top = `${Math.min(bottom + 4, innerHeight - note.offsetHeight - 8)}px`;
 }
 
-/** The same sentence; each word of the table can be opened where it stands first. */
-export function explained(said: string): TemplateResult {
+/** From one word of a line to the next. */
+function move(event: KeyboardEvent): void {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  const word = event.currentTarget as HTMLElement;
+  if (!step) return;
+  const all = [...word.parentElement!.querySelectorAll<HTMLElement>('.term')];
+  all[all.indexOf(word) + step]?.focus();
+  event.preventDefault();
+}
+
+/**
+ * The same sentence; each word of the table can be opened where it stands first.
+ * @param isOneStop all of them are one stop of the tabulator, moved through by the arrow keys
+ */
+export function explained(said: string, isOneStop = false): TemplateResult {
   const parts: unknown[] = [];
   const seen = new Set<string>();
   let from = 0;
   for (const match of said.matchAll(ANY)) {
     const meaning = TERMS[match.slice(1).findIndex((group) => group !== undefined)]![1];
     if (seen.has(meaning)) continue;
+    const isStop = !isOneStop || !seen.size;
     seen.add(meaning);
     const word = html`<button
       type="button"
       class="term"
-      @click=${(event: Event) => open(event, meaning)}
       .textContent=${match[0]}
+      tabindex=${isStop ? 0 : -1}
+      @click=${(event: Event) => open(event, meaning)}
+      @keydown=${isOneStop ? move : nothing}
     ></button>`;
     parts.push(said.slice(from, match.index), word);
     from = match.index + match[0].length;
   }
   return html`${parts}${said.slice(from)}`;
+}
+
+/** A control with its label in front. A word that can be opened is no part of a label: a click on it is its own. */
+export function field(label: string, control: TemplateResult): TemplateResult {
+  return label.search(ANY) < 0
+    ? html`<label class="field"><span>${label}</span>${control}</label>`
+    : html`<span class="field"><span>${explained(label)}</span>${control}</span>`;
 }

@@ -6,7 +6,7 @@ function read(said: string): string {
   const { values } = explained(said) as unknown as { values: [unknown[], string] };
   const [parts, rest] = values;
   const one = (part: unknown) =>
-    typeof part === 'string' ? part : `[${(part as { values: unknown[] }).values[1]}]`;
+    typeof part === 'string' ? part : `[${(part as { values: unknown[] }).values[0]}]`;
   return parts.map(one).join('') + rest;
 }
 
@@ -24,8 +24,11 @@ describe('a sentence with terms', () => {
   });
 
   it('leaves what it does not know, and words of the text', () => {
-    expect(read('Softmax twin has 3 headlines, “head” and “token”.')).toBe(
-      'Softmax twin has 3 headlines, “head” and “token”.',
+    expect(read('A twin has 3 headlines, “head” and “token”; the arrow keys move.')).toBe(
+      'A twin has 3 headlines, “head” and “token”; the arrow keys move.',
+    );
+    expect(read('Its bias key is no token; a key is.')).toBe(
+      'Its [bias key] is no [token]; a [key] is.',
     );
   });
 });

@@ -10,6 +10,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import type { State } from '../state';
+import { field } from '../terms';
 import { readable, show } from '../words';
 import {
   alphas,
@@ -45,10 +46,17 @@ function numberField(
     input.value = String(value);
     set({ [name]: value });
   };
-  return html`<label class="field"
-    ><span>${label}</span
-    ><input type="number" min="1" max=${most} .value=${live(String(state[name]))} @change=${change}
-  /></label>`;
+  return field(
+    label,
+    html`<input
+      type="number"
+      aria-label=${label}
+      min="1"
+      max=${most}
+      .value=${live(String(state[name]))}
+      @change=${change}
+    />`,
+  );
 }
 
 /** Makes a course, and tells of each step. */
