@@ -162,7 +162,7 @@ export const benches = {
     await settled(page);
     assert.match(
       await finding(page),
-      /Weights in 6 bits, a scale for each tensor\. Softmax twin: [+−]0\.\d+ nats, the numbers [1-9] % off\. Sigmoid twin/,
+      /Weights in 6 bits, one scale in each matrix\. Softmax twin: [+−]0\.\d+ nats, the numbers [1-9] % off\. Sigmoid twin/,
     );
     assert.equal(await page.getByText('first tokens exact').count(), 0);
     assert.deepEqual(page.troubles, []);

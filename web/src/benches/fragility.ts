@@ -214,7 +214,8 @@ export const fragility: Bench = {
         To the first layers a token that comes again and again looks like the first one, so that
         every copy may become a sink. A start mark that always stands first, a bias key or a sink
         logit of the heads’ own, a gate, and attention that need not sum to 1 leave less to a single
-        token, channel or weight: compare the key-bias, gated and sigmoid twins.
+        token: compare the key-bias, gated and sigmoid twins. That says nothing of channels: zero
+        one, and the key-bias twin, which has no sink, loses most.
       </p>
     </div>`,
 };

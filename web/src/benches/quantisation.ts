@@ -12,6 +12,18 @@ import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
 const GRAINS = ['tensor', 'token', 'channel', 'group'] as const;
+const SCALES = {
+  tensor: 'one scale in each layer',
+  token: 'a scale for each token',
+  channel: 'a scale for each channel',
+  group: 'a scale for every 32 numbers',
+} as const;
+
+/** Of weights a tensor is a matrix, and a channel one of its outputs. */
+const OF_WEIGHTS = {
+  tensor: 'one scale in each matrix',
+  channel: 'a scale for each output',
+} as const;
 
 const WHAT = {
   hidden: 'hidden states',
@@ -20,6 +32,9 @@ const WHAT = {
   values: 'values',
   weights: 'weights',
 } as const;
+
+const scaleOf = ({ what }: State, by: (typeof GRAINS)[number]) =>
+  what === 'weights' && by in OF_WEIGHTS ? OF_WEIGHTS[by as keyof typeof OF_WEIGHTS] : SCALES[by];
 
 /** Weights belong to no token: none shares a scale with its own, and none stays exact. */
 const grainsOf = ({ what }: State) => GRAINS.filter((by) => what !== 'weights' || by !== 'token');
@@ -85,7 +100,7 @@ export const quantisation: Bench = {
           : isHelped
             ? 'The first token stretches the scale'
             : 'Who stretches the scale',
-      text: `${WHAT[what]} in ${bits} bits, a scale for each ${by}. ${told.join(' ')}`.replace(
+      text: `${WHAT[what]} in ${bits} bits, ${scaleOf(state, by)}. ${told.join(' ')}`.replace(
         /^./,
         (c) => c.toUpperCase(),
       ),
@@ -112,9 +127,9 @@ export const quantisation: Bench = {
       set({ what: value as State['what'] }),
     )}
     ${choices(
-      'a scale for each',
+      'with',
       grainOf(state.value),
-      grainsOf(state.value).map((name) => [name, name === 'group' ? '32 numbers' : name] as const),
+      grainsOf(state.value).map((name) => [name, scaleOf(state.value, name)] as const),
       (value) => set({ by: value as State['by'] }),
     )}
     ${slider('bits', 'bits', [2, 8], desk)}
