@@ -159,6 +159,31 @@ export const lab = {
     assert.deepEqual(page.troubles, []);
   },
 
+  async 'where there are cores two workers share a lab, with the digits of one'(stage) {
+    const logs = [];
+    for (const cores of [2, 4]) {
+      const script = `Object.defineProperty(navigator, 'hardwareConcurrency', { value: ${cores} });
+        const { Worker } = globalThis;
+        globalThis.started = 0;
+        globalThis.Worker = class extends Worker {
+          constructor(...args) {
+            super(...args);
+            globalThis.started++;
+          }
+        };`;
+      const page = await enter(stage, small(), { script });
+      await button(page, 'Train').click();
+      await ended(page);
+      const { labs } = await saved(page);
+      logs.push([labs, await page.evaluate(() => globalThis.started)]);
+      assert.deepEqual(page.troubles, []);
+      await page.context().close();
+    }
+    const [[one, few], [two, many]] = logs;
+    assert.deepEqual(two, one);
+    assert.equal(many, few + 2);
+  },
+
   async 'a model of the lab opens in Explore, and the lab stands where it was'(stage) {
     const page = await enter(stage, small());
     await button(page, 'Train').click();
