@@ -326,12 +326,24 @@ export const lab = {
     assert.ok(labs[0].log[0].first_elsewhere > 0.4 && labs[0].log[0].value_ratio < 0.5);
     assert.ok(labs[1].log[0].value_ratio > 0.6);
     const said = await text(page, '[data-finding]');
-    assert.match(said, /Softmax twin, .*: the first token was given \d+ %, now \d+ %/, said);
+    assert.match(
+      said,
+      /Softmax twin, .*: attention on the first token \(even: \d+ %\) of \d+ % became \d+ %/,
+      said,
+    );
     // Another head is drawn, and nothing begins anew.
     await page.selectOption('.lab-map[data-side=left] select', '3');
     await page.waitForFunction(() => /left=from:softmax,.*head:3/.test(location.hash));
     await settled(page);
+    assert.match(
+      await text(page, '.lab-map .caption'),
+      /layer 1, head 3 gives the first token \d+ %/,
+    );
     assert.equal(await stepOf(page), 4);
+    const width = page.viewportSize().width;
+    await page.setViewportSize({ width: 390, height: 844 });
+    await staysWithin(page, 390);
+    await page.setViewportSize({ width, height: 800 });
     const own = page.locator('.lab-title input[type=file]');
     await own.setInputFiles({
       name: 'own.txt',

@@ -152,12 +152,15 @@ describe('what a trained model says that goes on', () => {
   it('is what its first token was given then and now, and the head that is drawn', () => {
     const pair = [onward('from:softmax', 'a'), onward('from:relu,head:2', 'b')] as const;
     expect(verdict(pair)).toBe(
-      'A: the first token was given 50 %, now 30 % (even attention: 6 %); its value was 0.30, now 0.60 ' +
-        'times as long as the others’; loss 3.00, now 2.50. B: the first token was given 50 %, now 30 % ' +
-        '(even attention: 6 %); its value was 0.30, now 0.60 times as long as the others’; loss 3.00, now 2.50.',
+      'A: attention on the first token (even: 6 %) of 50 % became 30 %, its value norm against the others’ ' +
+        'of 0.30 became 0.60, a loss of 3.00 became 2.50. B: attention on the first token (even: 6 %) of ' +
+        '50 % became 30 %, its value norm against the others’ of 0.30 became 0.60, a loss of 3.00 became 2.50.',
     );
-    expect(caption(pair[0])).toBe('80 % of this head’s attention is on the first token');
-    expect(caption(pair[1])).toBe('30 % of this head’s attention is on the first token');
+    expect(caption(pair[0])).toBe('layer 1, head 1 gives the first token 80 % of its attention');
+    const raw = { ...pair[1], operation: operations[1] };
+    expect(caption(raw)).toBe(
+      'layer 1, head 2 gives the first token a weight of 0.30 (30 % of its row)',
+    );
   });
 });
 

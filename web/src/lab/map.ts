@@ -86,15 +86,15 @@ function heads({ lab }: Told, choose: (head: number) => void) {
   const seen = headSeen(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];
   if (!seen || L * H < 2) return nothing;
-  const title = (i: number) => `layer ${Math.floor(i / H) + 1}, head ${(i % H) + 1}`;
-  const strongest = `the strongest: ${title(seen.layer * H + seen.head)}`;
-  const isChosen = Number(lab.settings.head) > 0;
   return choices(
     'head',
     String(lab.settings.head),
     [
-      ['0', isChosen ? 'the strongest' : strongest],
-      ...Array.from({ length: L * H }, (_, i) => [String(i + 1), title(i)] as const),
+      ['0', 'the strongest head'],
+      ...Array.from({ length: L * H }, (_, i) => {
+        const title = `layer ${Math.floor(i / H) + 1}, head ${(i % H) + 1}`;
+        return [String(i + 1), title] as const;
+      }),
     ],
     (value) => choose(Number(value)),
   );

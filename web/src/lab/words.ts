@@ -44,8 +44,9 @@ export interface HeadSeen {
   readonly weights: Float32Array;
   /** Of each row's sum. */
   readonly shares: Float32Array;
-  /** Of the first token, mean over the sample's positions without trigger. */
+  /** Of the first token, means over the sample's positions without trigger. */
   readonly share: number;
+  readonly weight: number;
 }
 
 /** The head that the settings name, else the one that gives the sample's first token most, where there is
@@ -68,9 +69,12 @@ export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefin
       row.forEach((weight, s) => (shares[t * T + s] = sum > 0 ? weight / sum : 0));
       weights.fill(NaN, t * T + t + 1, (t + 1) * T);
     }
-    const share = elsewhere.reduce((sum, t) => sum + shares[t * T]!, 0) / elsewhere.length;
-    if (!best || share > best.share)
-      best = { layer: Math.floor(i / H), head: i % H, weights, shares, share };
+    const mean = (numbers: Float32Array) =>
+      elsewhere.reduce((sum, t) => sum + numbers[t * T]!, 0) / elsewhere.length;
+    const found = { weights, shares, share: mean(shares), weight: mean(weights) };
+    // A row that gives next to nothing may give all of it to one token.
+    if (!best || found.weight > best.weight)
+      best = { layer: Math.floor(i / H), head: i % H, ...found };
   }
   return best;
 }
@@ -95,20 +99,24 @@ function given({ lab, operation }: Told): string {
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Mean over all heads, as a share where rows sum to 1. */
-function firstOf({ operation }: Told, value: number): string {
-  return operation?.normalises ? percent(value, 0) : `a weight of ${show(value)}`;
+/** What a head gives its first token. */
+function ofHead({ operation }: Told, { layer, head, share, weight }: HeadSeen): string {
+  const given = operation?.normalises
+    ? `${percent(share, 0)} of its attention`
+    : `a weight of ${show(weight)} (${percent(share, 0)} of its row)`;
+  return `layer ${layer + 1}, head ${head + 1} gives the first token ${given}`;
 }
 
 /** Under a map, while it trains. */
 export function caption(told: Told): string {
   const { lab } = told;
   const seen = headSeen(lab);
-  if (isOnward(lab.settings) && seen)
-    return `${percent(seen.share, 0)} of this head’s attention is on the first token`;
+  if (isOnward(lab.settings)) return seen ? ofHead(told, seen) : '';
   if (!lab.log.length) return 'untrained';
   const verb = parks(told) ? 'parks' : 'puts';
-  return `${verb} ${given(told)} on the first token where there is nothing to copy`;
+  const many = seen && (lab.picture?.shape[0] ?? 1) * (lab.picture?.shape[1] ?? 1) > 1;
+  const which = many ? `; drawn: layer ${seen.layer + 1}, head ${seen.head + 1}` : '';
+  return `${verb} ${given(told)} on the first token where there is nothing to copy${which}`;
 }
 
 function ofOne(told: Told): string {
@@ -127,19 +135,17 @@ function ofOne(told: Told): string {
   );
 }
 
-/** What became of a model that was trained before: then, and now. */
-function ofOnward(told: Told): string {
-  const { name, lab } = told;
-  const [begin] = lab.log;
-  const even = told.operation?.normalises
-    ? ` (even attention: ${percent(evenOf(lab.settings), 0)})`
-    : '';
-  const pair = (column: string, words: (value: number) => string) =>
-    `${words(begin?.[column] ?? NaN)}, now ${words(recent(lab, column))}`;
+/** What became of a model that was trained before: then, and now; means over all heads. */
+function ofOnward({ name, lab, operation }: Told): string {
+  const words = operation?.normalises ? (value: number) => percent(value, 0) : show;
+  const what = operation?.normalises
+    ? `attention on the first token (even: ${percent(evenOf(lab.settings), 0)})`
+    : 'weight on the first token';
+  const change = (column: string, print: (value: number) => string) =>
+    `${print(lab.log[0]?.[column] ?? NaN)} became ${print(recent(lab, column))}`;
   return (
-    `${capital(name)}: the first token was given ${pair('first_elsewhere', (value) => firstOf(told, value))}` +
-    `${even}; its value was ${pair('value_ratio', show)} times as long as the others’; loss ` +
-    `${pair('loss', (value) => value.toFixed(2))}`
+    `${capital(name)}: ${what} of ${change('first_elsewhere', words)}, its value norm against the others’ of ` +
+    `${change('value_ratio', show)}, a loss of ${change('loss', (value) => value.toFixed(2))}`
   );
 }
 
