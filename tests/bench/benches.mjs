@@ -94,12 +94,15 @@ const SETTINGS = [
 async function strikes({ model, sequences }) {
   const { D, F } = model.architecture;
   const run = await model.run(sequences[0], { fields: ['hidden', 'spikes'] });
+  const hidden = await run.field('hidden');
   const [sizes, places, spikes] = (
     await run.read(['massive', 'massive_at', 'super_weight'].map((metric) => ({ metric })))
   ).map(({ data }) => data);
   await run.close();
   const rows = Array.from({ length: sizes.length / 4 }, (_, l) => sizes[4 * l] / sizes[4 * l + 3]);
-  const channel = places[6 * rows.indexOf(Math.max(...rows))];
+  const behind = rows.indexOf(Math.max(...rows));
+  const [channel, token] = places.slice(6 * behind);
+  const value = hidden.data[(behind * sequences[0].length + token) * D + channel];
   const outputs = Array.from({ length: spikes.length / 6 }, (_, l) => Math.abs(spikes[6 * l + 5]));
   const layer = outputs.indexOf(Math.max(...outputs));
   const [row, column] = spikes.slice(6 * layer);
@@ -112,6 +115,8 @@ async function strikes({ model, sequences }) {
   return [
     [`channel of the largest at 0`, clamp(channel)],
     [`the same at its mean`, clamp(channel, { to: 'mean' })],
+    ['that number alone at 0', clamp(channel, { layer: behind, token })],
+    ['the same at its value', clamp(channel, { layer: behind, token, to: 'value', value })],
     ...five.map((i) => [`other channel ${i}`, clamp(other(channel, D, i))]),
     ...(layer < 0
       ? []

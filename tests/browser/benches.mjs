@@ -184,7 +184,10 @@ export const benches = {
       /longer are 0 of 40 copies of a word, 40 of 40 copies of “<s>”, 0 of 119.*0\.0 % on “<s>”\. Sigmoid twin: token 1 is 1\.\d × as long/s,
     );
     for (const [name, view] of [
-      ['zero a channel', /the channel of the largest number costs .* 5 drawn ones at most/s],
+      [
+        'zero a channel',
+        /the channel of the largest number costs .* 5 drawn ones at most .*alone at 0 .0\.0\d\d, and put to what it is in the first prompt [+−]0\.000/s,
+      ],
       ['zero a weight', /the weight that writes the largest number costs .* 5 drawn ones at most/s],
     ]) {
       await page.getByRole('button', { name }).click();

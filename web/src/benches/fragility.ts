@@ -37,11 +37,14 @@ function planHarm({ state, question }: Asked, lead: Frame): Setting[] {
   const { D, F } = lead.architecture;
   const with_ = (edits: string): Setting => ({ edits, question, measures: MEASURES });
   if (state.harm === 'channel') {
-    const { channel } = peakOf(lead);
+    const { channel, layer, token, value } = peakOf(lead);
+    // Token 1 is the same in all prompts: its number at 0, and at what it is in the first prompt.
+    const number = `~clamp_channel(${channel},${layer},${token}`;
+    const alone = [`${number})`, `${number},to=value,value=${value.toFixed(2)})`];
     return [
       with_(''),
       with_(`~clamp_channel(${channel})`),
-      with_(`~clamp_channel(${channel},to=mean)`),
+      ...(token === 0 ? alone.map(with_) : []),
       ...others(D, channel, state.seed).map((one) => with_(`~clamp_channel(${one})`)),
     ];
   }
@@ -108,12 +111,15 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
     const [first, ...rest] = struck;
     if (!whole || !first) return [];
     const own = cost(frames, (frame) => frame === first)!.mean;
-    const beside = rest
-      .filter((frame) => givenOf(frame, kind)!.to !== 'mean')
-      .map((frame) => cost(frames, (one) => one === frame)!.mean);
+    const costs = (is: (token: unknown, to: unknown) => boolean) =>
+      rest
+        .filter((frame) => is(givenOf(frame, kind)!.token, givenOf(frame, kind)!.to))
+        .map((frame) => cost(frames, (one) => one === frame)!.mean);
+    const beside = costs((token) => token === undefined);
+    const [alone] = costs((token, to) => token !== undefined && to !== 'value');
+    const [fixed] = costs((_, to) => to === 'value');
     if (!beside.length) return [];
     const sinks = [whole, first].map(({ tensors }) => percent(tensors.sink_ratio!.data[0]!));
-    const mean = rest.find((frame) => givenOf(frame, kind)!.to === 'mean');
     return [
       {
         title,
@@ -121,7 +127,8 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
         most: Math.max(...beside),
         count: beside.length,
         sinks,
-        mean: mean && cost(frames, (one) => one === mean)!.mean,
+        alone,
+        fixed,
       },
     ];
   });
@@ -139,9 +146,9 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
     heading: `${one} ${carries(main) ? 'carries much' : told.some(carries) ? 'of many' : 'of many, and no more'}`,
     text: told
       .map(
-        ({ title, own, most, count, sinks, mean }) =>
+        ({ title, own, most, count, sinks, alone, fixed }) =>
           `${title}: at 0, the ${WORDS[harm]} costs ${signed(own)} nats, ${count} drawn ones at most ${signed(most)}` +
-          `${mean === undefined ? '' : `; at its mean over the tokens, ${signed(mean)}`}. Sink₁ ${sinks.join(' → ')}.`,
+          `${alone === undefined || fixed === undefined ? '' : `; that number alone at 0 ${signed(alone)}, and put to what it is in the first prompt ${signed(fixed)}`}. Sink₁ ${sinks.join(' → ')}.`,
       )
       .join(' '),
   };
@@ -185,7 +192,7 @@ export const fragility: Bench = {
     ];
     return all.map((one) => ({ edits: '', question: one, measures: MEASURES }));
   },
-  lead: 8,
+  lead: 9,
   says: (groups, state) => (state.harm === 'repeat' ? sayRepeat(groups) : sayHarm(groups, state)),
   table: (groups) =>
     settingsTable(

@@ -14,6 +14,7 @@ export interface Peak {
   readonly layer: number;
   readonly channel: number;
   readonly token: number;
+  readonly value: number;
   readonly size: number;
   readonly median: number;
 }
@@ -37,7 +38,8 @@ function peakAt(hidden: Tensor, layer: number, median: number): Peak {
     if (Math.abs(x) > Math.abs(values[best]!)) best = i;
   });
   const [token, channel] = [Math.floor(best / D), best % D];
-  return { layer, channel, token, size: Math.abs(values[best]!), median };
+  const value = values[best]!;
+  return { layer, channel, token, value, size: Math.abs(value), median };
 }
 
 function saySuperWeight(frame: Frame): string {

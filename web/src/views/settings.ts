@@ -26,7 +26,10 @@ const WORDS: Readonly<Record<string, (given: Given) => string>> = {
   },
   quantise: ({ bits, by = 'token', first = 0 }) =>
     `${bits} bits by ${by}${first ? `, first ${first} exact` : ''}`,
-  clamp_channel: ({ channel, to = 'zero' }) => `channel ${Number(channel) + 1} to ${to}`,
+  clamp_channel: ({ channel, to = 'zero', value, layer, token }) => {
+    const where = token === undefined ? '' : ` of token ${Number(token) + 1} behind layer ${layer}`;
+    return `channel ${Number(channel) + 1}${where} to ${to === 'value' ? value : to}`;
+  },
   scale_weight: ({ matrix, row, column, factor = 0 }) =>
     `${matrix} (${Number(row) + 1}, ${Number(column) + 1}) × ${factor}`,
 };
