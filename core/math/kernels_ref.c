@@ -177,3 +177,11 @@ void ss_relu_ref(SS_RELU_ARGS) {
 void ss_multiply_ref(SS_MULTIPLY_ARGS) {
     for (size_t i = 0; i < n; i++) x[i] *= y[i];
 }
+
+void ss_turn_ref(SS_TURN_ARGS) {
+    for (size_t j = 0; j < pairs; j++) {
+        float a = x[j], b = x[j + pairs];
+        out[j] = a * cosine[j] - b * sine[j];
+        out[j + pairs] = b * cosine[j] + a * sine[j];
+    }
+}

@@ -585,4 +585,20 @@ void ss_multiply_simd(SS_MULTIPLY_ARGS) {
     for (; i < n; i++) x[i] *= y[i];
 }
 
+void ss_turn_simd(SS_TURN_ARGS) {
+    size_t j = 0;
+    for (; j + 4 <= pairs; j += 4) {
+        v128_t a = wasm_v128_load(x + j), b = wasm_v128_load(x + j + pairs);
+        v128_t c = wasm_v128_load(cosine + j), s = wasm_v128_load(sine + j);
+        wasm_v128_store(out + j, wasm_f32x4_sub(wasm_f32x4_mul(a, c), wasm_f32x4_mul(b, s)));
+        wasm_v128_store(out + j + pairs,
+                        wasm_f32x4_add(wasm_f32x4_mul(b, c), wasm_f32x4_mul(a, s)));
+    }
+    for (; j < pairs; j++) {
+        float a = x[j], b = x[j + pairs];
+        out[j] = a * cosine[j] - b * sine[j];
+        out[j + pairs] = b * cosine[j] + a * sine[j];
+    }
+}
+
 #endif

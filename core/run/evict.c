@@ -255,20 +255,16 @@ static void turn_keys(const ss_site *site) {
     size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
     const ss_angles *turns = &pass->cache.turns[arch->own_rotary && arch->windowed[site->l]];
     int group = site->l * arch->G + site->h / (arch->H / arch->G);
+    const float *k = ss_row(pass->trace, SS_FIELD_K, group, 0);
     float *turned = pass->queries; /* a feature map's, which no head has here */
-    for (size_t j = 0; j < site->keys; j++) {
-        int in_text = pass->positions[site->t] - pass->positions[ss_token_of(site, j)];
-        int on = in_text - (pass->ranks[site->own] - pass->ranks[j]);
-        if (!pass->sees[j] || on <= 0) continue;
-        size_t row = find_turns(pass, on);
-        const float *cosine = turns->cosine + row * pairs;
-        const float *sine = turns->sine + row * pairs;
-        memcpy(turned, ss_row(pass->trace, SS_FIELD_K, group, (int)j), K * sizeof *turned);
-        for (size_t i = 0; i < pairs; i++) {
-            float a = turned[i], b = turned[i + pairs];
-            turned[i] = a * cosine[i] - b * sine[i];
-            turned[i + pairs] = b * cosine[i] + a * sine[i];
-        }
+    int from = pass->positions[site->t] - pass->ranks[site->own];
+    for (size_t j = 0; j < site->keys; j++, k += K) {
+        if (!pass->sees[j]) continue;
+        int on = from - (pass->positions[ss_token_of(site, j)] - pass->ranks[j]);
+        if (on <= 0) continue;
+        size_t row = find_turns(pass, on) * pairs;
+        ss_turn(turned, k, turns->cosine + row, turns->sine + row, pairs);
+        memcpy(turned + 2 * pairs, k + 2 * pairs, (K - 2 * pairs) * sizeof *turned);
         site->rows[j] = ss_dot(site->q, turned, K);
     }
 }

@@ -60,15 +60,6 @@ static void embed(ss_pass *pass, int t0, int n) {
     }
 }
 
-/* Turns the pairs (j, j + pairs) of one head's vector, as in RoFormer's rotate-half form. */
-static void rotate(float *x, const float *cosine, const float *sine, size_t pairs) {
-    for (size_t j = 0; j < pairs; j++) {
-        float a = x[j], b = x[j + pairs];
-        x[j] = a * cosine[j] - b * sine[j];
-        x[j + pairs] = b * cosine[j] + a * sine[j];
-    }
-}
-
 /* Queries or keys of layer l: normed head by head, where the model does so, then turned. */
 static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
                         int n) {
@@ -77,10 +68,10 @@ static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_n
     if (head_norm->gain) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->positions != SS_POSITIONS_ROTARY) return;
     const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[l]];
-    for (size_t i = 0; i < (size_t)n; i++)
-        for (size_t h = 0; h < H; h++)
-            rotate(rows + (i * H + h) * K, angles->cosine + i * pairs, angles->sine + i * pairs,
-                   pairs);
+    for (size_t i = 0; i < (size_t)n * H; i++) {
+        size_t at = i / H * pairs;
+        ss_turn(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
+    }
 }
 
 /* Rows [n][heads*K] -> rows t0.. of a field [l][heads][T][K]. */

@@ -39,6 +39,7 @@ typedef struct kernel_set {
     void (*gelu_erf)(SS_GELU_ERF_ARGS);
     void (*relu)(SS_RELU_ARGS);
     void (*multiply)(SS_MULTIPLY_ARGS);
+    void (*turn)(SS_TURN_ARGS);
 } kernel_set;
 
 /* Set 0 is what the core calls, set 1 the textbook. */
@@ -47,13 +48,13 @@ static const kernel_set sets[] = {
      ss_spread_groups, ss_interleave, ss_exp,        ss_sigmoid,       ss_scale,
      ss_add,           ss_max,        ss_sum,        ss_add_shares,    ss_entropy,
      ss_dot,           ss_rmsnorm,    ss_layernorm,  ss_silu_mul,      ss_gelu,
-     ss_gelu_erf,      ss_relu,       ss_multiply},
+     ss_gelu_erf,      ss_relu,       ss_multiply,   ss_turn},
     {ss_matmul_ref,       ss_tile_ref,          ss_times_rows_ref, ss_times_columns_ref,
      ss_times_groups_ref, ss_spread_groups_ref, ss_interleave_ref, ss_exp_ref,
      ss_sigmoid_ref,      ss_scale_ref,         ss_add_ref,        ss_max_ref,
      ss_sum_ref,          ss_add_shares_ref,    ss_entropy_ref,    ss_dot_ref,
      ss_rmsnorm_ref,      ss_layernorm_ref,     ss_silu_mul_ref,   ss_gelu_ref,
-     ss_gelu_erf_ref,     ss_relu_ref,          ss_multiply_ref},
+     ss_gelu_erf_ref,     ss_relu_ref,          ss_multiply_ref,   ss_turn_ref},
 };
 
 static uint32_t seed;
@@ -240,6 +241,11 @@ static void fold_multiply(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, n + start, 0.0f);
 }
 
+static void fold_turn(const kernel_set *set, size_t n, size_t start) {
+    set->turn(out + start, in_a + start, in_b + start, in_c, n);
+    fold_result(out, 2 * n + start, 0.0f);
+}
+
 static const struct {
     const char *name;
     void (*fold)(const kernel_set *set, size_t n, size_t start);
@@ -267,6 +273,7 @@ static const struct {
     {"gelu_erf", fold_gelu_erf},
     {"relu", fold_relu},
     {"multiply", fold_multiply},
+    {"turn", fold_turn},
 };
 
 uint32_t ss_bits_count(void);

@@ -1,0 +1,49 @@
+/**
+ * What an eviction adds to one pass: processor time of a run of the softmax twin under each policy over
+ * that of the plain one, the least of several, losses alone. Its context is stretched to 512 for it.
+ *
+ *     node tests/bench/evict.mjs [T]
+ */
+import { readFileSync } from 'node:fs';
+import { createEngine } from '../../wasm/index.js';
+
+const T = Number(process.argv[2] ?? 512);
+const ROUNDS = 9;
+const folder = new URL('../../models/zoo/softmax/', import.meta.url);
+const config = JSON.parse(readFileSync(new URL('config.json', folder), 'utf8'));
+const engine = await createEngine({ worker: false });
+const model = await engine.open({
+  config: JSON.stringify({ ...config, max_position_embeddings: T }),
+  weights: readFileSync(new URL('model.safetensors', folder)),
+});
+const ids = Array.from({ length: T }, (_, i) => (i * i * 31 + 7) % config.vocab_size);
+
+const POLICIES = ['window', 'first', 'h2o', 'tova', 'snapkv', 'key_norm', 'vatp', 'random'];
+const more = { first: { first: 1 }, snapkv: { prompt: 300, queries: 16 } };
+const cases = [{ name: 'plain', edits: [] }];
+for (const budget of [64, 256])
+  for (const positions of ['text', 'cache'])
+    for (const policy of POLICIES)
+      cases.push({
+        name: `${policy} ${budget} ${positions}`,
+        edits: [{ kind: 'evict', policy, budget, positions, ...more[policy] }],
+      });
+
+const best = cases.map(() => Infinity);
+for (let round = 0; round < ROUNDS; round++)
+  for (const [i, { edits }] of cases.entries()) {
+    const before = process.cpuUsage();
+    const run = await model.run(ids, { fields: ['loss'], edits, capacity: T });
+    const { user, system } = process.cpuUsage(before);
+    await run.close();
+    best[i] = Math.min(best[i], (user + system) / 1000);
+  }
+console.log(`plain, T = ${T}: ${best[0].toFixed(1)} ms of processor time`);
+console.log(`| budget, positions | ${POLICIES.join(' | ')} |`);
+console.log(`|---|${'---|'.repeat(POLICIES.length)}`);
+for (let i = 1; i < cases.length; i += POLICIES.length) {
+  const [, ...setting] = cases[i].name.split(' ');
+  const ratios = best.slice(i, i + POLICIES.length).map((time) => (time / best[0]).toFixed(2));
+  console.log(`| ${setting.join(', ')} | ${ratios.join(' | ')} |`);
+}
+await engine.close();
