@@ -276,9 +276,9 @@ export default [
   ],
   [
     'pairs turn the other way',
-    'run/forward.c',
-    'x[j] = a * cosine[j] - b * sine[j];',
-    'x[j] = a * cosine[j] + b * sine[j];',
+    'math/kernels_ref.c',
+    'out[j] = a * cosine[j] - b * sine[j];',
+    'out[j] = a * cosine[j] + b * sine[j];',
     'golden',
   ],
   [
