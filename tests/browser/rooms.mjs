@@ -602,6 +602,18 @@ const reading = {
       await text(page, '[data-view="attention"] .stamp'),
       new RegExp(`T = ${before + made} `),
     );
+    // What takes runs of its own waits for the last token, and is then of the longer text.
+    await page.getByRole('button', { name: 'What each head does' }).click();
+    await page.waitForSelector('.view-effects .heatmap');
+    await page.getByRole('button', { name: 'Generate 16 tokens' }).click();
+    await settled(page);
+    const longer = `T = ${before + made + 16} `;
+    await page.waitForFunction(
+      (words) =>
+        document.querySelector('.view-effects .stamp').textContent.includes(words) &&
+        !document.querySelector('.view-effects .cell.stale'),
+      longer,
+    );
     assert.deepEqual(page.troubles, []);
     return `${made} tokens`;
   },
