@@ -237,9 +237,9 @@ uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t field
 }
 
 /*
- * fields: bit i records row i of the trace table, bit 31 streams. edits[n] are words as the core has them: {i32
- * kind; f32 values[SS_EDIT_VALUES]}. from, or NULL, is the run that it begins from, behind so many
- * layers. A handle, or NULL. The model must stay open.
+ * fields: bit i records row i of the trace table, bit 31 streams. edits[n] are words as the core
+ * has them: {i32 kind; f32 values[SS_EDIT_VALUES]}. from, or NULL, is the run that it begins from,
+ * behind so many layers. A handle, or NULL. The model must stay open.
  */
 wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
                         const ss_edit *edits, int edits_n, const wasm_run *from, int layer) {
