@@ -12,14 +12,18 @@
 
 #include <math.h>
 
-static double divergence(const float *from, const float *to, int V) {
-    float top = ss_max(from, (size_t)V), top_to = ss_max(to, (size_t)V);
+/* Tokens whose exponentials are taken together, on the stack. */
+#define TOKENS 256
+
+static double divergence(const float *from, const float *to, size_t V) {
+    float top = ss_max(from, V), top_to = ss_max(to, V), weights[TOKENS];
     double sum = 0.0, sum_to = 0.0, mean = 0.0;
-    for (int i = 0; i < V; i++) {
-        double weight = (double)ss_expf(from[i] - top);
-        sum += weight;
-        sum_to += (double)ss_expf(to[i] - top_to);
-        mean += weight * ((double)from[i] - (double)to[i]);
+    for (size_t i = 0, n; i < V; i += n, from += n, to += n) {
+        n = V - i < TOKENS ? V - i : TOKENS;
+        sum_to += (double)ss_exp(weights, to, top_to, n);
+        sum += (double)ss_exp(weights, from, top, n);
+        for (size_t j = 0; j < n; j++)
+            mean += (double)weights[j] * ((double)from[j] - (double)to[j]);
     }
     double found = mean / sum - ((double)top + ss_log(sum)) + ((double)top_to + ss_log(sum_to));
     return found > 0.0 ? found : 0.0; /* below it by rounding */
@@ -29,7 +33,7 @@ static double divergence(const float *from, const float *to, int V) {
 static double divergence_at(const ss_trace *trace, const ss_trace *base, int t) {
     const float *logits = ss_row(trace, SS_FIELD_LOGITS, 0, t - 1);
     const float *others = ss_row(base, SS_FIELD_LOGITS, 0, t - 1);
-    return divergence(others, logits, trace->model->arch.V);
+    return divergence(others, logits, (size_t)trace->model->arch.V);
 }
 
 static double loss_change_at(const ss_trace *trace, const ss_trace *base, int t) {
