@@ -38,7 +38,8 @@ export class Controls {
     const seconds = Math.max(...labs.map((lab) => lab.seconds));
     const left = duration(pair.secondsLeft);
     const label = isRunning ? 'Pause' : isOver ? `${moreSteps(settings)} more steps` : 'Train';
-    const cost = left && !isOver ? ` · about ${left} to go` : '';
+    const isComing = labs.some(({ stage }) => stage === 'loading');
+    const cost = isComing ? ' · loading …' : left && !isOver ? ` · about ${left} to go` : '';
     const speed = this.#rows(settings).find(({ name }) => name === 'speed');
     return html`<button
         type="button"
