@@ -7,39 +7,15 @@
  * shows are closed; an engine that is lost is started anew.
  */
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
-import {
-  fieldsFor,
-  measure,
-  SinkscopeError,
-  sweep,
-  unmask,
-  type Progress,
-  type Read,
-  type Run,
-  type Tensor,
-} from 'sinkscope';
-import type { UnmaskStep } from 'sinkscope';
-import { deviation, isBidirectional, mean, selectedHead, type Frame, type Head } from './frame';
+import { SinkscopeError, unmask, type Progress, type Run, type UnmaskStep } from 'sinkscope';
+import { allAverages, averages, recomputed } from './averages';
+import { isBidirectional, selectedHead, type Frame, type Head } from './frame';
 import { InputError, roundedId, type Models, type OpenModel, type Watch } from './models';
-import { isProbed, probes, type Probe } from './probes';
+import { probes, type Probe } from './probes';
 import { hubName, isOfHub, loadedWords, sentence } from './open/words';
-import {
-  firstTokens,
-  keyOf,
-  promptsOf,
-  specialWords,
-  type Prompts,
-  type Question,
-} from './question';
-import {
-  editsOf,
-  isCounterfactual,
-  modelIdOf,
-  operationOf,
-  parseSubject,
-  titleOf,
-  type Subject,
-} from './subject';
+import { keyOf, promptsOf, type Prompts, type Question } from './question';
+import { completed, contextOf, emptyFrame, namesFor, recordedFor } from './reading';
+import { editsOf, modelIdOf, parseSubject, type Subject } from './subject';
 
 /** A setting of which means alone are wanted: no run of it is kept. */
 export interface Study {
@@ -101,8 +77,6 @@ const TOGETHER_MS = 120;
 const KEPT_BYTES = 2 ** 30;
 /** Studies whose means are kept: a slider that goes back finds them. */
 const KEPT_STUDIES = 1000;
-/** Read for every frame: what the sentences and the choice of a head need. */
-const ALWAYS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 
 /** What is kept of a subject beside its entry. */
 interface Held {
@@ -124,21 +98,6 @@ interface Job {
 
 function studyKey({ subject, question, measures }: Study): string {
   return `${subject} ${keyOf(question)} ${measures.join()}`;
-}
-
-/** A model goes on behind its context where every head's cache stays inside it. */
-function contextOf({ context, positions }: Frame['architecture'], edits: Frame['edits']): number {
-  const isEndless = edits.some(
-    (edit) =>
-      edit.kind === 'evict' &&
-      'policy' in edit &&
-      edit.policy !== 'snapkv' &&
-      edit.positions === 'cache' &&
-      Number(edit.budget) <= context &&
-      edit.layer === undefined &&
-      edit.head === undefined,
-  );
-  return isEndless && positions === 'rotary' ? Infinity : context;
 }
 
 export class Queue {
@@ -311,7 +270,9 @@ export class Queue {
     const at = this.#headOf(frame, this.#request!);
     const isHead = frame.head?.layer === at.layer && frame.head.head === at.head;
     return (
-      this.#namesFor(frame).every((name) => name in frame.tensors) &&
+      namesFor(this.#around.models.describe, frame, this.#request!.reads).every(
+        (name) => name in frame.tensors,
+      ) &&
       !this.#probeFor(frame) &&
       (!headReads.length || (isHead && headReads.every((name) => name in frame.head!.tensors)))
     );
@@ -347,26 +308,6 @@ export class Queue {
     const all = await Promise.allSettled(ids.map((id) => this.#around.models.get(id, silent)));
     if (this.#work.peek() === work) this.#work.value = undefined;
     if (all.some(({ status }) => status === 'fulfilled')) await this.#loop();
-  }
-
-  /** Names that this model has something of. */
-  #namesFor({ architecture, edits }: Pick<Frame, 'architecture' | 'edits'>): string[] {
-    const { fields, metrics, edits: kinds } = this.#around.models.describe;
-    // What only a run under an edit of its kind records.
-    const absent = kinds
-      .filter(({ name }) => !edits.some(({ kind }) => kind === name))
-      .flatMap((row) => row.fields);
-    const isOfEdit = (name: string) =>
-      [name, ...(metrics.find((one) => one.name === name)?.fields ?? [])].some((one) =>
-        absent.includes(one),
-      );
-    const all = new Set([...ALWAYS, ...this.#request!.reads.filter((name) => !isProbed(name))]);
-    // What fills in says nothing next.
-    if (isBidirectional({ architecture })) all.delete('next');
-    return [...all].filter((name) => {
-      const needs = fields.find((field) => field.name === name)?.needs;
-      return (!needs || architecture[needs]) && !isOfEdit(name);
-    });
   }
 
   /** The first that is asked for and not there; while tokens are added, none. */
@@ -457,7 +398,9 @@ export class Queue {
     const known = this.#held.get(subject);
     const entry = this.#entries.get(subject);
     // What a view asks for beside what is there is read from the run, which is still open.
-    const isRecorded = known && this.#fieldsFor(request).every((name) => known.fields.has(name));
+    const isRecorded =
+      known &&
+      recordedFor(this.#around.models.describe, request).every((name) => known.fields.has(name));
     const isGood = isRecorded && entry?.frame && !this.#isToBeExact(entry.frame, known);
     if (known?.key === key && entry?.frame && isGood) {
       const frame = await this.#complete(entry.frame, known, request);
@@ -491,6 +434,16 @@ export class Queue {
       await run.close().catch(() => {});
       throw error;
     }
+  }
+
+  /** With the names that are asked for and not there. */
+  #complete(frame: Frame, held: Held, request: Request): Promise<Frame> {
+    const before = this.#entries.get(frame.subject)?.frame;
+    const headOf = (one: Frame) => this.#headOf(one, request);
+    return completed(this.#around.models.describe, frame, held, request, {
+      ...(before ? { before } : {}),
+      headOf,
+    });
   }
 
   #get(id: string, { isHasty, question }: Request, watch: Watch): Promise<OpenModel> {
@@ -577,7 +530,7 @@ export class Queue {
     const milliseconds = performance.now() - began;
     const made = await Promise.all(
       swept.map(({ one, parsed }) =>
-        this.#frame(parsed, one.subject, opened, one.question, prompts),
+        emptyFrame(describe, parsed, one.subject, opened, one.question, prompts),
       ),
     );
     this.#note(
@@ -602,20 +555,6 @@ export class Queue {
     return this.#cut.prompts;
   }
 
-  /** Fields that a run must record for what is asked for. */
-  #fieldsFor({ reads, headReads }: Request): string[] {
-    const { describe } = this.#around.models;
-    const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
-    const own = [...reads, ...headReads].filter((name) => !isProbed(name));
-    const asked = own.map((name): Read =>
-      describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
-    );
-    const standard = describe.fields.filter((one) => one.standard).map(({ name }) => name);
-    return [...new Set([...standard, ...fieldsFor(describe, asked)])].filter(
-      (name) => !isOfEdit(name),
-    );
-  }
-
   /** Begins to open a model of the zoo that will be needed soon. */
   #begin(subject: string, request: Request): void {
     const parsed = parseSubject(subject);
@@ -638,10 +577,16 @@ export class Queue {
     const prompts = await this.#prompts(opened, question, edits);
     const averaged =
       prompts.ids.length > 1
-        ? await this.#average(opened, prompts, { edits, eps: question.eps }, watch)
+        ? await allAverages(
+            this.#around.models.describe,
+            opened,
+            prompts,
+            { edits, eps: question.eps },
+            watch,
+          )
         : {};
     const T = prompts.tokens.length;
-    const fields = this.#fieldsFor(request);
+    const fields = recordedFor(this.#around.models.describe, request);
     // Of what was quick nobody need hear how far it is: while a text is typed, each message counts.
     const before = this.#entries.get(text)?.frame;
     const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
@@ -653,79 +598,16 @@ export class Queue {
       signal: watch.signal,
       ...(isQuick ? {} : { onProgress }),
     });
-    const frame = await this.#frame(subject, text, opened, question, prompts);
+    const frame = await emptyFrame(
+      this.#around.models.describe,
+      subject,
+      text,
+      opened,
+      question,
+      prompts,
+    );
     const milliseconds = performance.now() - began;
     return { frame: { ...frame, ...averaged, milliseconds }, run, fields: new Set(fields) };
-  }
-
-  /** Without anything measured. */
-  async #frame(
-    subject: Subject,
-    text: string,
-    opened: OpenModel,
-    question: Question,
-    prompts: Prompts,
-  ): Promise<Frame> {
-    const { describe } = this.#around.models;
-    const { architecture } = opened.model;
-    const edits = editsOf(subject, describe);
-    const swapped = operationOf(edits);
-    const name = swapped ? swapped.operation : architecture.attention.operation;
-    const { id, title, source, commit, sha256, step, bits } = opened;
-    return {
-      subject: text,
-      // A checkpoint has its step in its title; it may be the one that lies nearest.
-      title: titleOf(step ? { ...subject, step: undefined } : subject, title, describe),
-      model: { id, title, source, commit, sha256, step, bits },
-      class: isCounterfactual(edits, describe) ? 'counterfactual' : 'measured',
-      architecture,
-      operation: describe.operations.find((one) => one.name === name)!,
-      edits,
-      question,
-      tokens: prompts.tokens,
-      T: prompts.tokens.length,
-      eps: question.eps,
-      dropped: prompts.dropped,
-      generated: 0,
-      first: firstTokens(prompts.tokens),
-      special: await specialWords(opened.tokenizer),
-      sequences: prompts.ids.length,
-      tensors: {},
-      spread: {},
-      perPrompt: {},
-      next: [],
-      milliseconds: 0,
-    };
-  }
-
-  /**
-   * Everything that describe says is averaged: a view that is opened later must not find what is of one
-   * prompt alone.
-   */
-  async #average(
-    opened: OpenModel,
-    prompts: Prompts,
-    { edits, eps }: { edits: Frame['edits']; eps: number },
-    watch: Watch,
-  ): Promise<Averaged> {
-    const averaged = this.#around.models.describe.metrics.filter((one) => one.averaged);
-    // Not of one head, and compared with the run without what-ifs only where there are any.
-    const isWhole = ({ arguments: needs }: (typeof averaged)[number]) =>
-      !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));
-    const metrics = averaged.filter(isWhole).map(({ name }) => name);
-    const total = prompts.ids.length;
-    const [found] = await averages(
-      opened,
-      prompts,
-      [edits],
-      { eps, metrics },
-      {
-        signal: watch.signal,
-        onProgress: (_, done) =>
-          watch.onProgress(`${opened.title}, ${done} of ${total} prompts`, done, total),
-      },
-    );
-    return found!;
   }
 
   async #probe(
@@ -747,36 +629,6 @@ export class Queue {
     });
     signal.throwIfAborted();
     return { tensors: { ...tensors, ...found.tensors }, spread: { ...spread, ...found.spread } };
-  }
-
-  /** Reads what is asked for and not there. */
-  async #complete(frame: Frame, { run, opened }: Held, request: Request): Promise<Frame> {
-    const { describe } = this.#around.models;
-    const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
-    const read = (name: string, at: Partial<Head> = {}): Read =>
-      isMetric(name) ? { metric: name, eps: frame.eps, ...at } : { field: name, ...at };
-    const names = this.#namesFor(frame).filter((name) => !(name in frame.tensors));
-    // Alpha tells which head is looked at. Where it is read only now, that is likely the same as before.
-    const like = 'alpha' in frame.tensors ? frame : this.#entries.get(frame.subject)?.frame;
-    const guess = like && this.#headOf(like, request);
-    const hadAt = ({ layer, head }: Head): Readonly<Record<string, Tensor>> =>
-      frame.head?.layer === layer && frame.head.head === head ? frame.head.tensors : {};
-    const missing = (had: object) => request.headReads.filter((name) => !(name in had));
-    const early = guess ? missing(hadAt(guess)) : [];
-    const asked = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
-    const found = asked.length ? await run.read(asked) : [];
-    const named = (own: readonly string[], from: readonly Tensor[]) =>
-      Object.fromEntries(own.map((name, i) => [name, from[i]!]));
-    const tensors = { ...frame.tensors, ...named(names, found) };
-    const perPrompt = frame.sequences === 1 ? notePrompt({}, tensors) : frame.perPrompt;
-    const next = tensors.next && !frame.next.length ? likeliest(tensors.next, opened) : frame.next;
-    const whole = { ...frame, tensors, perPrompt, next };
-    const at = this.#headOf(whole, request);
-    const isAsGuessed = guess?.layer === at.layer && guess.head === at.head;
-    const had = { ...hadAt(at), ...(isAsGuessed ? named(early, found.slice(names.length)) : {}) };
-    const left = missing(had);
-    const own = left.length ? await run.read(left.map((name) => read(name, at))) : [];
-    return { ...whole, head: { ...at, tensors: { ...had, ...named(left, own) } } };
   }
 
   /** Closes runs and models that are not asked for; what fills the memory as soon as it is measured. */
@@ -901,123 +753,4 @@ export class Queue {
       onStep: (step, index) => onStep(step, index, opened),
     });
   }
-}
-
-type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
-
-/** Means, spread and the numbers of each prompt, under each list of edits. */
-async function averages(
-  { model }: OpenModel,
-  { ids }: Prompts,
-  cases: readonly Frame['edits'][],
-  options: { readonly eps: number; readonly metrics: readonly string[] },
-  { signal, onProgress }: Watch,
-): Promise<Averaged[]> {
-  const each = cases.map((): Record<string, number[]> => ({}));
-  const measured = await sweep(model, ids, cases, {
-    ...options,
-    signal,
-    onProgress: ({ done, total }) => onProgress('', done, total),
-    onSequence: (told, _, at) => notePrompt(each[at]!, told),
-  });
-  return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: each[at]! }));
-}
-
-function averagesOf(
-  metrics: Awaited<ReturnType<typeof measure>>['metrics'],
-): Pick<Frame, 'tensors' | 'spread'> {
-  const all = Object.entries(metrics);
-  const array = (values: readonly (number | null)[]) => Float32Array.from(values, (x) => x ?? NaN);
-  return {
-    tensors: Object.fromEntries(
-      all.map(([name, { shape, mean: middle }]) => [name, { shape, data: array(middle) }]),
-    ),
-    spread: Object.fromEntries(all.map(([name, { deviation: own }]) => [name, array(own)])),
-  };
-}
-
-/**
- * Loss where each token is predicted from the `window` tokens before it, read anew ("sliding window with
- * re-computation", Xiao et al. 2024): nothing is cached, and what is far is never seen. The first tokens
- * of a text are read together.
- */
-async function recomputed(
-  { model }: OpenModel,
-  { ids }: Prompts,
-  window: number,
-  { edits, eps }: { edits: Frame['edits']; eps: number },
-  { signal, onProgress }: Watch,
-): Promise<Averaged> {
-  const T = ids[0]!.length;
-  const size = Math.min(T, window + 1);
-  const places = T - size + 1;
-  const pieces = ids.flatMap((one) =>
-    Array.from({ length: places }, (_, from) => one.slice(from, from + size)),
-  );
-  const losses = ids.map(() => new Float32Array(T).fill(NaN));
-  await measure(model, pieces, {
-    metrics: ['loss_at'],
-    eps,
-    edits,
-    signal,
-    onProgress: ({ done, total }) => onProgress('', done, total),
-    onSequence: ({ loss_at: told }, i) => {
-      const own = losses[Math.floor(i / places)]!;
-      const from = i % places;
-      if (from === 0) own.set(told!.data);
-      else own[from + size - 1] = told!.data[size - 1]!;
-    },
-  });
-  const each = losses.map((own) => mean(own, 1));
-  const at = (t: number) => losses.map((own) => own[t]!);
-  const positions = Array.from({ length: T }, (_, t) => t);
-  return {
-    tensors: {
-      loss_at: { shape: [T], data: Float32Array.from(positions, (t) => mean(at(t))) },
-      loss_mean: { shape: [1], data: Float32Array.of(mean(each)) },
-    },
-    spread: {
-      loss_at: Float32Array.from(positions, (t) => deviation(at(t))),
-      loss_mean: Float32Array.of(deviation(each)),
-    },
-    perPrompt: { loss_mean: each },
-  };
-}
-
-/** Adds what one prompt says in one number, by the names of metrics. */
-function notePrompt(
-  each: Record<string, number[]>,
-  told: Readonly<Record<string, Tensor>>,
-): Record<string, number[]> {
-  const note = (name: string, value: number | undefined) =>
-    value === undefined ? undefined : (each[name] ??= []).push(value);
-  for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
-    note(name, told[name]?.data[0]);
-  // Mean, least and largest of every head.
-  const masses = told.row_mass_summary;
-  note('row_mass_summary', masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)));
-  note('value_ratio', told.value_ratio && mean(told.value_ratio.data));
-  return each;
-}
-
-/** Of numbers that each prompt has. */
-export function overPrompts(
-  { perPrompt }: Frame,
-  name: string,
-): { mean: number; deviation: number } {
-  const values = perPrompt[name] ?? [];
-  return { mean: mean(values), deviation: deviation(values) };
-}
-
-const SHOWN = 8;
-
-function likeliest(logits: Tensor, { tokenizer }: OpenModel): Frame['next'] {
-  const data = logits.data as Float32Array;
-  const top = data.reduce((a, b) => Math.max(a, b), -Infinity);
-  const powers = Float64Array.from(data, (x) => Math.exp(x - top));
-  const sum = powers.reduce((a, b) => a + b, 0);
-  return Array.from(powers.keys())
-    .sort((i, j) => powers[j]! - powers[i]!)
-    .slice(0, SHOWN)
-    .map((id) => ({ text: tokenizer.piece(id), probability: powers[id]! / sum }));
 }

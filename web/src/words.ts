@@ -1,7 +1,7 @@
 /** The page's sentences: findings, conditions and classes, so that a number never stands alone. */
 import { judge, type Judgement, type Token } from 'sinkscope';
 import { mean, ofHead, type Frame, type Head } from './frame';
-import { overPrompts } from './queue';
+import { overPrompts } from './averages';
 
 /** A dash for what is undefined. */
 export function show(value: number, digits = 2): string {

@@ -1,6 +1,6 @@
 /** The metrics of the comparison's table: one row here is one column there, in the files, in the tests. */
 import { alphaOfKey, indexOfMost, type Frame } from '../frame';
-import { overPrompts } from '../queue';
+import { overPrompts } from '../averages';
 import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
 import { CLASS_WORDS, judged } from '../words';
 import type { Reported } from '../zoo';

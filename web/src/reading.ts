@@ -1,0 +1,164 @@
+/** What of an opened model's run becomes a frame: which names are recorded and read, and how. */
+import { fieldsFor, type Describe, type Read, type Run, type Tensor } from 'sinkscope';
+import { notePrompt } from './averages';
+import { isBidirectional, type Frame, type Head } from './frame';
+import type { OpenModel } from './models';
+import { isProbed } from './probes';
+import { firstTokens, specialWords, type Prompts, type Question } from './question';
+import { editsOf, isCounterfactual, operationOf, titleOf, type Subject } from './subject';
+
+/** Names of metrics, fields and probes that are shown, and of those of one head. */
+interface Wanted {
+  readonly reads: readonly string[];
+  readonly headReads: readonly string[];
+}
+
+/** Read for every frame: what the sentences and the choice of a head need. */
+const ALWAYS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
+
+/** A model goes on behind its context where every head's cache stays inside it. */
+export function contextOf(
+  { context, positions }: Frame['architecture'],
+  edits: Frame['edits'],
+): number {
+  const isEndless = edits.some(
+    (edit) =>
+      edit.kind === 'evict' &&
+      'policy' in edit &&
+      edit.policy !== 'snapkv' &&
+      edit.positions === 'cache' &&
+      Number(edit.budget) <= context &&
+      edit.layer === undefined &&
+      edit.head === undefined,
+  );
+  return isEndless && positions === 'rotary' ? Infinity : context;
+}
+
+/** Names that this model has something of. */
+export function namesFor(
+  { fields, metrics, edits: kinds }: Describe,
+  { architecture, edits }: Pick<Frame, 'architecture' | 'edits'>,
+  reads: readonly string[],
+): string[] {
+  // What only a run under an edit of its kind records.
+  const absent = kinds
+    .filter(({ name }) => !edits.some(({ kind }) => kind === name))
+    .flatMap((row) => row.fields);
+  const isOfEdit = (name: string) =>
+    [name, ...(metrics.find((one) => one.name === name)?.fields ?? [])].some((one) =>
+      absent.includes(one),
+    );
+  const all = new Set([...ALWAYS, ...reads.filter((name) => !isProbed(name))]);
+  // What fills in says nothing next.
+  if (isBidirectional({ architecture })) all.delete('next');
+  return [...all].filter((name) => {
+    const needs = fields.find((field) => field.name === name)?.needs;
+    return (!needs || architecture[needs]) && !isOfEdit(name);
+  });
+}
+
+/** Fields that a run must record for what is asked for. */
+export function recordedFor(describe: Describe, { reads, headReads }: Wanted): string[] {
+  const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
+  const own = [...reads, ...headReads].filter((name) => !isProbed(name));
+  const asked = own.map((name): Read =>
+    describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
+  );
+  const standard = describe.fields.filter((one) => one.standard).map(({ name }) => name);
+  return [...new Set([...standard, ...fieldsFor(describe, asked)])].filter(
+    (name) => !isOfEdit(name),
+  );
+}
+
+/** Without anything measured. */
+export async function emptyFrame(
+  describe: Describe,
+  subject: Subject,
+  text: string,
+  opened: OpenModel,
+  question: Question,
+  prompts: Prompts,
+): Promise<Frame> {
+  const { architecture } = opened.model;
+  const edits = editsOf(subject, describe);
+  const swapped = operationOf(edits);
+  const name = swapped ? swapped.operation : architecture.attention.operation;
+  const { id, title, source, commit, sha256, step, bits } = opened;
+  return {
+    subject: text,
+    // A checkpoint has its step in its title; it may be the one that lies nearest.
+    title: titleOf(step ? { ...subject, step: undefined } : subject, title, describe),
+    model: { id, title, source, commit, sha256, step, bits },
+    class: isCounterfactual(edits, describe) ? 'counterfactual' : 'measured',
+    architecture,
+    operation: describe.operations.find((one) => one.name === name)!,
+    edits,
+    question,
+    tokens: prompts.tokens,
+    T: prompts.tokens.length,
+    eps: question.eps,
+    dropped: prompts.dropped,
+    generated: 0,
+    first: firstTokens(prompts.tokens),
+    special: await specialWords(opened.tokenizer),
+    sequences: prompts.ids.length,
+    tensors: {},
+    spread: {},
+    perPrompt: {},
+    next: [],
+    milliseconds: 0,
+  };
+}
+
+/**
+ * Reads what is asked for and not there.
+ *
+ * @param look the frame that stood there before, and which head of a frame is looked at
+ */
+export async function completed(
+  describe: Describe,
+  frame: Frame,
+  { run, opened }: { readonly run: Run; readonly opened: OpenModel },
+  { reads, headReads }: Wanted,
+  look: { readonly before?: Frame; readonly headOf: (frame: Frame) => Head },
+): Promise<Frame> {
+  const { before, headOf } = look;
+  const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
+  const read = (name: string, at: Partial<Head> = {}): Read =>
+    isMetric(name) ? { metric: name, eps: frame.eps, ...at } : { field: name, ...at };
+  const names = namesFor(describe, frame, reads).filter((name) => !(name in frame.tensors));
+  // Alpha tells which head is looked at. Where it is read only now, that is likely the same as before.
+  const like = 'alpha' in frame.tensors ? frame : before;
+  const guess = like && headOf(like);
+  const hadAt = ({ layer, head }: Head): Readonly<Record<string, Tensor>> =>
+    frame.head?.layer === layer && frame.head.head === head ? frame.head.tensors : {};
+  const missing = (had: object) => headReads.filter((name) => !(name in had));
+  const early = guess ? missing(hadAt(guess)) : [];
+  const asked = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
+  const found = asked.length ? await run.read(asked) : [];
+  const named = (own: readonly string[], from: readonly Tensor[]) =>
+    Object.fromEntries(own.map((name, i) => [name, from[i]!]));
+  const tensors = { ...frame.tensors, ...named(names, found) };
+  const perPrompt = frame.sequences === 1 ? notePrompt({}, tensors) : frame.perPrompt;
+  const next = tensors.next && !frame.next.length ? likeliest(tensors.next, opened) : frame.next;
+  const whole = { ...frame, tensors, perPrompt, next };
+  const at = headOf(whole);
+  const isAsGuessed = guess?.layer === at.layer && guess.head === at.head;
+  const had = { ...hadAt(at), ...(isAsGuessed ? named(early, found.slice(names.length)) : {}) };
+  const left = missing(had);
+  const own = left.length ? await run.read(left.map((name) => read(name, at))) : [];
+  return { ...whole, head: { ...at, tensors: { ...had, ...named(left, own) } } };
+}
+
+const SHOWN = 8;
+
+function likeliest(logits: Tensor, { tokenizer }: OpenModel): Frame['next'] {
+  const data = logits.data as Float32Array;
+  const top = data.reduce((a, b) => Math.max(a, b), -Infinity);
+  const powers = Float64Array.from(data, (x) => Math.exp(x - top));
+  const sum = powers.reduce((a, b) => a + b, 0);
+  return Array.from(powers.keys())
+    .sort((i, j) => powers[j]! - powers[i]!)
+    .slice(0, SHOWN)
+    .map((id) => ({ text: tokenizer.piece(id), probability: powers[id]! / sum }));
+}
