@@ -40,7 +40,9 @@ function planHarm({ state, question }: Asked, lead: Frame): Setting[] {
     const { channel, layer, token, value } = peakOf(lead);
     // Token 1 is the same in all prompts: its number at 0, and at what it is in the first prompt.
     const number = `~clamp_channel(${channel},${layer},${token}`;
-    const alone = [`${number})`, `${number},to=value,value=${value.toFixed(2)})`];
+    const fixed = `${number},to=value,value=${value.toFixed(2)})`;
+    // Of the first prompt itself it would change nothing.
+    const alone = [`${number})`, ...(question.n > 1 ? [fixed] : [])];
     return [
       with_(''),
       with_(`~clamp_channel(${channel})`),
@@ -148,7 +150,8 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
       .map(
         ({ title, own, most, count, sinks, alone, fixed }) =>
           `${title}: at 0, the ${WORDS[harm]} costs ${signed(own)} nats, ${count} drawn ones at most ${signed(most)}` +
-          `${alone === undefined || fixed === undefined ? '' : `; that number alone at 0 ${signed(alone)}, and put to what it is in the first prompt ${signed(fixed)}`}. Sink₁ ${sinks.join(' → ')}.`,
+          `${alone === undefined ? '' : `; that number alone at 0 ${signed(alone)}`}` +
+          `${fixed === undefined ? '' : `, and put to what it is in the first prompt ${signed(fixed)}`}. Sink₁ ${sinks.join(' → ')}.`,
       )
       .join(' '),
   };
@@ -222,7 +225,7 @@ export const fragility: Bench = {
         every copy may become a sink. A start mark that always stands first, a bias key or a sink
         logit of the heads’ own, a gate, and attention that need not sum to 1 leave less to a single
         token: compare the key-bias, gated and sigmoid twins. That says nothing of channels: zero
-        one, and the key-bias twin, which has no sink, loses most.
+        one, and of these the key-bias twin, which has no sink, loses most.
       </p>
     </div>`,
 };

@@ -286,7 +286,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
           ${numberField('prompts ≤', 'runs', [1, 1000, 1], outer)} ${firstField(outer, frames)}
         </div>
         <p class="hint">
-          ${ran.length ? `${ran.join(', ')} tokens ran: as many as the texts or the models have. ` : ''}${prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
+          ${ran.length ? `${ran.join(', ')} tokens ran: as many as the texts or the models have. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
         </p>
       </div>`,
       asking,
