@@ -40,7 +40,7 @@ static void read_halves(float out[SS_PANEL], const unsigned char *const blocks[]
 
 READER(read_i8) {
     (void)part;
-    for (size_t lane = 0; lane < lanes; lane++) memcpy(g->q[lane], blocks[lane], SS_GROUP);
+    for (size_t lane = 0; lane < lanes; lane++) g->q[lane] = (const int8_t *)blocks[lane];
 }
 
 /* One factor for the whole group. */
@@ -53,7 +53,7 @@ static void one_factor(ss_groups *g, const unsigned char *const blocks[], size_t
 READER(read_q8_0) {
     (void)part;
     one_factor(g, blocks, lanes);
-    for (size_t lane = 0; lane < lanes; lane++) memcpy(g->q[lane], blocks[lane] + 2, SS_GROUP);
+    for (size_t lane = 0; lane < lanes; lane++) g->q[lane] = (const int8_t *)blocks[lane] + 2;
 }
 
 /* 16 bytes: low halves are numbers 0..15, high halves 16..31; each less `by`. */
@@ -69,7 +69,8 @@ static void read_nibbles(int8_t *q, const unsigned char *bytes, unsigned by) {
 READER(read_q4_0) {
     (void)part;
     one_factor(g, blocks, lanes);
-    for (size_t lane = 0; lane < lanes; lane++) read_nibbles(g->q[lane], blocks[lane] + 2, 8);
+    for (size_t lane = 0; lane < lanes; lane++)
+        read_nibbles(g->unpacked[lane], blocks[lane] + 2, 8);
 }
 
 /* | d: half | m: half | 16 bytes of nibbles |    d q + m */
@@ -77,7 +78,8 @@ READER(read_q4_1) {
     (void)part;
     one_factor(g, blocks, lanes);
     read_halves(g->m, blocks, lanes, 2);
-    for (size_t lane = 0; lane < lanes; lane++) read_nibbles(g->q[lane], blocks[lane] + 4, 0);
+    for (size_t lane = 0; lane < lanes; lane++)
+        read_nibbles(g->unpacked[lane], blocks[lane] + 4, 0);
 }
 
 /* Byte i is 16 where bit i of `bits` is 1, else 0: a byte that is not 0 carries into its top. */
@@ -101,7 +103,7 @@ READER(read_q5_0) {
     (void)part;
     one_factor(g, blocks, lanes);
     for (size_t lane = 0; lane < lanes; lane++)
-        read_fives(g->q[lane], blocks[lane] + 6, blocks[lane] + 2, 16);
+        read_fives(g->unpacked[lane], blocks[lane] + 6, blocks[lane] + 2, 16);
 }
 
 /* | d: half | m: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d q + m */
@@ -110,7 +112,7 @@ READER(read_q5_1) {
     one_factor(g, blocks, lanes);
     read_halves(g->m, blocks, lanes, 2);
     for (size_t lane = 0; lane < lanes; lane++)
-        read_fives(g->q[lane], blocks[lane] + 8, blocks[lane] + 4, 0);
+        read_fives(g->unpacked[lane], blocks[lane] + 8, blocks[lane] + 4, 0);
 }
 
 /*
@@ -138,7 +140,7 @@ READER(read_q4_k) {
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < SS_GROUP; i += 8) {
             uint64_t eight = read8(blocks[lane] + 16 + part / 2 * 32 + i);
-            write8(g->q[lane] + i, eight >> part % 2 * 4 & EACH(15));
+            write8(g->unpacked[lane] + i, eight >> part % 2 * 4 & EACH(15));
         }
 }
 
@@ -150,7 +152,7 @@ READER(read_q5_k) {
         for (size_t i = 0; i < SS_GROUP; i += 8) {
             uint64_t eight = read8(blocks[lane] + 48 + part / 2 * 32 + i);
             uint64_t fifth = read8(blocks[lane] + 16 + i) >> part & EACH(1);
-            write8(g->q[lane] + i, (eight >> part % 2 * 4 & EACH(15)) | fifth << 4);
+            write8(g->unpacked[lane] + i, (eight >> part % 2 * 4 & EACH(15)) | fifth << 4);
         }
 }
 
@@ -169,7 +171,7 @@ READER(read_q6_k) {
         for (size_t i = 0; i < SS_GROUP; i += 8) {
             uint64_t low = read8(bytes + i) >> place / 2 * 4 & EACH(15);
             uint64_t top = read8(high + i) >> 2 * place & EACH(3);
-            write8(g->q[lane] + i, less(low | top << 4, 32));
+            write8(g->unpacked[lane] + i, less(low | top << 4, 32));
         }
     }
 }

@@ -14,7 +14,8 @@
 
 /*
  * Group number `group` of each of `lanes` rows, at most SS_PANEL. A type without summands leaves m
- * alone, and I8, whose factors are the matrix's, d too.
+ * alone, and I8, whose factors are the matrix's, d too; q points into the rows where they hold
+ * whole bytes, else it is left pointing to what is unpacked.
  */
 void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
                     size_t lanes, size_t group);

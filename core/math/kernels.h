@@ -63,8 +63,9 @@
  */
 #define SS_GROUP 32
 typedef struct ss_groups {
-    int8_t q[SS_PANEL][SS_GROUP];
+    const int8_t *q[SS_PANEL]; /* each row's, in its file or below: never to be copied */
     float d[2][SS_PANEL], m[SS_PANEL];
+    int8_t unpacked[SS_PANEL][SS_GROUP];
 } ss_groups;
 
 /* As ss_times_rows, for the 32 weights of groups. */

@@ -83,6 +83,7 @@ static void begin_groups(ss_groups *groups, const eight *e) {
     for (size_t lane = 0; lane < SS_PANEL; lane++) {
         groups->d[0][lane] = groups->d[1][lane] = e->scales[lane];
         groups->m[lane] = -0.0f;
+        groups->q[lane] = groups->unpacked[lane];
     }
 }
 

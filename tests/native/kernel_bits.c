@@ -126,7 +126,8 @@ static void fold_times_columns(const kernel_set *set, size_t n, size_t start) {
 static void fold_groups(const kernel_set *set, size_t start, bool spread) {
     ss_groups g;
     for (size_t i = 0; i < SS_PANEL * SS_GROUP; i++)
-        g.q[i / SS_GROUP][i % SS_GROUP] = (int8_t)(ss_bits_of_float(in_b[i]) >> 12);
+        g.unpacked[i / SS_GROUP][i % SS_GROUP] = (int8_t)(ss_bits_of_float(in_b[i]) >> 12);
+    for (size_t lane = 0; lane < SS_PANEL; lane++) g.q[lane] = g.unpacked[lane];
     memcpy(g.d, in_a + start, sizeof g.d);
     memcpy(g.m, in_a + start + 16, sizeof g.m);
     if (spread)

@@ -195,11 +195,12 @@ static void check_groups(void) {
         for (size_t k = 0; k < SS_GROUP; k++) {
             a[k] = random_float(2.0f);
             for (size_t lane = 0; lane < SS_PANEL; lane++)
-                groups.q[lane][k] = (int8_t)random_float(128.0f);
+                groups.unpacked[lane][k] = (int8_t)random_float(128.0f);
         }
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             groups.d[0][lane] = random_float(0.1f), groups.d[1][lane] = random_float(0.1f);
             groups.m[lane] = i % 2 ? random_float(1.0f) : -0.0f;
+            groups.q[lane] = groups.unpacked[lane];
         }
         guarded panel, sums;
         guard(&panel, SS_GROUP * SS_PANEL);
