@@ -3,6 +3,15 @@
 /** What an explorer keeps of a run: maps and all they are made of. */
 const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
 
+/** The ids of the most probable next tokens with their probabilities. */
+function likeliest(logits, n) {
+  const most = logits.reduce((a, b) => Math.max(a, b));
+  const sum = logits.reduce((a, b) => a + Math.exp(b - most), 0);
+  return Array.from(logits, (x, token) => ({ token, p: Math.exp(x - most) / sum }))
+    .sort((a, b) => b.p - a.p)
+    .slice(0, n);
+}
+
 /** Ours, on the bare border of a binary; in the page's thread, as the worker would call it. */
 export async function ours(address) {
   const { instance } = await WebAssembly.instantiateStreaming(fetch(address), {
@@ -45,29 +54,26 @@ export async function ours(address) {
     async read(tokens, { capacity = tokens.length, extra = [] } = {}) {
       if (run) call('close_run', run);
       const fields = [...KEPT, ...extra].reduce((mask, name) => mask | bit(name), 0);
-      run = call('start', model, capacity, fields, 0, 0);
+      run = call('start', model, capacity, fields, 0, 0, 0, 0);
       if (!run) fail();
       extend(tokens);
     },
     async step(token) {
       extend([token]);
     },
-    /** The ids of the most probable next tokens with their probabilities. */
     async top(n) {
       call('field', run, Math.log2(bit('next')), -1, -1, view);
       const [at, , , V] = words(view, 4);
       const logits = new Float32Array(exports.memory.buffer, at, V).slice();
-      const most = logits.reduce((a, b) => Math.max(a, b));
-      const sum = logits.reduce((a, b) => a + Math.exp(b - most), 0);
-      return Array.from(logits, (x, token) => ({ token, p: Math.exp(x - most) / sum }))
-        .sort((a, b) => b.p - a.p)
-        .slice(0, n);
+      return likeliest(logits, n);
     },
     /** Milliseconds of all metrics that are told where a model is summed up. */
     async measure() {
       const start = performance.now();
-      describe.metrics.forEach(({ summary, fields }, i) => {
-        if (summary && !fields.includes('loss')) call('metric', run, i, 0.3, 0, -1, -1, view);
+      describe.metrics.forEach(({ summary, fields, arguments: given }, i) => {
+        if (!summary || given.includes('base') || fields.some((name) => !KEPT.includes(name)))
+          return;
+        if (call('metric', run, i, 0.3, 0, -1, -1, 0, view)) fail();
       });
       return performance.now() - start;
     },
@@ -102,5 +108,51 @@ export async function wllama() {
     },
     top: (n) => engine.getLogits(n),
     close: () => engine.exit(),
+  };
+}
+
+/** onnxruntime-web, one thread: all maps beside the last row of logits, and that row alone. */
+export async function onnxruntime() {
+  const ort = await import('/ort/ort.wasm.min.mjs');
+  Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: '/ort/' });
+  let session;
+  const asking = (names) => {
+    let logits;
+    return {
+      async read(tokens) {
+        const T = tokens.length;
+        const whole = (numbers) =>
+          new ort.Tensor('int64', BigInt64Array.from(numbers, BigInt), [numbers.length]);
+        const mask = Float32Array.from({ length: T * T }, (_, i) =>
+          i % T > Math.floor(i / T) ? -1e9 : 0,
+        );
+        const found = await session.run(
+          {
+            ids: whole(tokens),
+            positions: whole(Array.from(tokens, (_, t) => t)),
+            rows: whole([T - 1]),
+            mask: new ort.Tensor('float32', mask, [T, T]),
+          },
+          names(),
+        );
+        logits = found.logits.data;
+      },
+      top: async (n) => likeliest(logits, n),
+      close: async () => {},
+    };
+  };
+  return {
+    'ort maps': {
+      ...asking(() => session.outputNames),
+      /** The file in its own format; not part of loading. */
+      async prepare(content) {
+        const { onnxFile } = await import('/onnx.mjs');
+        return onnxFile(content);
+      },
+      async open(content) {
+        session = await ort.InferenceSession.create(content);
+      },
+    },
+    'ort last row': asking(() => ['logits']),
   };
 }

@@ -167,10 +167,11 @@ function fill(file, at, n, type, isGain, random) {
 }
 
 /**
+ * The header of a file, where its numbers begin, and where each tensor lies behind that.
  * @param {keyof typeof SHAPES} name
  * @param {keyof typeof TYPES} type of the matrices
  */
-export function randomFile(name, type) {
+export function layOut(name, type) {
   const { sizes, tensors } = SHAPES[name];
   const pairs = Object.entries(metadata(name));
   const list = tensors(sizes).map(([tensor, dims, plain]) => {
@@ -194,8 +195,13 @@ export function randomFile(name, type) {
     one.offset = offset;
     offset += Math.ceil(one.bytes / 32) * 32;
   }
-  const start = Math.ceil(head.length / 32) * 32;
-  const file = new Uint8Array(start + offset);
+  return { head, list, start: Math.ceil(head.length / 32) * 32, bytes: offset };
+}
+
+/** The whole of it, with its numbers. */
+export function randomFile(name, type) {
+  const { head, list, start, bytes } = layOut(name, type);
+  const file = new Uint8Array(start + bytes);
   let at = 0;
   for (const part of head.parts) {
     file.set(part, at);

@@ -13,6 +13,7 @@ const folders = {
   '/new/': join(root, '.build/wasm'),
   '/old/': process.env.OLD && resolve(process.env.OLD),
   '/wllama/': join(root, '.build/bench/node_modules/@wllama/wllama/esm'),
+  '/ort/': join(root, '.build/bench/node_modules/onnxruntime-web/dist'),
   '/zoo/': join(root, 'models/zoo'),
   '/': join(root, 'tests/bench/peers'),
 };
@@ -35,7 +36,7 @@ await new Promise((done) => server.listen(0, '127.0.0.1', done));
 /** Runs in the page: medians of every row of one file, by turns. */
 async function measure({ file, rows, rounds, hasOld }) {
   const { randomFile } = await import('/gguf.mjs');
-  const { ours, wllama } = await import('/engines.mjs');
+  const { onnxruntime, ours, wllama } = await import('/engines.mjs');
   const [shape, type] = file.split('.');
   const isZoo = shape === 'zoo';
   const fetched = async (name) => (await fetch(`/zoo/softmax/${name}`)).arrayBuffer();
@@ -46,6 +47,7 @@ async function measure({ file, rows, rounds, hasOld }) {
   const engines = { ours: await ours('/new/sinkscope.simd.wasm') };
   if (hasOld) engines.old = await ours('/old/sinkscope.simd.wasm');
   if (!isZoo) engines.wllama = await wllama();
+  if (file === 'gpt2.f32') Object.assign(engines, await onnxruntime());
   const V = isZoo ? 1024 : shape === 'gpt2' ? 50257 : 49152;
   const tokens = (n) => Array.from({ length: n }, (_, i) => (i * 7919 + i * i * 31 + 11) % V);
   const clock = async (work) => {
@@ -54,14 +56,18 @@ async function measure({ file, rows, rounds, hasOld }) {
     return performance.now() - start;
   };
   const load = {};
-  for (const [name, engine] of Object.entries(engines))
-    load[name] = [await clock(() => engine.open(content, config))];
+  for (const [name, engine] of Object.entries(engines)) {
+    if (!engine.open) continue;
+    const own = (await engine.prepare?.(content)) ?? content;
+    load[name] = [await clock(() => engine.open(own, config))];
+  }
 
   // The same answers before any time counts.
   const answers = {};
   for (const [name, engine] of Object.entries(engines)) {
-    await engine.read(tokens(16), { capacity: 17 });
-    await engine.step(5);
+    const [asked, next] = [tokens(16), 5];
+    await engine.read(engine.step ? asked : [...asked, next], { capacity: 17 });
+    await engine.step?.(next);
     answers[name] = await engine.top(100);
   }
   // llama.cpp rounds its activations to 8 bits where weights are quantised.
@@ -75,6 +81,7 @@ async function measure({ file, rows, rounds, hasOld }) {
 
   const works = {
     decode: async (engine) => {
+      if (!engine.step) return undefined;
       await engine.read(tokens(64), { capacity: 128 });
       return (
         (await clock(async () => {
