@@ -340,6 +340,8 @@ export const lab = {
       /layer 1, head 3 gives the first token \d+ %/,
     );
     assert.equal(await stepOf(page), 4);
+    assert.deepEqual(await violations(page), []);
+    await page.screenshot({ path: `${pictures}/lab-onward.png` });
     const width = page.viewportSize().width;
     await page.setViewportSize({ width: 390, height: 844 });
     await staysWithin(page, 390);
