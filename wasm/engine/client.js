@@ -4,7 +4,6 @@ import { cores, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../border/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
 import { chooseBinary } from '../border/variants.js';
-import { beginTraining } from '../lab/training.js';
 import { QUIET } from './job.js';
 import { Link } from './link.js';
 import { randomBits } from './random.js';
@@ -160,6 +159,8 @@ class Engine {
       { length: Math.min(workers, most) },
       (_, i) => this.#links[(first + i) % this.#links.length],
     );
+    // Who only runs models does not download this.
+    const { beginTraining } = await import('../lab/training.js');
     return beginTraining(links, training, options);
   }
 
