@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
-import { Part } from './ship/parts.ts';
+import { filesOf, Part } from './ship/parts.ts';
 import { plain } from './ship/plain.ts';
 import { policy } from './ship/policy.ts';
 
@@ -11,7 +11,14 @@ const root = import.meta.dirname;
 /** Beside the page that somebody may be looking at, a test may build its own. */
 const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
 const binaries = resolve(root, '../.build/wasm');
-const zoo = new Part('zoo', resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo'));
+const models = resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo');
+const zoo = new Part('zoo', models);
+/** The logs of long runs that are there, as numbers by the model's name. */
+const seeds: Record<string, number[]> = {};
+for (const file of filesOf(models)) {
+  const [, id, seed] = /^([\w-]+)\/seeds\/(\d+)\.json$/.exec(file) ?? [];
+  if (id) (seeds[id] ??= []).push(Number(seed));
+}
 
 /**
  * What the page's own thread fetches first; the browser may begin at once. What the worker fetches
@@ -45,7 +52,13 @@ function ship(): Plugin {
     name: 'ship',
     config() {
       engine = new Part('engine', binaries, (file) => /^sinkscope[.\w]*\.wasm$/.test(file));
-      return { define: { ENGINE: JSON.stringify(engine.path), ZOO: JSON.stringify(zoo.path) } };
+      return {
+        define: {
+          ENGINE: JSON.stringify(engine.path),
+          ZOO: JSON.stringify(zoo.path),
+          SEEDS: JSON.stringify(seeds),
+        },
+      };
     },
     transformIndexHtml: () =>
       PRELOADED.map((name) => ({

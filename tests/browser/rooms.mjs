@@ -718,6 +718,46 @@ const training = {
     assert.deepEqual(page.troubles, []);
   },
 
+  async 'the spread over seeds is drawn and told where a model has logs of several'(stage) {
+    const logs = async (id) => {
+      const all = [1, 2, 3, 4, 5].map((seed) => zoo(`${id}/seeds/${seed}.json`).then(JSON.parse));
+      const found = await Promise.allSettled(all);
+      return found.flatMap(({ value }) => value ?? []);
+    };
+    const bands = async (id) => {
+      const page = await stage.open(`room=training&shown=${id}`);
+      const chart = page.locator('[data-view="training"]');
+      await chart.locator('.chart-picture').waitFor();
+      await page.waitForLoadState('networkidle');
+      const said = await chart.locator('.caption').textContent();
+      const drawn = await chart.locator('path.band').count();
+      await page.close();
+      return { drawn, said };
+    };
+    const runs = await logs('softmax');
+    const far = runs.filter(({ points }) => points.at(-1).step >= 4000);
+    const last = Math.min(...far.map(({ points }) => points.at(-1).step));
+    const sinks = far.map(({ points }) => points.find(({ step }) => step === last)['sink_0.3']);
+    const [low, high] = [Math.min(...sinks), Math.max(...sinks)].map((x) => x.toFixed(1));
+    const shown = await bands('softmax');
+    assert.equal(shown.drawn, 1);
+    assert.ok(
+      shown.said.includes(
+        `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of 12,000: Sink₁ ${low} to ${high} %`,
+      ),
+      shown.said,
+    );
+    assert.match(shown.said, /The weights here are of another run, of 4,000 steps/);
+    // Long runs of it are not planned: its 2,000 steps are those of softmax.
+    assert.deepEqual(await logs('short'), []);
+    const without = await bands('short');
+    assert.equal(without.drawn, 0);
+    assert.doesNotMatch(without.said, /seeds/);
+    const compare = await stage.open('room=compare&shown=softmax,short');
+    await compare.getByText(`Over ${far.length} seeds, at step`).waitFor();
+    assert.equal(await compare.getByText(/Over \d seeds, at step/).count(), 1);
+  },
+
   async 'a masked diffusion model fills in what is hidden, step by step'(stage) {
     const page = await stage.open('room=explore&shown=diffusion&view=unmasking&masked=8&denoise=4');
     await page.getByRole('button', { name: 'Unmask', exact: true }).click();

@@ -1,3 +1,5 @@
 /** Written by the build: where the engine and the models lie, below the page. */
 declare const ENGINE: string;
 declare const ZOO: string;
+/** Seeds whose logs lie beside a model of the zoo. */
+declare const SEEDS: Readonly<Record<string, readonly number[]>>;

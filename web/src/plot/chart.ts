@@ -18,6 +18,8 @@ export interface Series {
   readonly faint?: boolean;
   /** Of each value: half of the bar that stands at it. */
   readonly spread?: ArrayLike<number>;
+  /** Of each value: between which two the others lie. */
+  readonly band?: { readonly low: ArrayLike<number>; readonly high: ArrayLike<number> };
 }
 
 export interface ChartData {
@@ -99,9 +101,11 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const all = series.map((one) => pieces(one, from, log));
   const points = all.flat(2);
   const xs = points.map(([x]) => x);
-  const ends = series.flatMap(({ values, spread }) =>
-    Array.from(spread ?? [], (half, i) => values[i]! + half),
-  );
+  const ends = series.flatMap(({ values, spread, band }) => [
+    ...Array.from(spread ?? [], (half, i) => values[i]! + half),
+    ...Array.from(band?.low ?? []),
+    ...Array.from(band?.high ?? []),
+  ]);
   const ys = [...points.map(([, y]) => y), ...ends, ...(data.reach ?? [])].filter(Number.isFinite);
   const pad = kind === 'bars' ? 0.6 : 0;
   const domain = [Math.min(...xs) - pad, Math.max(...xs) + pad];
@@ -130,6 +134,14 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
   const floor = y(Math.max(y.domain()[0]!, 0));
   const bar = Math.max(1, 0.76 * (x(from + 1) - x(from)));
+  const area = ({ places, values, band }: Series) => {
+    const at = (side: ArrayLike<number>) =>
+      Array.from(side, (value, i): [number, number] => [places?.[i] ?? from + i, value]).filter(
+        ([, value], i) =>
+          Number.isFinite(value) && Number.isFinite(values[i]!) && (!log || value > 0),
+      );
+    return `${path([...at(band!.high), ...at(band!.low).reverse()])}Z`;
+  };
   const drawn = series.map((one, i) => {
     const style = `stroke: var(${one.color})`;
     if (kind === 'bars' && i === 0)
@@ -144,8 +156,12 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       const [from, to] = [Math.min(y(b - half), height - bottom), y(b + half)];
       return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
     });
-    const dots = data.dots !== false && points.length < 400 && all[i]!.flat().length < 40;
-    return svg`<path class=${one.faint ? 'line faint' : 'line'} style=${style}
+    const dots =
+      data.dots !== false && !one.band && points.length < 400 && all[i]!.flat().length < 40;
+    const band = one.band?.low.length
+      ? svg`<path class="band" style=${`fill: var(${one.color})`} d=${area(one)}></path>`
+      : nothing;
+    return svg`${band}<path class=${one.faint ? 'line faint' : 'line'} style=${style}
         stroke-dasharray=${one.dash ?? nothing} d=${all[i]!.map(path).join('') || 'M0,0'}></path>
       ${bars}
       ${

@@ -1,9 +1,12 @@
 /** What is known of a model: how it was made, what was measured of it, and what papers say of such. */
 import { html, nothing, type TemplateResult } from 'lit';
+import { until } from 'lit/directives/until.js';
 import type { Desk } from '../desk';
 import { isBidirectional, type Frame } from '../frame';
 import { MEASURED_ON, stepOf } from '../timeline/steps';
 import { operationOf } from '../subject';
+import { explained } from '../terms';
+import { seedRuns, seedWords } from '../timeline/seeds';
 import { CLASS_WORDS, classSentence, show } from '../words';
 import type { Card } from '../zoo';
 
@@ -21,6 +24,25 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
       ${show(Number(sink_1), 1)} %${others}${bias}, loss${where} ${show(Number(loss))}.
       ${card.paper ? html`Reported in ${card.paper.where}. That ${card.verdict}.` : nothing}
     </p>`;
+}
+
+const notes = new Map<string, Promise<TemplateResult | typeof nothing>>();
+
+/** How far its numbers depend on the seed, as soon as the logs are here; nothing where there are too few. */
+export function overSeeds({ id, title, training }: Card, isNamed = false): unknown {
+  const key = `${id} ${isNamed}`;
+  const words = (text: string) =>
+    text
+      ? html`<p>${isNamed ? html`<strong>${title}.</strong> ` : ''}${explained(text)}</p>`
+      : nothing;
+  const known =
+    notes.get(key) ??
+    seedRuns(id).then(
+      (runs) => words(seedWords(runs, Number(training?.steps) || undefined)),
+      () => nothing,
+    );
+  notes.set(key, known);
+  return until(known, nothing);
 }
 
 /** What was measured of a checkpoint: as it is stored, and of the weights as the run had them. */
@@ -49,5 +71,6 @@ export function about(frame: Frame, desk: Desk): TemplateResult {
     </p>
     ${stepWords(frame)}
     ${card?.measured.sequences && isAsTrained ? cardWords(card, frame) : nothing}
+    ${card && !frame.edits.length ? overSeeds(card) : nothing}
   </details>`;
 }

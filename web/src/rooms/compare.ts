@@ -13,7 +13,8 @@ import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { part } from '../views/view';
 import { comparison, firstWords } from '../words';
-import type { OpenModels } from '../zoo';
+import type { Card, OpenModels } from '../zoo';
+import { overSeeds } from './about';
 import { differenceLine, differencesOf, placeWords } from './differs';
 import { Inspector } from './inspect';
 import {
@@ -40,6 +41,12 @@ function reportedOf(frames: readonly Frame[], desk: Desk, open?: OpenModels): Re
     ...rows.filter((_, i) => said.indexOf(said[i]!) === i),
     ...(open ? openRows(open, desk.state.peek().input) : []),
   ];
+}
+
+/** Of the models of the zoo that are shown as they were trained, each once. */
+function cardsOf(frames: readonly Frame[], desk: Desk): Card[] {
+  const ids = new Set(frames.filter(({ edits }) => !edits.length).map(({ model }) => model.id));
+  return desk.engine.peek()!.models.zoo.cards.filter(({ id }) => ids.has(id));
 }
 
 /** Of the same kind of prompts as are asked here. */
@@ -215,7 +222,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
             <p class="hint">
               ± is the standard deviation over the prompts. * marks shares of rows that need not sum
               to 1: read Sink₁ raw and the row mass.
-            </p>`
+            </p>
+            ${cardsOf(frames, desk).map((card) => overSeeds(card, true))}`
         : nothing,
       table,
     );

@@ -12,6 +12,8 @@ export interface Quantity {
   /** Its names in the log and in the checkpoints. */
   readonly inLog: string;
   readonly inCheckpoint: string;
+  /** In the logs of seeds. */
+  readonly inSeeds: string;
   readonly unit: string;
   readonly log?: boolean;
   /** Values that the axis shows at least; absent: those there are. */
@@ -26,6 +28,7 @@ export const QUANTITIES: readonly Quantity[] = [
     short: 'loss',
     inLog: 'held_out_loss',
     inCheckpoint: 'loss',
+    inSeeds: 'loss',
     unit: 'nats per token',
     digits: 2,
   },
@@ -35,6 +38,7 @@ export const QUANTITIES: readonly Quantity[] = [
     short: 'Sink₁',
     inLog: 'sink_1',
     inCheckpoint: 'sink_1',
+    inSeeds: 'sink_0.3',
     unit: '%',
     reach: [0, 60],
     digits: 1,
@@ -45,6 +49,7 @@ export const QUANTITIES: readonly Quantity[] = [
     short: 'largest α₁',
     inLog: 'alpha_max',
     inCheckpoint: 'alpha_max',
+    inSeeds: 'alpha_max',
     unit: '',
     reach: [0, 1],
     digits: 2,
@@ -55,6 +60,7 @@ export const QUANTITIES: readonly Quantity[] = [
     short: '‖h₁‖',
     inLog: 'hidden_ratio',
     inCheckpoint: 'hidden_ratio',
+    inSeeds: 'hidden_ratio',
     unit: '×',
     log: true,
     reach: [0.7, 10],
@@ -66,6 +72,7 @@ export const QUANTITIES: readonly Quantity[] = [
     short: '‖v₁‖',
     inLog: 'value_ratio',
     inCheckpoint: 'value_ratio',
+    inSeeds: 'value_ratio',
     unit: '×',
     log: true,
     reach: [0.3, 3],
@@ -77,6 +84,7 @@ export const QUANTITIES: readonly Quantity[] = [
     short: 'row mass',
     inLog: 'row_mass',
     inCheckpoint: 'row_mass_mean',
+    inSeeds: 'row_mass',
     unit: '',
     reach: [0, 1],
     digits: 2,

@@ -12,13 +12,17 @@ import {
   styleOf,
   valueWords,
   type Course,
+  type Point,
 } from '../timeline/course';
+import { bandOf, seedRuns, seedWords, type SeedRun } from '../timeline/seeds';
 import { LOGGED_ON, MEASURED_ON, stepOf } from '../timeline/steps';
 import { judged } from '../words';
 import { part, say, type View } from './view';
 
 /** What was read so far; numbers are of it. */
 let courses: readonly Course[] = [];
+/** The long runs of the models that were shown, where there are logs of several seeds. */
+const long = new Map<string, readonly SeedRun[]>();
 /** Sink_1 of a hub's checkpoints that were visited, by what was asked of them. */
 const visits = new Map<string, Map<number, number>>();
 
@@ -37,6 +41,29 @@ function visited(
   if (!frame.generated) known.set(at.step, judged(frame).sink);
   visits.set(key, known);
   return { repository: at.repository, visits: new Map([...known].sort(([a], [b]) => a - b)) };
+}
+
+/** The spread over seeds, of the models that are shown. */
+function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
+  const ids = [...new Set(frames.map((frame) => walkOf(frame).id))];
+  return ids.flatMap((id, i): Series[] => {
+    const runs = long.get(id) ?? [];
+    const points = bandOf(runs, quantity.inSeeds);
+    if (!points.length) return [];
+    const course = courses.find((one) => one.id === id);
+    const { model } = frames.find((frame) => walkOf(frame).id === id)!;
+    const steps = runs[0]!.training.steps.toLocaleString('en');
+    return [
+      {
+        name: `${course?.title ?? model.title}, ${runs.length} seeds of ${steps} steps: mean, least and most`,
+        color: (course?.style ?? styleOf(courses.length + i)).color,
+        dash: '1,3',
+        places: points.map(({ step }) => step),
+        values: points.map(({ mean }) => mean),
+        band: { low: points.map(({ low }) => low), high: points.map(({ high }) => high) },
+      },
+    ];
+  });
 }
 
 function lines(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
@@ -70,7 +97,9 @@ function lines(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
           ];
         });
   // What is shown is drawn over the others.
-  return [...own, ...others].sort((a, b) => Number(b.faint ?? false) - Number(a.faint ?? false));
+  return [...bands(frames, quantity), ...own, ...others].sort(
+    (a, b) => Number(b.faint ?? false) - Number(a.faint ?? false),
+  );
 }
 
 export const training: View = {
@@ -83,32 +112,43 @@ export const training: View = {
   reads: ['sink_ratio'],
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
   numbers: (frame) => {
-    const course = courses.find(({ id }) => id === walkOf(frame).id);
-    if (!course) return [];
-    return QUANTITIES.flatMap((quantity) =>
-      [
-        [quantity.name, lineOf(course, quantity)] as const,
-        [`${quantity.name}_at_checkpoints`, dotsOf(course, quantity)] as const,
-      ].map(([name, points]) => ({
+    const { id } = walkOf(frame);
+    const course = courses.find((one) => one.id === id);
+    return QUANTITIES.flatMap((quantity) => {
+      const over = bandOf(long.get(id) ?? [], quantity.inSeeds);
+      const ofRun: (readonly [string, readonly Point[]])[] = course
+        ? [
+            [quantity.name, lineOf(course, quantity)],
+            [`${quantity.name}_at_checkpoints`, dotsOf(course, quantity)],
+          ]
+        : [];
+      const ofSeeds = (['mean', 'low', 'high', 'seeds'] as const).map(
+        (name): readonly [string, readonly Point[]] => [
+          `${quantity.name}_over_seeds_${name}`,
+          over.map((at) => ({ step: at.step, value: at[name] })),
+        ],
+      );
+      return [...ofRun, ...(over.length ? ofSeeds : [])].map(([name, points]) => ({
         name,
         axes: ['step'],
         shape: [points.length],
         data: points.map(({ value }) => value),
         places: points.map(({ step }) => step),
-      })),
-    );
+      }));
+    });
   },
   says: (frame) => {
     const { id, step } = walkOf(frame);
     const course = courses.find((one) => one.id === id);
-    if (!course) return '';
+    const over = seedWords(long.get(id) ?? [], course?.timeline.checkpoints.at(-1)!.step);
+    if (!course) return over;
     const { checkpoints, seed } = course.timeline;
     const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
     const said = QUANTITIES.slice(0, 3).map(
       (one) => `${one.title} ${valueWords(at.measured[one.inCheckpoint], one)}`,
     );
     const { sequences, T, eps } = MEASURED_ON;
-    return `${course.title} at step ${at.step.toLocaleString('en')}: ${said.join(', ')} (exact weights, ${sequences} held-out sequences, T = ${T}, ε = ${eps}, BOS first, seed ${seed}).`;
+    return `${course.title} at step ${at.step.toLocaleString('en')}: ${said.join(', ')} (exact weights, ${sequences} held-out sequences, T = ${T}, ε = ${eps}, BOS first, seed ${seed}).${over && ` ${over}`}`;
   },
   draw(root, { set, timelines, fail }) {
     const kinds = part(root, 'segmented small');
@@ -123,7 +163,22 @@ export const training: View = {
         courses = found;
         redraw();
       }, fail);
+    const fetchSeeds = (frames: readonly Frame[]) => {
+      for (const { id } of frames.map(walkOf)) {
+        if (long.has(id)) continue;
+        long.set(id, []);
+        // Without a network they are not there, and the rest is.
+        seedRuns(id).then(
+          (runs) => {
+            long.set(id, runs);
+            if (runs.length) redraw();
+          },
+          () => long.delete(id),
+        );
+      }
+    };
     return (frame, { state, frames, at }) => {
+      fetchSeeds(frames);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
         render(

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { bandOf, overSeeds, seedWords, type SeedRun } from '../src/timeline/seeds';
+
+/** Made up: a log of Sink_1 at steps of 2,000, as far as there are values. */
+const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
+  seed,
+  training: { steps: 12_000 },
+  sink_tokens: [1],
+  points: sinks.map((sink, i) => ({ step: 2000 * i, 'sink_0.3': sink, eviction: null })),
+});
+
+describe('runs over seeds', () => {
+  const three = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40), run(3, 0, 20, 60)];
+
+  it('have mean, least, most and an interval at each step, of those that came there', () => {
+    const [, , at, last] = overSeeds(three, 'sink_0.3');
+    expect(at).toMatchObject({ step: 4000, seeds: 3, mean: 40, low: 20, high: 60 });
+    // Student's t of two degrees of freedom, by a deviation of 20 over the root of 3.
+    expect(at!.half).toBeCloseTo((4.303 * 20) / Math.sqrt(3), 6);
+    expect(last).toMatchObject({ step: 6000, seeds: 1, half: NaN });
+  });
+
+  it('have a band where there are two', () => {
+    expect(bandOf(three, 'sink_0.3').map(({ step }) => step)).toEqual([0, 2000, 4000]);
+    expect(bandOf(three.slice(0, 1), 'sink_0.3')).toEqual([]);
+    expect(bandOf(three, 'eviction')).toEqual([]);
+    expect(bandOf([], 'loss')).toEqual([]);
+  });
+
+  it('say what they agree on, at a step that all have, and that the weights are of another run', () => {
+    expect(seedWords(three, 4000)).toBe(
+      'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0 % (mean 40.0 ± 49.7, 95 %). ' +
+        'The weights here are of another run, of 4,000 steps, whose learning rate falls sooner.',
+    );
+    // Two are a range and no interval; one that was broken off early is left out.
+    expect(seedWords([three[0]!, three[1]!, run(3, 0, 90)])).toBe(
+      'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0 %.',
+    );
+    expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
+    const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
+    expect(seedWords(moved)).toMatch(/\(of token 1 and 2, where this recipe has its sink\)/);
+  });
+});
