@@ -179,6 +179,7 @@ static void add_edits(cJSON *root) {
         add_text(row, "name", edits[i].name);
         add_text(row, "meaning", edits[i].meaning);
         cJSON_AddBoolToObject(row, "counterfactual", edits[i].counterfactual);
+        cJSON_AddBoolToObject(row, "waits", edits[i].idle != NULL);
         add_edit_needs(row, edits[i].needs);
         add_needs(row, edits[i].fields);
         cJSON *parameters = cJSON_AddArrayToObject(row, "parameters");

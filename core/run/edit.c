@@ -210,6 +210,7 @@ static const ss_edit_kind table[] = {
           HEAD},
      .apply = ss_apply_evict,
      .check = ss_check_evict,
+     .idle = ss_idle_evict,
      .source = "Xiao et al. 2024 (window, first, positions); Zhang et al. 2023 (h2o); Oren et al. "
                "2024 (tova); Li et al. 2024 (snapkv); Devoto et al. 2024 (key_norm); Guo et al. "
                "2024 (vatp)"},

@@ -60,6 +60,7 @@ typedef struct ss_edit_kind {
      * it looks at each alone. And floats that it keeps of those for the ones behind. */
     int (*together)(const float *values);
     size_t (*keeps)(const float *values, const ss_arch *arch);
+    int (*idle)(const float *values); /* first tokens that it leaves as they are; NULL: none */
     /* What is not told by ranges: a status, with the place `where`. NULL: nothing. */
     ss_status (*check)(const struct ss_pass *pass, const float *values, const char *where,
                        ss_error *err);

@@ -57,6 +57,12 @@ int ss_evict_keeps(const float *values, const ss_arch *arch) {
     return most < INT_MAX ? (int)most : INT_MAX;
 }
 
+/* Nobody goes before a query has more keys than the budget. */
+int ss_idle_evict(const float *values) {
+    eviction e = read(values);
+    return (int)((int)e.policy == SNAPKV ? e.prompt : e.budget);
+}
+
 bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
     return ss_evict_turns(values) && arch->positions == SS_POSITIONS_ROTARY &&
            ss_evict_keeps(values, arch) && read(values).budget <= (float)arch->context;
@@ -164,6 +170,23 @@ static void count_weights(const ss_site *site, const eviction *e, const head_cac
     for (size_t j = 0; j < site->keys; j++) {
         float weight = fabsf(site->rows[j]);
         cache->merit[j] = policy == TOVA ? weight : cache->merit[j] + weight;
+    }
+}
+
+void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
+    eviction e = read(values);
+    int H = from->model->arch.H;
+    for (int head = 0; head < from->model->arch.L * H; head++) {
+        ss_site query = {.pass = pass, .l = head / H, .h = head % H};
+        head_cache cache = cache_of(pass, query.l, query.h);
+        if (!ss_edit_holds(e.layer, query.l) || !ss_edit_holds(e.head, query.h)) continue;
+        for (int t = 0; t < p; t++) {
+            query.t = query.own = t;
+            query.keys = (size_t)t + 1;
+            query.rows = ss_row(from, SS_FIELD_ATT, head, t);
+            enter(&query, &e, &cache);
+            count_weights(&query, &e, &cache);
+        }
     }
 }
 

@@ -51,7 +51,8 @@ typedef struct ss_pass {
                         that decides query by query */
     float *resumed;  /* [T] of the run it begins from [D]: its residual stream, or NULL */
     int first_layer; /* which reads that; else 0 */
-    int resumed_n;   /* its T */
+    int resumed_n;   /* its T; 0: it begins from its tokens */
+    int taken;       /* first tokens of which it takes all over */
     ss_edit *edits;  /* [edits_n] with every default put in */
     int edits_n;
     float **kept;     /* [edits_n] what each keeps of its first tokens, in */

@@ -192,7 +192,8 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     if (streams) find_slots(trace, pass);
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
-    if (desc->from) pass->resumed = take(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
+    if (desc->from && desc->layer >= 0)
+        pass->resumed = take(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
     lay_out_rows(pass, arena);
     return SS_OK;
 }
@@ -203,7 +204,7 @@ static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
         return ss_fail(err, SS_BAD_REQUEST, "from",
                        "expected a run of the same model, of 1 to %d tokens, found %d",
                        desc->capacity, from->T);
-    if (desc->layer < 0 || desc->layer > desc->model->arch.L)
+    if (desc->layer < SS_BY_TOKENS || desc->layer > desc->model->arch.L)
         return ss_fail(err, SS_BAD_REQUEST, "layer", "expected a layer from 0 to %d, found %d",
                        desc->model->arch.L, desc->layer);
     return SS_OK;
@@ -275,10 +276,47 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
 
 /* ---- beginning from another run ------------------------------------------------------------ */
 
+/* First tokens of the other run that this one would compute again; at least one is left, so that
+ * what stands behind the last comes by itself. */
+static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
+    int n, shared = from->T - 1;
+    const ss_edit_kind *table = ss_edits(&n);
+    uint32_t own = SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_NEXT);
+    uint32_t needed = (pass->trace->fields & ~own) | (pass->evicts ? SS_BIT(SS_FIELD_ATT) : 0);
+    if (from->edited || pass->trace->model->arch.prefix || needed & ~from->fields) return 0;
+    for (int i = 0; i < pass->edits_n; i++) {
+        const ss_edit_kind *row = &table[pass->edits[i].kind];
+        int idle = row->idle ? row->idle(pass->edits[i].values) : 0;
+        shared = idle < shared ? idle : shared;
+    }
+    return shared;
+}
+
+/* Takes all of those tokens, and the loss of the next one. */
+static void take_tokens(ss_pass *pass, const ss_trace *from) {
+    int n, p = pass->taken = shared_tokens(pass, from);
+    const ss_edit_kind *table = ss_edits(&n);
+    ss_trace *trace = pass->trace;
+    size_t V = (size_t)trace->model->arch.V;
+    ss_trace_take_below(trace, from, trace->model->arch.L, p);
+    if (p == 0) return;
+    ss_record(trace, SS_FIELD_LOSS, 0, 0, p + 1, ss_floats(from, SS_FIELD_LOSS), 1);
+    ss_record(trace, SS_FIELD_LOGITS, 0, 0, p, ss_floats(from, SS_FIELD_LOGITS), V);
+    for (int i = 0; i < pass->edits_n; i++)
+        if (table[pass->edits[i].kind].apply == ss_apply_evict)
+            ss_evict_catch_up(pass, pass->edits[i].values, from, p);
+}
+
 /* Takes what the other run has recorded of the layers below, and its stream. */
 static ss_status resume(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
     const ss_trace *from = desc->from;
     size_t D = (size_t)desc->model->arch.D;
+    memcpy(ss_tokens(pass->trace), ss_tokens(from), (size_t)from->T * sizeof(int32_t));
+    pass->resumed_n = from->T;
+    if (desc->layer == SS_BY_TOKENS) {
+        take_tokens(pass, from);
+        return SS_OK;
+    }
     uint32_t missing = (pass->trace->fields | SS_BIT(SS_FIELD_HIDDEN)) & ~from->fields;
     for (int field = 0; field < SS_FIELD_N; field++)
         if ((missing & SS_BIT(field)) &&
@@ -287,10 +325,8 @@ static ss_status resume(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
                            ss_fields()[field].name);
     memcpy(pass->resumed, ss_row(from, SS_FIELD_HIDDEN, desc->layer, 0),
            (size_t)from->T * D * sizeof *pass->resumed);
-    memcpy(ss_tokens(pass->trace), ss_tokens(from), (size_t)from->T * sizeof(int32_t));
-    ss_trace_take_below(pass->trace, from, desc->layer);
+    ss_trace_take_below(pass->trace, from, desc->layer, from->T);
     pass->first_layer = pass->layer = desc->layer;
-    pass->resumed_n = from->T;
     return SS_OK;
 }
 
@@ -337,12 +373,12 @@ static ss_status check_tokens(const ss_run *run, const int32_t *tokens, int n, s
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected the %d tokens at once that an edit's prompt has, found %d",
                        run->pass->together, n);
-    if (n > 0 && run->pass->resumed && (trace->T > 0 || n != run->pass->resumed_n))
+    if (n > 0 && run->pass->resumed_n && (trace->T > 0 || n != run->pass->resumed_n))
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected the %d tokens of the run that this one begins from, found %d",
                        run->pass->resumed_n, trace->T + n);
     int V = trace->model->arch.V;
-    for (int i = 0; i < n && run->pass->resumed; i++)
+    for (int i = 0; i < n && run->pass->resumed_n; i++)
         if (tokens[i] != ss_tokens(trace)[i])
             return ss_fail(err, SS_BAD_REQUEST, "tokens",
                            "expected the tokens of the run that this one begins from, found %ld "
@@ -365,7 +401,10 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
     SS_ASSERT(pass->layer == pass->first_layer);
     memcpy(ss_tokens(pass->trace) + pass->trace->T, tokens, (size_t)n * sizeof *tokens);
     pass->total = pass->trace->T + n;
-    ss_forward_begin(pass);
+    if (pass->taken)
+        pass->trace->T = pass->taken; /* its loss has come with them */
+    else
+        ss_forward_begin(pass);
     return SS_OK;
 }
 

@@ -15,6 +15,8 @@
 
 #include "edit.h"
 
+#define SS_BY_TOKENS (-1)
+
 typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
     int capacity;          /* tokens there must be room for, 1 .. context; more where a rotary model
@@ -26,7 +28,9 @@ typedef struct ss_run_desc {
      * is taken as it was recorded, what lies below is copied, and only what lies above is computed
      * anew. NULL: from the tokens. It may be closed once this one is made. */
     const ss_trace *from;
-    int layer; /* 0, the embedding, .. L */
+    /* 0, the embedding, .. L. SS_BY_TOKENS: instead all of the first tokens that no edit touches is
+     * taken, as far as both have recorded what this takes (an eviction also reads att). */
+    int layer;
 } ss_run_desc;
 
 typedef struct ss_run {

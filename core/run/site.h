@@ -95,6 +95,9 @@ bool ss_evict_turns(const float *values);
 /* Keys that it leaves a group of heads at most, where it is of every head and decides query by
  * query; else 0. */
 int ss_evict_keeps(const float *values, const ss_arch *arch);
+int ss_idle_evict(const float *values);
+/* What p first queries, whose weights another run has recorded, have made of the merit of keys. */
+void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p);
 /* True if it places those of all heads within the context. */
 bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 /* Of group g of layer l, whose cache holds so many slots: those that a head still keeps move up. */

@@ -249,7 +249,7 @@ static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     return *shape ? rows : 0;
 }
 
-void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer) {
+void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!(trace->fields & from->fields & SS_BIT(field))) continue;
         /* Rows of keys are as wide as the capacity, and zeros beyond the text. */
@@ -257,7 +257,7 @@ void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer) {
         size_t there = row_width(from, (ss_field_id)field), both = width < there ? width : there;
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
         for (size_t row = 0; row < rows; row++)
-            for (int t = 0; t < from->T; t++) {
+            for (int t = 0; t < n; t++) {
                 float *out = ss_row(trace, (ss_field_id)field, (int)row, t);
                 memcpy(out, ss_row(from, (ss_field_id)field, (int)row, t), both * sizeof *out);
                 memset(out + both, 0, (width - both) * sizeof *out);

@@ -103,10 +103,10 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena);
 
 /*
- * What another trace of the same model recorded of the layers below `layer`, and of the stream up
- * to it, becomes this one's; both record it, and this one has room for as many tokens.
+ * What another trace of the same model recorded of n first tokens in the layers below `layer`, and
+ * of the stream up to it, becomes this one's, where both record it.
  */
-void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer);
+void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n);
 
 /* Mask of the fields that a run of such a model has; the others are asked for in vain. */
 uint32_t ss_fields_of(const ss_arch *arch);

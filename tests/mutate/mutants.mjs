@@ -601,4 +601,18 @@ export default [
     '*b = held;',
     'golden',
   ],
+  [
+    'a run takes over a token that an edit touches',
+    'run/evict.c',
+    'SNAPKV ? e.prompt : e.budget);',
+    'SNAPKV ? e.prompt : e.budget + 1);',
+    'edits',
+  ],
+  [
+    'a cache that takes tokens over has counted nothing',
+    'run/evict.c',
+    'count_weights(&query, &e, &cache);',
+    '',
+    'edits',
+  ],
 ];

@@ -392,6 +392,35 @@ static void resumed(void) {
     }
 }
 
+static void by_tokens(void) {
+    CASE(
+        "a run takes over the tokens that no edit touches: the same bits, and the rest is its own");
+    for (int f = 0; f < FOLDERS; f++) {
+        opened_model model = open_model(folders[f]);
+        opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+            char text[96];
+            snprintf(text, sizeof text, "evict:policy=%s,budget=5", policies[p]);
+            ss_edit edits[] = {read_edit(text), read_edit("silence:layer=1")};
+            for (int n = 1; n <= 2; n++) {
+                opened_run whole = run_tokens(&model.model, prompt, T_MAX, edits, n);
+                opened_run from = run_from(&plain.run.trace, SS_BY_TOKENS, SS_FIELDS_ALL, edits, n);
+                int idle = strstr(text, "snapkv") ? 8 : 5;
+                CHECK_INT(from.run.pass->taken, n == 1 ? idle : 0);
+                CHECK_INT(from.run.trace.T, T_MAX);
+                check_same(&whole.run.trace, &from.run.trace, T_MAX);
+                opened_run other = run_from(&whole.run.trace, SS_BY_TOKENS, 0, edits, n);
+                CHECK_INT(other.run.pass->taken, 0);
+                close_run(&other);
+                close_run(&from);
+                close_run(&whole);
+            }
+        }
+        close_run(&plain);
+        close_model(&model);
+    }
+}
+
 static void only_above(void) {
     CASE("an edit of the layers above is as one of the whole run; it may record less");
     opened_model model = open_model(LLAMA);
@@ -453,7 +482,7 @@ static void nowhere_to_begin(void) {
         {{&other.model, T_MAX, 0, NULL, 0, from, 1}, "from", "same model"},
         {{&model.model, T_MAX - 1, 0, NULL, 0, from, 1}, "from", "1 to 12 tokens"},
         {{&model.model, T_MAX, 0, NULL, 0, from, 3}, "layer", "0 to 2"},
-        {{&model.model, T_MAX, 0, NULL, 0, from, -1}, "layer", "0 to 2"},
+        {{&model.model, T_MAX, 0, NULL, 0, from, -2}, "layer", "0 to 2"},
         {{&model.model, T_MAX, 0, NULL, 0, &poor.run.trace, 1}, "from", "recorded hidden"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -582,6 +611,7 @@ int main(void) {
     stream_memory();
     no_stream();
     resumed();
+    by_tokens();
     only_above();
     effects();
     nowhere_to_begin();

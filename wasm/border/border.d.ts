@@ -99,6 +99,8 @@ export interface EditKind {
   readonly meaning: string;
   /** Shows what no trained model computes; else what a model computes that is served so. */
   readonly counterfactual: boolean;
+  /** It may leave the first tokens as they are: a run can take them over. */
+  readonly waits: boolean;
   /** What the model must be: 'causal' (queries see no keys behind them), 'positions' (it has some). */
   readonly needs: readonly ('causal' | 'positions')[];
   /** Fields that a run with it records. */

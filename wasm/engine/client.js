@@ -17,6 +17,9 @@ import { randomBits } from './random.js';
 /** @typedef {import('./link.js').Face} Face */
 /** @typedef {Awaited<ReturnType<Face['open']>>} Opened */
 
+/** Instead of a layer that a run begins behind: the tokens that no edit touches. */
+const BY_TOKENS = -1;
+
 /** Of the options of a run those that it is described by. */
 const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
 
@@ -352,13 +355,13 @@ function checkBeside(run, copy, where) {
 }
 
 /**
- * @param {{ run: unknown, layer: unknown }} from
+ * @param {{ run: unknown, layer?: unknown }} from
  * @param {Copy} copy
  * @param {import('../sinkscope.js').Architecture} architecture
  */
 function checkFrom({ run, layer }, copy, { L }) {
   checkBeside(run, copy, 'from.run');
-  expectInteger(layer, 0, L, 'from.layer');
+  if (layer !== undefined) expectInteger(layer, 0, L, 'from.layer');
 }
 
 /** @implements {RunShape} */
@@ -413,7 +416,7 @@ class Run {
       const { model } = await this.#copy.at(desk);
       const from = this.#from && {
         run: await /** @type {Run} */ (this.#from.run).#at(desk),
-        layer: this.#from.layer,
+        layer: this.#from.layer ?? BY_TOKENS,
       };
       signal?.throwIfAborted();
       return desk.run(job, model, Int32Array.from(this.#tokens), { ...this.#wanted, from });

@@ -81,9 +81,10 @@ export interface RunOptions extends Options {
    * A run of this model and these tokens, in the same worker, that this one begins from: its residual
    * stream behind so many layers (0: the embedding) is taken as it is, what lies below is copied, and
    * only what lies above is computed, under these edits. It must have recorded `hidden`, and of the
-   * layers below what this one records.
+   * layers below what this one records. Without a layer: all of the first tokens that no edit touches
+   * is taken, as far as it has recorded what this one does; an eviction also reads `att`.
    */
-  readonly from?: { readonly run: Run; readonly layer: number };
+  readonly from?: { readonly run: Run; readonly layer?: number };
   /**
    * Of keys and values only what an eviction keeps is held, so that memory grows with its budget and,
    * by 12 bytes a token, with the text. Every head must evict, query by query (not snapkv); fields are

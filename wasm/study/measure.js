@@ -75,17 +75,27 @@ export async function sweep(model, sequences, cases, options = {}) {
   const compared = reads.filter(({ metric }) => compares(describe, metric));
   const fields = fieldsFor(describe, reads);
   const T = lengthOf(sequences);
+  // What these share with the run without what-ifs is not computed again.
+  const waits = describe.edits.filter((row) => row.waits).map(({ name }) => name);
+  const waiting =
+    T > model.architecture.context || streaming
+      ? []
+      : cases.filter((edits) => edits.length && edits.every((edit) => waits.includes(edit?.kind)));
+  const shared = waiting.length ? ['att', ...fields] : [];
+  const ofPlain = [...new Set([...fieldsFor(describe, compared), ...shared])];
   const total = sequences.length * cases.length;
   let done = 0;
   const sums = cases.map(() => /** @type {Sums} */ (new Map()));
   const look = async (/** @type {Lane} */ lane, /** @type {readonly number[]} */ ids) => {
-    const plain = compared.length
-      ? await lane.run(ids, { fields: fieldsFor(describe, compared), capacity: T, signal })
-      : undefined;
+    const plain =
+      compared.length || waiting.length
+        ? await lane.run(ids, { fields: ofPlain, capacity: T, signal })
+        : undefined;
     const found = [];
     try {
       for (const edits of cases) {
-        const run = await lane.run(ids, { fields, edits, capacity: T, streaming, signal });
+        const from = plain && waiting.includes(edits) ? { run: plain } : undefined;
+        const run = await lane.run(ids, { fields, edits, capacity: T, streaming, from, signal });
         const beside = reads.map((read) =>
           compared.includes(read) ? { ...read, base: plain } : read,
         );
