@@ -4,7 +4,7 @@ import { choices, segmented } from '../controls';
 import type { Desk } from '../desk';
 import { ownText } from './onward';
 import { moreSteps, type Pair, type Side } from './pair';
-import * as presets from './presets';
+import { anew, onward } from './presets';
 import { commandOf, isOnward, refusal, type Setting, type Settings } from './settings';
 
 /** What is seen without opening more. */
@@ -81,7 +81,7 @@ export class Controls {
       ],
       isOn ? 'onward' : 'anew',
       (course) => {
-        const { left, right } = presets[course][0]!;
+        const { left, right } = { anew, onward }[course][0]!;
         this.#desk.set({ left, right });
       },
     );
@@ -102,7 +102,7 @@ export class Controls {
 
   #experiment(settings: Settings): TemplateResult {
     const { left, right } = this.#desk.state.value;
-    const own = presets[isOnward(settings) ? 'onward' : 'anew'];
+    const own = isOnward(settings) ? onward : anew;
     const at = own.findIndex((one) => one.left === left && one.right === right);
     return choices(
       'experiment',
