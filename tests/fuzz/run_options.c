@@ -166,7 +166,10 @@ static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     ss_edit edits[EDITS_MAX];
     desc->edits = edits;
     desc->capacity = take_int(in);
-    desc->fields = take_byte(in) < 0x80 ? SS_FIELDS_ALL : take_bits(in) & SS_FIELDS_ALL;
+    uint8_t fields = take_byte(in);
+    desc->fields = fields < 0x80   ? SS_FIELDS_ALL
+                   : fields < 0xa0 ? SS_FIELDS_STREAMED | SS_STREAMS
+                                   : take_bits(in) & (SS_FIELDS_ALL | SS_STREAMS);
     desc->edits_n = take_byte(in) % (EDITS_MAX + 1);
     for (int i = 0; i < desc->edits_n; i++) edits[i] = take_edit(in);
     ss_error err;
