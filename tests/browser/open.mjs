@@ -370,7 +370,7 @@ export const open = {
   async 'another special token may stand first, and the tokenizer’s own are shown'(stage) {
     const { page } = await openPage(stage);
     await page.locator('.question summary', { hasText: 'first token' }).click();
-    const field = page.locator('label', { hasText: 'first token' }).locator('select');
+    const field = page.getByLabel('first token');
     const names = (await field.locator('option').allTextContents()).map((name) => name.trim());
     assert.ok(
       names.some((name) => /^the tokenizer’s own: /.test(name)),

@@ -450,6 +450,7 @@ const reading = {
     assert.match(await hash(), /softmax~hide_key\(0\)~silence\(3,1\)/);
     // The way back is the link before, and each move can be taken back alone.
     await page.goBack();
+    await page.waitForFunction(() => !location.hash.includes('silence'));
     await settled(page);
     assert.match(await hash(), /shown=softmax~hide_key\(0\)&/);
     await page.locator('.hand select').selectOption('head');
@@ -491,8 +492,7 @@ const reading = {
     // The picture stays behind the same layer, and what is done can be undone.
     assert.match(await text(page, '.view-channels .caption'), new RegExp(`Behind layer ${layer}`));
     await page.goBack();
-    await settled(page);
-    assert.equal(await page.locator('.view-change').isVisible(), false);
+    await page.waitForSelector('.view-change', { state: 'hidden' });
     // What no model has is refused by name.
     const wild = await stage.open('room=explore&shown=softmax~clamp_channel(999)', {
       waits: false,
@@ -566,7 +566,7 @@ const reading = {
 
   async 'random and repeated tokens, what stands first, and how many'(stage) {
     const page = await stage.open('room=explore&T=16');
-    const kind = page.locator('label', { hasText: 'prompts from' }).locator('select');
+    const kind = page.getByLabel('prompts from');
     await kind.selectOption('repeat');
     await settled(page);
     assert.equal(new Set((await chips(page)).slice(1)).size, 1);
@@ -575,7 +575,7 @@ const reading = {
     const drawn = await chips(page);
     assert.equal(drawn.length, 16);
     await page.locator('.question summary', { hasText: 'first token' }).click();
-    await page.locator('label', { hasText: 'first token' }).locator('select').selectOption('none');
+    await page.getByLabel('first token').selectOption('none');
     await settled(page);
     assert.ok(!(await chips(page)).includes('<s>'));
     assert.match(await text(page, '[data-view="attention"] .stamp'), /T = 16 · nothing first/);
