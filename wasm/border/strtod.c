@@ -7,6 +7,8 @@
  * natively (tests/native/test_strtod.c). Digits beyond the 40th count as "a little more". Neither
  * hexadecimal numbers nor the names of infinity are read: JSON has none.
  */
+#include "whole.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,13 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 64, DIGITS_MAX = 40, EXPONENT_MAX = 400 };
-
-/* A whole number, the least 32 bits first. */
-typedef struct whole {
-    uint32_t words[WORDS];
-    bool rest; /* something below 1 was cut off */
-} whole;
+enum { DIGITS_MAX = 40, EXPONENT_MAX = 400 };
 
 /* digits * 10^exponent as it was read. */
 typedef struct decimal {
@@ -29,37 +25,16 @@ typedef struct decimal {
     bool rest, any;
 } decimal;
 
-static void multiply_add(whole *x, uint32_t factor, uint32_t more) {
-    uint64_t carry = more;
-    for (int i = 0; i < WORDS; i++) {
-        carry += (uint64_t)x->words[i] * factor;
-        x->words[i] = (uint32_t)carry;
-        carry >>= 32;
-    }
-}
-
-static void divide(whole *x, uint32_t divisor) {
-    uint64_t left = 0;
-    for (int i = WORDS; i-- > 0;) {
-        left = left << 32 | x->words[i];
-        x->words[i] = (uint32_t)(left / divisor);
-        left %= divisor;
-    }
-    x->rest |= left != 0;
-}
-
 static int bits_of(const whole *x) {
-    int i = WORDS;
-    while (i > 0 && !x->words[i - 1]) i--;
-    return i ? 32 * i - __builtin_clz(x->words[i - 1]) : 0;
+    return x->n ? 32 * x->n - __builtin_clz(x->words[x->n - 1]) : 0;
 }
 
 static bool bit_at(const whole *x, int i) {
     return i >= 0 && (x->words[i / 32] >> (i % 32) & 1);
 }
 
-/* x * 2^-shift, rounded to a double. */
-static double round_to_double(const whole *x, int shift) {
+/* x * 2^-shift, rounded to a double; rest: and a little more. */
+static double round_to_double(const whole *x, int shift, bool rest) {
     int bits = bits_of(x), exponent = bits - 1 - shift; /* 2^exponent <= value */
     if (bits == 0) return 0;
     if (exponent > 1023) return __builtin_inf();
@@ -68,7 +43,7 @@ static double round_to_double(const whole *x, int shift) {
     uint64_t fraction = 0;
     int low = bits - kept; /* the least bit that is kept */
     for (int i = 0; i < kept; i++) fraction = fraction << 1 | bit_at(x, bits - 1 - i);
-    bool half = kept >= 0 && bit_at(x, low - 1), more = x->rest;
+    bool half = kept >= 0 && bit_at(x, low - 1), more = rest;
     for (int i = 0; i < low - 1 && !more; i++) more = bit_at(x, i);
     if (half && (more || (fraction & 1))) fraction++;
     /* A carry out of the fraction is a carry into the exponent, and that is right. */
@@ -80,7 +55,8 @@ static double round_to_double(const whole *x, int shift) {
 }
 
 static double exact(const decimal *number) {
-    whole x = {.rest = number->rest};
+    whole x = {.n = 0};
+    bool rest = number->rest;
     int exponent = number->exponent, shift = 0;
     for (int i = 0; i < number->n; i++) multiply_add(&x, 10, (uint32_t)number->digits[i]);
     for (; exponent > 0; exponent--) multiply_add(&x, 10, 0);
@@ -89,8 +65,8 @@ static double exact(const decimal *number) {
         shift = (64 + -exponent * 10 / 3 + 8) / 16 * 16;
         for (int i = 0; i < shift / 16; i++) multiply_add(&x, 1u << 16, 0);
     }
-    for (; exponent < 0; exponent++) divide(&x, 10);
-    return round_to_double(&x, shift);
+    for (; exponent < 0; exponent++) rest |= divide(&x, 10) != 0;
+    return round_to_double(&x, shift, rest);
 }
 
 /* Up to 15 digits and 10^22 are exact in a double, so one product or quotient rounds once (Clinger

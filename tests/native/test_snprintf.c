@@ -1,0 +1,87 @@
+/* The binary's own snprintf against the C library's, byte by byte. */
+#include "check.h"
+
+#include <stdint.h>
+#include <string.h>
+
+__attribute__((format(printf, 3, 4))) int ss_snprintf(char *restrict text, size_t bytes,
+                                                      const char *restrict format, ...);
+__attribute__((format(printf, 2, 3))) int ss_sprintf(char *restrict text,
+                                                     const char *restrict format, ...);
+
+/* Text, its length, and that nothing is written beyond bytes. */
+#define SAME_IN(bytes, ...)                                                                        \
+    do {                                                                                           \
+        char found[512], expected[512];                                                            \
+        memset(found, '#', sizeof found);                                                          \
+        memset(expected, '#', sizeof expected);                                                    \
+        int n = ss_snprintf(found, bytes, __VA_ARGS__);                                            \
+        CHECK_INT(n, snprintf(expected, bytes, __VA_ARGS__));                                      \
+        CHECK(!memcmp(found, expected, sizeof found));                                             \
+    } while (0)
+#define SAME(...) SAME_IN(400, __VA_ARGS__)
+
+static uint64_t state = 1;
+
+static uint64_t random_bits(void) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state;
+}
+
+static bool same_number(const char *format, double number) {
+    char found[512], expected[512];
+    int digits = (int)(random_bits() % 20);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    ss_snprintf(found, sizeof found, format, digits, number);
+    snprintf(expected, sizeof expected, format, digits, number);
+#pragma GCC diagnostic pop
+    bool right = !strcmp(found, expected);
+    if (!right) printf("    %s, %d: expected %s, found %s\n", format, digits, expected, found);
+    return right;
+}
+
+int main(void) {
+    static const double edges[] = {
+        0.0,      -0.0,      1.0,       -1.0,         0.1,           0.5,
+        1.5,      2.5,       9.5,       99.5,         0.05,          0.25,
+        999999.5, 9999995,   0.0001,    0.00001,      0.00099999995, 1e22,
+        1e23,     5e-324,    1e-308,    0x1p-1022,    0x1p1023,      0x1.fffffffffffffp1023,
+        INFINITY, -INFINITY, 123456789, 4294967296.0, 0x1p53};
+    static const char *const formats[] = {"%.*g", "%.*f"};
+
+    CASE("what the core and cJSON write");
+    SAME("%s: expected %s, found \"%.*s\"", "key", "", 3, "abcdef");
+    SAME("%.60s|%.80s|%.0s", "short", "also", "none");
+    SAME("%d %i %d %d", 0, -17, INT32_MAX, INT32_MIN);
+    SAME("%ld %ld %lu %u", -5L, 0L, (unsigned long)UINT32_MAX, 7u);
+    SAME("opcode 0x%02x u%04x %x 100%%", 5u, 0x2028u, 0xdeadbeefu);
+    SAME("%3d|%2d", 7, 123);
+    SAME("%1.15g %1.17g %.7g %g %.0f", 0.1, 0.1, 0.30000001192092896, 1e-5, 1e15);
+    char text[16];
+    CHECK_INT(ss_sprintf(text, "%i.%i", 1, 7), 3);
+    CHECK(!strcmp(text, "1.7"));
+
+    CASE("more than there is room for");
+    for (size_t bytes = 0; bytes < 12; bytes++) SAME_IN(bytes, "%s-%d", "123456", 78);
+
+    CASE("numbers at the edges");
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+        for (int digits = 0; digits < 20; digits++) {
+            SAME("%.*g", digits, edges[i]);
+            SAME("%.*f", digits, edges[i]);
+        }
+    SAME("%g %f", (double)NAN, (double)NAN);
+
+    CASE("half a million doubles, and as many that are short or ties");
+    long wrong = 0;
+    for (int i = 0; i < 500000; i++) {
+        uint64_t bits = random_bits();
+        double number, near = (double)(int64_t)(bits >> 44) / (double)(1 << bits % 24);
+        memcpy(&number, &bits, sizeof number);
+        if (isfinite(number)) wrong += !same_number(formats[0], number);
+        wrong += !same_number(formats[i % 2], near);
+    }
+    CHECK_INT(wrong, 0);
+    return check_done();
+}
