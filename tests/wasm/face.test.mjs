@@ -16,6 +16,7 @@ const {
   headEffects,
   labConfig,
   labelHead,
+  labOnward,
   measure,
   modelFiles,
   openDownload,
@@ -166,6 +167,12 @@ const FACE = {
   ],
   labelHead: [labelHead, { eps: 0.3, share: 0.9, contribution: 0.1, effect: 0 }],
   labConfig: [labConfig, { width: 16 }],
+  labOnward: [
+    labOnward,
+    { n_positions: 64, bos_token_id: 0 },
+    { operation: 'sigmoid' },
+    { batch: 1 },
+  ],
   'engine.train': [
     async (options) => (await engine.train(options)).close(),
     { config: labConfig({ width: 8, inner: 8 }), recipe: { batch: 2 }, text: [1], begin: weights },
