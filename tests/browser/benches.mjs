@@ -90,6 +90,29 @@ export const benches = {
     assert.deepEqual(page.troubles, []);
   },
 
+  async 'streaming: a long text in little memory, and what a run of it holds'(stage) {
+    const page = await stage.open('room=purpose&shown=softmax&runs=1');
+    await page.getByLabel('a text of 4,000 tokens').click();
+    await page.waitForFunction(() => /length=4000/.test(location.hash));
+    await settled(page);
+    const said = await finding(page);
+    const [, window, kept] =
+      /4,000 tokens, 31 times the context of Softmax twin, with the last 24 keys.* Softmax twin: ([\d.]+) nats a token; with token 1 among the keys ([\d.]+)\./.exec(
+        said,
+      );
+    assert.ok(Number(window) - Number(kept) > 0.1, said);
+    const [, held, all] = /a run holds ([\d.]+) MB; if it kept every key, (\d+) MB/.exec(said);
+    assert.ok(Number(held) < 3 && Number(all) > 25, said);
+    assert.deepEqual(await column(page, 5), ['128', '4,000', '4,000']);
+    // Another's page would keep all of it.
+    assert.ok(await page.locator('[data-view="loss"] .code').isHidden());
+    await page.getByLabel('a text of 4,000 tokens').click();
+    await settled(page);
+    assert.match(await text(page, 'h1'), /Forget the first token, and the model stumbles/);
+    assert.deepEqual(page.troubles, []);
+    return said;
+  },
+
   async 'cache: who keeps token 1, by head, for each policy and budget; a nonsense is named'(
     stage,
   ) {

@@ -11,7 +11,11 @@ export async function averages(
   { model }: OpenModel,
   { ids }: Prompts,
   cases: readonly Frame['edits'][],
-  options: { readonly eps: number; readonly metrics: readonly string[] },
+  options: {
+    readonly eps: number;
+    readonly metrics: readonly string[];
+    readonly streaming?: boolean;
+  },
   { signal, onProgress }: Watch,
 ): Promise<Averaged[]> {
   const each = cases.map((): Record<string, number[]> => ({}));

@@ -109,17 +109,19 @@ export function fileField({ file, choose, fail }: Desk): TemplateResult {
   const ways = [
     ['lines', 'each line is a prompt'],
     ['blocks', 'blank lines separate prompts'],
+    ['whole', 'all of it is one text'],
   ] as const;
   const count = known && promptsOfFile(known.text, known.splitting).length;
   return html`<div class="prompt-file">
     <label class="file">Choose a text file<input type="file" @change=${change} /></label>
     ${
       known
-        ? html`<span>${known.name}: ${count!.toLocaleString('en')} prompts</span> ${choices(
-              'split',
-              known.splitting,
-              ways,
-              (splitting) => choose({ ...known, splitting: splitting as Splitting }),
+        ? html`<span
+              >${known.name}:
+              ${count === 1 ? '1 text' : `${count!.toLocaleString('en')} prompts`}</span
+            >
+            ${choices('split', known.splitting, ways, (splitting) =>
+              choose({ ...known, splitting: splitting as Splitting }),
             )}`
         : html`<span class="hint"
             >UTF-8, a prompt a line, or prompts with blank lines between them. It stays on this

@@ -252,7 +252,9 @@ export class Figure {
     const context = { state, theme: this.#desk.theme.peek(), at: this.#at(frame), frames, group };
     update(frame, { ...context, ...extra?.(frame, i) });
     stamp.hidden = Boolean(isBare);
-    const words = isBare ? '' : stampWords({ ...this.#told(frame), class: kind });
+    // One of them may end at its context, where others read on.
+    const T = Math.max(...group.map((one) => one.T));
+    const words = isBare ? '' : stampWords({ ...this.#told(frame), T, class: kind });
     if (stamp.textContent !== words) render(explained(words, true), stamp);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }

@@ -68,6 +68,8 @@ export interface Frame {
   /** The next token's likeliest candidates, in falling order. */
   readonly next: readonly { readonly text: string; readonly probability: number }[];
   readonly milliseconds: number;
+  /** Where nothing but what a cache keeps was held: bytes of a run, and of one that keeps all. */
+  readonly bytes?: { readonly held: number; readonly all: number };
 }
 
 /** The numbers of one head of a [L, H, n] tensor. */

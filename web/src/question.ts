@@ -185,7 +185,9 @@ export async function promptsOf(
     return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
   }
   if (!texts.length) throw new InputError('Choose a file of prompts; a link cannot carry it.');
-  const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });
+  // One text alone is cut into as many as it holds.
+  const given = texts.length === 1 ? texts[0]! : texts;
+  const ids = await cutText(tokenizer, given, { tokens: T, sequences: question.n, special });
   const tokens = ids[0]!.map((id, t) => tokenOf(tokenizer, id, t < begin.length));
   return { tokens, dropped: 0, ids };
 }
@@ -193,7 +195,7 @@ export async function promptsOf(
 /* A file of prompts, which stays on this machine. */
 
 /** How a file is split into prompts. */
-export type Splitting = 'lines' | 'blocks';
+export type Splitting = 'lines' | 'blocks' | 'whole';
 
 export interface PromptFile {
   readonly name: string;
@@ -206,10 +208,11 @@ export interface PromptFile {
 /** Characters of a file that are looked at; more than any study runs. */
 export const FILE_MAX = 20_000_000;
 
-/** The prompts of a file: its lines, or its blocks with their inner line breaks. */
+/** The prompts of a file: its lines, its blocks with their inner line breaks, or one that is all of it. */
 export function promptsOfFile(text: string, splitting: Splitting): string[] {
   const plain = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
-  const parts = plain.split(splitting === 'lines' ? '\n' : /\n[^\S\n]*(?:\n[^\S\n]*)+/);
+  const ends = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
+  const parts = plain.split(ends[splitting]);
   return parts.map((part) => part.trim()).filter((part) => part !== '');
 }
 

@@ -14,7 +14,7 @@ import { InputError, roundedId, type Models, type OpenModel, type Watch } from '
 import { probes, type Probe } from './probes';
 import { hubName, isOfHub, loadedWords, sentence } from './open/words';
 import { keyOf, promptsOf, type Prompts, type Question } from './question';
-import { completed, contextOf, emptyFrame, namesFor, recordedFor } from './reading';
+import { completed, contextOf, emptyFrame, isStreamed, namesFor, recordedFor } from './reading';
 import { editsOf, modelIdOf, parseSubject, type Subject } from './subject';
 
 /** A setting of which means alone are wanted: no run of it is kept. */
@@ -98,6 +98,19 @@ interface Job {
 
 function studyKey({ subject, question, measures }: Study): string {
   return `${subject} ${keyOf(question)} ${measures.join()}`;
+}
+
+/** What a run holds beside the model, and what it would hold if it kept all. */
+async function bytesOf(
+  { model }: OpenModel,
+  { tokens: { length } }: Prompts,
+  edits: Frame['edits'],
+) {
+  const options = { fields: ['loss'], edits, capacity: length };
+  const [held, all] = await Promise.all(
+    [true, false].map((streaming) => model.runBytes(length, { ...options, streaming })),
+  );
+  return { held: held!, all: all! };
 }
 
 export class Queue {
@@ -501,16 +514,19 @@ export class Queue {
       { ...this.#request!, isHasty: false },
       before,
     );
-    const { context } = opened.model.architecture;
+    const { architecture } = opened.model;
+    const { eps, window, T } = study.question;
     const asked = studies.map((one) => {
       const parsed = parseSubject(one.subject)!;
       const edits = editsOf(parsed, describe);
-      return { one, parsed, edits, ends: contextOf(opened.model.architecture, edits) };
+      const ends = contextOf(architecture, edits, window);
+      const streaming = isStreamed(describe, architecture, edits, one.measures, Math.min(T, ends));
+      return { one, parsed, edits, ends, streaming };
     });
-    // What goes on behind the context has other prompts.
-    const { ends = context } = asked[0] ?? {};
-    const swept = asked.filter((one) => one.ends === ends);
-    const prompts = await this.#prompts(opened, study.question, swept[0]?.edits ?? []);
+    // What goes on behind the context has other prompts, and what is forgotten is no beginning of another run.
+    const [{ ends, streaming }] = asked as [(typeof asked)[number]];
+    const swept = asked.filter((one) => one.ends === ends && one.streaming === streaming);
+    const prompts = await this.#prompts(opened, study.question, ends);
     const place = all.filter((one) => this.#studied.peek().has(studyKey(one))).length;
     const watch: Watch = {
       signal,
@@ -521,11 +537,13 @@ export class Queue {
           all.length,
         ),
     };
-    const { eps, window } = study.question;
     const cases = swept.map(({ edits }) => edits);
     const averaged = window
       ? [await recomputed(opened, prompts, window, { edits: cases[0]!, eps }, watch)]
-      : await averages(opened, prompts, cases, { eps, metrics: study.measures }, watch);
+      : await averages(opened, prompts, cases, { eps, metrics: study.measures, streaming }, watch);
+    const bytes = streaming
+      ? await Promise.all(cases.map((edits) => bytesOf(opened, prompts, edits)))
+      : [];
     signal.throwIfAborted();
     const milliseconds = performance.now() - began;
     const made = await Promise.all(
@@ -536,17 +554,12 @@ export class Queue {
     this.#note(
       swept.map(({ one }, i) => [
         studyKey(one),
-        { frame: { ...made[i]!, ...averaged[i]!, milliseconds } },
+        { frame: { ...made[i]!, ...averaged[i]!, milliseconds, bytes: bytes[i] } },
       ]),
     );
   }
 
-  async #prompts(
-    { tokenizer, model }: OpenModel,
-    question: Question,
-    edits: Frame['edits'],
-  ): Promise<Prompts> {
-    const context = contextOf(model.architecture, edits);
+  async #prompts({ tokenizer }: OpenModel, question: Question, context: number): Promise<Prompts> {
     const key = `${keyOf({ ...question, window: undefined })} ${context}`;
     if (this.#cut?.key !== key || this.#cut.of !== tokenizer) {
       const texts = await this.#around.texts(question);
@@ -574,7 +587,8 @@ export class Queue {
     const { question } = request;
     const { architecture } = opened.model;
     const edits = editsOf(subject, this.#around.models.describe);
-    const prompts = await this.#prompts(opened, question, edits);
+    const context = contextOf(architecture, edits);
+    const prompts = await this.#prompts(opened, question, context);
     const averaged =
       prompts.ids.length > 1
         ? await allAverages(
@@ -594,7 +608,7 @@ export class Queue {
     const run = await opened.model.run(prompts.ids[0]!, {
       edits,
       fields,
-      capacity: Math.min(contextOf(architecture, edits), T + 64),
+      capacity: Math.min(context, T + 64),
       signal: watch.signal,
       ...(isQuick ? {} : { onProgress }),
     });
@@ -618,7 +632,8 @@ export class Queue {
   ): Promise<Pick<Frame, 'tensors' | 'spread'>> {
     this.#job!.probe = probe;
     const { onProgress } = this.#watch(signal);
-    const prompts = generated ? [run.tokens] : (await this.#prompts(opened, question, edits)).ids;
+    const context = contextOf(opened.model.architecture, edits);
+    const prompts = generated ? [run.tokens] : (await this.#prompts(opened, question, context)).ids;
     const found = await probe.measure({
       opened,
       ids: prompts,

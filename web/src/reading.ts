@@ -1,5 +1,12 @@
 /** What of an opened model's run becomes a frame: which names are recorded and read, and how. */
-import { fieldsFor, type Describe, type Read, type Run, type Tensor } from 'sinkscope';
+import {
+  fieldsFor,
+  type Describe,
+  type NamedEdit,
+  type Read,
+  type Run,
+  type Tensor,
+} from 'sinkscope';
 import { notePrompt } from './averages';
 import { isBidirectional, type Frame, type Head } from './frame';
 import type { OpenModel } from './models';
@@ -16,22 +23,47 @@ interface Wanted {
 /** Read for every frame: what the sentences and the choice of a head need. */
 const ALWAYS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 
-/** A model goes on behind its context where every head's cache stays inside it. */
+/** An eviction in every head that decides query by query. */
+function evictionOf(edits: Frame['edits']) {
+  return edits
+    .filter((edit): edit is NamedEdit => edit.kind === 'evict')
+    .find(
+      ({ policy, layer, head }) => policy !== 'snapkv' && layer === undefined && head === undefined,
+    );
+}
+
+/**
+ * A model goes on behind its context where every head's cache stays inside it.
+ *
+ * @param window of tokens that are read anew for each prediction
+ */
 export function contextOf(
   { context, positions }: Frame['architecture'],
   edits: Frame['edits'],
+  window = Infinity,
 ): number {
-  const isEndless = edits.some(
-    (edit) =>
-      edit.kind === 'evict' &&
-      'policy' in edit &&
-      edit.policy !== 'snapkv' &&
-      edit.positions === 'cache' &&
-      Number(edit.budget) <= context &&
-      edit.layer === undefined &&
-      edit.head === undefined,
-  );
-  return isEndless && positions === 'rotary' ? Infinity : context;
+  const eviction = evictionOf(edits);
+  const isTurned = eviction?.positions === 'cache' && positions === 'rotary';
+  const isEndless = window < context || (isTurned && Number(eviction.budget) <= context);
+  return isEndless ? Infinity : context;
+}
+
+/** A text that is longer is forgotten while it is read, where nothing else is asked of it. */
+export const LONG = 512;
+
+/** Whether a run need hold only what its cache keeps: the same losses, in bounded memory. */
+export function isStreamed(
+  { fields, metrics }: Describe,
+  { context }: Frame['architecture'],
+  edits: Frame['edits'],
+  measures: readonly string[],
+  T: number,
+): boolean {
+  const kept = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
+  const isOfKept = (measure: string) =>
+    metrics.find(({ name }) => name === measure)!.fields.every((field) => kept.includes(field));
+  const isAlone = edits.length === 1 && evictionOf(edits) !== undefined;
+  return T > Math.min(context, LONG) && isAlone && measures.every(isOfKept);
 }
 
 /** Names that this model has something of. */

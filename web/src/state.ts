@@ -123,7 +123,7 @@ export const table = {
   /** What it is for: the bench, its prompts, how long they are, and how many. */
   bench: choice('streaming', 'streaming', 'cache', 'quantisation', 'fragility'),
   from: choice('heldout', 'heldout', 'text', 'random', 'file'),
-  length: number(120, 8, 4096),
+  length: number(120, 8, 65536),
   runs: number(8, 1, 1000),
   /** Keys of a cache that never go, and those that go last; where the others then stand. */
   firstKeys: number(1, 0, 64),

@@ -4,12 +4,25 @@ import { choices } from '../controls';
 import { attention } from '../views/attention';
 import { givenOf, signed } from '../views/settings';
 import { leaves, loss } from '../views/loss';
-import type { Frame } from '../frame';
-import type { State } from '../state';
-import type { Bench } from './bench';
-import { check, cost, lossColumns, reportedBadge, settingsTable, slider } from './parts';
+import { mean, type Frame } from '../frame';
+import { size } from '../open/words';
+import { defaults, type State } from '../state';
+import type { Bench, Finding, Group } from './bench';
+import {
+  check,
+  cost,
+  lossColumns,
+  reportedBadge,
+  settingsTable,
+  slider,
+  wholeOf,
+  type Column,
+} from './parts';
 
 const MEASURES = ['loss_at', 'loss_mean'];
+
+/** What is set for a text that is many times as long as what the zoo's models were trained on. */
+const FAR = { length: 4000, runs: 1, positions: 'cache' } as const;
 
 const isOf = (policy: string) => (frame: Frame) => givenOf(frame, 'evict')?.policy === policy;
 
@@ -29,6 +42,47 @@ function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolea
     : `~evict(window,${budget}${placed})`;
 }
 
+/** What a run of the first model takes, where only what the cache keeps was held. */
+function holds([group]: readonly Group[]): string {
+  const { bytes } = group?.frames.findLast((frame) => frame.bytes) ?? {};
+  return bytes
+    ? ` Beside the model a run holds ${size(bytes.held)}; if it kept every key, ${size(bytes.all)}.`
+    : '';
+}
+
+/** Of a text that goes on behind the context there is no unedited run: the two caches are compared. */
+function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Finding | undefined {
+  const all = groups.flatMap(({ title, frames }) => {
+    const [window, kept] = ['window', 'first'].map((policy) => frames.find(isOf(policy)));
+    const whole = wholeOf(frames);
+    return window && whole && whole.T < window.T ? [{ title, window, kept, whole }] : [];
+  });
+  const [main] = all;
+  if (!main) return undefined;
+  const loss = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
+  const first = firstKeys === 1 ? 'token 1' : `the first ${firstKeys}`;
+  const told = all.map(
+    ({ title, window, kept }) =>
+      `${title}: ${loss(window).toFixed(3)} nats a token` +
+      `${kept ? `; with ${first} among the keys ${loss(kept).toFixed(3)}` : ''}.`,
+  );
+  const isRescued = main.kept !== undefined && loss(main.window) - loss(main.kept) > 0.05;
+  const { T } = main.window;
+  return {
+    heading: isRescued
+      ? 'With the first token kept, it reads on and on'
+      : 'Forgetting the first token costs little here',
+    text:
+      `${T.toLocaleString('en')} tokens, ${Math.round(T / main.whole.T)} times the context of ${main.title}, with the ` +
+      `last ${firstKeys + recentKeys} keys, each by its place in the cache. ${told.join(' ')}${holds(groups)}`,
+  };
+}
+
+const longColumns: readonly Column[] = [
+  { name: 'tokens', of: ({ T }) => T.toLocaleString('en') },
+  { name: 'memory of a run', of: ({ bytes }) => bytes && size(bytes.held) },
+];
+
 export const streaming: Bench = {
   name: 'streaming',
   title: 'Streaming',
@@ -45,7 +99,10 @@ export const streaming: Bench = {
       : settings;
   },
   lead: 3,
-  says: (groups, { firstKeys, recentKeys }) => {
+  says: (groups, state) => {
+    const { firstKeys, recentKeys } = state;
+    const far = sayFar(groups, state);
+    if (far) return far;
     const all = groups.flatMap(({ title, frames }) => {
       const window = cost(frames, isOf('window'))?.mean;
       const kept = cost(frames, isOf('first'))?.mean;
@@ -74,11 +131,17 @@ export const streaming: Bench = {
       heading: isRescued
         ? 'Forget the first token, and the model stumbles'
         : 'Forgetting the first token costs little here',
-      text: [told, ...beside].join(' '),
+      text: [told, ...beside].join(' ') + holds(groups),
     };
   },
-  table: (groups) =>
-    settingsTable(groups, lossColumns, 'Loss with what the cache keeps; prompts in brackets'),
+  table: (groups) => {
+    const isForgotten = groups.some(({ frames }) => frames.some(({ bytes }) => bytes));
+    return settingsTable(
+      groups,
+      isForgotten ? [...lossColumns, ...longColumns] : lossColumns,
+      'Loss with what the cache keeps; prompts in brackets',
+    );
+  },
   controls: (desk) => {
     const { state, set } = desk;
     const { positions, reread, length } = state.value;
@@ -93,7 +156,14 @@ export const streaming: Bench = {
       ],
       (value) => set({ positions: value as State['positions'] }),
     )}
-    ${check('recomputed, too (slow)', reread === 'yes', (isOn) => set({ reread: isOn ? 'yes' : 'no' }))}`;
+    ${check('recomputed, too (slow)', reread === 'yes', (isOn) => set({ reread: isOn ? 'yes' : 'no' }))}
+    ${check(`a text of ${FAR.length.toLocaleString('en')} tokens`, length >= FAR.length, (isOn) =>
+      set(
+        isOn
+          ? FAR
+          : { length: defaults.length, runs: defaults.runs, positions: defaults.positions },
+      ),
+    )}`;
   },
   foot: () =>
     html`<div class="reported-note">

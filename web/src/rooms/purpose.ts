@@ -21,6 +21,7 @@ import { Figure } from '../figure';
 import type { Frame } from '../frame';
 import type { Study } from '../queue';
 import { INPUTS, questionOf } from '../question';
+import { LONG } from '../reading';
 import type { State } from '../state';
 import { MOST, parseSubject, printSubject } from '../subject';
 import { explained } from '../terms';
@@ -41,6 +42,9 @@ function basesOf({ shown }: State): string[] {
   });
   return [...new Set(bare)].slice(0, MOST);
 }
+
+/** Tokens that are looked at of one prompt: of more nobody sees a cell, and their maps fill the memory. */
+const LOOKED = 256;
 
 /** Settings of a model that are measured in one go, once there is something to say. */
 const SWEPT = 8;
@@ -105,7 +109,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
   /** For figures of these subjects: what is saved and embedded names them, and the bench's prompts. */
   const deskOf = (
     subjects: (engine: Engine) => readonly string[],
-    change: Partial<State>,
+    change: (state: State) => Partial<State>,
   ): Desk => ({
     ...outer,
     facts: (more) => {
@@ -115,16 +119,21 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
     state: computed(() => {
       const engine = outer.engine.value;
       const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MOST);
-      return { ...inner(outer.state.value), ...change, ...(shown.length ? { shown } : {}) };
+      const state = inner(outer.state.value);
+      return { ...state, ...change(state), ...(shown.length ? { shown } : {}) };
     }),
   });
   const desk = deskOf(
     (engine) =>
       planned(engine).flatMap(({ base, settings }) => settings.map(({ edits }) => base + edits)),
-    {},
+    // In another's page a run keeps all that it reads: of a long text more than there is room for.
+    ({ T, hide }) => (T > LONG ? { hide: [...hide, 'links'] } : {}),
   );
   /** Of the one that is looked at. */
-  const single = deskOf((engine) => [`${chosen()}${bench().look(asked(engine))}`], { n: 1, at: 0 });
+  const single = deskOf(
+    (engine) => [`${chosen()}${bench().look(asked(engine))}`],
+    ({ T }) => ({ n: 1, at: 0, T: Math.min(T, LOOKED) }),
+  );
 
   /** Whether a cache forgets in what is looked at, so that the run says what. */
   const isEvicting = (engine: Engine) => bench().look(asked(engine)).includes('~evict');
@@ -135,7 +144,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       views: [bench().detail],
       more: isEvicting(engine) ? ['evicted'] : [],
       subjects: looked(engine),
-      question: { ...question, n: 1 },
+      question: { ...question, n: 1, T: Math.min(question.T, LOOKED) },
       studies: inTurns(
         planned(engine).map(({ base, settings }) =>
           settings.map((setting) => studyOf(base, setting)),
@@ -270,7 +279,9 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
   function drawQuestion(state: State, frames: readonly Frame[]): void {
     const { from, length } = state;
     const asked = frames.filter(({ question }) => question.input === from);
-    const ran = [...new Set(asked.map(({ T }) => T))].filter((T) => T < length);
+    const all = [...new Set(asked.map(({ T }) => T))];
+    const ran = all.filter((T) => T < length);
+    const where = ran.length < all.length ? ' where no cache forgets' : '';
     const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
     render(
       html`<div class="question-controls">
@@ -282,11 +293,11 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
         )}
         ${from === 'text' ? textField(outer, 3, 'from') : from === 'file' ? fileField(outer) : nothing}
         <div class="numbers">
-          ${numberField('tokens ≤', 'length', [8, 4096, 1], outer)}
+          ${numberField('tokens ≤', 'length', [8, 65536, 1], outer)}
           ${numberField('prompts ≤', 'runs', [1, 1000, 1], outer)} ${firstField(outer, frames)}
         </div>
         <p class="hint">
-          ${ran.length ? `${ran.join(', ')} tokens ran: as many as the texts or the models have. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
+          ${ran.length ? `${ran.join(', ')} tokens ran${where}: as many as the texts or the models have. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
         </p>
       </div>`,
       asking,

@@ -12,14 +12,25 @@ const SPAN = 16;
 const COLORS = ['--ink', '--sink', '--query', '--run-2', '--run-4', '--run-5'];
 const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
 
-/** The mean over so many positions and the last of them; of a short text, over those that there are. */
-function running({ tensors, T }: Frame): number[] {
+/** Points of a line at most: a long text has more positions than the picture has pixels. */
+const POINTS = 512;
+
+/** A long line is smoothed over a 16th of it. */
+const spanOf = (T: number) => Math.max(SPAN, Math.ceil(T / 16));
+
+/** The mean over so many positions and the last of them; near the beginning, over those that there are. */
+function running({ tensors, T }: Frame, span: number): { places: number[]; values: number[] } {
   const losses = tensors.loss_at!.data;
-  const span = Math.min(SPAN, Math.ceil(T / 4));
-  // Nothing is predicted of the first token.
-  return Array.from({ length: T }, (_, t) =>
-    t < span ? NaN : mean(losses.subarray(t - span + 1, t + 1)),
-  );
+  const least = Math.min(SPAN, Math.ceil(T / 4));
+  const step = Math.ceil(T / POINTS);
+  const places: number[] = [];
+  const values: number[] = [];
+  // Nothing is predicted of the first token. The last one is always there.
+  for (let t = T - 1; t >= least; t -= step) {
+    places.unshift(t + 1);
+    values.unshift(mean(losses.subarray(Math.max(1, t - span + 1), t + 1)));
+  }
+  return { places, values };
 }
 
 /** The first position whose query has lost token 1, counted from 1; of a cache that forgets by age. */
@@ -31,13 +42,22 @@ export function leaves(frame: Frame): number {
 const said = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
+/** What ends before the others says where: a model reads no further than its context. */
+function saidOf(all: readonly Frame[]): string {
+  const ends = Math.max(...all.map(({ T }) => T));
+  const told = all.map(
+    (one) => said(one) + (one.T < ends ? ` over its first ${one.T} tokens` : ''),
+  );
+  return `Mean loss over the text: ${told.join('; ')}.`;
+}
+
 export const loss: View = {
   name: 'loss',
   title: 'Loss by position',
   question: 'How well is each token predicted?',
   how:
-    `The mean of −ln p over the last ${SPAN} tokens, along the text; over prompts where there are ` +
-    'several. A cache that keeps the most recent keys alone loses token 1 at the line.',
+    `The mean of −ln p over the last ${SPAN} tokens, of a long text over a 16th of it, along the text; over ` +
+    'prompts where there are several. A cache that keeps the most recent keys alone loses token 1 at the line.',
   formula: 'loss(t) = −ln p(token t | tokens before it)',
   source: 'Xiao et al. 2024 (StreamingLLM), figure 3',
   reads: ['loss_at'],
@@ -50,15 +70,16 @@ export const loss: View = {
     const words = part(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const all = group.length ? group : [frame];
-      const ends = frames.flatMap(running).filter(Number.isFinite);
+      const span = spanOf(Math.max(...frames.map(({ T }) => T)));
+      const ends = frames.flatMap((one) => running(one, span).values).filter(Number.isFinite);
       const cursor = all.map(leaves).find(Number.isFinite);
-      const text = `Mean loss over the text: ${all.map(said).join('; ')}.`;
+      const text = saidOf(all);
       say(words, text);
       drawChart(place, {
         kind: 'lines',
         tight: true,
         xLabel: 'token',
-        yLabel: `loss, mean of ${SPAN} tokens, nats`,
+        yLabel: `loss, mean of ${span} tokens, nats`,
         label: `Loss by position of ${frame.model.title}. ${text}`,
         ...(ends.length ? { reach: [Math.min(...ends), Math.max(...ends)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'token 1 leaves' } : {}),
@@ -68,7 +89,7 @@ export const loss: View = {
           return {
             name: settingName(one),
             color: COLORS[at % COLORS.length]!,
-            values: running(one),
+            ...running(one, span),
             ...(dash ? { dash } : {}),
           };
         }),
