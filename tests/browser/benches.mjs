@@ -87,6 +87,19 @@ export const benches = {
     assert.match(await text(page, '.question .hint'), /128 tokens ran/);
     const ticks = await page.locator('.chart-picture text').allTextContents();
     assert.ok(ticks.includes('300'), 'the axis goes to the end of the text');
+    // A book of the reader's is one text, whatever its lines.
+    await page.getByLabel('prompts from').selectOption('file');
+    const passages = JSON.parse(await readFile(`${root}models/zoo/heldout.json`, 'utf8'));
+    await page.locator('.prompt-file input').setInputFiles({
+      name: 'book.txt',
+      mimeType: 'text/plain',
+      buffer: Buffer.from(passages.slice(0, 20).join('\n')),
+    });
+    await page.getByLabel('split', { exact: true }).selectOption('whole');
+    await page.waitForFunction(() =>
+      /^300 tokens/.test(document.querySelector('[data-finding]').textContent.trim()),
+    );
+    assert.match(await text(page, '.prompt-file'), /book\.txt:\s+1 text/);
     assert.deepEqual(page.troubles, []);
   },
 
