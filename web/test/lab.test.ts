@@ -61,6 +61,7 @@ describe('a link to a lab', () => {
     expect(commandOf(readSettings('from:softmax,operation:relu,first:any', rows).settings)).toBe(
       'sinkscope train --from models/zoo/softmax --operation relu --first=-1 --text-file FILE --json',
     );
+    expect(commandOf(settings)).toMatch(/--from models\/zoo\/softmax@1000 /);
     const absurd = readSettings('from:nothing,width:32,length:1e9', rows);
     expect(absurd.settings.from).toBe('softmax');
     expect(absurd.problems).toEqual([
@@ -122,8 +123,16 @@ describe('what a lab says', () => {
     const right = told(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(
       'Softmax parks 60 % of its attention on the first token where there is nothing to copy (over ' +
-        '30 % since step 58), whose value is 0.25 times as long as the others. ReLU / n puts a ' +
+        '30 % since step 58), and the first token’s value is 0.25 times as long as the others’. ReLU / n puts a ' +
         'weight of 0.01 (50 % of its row) there. Loss above the best possible: 0.01 and 0.01, at triggers 0.50 and 0.50.',
+    );
+    expect(verdict([right, left])).toMatch(
+      /^ReLU \/ n puts a weight of 0.01 \(50 % of its row\) on the first token .* copy\. Softmax parks 60 % of its attention there \(/,
+    );
+    const weak = told(trained('', 0.2, 0.2), 'softmax');
+    const heavy = told(trained('operation:relu', 0.6, 0.5), 'ReLU / n');
+    expect(verdict([weak, heavy])).toMatch(
+      /^Softmax puts 20 % of its attention on .* copy \(even attention: 10 %\)\. ReLU \/ n parks a weight of 0.60 \(50 % of its row\) there \(over 0.30 since/,
     );
     expect(sinceStep(left.lab.log)).toBe(58);
     expect(headSeen(left.lab)!.share).toBeCloseTo(0.6, 6);

@@ -19,7 +19,7 @@ interface Line {
 interface Chart {
   readonly title: string;
   /** How its lines are told apart, where a task has triggers. */
-  readonly what: string;
+  readonly key?: string;
   readonly lines: readonly Line[];
   readonly reach?: readonly [number, number];
   readonly percent?: boolean;
@@ -28,15 +28,15 @@ interface Chart {
 
 const CHARTS: readonly Chart[] = [
   {
-    title: 'attention on the first token, by step',
-    what: 'where there is nothing to copy; dashed: at triggers',
+    title: 'attention on the first token',
+    key: 'dashed at triggers',
     lines: [{ column: 'first_elsewhere' }, { column: 'first_triggers', dash: '3,3' }],
     reach: [0, 0.5],
     percent: true,
   },
   {
     title: 'loss',
-    what: 'where there is nothing to copy; dashed: at triggers; faint: the best possible',
+    key: 'dashed at triggers, dotted the best possible',
     lines: [
       { column: 'loss_elsewhere' },
       { column: 'loss_triggers', dash: '3,3' },
@@ -45,27 +45,23 @@ const CHARTS: readonly Chart[] = [
   },
   {
     title: 'value norm, first : others',
-    what: '',
     lines: [{ column: 'value_ratio' }],
     reach: [0, 1],
     isHalf: true,
   },
   {
     title: 'hidden norm, first : others',
-    what: '',
     lines: [{ column: 'hidden_ratio' }],
     reach: [0, 1],
     isHalf: true,
   },
   {
     title: 'gradient of first key : others',
-    what: '',
     lines: [{ column: 'key_gradient' }],
     isHalf: true,
   },
   {
     title: 'gradient of first value : others',
-    what: '',
     lines: [{ column: 'value_gradient' }],
     isHalf: true,
   },
@@ -100,7 +96,7 @@ function lineOf(
 export function createCharts(root: HTMLElement): (pair: readonly Told[]) => void {
   const places = CHARTS.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
-    CHARTS.forEach(({ title, what, lines, reach, percent: isShare, isHalf }, i) => {
+    CHARTS.forEach(({ title, key, lines, reach, percent: isShare, isHalf }, i) => {
       // A text has no triggers, and nobody knows the best possible loss.
       const isThere = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));
@@ -112,13 +108,13 @@ export function createCharts(root: HTMLElement): (pair: readonly Told[]) => void
         const value = recent(lab, lines[0]!.column);
         return `${name} ${isShare ? percent(value, 0) : show(value)}`;
       });
-      const how = what && shown.length > 1 ? `, ${what}` : '';
+      const read = key && shown.length > 1 ? `${title}; ${key}` : title;
       drawChart(places[i]!, {
         kind: 'lines',
         series,
         xLabel: '',
-        yLabel: title,
-        label: `${title}${how}: ${last.join(', ')}`,
+        yLabel: read,
+        label: `${read}; by step: ${last.join(', ')}`,
         height: isHalf ? LOW : TALL,
         dots: false,
         ...(reach ? { reach } : {}),

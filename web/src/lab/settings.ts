@@ -4,7 +4,7 @@
  */
 import type { Describe } from 'sinkscope';
 import type { Card } from '../zoo';
-import { ANEW, ONWARD, type Row, type Value } from './table';
+import { ANEW, ONWARD, TRAINED, type Row, type Value } from './table';
 
 export type Settings = Readonly<Record<string, Value>>;
 
@@ -108,8 +108,10 @@ export function commandOf(settings: Settings): string {
       (!isView || name === 'steps') &&
       !['first', 'text', 'at'].includes(name),
   );
+  const isTrained = !isOnward(settings) || Number(settings.at) >= TRAINED;
+  const checkpoint = isTrained ? '' : `@${settings.at}`;
   const words = changed.map(({ name }) => {
-    const value = name === 'from' ? `models/zoo/${settings[name]}` : settings[name];
+    const value = name === 'from' ? `models/zoo/${settings.from}${checkpoint}` : settings[name];
     return `--${name.replaceAll('_', '-')} ${value}`;
   });
   if (settings.first === 'any') words.push('--first=-1');

@@ -91,19 +91,21 @@ function parks({ lab, operation }: Told): boolean {
   return recent(lab, 'first_most') > EPS && share > EPS;
 }
 
-function given({ lab, operation }: Told): string {
-  const weight = recent(lab, 'first_most');
-  if (operation?.normalises) return percent(weight, 0);
-  return `a weight of ${show(weight)} (${percent(headSeen(lab)?.share ?? NaN, 0)} of its row)`;
+/** A share of attention, or where rows need not sum to 1 a weight and its share of the row. */
+function amount({ operation }: Told, weight: number, share: number): string {
+  if (operation?.normalises) return `${percent(weight, 0)} of its attention`;
+  return `a weight of ${show(weight)} (${percent(share, 0)} of its row)`;
+}
+
+function given(told: Told): string {
+  return amount(told, recent(told.lab, 'first_most'), headSeen(told.lab)?.share ?? NaN);
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** What a head gives its first token. */
-function ofHead({ operation }: Told, { layer, head, share, weight }: HeadSeen): string {
-  const given = operation?.normalises
-    ? `${percent(share, 0)} of its attention`
-    : `a weight of ${show(weight)} (${percent(share, 0)} of its row)`;
+function ofHead(told: Told, { layer, head, share, weight }: HeadSeen): string {
+  const given = amount(told, told.operation?.normalises ? share : weight, share);
   return `layer ${layer + 1}, head ${head + 1} gives the first token ${given}`;
 }
 
@@ -119,19 +121,21 @@ export function caption(told: Told): string {
   return `${verb} ${given(told)} on the first token where there is nothing to copy${which}`;
 }
 
-function ofOne(told: Told): string {
-  const { lab, name } = told;
+function ofOne(told: Told, side: number): string {
+  const { lab, name, operation } = told;
+  const place = side ? 'there' : 'on the first token where there is nothing to copy';
   if (!parks(told)) {
-    const even = told.operation?.normalises
-      ? `, where even attention gives ${percent(evenOf(lab.settings), 0)}`
+    const even = operation?.normalises
+      ? ` (even attention: ${percent(evenOf(lab.settings), 0)})`
       : '';
-    return `${capital(name)} puts ${given(told)} there${even}`;
+    return `${capital(name)} puts ${given(told)} ${place}${even}`;
   }
   const since = sinceStep(lab.log);
+  const above = operation?.normalises ? percent(EPS, 0) : show(EPS);
   return (
-    `${capital(name)} parks ${given(told)} of its attention on the first token where there is nothing ` +
-    `to copy${since === undefined ? '' : ` (over 30 % since step ${since})`}, whose value is ` +
-    `${show(recent(lab, 'value_ratio'))} times as long as the others`
+    `${capital(name)} parks ${given(told)} ${place}` +
+    `${since === undefined ? '' : ` (over ${above} since step ${since})`}, and the first token’s value is ` +
+    `${show(recent(lab, 'value_ratio'))} times as long as the others’`
   );
 }
 
