@@ -63,6 +63,12 @@ static const ss_setting *find(const char *name) {
     return NULL;
 }
 
+static void refuse(ss_json *json, const char *key, const char *expected, const char *actual) {
+    if (json->status == SS_OK)
+        json->status = ss_fail(json->err, SS_UNSUPPORTED, key, "recipe: expected %s, found %.80s",
+                               expected, actual);
+}
+
 static double read_word(ss_json *json, const ss_setting *row) {
     const char *word = ss_json_text(json, row->name, row->word((int)row->standard));
     char words[200];
@@ -73,15 +79,18 @@ static double read_word(ss_json *json, const ss_setting *row) {
             used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", i ? ", " : "",
                                      row->word(i));
     }
-    ss_json_refuse(json, row->name, words, word);
+    refuse(json, row->name, words, word);
     return row->standard;
 }
 
 static double read_setting(ss_json *json, const ss_setting *row) {
     if (row->word) return read_word(json, row);
     double value = ss_json_number(json, row->name, row->standard, row->low, row->high);
-    if (row->whole && value != floor(value))
-        ss_json_refuse(json, row->name, "a whole number", "another");
+    if (row->whole && value != floor(value)) {
+        char actual[32];
+        snprintf(actual, sizeof actual, "%g", value);
+        refuse(json, row->name, "a whole number", actual);
+    }
     return value;
 }
 
@@ -92,7 +101,7 @@ ss_status ss_recipe_read(ss_recipe *recipe, ss_bytes text, ss_error *err) {
     ss_json json = {object, "recipe", SS_OK, err};
     const cJSON *item;
     cJSON_ArrayForEach(item, object) if (!find(item->string))
-        ss_json_refuse(&json, item->string, "a setting of the recipe table", "another name");
+        refuse(&json, item->string, "a setting of the recipe table", item->string);
     ss_recipe read;
     for (int i = 0; i < ROWS; i++) *number_at(&read, &table[i]) = read_setting(&json, &table[i]);
     if (json.status == SS_OK) *recipe = read;

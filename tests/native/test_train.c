@@ -482,8 +482,8 @@ static void refusals(void) {
         {NULL, "{\"length\":12,\"first\":20}", "first", "20", SS_BAD_CONFIG},
         {NULL, "{\"length\":12,\"task\":\"text\"}", "text", "at least 12 tokens", SS_BAD_CONFIG},
         {NULL, "{\"length\":12,\"task\":\"chess\"}", "task", "backcopy", SS_UNSUPPORTED},
-        {NULL, "{\"rate\":1}", "rate", "recipe table", SS_UNSUPPORTED},
-        {NULL, "{\"batch\":1.5}", "batch", "whole", SS_UNSUPPORTED},
+        {NULL, "{\"rate\":1}", "rate", "recipe table, found rate", SS_UNSUPPORTED},
+        {NULL, "{\"batch\":1.5}", "batch", "expected a whole number, found 1.5", SS_UNSUPPORTED},
         {NULL, "{\"learning_rate\":-1}", "learning_rate", "", SS_BAD_CONFIG},
         {"{\"model_type\":\"qwen3\",\"num_hidden_layers\":1,\"num_attention_heads\":1,"
          "\"hidden_size\":8,\"head_dim\":8,\"intermediate_size\":8,\"vocab_size\":20}",

@@ -8,7 +8,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { LAB_MODEL, createEngine, labConfig, labOnward } from '../../wasm/index.js';
+import {
+  LAB_MODEL,
+  createEngine,
+  labConfig,
+  labOnward,
+  openTimeline,
+  openTokenizer,
+} from '../../wasm/index.js';
 import { root } from './helper.mjs';
 
 const cli = fileURLToPath(new URL('wasm/cli.js', root));
@@ -270,6 +277,27 @@ test('the command line goes on from a folder, with its tokenizer, on a text', as
     [0, 1, 2].map((step) => [step, 0.001]),
   );
   assert.ok(log[0].value_ratio < 0.6 && log[2].loss < log[0].loss + 3);
+  const at = ['train', '--from', `${from}@1400`, '--text-file', file, ...sizes, '--json'];
+  const { stdout: young } = await promisify(execFile)(process.execPath, [cli, ...at]);
+  const index = new URL('models/zoo/softmax/timeline/index.json', root);
+  const { config, weights: begin } = await (await openTimeline(index)).open(1400);
+  const tokenizer = openTokenizer(readFileSync(join(from, 'tokenizer.json'), 'utf8'));
+  const ids = tokenizer.encode(readFileSync(file, 'utf8'), { special: 'none' });
+  const training = await engine.train({
+    ...labOnward(JSON.parse(config), {}, { batch: 1, length: 12, steps: 2 }),
+    begin,
+    text: Int32Array.from(ids, ({ id }) => id),
+  });
+  assert.deepEqual(JSON.parse(young.split('\n')[0]), (await training.step())[0]);
+  await training.close();
+  await assert.rejects(
+    promisify(execFile)(process.execPath, [cli, ...at, '--from', `${from}@1401`]),
+    /step: expected one of 0, 10, .* got 1401/,
+  );
+  await assert.rejects(
+    promisify(execFile)(process.execPath, [cli, ...at, '--steps', '2x']),
+    /--steps: expected a number, got "2x"/,
+  );
   writeFileSync(file, 'Short.');
   await assert.rejects(
     promisify(execFile)(process.execPath, [cli, 'train', ...words, ...sizes]),

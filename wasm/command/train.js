@@ -1,10 +1,13 @@
 /** `sinkscope train`: the lab, for a script. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { check } from '../border/arguments.js';
 import { expect, unlike } from '../border/errors.js';
 import { LAB_MODEL, labConfig } from '../lab/model.js';
 import { labOnward } from '../lab/onward.js';
+import { openTimeline } from '../supply/timeline.js';
 import { openTokenizer } from '../text/tokenizer.js';
 
 /** @typedef {import('../sinkscope.js').Engine} Engine */
@@ -32,8 +35,9 @@ ${settings.map(usageOf).join('\n')}
   --begin FILE           weights to begin with, safetensors
   --text-file FILE       UTF-8 text for the task text, with
   --tokenizer FILE       its tokenizer.json
-  --from FOLDER          goes on from this model, with its tokenizer, on the text: gently, 100 steps where
-                         nothing else is said; --operation, --bias-key and --gate make it another variant
+  --from FOLDER[@STEP]   goes on from this model, or from a checkpoint of its timeline, with its tokenizer,
+                         on the text: gently, 100 steps where nothing else is said; --operation,
+                         --bias-key and --gate make it another variant
   --every N              steps from one line to the next (10)
   --json                 each line everything that is measured, as JSON
   --out FOLDER           writes config.json, model.safetensors and recipe.json
@@ -73,6 +77,8 @@ export async function train(engine, args, print) {
     model: given(Object.keys(LAB_MODEL)),
     recipe: given(settings.map(({ name }) => name)),
   };
+  for (const { name, words } of settings)
+    if (!words) check(chosen.recipe[name] ?? 0, 'number', `--${option(name)}`);
   const setting = await settingOf(values, chosen);
   const { config, recipe } = setting;
   const training = await engine.train({ ...setting, workers: Number(values.workers ?? 1) });
@@ -104,17 +110,19 @@ function typed(text) {
  * @param {{ model: Record<string, number | string>, recipe: Record<string, number | string> }} chosen
  */
 async function settingOf(values, { model, recipe }) {
-  const json = async (/** @type {string} */ file) => JSON.parse(await readFile(file, 'utf8'));
-  const bytes = async (/** @type {string} */ file) => new Uint8Array(await readFile(file));
   if (values.from !== undefined) {
-    const inside = (/** @type {string} */ name) => join(values.from ?? '', name);
-    const tokenizer = values.tokenizer ?? inside('tokenizer.json');
+    const [, folder = '', step] = /^(.*?)(?:@(\d+))?$/s.exec(values.from) ?? [];
+    const tokenizer = values.tokenizer ?? join(folder, 'tokenizer.json');
+    const trained = step === undefined ? files(folder) : checkpoint(folder, Number(step));
+    const { config, weights } = await trained;
     return {
-      ...labOnward(await json(inside('config.json')), model, recipe),
-      begin: await bytes(inside('model.safetensors')),
+      ...labOnward(JSON.parse(config), model, recipe),
+      begin: weights,
       text: await readText(values['text-file'] ?? '', tokenizer),
     };
   }
+  const json = async (/** @type {string} */ file) => JSON.parse(await readFile(file, 'utf8'));
+  const bytes = async (/** @type {string} */ file) => new Uint8Array(await readFile(file));
   const text = values['text-file'];
   return {
     config: values.config ? await json(values.config) : labConfig(model),
@@ -122,6 +130,25 @@ async function settingOf(values, { model, recipe }) {
     begin: values.begin ? await bytes(values.begin) : undefined,
     text: text === undefined ? undefined : await readText(text, values.tokenizer),
   };
+}
+
+/** @param {string} folder */
+async function files(folder) {
+  const [config, weights] = await Promise.all([
+    readFile(join(folder, 'config.json'), 'utf8'),
+    readFile(join(folder, 'model.safetensors')),
+  ]);
+  return { config, weights: new Uint8Array(weights) };
+}
+
+/**
+ * @param {string} folder
+ * @param {number} step
+ */
+async function checkpoint(folder, step) {
+  const timeline = await openTimeline(pathToFileURL(join(folder, 'timeline', 'index.json')));
+  const { config, weights } = await timeline.open(step);
+  return { config: String(config), weights: /** @type {Uint8Array} */ (weights) };
 }
 
 /**
