@@ -1,5 +1,6 @@
 /**
  * What a step of training costs, and what two workers that share it gain: node tests/bench/train.mjs
+ * (--alone: one only; models/reference/time_training.py puts PyTorch beside it.)
  *
  * Seconds are of CPU, best of several; those of one worker and of two are of the clock, by turns, and want
  * two cores for themselves. GFLOP/s are 6 x parameters x tokens of a step, and 2 x parameters x tokens of a forward pass with its
@@ -7,6 +8,8 @@
  * not count.
  */
 import { createEngine, labConfig } from '../../wasm/index.js';
+
+const isAlone = process.argv.includes('--alone');
 
 const ZOO = {
   layers: 6,
@@ -51,7 +54,7 @@ async function shared(options, count) {
       best[at] = Math.min(best[at], await clocked(training, count));
   await engine.close();
   const [alone, both] = best;
-  return `one worker ${alone.toFixed(1)} ms, two ${both.toFixed(1)} ms: ${(alone / both).toFixed(2)} times`;
+  return `; one worker ${alone.toFixed(1)} ms, two ${both.toFixed(1)} ms: ${(alone / both).toFixed(2)} times`;
 }
 
 const engine = await createEngine({ lab: true, worker: false });
@@ -72,11 +75,11 @@ for (const [name, choices, recipe, count] of CASES) {
     }
   await training.close();
   const full = { config, recipe: { ...recipe, ...task }, text };
-  const gain = await shared(full, Math.max(1, Math.round(count / 6)));
+  const gain = isAlone ? '' : await shared(full, Math.max(1, Math.round(count / 6)));
   const rate = (flops, ms) => (flops / ms / 1e6).toFixed(1);
   console.log(
     `${name}: a step ${best.step.toFixed(1)} ms, ${rate(6 * products, best.step)} GFLOP/s; ` +
-      `forward ${best.look.toFixed(1)} ms, ${rate(2 * products, best.look)} GFLOP/s; ${gain}`,
+      `forward ${best.look.toFixed(1)} ms, ${rate(2 * products, best.look)} GFLOP/s${gain}`,
   );
 }
 await engine.close();

@@ -1,0 +1,122 @@
+"""Time a step of training by core/train and by PyTorch, each on one thread, on the two shapes of
+tests/bench/train.mjs.
+
+    python -m models.reference.time_training [--node PATH] [--turns 3]
+
+Milliseconds are of CPU, the best of all turns. PyTorch is written as one writes it for speed: its
+own attention, fused optimiser, batches made beforehand. GFLOP/s are 6 x parameters x tokens;
+vectors that are looked up do not count.
+"""
+
+import argparse
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Shape:
+    name: str
+    L: int
+    H: int
+    D: int
+    F: int
+    V: int
+    T: int
+    batch: int
+    steps: int
+    gated: bool = False
+
+    def flops(self) -> int:
+        block = 4 * self.D * self.D + (3 if self.gated else 2) * self.D * self.F
+        return 6 * (self.L * block + self.V * self.D) * self.batch * self.T
+
+
+SHAPES = (Shape("the lab", L=1, H=1, D=64, F=256, V=64, T=32, batch=32, steps=100),
+          Shape("the zoo", L=6, H=4, D=128, F=344, V=1024, T=128, batch=16, steps=6, gated=True))
+
+
+class Block(nn.Module):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        D, F = shape.D, shape.F
+        norm = nn.RMSNorm if shape.gated else nn.LayerNorm
+        self.H, self.norms = shape.H, nn.ModuleList([norm(D), norm(D)])
+        self.qkv, self.out = nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.up, self.down = nn.Linear(D, F), nn.Linear(F, D)
+        self.gate = nn.Linear(D, F) if shape.gated else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        N, T, D = x.shape
+        heads = self.qkv(self.norms[0](x)).view(N, T, 3, self.H, D // self.H)
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(N, T, D))
+        h = self.norms[1](x)
+        up = self.up(h)
+        inner = (functional.gelu(up, approximate="tanh") if self.gate is None
+                 else functional.silu(self.gate(h)) * up)
+        return x + self.down(inner)
+
+
+class Model(nn.Module):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.tokens, self.places = (nn.Embedding(n, shape.D) for n in (shape.V, shape.T))
+        self.blocks = nn.Sequential(*(Block(shape) for _ in range(shape.L)))
+        self.head = nn.Linear(shape.D, shape.V, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.blocks(self.tokens(tokens) + self.places.weight[: tokens.shape[1]]))
+
+
+def by_torch(shape: Shape) -> float:
+    """Milliseconds of CPU of the quickest step."""
+    model = Model(shape)
+    optimiser = torch.optim.AdamW(model.parameters(), 3e-3, fused=True)
+    batches = [torch.randint(0, shape.V, (shape.batch, shape.T + 1)) for _ in range(shape.steps)]
+    best = float("inf")
+    for batch in batches:
+        began = time.process_time()
+        loss = functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        best = min(best, time.process_time() - began)
+    return best * 1000
+
+
+def by_core(node: str) -> dict[str, float]:
+    lines = subprocess.run([node, ROOT / "tests/bench/train.mjs", "--alone"], check=True,
+                           capture_output=True, text=True).stdout
+    return {name: float(ms) for name, ms in re.findall(r"^(the \w+),.*?a step ([\d.]+) ms", lines, re.M)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--node", default="node")
+    parser.add_argument("--turns", type=int, default=3)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    core, theirs = [], []
+    for _ in range(given.turns):
+        core.append(by_core(given.node))
+        theirs.append({shape.name: by_torch(shape) for shape in SHAPES})
+    for shape in SHAPES:
+        for who, turns in (("core", core), (f"PyTorch {torch.__version__}", theirs)):
+            best = min(turn[shape.name] for turn in turns)
+            print(f"{shape.name}, {who}: {best:.1f} ms a step, {shape.flops() / best / 1e6:.1f} GFLOP/s")
+
+
+if __name__ == "__main__":
+    main()
