@@ -505,6 +505,33 @@ const reading = {
     assert.deepEqual([...page.troubles, ...wild.troubles], []);
   },
 
+  async 'a link is followed though the address of a change before it is still to be written'(
+    stage,
+  ) {
+    const page = await stage.open('room=explore&shown=softmax');
+    const timers = await page.evaluate(() => {
+      const later = [];
+      const own = window.setTimeout;
+      window.setTimeout = (run, ms) => (ms === 150 ? later.push(run) : own(run, ms));
+      const select = document.querySelector('.hand select');
+      select.value = 'head';
+      select.dispatchEvent(new Event('change'));
+      document.querySelector('.rooms a[href*="compare"]').click();
+      // The event of the link is a task of its own: the browser may take the timer's first.
+      for (const run of later) run();
+      window.setTimeout = own;
+      return later.length;
+    });
+    assert.ok(timers > 0, 'the address was to be written later');
+    await page.waitForSelector('[data-room="compare"]');
+    await page.waitForFunction(() => location.hash.includes('room=compare'));
+    // The way back is to what was chosen.
+    await page.goBack();
+    await page.waitForSelector('[data-room="explore"] .hand');
+    assert.equal(await page.locator('.hand select').inputValue(), 'head');
+    assert.deepEqual(page.troubles, []);
+  },
+
   async 'all heads are silenced one by one, and a token is exchanged: the package’s numbers'(
     stage,
   ) {

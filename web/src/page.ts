@@ -136,19 +136,30 @@ async function copyLink(): Promise<void> {
 
 /* The address. */
 
+/** The address as it was last written or read; another one is a link whose event is still to come. */
+let known = location.hash;
 let writing = 0;
-effect(() => {
-  const hash = linkTo(state.value);
+
+function writeAddress(): void {
   clearTimeout(writing);
-  writing = window.setTimeout(() => {
-    if (location.hash !== hash && (location.hash || hash !== '#'))
-      history.replaceState(null, '', hash);
-  }, ADDRESS_MS);
+  const hash = linkTo(state.peek());
+  if (location.hash !== known || hash === known || (!known && hash === '#')) return;
+  history.replaceState(null, '', hash);
+  known = location.hash;
+}
+
+effect(() => {
+  void state.value;
+  clearTimeout(writing);
+  writing = window.setTimeout(writeAddress, ADDRESS_MS);
 });
+// The way back from a link is to what was there when it was followed.
+addEventListener('click', writeAddress, { capture: true });
 
 /** A link of this page was followed, or another pasted over it. */
 addEventListener('hashchange', () => {
-  const next = parseHash(location.hash);
+  known = location.hash;
+  const next = parseHash(known);
   if (next.problems.length) notices.value = next.problems;
   // What a link cannot carry stays: the reader is still here, and the file, where one was chosen.
   const own = state.peek();
