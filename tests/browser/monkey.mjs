@@ -97,12 +97,17 @@ export const monkey = {
     }
     for (let i = 0; i < 3; i++) await page.keyboard.press('Escape');
     await page.evaluate(() => (location.hash = '#room=explore&n=1'));
-    await page
-      .waitForSelector('[data-room="explore"] [data-view="attention"] canvas')
-      .catch(async (cause) => {
-        const said = (await page.innerText('body')).replaceAll('\n', ' · ');
-        throw new Error(`nothing is drawn at ${page.url()}: ${said}`, { cause });
-      });
+    const picture = page.locator('[data-room="explore"] [data-view="attention"] canvas').first();
+    // What a click has stopped stays so until it is asked for again.
+    const again = page.getByRole('button', { name: 'Try again' });
+    try {
+      await picture.or(again).first().waitFor();
+      if (await again.isVisible()) await again.click();
+      await picture.waitFor();
+    } catch (cause) {
+      const said = (await page.innerText('body')).replaceAll('\n', ' · ');
+      throw new Error(`nothing is drawn at ${page.url()}: ${said}`, { cause });
+    }
     await settled(page);
     return `${done} acts, seed ${SEED}`;
   },
