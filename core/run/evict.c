@@ -255,40 +255,57 @@ static void look(const ss_site *site, const eviction *e, const head_cache *cache
     }
 }
 
-/* The row of the turns that holds those of so many positions. */
-static size_t find_turns(const ss_pass *pass, int on) {
+/* The row of the turns that holds those of so many positions back. */
+static size_t find_turns(const ss_pass *pass, int back) {
     const ss_model *model = pass->trace->model;
     const float *turns[] = {model->rotary, model->window_rotary};
-    size_t row = (size_t)(on % SS_TURNS);
+    size_t row = (size_t)(back % SS_TURNS);
     size_t pairs = (size_t)model->arch.rotary_width / 2;
-    if (pass->cache.turned[row] == on) return row;
+    if (pass->cache.turned[row] == back) return row;
     for (int i = 0; i < (model->arch.own_rotary ? 2 : 1); i++) {
         ss_angles at = {pass->cache.turns[i].cosine + row * pairs,
                         pass->cache.turns[i].sine + row * pairs};
-        ss_find_angles(&at, turns[i], 1.0f, pairs, &(int32_t){on}, 1);
+        ss_find_angles(&at, turns[i], 1.0f, pairs, &(int32_t){-back}, 1);
     }
-    pass->cache.turned[row] = on;
+    pass->cache.turned[row] = back;
     return row;
 }
 
-/* Scores of keys that stand nearer in the cache than in the text: turned on by the difference. */
-static void turn_keys(const ss_site *site) {
-    const ss_pass *pass = site->pass;
-    const ss_arch *arch = &pass->trace->model->arch;
+/* out[K] = the query, as it would stand so many positions before. */
+static void turn_query(const ss_site *site, int back, float *out) {
+    const ss_arch *arch = &site->pass->trace->model->arch;
     size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
-    const ss_angles *turns = &pass->cache.turns[arch->own_rotary && arch->windowed[site->l]];
-    int group = site->l * arch->G + site->h / (arch->H / arch->G);
-    const float *k = ss_row(pass->trace, SS_FIELD_K, group, 0);
-    float *turned = pass->queries; /* a feature map's, which no head has here */
+    const ss_angles *turns = &site->pass->cache.turns[arch->own_rotary && arch->windowed[site->l]];
+    size_t row = find_turns(site->pass, back) * pairs;
+    ss_turn(out, site->q, turns->cosine + row, turns->sine + row, pairs);
+    memcpy(out + 2 * pairs, site->q + 2 * pairs, (K - 2 * pairs) * sizeof *out);
+}
+
+/*
+ * Scores of keys that stand nearer in the cache than in the text: the query is turned back by the
+ * difference, once for all keys between two that are gone. A bias key, which has no position, sees
+ * the query where it stands in the cache.
+ */
+static void turn_scores(const ss_site *site) {
+    const ss_pass *pass = site->pass;
+    const ss_model *model = pass->trace->model;
+    const ss_arch *arch = &model->arch;
+    size_t K = (size_t)arch->K;
+    int g = site->h / (arch->H / arch->G), turned = 0;
     int from = pass->positions[site->t] - pass->ranks[site->own];
+    const float *k = ss_row(pass->trace, SS_FIELD_K, site->l * arch->G + g, 0);
+    float *q = pass->queries; /* a feature map's, which no head has here */
+    if (site->bias && from > 0) {
+        turn_query(site, turned = from, q);
+        *site->bias =
+            ss_dot(q, ss_owned(model->layers[site->l].bias_keys, arch->bias_key, g, arch->K), K);
+    }
     for (size_t j = 0; j < site->keys; j++, k += K) {
         if (!pass->sees[j]) continue;
-        int on = from - (pass->positions[ss_token_of(site, j)] - pass->ranks[j]);
-        if (on <= 0) continue;
-        size_t row = find_turns(pass, on) * pairs;
-        ss_turn(turned, k, turns->cosine + row, turns->sine + row, pairs);
-        memcpy(turned + 2 * pairs, k + 2 * pairs, (K - 2 * pairs) * sizeof *turned);
-        site->rows[j] = ss_dot(site->q, turned, K);
+        int back = from - (pass->positions[ss_token_of(site, j)] - pass->ranks[j]);
+        if (back <= 0) continue;
+        if (back != turned) turn_query(site, turned = back, q);
+        site->rows[j] = ss_dot(q, k, K);
     }
 }
 
@@ -302,7 +319,7 @@ void ss_apply_evict(const ss_site *site, const float *values) {
         look(site, &e, &cache);
     } else if (site->place == SS_AT_SCORES) {
         bool rotary = site->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
-        if ((int)e.positions == IN_CACHE && rotary) turn_keys(site);
+        if ((int)e.positions == IN_CACHE && rotary) turn_scores(site);
     } else {
         count_weights(site, &e, &cache);
     }

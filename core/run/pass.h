@@ -31,7 +31,7 @@ typedef struct ss_angles {
 typedef struct ss_cache {
     float *merit;       /* [L*H][S] what a policy has counted; the least goes first */
     float *worth;       /* [L*H][S] times this */
-    ss_angles turns[2]; /* of so many positions, size 1, as angles below; NULL: text positions */
+    ss_angles turns[2]; /* of so many positions back, size 1, as angles below; NULL: none turn */
     int32_t *turned;    /* [min(C, SS_TURNS)] of how many those of this row are; 0: of none yet */
     int32_t *held;      /* [L*G] slots that are filled before the chunk; NULL: it does not stream */
     int32_t *tokens;    /* [L*G][S] whose they are */

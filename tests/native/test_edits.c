@@ -198,9 +198,9 @@ static void window_is_a_mask(void) {
 }
 
 /* A sliding window re-computed: each query in a text of its own that begins at its first key. */
-static void cache_positions(void) {
+static void cache_positions(const char *folder) {
     CASE("7. turned keys of one layer: as the last row of a text that holds the kept keys alone");
-    opened_model model = open_model(LLAMA);
+    opened_model model = open_model(folder);
     model.model.arch.L = 1; /* below, keys and values do not depend on what was seen */
     opened_run run = run_edit(&model, "evict:policy=first,first=2,budget=6,positions=cache");
     for (int t = 6; t < T_MAX; t++) {
@@ -605,7 +605,8 @@ int main(void) {
     heads_of_a_group();
     budgets();
     window_is_a_mask();
-    cache_positions();
+    cache_positions(LLAMA);
+    cache_positions("tests/golden/var-bias-key");
     beyond_the_context();
     streams();
     stream_memory();

@@ -18,12 +18,18 @@ export async function headEffects(model, sequences, options = {}) {
   let done = 0;
   /** @type {import('./measure.js').Sums} */
   const sums = new Map();
-  const look = async (/** @type {Lane} */ lane, /** @type {readonly number[]} */ ids) => {
+  // Of few sequences each worker takes some of the heads, evenly over the layers: those below cost most.
+  const share = Math.ceil((model.lanes?.length ?? 1) / sequences.length);
+  const items = sequences.flatMap((ids) =>
+    Array.from({ length: share }, (_, own) => ({ ids, own })),
+  );
+  /** @type {(lane: Lane, item: typeof items[number]) => Promise<{ shape: number[], data: Float32Array }>} */
+  const look = async (lane, { ids, own }) => {
     const shared = { capacity: T, signal };
     const base = await lane.run(ids, { ...shared, edits, fields: kept(model, edits) });
     const data = new Float32Array(L * H);
     try {
-      for (let i = 0; i < L * H; i++) {
+      for (let i = own; i < L * H; i += share) {
         const [layer, head] = [Math.floor(i / H), i % H];
         const silent = [...edits, { kind: 'silence', layer, head }];
         const from = { run: base, layer };
@@ -37,9 +43,8 @@ export async function headEffects(model, sequences, options = {}) {
     }
     return { shape: [L, H], data };
   };
-  for await (const effect of spread(model, sequences, look, { signal })) {
-    addUp(sums, 'effect', effect);
-  }
+  // A head that is another's is 0 here, and adds nothing.
+  for await (const effect of spread(model, items, look, { signal })) addUp(sums, 'effect', effect);
   return meansOf(sums, sequences.length).effect;
 }
 
