@@ -1,5 +1,6 @@
-"""Write tests/golden/edit-*: each edit on a Llama, a GPT-2, a GPT-Neo and a GPT-NeoX shape, by edits.py
-in F64.
+"""Write tests/golden/edit-*: each edit on a Llama, a GPT-2, a GPT-Neo and a GPT-NeoX shape, and what
+touches attention on a Llama whose weights need not sum to 1 and depend on how many keys are seen; by
+edits.py in F64.
 
     python -m models.reference.write_edits
 
@@ -21,7 +22,7 @@ from .model import Architecture, architecture
 from .write_goldens import GOLDEN, TOLERANCE, describe, scaled_error, store, write_cases
 
 MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
-          "gpt_neox": "hf-gpt_neox"}
+          "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n"}
 
 # Of every edit what differs in kind; the numbers are of models of T = 11 or more tokens.
 EDITS: dict[str, tuple[str, ...]] = {
@@ -59,6 +60,9 @@ EDITS: dict[str, tuple[str, ...]] = {
 }
 # Learned positions are part of the keys.
 ROTARY_ONLY = {"evict-cache"}
+ROTARY = ("llama", "gpt_neox", "sigmoid")
+# Of a Llama with another operation.
+OF_ATTENTION = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
 FIELDS = ("hidden", "att", "seen", "evicted")
 # Of what rounds activations.
 ROUNDED = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
@@ -93,6 +97,7 @@ def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
         arch, windows = neo_architecture(config)
     else:
         arch = neox_architecture(config) if family == "gpt_neox" else architecture(config)
+        family = "llama" if family == "sigmoid" else family
         windows = [0] * arch.L
     weights = {name: w.double() for name, w in read_weights(folder / "model.safetensors").items()}
     known = load_file(folder / "golden.safetensors")
@@ -149,7 +154,7 @@ def write(family: str, name: str) -> None:
           | changes(edited(model, tokens, []), found, tokens)
           | (rounding(family, found) if name in ROUNDED else {})
           | (weights_rounding(model, edits) if name in ROUNDED_WEIGHTS else {}))
-    describe(folder, family, model.arch.operation, "Computed in F64, query by query.",
+    describe(folder, model.family, model.arch.operation, "Computed in F64, query by query.",
              script="write_edits.py", model=f"tests/golden/{MODELS[family]}",
              edits=list(EDITS[name]))
 
@@ -172,7 +177,8 @@ def write_effect() -> None:
 CASES = {"effect-llama": write_effect} | {
     f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
     for family in MODELS for name in EDITS
-    if family in ("llama", "gpt_neox") or name not in ROTARY_ONLY}
+    if (family in ROTARY or name not in ROTARY_ONLY)
+    and (family != "sigmoid" or name in OF_ATTENTION)}
 
 
 def main() -> None:

@@ -609,6 +609,13 @@ export default [
     'edits',
   ],
   [
+    'a bias key sees the query where it stands in the text',
+    'run/evict.c',
+    'if (site->bias && from > 0) {',
+    'if (0) {',
+    'edits',
+  ],
+  [
     'a cache that takes tokens over has counted nothing',
     'run/evict.c',
     'count_weights(&query, &e, &cache);',

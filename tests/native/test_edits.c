@@ -84,6 +84,40 @@ static void nothing_is_nothing(void) {
     }
 }
 
+/* A budget that no text reaches, exact tokens only, a head that is silent already. */
+static void nothing_of_any_kind(void) {
+    CASE("nor does what has nothing to do, of every policy and kind of number");
+    static const char *const evictions[] = {
+        "window",   "first,first=2", "h2o",    "tova",
+        "key_norm", "vatp",          "random", "snapkv,prompt=13,queries=2"};
+    static const char *const kinds[] = {"queries", "keys", "values", "hidden"};
+    for (int f = 0; f < FOLDERS; f++) {
+        opened_model model = open_model(folders[f]);
+        opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        bool rotary = model.model.arch.positions == SS_POSITIONS_ROTARY;
+        for (int i = 0; i < 8 + 8 * rotary + 16; i++) {
+            char text[96];
+            if (i < 16)
+                snprintf(text, sizeof text, "quantise:what=%s,bits=2,by=%s,first=13", kinds[i % 4],
+                         (const char *[]){"tensor", "token", "channel", "group"}[i / 4]);
+            else
+                snprintf(text, sizeof text, "evict:policy=%s,budget=13%s", evictions[i % 8],
+                         i < 24 ? "" : ",positions=cache");
+            opened_run same = run_edit(&model, text);
+            check_same(&plain.run.trace, &same.run.trace, T_MAX);
+            close_run(&same);
+        }
+        ss_edit twice[] = {read_edit("silence:layer=1,head=1"), read_edit("silence:layer=1")};
+        opened_run layer = run_edit(&model, "silence:layer=1");
+        opened_run both = run_tokens(&model.model, prompt, T_MAX, twice, 2);
+        check_same(&layer.run.trace, &both.run.trace, T_MAX);
+        close_run(&both);
+        close_run(&layer);
+        close_run(&plain);
+        close_model(&model);
+    }
+}
+
 static void in_pieces(void) {
     CASE("an edited prompt at once, and token by token, give the same bits, or a refusal");
     for (int f = 0; f < FOLDERS; f++) {
@@ -600,6 +634,7 @@ static void heads_of_a_group(void) {
 int main(void) {
     all_rows();
     nothing_is_nothing();
+    nothing_of_any_kind();
     in_pieces();
     after_a_prompt();
     heads_of_a_group();
