@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Integers come as floats, which hold whole numbers up to here. */
-#define COUNT_MAX 16777216.0f
+/* Integers come as floats, which hold whole numbers of as many digits as a sentence prints. */
+#define COUNT_MAX 9999999.0f
 #define NUMBER_MAX 1e30f
 
 #define ALL .standard = NAN

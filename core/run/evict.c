@@ -111,6 +111,11 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
             err, SS_BAD_REQUEST, where,
             "expected a budget of %.7g or more for the first and recent keys, found %.7g",
             (double)(e.first + fmaxf(e.recent, 1.0f)), (double)e.budget);
+    if (policy == WINDOW && e.first > 0.0f)
+        return ss_fail(
+            err, SS_BAD_REQUEST, where,
+            "expected no first keys of a window, which the policy first keeps; found %.7g",
+            (double)e.first);
     if (policy == FIRST && e.first < 1.0f)
         return ss_fail(err, SS_BAD_REQUEST, where, "expected 1 or more first keys, found none");
     if (policy == SNAPKV && (e.first + e.queries > e.budget || e.queries > e.prompt))
@@ -236,7 +241,7 @@ static void evict(const ss_site *site, const eviction *e, const head_cache *cach
         return;
     }
     for (int j = 0; j <= site->own; j++) kept += isnan(cache->evicted[j]) != 0;
-    int first = policy == WINDOW ? 0 : (int)e->first, last = site->own + 1 - kept_recent(e);
+    int first = (int)e->first, last = site->own + 1 - kept_recent(e);
     for (; kept > (int)e->budget; kept--) {
         int goes = least(cache, policy == WINDOW || policy == FIRST, first, last);
         cache->evicted[goes] = (float)t;

@@ -560,6 +560,7 @@ static void refusals(void) {
         {LLAMA, "clamp_channel:channel=0,layer=3", "edits[0].layer", SS_BAD_REQUEST},
         {LLAMA, "evict:policy=window,budget=0", "edits[0].budget", SS_BAD_REQUEST},
         {LLAMA, "evict:policy=first,budget=4", "edits[0].evict", SS_BAD_REQUEST},
+        {LLAMA, "evict:policy=window,first=1,budget=4", "edits[0].evict", SS_BAD_REQUEST},
         {LLAMA, "evict:policy=h2o,budget=4,first=3,recent=2", "edits[0].evict", SS_BAD_REQUEST},
         {LLAMA, "evict:policy=snapkv,budget=20", "edits[0].evict", SS_BAD_REQUEST},
         {LLAMA, "evict:policy=snapkv,budget=20,prompt=18,pool=4", "edits[0].evict", SS_BAD_REQUEST},

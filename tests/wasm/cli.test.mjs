@@ -121,7 +121,15 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
     [['measure', zoo('softmax'), '--text-file', whole, '--edit', 'erase'], /edit: expected one of/],
     [
       ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'evict:policy=window'],
-      /edits\[0\].budget: expected an integer/,
+      /edits\[0\].budget: expected an integer from 1 to 9999999, found none/,
+    ],
+    [
+      ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'evict:budget=4'],
+      /edits\[0\].policy: expected one of window, first, h2o/,
+    ],
+    [
+      ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'silence:head=1,head=2'],
+      /silence: expected head once/,
     ],
     [
       ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'silence:head=zero'],

@@ -71,6 +71,7 @@ test('wrong arguments are refused before the core sees them', async () => {
       [edit({ kind: 'operation', operation: 'softmax', layer: 'all' }), 'edits[0].layer'],
       [edit({ kind: 'evict', policy: 'fifo', budget: 4 }), 'edits[0].policy'],
       [edit({ kind: 'evict', size: 4 }), 'edits[0].size'],
+      [edit({ kind: 'evict', budget: 4 }), 'edits[0].policy'],
       [
         edit({ kind: 'operation', operation: 'softmax', parameters: { z: 1 } }),
         'edits[0].parameters.z',

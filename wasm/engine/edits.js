@@ -52,6 +52,12 @@ function encodeEdit(edit, where, describe) {
     expect(at >= 0, nested, `a parameter of ${String(name)}: ${names}`, key);
     values[at] = encodeValue(known[at], value, nested, describe);
   }
+  // The core, which knows no words, would ask for a number.
+  describe.edits[kind].parameters.forEach(({ name: key, type, required, choices }, i) => {
+    const words = type === 'operation' ? describe.operations.map((row) => row.name) : choices;
+    const isGiven = !required || !words || !Number.isNaN(values[i]);
+    expect(isGiven, `${where}.${key}`, `one of ${words?.join(', ')}`, undefined);
+  });
   return { kind, values };
 }
 
@@ -107,6 +113,8 @@ export function readEdit(text, describe) {
     const [key, value, ...more] = pair.split('=');
     if (!value || more.length)
       throw new SinkscopeError('argument', name, `expected key=value, got "${pair}"`);
+    if (key in edit)
+      throw new SinkscopeError('argument', name, `expected ${key} once, got "${pair}" too`);
     const isWord = row.parameters.some(
       (p) => p.name === key && (p.choices || p.type === 'operation'),
     );
