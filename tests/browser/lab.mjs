@@ -45,6 +45,20 @@ async function saved(page) {
   return JSON.parse(String(bytes));
 }
 
+/** Every view that Explore offers of what was opened draws something; their titles. */
+async function inspect(page) {
+  const tabs = page.getByRole('navigation', { name: 'What to inspect' });
+  const titles = (await tabs.getByRole('button').allTextContents()).map((title) => title.trim());
+  for (const title of titles) {
+    const tab = tabs.getByRole('button', { name: title, exact: true });
+    await tab.click();
+    await tabs.locator('[aria-pressed=true]', { hasText: title }).waitFor();
+    await settled(page);
+    await page.locator('.inspector-place').locator('svg, canvas, li').first().waitFor();
+  }
+  return titles;
+}
+
 /**
  * The last lines of
  *
@@ -185,13 +199,26 @@ export const lab = {
   },
 
   async 'a model of the lab opens in Explore, and the lab stands where it was'(stage) {
-    const page = await enter(stage, small());
+    const more = 'bias_key:head,gate:output_element,layers:2,heads:2';
+    const page = await enter(stage, small(SMALL, `operation:relu,${more},${SMALL}`));
     await button(page, 'Train').click();
     await ended(page);
+    await button(page, 'Look inside').last().click();
+    await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
+    await settled(page);
+    const special = await inspect(page);
+    await page.getByRole('link', { name: 'Lab', exact: true }).click();
+    await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
     await button(page, 'Look inside').first().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
     await settled(page);
     assert.match(await text(page, '.subject-list'), /softmax after 40 steps/);
+    const plain = await inspect(page);
+    assert.ok(plain.length >= 11, plain.join(', '));
+    assert.deepEqual(
+      special.filter((title) => !plain.includes(title)),
+      ['Bias key', 'Gate'],
+    );
     assert.equal(await page.locator('.chip').count(), 12);
     assert.equal((await page.locator('.chip').first().textContent()).trim(), '<s>');
     await page.getByRole('link', { name: 'Lab', exact: true }).click();
@@ -265,8 +292,15 @@ export const lab = {
       at,
     );
     assert.match(await text(page, '#messages'), /stood still while this tab was hidden/);
-    // A checkpoint is kept every three seconds.
-    await page.waitForTimeout(4500);
+    // A checkpoint is kept with the first picture after three seconds.
+    const seconds = (line) => Number(line.match(/([\d.]+) s/)[1]);
+    const began = seconds(await text(page, '.lab-step'));
+    await page.waitForFunction(
+      (until) =>
+        Number(document.querySelector('.lab-step').textContent.match(/([\d.]+) s/)[1]) > until,
+      began + 4,
+      { timeout: 90_000 },
+    );
     await page.evaluate(() =>
       globalThis.workers.forEach((worker) =>
         worker.dispatchEvent(new ErrorEvent('error', { message: 'gone' })),
