@@ -5,8 +5,10 @@
  * Seconds are of CPU, best of several; those of one worker and of two are of the clock, by turns, and want
  * two cores for themselves. GFLOP/s are 6 x parameters x tokens of a step, and 2 x parameters x tokens of a forward pass with its
  * measures, both in one process. Token and position vectors that are looked up are no products and do
- * not count.
+ * not count. Beside them stands what the products alone give, by turns with the steps, where
+ * tests/bench/run has built its binary: 128 rows, 344 columns, 128 deep.
  */
+import { existsSync, readFileSync } from 'node:fs';
 import { createEngine, labConfig } from '../../wasm/index.js';
 
 const isAlone = process.argv.includes('--alone');
@@ -34,6 +36,35 @@ function multiplied({ layers, width, inner, vocabulary, feed_forward: kind }) {
   return layers * block + vocabulary * width;
 }
 
+/** Milliseconds of CPU. */
+async function spent(run) {
+  const began = process.cpuUsage();
+  await run();
+  // Their sum is exact; how it is split is sampled.
+  const { user, system } = process.cpuUsage(began);
+  return (user + system) / 1000;
+}
+
+/** The product of matmul.c with that name and so many rows, some times over; undefined: not built. */
+async function products(name, rows) {
+  const file = new URL('../../.build/bench/simd.wasm', import.meta.url);
+  if (!existsSync(file)) return undefined;
+  const env = { emscripten_notify_memory_growth() {} };
+  const { exports } = (await WebAssembly.instantiate(readFileSync(file), { env })).instance;
+  const { bench_count, bench_name, bench_rows, bench_columns, bench_depth } = exports;
+  const read = (at) => {
+    const bytes = new Uint8Array(exports.memory.buffer, at);
+    return String.fromCharCode(...bytes.subarray(0, bytes.indexOf(0)));
+  };
+  exports._initialize?.();
+  exports.bench_fill();
+  const all = Array.from({ length: bench_count() }, (_, i) => i);
+  const i = all.find((one) => read(bench_name(one)) === name && bench_rows(one) === rows);
+  const times = 50;
+  const flops = 2 * rows * bench_columns(i) * bench_depth(i) * times;
+  return { flops, run: () => exports.bench_run(i, times) };
+}
+
 /** Milliseconds of the clock of a step, the best of several slices. */
 async function clocked(training, count) {
   const began = performance.now();
@@ -58,28 +89,35 @@ async function shared(options, count) {
 }
 
 const engine = await createEngine({ lab: true, worker: false });
+const kernel = await products('zoo gate, up', 128);
 const text = Int32Array.from({ length: 5000 }, (_, i) => (i * 7919) % 1000);
 for (const [name, choices, recipe, count] of CASES) {
   const sizes = { layers: 1, width: 64, inner: 256, vocabulary: 64, ...choices };
   const config = labConfig(choices);
   const task = choices.layers ? { task: 'text' } : {};
   const training = await engine.train({ config, recipe: { ...recipe, ...task }, text });
-  const products = multiplied(sizes) * recipe.batch * recipe.length;
-  const best = { step: Infinity, look: Infinity };
+  const multiplications = multiplied(sizes) * recipe.batch * recipe.length;
+  const best = { step: Infinity, look: Infinity, alone: Infinity };
   await training.step(2);
-  for (let i = 0; i < count; i++)
-    for (const what of ['step', 'look']) {
-      const began = process.cpuUsage();
-      await training[what]();
-      best[what] = Math.min(best[what], process.cpuUsage(began).user / 1000);
-    }
+  for (let i = 0; i < count; i++) {
+    for (const what of ['step', 'look'])
+      best[what] = Math.min(best[what], await spent(() => training[what]()));
+    if (kernel) best.alone = Math.min(best.alone, await spent(kernel.run));
+  }
   await training.close();
   const full = { config, recipe: { ...recipe, ...task }, text };
   const gain = isAlone ? '' : await shared(full, Math.max(1, Math.round(count / 6)));
-  const rate = (flops, ms) => (flops / ms / 1e6).toFixed(1);
+  const rate = (flops, ms) => flops / ms / 1e6;
+  const step = rate(6 * multiplications, best.step);
+  const forward = rate(2 * multiplications, best.look);
+  const alone = kernel ? rate(kernel.flops, best.alone) : NaN;
   console.log(
-    `${name}: a step ${best.step.toFixed(1)} ms, ${rate(6 * products, best.step)} GFLOP/s; ` +
-      `forward ${best.look.toFixed(1)} ms, ${rate(2 * products, best.look)} GFLOP/s${gain}`,
+    `${name}: a step ${best.step.toFixed(1)} ms, ${step.toFixed(1)} GFLOP/s; ` +
+      `forward ${best.look.toFixed(1)} ms, ${forward.toFixed(1)} GFLOP/s` +
+      (kernel
+        ? `; products alone ${alone.toFixed(1)}: ${((100 * step) / alone).toFixed(0)} %`
+        : '') +
+      gain,
   );
 }
 await engine.close();
