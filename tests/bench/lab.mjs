@@ -32,7 +32,7 @@ function read(text) {
   const recipe = Object.entries(given).filter((one) => !isModel(one) && one[0] !== 'first');
   return {
     config: labConfig(Object.fromEntries(Object.entries(choices).filter(isModel))),
-    recipe: { ...Object.fromEntries(recipe), ...(first === 'none' ? { first: -1 } : {}) },
+    recipe: { ...Object.fromEntries(recipe), ...(first === 'any' ? { first: -1 } : {}) },
   };
 }
 
