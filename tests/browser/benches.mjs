@@ -219,6 +219,11 @@ export const benches = {
       await finding(page),
       /longer are 0 of 40 copies of a word, 40 of 40 copies of “<s>”, 0 of 119.*0\.0 % on “<s>”\. Sigmoid twin: token 1 is 1\.\d × as long/s,
     );
+    // In another's page copies are copies, too.
+    await page.locator('[data-view="firsts"] .code').click();
+    const code = await page.locator('.embed-dialog textarea').inputValue();
+    assert.match(code, /view="firsts".* input="repeat" t="41"/);
+    await page.locator('.embed-dialog').getByLabel('Close').click();
     for (const [name, view] of [
       [
         'zero a channel',

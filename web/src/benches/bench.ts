@@ -42,6 +42,8 @@ export interface Bench {
   readonly detail: View;
   /** Where the picture follows the state. */
   readonly viewOf?: (state: State) => View;
+  /** What another's page is asked where that is no setting of a model. */
+  readonly embeds?: (state: State) => Partial<State>;
   /** What is put in for the detail; '' for nothing. */
   readonly look: (asked: Asked) => string;
   /** Whether the detail of every model is needed before its settings are known. */

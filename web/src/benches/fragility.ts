@@ -182,6 +182,7 @@ export const fragility: Bench = {
   viewOf,
   detail: channels,
   look: () => '',
+  embeds: ({ harm, times }) => (harm === 'repeat' ? { input: 'repeat', T: times + 1 } : {}),
   isLed: true,
   plan: (asked, lead) => {
     const { state, question } = asked;

@@ -127,7 +127,10 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
     (engine) =>
       planned(engine).flatMap(({ base, settings }) => settings.map(({ edits }) => base + edits)),
     // In another's page a run keeps all that it reads: of a long text more than there is room for.
-    ({ T, hide }) => (T > LONG ? { hide: [...hide, 'links'] } : {}),
+    (state) => ({
+      ...bench().embeds?.(state),
+      ...(state.T > LONG ? { hide: [...state.hide, 'links'] } : {}),
+    }),
   );
   /** Of the one that is looked at. */
   const single = deskOf(
