@@ -15,7 +15,7 @@ import {
   type AnyTokenizer,
   type Tokenizer,
 } from 'sinkscope';
-import { stepOf, stepWords, type StepFacts } from './timeline/steps';
+import { nearestStep, stepOf, stepWords, type StepFacts } from './timeline/steps';
 import type { Timelines } from './timeline/timelines';
 import { textOf, zooAddress, type Card, type Zoo } from './zoo';
 
@@ -246,6 +246,10 @@ export class Models {
     const card = this.#card(at.id);
     if (!card.timeline) throw new InputError(`There are no checkpoints of “${at.id}” here.`);
     const timelines = await this.timelines();
+    const steps = await timelines.steps(at.id);
+    // The last stop is the trained weights themselves.
+    if (nearestStep(steps, at.step) === steps.at(-1))
+      return { ...(await this.#ofZoo(at.id, watch)), id };
     const options = {
       signal,
       onProgress: (p: Progress) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),

@@ -2,6 +2,7 @@
 import {
   fieldsFor,
   type Describe,
+  type Edit,
   type NamedEdit,
   type Read,
   type Run,
@@ -12,7 +13,7 @@ import { isBidirectional, type Frame, type Head } from './frame';
 import type { OpenModel } from './models';
 import { isProbed } from './probes';
 import { firstTokens, specialWords, type Prompts, type Question } from './question';
-import { editsOf, isCounterfactual, operationOf, titleOf, type Subject } from './subject';
+import { atStep, editsOf, isCounterfactual, operationOf, titleOf, type Subject } from './subject';
 
 /** Names of metrics, fields and probes that are shown, and of those of one head. */
 interface Wanted {
@@ -102,6 +103,16 @@ export function recordedFor(describe: Describe, { reads, headReads }: Wanted): s
   );
 }
 
+/** What a model does anyway: the operation that it was trained with, where that has no parameters. */
+function isNoEdit(
+  edit: Edit,
+  { attention: { operation } }: Frame['architecture'],
+  { operations }: Describe,
+): boolean {
+  const own = operations.find(({ name }) => name === operation);
+  return edit.kind === 'operation' && edit.operation === operation && !own?.parameters.length;
+}
+
 /** Without anything measured. */
 export async function emptyFrame(
   describe: Describe,
@@ -112,14 +123,17 @@ export async function emptyFrame(
   prompts: Prompts,
 ): Promise<Frame> {
   const { architecture } = opened.model;
-  const edits = editsOf(subject, describe);
+  const given = editsOf(subject, describe);
+  const isPutIn = given.map((edit) => !isNoEdit(edit, architecture, describe));
+  const edits = given.filter((_, i) => isPutIn[i]);
+  const named = { ...subject, edits: subject.edits.filter((_, i) => isPutIn[i]) };
   const swapped = operationOf(edits);
   const name = swapped ? swapped.operation : architecture.attention.operation;
   const { id, title, source, commit, sha256, step, bits } = opened;
   return {
     subject: text,
     // A checkpoint has its step in its title; it may be the one that lies nearest.
-    title: titleOf(step ? { ...subject, step: undefined } : subject, title, describe),
+    title: titleOf(atStep(named, undefined), title, describe),
     model: { id, title, source, commit, sha256, step, bits },
     class: isCounterfactual(edits, describe) ? 'counterfactual' : 'measured',
     architecture,

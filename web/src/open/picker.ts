@@ -3,6 +3,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../controls';
 import type { Desk } from '../desk';
 import type { Choice } from '../models';
+import { field } from '../terms';
 import { editChoices, MOST, parseSubject, printSubject, toggled } from '../subject';
 
 const SOURCES = { zoo: 'trained here', hub: 'from the hub', disk: 'from your disk' } as const;
@@ -131,22 +132,25 @@ export class Picker {
       ${edit.parameters.map(
         ({ name, meaning, min, max, required = true, choices, default: standard }) =>
           choices
-            ? html`<label class="field" title=${meaning}
-                ><span>${name}</span
-                ><select name=${name}>
+            ? field(
+                name,
+                html`<select name=${name} aria-label=${name} title=${meaning}>
                   ${choices.map((one) => html`<option ?selected=${one === standard}>${one}</option>`)}
-                </select></label
-              >`
-            : html`<label class="field" title=${meaning}
-                ><span>${name}</span
-                ><input
+                </select>`,
+              )
+            : field(
+                name,
+                html`<input
                   name=${name}
+                  aria-label=${name}
+                  title=${meaning}
                   type="number"
                   step="any"
                   min=${Math.max(min, -9999)}
                   max=${Math.min(max, 9999)}
                   .value=${required ? String(standard) : ''}
-              /></label>`,
+                />`,
+              ),
       )}
       <button type="submit" ?disabled=${this.#shown.length >= MOST}>Add what-if</button>
     </form>`;
@@ -190,9 +194,16 @@ export class Picker {
             <label class="field"
               ><span class="unseen">model</span>
               <select @change=${choose}>
-                ${models.choices.map(
-                  ({ id, title }) =>
-                    html`<option value=${id} ?selected=${id === this.#model}>${title}</option>`,
+                ${this.#groups().map(
+                  ([name, some]) =>
+                    html`<optgroup label=${name}>
+                      ${some.map(
+                        ({ id, title }) =>
+                          html`<option value=${id} ?selected=${id === this.#model}>
+                            ${title}
+                          </option>`,
+                      )}
+                    </optgroup>`,
                 )}
               </select></label
             >
