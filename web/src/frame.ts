@@ -139,6 +139,14 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
 }
 
 /** The place of the largest finite value; 0 where there is none. */
+/** Queries that must see a key: a head that looks at itself would seem a sink at the end. */
+const QUERIES = 8;
+
+/** Keys that enough queries see, from the first one on. */
+export function keysOf({ T }: Pick<Frame, 'T'>): number {
+  return Math.max(1, T - QUERIES + 1);
+}
+
 export function indexOfMost(values: ArrayLike<number>): number {
   let best = 0;
   for (let i = 1; i < values.length; i++)

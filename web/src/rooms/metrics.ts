@@ -1,5 +1,5 @@
 /** The metrics of the comparison's table: one row here is one column there, in the files, in the tests. */
-import { alphaOfKey, indexOfMost, type Frame } from '../frame';
+import { alphaOfKey, indexOfMost, keysOf, type Frame } from '../frame';
 import { overPrompts } from '../averages';
 import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
 import { CLASS_WORDS, judged } from '../words';
@@ -35,12 +35,13 @@ function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
   return { mean: tensors[name]!.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
-/** Keys beyond these are seen by few queries. */
+/** Of a short text few queries see the keys; these are looked at in any. */
 const KEYS = 10;
 
-/** The largest Sink_k of the keys 2 to 10. */
+/** The largest Sink_k of any key but the first that enough queries see. */
 function sinkElsewhere(frame: Frame): Cell {
-  const at = 1 + indexOfMost(Array.from(frame.tensors.sink_ratio!.data).slice(1, KEYS));
+  const last = Math.max(KEYS, keysOf(frame));
+  const at = 1 + indexOfMost(Array.from(frame.tensors.sink_ratio!.data).slice(1, last));
   const cell = cellAt(frame, 'sink_ratio', at);
   return { ...cell, ...(cell.mean ? { where: { key: at + 1 } } : {}) };
 }
@@ -100,7 +101,8 @@ export const tableMetrics: readonly TableMetric[] = [
   {
     name: 'sink_elsewhere',
     title: 'Sinkₖ, k > 1',
-    meaning: 'Largest share of heads with a sink at one of the keys 2 to 10',
+    meaning:
+      'Largest share of heads with a sink at another key: 2 to 10, and any that eight queries see',
     reads: ['sink_ratio'],
     digits: 1,
     percent: true,

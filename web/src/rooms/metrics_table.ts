@@ -1,7 +1,7 @@
 /** The table: a row for each model, sortable by each column; what others report stands below. */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Frame } from '../frame';
-import { CLASS_WORDS, judged, percent, show } from '../words';
+import { CLASS_WORDS, judged, percent, quote, show } from '../words';
 import {
   metricsOf,
   sorted,
@@ -60,9 +60,16 @@ function spreadWords(deviation: number, least: number, say: (x: number) => strin
   return deviation < least ? `± <${say(least)}` : `± ${say(deviation)}`;
 }
 
-function cellOf(cell: Cell, metric: TableMetric, star: boolean): TemplateResult {
+function cellOf(frame: Frame, metric: TableMetric): TemplateResult {
+  const cell = metric.of(frame);
   const [value, spread] = cellWords(cell, metric);
-  const place = Object.entries(cell.where ?? {}).map(([name, i]) => `${name} ${i}`);
+  const star = !frame.operation.normalises && metric.name === 'sink_1';
+  // Of several prompts each has another token there.
+  const token = (name: string, i: number) =>
+    name === 'key' && frame.sequences === 1 ? ` ${quote(frame, i - 1)}` : '';
+  const place = Object.entries(cell.where ?? {}).map(
+    ([name, i]) => `${name}\u00a0${i}${token(name, i)}`,
+  );
   return html`<td data-metric=${metric.name}>
     <span class="value">${value}${star ? '*' : ''}</span>
     <span class="spread">${spread}</span>
@@ -71,7 +78,7 @@ function cellOf(cell: Cell, metric: TableMetric, star: boolean): TemplateResult 
 }
 
 function rowOf({ frame, isStale }: Shown, metrics: readonly TableMetric[]): TemplateResult {
-  const { sequences, model, operation } = frame;
+  const { sequences, model } = frame;
   const n = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
   const stored = model.bits ? `, kept in ${model.bits.toFixed(1)} bits a weight` : '';
   const short = judged(frame).tells ? '' : ', too short to tell';
@@ -82,9 +89,7 @@ function rowOf({ frame, isStale }: Shown, metrics: readonly TableMetric[]): Temp
         ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${n}${stored}${short}</span
       >
     </th>
-    ${metrics.map((metric) =>
-      cellOf(metric.of(frame), metric, !operation.normalises && metric.name === 'sink_1'),
-    )}
+    ${metrics.map((metric) => cellOf(frame, metric))}
   </tr>`;
 }
 
@@ -103,7 +108,7 @@ function reportedRow(row: ReportedRow, metrics: readonly TableMetric[]): Templat
   return html`<tr class="reported">
     <th scope="row">
       ${row.title}
-      <span class="row-class"><span class="badge">REPORTED</span> ${row.where}</span>
+      <span class="row-class"><span class="badge">REPORTED</span></span>
     </th>
     ${metrics.map((metric) => html`<td data-metric=${metric.name}>${value(metric)}</td>`)}
   </tr>`;
@@ -115,15 +120,22 @@ function reportedRows(
 ): TemplateResult | typeof nothing {
   if (!reported.length) return nothing;
   const { name, descending } = sorting;
+  const rows = sorted(reported, (row) => reportedValue(row, name), descending);
   return html`<tbody class="reported-rows">
     <tr>
-      <th scope="rowgroup" colspan=${metrics.length + 1}>
-        Reported in papers, of their own models and data, not measured here. Gu et al.: ε = 0.3, T =
-        64, 100 sequences, and of the models that they trained, no BOS
+      <th class="where" scope="rowgroup" colspan=${metrics.length + 1}>
+        <span
+          >Reported in papers, of their own models and data, not measured here. Gu et al.: ε = 0.3,
+          T = 64, 100 sequences, and of the models that they trained, no BOS</span
+        >
       </th>
     </tr>
-    ${sorted(reported, (row) => reportedValue(row, name), descending).map((row) =>
-      reportedRow(row, metrics),
+    ${[...new Set(rows.map(({ where }) => where))].map(
+      (where) =>
+        html`<tr class="reported">
+            <td class="where" colspan=${metrics.length + 1}><span>${where}</span></td>
+          </tr>
+          ${rows.filter((row) => row.where === where).map((row) => reportedRow(row, metrics))}`,
     )}
   </tbody>`;
 }

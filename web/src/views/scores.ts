@@ -1,17 +1,9 @@
 /** alpha_k of the chosen head by position, and Sink_k over all heads: a sink may stand anywhere. */
-import { ofHead, type Frame, type Head } from '../frame';
+import { keysOf, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { headWords, percent, quote } from '../words';
 import { part, say, type View } from './view';
-
-/** Queries that must see a key: a head that looks at itself would seem a sink at the end. */
-const QUERIES = 8;
-
-/** Keys that enough queries see, from the first one on. */
-function keysOf({ T }: Frame): number {
-  return Math.max(1, T - QUERIES + 1);
-}
 
 /** Keys in the order in which heads have a sink there. */
 function strongest(frame: Frame): { key: number; sink: number }[] {
