@@ -16,6 +16,8 @@ import { CLASS_WORDS, stampWords } from './words';
 export interface FigureLook {
   /** Without heading, conditions and menu: the room says them. */
   readonly isBare?: boolean;
+  /** The room's heading is its own, and the keyboard comes to the picture before what can be done with it. */
+  readonly isMain?: boolean;
   /** In somebody's text: only what was asked for stands beside it. */
   readonly isEmbed?: boolean;
   /** Of each cell: what the context has beside what holds for all. */
@@ -70,8 +72,10 @@ export class Figure {
     this.root = part(place, `figure view-${view.name}`, 'section');
     this.root.dataset.view = view.name;
     this.root.setAttribute('aria-label', view.title);
-    if (!look.isBare) this.#head();
+    if (look.isMain) this.root.classList.add('main');
+    if (!look.isBare && !look.isMain) this.#head();
     this.#grid = part(this.root, 'cells');
+    if (look.isMain) this.#head();
     const watcher = new IntersectionObserver(
       ([entry]) => {
         this.#isSeen = entry!.isIntersecting;
@@ -222,6 +226,12 @@ export class Figure {
   }
 
   #clusters(): Cluster[] {
+    if (this.#view.isOfAll) {
+      const lead = this.#shown.find(({ frame }) => frame && this.#isReady(frame));
+      return lead
+        ? [{ lead, all: this.#shown }]
+        : this.#shown.slice(0, 1).map((one) => ({ lead: one, all: [one] }));
+    }
     if (!this.#view.isGroup) return this.#shown.map((one) => ({ lead: one, all: [one] }));
     const byModel = new Map<string, Shown[]>();
     for (const one of this.#shown) {

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { scaleLog } from 'd3-scale';
+import { apart } from '../src/plot/chart';
 import { css, diverging, sequential, stepOf, STEPS } from '../src/plot/color';
 import { shares } from '../src/plot/rose';
 import { angles } from '../src/views/geometry';
@@ -38,6 +40,18 @@ describe('colours', () => {
     ]);
     expect([stepOf(scale, 0.5), stepOf(sequential('light', 2, true), 0.5)]).toEqual([64, 128]);
     expect(sequential('light', 2)).toBe(scale);
+  });
+});
+
+describe('a logarithmic axis', () => {
+  const ticks = (low: number, high: number) => {
+    const y = scaleLog().domain([low, high]).range([150, 20]);
+    return apart(y.ticks(), y).sort((a, b) => a - b);
+  };
+
+  it('is labelled over its whole reach, the roundest first, and no label meets another', () => {
+    expect(ticks(1.6, 21)).toEqual([2, 3, 5, 7, 10, 20]);
+    expect(ticks(0.001, 1000)).toEqual([0.001, 0.01, 0.1, 1, 10, 100, 1000]);
   });
 });
 

@@ -54,6 +54,8 @@ export interface ChartData {
 }
 
 const HEIGHT = 176;
+/** Labels that stand nearer than this run into each other. */
+const TICK_ROOM = 13;
 const [LEFT, RIGHT, TOP, BOTTOM] = [42, 10, 22, 32];
 const WIDTHS = new WeakMap<Element, number>();
 const SHOWN = new WeakMap<Element, ChartData>();
@@ -77,6 +79,18 @@ const short = (x: number) => (x >= 1000 ? `${x / 1000}k` : String(Number(x.toPre
 function yTickWords({ percent }: ChartData): (value: number) => string {
   if (percent) return (value) => `${Number((100 * value).toPrecision(3))} %`;
   return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : short(value));
+}
+
+/** Of a logarithmic axis: as many as have room, the roundest first. */
+export function apart(ticks: readonly number[], y: (value: number) => number): number[] {
+  const roundness = (tick: number) => {
+    const lead = Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
+    return lead === 1 ? 0 : lead === 2 || lead === 5 ? 1 : 2;
+  };
+  const kept: number[] = [];
+  for (const tick of [...ticks].sort((a, b) => roundness(a) - roundness(b)))
+    if (kept.every((one) => Math.abs(y(one) - y(tick)) >= TICK_ROOM)) kept.push(tick);
+  return kept;
 }
 
 /** Places and values that can be drawn, in pieces without gaps. */
@@ -128,7 +142,9 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     : data.doubling
       ? [...new Set(xs)]
       : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
-  const yTicks = y.ticks(height < 110 ? 2 : 4).slice(0, 9);
+  const yTicks = log
+    ? apart((y as ReturnType<typeof scaleLog>).ticks(), y)
+    : y.ticks(height < 110 ? 2 : 4).slice(0, 9);
   const yWords = yTickWords(data);
   const path = (piece: [number, number][]) =>
     piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');

@@ -17,13 +17,10 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const grid = part(root, 'training-grid');
   const left = part(grid, 'middle');
   const right = part(grid, 'inspector');
-  const map = new Figure(left, attention, desk, scope);
-  // One chart has the lines of all of them.
-  const course = new Figure(right, training, desk, scope, {
-    extra: () => ({ frames: framesOf(shown()) }),
-  });
+  const map = new Figure(left, attention, desk, scope, { isMain: true });
+  const course = new Figure(right, training, desk, scope);
   const sinkMap = new Figure(right, sinks, desk, scope);
-  const text = part(root, 'question');
+  const text = part(left, 'question');
   right.addEventListener('choose-step', (event) => walk.go((event as CustomEvent<number>).detail));
   const shown = () => shownOf(desk, desk.state.value.shown);
 
@@ -39,10 +36,15 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       if (!verdict.tells) return shortWords(verdict, frame.T, frame.eps);
       return `${frame.title}: ${headsWords(frame, verdict.sink)} give token 1 more than ${percent(frame.eps, 0)}`;
     });
+    const isFailed = all.some(({ error }) => error);
+    const evens = fresh.map(judged).flatMap((one) => (one.tells ? percent(one.even, 0) : []));
+    const even = evens.length
+      ? `; even attention would give it ${[...new Set(evens)].join(' / ')}`
+      : '';
     render(
       html`<h1>Training</h1>
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(said.length ? [...new Set(said)].join('; ').replace(/\.?$/, '.') : 'The models are coming …')}
+          ${explained(said.length ? `${[...new Set(said)].join('; ').replace(/\.?$/, '')}${even}.` : isFailed ? '' : 'The models are coming …', true)}
         </p>
         ${
           allows(state, 'subjects')
@@ -57,8 +59,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     );
     map.update(all);
     sinkMap.update(all);
-    const first = all.find(({ frame }) => frame && training.fits!(frame));
-    course.update(first ? [first] : []);
+    course.update(all);
     render(allows(state, 'text') ? textField(desk, 2) : nothing, text);
   });
 }

@@ -109,6 +109,7 @@ export const training: View = {
   how:
     `Lines: noted during the run, on ${LOGGED_ON} held-out sequences. The models that are shown stand ` +
     'out. Choose a place in the chart to go to the nearest checkpoint.',
+  isOfAll: true,
   reads: ['sink_ratio'],
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
   numbers: (frame) => {
@@ -155,7 +156,7 @@ export const training: View = {
     kinds.setAttribute('role', 'group');
     kinds.setAttribute('aria-label', 'Quantity');
     const chart = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const words = part(root, 'caption lines', 'p');
     let redraw = () => {};
     timelines()
       .then(coursesOf)
@@ -195,7 +196,8 @@ export const training: View = {
           ),
           kinds,
         );
-        say(words, training.says(frame, at));
+        const said = frames.map((one) => training.says(one, at)).join('\n');
+        say(words, said);
         const { step } = walkOf(frame);
         const of = frame.model.step?.of ?? courses[0]?.timeline.checkpoints.at(-1)?.step;
         drawChart(chart, {
@@ -206,7 +208,7 @@ export const training: View = {
           ...(quantity.log ? { log: true } : {}),
           ...(quantity.reach ? { reach: quantity.reach } : {}),
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? of ?? NaN,
-          label: `${quantity.title} by training step. ${training.says(frame, at)}`,
+          label: `${quantity.title} by training step. ${said}`,
           series: lines(frames, quantity),
           onChoose: (place) =>
             root.dispatchEvent(

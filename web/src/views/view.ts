@@ -71,6 +71,8 @@ export interface View {
   readonly reads: readonly string[];
   /** The same of the chosen head alone, of the first prompt. */
   readonly headReads?: readonly string[];
+  /** Whether one picture has the lines of all that are shown. */
+  readonly isOfAll?: boolean;
   /** Whether all settings of a model, which differ in their edits, stand in one picture. */
   readonly isGroup?: boolean;
   /** Whether one setting alone says nothing. */
