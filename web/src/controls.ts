@@ -4,7 +4,7 @@ import { live } from 'lit/directives/live.js';
 import { framesOf, type Desk, type Scope, type Shown } from './desk';
 import { isBidirectional, type Frame } from './frame';
 import { hubName, isOfHub } from './open/words';
-import { INPUTS, promptsOfFile, readPrompts, type Splitting } from './question';
+import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from './question';
 import { defaults, type State } from './state';
 import { parseSubject, titleOf } from './subject';
 import { field } from './terms';
@@ -272,6 +272,18 @@ export function lightsChips(
   shown: () => readonly Shown[],
 ): void {
   let isLit = false;
+  const reveal = (chip: HTMLElement | undefined) => {
+    const list = chip?.parentElement;
+    // Under the pointer nothing may move.
+    if (!chip || !list || list.matches(':hover')) return;
+    const [a, b] = [chip.getBoundingClientRect(), list.getBoundingClientRect()];
+    const beyond = (low: number, high: number) => Math.min(0, low) || Math.max(0, high);
+    const [left, top] = [
+      beyond(a.left - b.left, a.right - b.right),
+      beyond(a.top - b.top, a.bottom - b.bottom),
+    ];
+    if (left || top) list.scrollBy({ left, top });
+  };
   scope.effect(() => {
     const { query = -1, key = -1 } = desk.pointed.value;
     const [frame] = framesOf(shown());
@@ -280,7 +292,9 @@ export function lightsChips(
     if (!maps || (!isPointed && !isLit)) return;
     isLit = isPointed;
     const row = query >= 0 ? maps.shares.subarray(query * frame.T, (query + 1) * frame.T) : [];
-    root.querySelectorAll<HTMLElement>('.chip').forEach((chip, t) => {
+    const all = root.querySelectorAll<HTMLElement>('.chip');
+    reveal(all[query >= 0 ? query : key]);
+    all.forEach((chip, t) => {
       chip.classList.toggle('query', t === query);
       chip.classList.toggle('key', t === key);
       const share = row[t] ?? 0;
@@ -334,9 +348,14 @@ export function generateControls(
 export function troubles(shown: readonly Shown[], desk: Desk): TemplateResult | typeof nothing {
   const failed = shown.filter(({ error }) => error);
   if (!failed.length) return nothing;
+  const keptWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
+  // Of all of them alike, and no fault.
+  const wanting = failed.find(({ error }) => isWanting(error!));
+  if (wanting)
+    return html`<p class="trouble wanting" role="alert">${wanting.error}${keptWords(wanting)}</p>`;
   return html`<div class="trouble" role="alert">
     ${failed.map((one) => {
-      const kept = one.frame ? ' The last good result is shown.' : '';
+      const kept = keptWords(one);
       const said = `${nameOf(one, desk)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${kept}`;
       const models = desk.engine.value?.models;
       const id = parseSubject(one.subject)?.id ?? '';

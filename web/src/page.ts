@@ -180,6 +180,13 @@ function checkNames(): void {
   const models = engine.peek()?.models;
   if (!models) return;
   const now = state.peek();
+  if (!rooms.some(({ name }) => name === now.room)) {
+    notices.value = [
+      ...notices.peek(),
+      `The link asks for the room “${now.room}”, which is not here.`,
+    ];
+    set({ room: defaults.room });
+  }
   const isHere = (text: string) => {
     const id = parseSubject(text)?.id ?? '';
     return isOfHub(id) || models.knows(id);
@@ -187,7 +194,8 @@ function checkNames(): void {
   const gone = now.shown.filter((text) => !isHere(text));
   const left = now.shown.filter(isHere);
   if (!gone.length) return;
-  notices.value = gone.map((text) => `The link asks for “${text}”, which is not here.`);
+  const said = gone.map((text) => `The link asks for “${text}”, which is not here.`);
+  notices.value = [...notices.peek(), ...said];
   set({ shown: left.length ? left : defaults.shown, at: 0 });
 }
 
@@ -197,13 +205,16 @@ function header(place: HTMLElement): void {
   effect(() => {
     const { room, theme: own, hide } = state.value;
     render(
-      html`<a class="brand" href=${linkTo(state.value, { room: 'start', why: 0 })}>Sinkscope</a>
+      html`<a class="brand" tabindex="-1" href=${linkTo(state.value, { room: 'start', why: 0 })}
+          >Sinkscope</a
+        >
         <nav class="rooms" aria-label="Rooms">
           ${rooms.map(
             ({ name, title }) =>
               html`<a
                 href=${linkTo(state.value, { room: name })}
                 aria-current=${name === room ? 'page' : 'false'}
+                tabindex=${name === room ? -1 : 0}
                 >${title}</a
               >`,
           )}

@@ -36,6 +36,14 @@ export const INPUTS: Readonly<Record<State['input'], string>> = {
   file: 'your file of prompts',
 };
 
+/** What the reader has still to give; a second try finds no more. */
+const NO_TEXT = 'There is no text yet: type a sentence.';
+const NO_FILE = 'Choose a file of prompts; a link cannot carry it.';
+
+export function isWanting(error: string): boolean {
+  return error === NO_TEXT || error === NO_FILE;
+}
+
 /** mulberry32: the same draws on every machine, from a seed that a link carries. */
 export function draws(seed: number): () => number {
   let a = seed >>> 0;
@@ -150,7 +158,7 @@ async function ownText(
       `The text has ${prompt.length.toLocaleString('en')} characters; expected at most ` +
         `${PROMPT_MAX.toLocaleString('en')}.`,
     );
-  if (!prompt.trim()) throw new InputError('There is no text yet: type a sentence.');
+  if (!prompt.trim()) throw new InputError(NO_TEXT);
   const all = await tokenizer.encode(prompt, { special });
   const tokens = all.slice(0, T);
   const before = all.slice(0, firstTokens(all).length).map(({ id }) => id);
@@ -184,7 +192,7 @@ export async function promptsOf(
     );
     return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
   }
-  if (!texts.length) throw new InputError('Choose a file of prompts; a link cannot carry it.');
+  if (!texts.length) throw new InputError(NO_FILE);
   // One text alone is cut into as many as it holds.
   const given = texts.length === 1 ? texts[0]! : texts;
   const ids = await cutText(tokenizer, given, { tokens: T, sequences: question.n, special });

@@ -2,6 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { choices, segmented } from '../controls';
 import type { Desk } from '../desk';
+import { field } from '../terms';
 import { ownText } from './onward';
 import { moreSteps, type Pair, type Side } from './pair';
 import { anew, onward } from './presets';
@@ -198,16 +199,18 @@ export class Controls {
         this.#desk.tell(why);
       } else set(value);
     };
-    return html`<label class="field"
-      ><span>${label}</span
-      ><input
+    return field(
+      label,
+      html`<input
         type="number"
+        aria-label=${label}
         title=${label}
         .value=${String(settings[name])}
         min=${low ?? nothing}
         max=${high! < 1e9 ? high : nothing}
         step=${step ?? 'any'}
         @change=${changed}
-    /></label>`;
+      />`,
+    );
   }
 }

@@ -26,6 +26,7 @@ export function createMap(
 ): (told: Told, theme: Theme) => void {
   const place = part(grid, 'lab-map', 'section');
   place.dataset.side = ['left', 'right'][side];
+  place.dataset.view = 'attention';
   const title = part(place, 'caption', 'p');
   const map = createHeatmap(part(place, 'plot'));
   const under = part(place, 'lab-under');

@@ -163,6 +163,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const all = shown();
     const frames = framesOf(all);
     const fresh = framesOf(all.filter(({ isStale }) => !isStale));
+    const isFailed = all.some(({ error }) => error);
     render(
       html`<h1>Compare</h1>
         ${
@@ -193,7 +194,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
             : nothing
         }
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(comparison(fresh) || (all.length < 2 ? 'Add another model to compare.' : 'Measuring …'))}
+          ${explained(comparison(fresh) || (all.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'), true)}
         </p>
         ${troubles(all, desk)}`,
       head,

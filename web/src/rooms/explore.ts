@@ -23,15 +23,15 @@ import { about } from './about';
 import { Inspector } from './inspect';
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
-  const rail = part(root, 'rail');
   const middle = part(root, 'middle');
+  const rail = part(root, 'rail');
   const side = part(root, 'inspector');
   const subjects = part(rail, 'subjects');
   const sinkMap = new Figure(rail, sinks, desk, scope);
   const question = part(rail, 'question');
   const head = part(middle, 'room-head');
   const words = part(middle, 'words');
-  const map = new Figure(middle, attention, desk, scope);
+  const map = new Figure(middle, attention, desk, scope, { isMain: true });
   const hand = part(middle, '');
   const changed = new Figure(middle, change, desk, scope);
   const inspector = new Inspector(side, desk, scope);
@@ -78,7 +78,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       html`<h1>${at ? capital(headWords(at)) : 'Explore'}</h1>
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(frame && at ? finding(frame, at) : all[0]!.error ? '' : `${nameOf(all[0]!, desk)} is coming …`)}
+          ${explained(frame && at ? finding(frame, at) : all[0]!.error ? '' : `${nameOf(all[0]!, desk)} is coming …`, true)}
         </p>
         ${troubles(all, desk)}`,
       head,

@@ -69,7 +69,8 @@ function sentence([first]: readonly Frame[], at: Head | undefined): TemplateResu
       : `${count} of ${of} rows point to the far left`;
   const empty = first.tokens[0]?.special ? ', which tells it nothing' : '';
   return html`${reads} ${rows}:
-    <strong>it gives ${share} of its attention to ${firstName(first)}</strong>${empty}.`;
+    <strong>it gives ${share} of its attention to ${firstName(first)}</strong>${empty}. Looking at
+    all words alike would give it ${percent(verdict.even, 0)}.`;
 }
 
 const TITLES = [
@@ -136,7 +137,7 @@ function roundingWords({ subject, model: { bits } }: Frame, desk: Desk): string 
 function twinWords({ operation }: Frame): string {
   return operation.normalises
     ? 'each row must add up to 100 %'
-    : 'its twin: each look is decided on its own';
+    : 'no row need add up; drawn as shares of it';
 }
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
@@ -209,11 +210,12 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
         : nothing,
       tabs,
     );
+    const isFailed = all.some(({ error }) => error);
     render(
       all.map(
         ({ frame }, i) =>
           html`<p class="twin twin-${i}">
-            ${frame ? html`<strong>${frame.title}</strong> <span>${twinWords(frame)}</span>` : html`<span class="hint">The twin is coming …</span>`}
+            ${frame ? html`<strong>${frame.title}</strong> <span>${twinWords(frame)}</span>` : isFailed ? nothing : html`<span class="hint">The twin is coming …</span>`}
           </p>`,
       ),
       captions,
@@ -231,7 +233,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       why < 4
         ? html`<a class="button primary" href=${goes(why + 1)}>${why ? 'Next' : 'Why?'}</a>`
         : html`<a class="button primary" href=${desk.link({ room: 'explore', why: 0 })}
-            >See every head</a
+            >Look around yourself</a
           >`;
     const steps = html`<nav class="why-steps" aria-label="Why, in four steps">
       ${TITLES.slice(1).map(
