@@ -4,7 +4,17 @@ import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { alphaOf, headWords, percent, plainWord, quote, show, word } from '../words';
+import {
+  alphaOf,
+  headWords,
+  judged,
+  percent,
+  plainWord,
+  quote,
+  shortWords,
+  show,
+  word,
+} from '../words';
 import type { Tensor } from 'sinkscope';
 import { lastOf, part, say, type Context, type View } from './view';
 
@@ -86,9 +96,17 @@ export const attention: View = {
       quantity('row_mass', ['query'], { shape: [T], data: masses }),
     ];
   },
-  says: (frame, at) =>
-    `Attention weights of ${headWords(at)} of ${frame.title}: ${frame.T} queries by ${frame.T} keys. ` +
-    `Token 1, ${quote(frame, 0)}, receives ${percent(alphaOf(frame, at), 0)} on average.`,
+  says: (frame, at) => {
+    const { T, eps, title, operation } = frame;
+    const verdict = judged(frame);
+    const what = operation.normalises ? 'on average' : 'of what its rows carry, on average';
+    const short = verdict.tells ? '' : ` ${shortWords(verdict, T, eps)}`;
+    return (
+      `Attention weights of ${headWords(at)} of ${title}: ${T} queries by ${T} keys. Token 1, ` +
+      `${quote(frame, 0)}, receives ${percent(alphaOf(frame, at), 0)} ${what}; even attention would give it ` +
+      `${percent(verdict.even, 0)}.${short}`
+    );
+  },
   draw(root, { set, point, pointed, effect }) {
     const head = part(root, 'map-head');
     const title = part(head, 'subtitle', 'p');
