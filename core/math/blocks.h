@@ -13,11 +13,10 @@
 #include "kernels.h"
 
 /*
- * Group number `group` of each of `lanes` rows, at most SS_PANEL. A type without summands leaves m
- * alone, and I8, whose factors are the matrix's, d too; q points into the rows where they hold
- * whole bytes, else it is left pointing to what is unpacked.
+ * Groups [first, first + n) of each of `lanes` rows, n and lanes at most what fits; first is a
+ * multiple of SS_GROUPS. I8's factors are the matrix's, and left alone.
  */
 void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
-                    size_t lanes, size_t group);
+                    size_t lanes, size_t first, size_t n);
 
 #endif

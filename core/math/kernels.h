@@ -57,21 +57,35 @@
     float *out, const float *a, const void *w, size_t stride, size_t N, size_t Kin
 
 /*
- * Groups: 32 quantised weights of each of eight rows. Weight k of row `lane` is the float
- * q[lane][k] * d[k/16][lane] + m[lane]; m is -0 in types that add nothing, which leaves every float
- * as it is.
+ * Groups: 32 quantised weights each, n of them side by side in each of eight rows. Weight k of
+ * row `lane` is, with group i = k/32, the float
+ *
+ *     (q * 2^24) * d[k%32/16][i][lane]  +  m[i][lane] in types that add something
+ *
+ * A whole number q is made a float where it stands, in the top byte of four; d makes up for that.
  */
 #define SS_GROUP 32
+#define SS_GROUPS 8
 typedef struct ss_groups {
+    size_t n;                  /* at most SS_GROUPS */
     const int8_t *q[SS_PANEL]; /* each row's, in its file or below: never to be copied */
-    float d[2][SS_PANEL], m[SS_PANEL];
-    int8_t unpacked[SS_PANEL][SS_GROUP];
+    size_t stride;             /* bytes from those of a group to those of the next */
+    bool adds;
+    float d[2][SS_GROUPS][SS_PANEL], m[SS_GROUPS][SS_PANEL];
+    int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
 } ss_groups;
 
-/* As ss_times_rows, for the 32 weights of groups. */
+static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
+    size_t i = k / SS_GROUP, place = k % SS_GROUP;
+    float q = (float)(g->q[lane][i * g->stride + place] * 0x1000000);
+    float weight = q * g->d[place / 16][i][lane];
+    return g->adds ? weight + g->m[i][lane] : weight;
+}
+
+/* As ss_times_rows, for the weights of groups. */
 #define SS_TIMES_GROUPS_ARGS float sums[SS_PANEL], const float *a, const ss_groups *groups
 
-/* panel[k][lane] = weight k of row `lane`, for k < 32. */
+/* panel[k][lane] = weight k of row `lane`. */
 #define SS_SPREAD_GROUPS_ARGS float *panel, const ss_groups *groups
 
 /* panel[k][lane] = rows[lane][k] for k < n: eight rows of n floats side by side; NULL is zeros. */

@@ -55,17 +55,14 @@ void ss_times_columns_ref(SS_TIMES_COLUMNS_ARGS) {
 }
 
 void ss_spread_groups_ref(SS_SPREAD_GROUPS_ARGS) {
-    for (size_t k = 0; k < SS_GROUP; k++)
-        for (size_t lane = 0; lane < SS_PANEL; lane++) {
-            float weight = (float)groups->q[lane][k] * groups->d[k / 16][lane];
-            *panel++ = weight + groups->m[lane];
-        }
+    for (size_t k = 0; k < groups->n * SS_GROUP; k++)
+        for (size_t lane = 0; lane < SS_PANEL; lane++) *panel++ = ss_group_weight(groups, k, lane);
 }
 
 void ss_times_groups_ref(SS_TIMES_GROUPS_ARGS) {
-    float panel[SS_GROUP * SS_PANEL];
-    ss_spread_groups_ref(panel, groups);
-    row_times_panel(sums, a, 1, 0, panel, SS_GROUP);
+    for (size_t k = 0; k < groups->n * SS_GROUP; k++)
+        for (size_t lane = 0; lane < SS_PANEL; lane++)
+            sums[lane] += a[k] * ss_group_weight(groups, k, lane);
 }
 
 void ss_interleave_ref(SS_INTERLEAVE_ARGS) {

@@ -23,6 +23,10 @@
 /* Vectors in an array stay in registers only where every index is known. */
 #define UNROLL _Pragma("clang loop unroll(full)")
 
+/* A vector that many turns of a loop need: else V8 makes a constant anew for each of them, which
+ * takes three instructions. */
+#define KEEP(vector) __asm__("" : "+r"(vector))
+
 /*
  * A tile of MR rows times one panel. V8 hands out fifteen vector registers on x86-64: 5 x 8 sums
  * are ten, the panel's rows two, a number of a row and a product two more. Two steps of k at a
@@ -120,10 +124,11 @@ INLINE float number(const void *row, size_t k) {
     return x;
 }
 
-/* Four numbers of each of four rows -> the four columns. */
-INLINE void transpose4(v128_t columns[4], const void *const rows[4], size_t k) {
-    v128_t a = wasm_v128_load(place(rows[0], k)), b = wasm_v128_load(place(rows[1], k));
-    v128_t c = wasm_v128_load(place(rows[2], k)), d = wasm_v128_load(place(rows[3], k));
+/* Four times four bytes of each of four rows, from byte `at` on -> the four columns. */
+INLINE void transpose4(v128_t columns[4], const void *const rows[4], size_t at) {
+    const unsigned char *const *r = (const unsigned char *const *)rows;
+    v128_t a = wasm_v128_load(r[0] + at), b = wasm_v128_load(r[1] + at);
+    v128_t c = wasm_v128_load(r[2] + at), d = wasm_v128_load(r[3] + at);
     v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), AB = wasm_i32x4_shuffle(a, b, 2, 6, 3, 7);
     v128_t cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5), CD = wasm_i32x4_shuffle(c, d, 2, 6, 3, 7);
     columns[0] = wasm_i64x2_shuffle(ab, cd, 0, 2);
@@ -137,8 +142,8 @@ void ss_times_rows_simd(SS_TIMES_ROWS_ARGS) {
     size_t k = 0;
     for (; k + 4 <= Kin; k += 4) {
         v128_t l[4], h[4];
-        transpose4(l, rows, k);
-        transpose4(h, rows + 4, k);
+        transpose4(l, rows, k * sizeof *a);
+        transpose4(h, rows + 4, k * sizeof *a);
         UNROLL
         for (size_t i = 0; i < 4; i++) {
             v128_t x = wasm_v128_load32_splat(a + k + i);
@@ -179,78 +184,72 @@ void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
     for (; Kin > 0; Kin--, a++, rows += stride) add_rows(1, out, a, rows, stride, N);
 }
 
-/* Sixteen whole numbers of each of eight rows -> of rows 0..3 and of rows 4..7 by turns, four k at
- * a time, each k its rows side by side. */
-INLINE void transpose_bytes(v128_t fours[8], const ss_groups *g, size_t k) {
-    v128_t twos[8];
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        v128_t x = wasm_v128_load(g->q[2 * i] + k), y = wasm_v128_load(g->q[2 * i + 1] + k);
-        twos[i] = wasm_i8x16_shuffle(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-        twos[i + 4] =
-            wasm_i8x16_shuffle(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    }
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        v128_t x = twos[2 * i], y = twos[2 * i + 1];
-        int to = i + i / 2 * 2;
-        fours[to] = wasm_i16x8_shuffle(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
-        fours[to + 2] = wasm_i16x8_shuffle(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
-    }
-}
-
 /* What becomes of the weights of groups: a panel, or where that is NULL, a product with a. */
 typedef struct use {
     v128_t low, high; /* the product's sums */
     const float *a;
     float *panel;
+    v128_t top; /* ones in the top byte of each lane */
 } use;
 
-/* Weight k of eight rows, whose whole numbers are q. */
-INLINE void use_weights(use *u, v128_t q, size_t k, const v128_t d[2], const v128_t m[2]) {
-    v128_t low = wasm_i32x4_extend_low_i16x8(q), high = wasm_i32x4_extend_high_i16x8(q);
-    __asm__("" : "+r"(low), "+r"(high)); /* else LLVM takes them apart, number by number */
-    low = wasm_f32x4_add(wasm_f32x4_mul(wasm_f32x4_convert_i32x4(low), d[0]), m[0]);
-    high = wasm_f32x4_add(wasm_f32x4_mul(wasm_f32x4_convert_i32x4(high), d[1]), m[1]);
-    if (u->panel) {
-        wasm_v128_store(u->panel + k * SS_PANEL, low);
-        wasm_v128_store(u->panel + k * SS_PANEL + 4, high);
-    } else {
-        v128_t x = wasm_v128_load32_splat(u->a + k);
-        u->low = wasm_f32x4_add(u->low, wasm_f32x4_mul(x, low));
-        u->high = wasm_f32x4_add(u->high, wasm_f32x4_mul(x, high));
-    }
+/* Byte i of each lane at the top, nothing below. */
+INLINE v128_t byte_at_top(v128_t bytes, uint32_t i, v128_t top) {
+    if (i == 0) return wasm_i32x4_shl(bytes, 24);
+    return wasm_v128_and(i < 3 ? wasm_i32x4_shl(bytes, 24 - 8 * i) : bytes, top);
 }
 
-INLINE void use_groups(use *u, const ss_groups *g) {
-    v128_t m[2] = {wasm_v128_load(g->m), wasm_v128_load(g->m + 4)};
-    for (size_t k = 0; k < SS_GROUP; k += 16) {
-        v128_t d[2] = {wasm_v128_load(g->d[k / 16]), wasm_v128_load(g->d[k / 16] + 4)};
-        v128_t fours[8];
-        transpose_bytes(fours, g, k);
-        UNROLL
-        for (size_t i = 0; i < 4; i++) {
-            v128_t x = fours[2 * i], y = fours[2 * i + 1];
-            v128_t first = wasm_i32x4_shuffle(x, y, 0, 4, 1, 5);
-            v128_t second = wasm_i32x4_shuffle(x, y, 2, 6, 3, 7);
-            use_weights(u, wasm_i16x8_extend_low_i8x16(first), k + 4 * i, d, m);
-            use_weights(u, wasm_i16x8_extend_high_i8x16(first), k + 4 * i + 1, d, m);
-            use_weights(u, wasm_i16x8_extend_low_i8x16(second), k + 4 * i + 2, d, m);
-            use_weights(u, wasm_i16x8_extend_high_i8x16(second), k + 4 * i + 3, d, m);
+/* Four weights whose whole numbers stand in the top bytes. */
+INLINE v128_t weights4(v128_t q, const float *d, const float *m) {
+    v128_t four = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(q), wasm_v128_load(d));
+    return m ? wasm_f32x4_add(four, wasm_v128_load(m)) : four;
+}
+
+/* Sixteen weights of each row; m is NULL where nothing is added. */
+INLINE void use_sixteen(use *u, const ss_groups *g, size_t at, size_t k, const float *d,
+                        const float *m) {
+    v128_t low[4], high[4];
+    transpose4(low, (const void *const *)g->q, at);
+    transpose4(high, (const void *const *)g->q + 4, at);
+    UNROLL
+    for (uint32_t i = 0; i < 16; i++) {
+        v128_t l = weights4(byte_at_top(low[i / 4], i % 4, u->top), d, m);
+        v128_t h = weights4(byte_at_top(high[i / 4], i % 4, u->top), d + 4, m ? m + 4 : NULL);
+        if (u->panel) {
+            wasm_v128_store(u->panel + (k + i) * SS_PANEL, l);
+            wasm_v128_store(u->panel + (k + i) * SS_PANEL + 4, h);
+        } else {
+            v128_t x = wasm_v128_load32_splat(u->a + k + i);
+            u->low = wasm_f32x4_add(u->low, wasm_f32x4_mul(x, l));
+            u->high = wasm_f32x4_add(u->high, wasm_f32x4_mul(x, h));
         }
     }
 }
 
+INLINE void use_groups(use *u, const ss_groups *g, bool adds) {
+    u->top = wasm_i32x4_splat((int)0xff000000);
+    KEEP(u->top);
+    for (size_t i = 0; i < g->n; i++)
+        for (size_t j = 0; j < 2; j++)
+            use_sixteen(u, g, i * g->stride + 16 * j, i * SS_GROUP + 16 * j, g->d[j][i],
+                        adds ? g->m[i] : NULL);
+}
+
 SHARED void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
     use u = {.low = wasm_v128_load(sums), .high = wasm_v128_load(sums + 4), .a = a};
-    use_groups(&u, groups);
+    if (groups->adds)
+        use_groups(&u, groups, true);
+    else
+        use_groups(&u, groups, false);
     wasm_v128_store(sums, u.low);
     wasm_v128_store(sums + 4, u.high);
 }
 
 SHARED void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
     use u = {.panel = panel};
-    use_groups(&u, groups);
+    if (groups->adds)
+        use_groups(&u, groups, true);
+    else
+        use_groups(&u, groups, false);
 }
 
 void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
@@ -259,8 +258,8 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
     size_t k = 0;
     for (; whole && k + 4 <= n; k += 4) {
         v128_t low[4], high[4];
-        transpose4(low, rows, k);
-        transpose4(high, rows + 4, k);
+        transpose4(low, rows, k * sizeof *panel);
+        transpose4(high, rows + 4, k * sizeof *panel);
         UNROLL
         for (size_t i = 0; i < 4; i++) {
             wasm_v128_store(panel + (k + i) * SS_PANEL, low[i]);
@@ -300,21 +299,25 @@ void ss_tile_simd(SS_TILE_ARGS) {
  * ss_float_of_f16 in four lanes. A half's bits, ten places from the right of a float's fraction,
  * are the float 2^112 times too small, and the product with 2^112 is exact, subnormals included.
  */
-INLINE v128_t halves4(v128_t half) {
+INLINE v128_t halves4(v128_t half, const v128_t kept[5]) {
     /* Else LLVM computes in 16 bits what it can, and the rest number by number. */
     __asm__("" : "+r"(half));
-    v128_t rest = wasm_i32x4_shl(wasm_v128_and(half, wasm_i32x4_splat(0x7fff)), 13);
-    v128_t sign = wasm_i32x4_shl(wasm_v128_and(half, wasm_i32x4_splat(0x8000)), 16);
-    v128_t size = wasm_f32x4_mul(rest, wasm_f32x4_splat(0x1p112f));
-    v128_t no_number = wasm_v128_or(rest, wasm_i32x4_splat(0x7f800000));
-    v128_t special = wasm_i32x4_gt(rest, wasm_i32x4_splat((0x7c00 << 13) - 1));
+    v128_t rest = wasm_i32x4_shl(wasm_v128_and(half, kept[0]), 13);
+    v128_t sign = wasm_i32x4_shl(wasm_v128_and(half, kept[1]), 16);
+    v128_t size = wasm_f32x4_mul(rest, kept[2]);
+    v128_t no_number = wasm_v128_or(rest, kept[3]);
+    v128_t special = wasm_i32x4_gt(rest, kept[4]);
     return wasm_v128_or(sign, wasm_v128_bitselect(no_number, size, special));
 }
 
 void ss_halves_simd(SS_HALVES_ARGS) {
+    v128_t kept[] = {wasm_i32x4_splat(0x7fff), wasm_i32x4_splat(0x8000), wasm_f32x4_splat(0x1p112f),
+                     wasm_i32x4_splat(0x7f800000), wasm_i32x4_splat((0x7c00 << 13) - 1)};
+    UNROLL
+    for (int i = 0; i < 5; i++) KEEP(kept[i]);
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
-        wasm_v128_store(out + i, halves4(wasm_u32x4_load16x4(halves + 2 * i)));
+        wasm_v128_store(out + i, halves4(wasm_u32x4_load16x4(halves + 2 * i), kept));
     ss_halves_ref(out + i, halves + 2 * i, n - i);
 }
 

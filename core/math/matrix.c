@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Inputs that are unpacked at a time: of every block type a whole number of blocks. */
-#define STRIP 256
+#define STRIP (SS_GROUPS * SS_GROUP)
 
 /* The most panels that are unpacked at a time: where a file has outputs side by side, they are read
  * half a kilobyte at a time. */
@@ -49,7 +49,7 @@ typedef struct eight {
     const ss_matrix *w;
     size_t n, width;
     const unsigned char *rows[SS_PANEL];
-    float scales[SS_PANEL]; /* of I8 */
+    float scales[SS_PANEL]; /* of I8, as factors of groups */
     float *strips;          /* [8][STRIP] for those that are unpacked number by number */
 } eight;
 
@@ -61,7 +61,7 @@ static void find_eight(eight *e, const ss_matrix *w, size_t n, float *strips) {
     for (size_t lane = 0; lane < e->width; lane++) {
         size_t place = ss_matrix_place(w, n + lane);
         e->rows[lane] = w->data + place * ss_dtype_bytes(w->type, w->in);
-        e->scales[lane] = w->scales ? w->scales[place] : 1.0f;
+        e->scales[lane] = (w->scales ? w->scales[place] : 1.0f) * 0x1p-24f;
     }
 }
 
@@ -77,14 +77,11 @@ static size_t grouped(const ss_matrix *w) {
     return w->type < SS_I8 ? 0 : w->in - w->in % SS_GROUP;
 }
 
-/* What a type without factors or summands of its own leaves alone. */
+/* Lanes without an output are zero, and I8's factors the matrix's; the rest is read. */
 static void begin_groups(ss_groups *groups, const eight *e) {
-    *groups = (ss_groups){0};
-    for (size_t lane = 0; lane < SS_PANEL; lane++) {
-        groups->d[0][lane] = groups->d[1][lane] = e->scales[lane];
-        groups->m[lane] = -0.0f;
-        groups->q[lane] = groups->unpacked[lane];
-    }
+    if (e->width < SS_PANEL) memset(groups, 0, sizeof *groups);
+    for (size_t i = 0; e->w->type == SS_I8 && i < 2 * SS_GROUPS; i++)
+        memcpy(groups->d[i % 2][i / 2], e->scales, sizeof e->scales);
 }
 
 /* Their panel: the rows become columns. */
@@ -93,8 +90,9 @@ static void panel_of_rows(float *panel, const eight *e) {
     size_t k = 0;
     ss_groups groups;
     if (grouped(w)) begin_groups(&groups, e);
-    for (; k < grouped(w); k += SS_GROUP) {
-        ss_read_groups(&groups, w->type, e->rows, e->width, k / SS_GROUP);
+    for (size_t n; k < grouped(w); k += n * SS_GROUP) {
+        n = smaller(grouped(w) - k, STRIP) / SS_GROUP;
+        ss_read_groups(&groups, w->type, e->rows, e->width, k / SS_GROUP, n);
         ss_spread_groups(panel + k * SS_PANEL, &groups);
     }
     for (size_t count; k < w->in; k += count) {
@@ -111,8 +109,9 @@ static void row_times_eight(float *sums, const float *a, const eight *e) {
     size_t k = 0, most = w->type == SS_F32 ? w->in : STRIP;
     ss_groups groups;
     if (grouped(w)) begin_groups(&groups, e);
-    for (; k < grouped(w); k += SS_GROUP) {
-        ss_read_groups(&groups, w->type, e->rows, e->width, k / SS_GROUP);
+    for (size_t n; k < grouped(w); k += n * SS_GROUP) {
+        n = smaller(grouped(w) - k, STRIP) / SS_GROUP;
+        ss_read_groups(&groups, w->type, e->rows, e->width, k / SS_GROUP, n);
         ss_times_groups(sums, a + k, &groups);
     }
     for (size_t count; k < w->in; k += count) {

@@ -32,11 +32,11 @@ static void unpack_i8(float *out, const unsigned char *source, size_t n) {
 }
 
 static void unpack_blocks(float *out, const unsigned char *source, ss_dtype type, size_t n) {
-    for (size_t group = 0; group < n / SS_GROUP; group++) {
-        ss_groups g = {.m = {-0.0f}};
-        g.q[0] = g.unpacked[0];
-        ss_read_groups(&g, type, &source, 1, group);
-        for (size_t k = 0; k < SS_GROUP; k++) *out++ = (float)g.q[0][k] * g.d[k / 16][0] + g.m[0];
+    ss_groups g;
+    for (size_t first = 0; first * SS_GROUP < n; first += SS_GROUPS) {
+        size_t left = n / SS_GROUP - first;
+        ss_read_groups(&g, type, &source, 1, first, left < SS_GROUPS ? left : SS_GROUPS);
+        for (size_t k = 0; k < g.n * SS_GROUP; k++) *out++ = ss_group_weight(&g, k, 0);
     }
 }
 

@@ -123,10 +123,11 @@ static void fold_times_columns(const kernel_set *set, size_t n, size_t start) {
     fold(out, n + start + 8);
 }
 
-static void fold_groups(const kernel_set *set, size_t start, bool spread) {
-    ss_groups g;
-    for (size_t i = 0; i < SS_PANEL * SS_GROUP; i++)
-        g.unpacked[i / SS_GROUP][i % SS_GROUP] = (int8_t)(ss_bits_of_float(in_b[i]) >> 12);
+static void fold_groups(const kernel_set *set, size_t n, size_t start, bool spread) {
+    ss_groups g = {.n = n % 3 + 1, .stride = n % 2 ? SS_GROUP : 34, .adds = n % 4 < 2};
+    for (size_t i = 0; i < SS_PANEL * SS_GROUPS * SS_GROUP; i++)
+        g.unpacked[i / (SS_GROUPS * SS_GROUP)][i % (SS_GROUPS * SS_GROUP)] =
+            (int8_t)(ss_bits_of_float(in_b[i]) >> 12);
     for (size_t lane = 0; lane < SS_PANEL; lane++) g.q[lane] = g.unpacked[lane];
     memcpy(g.d, in_a + start, sizeof g.d);
     memcpy(g.m, in_a + start + 16, sizeof g.m);
@@ -134,17 +135,15 @@ static void fold_groups(const kernel_set *set, size_t start, bool spread) {
         set->spread_groups(out + start, &g);
     else
         set->times_groups(out + start, in_c + start, &g);
-    fold(out, SS_PANEL * SS_GROUP + start + 8);
+    fold(out, g.n * SS_PANEL * SS_GROUP + start + 8);
 }
 
 static void fold_times_groups(const kernel_set *set, size_t n, size_t start) {
-    (void)n;
-    fold_groups(set, start, false);
+    fold_groups(set, n, start, false);
 }
 
 static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
-    (void)n;
-    fold_groups(set, start, true);
+    fold_groups(set, n, start, true);
 }
 
 static void fold_interleave(const kernel_set *set, size_t n, size_t start) {

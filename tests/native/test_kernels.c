@@ -189,33 +189,38 @@ static void check_times_columns(void) {
 
 static void check_groups(void) {
     CASE("groups: q d, and q d + m, as a panel and times a row");
-    for (int i = 0; i < 20; i++) {
-        ss_groups groups;
-        float a[SS_GROUP];
-        for (size_t k = 0; k < SS_GROUP; k++) {
-            a[k] = random_float(2.0f);
-            for (size_t lane = 0; lane < SS_PANEL; lane++)
-                groups.unpacked[lane][k] = (int8_t)random_float(128.0f);
-        }
+    for (int i = 0; i < 40; i++) {
+        ss_groups groups = {.n = (size_t)(i % SS_GROUPS) + 1, .adds = i % 2};
+        float a[SS_GROUPS * SS_GROUP];
+        size_t K = groups.n * SS_GROUP;
+        groups.stride = i % 3 || groups.n > 7 ? SS_GROUP : 34; /* as in I8, and in Q8_0 */
+        for (size_t k = 0; k < K; k++) a[k] = random_float(2.0f);
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
-            groups.d[0][lane] = random_float(0.1f), groups.d[1][lane] = random_float(0.1f);
-            groups.m[lane] = i % 2 ? random_float(1.0f) : -0.0f;
             groups.q[lane] = groups.unpacked[lane];
+            for (size_t k = 0; k < SS_GROUPS * SS_GROUP; k++)
+                groups.unpacked[lane][k] = (int8_t)(k == lane ? -128.0f : random_float(128.0f));
+            for (size_t g = 0; g < groups.n; g++) {
+                groups.d[0][g][lane] = random_float(0x1p-28f);
+                groups.d[1][g][lane] = random_float(0x1p-28f);
+                groups.m[g][lane] = random_float(1.0f);
+            }
         }
         guarded panel, sums;
-        guard(&panel, SS_GROUP * SS_PANEL);
+        guard(&panel, K * SS_PANEL);
         guard(&sums, SS_PANEL);
         for (size_t lane = 0; lane < SS_PANEL; lane++) sums.out[lane] = (float)lane;
         ss_spread_groups(panel.out, &groups);
         ss_times_groups(sums.out, a, &groups);
         bool right = guards_stand(&panel) && guards_stand(&sums);
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
-            for (size_t k = 0; k < SS_GROUP; k++) {
-                float weight = (float)groups.q[lane][k] * groups.d[k / 16][lane];
-                if (i % 2) weight += groups.m[lane];
+            for (size_t k = 0; k < K; k++) {
+                size_t g = k / SS_GROUP;
+                float q = groups.q[lane][g * groups.stride + k % SS_GROUP];
+                float weight = q * (groups.d[k % SS_GROUP / 16][g][lane] * 0x1p24f);
+                if (groups.adds) weight += groups.m[g][lane];
                 right &= equal(panel.out[k * SS_PANEL + lane], weight);
             }
-            float sum = in_turn((float)lane, a, panel.out + lane, SS_PANEL, SS_GROUP);
+            float sum = in_turn((float)lane, a, panel.out + lane, SS_PANEL, K);
             right &= equal(sums.out[lane], sum);
         }
         CHECK(right);
