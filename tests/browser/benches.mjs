@@ -96,6 +96,14 @@ export const benches = {
       buffer: Buffer.from(passages.slice(0, 20).join('\n')),
     });
     await page.getByLabel('split', { exact: true }).selectOption('whole');
+    // As many tokens as it has, where more are asked for.
+    await page.getByLabel('tokens ≤').fill('60000');
+    await page.getByLabel('tokens ≤').press('Enter');
+    await page.waitForFunction(() =>
+      /^2,\d\d\d tokens/.test(document.querySelector('[data-finding]').textContent.trim()),
+    );
+    await page.getByLabel('tokens ≤').fill('300');
+    await page.getByLabel('tokens ≤').press('Enter');
     await page.waitForFunction(() =>
       /^300 tokens/.test(document.querySelector('[data-finding]').textContent.trim()),
     );

@@ -150,23 +150,34 @@ export interface Prompts {
 
 async function ownText(
   tokenizer: Tokenizer,
-  { prompt, T, n }: Question,
+  question: Question,
   special: Special,
 ): Promise<Prompts> {
+  const { prompt } = question;
   if (prompt.length > PROMPT_MAX)
     throw new InputError(
       `The text has ${prompt.length.toLocaleString('en')} characters; expected at most ` +
         `${PROMPT_MAX.toLocaleString('en')}.`,
     );
   if (!prompt.trim()) throw new InputError(NO_TEXT);
-  const all = await tokenizer.encode(prompt, { special });
+  return piecesOf(tokenizer, prompt, question, special);
+}
+
+/** One text, piece after piece; as many tokens as it has, where T is more. */
+async function piecesOf(
+  tokenizer: Tokenizer,
+  text: string,
+  { T, n }: Question,
+  special: Special,
+): Promise<Prompts> {
+  const all = await tokenizer.encode(text, { special });
   const tokens = all.slice(0, T);
   const before = all.slice(0, firstTokens(all).length).map(({ id }) => id);
-  const text = all.slice(before.length).map(({ id }) => id);
+  const rest = all.slice(before.length).map(({ id }) => id);
   const room = Math.max(1, tokens.length - before.length);
   const ids = [tokens.map(({ id }) => id)];
-  for (let from = room; from + room <= text.length && ids.length < n; from += room)
-    ids.push([...before, ...text.slice(from, from + room)]);
+  for (let from = room; from + room <= rest.length && ids.length < n; from += room)
+    ids.push([...before, ...rest.slice(from, from + room)]);
   return { tokens, dropped: all.length - tokens.length, ids };
 }
 
@@ -193,9 +204,9 @@ export async function promptsOf(
     return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
   }
   if (!texts.length) throw new InputError(NO_FILE);
-  // One text alone is cut into as many as it holds.
-  const given = texts.length === 1 ? texts[0]! : texts;
-  const ids = await cutText(tokenizer, given, { tokens: T, sequences: question.n, special });
+  if (texts.length === 1)
+    return { ...(await piecesOf(tokenizer, texts[0]!, asked, special)), dropped: 0 };
+  const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });
   const tokens = ids[0]!.map((id, t) => tokenOf(tokenizer, id, t < begin.length));
   return { tokens, dropped: 0, ids };
 }

@@ -125,7 +125,9 @@ export async function openZoo(): Promise<Zoo> {
       const passages = await read(heldOutFile(tokens));
       if (tokens <= SHORT) return passages;
       const each = Math.ceil(tokens / LONG);
-      const starts = Array.from({ length: Math.floor(passages.length / each) }, (_, i) => i * each);
+      // Of more tokens than there are, one text of all.
+      const count = Math.max(1, Math.floor(passages.length / each));
+      const starts = Array.from({ length: count }, (_, i) => i * each);
       return starts.map((from) => passages.slice(from, from + each).join('\n\n'));
     },
   };

@@ -121,6 +121,7 @@ describe('a file of prompts', () => {
     expect(splittingOf('one\n\ntwo\n\nthree')).toBe('lines');
     expect(promptsOfFile('\ufeffone\r\n \r\ntwo\r\n', 'lines')).toEqual(['one', 'two']);
     expect(promptsOfFile('a\nb\n \n\n\nc\n', 'blocks')).toEqual(['a\nb', 'c']);
+    expect(promptsOfFile('a\nb\n\nc\n', 'whole')).toEqual(['a\nb\n\nc']);
   });
 
   it('is refused where it is no text, with what was expected', async () => {
