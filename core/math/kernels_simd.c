@@ -321,24 +321,34 @@ void ss_halves_simd(SS_HALVES_ARGS) {
     ss_halves_ref(out + i, halves + 2 * i, n - i);
 }
 
+/*
+ * The numbers of ss_expf in memory: V8 makes a constant vector anew wherever it is used, of five
+ * instructions, and loads one with one. The barrier hides from the compiler what they are.
+ */
+static const float exp_numbers[] = {SS_LOG2_E,   SS_EXP_MAGIC, SS_LN2_HIGH, SS_LN2_LOW, SS_EXP_LOW,
+                                    SS_EXP_HIGH, SS_EXP_C7,    SS_EXP_C6,   SS_EXP_C5,  SS_EXP_C4,
+                                    SS_EXP_C3,   0.5f,         1.0f,        INFINITY};
+
 /* ss_expf in four lanes. */
 INLINE v128_t exp4(v128_t x) {
-    v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(x, wasm_f32x4_splat(SS_LOG2_E)),
-                                    wasm_f32x4_splat(SS_EXP_MAGIC));
-    v128_t n = wasm_f32x4_sub(shifted, wasm_f32x4_splat(SS_EXP_MAGIC));
-    v128_t r = wasm_f32x4_sub(x, wasm_f32x4_mul(n, wasm_f32x4_splat(SS_LN2_HIGH)));
-    r = wasm_f32x4_sub(r, wasm_f32x4_mul(n, wasm_f32x4_splat(SS_LN2_LOW)));
-    const float c[] = {SS_EXP_C6, SS_EXP_C5, SS_EXP_C4, SS_EXP_C3, 0.5f};
-    v128_t p = wasm_f32x4_splat(SS_EXP_C7);
+    const float *c = exp_numbers;
+    __asm__("" : "+r"(c));
+    v128_t magic = wasm_v128_load32_splat(c + 1);
+    v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(x, wasm_v128_load32_splat(c)), magic);
+    v128_t n = wasm_f32x4_sub(shifted, magic);
+    v128_t r = wasm_f32x4_sub(x, wasm_f32x4_mul(n, wasm_v128_load32_splat(c + 2)));
+    r = wasm_f32x4_sub(r, wasm_f32x4_mul(n, wasm_v128_load32_splat(c + 3)));
+    v128_t p = wasm_v128_load32_splat(c + 6);
     UNROLL
-    for (int i = 0; i < 5; i++) p = wasm_f32x4_add(wasm_f32x4_mul(p, r), wasm_f32x4_splat(c[i]));
+    for (int i = 7; i < 12; i++)
+        p = wasm_f32x4_add(wasm_f32x4_mul(p, r), wasm_v128_load32_splat(c + i));
     p = wasm_f32x4_add(wasm_f32x4_mul(p, wasm_f32x4_mul(r, r)), r);
-    p = wasm_f32x4_add(p, wasm_f32x4_splat(1.0f));
+    p = wasm_f32x4_add(p, wasm_v128_load32_splat(c + 12));
     v128_t power = wasm_i32x4_shl(wasm_i32x4_add(shifted, wasm_i32x4_splat(127)), 23);
     v128_t y = wasm_f32x4_mul(p, power);
-    v128_t low = wasm_f32x4_lt(x, wasm_f32x4_splat(SS_EXP_LOW));
-    v128_t high = wasm_f32x4_gt(x, wasm_f32x4_splat(SS_EXP_HIGH));
-    y = wasm_v128_bitselect(wasm_f32x4_splat(INFINITY), y, high);
+    v128_t low = wasm_f32x4_lt(x, wasm_v128_load32_splat(c + 4));
+    v128_t high = wasm_f32x4_gt(x, wasm_v128_load32_splat(c + 5));
+    y = wasm_v128_bitselect(wasm_v128_load32_splat(c + 13), y, high);
     return wasm_v128_andnot(y, low);
 }
 
