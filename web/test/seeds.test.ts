@@ -37,6 +37,12 @@ describe('runs over seeds', () => {
       'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0 %.',
     );
     expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
+    // Where the others have runs of the same seeds, those are set against each other, and no others.
+    const less = [run(3, 0, 10, 35), run(1, 0, 0, 0), run(2, 0, 0, 10), run(9, 0, 0, 90)];
+    expect(seedWords(less, undefined, three)).toMatch(
+      / Against the softmax runs of the same 3 seeds \(95 %\): Sink₁ −25\.0 ± 12\.4 points\.$/,
+    );
+    expect(seedWords(less, undefined, three.slice(1))).not.toMatch(/Against/);
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(of token 1 and 2, where this recipe has its sink\)/);
   });

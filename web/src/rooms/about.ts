@@ -6,7 +6,7 @@ import { isBidirectional, type Frame } from '../frame';
 import { MEASURED_ON, stepOf } from '../timeline/steps';
 import { operationOf } from '../subject';
 import { explained } from '../terms';
-import { seedRuns, seedWords } from '../timeline/seeds';
+import { BASELINE, seedRuns, seedWords } from '../timeline/seeds';
 import { CLASS_WORDS, classSentence, show } from '../words';
 import type { Card } from '../zoo';
 
@@ -37,8 +37,8 @@ export function overSeeds({ id, title, training }: Card, isNamed = false): unkno
       : nothing;
   const known =
     notes.get(key) ??
-    seedRuns(id).then(
-      (runs) => words(seedWords(runs, Number(training?.steps) || undefined)),
+    Promise.all([seedRuns(id), id === BASELINE ? [] : seedRuns(BASELINE)]).then(
+      ([runs, base]) => words(seedWords(runs, Number(training?.steps) || undefined, base)),
       () => nothing,
     );
   notes.set(key, known);

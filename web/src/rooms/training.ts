@@ -19,8 +19,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const right = part(grid, 'inspector');
   const map = new Figure(left, attention, desk, scope, { isMain: true });
   const course = new Figure(right, training, desk, scope);
-  const sinkMap = new Figure(right, sinks, desk, scope);
   const text = part(left, 'question');
+  const sinkMap = new Figure(left, sinks, desk, scope);
   right.addEventListener('choose-step', (event) => walk.go((event as CustomEvent<number>).detail));
   const shown = () => shownOf(desk, desk.state.value.shown);
 

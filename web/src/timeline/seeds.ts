@@ -61,14 +61,13 @@ export function overSeeds(runs: readonly SeedRun[], name: string): Over[] {
     .sort(([a], [b]) => a - b)
     .map(([step, values]) => {
       const n = values.length;
-      const t = STUDENT[n - 1] ?? 1.96;
       return {
         step,
         seeds: n,
         mean: mean(values),
         low: Math.min(...values),
         high: Math.max(...values),
-        half: n < TOLD_FROM ? NaN : (t * deviation(values)) / Math.sqrt(n),
+        half: n < TOLD_FROM ? NaN : halfOf(values),
       };
     });
 }
@@ -78,27 +77,68 @@ export function bandOf(runs: readonly SeedRun[], name: string): Over[] {
   return overSeeds(runs, name).filter(({ seeds }) => seeds >= SEEN_FROM);
 }
 
+/** What the others are measured against. */
+export const BASELINE = 'softmax';
+
 const OUTCOMES: readonly (readonly [string, string, string, number])[] = [
   ['sink_0.3', 'Sink₁', ' %', 1],
-  ['alpha', 'α₁ above even attention', '', 2],
+  ['alpha', 'α₁ above even attention', '', 3],
   ['value_ratio', '‖v₁‖ over the others', '', 2],
   ['eviction', 'nats lost without token 1', '', 3],
 ];
+
+/** With the sign of typesetting, and none of a nought. */
+function fixed(x: number, digits: number): string {
+  const text = x.toFixed(digits);
+  return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
+}
+
+/** The last step that all have, and the half of the 95 % interval of a mean. */
+const lastOf = (runs: readonly SeedRun[]) =>
+  Math.min(...runs.map(({ points }) => points.at(-1)!.step!));
+const halfOf = (values: readonly number[]) =>
+  ((STUDENT[values.length - 1] ?? 1.96) * deviation(values)) / Math.sqrt(values.length);
+
+/** What runs have more or less than the baseline's of the same seeds; empty for too few pairs. */
+export function pairedWords(runs: readonly SeedRun[], base: readonly SeedRun[]): string {
+  const pairs = runs.flatMap((own) => {
+    const other = base.find(({ seed }) => seed === own.seed);
+    return other ? [[own, other] as const] : [];
+  });
+  const last = lastOf(pairs.flat());
+  if (pairs.length < TOLD_FROM || last < SAID_FROM) return '';
+  const at = ({ points }: SeedRun, name: string) =>
+    points.find(({ step }) => step === last)?.[name] ?? NaN;
+  const said = OUTCOMES.flatMap(([name, title, unit, digits]) => {
+    const apart = pairs
+      .map(([own, other]) => at(own, name) - at(other, name))
+      .filter(Number.isFinite);
+    if (apart.length < TOLD_FROM) return [];
+    const sign = mean(apart) > 0 ? '+' : '';
+    return `${title} ${sign}${fixed(mean(apart), digits)} ± ${fixed(halfOf(apart), digits)}${unit && ' points'}`;
+  });
+  if (!said.length) return '';
+  return ` Against the softmax runs of the same ${pairs.length} seeds (95 %): ${said.join(', ')}.`;
+}
 
 /**
  * What the seeds have alike and apart, at the last step that all have which came far enough; empty where
  * there are fewer than two. The weights that are shown are of other runs, and it says so.
  */
-export function seedWords(runs: readonly SeedRun[], steps?: number): string {
+export function seedWords(
+  runs: readonly SeedRun[],
+  steps?: number,
+  base: readonly SeedRun[] = [],
+): string {
   const far = runs.filter(({ points }) => (points.at(-1)?.step ?? 0) >= SAID_FROM);
   if (far.length < SEEN_FROM) return '';
-  const last = Math.min(...far.map(({ points }) => points.at(-1)!.step!));
+  const last = lastOf(far);
   const said = OUTCOMES.flatMap(([name, title, unit, digits]) => {
     const at = overSeeds(far, name).find(({ step, seeds }) => step === last && seeds >= SEEN_FROM);
     if (!at) return [];
-    const [low, high] = [at.low, at.high].map((x) => x.toFixed(digits));
+    const [low, high] = [at.low, at.high].map((x) => fixed(x, digits));
     const interval = Number.isFinite(at.half)
-      ? ` (mean ${at.mean.toFixed(digits)} ± ${at.half.toFixed(digits)}, 95 %)`
+      ? ` (mean ${fixed(at.mean, digits)} ± ${fixed(at.half, digits)}, 95 %)`
       : '';
     return `${title} ${low} to ${high}${unit}${interval}`;
   });
@@ -108,5 +148,5 @@ export function seedWords(runs: readonly SeedRun[], steps?: number): string {
   const own = steps
     ? ` The weights here are of another run, of ${steps.toLocaleString('en')} steps, whose learning rate falls sooner.`
     : '';
-  return `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of ${of}${where}: ${said.join(', ')}.${own}`;
+  return `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of ${of}${where}: ${said.join(', ')}.${pairedWords(far, base)}${own}`;
 }

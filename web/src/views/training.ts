@@ -14,7 +14,7 @@ import {
   type Course,
   type Point,
 } from '../timeline/course';
-import { bandOf, seedRuns, seedWords, type SeedRun } from '../timeline/seeds';
+import { BASELINE, bandOf, seedRuns, seedWords, type SeedRun } from '../timeline/seeds';
 import { LOGGED_ON, MEASURED_ON, stepOf } from '../timeline/steps';
 import { judged } from '../words';
 import { part, say, type View } from './view';
@@ -141,7 +141,8 @@ export const training: View = {
   says: (frame) => {
     const { id, step } = walkOf(frame);
     const course = courses.find((one) => one.id === id);
-    const over = seedWords(long.get(id) ?? [], course?.timeline.checkpoints.at(-1)!.step);
+    const base = id === BASELINE ? [] : long.get(BASELINE);
+    const over = seedWords(long.get(id) ?? [], course?.timeline.checkpoints.at(-1)!.step, base);
     if (!course) return over;
     const { checkpoints, seed } = course.timeline;
     const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
@@ -165,7 +166,7 @@ export const training: View = {
         redraw();
       }, fail);
     const fetchSeeds = (frames: readonly Frame[]) => {
-      for (const { id } of frames.map(walkOf)) {
+      for (const id of [BASELINE, ...frames.map((frame) => walkOf(frame).id)]) {
         if (long.has(id)) continue;
         long.set(id, []);
         // Without a network they are not there, and the rest is.
