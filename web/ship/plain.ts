@@ -32,7 +32,7 @@ export function plain(): Plugin {
         tag: 'div',
         attrs: { id: 'plain' },
         children:
-          `<p>${SAID}</p><img src="./${PICTURE}" width="1280" height="760" loading="lazy" ` +
+          `<p>${SAID}</p><img src="./${PICTURE}" width="1280" height="740" loading="lazy" ` +
           'alt="Two attention maps side by side: in the softmax model nearly every word looks at the start mark, in its sigmoid twin none does so." />',
         injectTo: 'body-prepend',
       },
