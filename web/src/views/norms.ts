@@ -84,7 +84,7 @@ export const norms: View = {
         drawChart(place, {
           kind: 'lines',
           from,
-          height: 128,
+          height: 112,
           xLabel: 'layer',
           yLabel: title,
           log: true,
