@@ -112,6 +112,7 @@ const start = {
       for (const selector of [
         '[data-finding]',
         '[data-view="attention"] .heatmap',
+        '[data-subject="sigmoid"] .heatmap',
         '.remark',
         'textarea',
         '.start-ask .primary',
@@ -119,6 +120,20 @@ const start = {
         assert.ok(await isSeen(page, selector), `${selector} at ${width}x${height}`);
       await staysWithin(page, width);
       await page.screenshot({ path: `${pictures}/start-${width}x${height}.png` });
+      if (width > 390) continue;
+      // The twin stands in the corner that no word looks at; a tap exchanges the two.
+      const widths = async () => {
+        const boxes = ['softmax', 'sigmoid'].map((subject) =>
+          page.locator(`[data-subject="${subject}"] .heatmap`).boundingBox(),
+        );
+        return (await Promise.all(boxes)).map((box) => Math.round(box.width));
+      };
+      const [large, small] = await widths();
+      assert.ok(large > 2 * small && small > 100, `${large}, ${small}`);
+      await page.locator('[data-subject="sigmoid"] .heatmap').click();
+      await page.waitForFunction(() => location.hash.includes('at=1'));
+      await settled(page);
+      assert.deepEqual(await widths(), [small, large]);
     }
   },
 

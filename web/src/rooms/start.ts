@@ -6,7 +6,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { chips, lightsChips, segmented, textField, troubles } from '../controls';
 import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
-import { ofHead, selectedHead, type Frame, type Head } from '../frame';
+import { isBidirectional, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { attention, mapsOf } from '../views/attention';
 import { part, type Context } from '../views/view';
 import { explained } from '../terms';
@@ -137,7 +137,7 @@ function roundingWords({ subject, model: { bits } }: Frame, desk: Desk): string 
 function twinWords({ operation }: Frame): string {
   return operation.normalises
     ? 'each row must add up to 100 %'
-    : 'no row need add up; drawn as shares of it';
+    : 'its rows need not; drawn as shares';
 }
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
@@ -193,6 +193,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const at = headOf(frames);
     const { why } = state;
     stage.dataset.at = String(Math.min(state.at, SIDES - 1));
+    // Above the diagonal is room for the other map, on a phone.
+    stage.classList.toggle('nesting', !why && !frames.some(isBidirectional));
     root.classList.toggle('explaining', why > 0);
     render(
       html`<h1>Why does it keep looking at the first word?</h1>
@@ -287,4 +289,13 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   });
 
   lightsChips(words, desk, scope, shown);
+
+  // Where one map stands in the corner of the other, a tap brings it to the front.
+  const bringsForth = (event: MouseEvent) => {
+    const cell = (event.target as Element).closest('.cell');
+    if (!cell || getComputedStyle(cell).position !== 'absolute') return;
+    event.stopPropagation();
+    desk.set({ at: [...cell.parentElement!.children].indexOf(cell) });
+  };
+  stage.addEventListener('click', bringsForth, { capture: true });
 }
