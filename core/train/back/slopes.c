@@ -3,39 +3,33 @@
 #include "../../math/kernels.h"
 #include "../../math/scalar.h"
 
-/* ss_expf between its limits, and its value at the nearest of them beyond: no branch. */
-static inline float bounded_exp(float x) {
-    x = x < SS_EXP_LOW ? SS_EXP_LOW : x;
-    x = x > SS_EXP_HIGH ? SS_EXP_HIGH : x;
-    return ss_exp_inside(x);
-}
-
-static inline float bounded_sigmoid(float x) {
-    return 1.0f / (1.0f + bounded_exp(-x));
-}
+/* So many numbers go through a kernel at once. */
+enum { AT_ONCE = 64 };
 
 /* x s(x): s + x s (1 - s). */
-static void silu_back(float *x, float *d, size_t n) {
+static void silu_back(float *x, float *d, float *s, size_t n) {
+    ss_sigmoid(s, x, 0.0f, n);
     for (size_t i = 0; i < n; i++) {
-        float s = bounded_sigmoid(x[i]);
-        d[i] *= s + x[i] * s * (1.0f - s);
-        x[i] *= s;
+        d[i] *= s[i] + x[i] * s[i] * (1.0f - s[i]);
+        x[i] *= s[i];
     }
 }
 
 /* x s(u), u = 2 sqrt(2/pi) (x + 0.044715 x^3): s + x s (1 - s) u'. */
-static void gelu_tanh_back(float *x, float *d, size_t n) {
+static void gelu_tanh_back(float *x, float *d, float *s, size_t n) {
+    for (size_t i = 0; i < n; i++) s[i] = 1.59576912f * (x[i] + 0.044715f * (x[i] * x[i]) * x[i]);
+    ss_sigmoid(s, s, 0.0f, n);
     for (size_t i = 0; i < n; i++) {
-        float square = x[i] * x[i];
-        float s = bounded_sigmoid(1.59576912f * (x[i] + 0.044715f * square * x[i]));
-        float slope = 1.59576912f * (1.0f + 0.134145f * square);
-        d[i] *= s + x[i] * s * (1.0f - s) * slope;
-        x[i] *= s;
+        float slope = 1.59576912f * (1.0f + 0.134145f * (x[i] * x[i]));
+        d[i] *= s[i] + x[i] * s[i] * (1.0f - s[i]) * slope;
+        x[i] *= s[i];
     }
 }
 
 /* x Phi(x): Phi + x phi, with the upper tail of ss_gelu_erff; 1 / sqrt(2 pi) = 0.398942280. */
-static void gelu_back(float *x, float *d, size_t n) {
+static void gelu_back(float *x, float *d, float *bell, size_t n) {
+    for (size_t i = 0; i < n; i++) bell[i] = x[i] * x[i] * -0.5f;
+    ss_exp(bell, bell, 0.0f, n);
     for (size_t i = 0; i < n; i++) {
         float u = fabsf(x[i]);
         float t = 1.0f / (1.0f + SS_GELU_P * u);
@@ -45,21 +39,22 @@ static void gelu_back(float *x, float *d, size_t n) {
         p = p * t + SS_GELU_C3;
         p = p * t + SS_GELU_C2;
         p = p * t + SS_GELU_C1;
-        float bell = bounded_exp(u * u * -0.5f), tail = p * t * bell;
+        float tail = p * t * bell[i];
         float below = x[i] > 0.0f ? 1.0f - tail : tail;
-        d[i] *= below + x[i] * (0.398942280f * bell);
+        d[i] *= below + x[i] * (0.398942280f * bell[i]);
         x[i] *= below;
     }
 }
 
-static void relu_back(float *x, float *d, size_t n) {
+static void relu_back(float *x, float *d, float *scratch, size_t n) {
+    (void)scratch;
     for (size_t i = 0; i < n; i++) {
         d[i] = x[i] > 0.0f ? d[i] : 0.0f;
         x[i] = x[i] > 0.0f ? x[i] : 0.0f;
     }
 }
 
-static void (*const slopes[SS_ACTIVATION_N])(float *x, float *d, size_t n) = {
+static void (*const slopes[SS_ACTIVATION_N])(float *x, float *d, float *scratch, size_t n) = {
     [SS_ACTIVATION_SILU] = silu_back,
     [SS_ACTIVATION_GELU_TANH] = gelu_tanh_back,
     [SS_ACTIVATION_GELU] = gelu_back,
@@ -71,7 +66,9 @@ bool ss_has_slope(ss_activation activation) {
 }
 
 void ss_activation_back(float *x, float *d, ss_activation activation, size_t n) {
-    slopes[activation](x, d, n);
+    float scratch[AT_ONCE];
+    for (size_t i = 0; i < n; i += AT_ONCE)
+        slopes[activation](x + i, d + i, scratch, n - i < AT_ONCE ? n - i : AT_ONCE);
 }
 
 /*
