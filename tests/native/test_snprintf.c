@@ -47,7 +47,7 @@ int main(void) {
         1.5,      2.5,       9.5,       99.5,         0.05,          0.25,
         999999.5, 9999995,   0.0001,    0.00001,      0.00099999995, 1e22,
         1e23,     5e-324,    1e-308,    0x1p-1022,    0x1p1023,      0x1.fffffffffffffp1023,
-        INFINITY, -INFINITY, 123456789, 4294967296.0, 0x1p53};
+        HUGE_VAL, -HUGE_VAL, 123456789, 4294967296.0, 0x1p53};
     static const char *const formats[] = {"%.*g", "%.*f"};
 
     CASE("what the core and cJSON write");
