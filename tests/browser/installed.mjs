@@ -77,5 +77,6 @@ export const installed = {
     const bytes = [...sent.values()].reduce((a, b) => a + b, 0);
     assert.ok(bytes <= MOST, `${bytes} bytes: ${[...sent.keys()].join(' ')}`);
     assert.deepEqual(await page.evaluate(() => globalThis.look({ worker: false })), aside);
+    return `${bytes} bytes, gzip`;
   },
 };
