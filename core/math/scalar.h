@@ -54,8 +54,9 @@ static inline double ss_double_of_bits(uint64_t bits) {
 #define SS_EXP_C4 (1.0f / 24.0f)
 #define SS_EXP_C3 (1.0f / 6.0f)
 
-/* e^x for SS_EXP_LOW <= x <= SS_EXP_HIGH, without a branch. */
-static inline float ss_exp_inside(float x) {
+static inline float ss_expf(float x) {
+    if (x < SS_EXP_LOW) return 0.0f;
+    if (x > SS_EXP_HIGH) return INFINITY;
     float shifted = x * SS_LOG2_E + SS_EXP_MAGIC;
     float n = shifted - SS_EXP_MAGIC;
     float r = x - n * SS_LN2_HIGH - n * SS_LN2_LOW;
@@ -66,12 +67,6 @@ static inline float ss_exp_inside(float x) {
     p = p * r + 0.5f;
     p = p * (r * r) + r + 1.0f;
     return p * ss_float_of_bits((ss_bits_of_float(shifted) + 127u) << 23);
-}
-
-static inline float ss_expf(float x) {
-    if (x < SS_EXP_LOW) return 0.0f;
-    if (x > SS_EXP_HIGH) return INFINITY;
-    return ss_exp_inside(x);
 }
 
 static inline float ss_sigmoidf(float x) {
@@ -92,8 +87,8 @@ static inline float ss_sigmoidf(float x) {
 #define SS_GELU_C6 (-0.159984231f)
 #define SS_GELU_C7 0.0394732393f
 
-static inline float ss_gelu_erff(float x) {
-    float u = x < 0.0f ? -x : x;
+/* Q(u) e^(u^2/2). */
+static inline float ss_gelu_tail(float u) {
     float t = 1.0f / (1.0f + SS_GELU_P * u);
     float p = SS_GELU_C7 * t + SS_GELU_C6;
     p = p * t + SS_GELU_C5;
@@ -101,7 +96,12 @@ static inline float ss_gelu_erff(float x) {
     p = p * t + SS_GELU_C3;
     p = p * t + SS_GELU_C2;
     p = p * t + SS_GELU_C1;
-    float tail = p * t * ss_expf(u * u * -0.5f);
+    return p * t;
+}
+
+static inline float ss_gelu_erff(float x) {
+    float u = x < 0.0f ? -x : x;
+    float tail = ss_gelu_tail(u) * ss_expf(u * u * -0.5f);
     return (x > 0.0f ? x : 0.0f) - u * tail;
 }
 

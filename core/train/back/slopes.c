@@ -31,15 +31,7 @@ static void gelu_back(float *x, float *d, float *bell, size_t n) {
     for (size_t i = 0; i < n; i++) bell[i] = x[i] * x[i] * -0.5f;
     ss_exp(bell, bell, 0.0f, n);
     for (size_t i = 0; i < n; i++) {
-        float u = fabsf(x[i]);
-        float t = 1.0f / (1.0f + SS_GELU_P * u);
-        float p = SS_GELU_C7 * t + SS_GELU_C6;
-        p = p * t + SS_GELU_C5;
-        p = p * t + SS_GELU_C4;
-        p = p * t + SS_GELU_C3;
-        p = p * t + SS_GELU_C2;
-        p = p * t + SS_GELU_C1;
-        float tail = p * t * bell[i];
+        float tail = ss_gelu_tail(fabsf(x[i])) * bell[i];
         float below = x[i] > 0.0f ? 1.0f - tail : tail;
         d[i] *= below + x[i] * (0.398942280f * bell[i]);
         x[i] *= below;
