@@ -76,13 +76,27 @@ export const SHAPES = {
 };
 
 /** Bytes, written one after the other. */
-class Writer {
+export class Bytes {
   parts = [];
   length = 0;
   bytes(bytes) {
     this.parts.push(bytes);
     this.length += bytes.length;
+    return this;
   }
+  /** The file, which they begin. */
+  into(file) {
+    let at = 0;
+    for (const part of this.parts) {
+      file.set(part, at);
+      at += part.length;
+    }
+    return file;
+  }
+}
+
+/** A header of GGUF. */
+class Writer extends Bytes {
   number(setter, size, value) {
     const view = new DataView(new ArrayBuffer(size));
     view[setter](0, value, true);
@@ -201,12 +215,7 @@ export function layOut(name, type) {
 /** The whole of it, with its numbers. */
 export function randomFile(name, type) {
   const { head, list, start, bytes } = layOut(name, type);
-  const file = new Uint8Array(start + bytes);
-  let at = 0;
-  for (const part of head.parts) {
-    file.set(part, at);
-    at += part.length;
-  }
+  const file = head.into(new Uint8Array(start + bytes));
   let seed = 1;
   const random = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0);
   for (const { tensor, n, own, offset } of list)

@@ -2,19 +2,12 @@
  * The same weights as an ONNX model: GPT-2 as its paper draws it, with all attention maps as outputs.
  * Inputs: ids [T], positions [T], mask [T, T] that is added to scores, rows [n] whose logits are asked for.
  */
-import { SHAPES, layOut } from './gguf.mjs';
+import { Bytes, SHAPES, layOut } from './gguf.mjs';
 
 const text = (string) => new TextEncoder().encode(string);
 
 /** A protobuf message while it is put together: pieces and their length. */
-class Message {
-  parts = [];
-  length = 0;
-  bytes(bytes) {
-    this.parts.push(bytes);
-    this.length += bytes.length;
-    return this;
-  }
+class Message extends Bytes {
   varint(n) {
     const out = [];
     for (let left = BigInt.asUintN(64, BigInt(n)); ; left >>= 7n) {
@@ -36,13 +29,7 @@ class Message {
     return this;
   }
   whole() {
-    const file = new Uint8Array(this.length);
-    let at = 0;
-    for (const part of this.parts) {
-      file.set(part, at);
-      at += part.length;
-    }
-    return file;
+    return this.into(new Uint8Array(this.length));
   }
 }
 
