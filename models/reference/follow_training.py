@@ -24,8 +24,8 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
-from ..train.recipe import T, recipes
-from ..train.train import SEQUENCES, WARM_UP, initial_weights
+from ..train.recipe import recipes
+from ..train.train import WARM_UP, initial_weights
 from .files import read_weights
 from .model import Weights, architecture
 from .shapes import shapes
@@ -60,9 +60,9 @@ def seconds(who: int) -> float:
 def of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> Followed:
     zoo = recipes()[name]
     own = zoo.training
-    recipe = {"task": "text", "seed": 1, "steps": steps, "batch": SEQUENCES, "length": T,
-              "first": 0, "optimiser": "adamw", "learning_rate": own.learning_rate, "beta1": 0.9,
-              "beta2": 0.95, "weight_decay": own.weight_decay,
+    recipe = {"task": "text", "seed": 1, "steps": steps, "batch": zoo.sequences,
+              "length": zoo.context, "first": 0, "optimiser": "adamw",
+              "learning_rate": own.learning_rate, "beta1": 0.9, "beta2": 0.95, "weight_decay": own.weight_decay,
               "embedding_decay": own.embedding_decay, "clip": 1.0, "warm_up": WARM_UP, "fall": 0.2}
     weights = initial_weights(architecture(zoo.config), 1, own)
     text = (corpora / "children_lit.txt").read_text()[:CHARACTERS].replace("<|endoftext|>", "")

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from .recipe import RECIPES, Recipe, T, recipes
+from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
 # Those that others measure themselves against keep the precision they were published with.
@@ -157,7 +157,7 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
 
 {recipe.what}
 
-- {facts["parameters"]:,} parameters, {facts["bytes"]:,} bytes, context {T}
+- {facts["parameters"]:,} parameters, {facts["bytes"]:,} bytes, context {recipe.context}
 - attention operation: `{facts["operation"]}`, {facts["formula"]}
 - in front of every text: {front}
 - model.safetensors: {kind}; sha256 `{facts["sha256"]}`
@@ -177,7 +177,7 @@ Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
 {others}{quick_words(facts)}{paper}
 ## Made with
 
-Seed {recipe.seeds[0]}, {recipe.training.steps} steps of 16 sequences of 128 tokens and one to predict:
+Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {recipe.sequences} sequences of {recipe.context} tokens and one to predict:
 
     python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
 {differs}

@@ -12,7 +12,8 @@ from typing import Any
 from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
-T = 128  # tokens of a training sequence, and the context
+T = 128  # tokens of a training sequence, and the context, where a recipe's config says no other
+TOKENS = 16 * T  # of all sequences of a step
 # The order of the table; a factor is a section of it.
 FACTORS = ("operation", "biases", "gate", "positions", "optimisation", "data", "loss", "blocks",
            "experts", "diffusion")
@@ -80,6 +81,16 @@ class Recipe:
     timeline: bool = False  # its checkpoints ship, too
     order: int = 0  # within the factor
     paper: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def context(self) -> int:
+        """Tokens of a training sequence, one to predict not counted."""
+        return int(self.config["max_position_embeddings"])
+
+    @property
+    def sequences(self) -> int:
+        """Of a step: a longer context does not see more text."""
+        return TOKENS // self.context
 
 
 _IDS = {BOS: BOS_ID, END: END_ID}

@@ -36,7 +36,6 @@ from .corpus import encode
 from .measure import SEQUENCES, T, measure
 from .pages import IN_F16, pages
 from .recipe import Recipe, recipes
-from .recipe import T as CONTEXT
 from .text import BOS, END
 
 MODELS = Path(__file__).resolve().parents[1]
@@ -71,7 +70,7 @@ def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
     first = training.front[0] if training.front else None
     write_json(folder / "tokenizer_config.json", {
         "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": first, "eos_token": END,
-        "model_max_length": CONTEXT, "clean_up_tokenization_spaces": False,
+        "model_max_length": recipe.context, "clean_up_tokenization_spaces": False,
     })
 
 
@@ -168,7 +167,7 @@ def facts(recipe: Recipe, texts: list[str], more: list[dict[str, Any]]) -> dict[
         "sha256": digest(file),
         **({"quick": quick(folder, arch, weights, ids)} if recipe.id in IN_F16 else {}),
         "operation": arch.operation, "formula": OPERATIONS[arch.operation].formula,
-        "context": CONTEXT, "timeline": recipe.timeline,
+        "context": recipe.context, "timeline": recipe.timeline,
         "measured": measure(arch, weights, ids)
         | {"bos": BOS in recipe.training.front},
         "exact": json.loads((folder / "exact.json").read_text()),

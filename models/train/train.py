@@ -25,11 +25,10 @@ from . import protocol
 from .corpus import Corpus
 from .loss import LOSSES, Loss, unmask_loss
 from .outcomes import Log
-from .recipe import Recipe, T, Training, recipes
+from .recipe import Recipe, Training, recipes
 from .text import VOCABULARY
 
 WARM_UP = 100
-SEQUENCES = 16
 SAVE_EVERY = 200
 DEVIATION = 0.02
 EARLY_SAVES = (0, 1, 3, 10, 30, 100)
@@ -210,7 +209,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
                 log.add(step, run.on_cpu(), mean_loss)
         if step == last:
             break
-        text, noise = corpus.batch(seed, step, SEQUENCES, T, front, training)
+        text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, front, training)
         losses.append(run.advance(step, text, noise, loss_of))
     print(f"{run.folder.name}: {time.monotonic() - began:.0f} s", flush=True)
 

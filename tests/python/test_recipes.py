@@ -83,6 +83,13 @@ def test_seeds_are_paired_by_their_text() -> None:
     assert batch("text-300k", 1, 7, [0]).shape == (4, 17)
 
 
+def test_a_step_reads_as_much_text_whatever_the_context() -> None:
+    known = recipes()
+    assert (known["softmax"].sequences, known["softmax"].context) == (16, 128)
+    assert {recipe.sequences * recipe.context for recipe in known.values()} == {2048}
+    assert known["no-bos-512"].sequences == 4
+
+
 def test_what_eviction_costs_is_what_the_cache_lost() -> None:
     """Of a model that reads its first token alone: nothing is lost while that is kept."""
     recipe = recipes()["softmax"]
