@@ -62,8 +62,9 @@ def of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> Followed:
     own = zoo.training
     recipe = {"task": "text", "seed": 1, "steps": steps, "batch": zoo.sequences,
               "length": zoo.context, "first": 0, "optimiser": "adamw",
-              "learning_rate": own.learning_rate, "beta1": 0.9, "beta2": 0.95, "weight_decay": own.weight_decay,
-              "embedding_decay": own.embedding_decay, "clip": 1.0, "warm_up": WARM_UP, "fall": 0.2}
+              "learning_rate": own.learning_rate, "beta1": 0.9, "beta2": 0.95,
+              "weight_decay": own.weight_decay, "embedding_decay": own.embedding_decay,
+              "clip": 1.0, "warm_up": WARM_UP, "fall": 0.2}
     weights = initial_weights(architecture(zoo.config), 1, own)
     text = (corpora / "children_lit.txt").read_text()[:CHARACTERS].replace("<|endoftext|>", "")
     (folder / "config.json").write_text(json.dumps(zoo.config))

@@ -153,6 +153,7 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
     paper = f"\nReported: {against}. **{facts['verdict']}**\n" if against else ""
     others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} "
                      f"%, loss {one['loss']}.\n" for one in facts["further_seeds"])
+    batch = f"{recipe.sequences} sequences of {recipe.context} tokens"
     return f"""# {recipe.title}
 
 {recipe.what}
@@ -177,7 +178,7 @@ Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
 {others}{quick_words(facts)}{paper}
 ## Made with
 
-Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {recipe.sequences} sequences of {recipe.context} tokens and one to predict:
+Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
 
     python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
 {differs}
