@@ -111,48 +111,68 @@ export async function wllama() {
   };
 }
 
-/** onnxruntime-web, one thread: all maps beside the last row of logits, and that row alone. */
-export async function onnxruntime() {
+/**
+ * onnxruntime-web, one thread: all maps beside the logits that are asked for, and the last row of logits
+ * alone. The two share a session, which the first opens and closes.
+ * @param {{ shape: string, type: string, eight?: boolean }} of the file, and whether it becomes one of 8 bits
+ */
+export async function onnxruntime({ shape, type, eight = false }) {
   const ort = await import('/ort/ort.wasm.min.mjs');
+  const { onnxFile } = await import('/onnx.mjs');
+  const { SHAPES } = await import('/gguf.mjs');
   Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: '/ort/' });
+  const { L, G, D, H } = SHAPES[shape].sizes;
+  const caches = Array.from({ length: L }, (_, l) => [`k${l}`, `v${l}`]).flat();
+  const maps = Array.from({ length: L }, (_, l) => `att${l}`);
+  const nothing = new ort.Tensor('float32', new Float32Array(0), [G, 0, D / H]);
   let session;
-  const asking = (names) => {
-    let logits;
+  const whole = (from, n) => {
+    const numbers = BigInt64Array.from({ length: n }, (_, i) => BigInt(from + i));
+    return new ort.Tensor('int64', numbers, [n]);
+  };
+  const asking = (outputs) => {
+    let logits, past, P;
+    const run = async (tokens, { all = false, goesOn = false } = {}) => {
+      const T = tokens.length;
+      const mask = Float32Array.from({ length: T * (P + T) }, (_, i) =>
+        i % (P + T) > P + Math.floor(i / (P + T)) ? -1e9 : 0,
+      );
+      const found = await session.run(
+        {
+          ids: new ort.Tensor('int64', BigInt64Array.from(tokens, BigInt), [T]),
+          positions: whole(P, T),
+          rows: all ? whole(0, T) : whole(T - 1, 1),
+          mask: new ort.Tensor('float32', mask, [T, P + T]),
+          ...past,
+        },
+        ['logits', ...outputs, ...(goesOn ? caches.map((name) => `new_${name}`) : [])],
+      );
+      logits = found.logits;
+      P += T;
+      if (goesOn) past = Object.fromEntries(caches.map((name) => [name, found[`new_${name}`]]));
+    };
     return {
-      async read(tokens) {
-        const T = tokens.length;
-        const whole = (numbers) =>
-          new ort.Tensor('int64', BigInt64Array.from(numbers, BigInt), [numbers.length]);
-        const mask = Float32Array.from({ length: T * T }, (_, i) =>
-          i % T > Math.floor(i / T) ? -1e9 : 0,
-        );
-        const found = await session.run(
-          {
-            ids: whole(tokens),
-            positions: whole(Array.from(tokens, (_, t) => t)),
-            rows: whole([T - 1]),
-            mask: new ort.Tensor('float32', mask, [T, T]),
-          },
-          names(),
-        );
-        logits = found.logits.data;
+      async read(tokens, { capacity = tokens.length, extra = [] } = {}) {
+        P = 0;
+        past = Object.fromEntries(caches.map((name) => [name, nothing]));
+        const all = outputs.length > 0 && extra.includes('logits');
+        await run(tokens, { all, goesOn: capacity > tokens.length });
       },
-      top: async (n) => likeliest(logits, n),
-      close: async () => {},
+      step: (token) => run([token], { goesOn: true }),
+      top: async (n) => likeliest(logits.data.slice(-logits.dims[1]), n),
     };
   };
+  const name = eight ? 'ort 8 bit' : 'ort';
   return {
-    'ort maps': {
-      ...asking(() => session.outputNames),
+    [`${name}, maps`]: {
+      ...asking(maps),
       /** The file in its own format; not part of loading. */
-      async prepare(content) {
-        const { onnxFile } = await import('/onnx.mjs');
-        return onnxFile(content);
-      },
+      prepare: async (content) => onnxFile(content, shape, type, { eight }),
       async open(content) {
         session = await ort.InferenceSession.create(content);
       },
+      close: () => session.release(),
     },
-    'ort last row': asking(() => ['logits']),
+    [`${name}, last row`]: asking([]),
   };
 }

@@ -36,7 +36,7 @@ function gpt2({ D, L, V, context }) {
   ];
 }
 
-function llama({ D, L, V, F, width }) {
+function llama({ D, L, V, F, width, tied }) {
   const layer = (_, l) => [
     [`blk.${l}.attn_norm.weight`, [D], true],
     [`blk.${l}.ffn_norm.weight`, [D], true],
@@ -51,27 +51,40 @@ function llama({ D, L, V, F, width }) {
   return [
     ['token_embd.weight', [D, V]],
     ['output_norm.weight', [D], true],
+    ...(tied ? [] : [['output.weight', [D, V]]]),
     ...Array.from({ length: L }, layer).flat(),
   ];
 }
 
+export const EPSILON = 1e-5;
+export const ROPE_BASE = 10000;
+
+const LLAMA = {
+  architecture: 'llama',
+  tensors: llama,
+  keys: ({ D, V, H, G }) => ({
+    'attention.layer_norm_rms_epsilon': EPSILON,
+    'rope.freq_base': ROPE_BASE,
+    'attention.head_count_kv': { u32: G },
+    'rope.dimension_count': { u32: D / H },
+    vocab_size: { u32: V },
+  }),
+};
+
 export const SHAPES = {
   gpt2: {
-    sizes: { D: 768, L: 12, V: 50257, H: 12, F: 3072, context: 1024 },
+    architecture: 'gpt2',
+    sizes: { D: 768, L: 12, V: 50257, H: 12, G: 12, F: 3072, context: 1024 },
     tensors: gpt2,
-    keys: { 'attention.layer_norm_epsilon': 1e-5 },
+    keys: () => ({ 'attention.layer_norm_epsilon': EPSILON }),
   },
   smollm2: {
-    sizes: { D: 576, L: 30, V: 49152, H: 9, G: 3, F: 1536, width: 192, context: 2048 },
-    tensors: llama,
-    architecture: 'llama',
-    keys: {
-      'attention.layer_norm_rms_epsilon': 1e-5,
-      'rope.freq_base': 10000,
-      'attention.head_count_kv': { u32: 3 },
-      'rope.dimension_count': { u32: 64 },
-      vocab_size: { u32: 49152 },
-    },
+    sizes: { D: 576, L: 30, V: 49152, H: 9, G: 3, F: 1536, width: 192, context: 2048, tied: true },
+    ...LLAMA,
+  },
+  zoo: {
+    sizes: { D: 128, L: 6, V: 1024, H: 4, G: 4, F: 344, width: 128, context: 128 },
+    ...LLAMA,
   },
 };
 
@@ -147,11 +160,11 @@ function vocabulary(V) {
 }
 
 function metadata(name) {
-  const { sizes, keys, architecture = name } = SHAPES[name];
+  const { sizes, keys, architecture } = SHAPES[name];
   const own = {
     ...{ context_length: { u32: sizes.context }, embedding_length: { u32: sizes.D } },
     ...{ feed_forward_length: { u32: sizes.F }, block_count: { u32: sizes.L } },
-    ...{ 'attention.head_count': { u32: sizes.H }, ...keys },
+    ...{ 'attention.head_count': { u32: sizes.H }, ...keys(sizes) },
   };
   return {
     'general.architecture': architecture,
@@ -181,7 +194,7 @@ function fill(file, at, n, type, isGain, random) {
 }
 
 /**
- * The header of a file, where its numbers begin, and where each tensor lies behind that.
+ * The header of a file, how long the whole is, and where in it each tensor lies (`at`).
  * @param {keyof typeof SHAPES} name
  * @param {keyof typeof TYPES} type of the matrices
  */
@@ -209,16 +222,40 @@ export function layOut(name, type) {
     one.offset = offset;
     offset += Math.ceil(one.bytes / 32) * 32;
   }
-  return { head, list, start: Math.ceil(head.length / 32) * 32, bytes: offset };
+  const start = Math.ceil(head.length / 32) * 32;
+  for (const one of list) one.at = start + one.offset;
+  return { head, list, bytes: start + offset };
 }
 
 /** The whole of it, with its numbers. */
 export function randomFile(name, type) {
-  const { head, list, start, bytes } = layOut(name, type);
-  const file = head.into(new Uint8Array(start + bytes));
+  const { head, list, bytes } = layOut(name, type);
+  const file = head.into(new Uint8Array(bytes));
   let seed = 1;
   const random = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0);
-  for (const { tensor, n, own, offset } of list)
-    fill(file, start + offset, n, own, tensor.endsWith('norm.weight'), random);
+  for (const { tensor, n, own, at } of list)
+    fill(file, at, n, own, tensor.endsWith('norm.weight'), random);
   return file;
 }
+
+/** The numbers of a tensor of such a file, unpacked. */
+export function numbers(file, { at, n, own }) {
+  if (own === 'f32') return new Float32Array(file.buffer, at, n);
+  const [, block, size, halves] = TYPES[own];
+  const out = new Float32Array(n);
+  const bytes = new DataView(file.buffer);
+  for (let b = 0; b < n / block; b++) {
+    const [d, m = 0] = halves.map((place) => half(bytes.getUint16(at + b * size + place, true)));
+    const q = at + b * size + 2 * halves.length;
+    for (let i = 0; i < block; i++) {
+      const four =
+        i < block / 2 ? bytes.getUint8(q + i) & 15 : bytes.getUint8(q + i - block / 2) >> 4;
+      out[b * block + i] = own === 'q4_1' ? d * four + m : d * bytes.getInt8(q + i);
+    }
+  }
+  return out;
+}
+
+/** A normal number of 16 bits. */
+const half = (bits) =>
+  (bits & 0x8000 ? -1 : 1) * 2 ** (((bits >> 10) & 31) - 15) * (1 + (bits & 1023) / 1024);

@@ -1,8 +1,12 @@
 /**
- * The same weights as an ONNX model: GPT-2 as its paper draws it, with all attention maps as outputs.
- * Inputs: ids [T], positions [T], mask [T, T] that is added to scores, rows [n] whose logits are asked for.
+ * The same weights as an ONNX model, in 32 bits or in 8 as onnxruntime's quantize_dynamic writes them
+ * (a scale a column of weights, scale and zero of activations found at run time).
+ *
+ * Inputs: ids [T], positions [T], mask [T, P + T] that is added to scores, rows [n] whose logits are asked
+ * for, and of P tokens before k0.., v0.. [G, P, K]. Outputs: logits [n, V], maps att0.. [G, H / G, T, P + T],
+ * and keys and values of all P + T tokens, new_k0.., new_v0...
  */
-import { Bytes, SHAPES, layOut } from './gguf.mjs';
+import { Bytes, EPSILON, ROPE_BASE, SHAPES, layOut, numbers } from './gguf.mjs';
 
 const text = (string) => new TextEncoder().encode(string);
 
@@ -34,6 +38,7 @@ class Message extends Bytes {
 }
 
 const FLOAT = 1;
+const INT8 = 3;
 const INT64 = 7;
 
 function attribute(name, value) {
@@ -65,69 +70,174 @@ function value(name, type, dims) {
   return new Message().put(1, name).put(2, new Message().put(1, of));
 }
 
-/** @param {Uint8Array} content what randomFile('gpt2', 'f32') gave */
-export function onnxFile(content) {
-  const { D, L, V, H } = SHAPES.gpt2.sizes;
-  const eps = SHAPES.gpt2.keys['attention.layer_norm_epsilon'];
+/** Rows [N][K] in 8 bits as [K][N], with a scale for each n. */
+function inEightBits(rows, N, K) {
+  const scales = new Float32Array(N);
+  const turned = new Int8Array(N * K);
+  for (let n = 0; n < N; n++) {
+    let most = 0;
+    for (let k = 0; k < K; k++) most = Math.max(most, Math.abs(rows[n * K + k]));
+    scales[n] = most / 127;
+    for (let k = 0; k < K; k++) turned[k * N + n] = Math.round(rows[n * K + k] / scales[n]);
+  }
+  return { scales, turned };
+}
+
+const raw = (numbers) => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+const whole = (...numbers) => raw(BigInt64Array.from(numbers, BigInt));
+
+/**
+ * @param {Uint8Array} content what randomFile(shape, type) gave
+ * @param {{ eight?: boolean }} options eight: matrices and what they multiply in 8 bits
+ */
+export function onnxFile(content, shape, type, { eight = false } = {}) {
+  const { architecture, sizes } = SHAPES[shape];
+  const { D, L, V, H, G, context } = sizes;
+  const K = D / H;
+  const isLlama = architecture === 'llama';
+  const places = Object.fromEntries(layOut(shape, type).list.map((one) => [one.tensor, one]));
   const graph = new Message();
+  const kept = new Set();
+  const keep = (name, dims, type, bytes) => {
+    if (!kept.has(name)) graph.put(5, tensor(name, dims, type, bytes));
+    kept.add(name);
+    return name;
+  };
+  const floats = (name) => {
+    const { dims } = places[name];
+    return keep(name, [...dims].reverse(), FLOAT, raw(numbers(content, places[name])));
+  };
   let made = 0;
-  const node = (type, inputs, attributes = {}, outputs = [`n${made++}`]) => {
+  const node = (type, inputs, attributes = {}, { outputs = [`n${made++}`], domain } = {}) => {
     const one = new Message();
     for (const name of inputs) one.put(1, name);
     for (const name of outputs) one.put(2, name);
     one.put(4, type);
     for (const [name, x] of Object.entries(attributes)) one.put(5, attribute(name, x));
+    if (domain) one.put(7, domain);
     graph.put(1, one);
-    return outputs[0];
+    return outputs.length > 1 ? outputs : outputs[0];
   };
   const norm = (x, name) =>
-    node('LayerNormalization', [x, `${name}.weight`, `${name}.bias`], { axis: -1, epsilon: eps });
-  const linear = (x, name) => node('Gemm', [x, `${name}.weight`, `${name}.bias`], { transB: 1 });
+    isLlama
+      ? node('SimplifiedLayerNormalization', [x, floats(`${name}.weight`)], {
+          ...{ axis: -1, epsilon: EPSILON },
+        })
+      : node('LayerNormalization', [x, floats(`${name}.weight`), floats(`${name}.bias`)], {
+          ...{ axis: -1, epsilon: EPSILON },
+        });
 
-  let x = node('Add', [
-    node('Gather', ['token_embd.weight', 'ids']),
-    node('Gather', ['position_embd.weight', 'positions']),
-  ]);
+  /** Of what is multiplied by several matrices the 8 bits are made once. */
+  const small = new Map();
+  const reduced = (x) => {
+    const outputs = ['q', 'scale', 'zero'].map((part) => `${x}_${part}`);
+    if (!small.has(x)) small.set(x, node('DynamicQuantizeLinear', [x], {}, { outputs }));
+    return small.get(x);
+  };
+  const linear = (x, name) => {
+    const bias = places[`${name}.bias`] && floats(`${name}.bias`);
+    const weight = `${name}.weight`;
+    if (!eight) return node('Gemm', [x, floats(weight), ...(bias ? [bias] : [])], { transB: 1 });
+    const [k, n] = places[weight].dims;
+    if (!kept.has(`${weight}_8`)) {
+      const { scales, turned } = inEightBits(numbers(content, places[weight]), n, k);
+      keep(`${weight}_8`, [k, n], INT8, raw(turned));
+      keep(`${weight}_scales`, [n], FLOAT, raw(scales));
+    }
+    const [q, scale, zero] = reduced(x);
+    const sums = node('Cast', [node('MatMulInteger', [q, `${weight}_8`, zero])], { to: FLOAT });
+    const product = node('Mul', [sums, node('Mul', [scale, `${weight}_scales`])]);
+    return bias ? node('Add', [product, bias]) : product;
+  };
+
+  if (isLlama) {
+    const angle = (i) => Math.floor(i / (K / 2)) * ROPE_BASE ** ((-2 * (i % (K / 2))) / K);
+    for (const name of ['cos', 'sin']) {
+      const table = Float32Array.from({ length: (context * K) / 2 }, (_, i) =>
+        Math[name](angle(i)),
+      );
+      keep(name, [context, K / 2], FLOAT, raw(table));
+    }
+  }
+  const shapes = {
+    heads: [0, -1, K],
+    'of a group': [G, H / G, -1, K],
+    'of heads': [H, -1, K],
+    joined: [0, D],
+  };
+  for (const [name, dims] of Object.entries(shapes))
+    keep(name, [dims.length], INT64, whole(...dims));
+  for (const axis of [0, 1]) keep(`axis ${axis}`, [1], INT64, whole(axis));
+  keep('scale', [], FLOAT, raw(Float32Array.of(1 / Math.sqrt(K))));
+
+  const reshape = (x, as) => node('Reshape', [x, as]);
+  const turn = (x, ...perm) => node('Transpose', [x], { perm });
+  const place = isLlama && node('Unsqueeze', ['positions', 'axis 0']);
+  const rotate = (x) => {
+    if (!isLlama) return x;
+    const one = node('Unsqueeze', [x, 'axis 0']);
+    const turned = node(
+      'RotaryEmbedding',
+      [one, place, 'cos', 'sin'],
+      { interleaved: 1 },
+      {
+        domain: 'com.microsoft',
+      },
+    );
+    return node('Squeeze', [turned, 'axis 0']);
+  };
+  /** What is kept of the tokens before, and these. */
+  const grown = (name, x) => node('Concat', [name, x], { axis: 1 }, { outputs: [`new_${name}`] });
+
+  let x = node('Gather', [floats('token_embd.weight'), 'ids']);
+  if (!isLlama) x = node('Add', [x, node('Gather', [floats('position_embd.weight'), 'positions'])]);
   for (let l = 0; l < L; l++) {
     const at = (name) => `blk.${l}.${name}`;
-    const three = [`q${l}`, `k${l}`, `v${l}`];
-    node(
-      'Split',
-      [linear(norm(x, at('attn_norm')), at('attn_qkv'))],
-      { axis: 1, num_outputs: 3 },
-      three,
-    );
-    const [q, k, v] = three.map((name, i) =>
-      node('Transpose', [node('Reshape', [name, 'heads'])], {
-        perm: i === 1 ? [1, 2, 0] : [1, 0, 2],
-      }),
-    );
-    const scores = node('Mul', [node('MatMul', [q, k]), 'scale']);
-    const att = node('Softmax', [node('Add', [scores, 'mask'])], { axis: -1 }, [`att${l}`]);
-    const mixed = node('Transpose', [node('MatMul', [att, v])], { perm: [1, 0, 2] });
-    x = node('Add', [x, linear(node('Reshape', [mixed, 'joined']), at('attn_output'))]);
-    const up = linear(norm(x, at('ffn_norm')), at('ffn_up'));
-    x = node('Add', [x, linear(node('Gelu', [up], { approximate: 'tanh' }), at('ffn_down'))]);
+    const h = norm(x, at('attn_norm'));
+    const three = isLlama
+      ? ['q', 'k', 'v'].map((part) => linear(h, at(`attn_${part}`)))
+      : node(
+          'Split',
+          [linear(h, at('attn_qkv'))],
+          { axis: 1, num_outputs: 3 },
+          {
+            outputs: ['q', 'k', 'v'].map((part) => `${part}_${l}`),
+          },
+        );
+    const [q, k, v] = three.map((part) => turn(reshape(part, 'heads'), 1, 0, 2));
+    const keys = turn(node('Unsqueeze', [grown(`k${l}`, rotate(k)), 'axis 1']), 0, 1, 3, 2);
+    const values = node('Unsqueeze', [grown(`v${l}`, v), 'axis 1']);
+    const scores = node('MatMul', [reshape(rotate(q), 'of a group'), keys]);
+    const masked = node('Add', [node('Mul', [scores, 'scale']), 'mask']);
+    const att = node('Softmax', [masked], { axis: -1 }, { outputs: [`att${l}`] });
+    const mixed = turn(reshape(node('MatMul', [att, values]), 'of heads'), 1, 0, 2);
+    x = node('Add', [x, linear(reshape(mixed, 'joined'), at('attn_output'))]);
+    const inner = norm(x, at('ffn_norm'));
+    const up = linear(inner, at('ffn_up'));
+    let active;
+    if (isLlama) {
+      const gate = linear(inner, at('ffn_gate'));
+      active = node('Mul', [node('Mul', [gate, node('Sigmoid', [gate])]), up]);
+    } else active = node('Gelu', [up], { approximate: 'tanh' });
+    x = node('Add', [x, linear(active, at('ffn_down'))]);
   }
   const asked = node('Gather', [norm(x, 'output_norm'), 'rows']);
-  node('Gemm', [asked, 'token_embd.weight'], { transB: 1 }, ['logits']);
+  const logits = linear(asked, places['output.weight'] ? 'output' : 'token_embd');
+  node('Identity', [logits], {}, { outputs: ['logits'] });
 
-  graph.put(2, 'gpt2');
-  const { start, list } = layOut('gpt2', 'f32');
-  for (const { tensor: name, dims, bytes, offset } of list) {
-    const numbers = content.subarray(start + offset, start + offset + bytes);
-    graph.put(5, tensor(name, [...dims].reverse(), FLOAT, numbers));
-  }
-  const whole = (...numbers) => new Uint8Array(BigInt64Array.from(numbers.map(BigInt)).buffer);
-  graph.put(5, tensor('heads', [3], INT64, whole(0, H, D / H)));
-  graph.put(5, tensor('joined', [2], INT64, whole(0, D)));
-  const scale = new Uint8Array(Float32Array.of(1 / Math.sqrt(D / H)).buffer);
-  graph.put(5, tensor('scale', [], FLOAT, scale));
+  graph.put(2, shape);
   for (const name of ['ids', 'positions', 'rows'])
     graph.put(11, value(name, INT64, [name === 'rows' ? 'n' : 'T']));
-  graph.put(11, value('mask', FLOAT, ['T', 'T']));
+  graph.put(11, value('mask', FLOAT, ['T', 'all']));
   graph.put(12, value('logits', FLOAT, ['n', V]));
-  for (let l = 0; l < L; l++) graph.put(12, value(`att${l}`, FLOAT, [H, 'T', 'T']));
+  for (let l = 0; l < L; l++) {
+    graph.put(12, value(`att${l}`, FLOAT, [G, H / G, 'T', 'all']));
+    for (const name of [`k${l}`, `v${l}`]) {
+      graph.put(11, value(name, FLOAT, [G, 'P', K]));
+      graph.put(12, value(`new_${name}`, FLOAT, [G, 'all', K]));
+    }
+  }
   const model = new Message().number(1, 9).put(7, graph);
-  return model.put(8, new Message().put(1, '').number(2, 20)).whole();
+  model.put(8, new Message().put(1, '').number(2, 20));
+  return model.put(8, new Message().put(1, 'com.microsoft').number(2, 1)).whole();
 }

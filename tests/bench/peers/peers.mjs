@@ -35,10 +35,10 @@ await new Promise((done) => server.listen(0, '127.0.0.1', done));
 
 /** Runs in the page: medians of every row of one file, by turns. */
 async function measure({ file, rows, rounds, hasOld }) {
-  const { randomFile } = await import('/gguf.mjs');
+  const { SHAPES, randomFile } = await import('/gguf.mjs');
   const { onnxruntime, ours, wllama } = await import('/engines.mjs');
   const [shape, type] = file.split('.');
-  const isZoo = shape === 'zoo';
+  const isZoo = file === 'zoo.i8';
   const fetched = async (name) => (await fetch(`/zoo/softmax/${name}`)).arrayBuffer();
   const content = isZoo
     ? new Uint8Array(await fetched('model.safetensors'))
@@ -47,8 +47,9 @@ async function measure({ file, rows, rounds, hasOld }) {
   const engines = { ours: await ours('/new/sinkscope.simd.wasm') };
   if (hasOld) engines.old = await ours('/old/sinkscope.simd.wasm');
   if (!isZoo) engines.wllama = await wllama();
-  if (file === 'gpt2.f32') Object.assign(engines, await onnxruntime());
-  const V = isZoo ? 1024 : shape === 'gpt2' ? 50257 : 49152;
+  if (!isZoo && type !== 'q4_1')
+    Object.assign(engines, await onnxruntime({ shape, type, eight: type === 'q8_0' }));
+  const { V } = SHAPES[shape].sizes;
   const tokens = (n) => Array.from({ length: n }, (_, i) => (i * 7919 + i * i * 31 + 11) % V);
   const clock = async (work) => {
     const start = performance.now();
@@ -118,7 +119,7 @@ async function measure({ file, rows, rounds, hasOld }) {
       }
     await globalThis.tell({ row, times });
   }
-  for (const engine of Object.values(engines)) await engine.close();
+  for (const engine of Object.values(engines)) await engine.close?.();
 }
 
 const prefill = [
@@ -130,8 +131,9 @@ const prefill = [
 ];
 const TABLE = [
   ['gpt2.f32', ['decode', 'read 16', 'measure 64', ...prefill]],
-  ['gpt2.q8_0', ['decode', 'read 64']],
+  ['gpt2.q8_0', ['decode', 'read 64', 'read 256']],
   ['smollm2.f32', ['decode', 'read 256']],
+  ['zoo.f32', ['decode', 'read 64', 'measure 64']],
   ['smollm2.q8_0', ['decode']],
   ['smollm2.q4_1', ['decode', 'read 64']],
   ['zoo.i8', ['read 64', 'measure 64', 'read 128', 'measure 128']],
