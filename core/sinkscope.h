@@ -37,6 +37,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/pool.h"
 #include "base/status.h"
 #include "base/tensor.h"
 

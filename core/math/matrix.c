@@ -16,10 +16,6 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-size_t ss_matrix_work(size_t T, size_t in) {
-    return SS_PANEL * STRIP + (PANELS * SS_PANEL + T) * in;
-}
-
 size_t ss_matrix_place(const ss_matrix *w, size_t n) {
     if (w->pair) {
         /* Rotary pairs (j, j + pair/2) of a head lie at 2j and 2j + 1. */
@@ -164,9 +160,19 @@ static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t co
     }
 }
 
-/* out += a w for one row a, where the file has a row of inputs for each output. */
-static void row_times_rows(float *out, const float *a, const ss_matrix *w, float *strips) {
-    for (size_t n = 0; n < w->out; n += SS_PANEL) {
+/* A product, in pieces of so many outputs. */
+typedef struct product {
+    float *out; /* [T][w->out] */
+    const float *tiles, *bias;
+    const ss_matrix *w;
+    size_t T, columns;
+    float *work; /* [lanes] of strips [8][STRIP] and panels [PANELS][in][8] */
+} product;
+
+/* out += a w for one row a and outputs [n, end), where the file has a row of inputs for each. */
+static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_t n, size_t end,
+                           float *strips) {
+    for (; n < end; n += SS_PANEL) {
         float sums[SS_PANEL] = {0};
         eight e = {0};
         find_eight(&e, w, n, strips);
@@ -193,43 +199,63 @@ static void row_times_columns(float *out, const float *a, const ss_matrix *w, si
     }
 }
 
-/* One row: the weights are read once, where they lie. */
-static void row_times(float *out, const float *a, const ss_matrix *w, const float *bias,
-                      float *strips) {
-    if (bias)
-        memcpy(out, bias, w->out * sizeof *out);
+/* Outputs [n, end) of one row: the weights are read once, where they lie. */
+static void row_times(const product *p, size_t n, size_t end, float *strips) {
+    const ss_matrix *w = p->w;
+    if (p->bias)
+        memcpy(p->out + n, p->bias + n, (end - n) * sizeof *p->out);
     else
-        memset(out, 0, w->out * sizeof *out);
+        memset(p->out + n, 0, (end - n) * sizeof *p->out);
     if (!w->in_out) {
-        row_times_rows(out, a, w, strips);
+        row_times_rows(p->out, p->tiles, w, n, end, strips);
         return;
     }
     size_t most = w->type == SS_F32 ? w->out : STRIP;
-    for (size_t n = 0, count; n < w->out; n += count) {
-        count = together(w, n, smaller(w->out - n, most));
-        row_times_columns(out + n, a, w, n, count, strips);
+    for (size_t count; n < end; n += count) {
+        count = together(w, n, smaller(end - n, most));
+        row_times_columns(p->out + n, p->tiles, w, n, count, strips);
     }
 }
 
+static size_t lane_work(size_t in) {
+    return SS_PANEL * STRIP + PANELS * SS_PANEL * in;
+}
+
+size_t ss_matrix_work(size_t T, size_t in, size_t lanes) {
+    return lanes * lane_work(in) + T * in;
+}
+
+static void times_piece(const void *job, size_t i, size_t lane) {
+    const product *p = job;
+    const ss_matrix *w = p->w;
+    float *strips = p->work + lane * lane_work(w->in), *own = strips + SS_PANEL * STRIP;
+    size_t n = i * p->columns, columns = smaller(w->out - n, p->columns);
+    const float *panels = w->panels ? w->panels + n * w->in : own;
+    if (!w->panels && p->T == 1) {
+        row_times(p, n, n + columns, strips);
+        return;
+    }
+    if (!w->panels) unpack_panels(own, w, n, columns, strips);
+    ss_matmul(p->out + n, w->out, p->tiles, panels, p->bias ? p->bias + n : NULL, p->T, columns,
+              w->in);
+}
+
+/* What is unpacked together is a piece; where nothing is, so much that no thread has to wait long
+ * for the last piece of another. */
+static size_t piece_columns(const ss_matrix *w, size_t T, size_t lanes) {
+    if (T > 1 && !w->panels) return w->in_out ? PANELS * SS_PANEL : SS_PANEL;
+    size_t pieces = lanes > 1 ? 4 * lanes : 1;
+    return (w->out / pieces / SS_PANEL + 1) * SS_PANEL;
+}
+
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
-                     float *work) {
-    float *strips = work, *panels = strips + SS_PANEL * STRIP;
-    float *tiles = panels + PANELS * SS_PANEL * w->in;
-    size_t most = w->in_out ? PANELS * SS_PANEL : SS_PANEL;
+                     float *work, ss_pool *pool) {
+    size_t lanes = ss_pool_lanes(pool), columns = piece_columns(w, T, lanes);
+    float *tiles = work + lanes * lane_work(w->in);
+    product p = {out, tiles, bias, w, T, columns, work};
     ss_tile(tiles, a, w->in, T, w->in);
-    if (w->panels) {
-        ss_matmul(out, w->out, tiles, w->panels, bias, T, w->out, w->in);
-        return;
-    }
-    if (T == 1) {
-        row_times(out, tiles, w, bias, strips);
-        return;
-    }
-    for (size_t n = 0; n < w->out; n += most) {
-        size_t columns = smaller(w->out - n, most);
-        unpack_panels(panels, w, n, columns, strips);
-        ss_matmul(out + n, w->out, tiles, panels, bias ? bias + n : NULL, T, columns, w->in);
-    }
+    ss_pool_run(pool, times_piece, &p, (w->out + columns - 1) / columns,
+                (uint64_t)T * w->in * w->out);
 }
 
 void ss_matrix_panels(float *panels, const ss_matrix *w) {

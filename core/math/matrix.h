@@ -10,6 +10,7 @@
 #ifndef SS_MATH_MATRIX_H
 #define SS_MATH_MATRIX_H
 
+#include "../base/pool.h"
 #include "../base/tensor.h"
 
 #include <stdbool.h>
@@ -33,13 +34,15 @@ typedef struct ss_matrix {
 /* Where output n of ours stands among the tensor's. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 
-/* Floats of work that a product of T rows with a matrix of that many inputs needs. */
-size_t ss_matrix_work(size_t T, size_t in);
+/* Floats of work that a product of T rows with a matrix of that many inputs needs, on so many lanes
+ * of a pool. */
+size_t ss_matrix_work(size_t T, size_t in, size_t lanes);
 
 /* out[t] = a[t] w + bias for T rows; out may be a, where out and in are the same number; bias [out]
- * or NULL; work of ss_matrix_work(T, in) floats. */
+ * or NULL; work of ss_matrix_work(T, in, the pool's lanes) floats. The pool's threads share the
+ * outputs. */
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
-                     float *work);
+                     float *work, ss_pool *pool);
 
 /* panels[ceil(out/8)][in][8] <- all of w. */
 void ss_matrix_panels(float *panels, const ss_matrix *w);

@@ -52,14 +52,14 @@ void ss_apply_hide_key(const ss_site *site, const float *values) {
         !ss_edit_holds(values[3], site->t))
         return;
     size_t slot = ss_slot_of(site, (int)values[0]);
-    if (slot < site->keys) site->pass->sees[slot] = 0;
+    if (slot < site->keys) site->lane->sees[slot] = 0;
 }
 
 void ss_apply_self_only(const ss_site *site, const float *values) {
     if ((int)values[0] != site->t || !ss_edit_holds(values[1], site->l) ||
         !ss_edit_holds(values[2], site->h))
         return;
-    for (size_t j = 0; j < site->keys; j++) site->pass->sees[j] &= j == (size_t)site->own;
+    for (size_t j = 0; j < site->keys; j++) site->lane->sees[j] &= j == (size_t)site->own;
 }
 
 void ss_apply_scale_value(const ss_site *site, const float *values) {

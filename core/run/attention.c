@@ -17,10 +17,11 @@ static size_t bias_keys(const ss_arch *arch) {
 }
 
 /* scratch keys = the bias key, or its value, and T rows of the trace; first NULL is zeros. */
-static float *put_behind(ss_pass *pass, const float *first, const float *rows, size_t T) {
+static float *put_behind(const ss_pass *pass, const ss_lane *lane, const float *first,
+                         const float *rows, size_t T) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t K = (size_t)arch->K, bias = bias_keys(arch);
-    float *out = pass->keys;
+    float *out = lane->keys;
     if (bias && first)
         memcpy(out, first, K * sizeof *out);
     else if (bias)
@@ -30,31 +31,33 @@ static float *put_behind(ss_pass *pass, const float *first, const float *rows, s
 }
 
 /* Panels of the keys of group g, through a feature map. */
-static void pack_keys(ss_pass *pass, int l, int g, ss_feature feature, size_t T) {
+static void pack_keys(ss_pass *pass, ss_lane *lane, int l, int g, ss_feature feature, size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_K, l * arch->G + g, 0);
     if (feature != SS_FEATURE_NONE || keys > T) {
         float *own = put_behind(
-            pass, ss_owned(trace->model->layers[l].bias_keys, arch->bias_key, g, arch->K), rows, T);
+            pass, lane, ss_owned(trace->model->layers[l].bias_keys, arch->bias_key, g, arch->K),
+            rows, T);
         ss_map_features(pass, l, feature, own, keys);
         rows = own;
     }
-    ss_pack_rows(pass->key_panels, rows, K, keys, K);
+    ss_pack_rows(lane->key_panels, rows, K, keys, K);
 }
 
 /* Panels of its values; the query heads of the group share them. */
-static void pack_values(ss_pass *pass, int l, int g, size_t T) {
+static void pack_values(const ss_pass *pass, ss_lane *lane, int l, int g, size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_V, l * arch->G + g, 0);
     if (keys > T)
         rows = put_behind(
-            pass, ss_owned(trace->model->layers[l].bias_values, arch->bias_key_value, g, arch->K),
-            rows, T);
-    ss_pack_columns(pass->value_panels, rows, K, K, keys);
+            pass, lane,
+            ss_owned(trace->model->layers[l].bias_values, arch->bias_key_value, g, arch->K), rows,
+            T);
+    ss_pack_columns(lane->value_panels, rows, K, K, keys);
 }
 
 /* out[r] = sum_j weights[r][j] v[j] over the first `keys` of `all` values. */
@@ -71,17 +74,18 @@ static void mix_values(float *out, size_t out_stride, const float *tiles, const 
  * stand for it; NULL for all of them where they do. A bias key is never hidden.
  */
 static const unsigned char *find_sight(const ss_site *query, const ss_mask *mask) {
-    ss_pass *pass = query->pass;
+    const ss_pass *pass = query->pass;
+    ss_lane *lane = query->lane;
     int end = ss_token_of(query, query->keys - 1) + 1; /* of the tokens */
     bool whole = mask->first >= end || mask->recent >= end - mask->first;
     if (whole && !(pass->places & SS_AT_SIGHT)) return NULL;
     for (size_t j = 0; j < query->keys; j++) {
         int token = ss_token_of(query, j);
-        pass->sees[j] = whole || token < mask->first || token >= end - mask->recent;
-        pass->ranks[j] = pass->positions[token];
+        lane->sees[j] = whole || token < mask->first || token >= end - mask->recent;
+        lane->ranks[j] = pass->positions[token];
     }
     ss_edits_at(SS_AT_SIGHT, *query);
-    return pass->sees;
+    return lane->sees;
 }
 
 /* bias + keys scores -> weights, exact zeros for the keys out of sight; returns those in sight. */
@@ -116,32 +120,33 @@ static void record_weights(const ss_trace *trace, int head, int t, const float *
 }
 
 /* scores[rows][B+keys] of rows [t, t+rows) of head h, whose queries lie q_stride apart. */
-static void score_rows(ss_pass *pass, int l, int h, const float *q, size_t q_stride, size_t rows,
-                       size_t keys) {
+static void score_rows(ss_pass *pass, const ss_lane *lane, int l, int h, const float *q,
+                       size_t q_stride, size_t rows, size_t keys) {
     const ss_arch *arch = &pass->trace->model->arch;
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
     size_t K = (size_t)arch->K, bias = bias_keys(arch);
     if (feature != SS_FEATURE_NONE) {
         for (size_t r = 0; r < rows; r++)
-            memcpy(pass->queries + r * K, q + r * q_stride, K * sizeof *q);
-        ss_map_features(pass, l, feature, pass->queries, rows);
-        q = pass->queries;
+            memcpy(lane->queries + r * K, q + r * q_stride, K * sizeof *q);
+        ss_map_features(pass, l, feature, lane->queries, rows);
+        q = lane->queries;
         q_stride = K;
     }
-    ss_tile(pass->tiles, q, q_stride, rows, K);
-    ss_matmul(pass->scores, bias + (size_t)pass->trace->slots, pass->tiles, pass->key_panels, NULL,
+    ss_tile(lane->tiles, q, q_stride, rows, K);
+    ss_matmul(lane->scores, bias + (size_t)pass->trace->slots, lane->tiles, lane->key_panels, NULL,
               rows, bias + keys, K);
 }
 
 /* The scores x[B+keys] of query t become weights; q is its vector. So many slots lie before its own
  * that are no longer there. */
-static void attend_row(ss_pass *pass, int l, int h, int t, int gone, const float *q, float *x,
-                       size_t keys) {
+static void attend_row(ss_pass *pass, ss_lane *lane, int l, int h, int t, int gone, const float *q,
+                       float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &pass->trace->choices[l * arch->H + h];
     size_t bias = bias_keys(arch);
     ss_site query = {.pass = pass,
+                     .lane = lane,
                      .l = l,
                      .h = h,
                      .t = t,
@@ -156,7 +161,7 @@ static void attend_row(ss_pass *pass, int l, int h, int t, int gone, const float
     const unsigned char *sees = query.sees = find_sight(&query, &choice->mask);
     ss_edits_at(SS_AT_SCORES, query);
     ss_scale(x, arch->score_scale, bias + keys);
-    ss_add_distances(x + bias, keys, arch, h, query.own, sees ? pass->ranks : pass->positions);
+    ss_add_distances(x + bias, keys, arch, h, query.own, sees ? lane->ranks : pass->positions);
     record_keys(pass->trace, SS_FIELD_SCORES, l * arch->H + h, t, x + bias, keys);
     size_t saw = weigh(x, bias, keys, choice, sees);
     ss_edits_at(SS_AT_WEIGHTS, query);
@@ -164,7 +169,8 @@ static void attend_row(ss_pass *pass, int l, int h, int t, int gone, const float
 }
 
 /* Rows [t, t+rows) of head h: scores, weights, mixed values. */
-static void attend_rows(ss_pass *pass, int l, int h, int t0, int t, int rows, int T, int gone) {
+static void attend_rows(ss_pass *pass, ss_lane *lane, int l, int h, int t0, int t, int rows, int T,
+                        int gone) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
@@ -173,32 +179,59 @@ static void attend_rows(ss_pass *pass, int l, int h, int t0, int t, int rows, in
     size_t keys = (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* that any row sees */
     float *q = pass->heads + (size_t)(t - t0) * width + (size_t)h * K;
 
-    score_rows(pass, l, h, q, width, (size_t)rows, keys);
+    score_rows(pass, lane, l, h, q, width, (size_t)rows, keys);
     for (int r = 0; r < rows; r++) {
-        float *x = pass->scores + (size_t)r * stride;
+        float *x = lane->scores + (size_t)r * stride;
         size_t end = (size_t)(ss_mask_end(mask, t + r, T) - gone);
-        attend_row(pass, l, h, t + r, gone, q + (size_t)r * width, x, end);
+        attend_row(pass, lane, l, h, t + r, gone, q + (size_t)r * width, x, end);
         memset(x + bias + end, 0, (keys - end) * sizeof *x);
     }
-    ss_tile(pass->tiles, pass->scores, stride, (size_t)rows, bias + keys);
-    mix_values(q, width, pass->tiles, pass->value_panels, (size_t)rows, bias + keys,
+    ss_tile(lane->tiles, lane->scores, stride, (size_t)rows, bias + keys);
+    mix_values(q, width, lane->tiles, lane->value_panels, (size_t)rows, bias + keys,
                bias + (size_t)(T - gone), K);
+}
+
+/* One layer's attention over rows [t0, t0+n), in pieces of a head. */
+typedef struct attention {
+    ss_pass *pass;
+    int l, t0, n;
+} attention;
+
+static void attend_head(const void *job, size_t i, size_t at) {
+    const attention *a = job;
+    ss_pass *pass = a->pass;
+    ss_lane *lane = &pass->lanes[at];
+    const ss_arch *arch = &pass->trace->model->arch;
+    int h = (int)i, g = h / (arch->H / arch->G), l = a->l, T = a->t0 + a->n;
+    int gone = a->t0 - ss_held(pass, l, g, a->t0);
+    /* An edit may give the heads of a group different maps. */
+    ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
+    if (lane->group != g) pack_values(pass, lane, l, g, (size_t)(T - gone));
+    if (lane->group != g || lane->feature != feature)
+        pack_keys(pass, lane, l, g, feature, (size_t)(T - gone));
+    lane->group = g;
+    lane->feature = feature;
+    for (int t = a->t0; t < T; t += SS_ATTENTION_ROWS)
+        attend_rows(pass, lane, l, h, a->t0, t, min_int(SS_ATTENTION_ROWS, T - t), T, gone);
+}
+
+/* Whether heads have nothing to do with each other: edits of a query count in what is the pass's,
+ * and so work the products of a feature map. */
+static bool are_apart(const ss_pass *pass, int l) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    for (int h = 0; h < arch->H; h++)
+        if (pass->trace->choices[l * arch->H + h].operation->feature == SS_FEATURE_MLP)
+            return false;
+    return !(pass->places & (SS_AT_SIGHT | SS_AT_SCORES | SS_AT_WEIGHTS));
 }
 
 void ss_attend(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    int share = arch->H / arch->G, T = t0 + n;
-    for (int g = 0; g < arch->G; g++) {
-        int gone = t0 - ss_held(pass, l, g, t0), slots = T - gone;
-        pack_values(pass, l, g, (size_t)slots);
-        int packed = -1; /* an edit may give the heads of a group different maps */
-        for (int h = g * share; h < (g + 1) * share; h++) {
-            ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
-            if (packed != (int)feature) pack_keys(pass, l, g, feature, (size_t)slots);
-            packed = (int)feature;
-            for (int t = t0; t < T; t += SS_ATTENTION_ROWS)
-                attend_rows(pass, l, h, t0, t, min_int(SS_ATTENTION_ROWS, T - t), T, gone);
-        }
-        if (pass->cache.held) ss_close_up(pass, l, g, slots);
-    }
+    attention a = {pass, l, t0, n};
+    /* Its scores and mixed values; packing keys and values is as much as a few rows more. */
+    uint64_t work = 2 * (uint64_t)(n + 8) * (uint64_t)(t0 + n) * (uint64_t)(arch->H * arch->K);
+    for (size_t i = 0; i < ss_pool_lanes(pass->pool); i++) pass->lanes[i].group = -1;
+    ss_pool_run(are_apart(pass, l) ? pass->pool : NULL, attend_head, &a, (size_t)arch->H, work);
+    for (int g = 0; pass->cache.held && g < arch->G; g++)
+        ss_close_up(pass, l, g, n + ss_held(pass, l, g, t0));
 }

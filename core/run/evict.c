@@ -252,10 +252,10 @@ static void evict(const ss_site *site, const eviction *e, const head_cache *cach
 
 /* The query sees what is kept, in the cache's order where it is placed so. */
 static void look(const ss_site *site, const eviction *e, const head_cache *cache) {
-    int32_t *ranks = site->pass->ranks, rank = 0;
+    int32_t *ranks = site->lane->ranks, rank = 0;
     for (size_t j = 0; j < site->keys; j++) {
         bool kept = isnan(cache->evicted[j]);
-        if (!kept) site->pass->sees[j] = 0;
+        if (!kept) site->lane->sees[j] = 0;
         if ((int)e->positions == IN_CACHE) ranks[j] = kept ? rank++ : rank;
     }
 }
@@ -293,21 +293,22 @@ static void turn_query(const ss_site *site, int back, float *out) {
  */
 static void turn_scores(const ss_site *site) {
     const ss_pass *pass = site->pass;
+    const ss_lane *lane = site->lane;
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t K = (size_t)arch->K;
     int g = site->h / (arch->H / arch->G), turned = 0;
-    int from = pass->positions[site->t] - pass->ranks[site->own];
+    int from = pass->positions[site->t] - lane->ranks[site->own];
     const float *k = ss_row(pass->trace, SS_FIELD_K, site->l * arch->G + g, 0);
-    float *q = pass->queries; /* a feature map's, which no head has here */
+    float *q = lane->queries; /* a feature map's, which no head has here */
     if (site->bias && from > 0) {
         turn_query(site, turned = from, q);
         *site->bias =
             ss_dot(q, ss_owned(model->layers[site->l].bias_keys, arch->bias_key, g, arch->K), K);
     }
     for (size_t j = 0; j < site->keys; j++, k += K) {
-        if (!pass->sees[j]) continue;
-        int back = from - (pass->positions[ss_token_of(site, j)] - pass->ranks[j]);
+        if (!lane->sees[j]) continue;
+        int back = from - (pass->positions[ss_token_of(site, j)] - lane->ranks[j]);
         if (back <= 0) continue;
         if (back != turned) turn_query(site, turned = back, q);
         site->rows[j] = ss_dot(q, k, K);

@@ -37,8 +37,23 @@ typedef struct ss_cache {
     int32_t *tokens;    /* [L*G][S] whose they are */
 } ss_cache;
 
+/* What one thread works in while it attends, for one head at a time. */
+typedef struct ss_lane {
+    int group;           /* whose keys and values are packed, and */
+    ss_feature feature;  /* through which map; group -1: none's */
+    int32_t *ranks;      /* [S] positions of keys as one query sees them */
+    unsigned char *sees; /* [S] which keys it sees */
+    float *queries;      /* [SS_ATTENTION_ROWS][K] through the feature map */
+    float *keys;         /* [B+S][K] or values, where not as in the trace */
+    float *scores;       /* [SS_ATTENTION_ROWS][B+S] */
+    float *tiles;        /* queries or weights as a product reads them, as many */
+    float *key_panels;   /* [ceil((B+S)/8)][K][8] */
+    float *value_panels; /* [ceil(K/8)][B+S][8] */
+} ss_lane;
+
 /* n rows of a chunk beside C tokens and S slots; B is 1 with a bias key, else 0. */
 typedef struct ss_pass {
+    ss_pool *pool;   /* or NULL */
     ss_trace *trace; /* of the run; set whenever the run is entered */
     int total;       /* tokens there will be when it is done; trace->T where there is none */
     int layer;       /* the next of the chunk that begins at trace->T; L: its logits */
@@ -58,31 +73,24 @@ typedef struct ss_pass {
     float **kept;     /* [edits_n] what each keeps of its first tokens, in */
     float *kept_room; /* [kept_n] */
     size_t kept_n;
-    unsigned places;     /* SS_AT_... where some edit acts (site.h) */
-    int32_t *positions;  /* [C] of each token */
-    int32_t *ranks;      /* [S] the same as one query sees them */
-    unsigned char *sees; /* [S] which keys it sees */
+    unsigned places;    /* SS_AT_... where some edit acts (site.h) */
+    int32_t *positions; /* [C] of each token */
     ss_cache cache;
-    float *x;            /* [n][D] residual stream */
-    float *y;            /* [n][D] normed: what a block reads */
-    float *attended;     /* [n][D] what attention adds */
-    float *fed;          /* [n][D] what the feed-forward adds */
-    float *heads;        /* [n][H*K] projections, then mixed values */
-    float *gate, *up;    /* [n][F], or as wide as the expert of all tokens */
-    float *gates;        /* [n][gated heads * gate width], gated attention only */
-    float *router;       /* [n][E] weights of the experts; this and the next two with experts */
-    float *share;        /* [n] */
-    float *gathered;     /* [n][D] rows that go through one expert */
-    float *queries;      /* [SS_ATTENTION_ROWS][K] of one head, through its feature map */
-    float *keys;         /* [B+S][K] of one head or its values, where not as in the trace */
-    float *scores;       /* [SS_ATTENTION_ROWS][B+S] */
-    float *tiles;        /* queries or weights as a product reads them, as many */
-    float *key_panels;   /* [ceil((B+S)/8)][K][8] */
-    float *value_panels; /* [ceil(K/8)][B+S][8] */
+    float *x;         /* [n][D] residual stream */
+    float *y;         /* [n][D] normed: what a block reads */
+    float *attended;  /* [n][D] what attention adds */
+    float *fed;       /* [n][D] what the feed-forward adds */
+    float *heads;     /* [n][H*K] projections, then mixed values */
+    float *gate, *up; /* [n][F], or as wide as the expert of all tokens */
+    float *gates;     /* [n][gated heads * gate width], gated attention only */
+    float *router;    /* [n][E] weights of the experts; this and the next two with experts */
+    float *share;     /* [n] */
+    float *gathered;  /* [n][D] rows that go through one expert */
     ss_angles
         angles[2]; /* [n] of layers that see all; of windowed ones, where they have their own */
     float *logits; /* [1 or SS_LOGIT_ROWS][V] */
     float *work;   /* weights unpacked for one product, and its rows */
+    ss_lane lanes[SS_LANES_MAX]; /* of the pool's lanes */
 } ss_pass;
 
 /* Slots of a group's cache that are filled before the chunk that begins at token t0. */

@@ -49,18 +49,26 @@ static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, s
     }
 }
 
+static void lay_out_lane(ss_lane *lane, size_t rows, size_t slots, size_t keys, size_t K,
+                         ss_arena *arena) {
+    lane->ranks = ss_arena_take(arena, slots, sizeof *lane->ranks);
+    lane->sees = ss_arena_take(arena, slots, sizeof *lane->sees);
+    lane->queries = take(arena, rows, K, 1);
+    lane->keys = take(arena, keys, K, 1);
+    lane->scores = take(arena, rows, keys, 1);
+    lane->tiles = take(arena, rows, keys > K ? keys : K, 1);
+    lane->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
+    lane->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
+}
+
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
     size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS, K = (size_t)arch->K;
     size_t keys = (size_t)pass->trace->slots + (arch->bias_key != SS_OWNER_NONE);
     if (arch->gate)
         pass->gates =
             take(arena, n, (size_t)ss_arch_gated_heads(arch), (size_t)ss_arch_gate_width(arch));
-    pass->queries = take(arena, rows, K, 1);
-    pass->keys = take(arena, keys, K, 1);
-    pass->scores = take(arena, rows, keys, 1);
-    pass->tiles = take(arena, rows, keys > K ? keys : K, 1);
-    pass->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
-    pass->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
+    for (size_t i = 0; i < ss_pool_lanes(pass->pool); i++)
+        lay_out_lane(&pass->lanes[i], rows, (size_t)pass->trace->slots, keys, K, arena);
 }
 
 static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_arena *arena) {
@@ -70,8 +78,6 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->kept = ss_arena_take(arena, (size_t)desc->edits_n, sizeof *pass->kept);
     pass->kept_room = take(arena, pass->kept_n, 1, 1);
     pass->positions = ss_arena_take(arena, C, sizeof *pass->positions);
-    pass->ranks = ss_arena_take(arena, S, sizeof *pass->ranks);
-    pass->sees = ss_arena_take(arena, S, sizeof *pass->sees);
     if (!pass->evicts) return;
     pass->cache.merit = take(arena, heads, S, 1);
     pass->cache.worth = take(arena, heads, S, 1);
@@ -101,7 +107,8 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     lay_out_attention(pass, arch, n, arena);
     lay_out_angles(pass->angles, arch, n, arena);
     pass->logits = take(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
-    pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest), 1, 1);
+    size_t lanes = ss_pool_lanes(pass->pool);
+    pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest, lanes), 1, 1);
 }
 
 /* Rows of the largest chunk. */
@@ -182,7 +189,7 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
                         .capacity = desc->capacity,
                         .slots = desc->capacity,
                         .fields = fields & (ss_fields_of(arch) | SS_STREAMS)};
-    *pass = (ss_pass){.trace = trace, .edits_n = desc->edits_n};
+    *pass = (ss_pass){.pool = desc->pool, .trace = trace, .edits_n = desc->edits_n};
     ss_status status = read_edits(trace, pass, desc, err);
     if (status != SS_OK) return status;
     if (desc->capacity > arch->context && !pass->endless) return refuse_capacity(desc, err);

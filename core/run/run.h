@@ -31,6 +31,8 @@ typedef struct ss_run_desc {
     /* 0, the embedding, .. L. SS_BY_TOKENS: instead all of the first tokens that no edit touches is
      * taken, as far as both have recorded what this takes (an eviction also reads att). */
     int layer;
+    /* Threads that share the work, which must outlive the run, or NULL; the bits are the same. */
+    ss_pool *pool;
 } ss_run_desc;
 
 typedef struct ss_run {

@@ -19,6 +19,7 @@ enum {
 
 typedef struct ss_site {
     ss_pass *pass;
+    ss_lane *lane; /* where rows are of one query */
     unsigned place;
     int l, h;    /* layer; query head, where rows are of one */
     int t, n;    /* rows [t, t+n) */

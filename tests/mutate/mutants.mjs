@@ -176,16 +176,23 @@ export default [
   [
     'query heads share by turns',
     'run/attention.c',
-    'h = g * share; h < (g + 1) * share; h++',
-    'h = g; h < arch->H; h += arch->G',
+    'int h = (int)i, g = h / (arch->H / arch->G)',
+    'int h = (int)i, g = h % arch->G',
     'golden',
   ],
   [
     'keys of two operations are one',
     'run/attention.c',
-    'if (packed != (int)feature) pack',
-    'if (packed < 0) pack',
+    'if (lane->group != g || lane->feature != feature)',
+    'if (lane->group != g)',
     'variants',
+  ],
+  [
+    'a thread that keeps the values of the layer before',
+    'run/attention.c',
+    'pass->lanes[i].group = -1',
+    'pass->lanes[0].group = -1',
+    'pool',
   ],
   [
     'a bias key that the mask hides',

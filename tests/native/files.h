@@ -150,7 +150,7 @@ static inline void close_run(opened_run *opened) {
 /* A run of all fields over tokens[n] with room for exactly them. */
 static inline opened_run run_tokens(const ss_model *model, const int32_t *tokens, int n,
                                     const ss_edit *edits, int edits_n) {
-    ss_run_desc desc = {model, n, SS_FIELDS_ALL, edits, edits_n, NULL, 0};
+    ss_run_desc desc = {model, n, SS_FIELDS_ALL, edits, edits_n, NULL, 0, NULL};
     opened_run opened = open_run(&desc);
     ss_error err;
     must(ss_run_extend(&opened.run, tokens, n, &err), &err, "run");

@@ -125,7 +125,7 @@ static void in_pieces(void) {
         for (int i = 0; i < PAIRS; i++) {
             ss_edit edit = read_edit(pairs[i].something);
             opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0};
+            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
             opened_run steps = open_run(&desc);
             ss_error err;
             ss_status status = ss_run_extend(&steps.run, prompt, 1, &err);
@@ -156,7 +156,7 @@ static void after_a_prompt(void) {
             opened_run whole = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             opened_run all = run_tokens(&model.model, prompt, 6, &edit, 1);
             check_same(&all.run.trace, &whole.run.trace, 6);
-            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0};
+            ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
             opened_run steps = open_run(&desc);
             ss_error err;
             CHECK_INT((int)ss_run_extend(&steps.run, prompt, 5, &err), SS_UNSUPPORTED);
@@ -266,7 +266,7 @@ static void beyond_the_context(void) {
                             "evict:policy=snapkv,prompt=6,queries=2,budget=6,positions=cache"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         ss_edit edit = read_edit(others[i]);
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
         ss_error err;
         CHECK_INT((int)try_run(&desc, &err), SS_TOO_LONG);
     }
@@ -283,7 +283,7 @@ static void beyond_the_context(void) {
 static opened_run stream(const ss_model *model, const int32_t *tokens, int T, int piece,
                          const ss_edit *edits, int n, bool streams) {
     uint32_t fields = SS_BIT(SS_FIELD_LOSS) | (streams ? SS_STREAMS : 0);
-    ss_run_desc desc = {model, T, fields, edits, n, NULL, 0};
+    ss_run_desc desc = {model, T, fields, edits, n, NULL, 0, NULL};
     opened_run run = open_run(&desc);
     ss_error err;
     CHECK_INT(run.arena.used == run.arena.bytes, 1);
@@ -342,7 +342,7 @@ static void stream_memory(void) {
         ss_edit edit = read_edit(i < 2 ? "evict:policy=window,budget=6,positions=cache"
                                        : "evict:policy=window,budget=32,positions=cache");
         uint32_t fields = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
-        ss_run_desc desc = {&model.model, i == 1 ? 12288 : 8192, fields, &edit, 1, NULL, 0};
+        ss_run_desc desc = {&model.model, i == 1 ? 12288 : 8192, fields, &edit, 1, NULL, 0, NULL};
         must(ss_run_size(&bytes[i], &desc, &err), &err, "size");
     }
     const ss_arch *arch = &model.model.arch;
@@ -381,13 +381,13 @@ static void no_stream(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ss_edit edits[] = {read_edit(wrong[i].edits[0]),
                            read_edit(wrong[i].edits[1] ? wrong[i].edits[1] : "silence:layer=1")};
-        ss_run_desc desc = {&model.model, T_MAX, wrong[i].fields, edits, 2, wrong[i].from, 0};
+        ss_run_desc desc = {&model.model, T_MAX, wrong[i].fields, edits, 2, wrong[i].from, 0, NULL};
         ss_error err = {0};
         CHECK(try_run(&desc, &err) != SS_OK);
         CHECK(!strcmp(err.where, wrong[i].where) && strstr(err.text, wrong[i].text));
     }
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
-    ss_run_desc desc = {&model.model, T_MAX, loss, &edit, 1, NULL, 0};
+    ss_run_desc desc = {&model.model, T_MAX, loss, &edit, 1, NULL, 0, NULL};
     opened_run run = open_run(&desc);
     ss_tensor view;
     ss_error err;
@@ -401,7 +401,7 @@ static void no_stream(void) {
 
 static opened_run run_from(const ss_trace *from, int layer, uint32_t fields, const ss_edit *edits,
                            int n) {
-    ss_run_desc desc = {from->model, T_MAX + 3, fields, edits, n, from, layer};
+    ss_run_desc desc = {from->model, T_MAX + 3, fields, edits, n, from, layer, NULL};
     opened_run run = open_run(&desc);
     ss_error err;
     must(ss_run_extend(&run.run, prompt, T_MAX, &err), &err, "resume");
@@ -483,8 +483,8 @@ static void effects(void) {
         ss_edit edit = ss_edit_named("silence");
         edit.values[0] = (float)(i / heads);
         edit.values[1] = (float)(i % heads);
-        ss_run_desc desc = {&model.model,     T,        SS_BIT(SS_FIELD_LOSS), &edit, 1,
-                            &plain.run.trace, i / heads};
+        ss_run_desc desc = {&model.model, T,   SS_BIT(SS_FIELD_LOSS), &edit, 1, &plain.run.trace,
+                            i / heads,    NULL};
         opened_run run = open_run(&desc);
         ss_error err;
         must(ss_run_extend(&run.run, tokens, T, &err), &err, "silenced");
@@ -504,7 +504,7 @@ static void nowhere_to_begin(void) {
     CASE("a run that cannot begin from the other says why, and takes no other tokens");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    ss_run_desc bare = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0};
+    ss_run_desc bare = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL};
     opened_run poor = open_run(&bare);
     ss_error err;
     must(ss_run_extend(&poor.run, prompt, T_MAX, &err), &err, "run");
@@ -513,17 +513,17 @@ static void nowhere_to_begin(void) {
         ss_run_desc desc;
         const char *where, *text;
     } wrong[] = {
-        {{&other.model, T_MAX, 0, NULL, 0, from, 1}, "from", "same model"},
-        {{&model.model, T_MAX - 1, 0, NULL, 0, from, 1}, "from", "1 to 12 tokens"},
-        {{&model.model, T_MAX, 0, NULL, 0, from, 3}, "layer", "0 to 2"},
-        {{&model.model, T_MAX, 0, NULL, 0, from, -2}, "layer", "0 to 2"},
-        {{&model.model, T_MAX, 0, NULL, 0, &poor.run.trace, 1}, "from", "recorded hidden"},
+        {{&other.model, T_MAX, 0, NULL, 0, from, 1, NULL}, "from", "same model"},
+        {{&model.model, T_MAX - 1, 0, NULL, 0, from, 1, NULL}, "from", "1 to 12 tokens"},
+        {{&model.model, T_MAX, 0, NULL, 0, from, 3, NULL}, "layer", "0 to 2"},
+        {{&model.model, T_MAX, 0, NULL, 0, from, -2, NULL}, "layer", "0 to 2"},
+        {{&model.model, T_MAX, 0, NULL, 0, &poor.run.trace, 1, NULL}, "from", "recorded hidden"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK_INT((int)try_run(&wrong[i].desc, &err), SS_BAD_REQUEST);
         CHECK(!strcmp(err.where, wrong[i].where) && strstr(err.text, wrong[i].text));
     }
-    ss_run_desc desc = {&model.model, T_MAX + 3, 0, NULL, 0, from, 1};
+    ss_run_desc desc = {&model.model, T_MAX + 3, 0, NULL, 0, from, 1, NULL};
     opened_run run = open_run(&desc);
     int32_t others[T_MAX] = {0};
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 4, &err), SS_UNSUPPORTED);
@@ -583,7 +583,7 @@ static void refusals(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         opened_model model = open_model(wrong[i].folder);
         ss_edit edit = read_edit(wrong[i].edit);
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
         ss_error err = {0};
         bool right = try_run(&desc, &err) == wrong[i].status && !strcmp(err.where, wrong[i].where);
         if (check_failed(right && strstr(err.text, "expected"), __FILE__, __LINE__, "refused"))
@@ -594,12 +594,12 @@ static void refusals(void) {
     ss_error err;
     ss_edit strange[] = {{.kind = 99}, {.kind = -1}};
     for (int i = 0; i < 2; i++) {
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &strange[i], 1, NULL, 0};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &strange[i], 1, NULL, 0, NULL};
         CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     }
     ss_edit twice[] = {read_edit("evict:policy=window,budget=4,layer=1"),
                        read_edit("evict:policy=h2o,budget=4,head=0")};
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, twice, 2, NULL, 0};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, twice, 2, NULL, 0, NULL};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, "edits[1].evict"));
     const char *scaled = "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40";

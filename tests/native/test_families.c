@@ -279,7 +279,7 @@ static void steps_are_prompts(void) {
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(path_of(folders[f]));
         opened_run whole = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
         opened_run steps = open_run(&desc);
         CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* size twin */
         ss_error err;

@@ -51,11 +51,11 @@ static size_t expected_place(const ss_matrix *w, size_t n) {
 
 static void check_product(const ss_matrix *w, size_t T, bool with_bias) {
     float a[ROWS * IN], out[ROWS * TOTAL], bias[TOTAL];
-    float *work = malloc(ss_matrix_work(ROWS, IN) * sizeof *work);
+    float *work = malloc(ss_matrix_work(ROWS, IN, 1) * sizeof *work);
     if (!work) abort();
     for (size_t i = 0; i < ROWS * IN; i++) a[i] = (float)((int)(i % 9) - 4);
     for (size_t n = 0; n < TOTAL; n++) bias[n] = (float)n;
-    ss_matrix_times(out, a, w, with_bias ? bias : NULL, T, work);
+    ss_matrix_times(out, a, w, with_bias ? bias : NULL, T, work, NULL);
     for (size_t t = 0; t < T; t++)
         for (size_t n = 0; n < w->out; n++) {
             float sum = with_bias ? bias[n] : 0.0f; /* exact: all numbers are small and whole */
@@ -111,11 +111,11 @@ static void check_quantised(ss_dtype type, size_t in) {
     for (size_t i = 0; i < QUANTISED_OUT; i++) scales[i] = 0.01f * (float)(i + 1);
     for (size_t i = 0; i < ROWS * in; i++) a[i] = (float)((int)(i * 37 % 101) - 50) * 0.013f;
     if (type == SS_I8) w.scales = scales;
-    float *work = malloc(ss_matrix_work(ROWS, in) * sizeof *work);
+    float *work = malloc(ss_matrix_work(ROWS, in, 1) * sizeof *work);
     if (!work) abort();
     CASE(ss_dtype_name(type));
     for (size_t T = 1; T <= ROWS; T++) {
-        ss_matrix_times(out, a, &w, NULL, T, work);
+        ss_matrix_times(out, a, &w, NULL, T, work, NULL);
         for (size_t n = 0; n < w.out; n++) {
             ss_matrix_output(row, &w, n);
             for (size_t t = 0; t < T; t++) {

@@ -49,7 +49,7 @@ static size_t largest_work(const ss_arch *arch, size_t R) {
     size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     size_t outs[] = {HK, (size_t)arch->F, (size_t)arch->V, gate_width(arch)};
     size_t in = D > HK ? D : HK; /* a gate may read values */
-    size_t most = ss_matrix_work(R, in);
+    size_t most = ss_matrix_work(R, in, 1);
     for (size_t i = 0; i < sizeof outs / sizeof *outs; i++) {
         size_t work = ss_linear_back_work(in, outs[i]);
         most = work > most ? work : most;
@@ -198,7 +198,7 @@ static void gates_back(const ss_backward *b, float *d, const float *rows, size_t
 
 static void find_gates(const ss_backward *b, int l, const float *y, size_t R) {
     const ss_linear *gate = &b->model->layers[l].gate;
-    ss_matrix_times(b->gates, y, &gate->w, gate->bias, R, b->work);
+    ss_matrix_times(b->gates, y, &gate->w, gate->bias, R, b->work, NULL);
     ss_sigmoid(b->gates, b->gates, 0.0f, R * gate->w.out);
 }
 
@@ -301,7 +301,7 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
         turn_back(b, b->d_k, (size_t)arch->G, R);
     }
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) { /* values before their gates */
-        ss_matrix_times(b->mixed, b->y, &layer->v.w, layer->v.bias, R, b->work);
+        ss_matrix_times(b->mixed, b->y, &layer->v.w, layer->v.bias, R, b->work, NULL);
         if (of_values) find_gates(b, l, b->mixed, R);
         gates_back(b, b->d_v, b->mixed, R);
     }

@@ -1,0 +1,178 @@
+/*
+ * Threads: with any number of them a run has the bits of one. Every model of the goldens runs with
+ * a pool of the code that the wasm build has (wasm/border/pool.c), on pthreads; built by itself
+ * with -fsanitize=thread, too (tests/run native).
+ */
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
+
+#include "../../wasm/border/pool.c"
+#include "goldens.h"
+#include "traces.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <time.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t bell = PTHREAD_COND_INITIALIZER;
+
+bool pool_sleep(_Atomic uint32_t *word, uint32_t value) {
+    pthread_mutex_lock(&lock);
+    while (atomic_load(word) == value) pthread_cond_wait(&bell, &lock);
+    pthread_mutex_unlock(&lock);
+    return true;
+}
+
+void pool_wake(_Atomic uint32_t *word) {
+    (void)word;
+    pthread_mutex_lock(&lock);
+    pthread_cond_broadcast(&bell);
+    pthread_mutex_unlock(&lock);
+}
+
+_Noreturn void pool_lost(void) {
+    abort();
+}
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+typedef struct helper {
+    pthread_t thread;
+    pool *pool;
+    size_t lane;
+} helper;
+
+typedef struct crew {
+    pool pool;
+    helper helpers[SS_LANES_MAX];
+} crew;
+
+static void *help(void *of) {
+    helper *own = of;
+    pool_help(own->pool, own->lane);
+    return NULL;
+}
+
+/* Everything is worth sharing. */
+static void gather(crew *c, size_t lanes) {
+    pool_init(&c->pool, lanes, 0);
+    for (size_t lane = 1; lane < lanes; lane++) {
+        c->helpers[lane] = (helper){.pool = &c->pool, .lane = lane};
+        if (pthread_create(&c->helpers[lane].thread, NULL, help, &c->helpers[lane])) abort();
+    }
+}
+
+static void dismiss(crew *c) {
+    pool_close(&c->pool);
+    for (size_t lane = 1; lane < c->pool.face.lanes; lane++)
+        pthread_join(c->helpers[lane].thread, NULL);
+}
+
+/* One thread that does as if it were many: from the last piece on, each on another lane. */
+static void share_backwards(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
+    while (n-- > 0) piece(job, n, n % face->lanes);
+}
+
+/* ---- jobs ---------------------------------------------------------------------------------- */
+
+enum { PIECES = 40, JOBS = 300 };
+
+typedef struct counting {
+    int *times;  /* [PIECES] that a piece was done */
+    int *inside; /* [SS_LANES_MAX] pieces under way on a lane, */
+    int *most;   /* and the most there were */
+} counting;
+
+/* Without an atomic: what a sanitizer would see of two pieces on one lane, or one done twice. */
+static void count(const void *job, size_t i, size_t lane) {
+    const counting *c = job;
+    if (++c->inside[lane] > c->most[lane]) c->most[lane] = c->inside[lane];
+    c->times[i]++;
+    c->inside[lane]--;
+}
+
+static void check_jobs(size_t lanes) {
+    crew c;
+    int times[PIECES] = {0}, inside[SS_LANES_MAX] = {0}, most[SS_LANES_MAX] = {0};
+    counting job = {times, inside, most};
+    gather(&c, lanes);
+    for (int i = 0; i < JOBS; i++) {
+        /* Now and then helpers have time to fall asleep. */
+        if (i % 60 == 0) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        ss_pool_run(&c.pool.face, count, &job, PIECES, 0);
+        for (int piece = 0; piece < PIECES; piece++) CHECK_INT(times[piece], i + 1);
+    }
+    c.pool.face.least = 9;
+    times[0] = 0;
+    ss_pool_run(&c.pool.face, count, &job, 1, 100);
+    CHECK_INT(times[0], 1);
+    dismiss(&c);
+    for (size_t lane = 0; lane < SS_LANES_MAX; lane++) CHECK(most[lane] <= (lane < lanes));
+}
+
+/* ---- runs ---------------------------------------------------------------------------------- */
+
+/* The tokens in two halves, the second one by one: a prompt, and what is generated. */
+static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T,
+                             ss_pool *threads) {
+    ss_error err;
+    const ss_arch *arch = &model->arch;
+    bool whole = arch->prefix > 0; /* which sees tokens after it */
+    ss_run_desc desc = {.model = model, .capacity = T, .fields = SS_FIELDS_ALL, .pool = threads};
+    opened_run opened = open_run(&desc);
+    int first = whole ? T : T / 2 + 1;
+    must(ss_run_extend(&opened.run, tokens, first, &err), &err, "run");
+    for (int t = first; t < T; t++)
+        must(ss_run_extend(&opened.run, tokens + t, 1, &err), &err, "run");
+    CHECK(opened.arena.used <= opened.arena.bytes);
+    return opened;
+}
+
+static void check_shared(const opened_run *alone, const int32_t *tokens, ss_pool *threads) {
+    const ss_trace *trace = &alone->run.trace;
+    opened_run shared = run_halves(trace->model, tokens, trace->T, threads);
+    check_same(trace, &shared.run.trace, trace->T);
+    CHECK_BITS(ss_floats(trace, SS_FIELD_NEXT), ss_floats(&shared.run.trace, SS_FIELD_NEXT),
+               (size_t)trace->model->arch.V * sizeof(float));
+    close_run(&shared);
+}
+
+static void check_case(const char *name, const char *folder) {
+    static const size_t lanes[] = {1, 2, 3, 5};
+    ss_pool backwards = {.lanes = 3, .share = share_backwards};
+    CASE(name);
+    int T;
+    opened_file file = open_file(folder, "golden.safetensors");
+    opened_model model = open_model(folder);
+    int32_t *tokens = golden_tokens(&file, &T);
+    opened_run alone = run_halves(&model.model, tokens, T, NULL);
+    check_shared(&alone, tokens, &backwards);
+    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) {
+        crew c;
+        gather(&c, lanes[i]);
+        check_shared(&alone, tokens, &c.pool.face);
+        dismiss(&c);
+    }
+    free(tokens);
+    close_run(&alone);
+    close_model(&model);
+    close_file(&file);
+}
+
+int main(void) {
+    int cases = 0;
+    CASE("each piece of each job is done once, one at a time on a lane");
+    for (size_t lanes = 1; lanes <= 5; lanes++) check_jobs(lanes);
+    DIR *folders = opendir("tests/golden");
+    for (struct dirent *entry; folders && (entry = readdir(folders));) {
+        char folder[272];
+        snprintf(folder, sizeof folder, "tests/golden/%s", entry->d_name);
+        if (*entry->d_name == '.' || !has_file(folder, weights_name(folder))) continue;
+        check_case(entry->d_name, folder);
+        cases++;
+    }
+    if (folders) closedir(folders);
+    CHECK(cases > 20);
+    printf("%d cases\n", cases);
+    return check_done();
+}

@@ -1,0 +1,49 @@
+/*
+ * The pool of threads: who is idle takes the next piece of the job that is posted.
+ *
+ * Nobody waits for a thread that has taken nothing, so one that is late, or gone, only leaves more
+ * for the others. It is plain C11 but for the two ways to sleep, which whoever links it has: in
+ * wasm threads.c, in tests pthreads.
+ */
+#ifndef SS_WASM_POOL_H
+#define SS_WASM_POOL_H
+
+#include "../../core/base/pool.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef struct pool {
+    ss_pool face;
+    ss_piece *piece;
+    const void *job;
+    _Atomic uint64_t
+        ticket; /* of the job posted: pieces that nobody has taken; above 32 bits, its turn */
+    _Atomic uint32_t turn;   /* jobs so far: what helpers sleep on */
+    _Atomic uint32_t asleep; /* of them, at most */
+    _Atomic uint32_t done;   /* pieces: what the poster sleeps on, when it has nothing else to do */
+    uint32_t pieces;         /* of the job */
+    _Atomic bool waits;      /* the poster sleeps */
+    _Atomic bool closed;
+} pool;
+
+/* A pool of so many lanes, of which all but the first want a thread that helps. */
+void pool_init(pool *p, size_t lanes, uint64_t least);
+
+/* A thread's life as lane 1, 2, ..: it does pieces until the pool is closed. */
+void pool_help(pool *p, size_t lane);
+
+/* Sends all helpers home. */
+void pool_close(pool *p);
+
+/* Sleeps while the word has that value; may wake for no reason. False: for a second nobody has
+ * woken it. */
+bool pool_sleep(_Atomic uint32_t *word, uint32_t value);
+
+/* Wakes all who sleep on the word. */
+void pool_wake(_Atomic uint32_t *word);
+
+/* A helper has kept a piece for half a minute: it is dead, and the job cannot be saved. */
+_Noreturn void pool_lost(void);
+
+#endif
