@@ -39,6 +39,7 @@ uint32_t bench_columns(uint32_t i);
 uint32_t bench_depth(uint32_t i);
 void bench_fill(void);
 float bench_run(uint32_t i, uint32_t times);
+uint32_t bench_read(const uint32_t *at, size_t bytes);
 
 uint32_t bench_count(void) {
     return sizeof benches / sizeof *benches;
@@ -92,6 +93,13 @@ float bench_run(uint32_t i, uint32_t times) {
             multiply(b);
     }
     return output[b->N - 1];
+}
+
+/* Reads so many bytes and nothing else: what a product with one row cannot be quicker than. */
+uint32_t bench_read(const uint32_t *at, size_t bytes) {
+    uint32_t sum = 0;
+    for (size_t i = 0; i < bytes / sizeof *at; i++) sum += at[i];
+    return sum;
 }
 
 #ifndef __EMSCRIPTEN__

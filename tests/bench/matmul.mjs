@@ -32,7 +32,9 @@ function chromium() {
 async function measure({ binaries, rounds }) {
   const decode = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const open = async (text) => {
-    const { instance } = await WebAssembly.instantiate(decode(text));
+    const { instance } = await WebAssembly.instantiate(decode(text), {
+      env: { emscripten_notify_memory_growth() {} },
+    });
     instance.exports._initialize?.();
     instance.exports.bench_fill();
     return instance.exports;

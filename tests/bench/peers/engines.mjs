@@ -1,4 +1,8 @@
-/** One face for each engine: open a file, read tokens, add one, say what comes next. */
+/**
+ * One face for each engine: open a file, read tokens, add one, say what comes next and show a part of a map.
+ * A row that an engine cannot do it leaves out, by having no such method or by `can`.
+ */
+import { SHAPES } from './gguf.mjs';
 
 /** What an explorer keeps of a run: maps and all they are made of. */
 const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
@@ -34,7 +38,8 @@ export async function ours(address) {
   call('describe', view);
   const [text, , , length] = words(view, 4);
   const describe = JSON.parse(new TextDecoder().decode(bytes(text, length)));
-  const bit = (name) => 1 << describe.fields.findIndex((field) => field.name === name);
+  const index = (name) => describe.fields.findIndex((field) => field.name === name);
+  const bit = (name) => 1 << index(name);
   let model, file, run;
   const extend = (tokens) => {
     const at = put(Int32Array.from(tokens));
@@ -42,7 +47,7 @@ export async function ours(address) {
     call('release', at);
   };
   return {
-    describe,
+    tolerance: 'exact',
     async open(content, config) {
       file = put(content);
       const text = new TextEncoder().encode(config ?? '');
@@ -50,10 +55,11 @@ export async function ours(address) {
       model = call('open', json, text.length, put(Uint32Array.of(file, content.length)), 1);
       if (!model) fail();
     },
-    /** @param {{ capacity?: number, extra?: string[] }} options extra: recorded beside what is kept */
-    async read(tokens, { capacity = tokens.length, extra = [] } = {}) {
+    /** @param {{ capacity?: number, all?: boolean }} options all: logits of all rows, not of the last alone */
+    async read(tokens, { capacity = tokens.length, all = false } = {}) {
       if (run) call('close_run', run);
-      const fields = [...KEPT, ...extra].reduce((mask, name) => mask | bit(name), 0);
+      const recorded = all ? [...KEPT, 'logits'] : KEPT;
+      const fields = recorded.reduce((mask, name) => mask | bit(name), 0);
       run = call('start', model, capacity, fields, 0, 0, 0, 0);
       if (!run) fail();
       extend(tokens);
@@ -62,10 +68,15 @@ export async function ours(address) {
       extend([token]);
     },
     async top(n) {
-      call('field', run, Math.log2(bit('next')), -1, -1, view);
+      call('field', run, index('next'), -1, -1, view);
       const [at, , , V] = words(view, 4);
       const logits = new Float32Array(exports.memory.buffer, at, V).slice();
       return likeliest(logits, n);
+    },
+    async att(layer, head, n) {
+      call('field', run, index('att'), layer, head, view);
+      const [at, , , T, , , , row] = words(view, 8);
+      return new Float32Array(exports.memory.buffer, at + 4 * (T - 1) * row, n).slice();
     },
     /** Milliseconds of all metrics that are told where a model is summed up. */
     async measure() {
@@ -85,16 +96,34 @@ export async function ours(address) {
   };
 }
 
+/** A blob as far as wllama reads it: of more than 512 MB a page makes none. */
+const blobOf = (content, piece = 2 ** 22) => ({
+  size: content.length,
+  stream() {
+    let at = 0;
+    return new ReadableStream({
+      pull(controller) {
+        if (at === content.length) return controller.close();
+        const end = Math.min(at + piece, content.length);
+        controller.enqueue(content.slice(at, end));
+        at = end;
+      },
+    });
+  },
+});
+
 /** llama.cpp as wllama compiles it, one thread, its cache in floats. */
-export async function wllama() {
+export async function wllama({ type }) {
   const { Wllama } = await import('/wllama/index.js');
   const engine = new Wllama(
     { 'single-thread/wllama.wasm': '/wllama/single-thread/wllama.wasm' },
     { suppressNativeLog: true },
   );
   return {
+    tolerance: type === 'f32' ? 'tabled' : 'rounded',
+    can: ({ all, kind }) => !all && kind !== 'measure',
     async open(content) {
-      await engine.loadModel([new Blob([content])], {
+      await engine.loadModel([blobOf(content)], {
         ...{ n_ctx: 512, n_batch: 512, n_threads: 1 },
         ...{ cache_type_k: 'f32', cache_type_v: 'f32' },
       });
@@ -119,7 +148,6 @@ export async function wllama() {
 export async function onnxruntime({ shape, type, eight = false }) {
   const ort = await import('/ort/ort.wasm.min.mjs');
   const { onnxFile } = await import('/onnx.mjs');
-  const { SHAPES } = await import('/gguf.mjs');
   Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: '/ort/' });
   const { L, G, D, H } = SHAPES[shape].sizes;
   const caches = Array.from({ length: L }, (_, l) => [`k${l}`, `v${l}`]).flat();
@@ -131,7 +159,8 @@ export async function onnxruntime({ shape, type, eight = false }) {
     return new ort.Tensor('int64', numbers, [n]);
   };
   const asking = (outputs) => {
-    let logits, past, P;
+    const shows = outputs.length > 0;
+    let logits, last, past, P;
     const run = async (tokens, { all = false, goesOn = false } = {}) => {
       const T = tokens.length;
       const mask = Float32Array.from({ length: T * (P + T) }, (_, i) =>
@@ -148,18 +177,26 @@ export async function onnxruntime({ shape, type, eight = false }) {
         ['logits', ...outputs, ...(goesOn ? caches.map((name) => `new_${name}`) : [])],
       );
       logits = found.logits;
+      last = found[outputs.at(-1)];
       P += T;
       if (goesOn) past = Object.fromEntries(caches.map((name) => [name, found[`new_${name}`]]));
     };
     return {
-      async read(tokens, { capacity = tokens.length, extra = [] } = {}) {
+      tolerance: eight ? 'rounded' : 'exact',
+      can: ({ kind }) => kind !== 'measure' && (kind !== 'load' || shows),
+      async read(tokens, { capacity = tokens.length, all = false } = {}) {
         P = 0;
         past = Object.fromEntries(caches.map((name) => [name, nothing]));
-        const all = outputs.length > 0 && extra.includes('logits');
+        all &&= shows;
         await run(tokens, { all, goesOn: capacity > tokens.length });
       },
       step: (token) => run([token], { goesOn: true }),
       top: async (n) => likeliest(logits.data.slice(-logits.dims[1]), n),
+      /** Of the last layer's last head, which is all that is asked for. */
+      att: shows
+        ? async (_layer, _head, n) =>
+            last.data.slice(-last.dims[3], last.data.length - last.dims[3] + n)
+        : undefined,
     };
   };
   const name = eight ? 'ort 8 bit' : 'ort';
@@ -175,4 +212,50 @@ export async function onnxruntime({ shape, type, eight = false }) {
     },
     [`${name}, last row`]: asking([]),
   };
+}
+
+/** The products of the tile kernel alone, and reading alone: no engine can be faster. */
+export async function bare() {
+  const { instance } = await WebAssembly.instantiateStreaming(fetch('/bench/simd.wasm'), {
+    env: { emscripten_notify_memory_growth() {} },
+  });
+  const { exports } = instance;
+  exports._initialize?.();
+  exports.bench_fill();
+  const bytes = 2 ** 28;
+  const at = exports.memory.grow(bytes / 65536) * 65536;
+  // Pages that nobody has written are all one.
+  new Uint8Array(exports.memory.buffer, at, bytes).fill(1);
+  const seconds = (work) => {
+    const start = performance.now();
+    work();
+    return (performance.now() - start) / 1000;
+  };
+  const largest = (D) => {
+    const all = Array.from({ length: exports.bench_count() }, (_, i) => i);
+    const flops = (i) => exports.bench_rows(i) * exports.bench_columns(i) * exports.bench_depth(i);
+    const fitting = all.filter((i) => exports.bench_depth(i) === D && exports.bench_rows(i) >= 64);
+    return fitting.reduce((a, b) => (flops(b) > flops(a) ? b : a));
+  };
+  return {
+    /** Milliseconds that so many operations take, or so many bytes. */
+    ms({ flops, bytes: wanted }, shape) {
+      if (wanted) return (seconds(() => exports.bench_read(at, bytes)) * 1000 * wanted) / bytes;
+      const i = largest(shape === 'zoo' ? 128 : 768);
+      const one = 2 * exports.bench_rows(i) * exports.bench_columns(i) * exports.bench_depth(i);
+      const times = Math.ceil(2e9 / one);
+      return (seconds(() => exports.bench_run(i, times)) * 1000 * flops) / (one * times);
+    },
+  };
+}
+
+/** Makers of the engines that can read a file; each gives one or several, by name. */
+export function makersFor(file, { hasOld }) {
+  const [shape, type] = file.split('.');
+  const made = { ours: async () => ({ ours: await ours('/new/sinkscope.simd.wasm') }) };
+  if (hasOld) made.old = async () => ({ old: await ours('/old/sinkscope.simd.wasm') });
+  if (type !== 'i8') made.wllama = async () => ({ wllama: await wllama({ type }) });
+  if (['f32', 'q8_0'].includes(type))
+    made.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });
+  return made;
 }

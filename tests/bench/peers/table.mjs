@@ -1,0 +1,70 @@
+/** The arithmetic of the table: who is right, what is the middle, how much is asked at least. */
+import { layOut } from './gguf.mjs';
+import { parsed } from './works.mjs';
+
+/** By how much log p of a token and a weight of a map may differ from PyTorch's. */
+export const TOLERANCE = {
+  exact: { logp: 1e-3, att: 1e-5 },
+  /** llama.cpp looks GELU and SiLU up in a table of 16 bits. */
+  tabled: { logp: 5e-3, att: 1e-3 },
+  /** Where activations are rounded to 8 bits. */
+  rounded: { logp: 0.1, att: 0.01 },
+};
+
+/**
+ * Why what an engine says is not believed; undefined where it is.
+ * @param {{ tokens: { token: number, p: number }[], att?: ArrayLike<number> }} answer likeliest next tokens, and
+ *   where the engine shows maps, the first weights of the last row of the last head
+ * @param {{ likeliest: [number, number][], att: number[] }} expected PyTorch's: token and log p
+ */
+export function refusal(answer, expected, { logp, att }) {
+  if (!expected) return 'PyTorch was not asked';
+  for (const [token, wanted] of expected.likeliest) {
+    const found = Math.log(answer.tokens.find((one) => one.token === token)?.p ?? 0);
+    if (!(Math.abs(found - wanted) <= logp))
+      return `log p of token ${token} is ${found.toFixed(4)}, by PyTorch ${wanted.toFixed(4)}`;
+  }
+  for (const [i, wanted] of answer.att ? expected.att.entries() : [])
+    if (!(Math.abs(answer.att[i] - wanted) <= att))
+      return `a map gives key ${i} ${answer.att[i]}, by PyTorch ${wanted}`;
+  return undefined;
+}
+
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** Medians of each engine, and ours over each of theirs. */
+export function summary(times) {
+  const ms = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]));
+  const others = Object.entries(ms).filter(([name]) => name !== 'ours' && 'ours' in ms);
+  return { ms, ratios: Object.fromEntries(others.map(([name, one]) => [name, ms.ours / one])) };
+}
+
+/** Fewer bytes may stay in a cache, where reading takes next to nothing. */
+const CACHED = 2 ** 26;
+
+/**
+ * What a row cannot go without: products of its weights in floating-point operations, or where it is one
+ * token, the bytes of all matrices; nothing where that says little.
+ */
+export function least(file, row) {
+  const [shape, type] = file.split('.');
+  const { kind, T, all } = parsed(row);
+  // The shipped file is of 8 bits and a scale a row; its matrices are those of the random one.
+  const { list } = layOut(shape, type === 'i8' ? 'f32' : type);
+  const isTied = !list.some(({ tensor }) => tensor === 'output.weight');
+  let flops = 0;
+  let read = 0;
+  for (const { tensor, dims, n, bytes } of list) {
+    const isHead = tensor === 'output.weight' || (isTied && tensor === 'token_embd.weight');
+    if (dims.length < 2 || tensor === 'position_embd.weight') continue;
+    if (tensor === 'token_embd.weight' && !isHead) continue;
+    flops += 2 * n * (isHead && !all ? 1 : T);
+    read += type === 'i8' ? n : bytes;
+  }
+  if (kind === 'decode') return read < CACHED ? {} : { bytes: read };
+  return kind === 'read' ? { flops } : {};
+}

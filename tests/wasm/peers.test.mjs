@@ -1,0 +1,88 @@
+// The arithmetic of the table of speeds (tests/bench/peers): who is believed, medians, ratios, least work.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { least, median, refusal, summary, TOLERANCE } from '../bench/peers/table.mjs';
+import { TABLE, textName, textOf } from '../bench/peers/works.mjs';
+import { root } from './helper.mjs';
+
+const { files } = JSON.parse(readFileSync(new URL('tests/golden/peers.json', root), 'utf8'));
+const expected = files['gpt2.f32'].decode;
+const right = () => ({
+  tokens: expected.likeliest.map(([token, logp]) => ({ token, p: Math.exp(logp) })),
+  att: Float32Array.from(expected.att),
+});
+
+test('PyTorch has been asked about every text of the table', () => {
+  for (const [file, rows] of Object.entries(TABLE))
+    for (const row of rows) assert.ok(files[file]?.[textName(row)], `${file}, ${row}`);
+});
+
+test('an engine that says what PyTorch says is believed', () => {
+  assert.equal(refusal(right(), expected, TOLERANCE.exact), undefined);
+  const { tokens } = right();
+  assert.equal(refusal({ tokens }, expected, TOLERANCE.exact), undefined, 'without maps');
+});
+
+test('a wrong answer is refused, with what was said and what is right', () => {
+  const wrong = (change, tolerance = TOLERANCE.exact) => {
+    const answer = right();
+    change(answer);
+    return refusal(answer, expected, tolerance);
+  };
+  const [token] = expected.likeliest[3];
+  const scaled = (by) => (answer) => (answer.tokens[3].p *= by);
+  assert.match(
+    wrong(scaled(1.01)),
+    new RegExp(`^log p of token ${token} is -\\d.*, by PyTorch -\\d`),
+  );
+  assert.equal(wrong(scaled(1.01), TOLERANCE.rounded), undefined, '8 bits may differ so much');
+  assert.match(wrong(scaled(1.2), TOLERANCE.rounded), /^log p/);
+  assert.match(
+    wrong((answer) => answer.tokens.splice(3, 1)),
+    /is -Infinity, by PyTorch/,
+  );
+  assert.match(
+    wrong((answer) => (answer.tokens[0].p = NaN)),
+    /is NaN, by PyTorch/,
+  );
+  assert.match(
+    wrong((answer) => (answer.att[5] += 1e-4)),
+    /^a map gives key 5 0\.0095/,
+  );
+  assert.match(
+    wrong((answer) => (answer.att = answer.att.slice(0, 2))),
+    /key 2 undefined/,
+  );
+  assert.match(refusal(right(), undefined, TOLERANCE.exact), /was not asked/);
+});
+
+test('medians of an odd and an even number, and ours over each other', () => {
+  assert.equal(median([30, 1, 2]), 2);
+  assert.equal(median([4, 100, 1, 2]), 3);
+  const found = summary({ ours: [1, 9, 3], peer: [8, 4] });
+  assert.deepEqual(found, { ms: { ours: 3, peer: 6 }, ratios: { peer: 0.5 } });
+  assert.deepEqual(summary({ peer: [8] }), { ms: { peer: 8 }, ratios: {} }, 'ours was refused');
+});
+
+test('the least work of a row is that of its matrices', () => {
+  // Twelve layers of 12 D^2, and the head for one row or for all.
+  const [blocks, head] = [12 * 12 * 768 ** 2, 50257 * 768];
+  assert.equal(least('gpt2.f32', 'read 64').flops, 2 * (64 * blocks + head));
+  assert.equal(least('gpt2.f32', 'read 64, all logits').flops, 2 * 64 * (blocks + head));
+  assert.equal(least('gpt2.f32', 'decode').bytes, 4 * (blocks + head));
+  assert.equal(least('gpt2.q8_0', 'decode').bytes, ((blocks + head) / 32) * 34);
+  // The zoo's head is a matrix of its own; one token is read from a cache.
+  const zoo = 6 * (4 * 128 ** 2 + 3 * 128 * 344);
+  assert.equal(least('zoo.i8', 'read 128').flops, 2 * (128 * zoo + 1024 * 128));
+  assert.deepEqual(least('zoo.f32', 'decode'), {});
+  assert.deepEqual(least('gpt2.f32', 'measure 64'), {});
+});
+
+test('a text is within the vocabulary, and decoding goes on with eight tokens', () => {
+  for (const row of TABLE['zoo.f32']) {
+    const { tokens, steps } = textOf('zoo.f32', row);
+    assert.ok([...tokens, ...steps].every((id) => id >= 0 && id < 1024));
+    assert.equal(steps.length, row === 'decode' ? 8 : 0);
+  }
+});
