@@ -2,9 +2,9 @@
 
     python -m models.reference.time_study [--node PATH] [--turns 3]
 
-Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once alone
-and once with the mean over heads of Sink_1, the entropy of rows and the loss; a study tells the whole
-summary. Sequences a second of wall time, the best of all turns, by turns.
+Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once
+alone and once with the mean over heads of Sink_1, the entropy of rows and the loss; a study tells the
+whole summary. Sequences a second of wall time, the best of all turns, by turns.
 """
 
 import argparse
