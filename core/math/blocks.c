@@ -9,30 +9,31 @@
 /* Factors of whole numbers that stand 24 bits too high. */
 #define FACTOR 0x1p-24f
 
-/* out[n][lane] = the halves at byte `at` of each of n blocks of each row. */
-static void read_halves(float *out, const unsigned char *const rows[], size_t lanes, size_t at,
-                        size_t bytes, size_t n) {
-    uint16_t halves[SS_GROUPS * SS_PANEL] = {0};
-    for (size_t lane = 0; lane < lanes; lane++)
-        for (size_t i = 0; i < n; i++)
-            memcpy(halves + i * SS_PANEL + lane, rows[lane] + i * bytes + at, sizeof *halves);
-    ss_halves(out, (const unsigned char *)halves, n * SS_PANEL);
-}
-
 /* blocks[lane]: the lane's first block. */
 #define READER(name)                                                                               \
     static void name(ss_groups *g, const unsigned char *const blocks[], size_t lanes)
 
-/* Whole bytes stay in the rows; a lane without a row has the first one's, times 0. */
-static void point_to_rows(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                          size_t at, size_t stride) {
-    for (size_t lane = 0; lane < SS_PANEL; lane++)
-        g->q[lane] = (const int8_t *)blocks[lane < lanes ? lane : 0] + at;
+/* The numbers stay in the rows, from byte `at` of each block on. */
+static void point_to_rows(ss_groups *g, const unsigned char *const blocks[], size_t at,
+                          size_t stride) {
+    for (size_t lane = 0; lane < SS_PANEL; lane++) g->q[lane] = (const int8_t *)blocks[lane] + at;
     g->stride = stride;
 }
 
 READER(read_i8) {
-    point_to_rows(g, blocks, lanes, 0, SS_GROUP);
+    (void)lanes;
+    point_to_rows(g, blocks, 0, SS_GROUP);
+}
+
+/* out[n][lane] = factor times the halves at byte `at` of each of n blocks of each row; 0 in lanes
+ * without a row. */
+static void read_halves(float *out, const unsigned char *const blocks[], size_t lanes, size_t at,
+                        size_t bytes, float factor, size_t n) {
+    const unsigned char *halves[SS_PANEL];
+    for (size_t lane = 0; lane < SS_PANEL; lane++) halves[lane] = blocks[lane] + at;
+    ss_factors(out, halves, bytes, factor, n);
+    for (size_t i = 0; lanes < SS_PANEL && i < n; i++)
+        memset(out + i * SS_PANEL + lanes, 0, (SS_PANEL - lanes) * sizeof *out);
 }
 
 /* Blocks of one group begin with its factor, behind which there may be a summand. */
@@ -40,16 +41,30 @@ static void read_factors(ss_groups *g, const unsigned char *const blocks[], size
                          ss_dtype type, bool adds) {
     size_t bytes = ss_dtype_block_bytes(type);
     g->adds = adds;
-    read_halves(g->d[0][0], blocks, lanes, 0, bytes, g->n);
-    ss_scale(g->d[0][0], FACTOR, g->n * SS_PANEL);
+    read_halves(g->d[0][0], blocks, lanes, 0, bytes, FACTOR, g->n);
     memcpy(g->d[1], g->d[0], g->n * sizeof *g->d[0]);
-    if (adds) read_halves(g->m[0], blocks, lanes, 2, bytes, g->n);
+    if (adds) read_halves(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
 }
 
 /* | d: half | 32 x int8 |    d q */
 READER(read_q8_0) {
     read_factors(g, blocks, lanes, SS_Q8_0, false);
-    point_to_rows(g, blocks, lanes, 2, 34);
+    point_to_rows(g, blocks, 2, 34);
+}
+
+/* | d: half | 16 bytes of nibbles |    d (q - 8) */
+READER(read_q4_0) {
+    read_factors(g, blocks, lanes, SS_Q4_0, false);
+    point_to_rows(g, blocks, 2, 18);
+    g->packing = SS_NIBBLES;
+    g->less = 8;
+}
+
+/* | d: half | m: half | 16 bytes of nibbles |    d q + m */
+READER(read_q4_1) {
+    read_factors(g, blocks, lanes, SS_Q4_1, true);
+    point_to_rows(g, blocks, 4, 20);
+    g->packing = SS_NIBBLES;
 }
 
 /* 16 bytes: low halves are numbers 0..15, high halves 16..31; each less `by`. */
@@ -67,18 +82,6 @@ static void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], 
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++)
             read_nibbles(g->unpacked[lane] + i * SS_GROUP, blocks[lane] + i * bytes + at, by);
-}
-
-/* | d: half | 16 bytes of nibbles |    d (q - 8) */
-READER(read_q4_0) {
-    read_factors(g, blocks, lanes, SS_Q4_0, false);
-    read_all_nibbles(g, blocks, lanes, SS_Q4_0, 2, 8);
-}
-
-/* | d: half | m: half | 16 bytes of nibbles |    d q + m */
-READER(read_q4_1) {
-    read_factors(g, blocks, lanes, SS_Q4_1, true);
-    read_all_nibbles(g, blocks, lanes, SS_Q4_1, 4, 0);
 }
 
 /* Numbers of five bits: four as nibbles, the fifth is bit i of four bytes before them. */
@@ -114,9 +117,8 @@ READER(read_q5_1) {
  */
 static void scale_groups(ss_groups *g, const unsigned char *const blocks[], size_t lanes) {
     float d[SS_PANEL], m[SS_PANEL];
-    read_halves(d, blocks, lanes, 0, 0, 1);
-    read_halves(m, blocks, lanes, 2, 0, 1);
-    ss_scale(d, FACTOR, SS_PANEL);
+    read_halves(d, blocks, lanes, 0, 0, FACTOR, 1);
+    read_halves(m, blocks, lanes, 2, 0, 1.0f, 1);
     g->adds = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
@@ -128,33 +130,23 @@ static void scale_groups(ss_groups *g, const unsigned char *const blocks[], size
         }
 }
 
-/* Each 32 bytes hold a group in their low and the next group in their high halves. */
-static void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                                 size_t at) {
-    for (size_t lane = 0; lane < lanes; lane++)
-        for (size_t i = 0; i < g->n; i++) {
-            const unsigned char *bytes = blocks[lane] + at + i / 2 * SS_GROUP;
-            int8_t *q = g->unpacked[lane] + i * SS_GROUP;
-            for (size_t k = 0; k < SS_GROUP; k++) q[k] = (int8_t)(bytes[k] >> i % 2 * 4 & 15);
-        }
-}
-
 /* | d: half | m: half | 12 bytes of scales | 128 bytes |    d s_i q - m m_i for eight groups. */
 READER(read_q4_k) {
     scale_groups(g, blocks, lanes);
-    read_halves_of_bytes(g, blocks, lanes, 16);
+    point_to_rows(g, blocks, 16, 32);
+    g->packing = SS_NIBBLES_OF_TWO;
 }
 
 /* | d: half | m: half | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes |    as Q4_K; the
  * fifth bit of number k of group i is bit i of byte k. */
 READER(read_q5_k) {
     scale_groups(g, blocks, lanes);
-    read_halves_of_bytes(g, blocks, lanes, 48);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
-            const unsigned char *fifths = blocks[lane] + 16;
+            const unsigned char *fifths = blocks[lane] + 16, *bytes = fifths + (1 + i / 2) * 32;
             int8_t *q = g->unpacked[lane] + i * SS_GROUP;
-            for (size_t k = 0; k < SS_GROUP; k++) q[k] = (int8_t)(q[k] | (fifths[k] >> i & 1) << 4);
+            for (size_t k = 0; k < SS_GROUP; k++)
+                q[k] = (int8_t)((bytes[k] >> i % 2 * 4 & 15) | (fifths[k] >> i & 1) << 4);
         }
 }
 
@@ -163,8 +155,7 @@ READER(read_q5_k) {
  * quarters 0, 1 have the low halves of 64 bytes, 2, 3 the high ones. */
 READER(read_q6_k) {
     float d[SS_PANEL];
-    read_halves(d, blocks, lanes, 208, 0, 1);
-    ss_scale(d, FACTOR, SS_PANEL);
+    read_halves(d, blocks, lanes, 208, 0, FACTOR, 1);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
             size_t half = i / 4, place = i % 4;
@@ -189,8 +180,13 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
     };
     const unsigned char *blocks[SS_PANEL];
     size_t before = ss_dtype_bytes(type, first * SS_GROUP);
-    for (size_t lane = 0; lane < lanes; lane++) blocks[lane] = rows[lane] + before;
-    for (size_t lane = 0; lane < SS_PANEL; lane++) groups->q[lane] = groups->unpacked[lane];
+    for (size_t lane = 0; lane < SS_PANEL; lane++) {
+        /* A lane without a row has the first one's numbers, times 0. */
+        blocks[lane] = rows[lane < lanes ? lane : 0] + before;
+        groups->q[lane] = groups->unpacked[lane];
+    }
+    groups->packing = SS_BYTES;
+    groups->less = 0;
     groups->stride = SS_GROUP;
     groups->adds = false;
     groups->n = n;

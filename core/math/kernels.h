@@ -57,8 +57,8 @@
     float *out, const float *a, const void *w, size_t stride, size_t N, size_t Kin
 
 /*
- * Groups: 32 quantised weights each, n of them side by side in each of eight rows. Weight k of
- * row `lane` is, with group i = k/32, the float
+ * Groups: 32 quantised weights each, n of them side by side in each of eight rows, read where the
+ * file has them. Weight k of row `lane` is, with group i = k/32, the float
  *
  *     (q * 2^24) * d[k%32/16][i][lane]  +  m[i][lane] in types that add something
  *
@@ -66,19 +66,43 @@
  */
 #define SS_GROUP 32
 #define SS_GROUPS 8
+typedef enum ss_packing {
+    SS_BYTES,          /* a group is 32 bytes */
+    SS_NIBBLES,        /* 16: numbers 0..15 are their low halves, 16..31 their high ones */
+    SS_NIBBLES_OF_TWO, /* two groups are 32: the first is their low halves, the second the high */
+} ss_packing;
 typedef struct ss_groups {
-    size_t n;                  /* at most SS_GROUPS */
+    size_t n; /* at most SS_GROUPS */
+    ss_packing packing;
+    int8_t less;               /* q is a nibble less this */
     const int8_t *q[SS_PANEL]; /* each row's, in its file or below: never to be copied */
     size_t stride;             /* bytes from those of a group to those of the next */
     bool adds;
+    const unsigned char *ahead; /* what is read after these: 4 n bytes, `apart` from each other, are
+                                   touched meanwhile. Rows are too short for caches to guess it. */
+    size_t apart;
     float d[2][SS_GROUPS][SS_PANEL], m[SS_GROUPS][SS_PANEL];
     int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
 } ss_groups;
 
+/* Where the 16 bytes are in which numbers [16 j, 16 j + 16) of group i stand, and in which halves.
+ */
+typedef struct ss_sixteen {
+    size_t at;
+    bool high;
+} ss_sixteen;
+static inline ss_sixteen ss_find_sixteen(const ss_groups *g, size_t i, size_t j) {
+    if (g->packing == SS_NIBBLES) return (ss_sixteen){i * g->stride, j == 1};
+    if (g->packing == SS_BYTES) return (ss_sixteen){i * g->stride + 16 * j, false};
+    return (ss_sixteen){i / 2 * g->stride + 16 * j, i % 2 == 1};
+}
+
 static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
-    size_t i = k / SS_GROUP, place = k % SS_GROUP;
-    float q = (float)(g->q[lane][i * g->stride + place] * 0x1000000);
-    float weight = q * g->d[place / 16][i][lane];
+    size_t i = k / SS_GROUP, j = k % SS_GROUP / 16;
+    ss_sixteen s = ss_find_sixteen(g, i, j);
+    int q = g->q[lane][s.at + k % 16];
+    if (g->packing != SS_BYTES) q = (q >> (s.high ? 4 : 0) & 15) - g->less;
+    float weight = (float)(q * 0x1000000) * g->d[j][i][lane];
     return g->adds ? weight + g->m[i][lane] : weight;
 }
 
@@ -93,6 +117,11 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 
 /* out[i] = the IEEE half at halves + 2i, little-endian and unaligned; exact. */
 #define SS_HALVES_ARGS float *out, const unsigned char *halves, size_t n
+
+/* out[i][lane] = factor * the half at rows[lane] + i*stride, for i < n: of each of n blocks of
+ * eight rows. factor is a power of two that leaves no half's product subnormal. */
+#define SS_FACTORS_ARGS                                                                            \
+    float *out, const unsigned char *const rows[SS_PANEL], size_t stride, float factor, size_t n
 
 /* out[i] = exp(x[i] - shift), in place allowed; returns the sum of out in the reduction order. */
 #define SS_EXP_ARGS float *out, const float *x, float shift, size_t n
@@ -167,6 +196,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     void ss_spread_groups##suffix(SS_SPREAD_GROUPS_ARGS);                                          \
     void ss_interleave##suffix(SS_INTERLEAVE_ARGS);                                                \
     void ss_halves##suffix(SS_HALVES_ARGS);                                                        \
+    void ss_factors##suffix(SS_FACTORS_ARGS);                                                      \
     float ss_exp##suffix(SS_EXP_ARGS);                                                             \
     float ss_sigmoid##suffix(SS_SIGMOID_ARGS);                                                     \
     void ss_scale##suffix(SS_SCALE_ARGS);                                                          \
@@ -202,6 +232,7 @@ SS_KERNELS(_simd)
 #define ss_spread_groups SS_BIND(ss_spread_groups)
 #define ss_interleave SS_BIND(ss_interleave)
 #define ss_halves SS_BIND(ss_halves)
+#define ss_factors SS_BIND(ss_factors)
 #define ss_exp SS_BIND(ss_exp)
 #define ss_sigmoid SS_BIND(ss_sigmoid)
 #define ss_scale SS_BIND(ss_scale)

@@ -76,6 +76,13 @@ void ss_halves_ref(SS_HALVES_ARGS) {
         out[i] = ss_float_of_f16((uint16_t)(halves[2 * i] | halves[2 * i + 1] << 8));
 }
 
+void ss_factors_ref(SS_FACTORS_ARGS) {
+    for (size_t i = 0; i < n * SS_PANEL; i++) {
+        ss_halves_ref(out + i, rows[i % SS_PANEL] + i / SS_PANEL * stride, 1);
+        out[i] *= factor;
+    }
+}
+
 /* The tree that ends every reduction. */
 static float add_lanes(const float s[8]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));

@@ -23,9 +23,12 @@
 /* Vectors in an array stay in registers only where every index is known. */
 #define UNROLL _Pragma("clang loop unroll(full)")
 
-/* A vector that many turns of a loop need: else V8 makes a constant anew for each of them, which
- * takes three instructions. */
-#define KEEP(vector) __asm__("" : "+r"(vector))
+/* A constant for many turns of a loop: one that V8 knew it would make anew in each of them, of
+ * three instructions; it comes from memory, and the barrier hides what it is. */
+INLINE v128_t keep(const uint32_t *number) {
+    __asm__("" : "+r"(number));
+    return wasm_v128_load32_splat(number);
+}
 
 /*
  * A tile of MR rows times one panel. V8 hands out fifteen vector registers on x86-64: 5 x 8 sums
@@ -186,9 +189,10 @@ void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
 
 /* What becomes of the weights of groups: a panel, or where that is NULL, a product with a. */
 typedef struct use {
-    v128_t low, high; /* the product's sums */
+    v128_t sums[2]; /* the product's */
     const float *a;
     float *panel;
+    const unsigned char *ahead;
     v128_t top; /* ones in the top byte of each lane */
 } use;
 
@@ -198,50 +202,77 @@ INLINE v128_t byte_at_top(v128_t bytes, uint32_t i, v128_t top) {
     return wasm_v128_and(i < 3 ? wasm_i32x4_shl(bytes, 24 - 8 * i) : bytes, top);
 }
 
+/* Eight bytes of each of four rows, from byte `at` on -> four of each in a lane, then the others.
+ */
+INLINE void eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t at) {
+    v128_t a = wasm_v128_load64_zero(rows[0] + at), b = wasm_v128_load64_zero(rows[1] + at);
+    v128_t c = wasm_v128_load64_zero(rows[2] + at), d = wasm_v128_load64_zero(rows[3] + at);
+    v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5);
+    columns[0] = wasm_i64x2_shuffle(ab, cd, 0, 2);
+    columns[1] = wasm_i64x2_shuffle(ab, cd, 1, 3);
+}
+
+/* The numbers of eight bytes of all rows. */
+INLINE void eight_numbers(v128_t columns[4], const ss_groups *g, size_t at, bool high) {
+    eight_bytes(columns, g->q, at);
+    eight_bytes(columns + 2, g->q + 4, at);
+    if (g->packing == SS_BYTES) return;
+    v128_t nibble = wasm_i8x16_splat(15), less = wasm_i8x16_splat(g->less);
+    UNROLL
+    for (int c = 0; c < 4; c++) {
+        if (high) columns[c] = wasm_u32x4_shr(columns[c], 4);
+        columns[c] = wasm_i8x16_sub(wasm_v128_and(columns[c], nibble), less);
+    }
+}
+
 /* Four weights whose whole numbers stand in the top bytes. */
-INLINE v128_t weights4(v128_t q, const float *d, const float *m) {
-    v128_t four = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(q), wasm_v128_load(d));
+INLINE v128_t weights4(v128_t q, v128_t d, const float *m) {
+    v128_t four = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(q), d);
     return m ? wasm_f32x4_add(four, wasm_v128_load(m)) : four;
 }
 
-/* Sixteen weights of each row; m is NULL where nothing is added. */
-INLINE void use_sixteen(use *u, const ss_groups *g, size_t at, size_t k, const float *d,
-                        const float *m) {
-    v128_t low[4], high[4];
-    transpose4(low, (const void *const *)g->q, at);
-    transpose4(high, (const void *const *)g->q + 4, at);
+/* Eight weights of each row; m is NULL where nothing is added. */
+INLINE void use_eight(use *u, const v128_t columns[4], size_t k, const float *d, const float *m) {
+    const float *a = u->a + k;
+    v128_t low = wasm_v128_load(d), high = wasm_v128_load(d + 4);
     UNROLL
-    for (uint32_t i = 0; i < 16; i++) {
-        v128_t l = weights4(byte_at_top(low[i / 4], i % 4, u->top), d, m);
-        v128_t h = weights4(byte_at_top(high[i / 4], i % 4, u->top), d + 4, m ? m + 4 : NULL);
+    for (uint32_t i = 0; i < 8; i++) {
+        v128_t l = weights4(byte_at_top(columns[i / 4], i % 4, u->top), low, m);
+        v128_t h = weights4(byte_at_top(columns[2 + i / 4], i % 4, u->top), high, m ? m + 4 : NULL);
         if (u->panel) {
             wasm_v128_store(u->panel + (k + i) * SS_PANEL, l);
             wasm_v128_store(u->panel + (k + i) * SS_PANEL + 4, h);
         } else {
-            v128_t x = wasm_v128_load32_splat(u->a + k + i);
-            u->low = wasm_f32x4_add(u->low, wasm_f32x4_mul(x, l));
-            u->high = wasm_f32x4_add(u->high, wasm_f32x4_mul(x, h));
+            v128_t x = wasm_v128_load32_splat(a + i);
+            u->sums[0] = wasm_f32x4_add(u->sums[0], wasm_f32x4_mul(x, l));
+            u->sums[1] = wasm_f32x4_add(u->sums[1], wasm_f32x4_mul(x, h));
         }
     }
 }
 
 INLINE void use_groups(use *u, const ss_groups *g, bool adds) {
-    u->top = wasm_i32x4_splat((int)0xff000000);
-    KEEP(u->top);
-    for (size_t i = 0; i < g->n; i++)
-        for (size_t j = 0; j < 2; j++)
-            use_sixteen(u, g, i * g->stride + 16 * j, i * SS_GROUP + 16 * j, g->d[j][i],
-                        adds ? g->m[i] : NULL);
+    static const uint32_t top = 0xff000000;
+    u->top = keep(&top);
+    u->ahead = g->ahead;
+    for (size_t i = 0; i < 2 * g->n; i++) {
+        ss_sixteen s = ss_find_sixteen(g, i / 2, i % 2);
+        for (size_t j = 0; j < 16; j += 8, u->ahead += g->apart) {
+            v128_t columns[4];
+            (void)*(const volatile unsigned char *)u->ahead;
+            eight_numbers(columns, g, s.at + j, s.high);
+            use_eight(u, columns, i * 16 + j, g->d[i % 2][i / 2], adds ? g->m[i / 2] : NULL);
+        }
+    }
 }
 
 SHARED void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
-    use u = {.low = wasm_v128_load(sums), .high = wasm_v128_load(sums + 4), .a = a};
+    use u = {.sums = {wasm_v128_load(sums), wasm_v128_load(sums + 4)}, .a = a};
     if (groups->adds)
         use_groups(&u, groups, true);
     else
         use_groups(&u, groups, false);
-    wasm_v128_store(sums, u.low);
-    wasm_v128_store(sums + 4, u.high);
+    wasm_v128_store(sums, u.sums[0]);
+    wasm_v128_store(sums + 4, u.sums[1]);
 }
 
 SHARED void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
@@ -310,15 +341,34 @@ INLINE v128_t halves4(v128_t half, const v128_t kept[5]) {
     return wasm_v128_or(sign, wasm_v128_bitselect(no_number, size, special));
 }
 
+static const uint32_t of_halves[] = {0x7fff, 0x8000, 0x77800000 /* 2^112 */, 0x7f800000,
+                                     (0x7c00 << 13) - 1};
+
 void ss_halves_simd(SS_HALVES_ARGS) {
-    v128_t kept[] = {wasm_i32x4_splat(0x7fff), wasm_i32x4_splat(0x8000), wasm_f32x4_splat(0x1p112f),
-                     wasm_i32x4_splat(0x7f800000), wasm_i32x4_splat((0x7c00 << 13) - 1)};
+    v128_t kept[5];
     UNROLL
-    for (int i = 0; i < 5; i++) KEEP(kept[i]);
+    for (int i = 0; i < 5; i++) kept[i] = keep(of_halves + i);
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
         wasm_v128_store(out + i, halves4(wasm_u32x4_load16x4(halves + 2 * i), kept));
     ss_halves_ref(out + i, halves + 2 * i, n - i);
+}
+
+SHARED void ss_factors_simd(SS_FACTORS_ARGS) {
+    v128_t kept[5];
+    UNROLL
+    for (int i = 0; i < 5; i++) kept[i] = keep(of_halves + i);
+    v128_t by = wasm_f32x4_splat(factor), zero = wasm_i32x4_splat(0);
+    for (size_t at = 0; n > 0; n--, at += stride, out += SS_PANEL) {
+        UNROLL
+        for (size_t i = 0; i < SS_PANEL; i += 4) {
+            v128_t four = wasm_v128_load16_lane(rows[i] + at, zero, 0);
+            four = wasm_v128_load16_lane(rows[i + 1] + at, four, 2);
+            four = wasm_v128_load16_lane(rows[i + 2] + at, four, 4);
+            four = wasm_v128_load16_lane(rows[i + 3] + at, four, 6);
+            wasm_v128_store(out + i, wasm_f32x4_mul(halves4(four, kept), by));
+        }
+    }
 }
 
 /*

@@ -45,8 +45,9 @@ typedef struct eight {
     const ss_matrix *w;
     size_t n, width;
     const unsigned char *rows[SS_PANEL];
-    float scales[SS_PANEL]; /* of I8, as factors of groups */
-    float *strips;          /* [8][STRIP] for those that are unpacked number by number */
+    const unsigned char *next; /* the first of those that follow in the file, or NULL */
+    float scales[SS_PANEL];    /* of I8, as factors of groups */
+    float *strips;             /* [8][STRIP] for those that are unpacked number by number */
 } eight;
 
 static void find_eight(eight *e, const ss_matrix *w, size_t n, float *strips) {
@@ -59,6 +60,9 @@ static void find_eight(eight *e, const ss_matrix *w, size_t n, float *strips) {
         e->rows[lane] = w->data + place * ss_dtype_bytes(w->type, w->in);
         e->scales[lane] = (w->scales ? w->scales[place] : 1.0f) * 0x1p-24f;
     }
+    size_t next = n + SS_PANEL < w->out ? ss_matrix_place(w, n + SS_PANEL) : w->total;
+    bool whole = next + SS_PANEL <= w->total;
+    e->next = whole ? w->data + next * ss_dtype_bytes(w->type, w->in) : NULL;
 }
 
 /* Inputs [k, k + n) of each; lanes that have no output are NULL. */
@@ -80,15 +84,24 @@ static void begin_groups(ss_groups *groups, const eight *e) {
         memcpy(groups->d[i % 2][i / 2], e->scales, sizeof e->scales);
 }
 
+/* Groups from input k on; how many inputs those are. */
+static size_t read_groups(ss_groups *groups, const eight *e, size_t k) {
+    const ss_matrix *w = e->w;
+    size_t count = smaller(grouped(w) - k, STRIP);
+    ss_read_groups(groups, w->type, e->rows, e->width, k / SS_GROUP, count / SS_GROUP);
+    groups->apart = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
+    groups->ahead = e->next ? e->next + SS_PANEL * ss_dtype_bytes(w->type, k) : e->rows[0];
+    return count;
+}
+
 /* Their panel: the rows become columns. */
 static void panel_of_rows(float *panel, const eight *e) {
     const ss_matrix *w = e->w;
     size_t k = 0;
     ss_groups groups;
     if (grouped(w)) begin_groups(&groups, e);
-    for (size_t n; k < grouped(w); k += n * SS_GROUP) {
-        n = smaller(grouped(w) - k, STRIP) / SS_GROUP;
-        ss_read_groups(&groups, w->type, e->rows, e->width, k / SS_GROUP, n);
+    for (size_t count; k < grouped(w); k += count) {
+        count = read_groups(&groups, e, k);
         ss_spread_groups(panel + k * SS_PANEL, &groups);
     }
     for (size_t count; k < w->in; k += count) {
@@ -105,9 +118,8 @@ static void row_times_eight(float *sums, const float *a, const eight *e) {
     size_t k = 0, most = w->type == SS_F32 ? w->in : STRIP;
     ss_groups groups;
     if (grouped(w)) begin_groups(&groups, e);
-    for (size_t n; k < grouped(w); k += n * SS_GROUP) {
-        n = smaller(grouped(w) - k, STRIP) / SS_GROUP;
-        ss_read_groups(&groups, w->type, e->rows, e->width, k / SS_GROUP, n);
+    for (size_t count; k < grouped(w); k += count) {
+        count = read_groups(&groups, e, k);
         ss_times_groups(sums, a + k, &groups);
     }
     for (size_t count; k < w->in; k += count) {

@@ -23,6 +23,7 @@ typedef struct kernel_set {
     void (*times_groups)(SS_TIMES_GROUPS_ARGS);
     void (*spread_groups)(SS_SPREAD_GROUPS_ARGS);
     void (*interleave)(SS_INTERLEAVE_ARGS);
+    void (*factors)(SS_FACTORS_ARGS);
     float (*exp)(SS_EXP_ARGS);
     float (*sigmoid)(SS_SIGMOID_ARGS);
     void (*scale)(SS_SCALE_ARGS);
@@ -45,16 +46,17 @@ typedef struct kernel_set {
 /* Set 0 is what the core calls, set 1 the textbook. */
 static const kernel_set sets[] = {
     {ss_matmul,        ss_tile,       ss_times_rows, ss_times_columns, ss_times_groups,
-     ss_spread_groups, ss_interleave, ss_exp,        ss_sigmoid,       ss_scale,
-     ss_add,           ss_max,        ss_sum,        ss_add_shares,    ss_entropy,
-     ss_dot,           ss_rmsnorm,    ss_layernorm,  ss_silu_mul,      ss_gelu,
-     ss_gelu_erf,      ss_relu,       ss_multiply,   ss_turn},
+     ss_spread_groups, ss_interleave, ss_factors,    ss_exp,           ss_sigmoid,
+     ss_scale,         ss_add,        ss_max,        ss_sum,           ss_add_shares,
+     ss_entropy,       ss_dot,        ss_rmsnorm,    ss_layernorm,     ss_silu_mul,
+     ss_gelu,          ss_gelu_erf,   ss_relu,       ss_multiply,      ss_turn},
     {ss_matmul_ref,       ss_tile_ref,          ss_times_rows_ref, ss_times_columns_ref,
-     ss_times_groups_ref, ss_spread_groups_ref, ss_interleave_ref, ss_exp_ref,
-     ss_sigmoid_ref,      ss_scale_ref,         ss_add_ref,        ss_max_ref,
-     ss_sum_ref,          ss_add_shares_ref,    ss_entropy_ref,    ss_dot_ref,
-     ss_rmsnorm_ref,      ss_layernorm_ref,     ss_silu_mul_ref,   ss_gelu_ref,
-     ss_gelu_erf_ref,     ss_relu_ref,          ss_multiply_ref,   ss_turn_ref},
+     ss_times_groups_ref, ss_spread_groups_ref, ss_interleave_ref, ss_factors_ref,
+     ss_exp_ref,          ss_sigmoid_ref,       ss_scale_ref,      ss_add_ref,
+     ss_max_ref,          ss_sum_ref,           ss_add_shares_ref, ss_entropy_ref,
+     ss_dot_ref,          ss_rmsnorm_ref,       ss_layernorm_ref,  ss_silu_mul_ref,
+     ss_gelu_ref,         ss_gelu_erf_ref,      ss_relu_ref,       ss_multiply_ref,
+     ss_turn_ref},
 };
 
 static uint32_t seed;
@@ -124,7 +126,13 @@ static void fold_times_columns(const kernel_set *set, size_t n, size_t start) {
 }
 
 static void fold_groups(const kernel_set *set, size_t n, size_t start, bool spread) {
-    ss_groups g = {.n = n % 3 + 1, .stride = n % 2 ? SS_GROUP : 34, .adds = n % 4 < 2};
+    ss_groups g = {.n = n % 3 + 1,
+                   .stride = n % 2 ? SS_GROUP : 34,
+                   .adds = n % 4 < 2,
+                   .packing = (ss_packing)(n / 4 % 3),
+                   .less = n % 5 ? 0 : 8,
+                   .ahead = (const unsigned char *)in_a,
+                   .apart = 1};
     for (size_t i = 0; i < SS_PANEL * SS_GROUPS * SS_GROUP; i++)
         g.unpacked[i / (SS_GROUPS * SS_GROUP)][i % (SS_GROUPS * SS_GROUP)] =
             (int8_t)(ss_bits_of_float(in_b[i]) >> 12);
@@ -144,6 +152,14 @@ static void fold_times_groups(const kernel_set *set, size_t n, size_t start) {
 
 static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
     fold_groups(set, n, start, true);
+}
+
+static void fold_factors(const kernel_set *set, size_t n, size_t start) {
+    const unsigned char *rows[SS_PANEL];
+    for (size_t lane = 0; lane < SS_PANEL; lane++)
+        rows[lane] = (const unsigned char *)in_b + start + lane * 7;
+    set->factors(out + start, rows, n % 40, n % 2 ? 1.0f : 0x1p-24f, n);
+    fold(out, n * SS_PANEL + start + 8);
 }
 
 static void fold_interleave(const kernel_set *set, size_t n, size_t start) {
@@ -256,6 +272,7 @@ static const struct {
     {"times_columns", fold_times_columns},
     {"times_groups", fold_times_groups},
     {"spread_groups", fold_spread_groups},
+    {"factors", fold_factors},
     {"interleave", fold_interleave},
     {"exp", fold_exp},
     {"sigmoid", fold_sigmoid},

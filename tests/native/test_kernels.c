@@ -187,13 +187,27 @@ static void check_times_columns(void) {
         }
 }
 
+/* Number k of group i, which is one of n side by side, as bytes or as nibbles less 8. */
+static float number_of(const int8_t *bytes, ss_packing packing, size_t stride, size_t i, size_t k) {
+    if (packing == SS_BYTES) return bytes[i * stride + k];
+    bool two = packing == SS_NIBBLES_OF_TWO;
+    int byte = (uint8_t)bytes[two ? i / 2 * stride + k : i * stride + k % 16];
+    bool high = two ? i % 2 == 1 : k >= 16;
+    return (float)((high ? byte / 16 : byte % 16) - 8);
+}
+
 static void check_groups(void) {
     CASE("groups: q d, and q d + m, as a panel and times a row");
-    for (int i = 0; i < 40; i++) {
-        ss_groups groups = {.n = (size_t)(i % SS_GROUPS) + 1, .adds = i % 2};
+    for (int i = 0; i < 60; i++) {
         float a[SS_GROUPS * SS_GROUP];
+        ss_groups groups = {.n = (size_t)(i % SS_GROUPS) + 1,
+                            .adds = i % 2,
+                            .packing = (ss_packing)(i / 2 % 3),
+                            .less = 8,
+                            .ahead = (const unsigned char *)a,
+                            .apart = 1};
         size_t K = groups.n * SS_GROUP;
-        groups.stride = i % 3 || groups.n > 7 ? SS_GROUP : 34; /* as in I8, and in Q8_0 */
+        groups.stride = i % 5 || groups.n > 7 ? SS_GROUP : 34; /* as in I8, and in Q8_0 */
         for (size_t k = 0; k < K; k++) a[k] = random_float(2.0f);
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             groups.q[lane] = groups.unpacked[lane];
@@ -215,13 +229,34 @@ static void check_groups(void) {
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             for (size_t k = 0; k < K; k++) {
                 size_t g = k / SS_GROUP;
-                float q = groups.q[lane][g * groups.stride + k % SS_GROUP];
+                float q = number_of(groups.unpacked[lane], groups.packing, groups.stride, g,
+                                    k % SS_GROUP);
                 float weight = q * (groups.d[k % SS_GROUP / 16][g][lane] * 0x1p24f);
                 if (groups.adds) weight += groups.m[g][lane];
                 right &= equal(panel.out[k * SS_PANEL + lane], weight);
             }
             float sum = in_turn((float)lane, a, panel.out + lane, SS_PANEL, K);
             right &= equal(sums.out[lane], sum);
+        }
+        CHECK(right);
+    }
+}
+
+static void check_factors(void) {
+    CASE("factors: a half of each of eight rows, block by block");
+    unsigned char bytes[300];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 37 + i / 7);
+    const unsigned char *rows[SS_PANEL];
+    for (size_t lane = 0; lane < SS_PANEL; lane++) rows[lane] = bytes + 33 * lane;
+    for (size_t n = 0; n <= 4; n++) {
+        guarded factors;
+        guard(&factors, n * SS_PANEL);
+        ss_factors(factors.out, rows, 18, 0x1p-24f, n);
+        bool right = guards_stand(&factors);
+        for (size_t i = 0; i < n * SS_PANEL; i++) {
+            const unsigned char *half = rows[i % SS_PANEL] + i / SS_PANEL * 18;
+            float number = ss_float_of_f16((uint16_t)(half[0] | half[1] << 8));
+            right &= equal(factors.out[i], number * 0x1p-24f);
         }
         CHECK(right);
     }
@@ -538,6 +573,7 @@ int main(void) {
     check_times_rows();
     check_times_columns();
     check_groups();
+    check_factors();
     check_interleave();
     for (size_t i = 0; i < sizeof vector_cases / sizeof *vector_cases; i++)
         check_vectors(vector_cases + i);
