@@ -48,6 +48,7 @@ test(
       'sinkscope.simd.wasm',
       'sinkscope.lab.wasm',
       'sinkscope.lab.simd.wasm',
+      'sinkscope.threads.simd.wasm',
     ]) {
       assert.ok(existsSync(inside(path)), `${path} is in the package`);
     }

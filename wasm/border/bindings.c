@@ -36,6 +36,7 @@ typedef struct wasm_run {
 } wasm_run;
 
 ss_error wasm_error;
+ss_pool *wasm_pool;
 static char text[SS_DESCRIBE_BYTES];
 
 static uint32_t address_of(const void *pointer) {
@@ -232,7 +233,8 @@ uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t field
                         .capacity = capacity,
                         .fields = fields,
                         .edits = edits,
-                        .edits_n = edits_n > 0 ? edits_n : 0};
+                        .edits_n = edits_n > 0 ? edits_n : 0,
+                        .pool = wasm_pool};
     return ss_run_size(&bytes, &desc, &wasm_error) == SS_OK ? (uint32_t)bytes : 0;
 }
 
@@ -250,7 +252,8 @@ wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
                         .edits = edits,
                         .edits_n = edits_n > 0 ? edits_n : 0,
                         .from = from ? &from->run.trace : NULL,
-                        .layer = layer};
+                        .layer = layer,
+                        .pool = wasm_pool};
     if (!run) ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
     if (run && start_run(run, &desc) == SS_OK) return run;
     ss_wasm_close_run(run);

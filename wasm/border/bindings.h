@@ -15,6 +15,7 @@ typedef struct wasm_file {
 } wasm_file;
 
 extern ss_error wasm_error;
+extern ss_pool *wasm_pool; /* NULL in all binaries but that of threads */
 
 /* An arena on a new block of that size; *block is NULL, with the error, if there is none. */
 ss_arena wasm_reserve_arena(void **block, size_t bytes);

@@ -8,6 +8,8 @@ import { decodeValue } from './metadata.js';
 
 /** The border these files were written for. */
 const BORDER = 5;
+/** Pages that a shared memory begins with: what the binary was linked for. */
+const INITIAL = 256;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
@@ -18,9 +20,11 @@ const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * @param {URL} address of a .wasm file
+ * @param {boolean} [isShared] whether it wants memory that threads can share
  */
-export async function loadModule(address) {
-  const instance = await instantiate(address);
+export async function loadModule(address, isShared = false) {
+  const memory = isShared ? sharedMemory() : undefined;
+  const { module: binary, instance } = await instantiate(address, memory);
   const exports = /** @type {Exports} */ (instance.exports);
   if (typeof exports.ss_wasm_border !== 'function') {
     throw new SinkscopeError('border', address.href, 'this is not a Sinkscope binary');
@@ -30,21 +34,40 @@ export async function loadModule(address) {
   if (border !== BORDER) {
     throw new SinkscopeError('border', address.href, `expected border ${BORDER}, got ${border}`);
   }
-  return new Module(exports);
+  return new Module(exports, binary, memory);
 }
 
-/** @param {URL} address */
-async function instantiate(address) {
+/** As large as a system lets it become that counts what is only reserved. */
+function sharedMemory() {
+  for (let maximum = 65536; ; maximum /= 2) {
+    try {
+      return new WebAssembly.Memory({ initial: INITIAL, maximum, shared: true });
+    } catch (error) {
+      if (maximum <= 2 * INITIAL) throw new SinkscopeError('no_memory', 'memory', String(error));
+    }
+  }
+}
+
+/** @param {WebAssembly.Memory} [memory] where the binary has none of its own */
+export function importsOn(memory) {
   // Views are taken anew after every call, so a notice of growth needs no answer.
-  const imports = { env: { emscripten_notify_memory_growth() {} } };
+  return { env: { emscripten_notify_memory_growth() {}, ...(memory && { memory }) } };
+}
+
+/**
+ * @param {URL} address
+ * @param {WebAssembly.Memory} [memory]
+ */
+async function instantiate(address, memory) {
+  const imports = importsOn(memory);
   try {
     const response = await request(address);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     // Static hosts often send another type, which streaming refuses.
     if (response.headers.get('content-type') === 'application/wasm') {
-      return (await WebAssembly.instantiateStreaming(response, imports)).instance;
+      return await WebAssembly.instantiateStreaming(response, imports);
     }
-    return (await WebAssembly.instantiate(await response.arrayBuffer(), imports)).instance;
+    return await WebAssembly.instantiate(await response.arrayBuffer(), imports);
   } catch (error) {
     throw new SinkscopeError('read', address.href, `could not be loaded: ${String(error)}`);
   }
@@ -54,15 +77,22 @@ export class Module {
   #exports;
   #view;
 
-  /** @param {Exports} exports */
-  constructor(exports) {
+  /**
+   * @param {Exports} exports
+   * @param {WebAssembly.Module} binary
+   * @param {WebAssembly.Memory} [shared] of a binary whose memory threads can share
+   */
+  constructor(exports, binary, shared) {
     this.#exports = exports;
+    this.binary = binary;
+    this.shared = shared;
+    this.memory = shared ?? exports.memory;
     this.#view = this.reserve(4 * VIEW_WORDS);
   }
 
   /** Bytes of linear memory. */
   get size() {
-    return this.#exports.memory.buffer.byteLength;
+    return this.memory.buffer.byteLength;
   }
 
   /**
@@ -109,7 +139,7 @@ export class Module {
    */
   tensor(name, ...args) {
     this.check(name, ...args, this.#view);
-    return copyView(this.#exports.memory.buffer, this.#words());
+    return copyView(this.memory.buffer, this.#words());
   }
 
   /**
@@ -126,7 +156,7 @@ export class Module {
     words[0] += 4 * row * words[7 + rank - 2];
     words[3 + rank - 2] = 1;
     words[3 + rank - 1] = n;
-    const { shape, data } = copyView(this.#exports.memory.buffer, words);
+    const { shape, data } = copyView(this.memory.buffer, words);
     return { shape: shape.filter((_, i) => i !== rank - 2), data };
   }
 
@@ -139,7 +169,7 @@ export class Module {
     this.check(name, ...args, this.#view);
     const [address, type, , bytes] = this.#words();
     if (type !== VIEW_BYTES) throw new SinkscopeError('border', name, `expected text`);
-    return JSON.parse(utf8.decode(this.bytes(address, bytes)));
+    return JSON.parse(utf8.decode(this.bytes(address, bytes).slice()));
   }
 
   /**
@@ -173,7 +203,7 @@ export class Module {
     this.check(name, ...args, this.#view);
     const [address, bytes, type, count, isArray] = this.#words();
     if (!address) return undefined;
-    return decodeValue(this.bytes(address, bytes), type, count, isArray !== 0, key);
+    return decodeValue(this.bytes(address, bytes).slice(), type, count, isArray !== 0, key);
   }
 
   /**
@@ -198,7 +228,7 @@ export class Module {
    * @param {number} bytes
    */
   bytes(address, bytes) {
-    return new Uint8Array(this.#exports.memory.buffer, address, bytes);
+    return new Uint8Array(this.memory.buffer, address, bytes);
   }
 
   /**
@@ -219,13 +249,13 @@ export class Module {
   }
 
   #words() {
-    return new Uint32Array(this.#exports.memory.buffer, this.#view, VIEW_WORDS).slice();
+    return new Uint32Array(this.memory.buffer, this.#view, VIEW_WORDS).slice();
   }
 
   /** The last failure; the names of the codes come with describe. */
   #error() {
     const address = this.call('error') >>> 0;
-    const [code] = new Uint32Array(this.#exports.memory.buffer, address, 1);
+    const [code] = new Uint32Array(this.memory.buffer, address, 1);
     const where = this.#text(address + 4, 96);
     const text = this.#text(address + 100, 320);
     return new SinkscopeError(this.codes?.[code] ?? `status ${code}`, where, text);
@@ -249,7 +279,7 @@ export class Module {
 
 /**
  * A dense copy of what a view shows: [address, type, rank, dims x 4, strides x 4, 0].
- * @param {ArrayBuffer} memory
+ * @param {ArrayBufferLike} memory
  * @param {Uint32Array} words
  */
 export function copyView(memory, words) {
@@ -263,7 +293,7 @@ export function copyView(memory, words) {
 }
 
 /**
- * @param {ArrayBuffer} memory
+ * @param {ArrayBufferLike} memory
  * @param {number} address
  * @param {number[]} shape
  * @param {Uint32Array} strides

@@ -25,8 +25,8 @@ static void wait_for_all(pool *p) {
         if (atomic_load(&p->done) == p->pieces) return;
     atomic_store(&p->waits, true);
     for (uint32_t done; (done = atomic_load(&p->done)) < p->pieces;) {
+        if (atomic_load(&p->broken) || silent == PATIENCE) pool_lost();
         silent = pool_sleep(&p->done, done) ? 0 : silent + 1;
-        if (silent == PATIENCE) pool_lost();
     }
     atomic_store(&p->waits, false);
 }
@@ -59,6 +59,11 @@ void pool_help(pool *p, size_t lane) {
         pool_sleep(&p->turn, turn);
         atomic_fetch_sub(&p->asleep, 1);
     }
+}
+
+void pool_break(pool *p) {
+    atomic_store(&p->broken, true);
+    pool_wake(&p->done);
 }
 
 void pool_close(pool *p) {

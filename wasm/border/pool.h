@@ -24,6 +24,7 @@ typedef struct pool {
     _Atomic uint32_t done;   /* pieces: what the poster sleeps on, when it has nothing else to do */
     uint32_t pieces;         /* of the job */
     _Atomic bool waits;      /* the poster sleeps */
+    _Atomic bool broken;     /* a piece will never be done */
     _Atomic bool closed;
 } pool;
 
@@ -32,6 +33,9 @@ void pool_init(pool *p, size_t lanes, uint64_t least);
 
 /* A thread's life as lane 1, 2, ..: it does pieces until the pool is closed. */
 void pool_help(pool *p, size_t lane);
+
+/* A helper could not end its piece. */
+void pool_break(pool *p);
 
 /* Sends all helpers home. */
 void pool_close(pool *p);
@@ -43,7 +47,7 @@ bool pool_sleep(_Atomic uint32_t *word, uint32_t value);
 /* Wakes all who sleep on the word. */
 void pool_wake(_Atomic uint32_t *word);
 
-/* A helper has kept a piece for half a minute: it is dead, and the job cannot be saved. */
+/* A piece was broken off, or a helper has kept one for half a minute: the job cannot be saved. */
 _Noreturn void pool_lost(void);
 
 #endif

@@ -8,6 +8,12 @@ const files = {
 };
 
 /**
+ * The same again, on memory that threads can share, of those that have it.
+ * @type {Readonly<Record<string, string | undefined>>}
+ */
+export const SHARED = { 'sinkscope.simd.wasm': 'sinkscope.threads.simd.wasm' };
+
+/**
  * The name of the binary for this host. A module with SIMD does not validate where SIMD is
  * missing, so the choice is made before it is loaded.
  * @param {string} kernels 'auto', 'simd' or 'base'

@@ -1,9 +1,9 @@
 /** What sinkscope.d.ts promises of engines, models and runs, over links to one desk or several. */
 import { transfer } from 'comlink';
-import { cores, portable } from '#host';
+import { canShare, cores, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../border/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
-import { chooseBinary } from '../border/variants.js';
+import { SHARED, chooseBinary } from '../border/variants.js';
 import { QUIET } from './job.js';
 import { Link } from './link.js';
 import { randomBits } from './random.js';
@@ -29,6 +29,8 @@ const SPARE_TOKENS = 64;
 const MOST_TOKENS = 2 ** 20;
 /** More workers than this gain little: they share one memory bus. */
 const MOST_WORKERS = 4;
+/** The core's pool has no more lanes. */
+const MOST_THREADS = 16;
 /** Bytes that the copies of one model in further workers may take. */
 const COPIES = 2 ** 30;
 
@@ -37,9 +39,18 @@ export async function createEngine(options = {}) {
   checkOptions(options, { worker: 'flag', kernels: 'text', lab: 'flag', onLost: 'call' });
   const { kernels = 'auto', lab, worker, onLost } = options;
   const { workers = Math.min(cores(), MOST_WORKERS) } = options;
+  const { threads = 1 } = options;
   expectInteger(workers, 1, 64, 'workers');
-  const address = new URL(await chooseBinary(kernels, lab), folder(options.base)).href;
-  const links = Array.from({ length: workers }, () => new Link(address, worker, onLost));
+  expectInteger(threads, 1, MOST_THREADS, 'threads');
+  const binary = await chooseBinary(kernels, lab);
+  const at = (/** @type {string} */ file) => new URL(file, folder(options.base)).href;
+  const better = threads > 1 && canShare() ? SHARED[binary] : undefined;
+  // The first does all that is done alone; the others are for many things at a time.
+  const shared = better ? { address: at(better), threads } : undefined;
+  const links = Array.from(
+    { length: workers },
+    (_, i) => new Link(at(binary), worker, onLost, i === 0 ? shared : undefined),
+  );
   try {
     return new Engine(links, await links[0].ask((desk) => desk.describe()));
   } catch (error) {

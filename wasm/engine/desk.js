@@ -33,15 +33,21 @@ const PATIENCE = 40;
 /**
  * @param {string} address of the binary
  * @param {Report} report
+ * @param {import('./crew.js').Shared} [shared] what is better, if it can be had
  */
-export async function openDesk(address, report) {
-  return new Desk(await loadModule(new URL(address)), report);
+export async function openDesk(address, report, shared) {
+  const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
+  const module = better ?? (await loadModule(new URL(address)));
+  if (!better) return new Desk(module, report);
+  const { Crew } = await import('./crew.js'); // who has no threads does not download this
+  return new Desk(module, report, new Crew(better, shared?.threads ?? 1));
 }
 
 export class Desk {
   #module;
   #trainer;
   #report;
+  #crew;
   #describe;
   #last = 0;
   /** @type {Map<number, OpenModel>} */
@@ -54,9 +60,11 @@ export class Desk {
   /**
    * @param {import('../border/module.js').Module} module
    * @param {Report} report
+   * @param {import('./crew.js').Crew} [crew]
    */
-  constructor(module, report) {
+  constructor(module, report, crew) {
     this.#module = module;
+    this.#crew = crew;
     this.#report = report;
     this.#describe = /** @type {import('../sinkscope.js').Describe} */ (module.json('describe'));
     this.#trainer = new Trainer(module, this.#describe.training?.parts ?? 0);
@@ -144,6 +152,11 @@ export class Desk {
     return this.#module.size;
   }
 
+  /** Ends its threads; with a worker they end anyway. */
+  async end() {
+    this.#crew?.end();
+  }
+
   /**
    * Asks a job to stop; it does so before its next chunk.
    * @param {number} job
@@ -182,6 +195,7 @@ export class Desk {
         await pause();
         signal.throwIfAborted();
         const opened = this.#open(config, blocks);
+        await this.#crew?.gather(opened.architecture.parameters);
         // The page hears of the end before it gets the answer, which comes another way.
         await report('open', 1, 1);
         return opened;

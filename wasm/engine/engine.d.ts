@@ -221,6 +221,13 @@ export interface EngineOptions {
    */
   readonly workers?: number;
   /**
+   * How many threads share the work of one run, at most; default 1. They share memory, which a browser
+   * allows only in a page that is cross-origin isolated; they want a worker and SIMD, are the first
+   * worker's, do not train, and are started when a model comes that is worth it (of 8 million numbers and
+   * more). Where they cannot be had, one thread does the work. The bits are the same for any number.
+   */
+  readonly threads?: number;
+  /**
    * Told when a worker has ended by itself, or its core has stopped. What was under way rejects with
    * the same error, code 'lost'. What is asked next starts the engine anew, opens the model from its
    * files and makes the run again: models and runs stay good.

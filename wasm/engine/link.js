@@ -18,6 +18,7 @@ export class Link {
   #address;
   #inWorker;
   #onLost;
+  #shared;
   /** Counts the desks, so that what one says at its end does not touch the next. */
   #turn = 0;
   /** @type {Promise<Face> | undefined} */
@@ -33,8 +34,10 @@ export class Link {
    * @param {string} address of the binary
    * @param {boolean | undefined} inWorker
    * @param {(error: SinkscopeError) => void} [onLost]
+   * @param {import('./crew.js').Shared} [shared]
    */
-  constructor(address, inWorker, onLost) {
+  constructor(address, inWorker, onLost, shared) {
+    this.#shared = shared;
     this.#address = address;
     this.#inWorker = inWorker;
     this.#onLost = onLost;
@@ -118,7 +121,9 @@ export class Link {
   /** The desk's code comes only where no worker has it. */
   async #startHere() {
     const { openDesk } = await import('./desk.js');
-    return openDesk(this.#address, this.#report);
+    const desk = await openDesk(this.#address, this.#report, this.#shared);
+    this.#end = () => void desk.end();
+    return desk;
   }
 
   /** @param {number} turn */
@@ -132,7 +137,10 @@ export class Link {
       const lost = worker.ended.then((text) => Promise.reject(gone(text)));
       const door = /** @type {import('comlink').Remote<Door>} */ (wrap(worker.endpoint));
       const sign = `sinkscope-${turn}-${Math.random()}`;
-      const opening = Promise.all([door.sign(sign), door.open(this.#address, proxy(this.#report))]);
+      const opening = Promise.all([
+        door.sign(sign),
+        door.open(this.#address, proxy(this.#report), this.#shared),
+      ]);
       const [signs, desk] = await Promise.race([opening, lost]);
       lost.catch((error) => this.#lose(turn, error));
       if (signs) worker.watch(sign);

@@ -18,9 +18,10 @@ const door = {
   /**
    * @param {string} address of the binary
    * @param {import('./desk.js').Report} report
+   * @param {import('./crew.js').Shared} [shared]
    */
-  async open(address, report) {
-    return proxy(await openDesk(address, report));
+  async open(address, report, shared) {
+    return proxy(await openDesk(address, report, shared));
   },
 };
 

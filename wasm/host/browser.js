@@ -1,4 +1,5 @@
 /** What a browser does in its own way; node.js is the twin. */
+import { reaching } from './reach.js';
 
 /**
  * Starts the worker; bundlers recognise this very expression. `ended` says in words how it came to
@@ -33,31 +34,6 @@ export function startWorker() {
   };
 }
 
-/**
- * A page may not start the worker of another site, but one of its own that imports it, unless its policy
- * forbids that. Only the bundler knows the address: it is learnt from what the expression asks for.
- * @param {() => Worker} start
- */
-function reaching(start) {
-  if (new URL(import.meta.url).origin === location.origin) return start();
-  const { Worker } = globalThis;
-  globalThis.Worker = class extends Worker {
-    /**
-     * @param {string | URL} url
-     * @param {WorkerOptions} [options]
-     */
-    constructor(url, options) {
-      const code = `import ${JSON.stringify(String(url))};`;
-      super(URL.createObjectURL(new Blob([code], { type: 'text/javascript' })), options);
-    }
-  };
-  try {
-    return start();
-  } finally {
-    globalThis.Worker = Worker;
-  }
-}
-
 /** The side of the worker that talks to the page: comlink's default. */
 export function workerEndpoint() {
   return undefined;
@@ -80,6 +56,9 @@ export function holdSign(name) {
 }
 
 export const hasWorkers = typeof Worker === 'function';
+
+/** Whether memory can be shared: only in a page whose headers set it apart from other sites. */
+export const canShare = () => globalThis.crossOriginIsolated === true;
 
 export const cores = () => navigator.hardwareConcurrency || 1;
 

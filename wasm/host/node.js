@@ -38,6 +38,8 @@ export async function holdSign(_name) {
 
 export const hasWorkers = true;
 
+export const canShare = () => true;
+
 export const cores = availableParallelism;
 
 /**

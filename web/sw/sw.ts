@@ -14,8 +14,8 @@ declare const self: ServiceWorkerGlobalScope;
 declare const FILES: PrecacheEntry[];
 declare const ZOO: string;
 
-/** The engine that trains, for those who open a lab. */
-const LAB = /\/sinkscope\.lab[.\w]*\.wasm$/;
+/** The engine that trains, for those who open a lab, and that of threads. */
+const OTHERS = /\/sinkscope\.(lab|threads)[.\w]*\.wasm$/;
 /** Of models, tokenizers and checkpoints together: about 300 MB where each is the largest. */
 const MOST_FILES = 150;
 
@@ -27,7 +27,7 @@ precacheAndRoute(FILES, { ignoreURLParametersMatching: [/^utm_/] });
 cleanupOutdatedCaches();
 
 registerRoute(
-  ({ url }) => url.href.startsWith(scope + ZOO) || LAB.test(url.pathname),
+  ({ url }) => url.href.startsWith(scope + ZOO) || OTHERS.test(url.pathname),
   new CacheFirst({
     cacheName: name(ZOO),
     plugins: [new ExpirationPlugin({ maxEntries: MOST_FILES, purgeOnQuotaError: true })],

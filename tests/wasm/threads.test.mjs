@@ -1,0 +1,153 @@
+// Threads on one memory: the bits of one, whatever becomes of them.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { binaries, failure, files, golden, goldenModels, randomModel } from './helper.mjs';
+import { readSafetensors } from './helper.mjs';
+
+// The engine shows its threads to nobody; the test looks at what Node.js starts.
+const node = createRequire(import.meta.url)('node:worker_threads');
+const started = [];
+node.Worker = class extends node.Worker {
+  constructor(address, ...rest) {
+    super(address, ...rest);
+    if (String(address).endsWith('/thread.js')) started.push(this);
+  }
+};
+syncBuiltinESMExports();
+const { createEngine } = await import('../../wasm/index.js');
+const { loadModule } = await import('../../wasm/border/module.js');
+const { Crew } = await import('../../wasm/engine/crew.js');
+const { Desk } = await import('../../wasm/engine/desk.js');
+const { QUIET } = await import('../../wasm/engine/job.js');
+
+/** Large enough to be worth threads. */
+const large = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });
+const ids = Array.from({ length: 200 }, (_, i) => (i * 37) % 2048);
+
+/** A desk whose threads share everything, however small. */
+async function openDesk(threads) {
+  const module = await loadModule(new URL('sinkscope.threads.simd.wasm', binaries), true);
+  return new Desk(module, () => {}, new Crew(module, threads, { parameters: 0, job: 0 }));
+}
+
+/** Every field of a run of the golden's tokens, of which the last three come one by one. */
+async function fieldsOf(desk, folder, tokens) {
+  const { config, weights } = files(folder);
+  const { model, architecture } = await desk.open(QUIET, { config, weights: [weights] });
+  const { fields } = await desk.describe();
+  const known = fields.filter(({ needs }) => !needs || architecture[needs]);
+  const names = known.map(({ name }) => name);
+  const capacity = tokens.length;
+  const run = await desk.run(QUIET, model, tokens, { fields: names, capacity });
+  const read = await desk.read(
+    run,
+    names.map((field) => ({ field })),
+  );
+  await desk.closeModel(model);
+  return Object.fromEntries(read.map(({ data }, i) => [names[i], Buffer.from(data.buffer)]));
+}
+
+test('one, two and three threads give the bits of the base binary, in every golden', async () => {
+  const base = new Desk(await loadModule(new URL('sinkscope.wasm', binaries)), () => {});
+  const desks = await Promise.all([1, 2, 3].map(openDesk));
+  for (const folder of goldenModels()) {
+    const tokens = Int32Array.from(
+      readSafetensors(new URL('golden.safetensors', folder)).tokens.data,
+    );
+    const expected = await fieldsOf(base, folder, tokens);
+    for (const [i, desk] of desks.entries()) {
+      const actual = await fieldsOf(desk, folder, tokens);
+      for (const [name, bytes] of Object.entries(expected)) {
+        const what = `${folder.pathname.split('/').at(-2)}, ${i + 1} threads, ${name}`;
+        assert.ok(bytes.equals(actual[name]), what);
+      }
+    }
+  }
+  assert.equal(started.length, 3);
+  for (const desk of desks) await desk.end();
+});
+
+for (const worker of [false, true]) {
+  const where = worker ? 'in a worker' : 'here';
+  test(`an engine with threads, ${where}, gives the bits of one without`, async () => {
+    const found = [];
+    for (const threads of [1, 2]) {
+      const engine = await createEngine({ base: binaries, worker, threads, workers: 1 });
+      const model = await engine.open(large);
+      const run = await model.run(ids, { capacity: 210 });
+      for await (const _ of run.generate({ count: 5 }));
+      const alpha = await run.metric('alpha', { tokens: ids.length });
+      found.push([alpha, await run.field('att'), [...run.tokens]]);
+      // Memory grows under the threads.
+      const again = await engine.open(large);
+      assert.deepEqual(await (await again.run(ids)).metric('alpha'), alpha);
+      await engine.close();
+    }
+    assert.deepEqual(found[1], found[0]);
+  });
+}
+
+test('a small model starts no thread; closing an engine ends those of a large one', async () => {
+  const count = started.length;
+  const engine = await createEngine({ base: binaries, worker: false, threads: 3 });
+  const gguf = await engine.open(files(new URL('gguf-gpt2-plain-f16/', golden)));
+  assert.equal(await gguf.metadata('general.architecture'), 'gpt2');
+  assert.equal(started.length, count);
+  await engine.open(large);
+  await engine.open(large);
+  assert.equal(started.length, count + 2);
+  const ends = started.slice(count).map((thread) => once(thread, 'exit'));
+  await engine.close();
+  await Promise.all(ends);
+});
+
+test('a run that threads share is stopped like any other', async () => {
+  const engine = await createEngine({ base: binaries, worker: false, threads: 2 });
+  const model = await engine.open(large);
+  const before = await (await model.run(ids)).field('att');
+  const signal = AbortSignal.timeout(1);
+  await assert.rejects(model.run(Array(512).fill(7), { signal }), { name: 'TimeoutError' });
+  assert.deepEqual(await (await model.run(ids)).field('att'), before);
+  await engine.close();
+});
+
+test('a thread that ends is told as lost, and what comes next has the same bits', async () => {
+  const told = [];
+  const onLost = ({ code }) => told.push(code);
+  const engine = await createEngine({ base: binaries, worker: false, threads: 2, onLost });
+  const model = await engine.open(large);
+  const run = await model.run(ids);
+  const before = await run.field('att');
+  await started.at(-1).terminate();
+  const lost = await failure(run.field('att'));
+  assert.deepEqual([lost.code, lost.where], ['lost', 'thread']);
+  assert.match(lost.text, /exit code 1/);
+  assert.deepEqual(told, ['lost']);
+  assert.deepEqual(await run.field('att'), before);
+  await engine.close();
+});
+
+test('without its binary, or without SIMD, one thread does the work', async () => {
+  const count = started.length;
+  const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
+  copyFileSync(new URL('sinkscope.simd.wasm', binaries), join(folder, 'sinkscope.simd.wasm'));
+  try {
+    for (const options of [{ base: pathToFileURL(folder) }, { base: binaries, kernels: 'base' }]) {
+      const engine = await createEngine({ worker: false, threads: 2, ...options });
+      const model = await engine.open(large);
+      assert.equal((await model.run([1, 2, 3])).tokens.length, 3);
+      await engine.close();
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  assert.equal(started.length, count);
+  for (const threads of [0, 17, 1.5])
+    await assert.rejects(createEngine({ threads }), { code: 'argument', where: 'threads' });
+});

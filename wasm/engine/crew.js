@@ -1,0 +1,73 @@
+/** The threads that help a module, started when a model comes that is worth it. */
+import { canWait, startThread } from '#thread';
+import { SinkscopeError } from '../border/errors.js';
+
+/** @typedef {{ address: string, threads: number }} Shared the binary whose memory so many threads share */
+
+/** Of a model the numbers, of a job the multiplications, that make it worth sharing. */
+const LEAST = { parameters: 2 ** 23, job: 2 ** 19 };
+/** Bytes of a thread's stack: a piece calls a few kernels. */
+const STACK = 2 ** 18;
+
+export class Crew {
+  #module;
+  #threads;
+  #least;
+  /** @type {ReturnType<typeof startThread>[]} */
+  #started = [];
+  #ended = false;
+
+  /**
+   * @param {import('../border/module.js').Module} module
+   * @param {number} threads the caller's among them
+   * @param {typeof LEAST} [least]
+   */
+  constructor(module, threads, least = LEAST) {
+    this.#module = module;
+    this.#least = least;
+    this.#threads = module.shared && canWait() ? threads : 1;
+  }
+
+  /**
+   * What is computed from here on is shared, if threads can be had: where not, it is as it was.
+   * @param {number} parameters of the model
+   */
+  async gather(parameters) {
+    if (this.#threads === 1 || parameters < this.#least.parameters) return;
+    const threads = this.#threads;
+    this.#threads = 1;
+    const { binary, memory } = this.#module;
+    // They look at the pool as soon as they are there.
+    this.#module.call('pool', threads, this.#least.job);
+    const ready = Array.from({ length: threads - 1 }, (_, i) => {
+      const stack = this.#module.reserve(STACK) + STACK;
+      return this.#start({ binary, memory, stack, lane: i + 1 });
+    });
+    await Promise.all(ready);
+  }
+
+  /** @param {import('./thread.js').Task} task */
+  #start(task) {
+    let helps = false;
+    return new Promise((resolve) => {
+      const onReady = () => {
+        helps = true;
+        resolve(undefined);
+      };
+      const onEnd = (/** @type {string} */ why) => {
+        resolve(undefined);
+        // In the middle of a piece it has left its numbers half done.
+        if (helps && !this.#ended)
+          this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${why})`);
+      };
+      const thread = startThread(onReady, onEnd);
+      this.#started.push(thread);
+      thread.give(task);
+    }).catch(() => {});
+  }
+
+  end() {
+    this.#ended = true;
+    for (const thread of this.#started) thread.end();
+  }
+}

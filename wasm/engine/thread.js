@@ -1,0 +1,18 @@
+/** A thread of the core's pool: the same binary on the same memory, with a stack of its own. */
+import { listen, tellReady } from '#thread';
+import { importsOn } from '../border/module.js';
+
+/** @typedef {{ binary: WebAssembly.Module, memory: WebAssembly.Memory, stack: number, lane: number }} Task stack: its end */
+
+listen(async ({ binary, memory, stack, lane }) => {
+  const { exports } = await WebAssembly.instantiate(binary, importsOn(memory));
+  const call = /** @type {Record<string, (...args: number[]) => void>} */ (exports);
+  (call.stackRestore ?? call._emscripten_stack_restore)(stack);
+  tellReady();
+  try {
+    call.ss_wasm_pool_help(lane);
+  } catch (error) {
+    call.ss_wasm_pool_break();
+    throw error;
+  }
+});

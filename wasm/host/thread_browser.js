@@ -1,0 +1,48 @@
+/** How a browser starts the worker of engine/thread.js, and speaks inside of it; thread_node.js is the twin. */
+import { reaching } from './reach.js';
+
+/** @typedef {import('../engine/thread.js').Task} Task */
+/** @typedef {{ defaultPolicy: unknown, createPolicy(name: string, rules: object): unknown }} Trusting */
+
+/** A page's own thread may not wait for others. */
+export const canWait = () => typeof document === 'undefined';
+
+/** Under a policy that lets no plain text become the address of a script: ours may. */
+function vouch() {
+  const { trustedTypes } = /** @type {{ trustedTypes?: Trusting }} */ (globalThis);
+  const { origin } = new URL(import.meta.url);
+  const createScriptURL = (/** @type {string} */ url) =>
+    new URL(url).origin === origin ? url : null;
+  if (!trustedTypes?.defaultPolicy) trustedTypes?.createPolicy('default', { createScriptURL });
+}
+
+/**
+ * Bundlers recognise this very expression.
+ * @param {() => void} onReady
+ * @param {(why: string) => void} onEnd
+ */
+export function startThread(onReady, onEnd) {
+  vouch();
+  const worker = reaching(
+    () => new Worker(new URL('../engine/thread.js', import.meta.url), { type: 'module' }),
+  );
+  worker.onmessage = onReady;
+  worker.onerror = ({ message }) => onEnd(message || 'it could not be started');
+  return {
+    give: (/** @type {Task} */ task) => worker.postMessage(task),
+    end: () => worker.terminate(),
+  };
+}
+
+/**
+ * Inside of it: what it is given.
+ * @param {(task: Task) => void} hear
+ */
+export function listen(hear) {
+  globalThis.onmessage = ({ data }) => hear(data);
+}
+
+/** Inside of it. */
+export function tellReady() {
+  globalThis.postMessage(0);
+}
