@@ -4,12 +4,11 @@
  */
 import { request } from '#host';
 import { SinkscopeError } from './errors.js';
+import { importsOn, sharedMemory } from './memory.js';
 import { decodeValue } from './metadata.js';
 
 /** The border these files were written for. */
 const BORDER = 5;
-/** Pages that a shared memory begins with: what the binary was linked for. */
-const INITIAL = 256;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
@@ -35,23 +34,6 @@ export async function loadModule(address, isShared = false) {
     throw new SinkscopeError('border', address.href, `expected border ${BORDER}, got ${border}`);
   }
   return new Module(exports, binary, memory);
-}
-
-/** As large as a system lets it become that counts what is only reserved. */
-function sharedMemory() {
-  for (let maximum = 65536; ; maximum /= 2) {
-    try {
-      return new WebAssembly.Memory({ initial: INITIAL, maximum, shared: true });
-    } catch (error) {
-      if (maximum <= 2 * INITIAL) throw new SinkscopeError('no_memory', 'memory', String(error));
-    }
-  }
-}
-
-/** @param {WebAssembly.Memory} [memory] where the binary has none of its own */
-export function importsOn(memory) {
-  // Views are taken anew after every call, so a notice of growth needs no answer.
-  return { env: { emscripten_notify_memory_growth() {}, ...(memory && { memory }) } };
 }
 
 /**
