@@ -9,7 +9,6 @@ import { readConfig, readWeights, sizeOf } from '../supply/files.js';
 import { encodeEdits } from './edits.js';
 import { QUIET } from './job.js';
 import { loadModule } from '../border/module.js';
-import { Trainer } from '../lab/trainer.js';
 
 /** @typedef {import('../sinkscope.js').Architecture} Architecture */
 /** @typedef {Omit<import('../sinkscope.js').MetricArguments, 'base'> & { metric: string, base?: number }} MetricRead */
@@ -18,6 +17,7 @@ import { Trainer } from '../lab/trainer.js';
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
 /** @typedef {import('../supply/files.js').Source} Source */
 /** @typedef {import('./job.js').Job} Job */
+/** @typedef {import('../lab/trainer.js').Trainer} Trainer */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Tell */
 /** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, streaming?: boolean, from?: { run: number, layer: number } }} Wanted of a run */
@@ -45,6 +45,7 @@ export async function openDesk(address, report, shared) {
 
 export class Desk {
   #module;
+  /** @type {Trainer | undefined} */
   #trainer;
   #report;
   #crew;
@@ -67,7 +68,6 @@ export class Desk {
     this.#crew = crew;
     this.#report = report;
     this.#describe = /** @type {import('../sinkscope.js').Describe} */ (module.json('describe'));
-    this.#trainer = new Trainer(module, this.#describe.training?.parts ?? 0);
     module.codes = Object.fromEntries(this.#describe.status.map(({ code, name }) => [code, name]));
   }
 
@@ -77,7 +77,15 @@ export class Desk {
 
   /** @param {import('../lab/trainer.js').Wanted} wanted */
   async train(wanted) {
+    // Who only runs models does not download this.
+    const { Trainer } = await import('../lab/trainer.js');
+    this.#trainer ??= new Trainer(this.#module, this.#describe.training?.parts ?? 0);
     return this.#trainer.begin(wanted);
+  }
+
+  get #lab() {
+    if (this.#trainer) return this.#trainer;
+    throw new SinkscopeError('closed', 'training', 'this training has ended');
   }
 
   /**
@@ -86,7 +94,7 @@ export class Desk {
    * @param {readonly number[]} own
    */
   async leadTraining(id, ports, own) {
-    this.#trainer.lead(id, ports, own);
+    this.#lab.lead(id, ports, own);
   }
 
   /**
@@ -95,7 +103,7 @@ export class Desk {
    * @param {readonly number[]} own
    */
   async helpTraining(id, port, own) {
-    return this.#trainer.help(id, port, own);
+    return this.#lab.help(id, port, own);
   }
 
   /**
@@ -104,12 +112,12 @@ export class Desk {
    * @param {number} milliseconds
    */
   async trainSteps(id, most, milliseconds) {
-    return this.#trainer.steps(id, most, milliseconds);
+    return this.#lab.steps(id, most, milliseconds);
   }
 
   /** @param {number} id */
   async lookAtTraining(id) {
-    return this.#trainer.look(id);
+    return this.#lab.look(id);
   }
 
   /**
@@ -117,12 +125,12 @@ export class Desk {
    * @param {number} number
    */
   async trainingSample(id, number) {
-    return this.#trainer.sample(id, number);
+    return this.#lab.sample(id, number);
   }
 
   /** @param {number} id */
   async trainedWeights(id) {
-    const file = this.#trainer.weights(id);
+    const file = this.#lab.weights(id);
     return transfer(file, [file.buffer]);
   }
 
@@ -133,8 +141,8 @@ export class Desk {
    * @param {readonly Posted[]} reads
    */
   async readTraining(id, tokens, reads) {
-    const config = this.#trainer.config(id);
-    const { model } = await this.open(QUIET, { config, weights: [this.#trainer.weights(id)] });
+    const config = this.#lab.config(id);
+    const { model } = await this.open(QUIET, { config, weights: [this.#lab.weights(id)] });
     try {
       const run = await this.run(QUIET, model, tokens, { capacity: tokens.length });
       return await this.read(run, reads);
@@ -145,7 +153,7 @@ export class Desk {
 
   /** @param {number} id */
   async endTraining(id) {
-    await this.#trainer.end(id);
+    await this.#lab.end(id);
   }
 
   async memory() {

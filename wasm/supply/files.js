@@ -1,6 +1,5 @@
 /** The files of a model, from wherever they come, into the memory of the module. */
 import { placeOf, reasonOf } from './ask.js';
-import { openCached } from './cache.js';
 import { openDownload } from './download.js';
 import { SinkscopeError } from '../border/errors.js';
 import { createMeter } from './meter.js';
@@ -119,7 +118,10 @@ async function openSource(source, signal, tell) {
   const onNote = (/** @type {string} */ note) => tell(note, false);
   const options = { signal, token, version, id, bytes, onRetry, onNote };
   const address = new URL(url);
-  return cache ? openCached(address, options) : openDownload(address, options);
+  if (!cache) return openDownload(address, options);
+  // Of a model that is not kept nobody downloads this.
+  const { openCached } = await import('./cache.js');
+  return openCached(address, options);
 }
 
 /**
