@@ -1,6 +1,7 @@
 #include "matrix.h"
 
 #include "blocks.h"
+#include "eight.h"
 #include "unpack.h"
 
 #include <string.h>
@@ -234,7 +235,8 @@ static size_t lane_work(size_t in) {
 }
 
 size_t ss_matrix_work(size_t T, size_t in, size_t lanes) {
-    return lanes * lane_work(in) + T * in;
+    /* In eight bits a row is bytes, the same 16 bits wide, its scale and its zero. */
+    return lanes * lane_work(in) + T * in + 5 * T;
 }
 
 static void times_piece(const void *job, size_t i, size_t lane) {
@@ -260,8 +262,63 @@ static size_t piece_columns(const ss_matrix *w, size_t T, size_t lanes) {
     return (w->out / pieces / SS_PANEL + 1) * SS_PANEL;
 }
 
+#ifndef SS_NO_EIGHT
+typedef struct product8 {
+    float *out;
+    const float *bias;
+    const ss_matrix *w;
+    ss_rows8 rows;
+    size_t T, columns;
+} product8;
+
+static void times8_piece(const void *job, size_t i, size_t lane) {
+    const product8 *p = job;
+    const ss_eight *all = p->w->eight;
+    size_t n = i * p->columns, columns = smaller(p->w->out - n, p->columns);
+    const ss_eight own = {all->panels + n * SS_QUAD * ss_quads(p->w->in), all->scales + n,
+                          all->sums + n};
+    (void)lane;
+    ss_times8(p->out + n, p->w->out, &p->rows, &own, p->bias ? p->bias + n : NULL, p->T, columns,
+              p->w->in);
+}
+
+static void times_eight(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
+                        float *work, ss_pool *pool) {
+    size_t width = SS_QUAD * ss_quads(w->in), columns = piece_columns(w, 1, ss_pool_lanes(pool));
+    product8 p = {.out = out, .bias = bias, .w = w, .T = T, .columns = columns};
+    p.rows.scales = work;
+    p.rows.zeros = (int32_t *)(work + T);
+    p.rows.tiles = (int16_t *)(p.rows.zeros + T);
+    p.rows.numbers = (uint8_t *)(p.rows.tiles + T * width);
+    ss_eight_rows(&p.rows, a, T, w->in);
+    ss_tile8(&p.rows, T, w->in);
+    ss_pool_run(pool, times8_piece, &p, (w->out + columns - 1) / columns,
+                (uint64_t)T * w->in * w->out);
+}
+
+void ss_matrix_eight(ss_eight *made, const ss_matrix *w, float *work) {
+    float *strips = work, *panels = strips + SS_PANEL * STRIP;
+    size_t bytes = ss_quads(w->in) * SS_PANEL * SS_QUAD, most = PANELS * SS_PANEL;
+    for (size_t n = 0; n < w->out; n += SS_PANEL) {
+        float scales[SS_PANEL] = {0};
+        size_t columns = smaller(w->out - n, SS_PANEL), within = n % most;
+        if (within == 0) unpack_panels(panels, w, n, smaller(w->out - n, most), strips);
+        for (size_t c = 0; w->scales && c < columns; c++)
+            scales[c] = w->scales[ss_matrix_place(w, n + c)];
+        ss_eight_panel(made->panels + n / SS_PANEL * bytes, made->scales + n, made->sums + n,
+                       panels + within * w->in, w->scales ? scales : NULL, w->in);
+    }
+}
+#endif
+
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work, ss_pool *pool) {
+#ifndef SS_NO_EIGHT
+    if (w->eight) {
+        times_eight(out, a, w, bias, T, work, pool);
+        return;
+    }
+#endif
     size_t lanes = ss_pool_lanes(pool), columns = piece_columns(w, T, lanes);
     float *tiles = work + lanes * lane_work(w->in);
     product p = {out, tiles, bias, w, T, columns, work};

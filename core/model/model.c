@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include "../math/eight.h"
 #include "../math/pack.h"
 #include "families/family.h"
 #include "rotary.h"
@@ -54,30 +55,63 @@ ss_status ss_model_list(size_t *bytes, const ss_arch *arch, const ss_lister *lis
     return status;
 }
 
-static void keep(ss_linear *linear, ss_arena *arena) {
+typedef void visitor(ss_linear *linear, ss_arena *arena, float *work);
+
+static void visit_ffn(ss_ffn *ffn, visitor *visit, ss_arena *arena, float *work) {
+    visit(&ffn->gate, arena, work);
+    visit(&ffn->up, arena, work);
+    visit(&ffn->down, arena, work);
+}
+
+/* The matrices that almost all of the time goes into. */
+static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float *work) {
+    visit(&model->head, arena, work);
+    for (int l = 0; l < model->arch.L; l++) {
+        ss_layer *layer = &model->layers[l];
+        ss_linear *linears[] = {&layer->q, &layer->k, &layer->v, &layer->o, &layer->gate};
+        for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
+            visit(linears[i], arena, work);
+        visit_ffn(&layer->ffn, visit, arena, work);
+        for (int e = 0; layer->experts && e < model->arch.E; e++)
+            visit_ffn(&layer->experts[e], visit, arena, work);
+    }
+}
+
+static void keep(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix *w = &linear->w;
+    (void)work;
     if (!w->data) return;
     float *panels = ss_arena_take(arena, ss_panels_floats(w->out, w->in), sizeof *panels);
     if (panels) ss_matrix_panels(panels, w);
     w->panels = panels;
 }
 
-static void keep_ffn(ss_ffn *ffn, ss_arena *arena) {
-    keep(&ffn->gate, arena);
-    keep(&ffn->up, arena);
-    keep(&ffn->down, arena);
-}
-
 void ss_model_keep_panels(ss_model *model, ss_arena *arena) {
-    keep(&model->head, arena);
+    visit_large(model, keep, arena, NULL);
     for (int l = 0; l < model->arch.L; l++) {
         ss_layer *layer = &model->layers[l];
-        ss_linear *linears[] = {&layer->q,          &layer->k,      &layer->v,
-                                &layer->o,          &layer->gate,   &layer->kernel_in,
-                                &layer->kernel_out, &layer->router, &layer->shared_gate};
-        for (size_t i = 0; i < sizeof linears / sizeof *linears; i++) keep(linears[i], arena);
-        keep_ffn(&layer->ffn, arena);
-        for (int e = 0; layer->experts && e < model->arch.E; e++)
-            keep_ffn(&layer->experts[e], arena);
+        ss_linear *small[] = {&layer->kernel_in, &layer->kernel_out, &layer->router,
+                              &layer->shared_gate};
+        for (size_t i = 0; i < sizeof small / sizeof *small; i++) keep(small[i], arena, NULL);
     }
 }
+
+#ifndef SS_NO_EIGHT
+static void keep_eight(ss_linear *linear, ss_arena *arena, float *work) {
+    ss_matrix *w = &linear->w;
+    if (!w->data || w->in > SS_EIGHT_MOST) return;
+    size_t lanes = ss_panels_floats(w->out, 1);
+    ss_eight *eight = ss_arena_take(arena, 1, sizeof *eight);
+    ss_eight made = {ss_arena_take(arena, lanes * SS_QUAD, ss_quads(w->in)),
+                     ss_arena_take(arena, lanes, sizeof *made.scales),
+                     ss_arena_take(arena, lanes, sizeof *made.sums)};
+    if (!made.sums) return;
+    *eight = made;
+    ss_matrix_eight(eight, w, work);
+    w->eight = eight;
+}
+
+void ss_model_keep_eight(ss_model *model, ss_arena *arena, float *work) {
+    visit_large(model, keep_eight, arena, work);
+}
+#endif

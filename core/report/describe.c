@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __wasm_simd128__
+#ifdef SS_EIGHT
+#include "../math/eight.h"
+#define KERNELS ss_eight_kernels
+#elif defined(__wasm_simd128__)
 #define KERNELS "simd"
 #else
 #define KERNELS "base"

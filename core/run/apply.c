@@ -130,12 +130,17 @@ static const ss_linear *matrix_of(const ss_model *model, int layer, int matrix) 
                                  &at->ffn.gate, &at->ffn.up, &at->ffn.down}[matrix];
 }
 
-/* Weights come anew out of a quantisation, which would undo or double a factor. */
+/* Weights come anew out of a quantisation, which would undo or double a factor; and in eight bits
+ * products do not read the weights that an edit would change. */
 ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
                            ss_error *err) {
     int n;
     const ss_edit_kind *table = ss_edits(&n);
     const ss_edit *own = pass->edits;
+    if (pass->trace->model->head.w.eight)
+        return ss_fail(err, SS_UNSUPPORTED, where,
+                       "expected exact arithmetic: products in eight bits read other weights than "
+                       "those that this changes");
     while (own->values != values) own++;
     for (const ss_edit *edit = pass->edits; edit < own; edit++) {
         unsigned both = table[edit->kind].places & table[own->kind].places;

@@ -8,7 +8,7 @@ batch N) are allowed everywhere and written "...".
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from torch.nn import functional
 from .operations import OPERATIONS, Parameters, elu1
 
 Weights = dict[str, Tensor]
+# [..., in] times [in, out]
+Product = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -205,8 +207,8 @@ class _Llama:
     """RMSNorm, rotary positions, grouped heads, SwiGLU, and what a variant puts in their place; a
     bias wherever the file has one."""
 
-    def __init__(self, arch: Architecture, weights: Weights) -> None:
-        self.arch, self.weights = arch, weights
+    def __init__(self, arch: Architecture, weights: Weights, product: Product) -> None:
+        self.arch, self.weights, self.product = arch, weights, product
         self.act = _ACTIVATIONS[arch.activation]
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
@@ -216,8 +218,8 @@ class _Llama:
         y = x * torch.rsqrt(mean_square + self.arch.norm_eps) * self.weights[name + ".weight"]
         return y + self.weights[name + ".bias"] if self.arch.norm_kind == "layer" else y
 
-    def _linear(self, x: Tensor, name: str) -> Tensor:
-        y = x @ self.weights[name + ".weight"].T
+    def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
+        y = (product or self.product)(x, self.weights[name + ".weight"].T)
         bias = self.weights.get(name + ".bias")
         return y if bias is None else y + bias
 
@@ -275,7 +277,7 @@ class _Llama:
         if self.arch.E == 0:
             return self._expert(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
         at += "block_sparse_moe."
-        share = self._linear(y, at + "gate").softmax(-1)
+        share = self._linear(y, at + "gate", torch.matmul).softmax(-1)
         kept = share.topk(self.arch.chosen, -1)
         weight = torch.zeros_like(share).scatter(-1, kept.indices, kept.values)
         weight = weight / weight.sum(-1, keepdim=True)
@@ -293,9 +295,9 @@ class _Llama:
 class _Gpt2:
     """LayerNorm, learned positions, biases everywhere, weights stored [in, out], tied head."""
 
-    def __init__(self, arch: Architecture, weights: Weights) -> None:
+    def __init__(self, arch: Architecture, weights: Weights, product: Product) -> None:
         # Some files carry the prefix "transformer.", the original ones do not.
-        self.arch = arch
+        self.arch, self.product = arch, product
         self.weights = {name.removeprefix("transformer."): w for name, w in weights.items()}
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
@@ -304,7 +306,7 @@ class _Gpt2:
         return centred * scale * self.weights[name + ".weight"] + self.weights[name + ".bias"]
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
-        return x @ self.weights[name + ".weight"] + self.weights[name + ".bias"]
+        return self.product(x, self.weights[name + ".weight"]) + self.weights[name + ".bias"]
 
     def before(self, x: Tensor, layer: int, half: str) -> Tensor:
         return self._norm(x, f"h.{layer}.{'ln_1' if half == 'input' else 'ln_2'}")
@@ -331,7 +333,7 @@ class _Gpt2:
         return self._linear(gelu, f"h.{layer}.mlp.c_proj"), None
 
     def head(self, x: Tensor) -> Tensor:
-        return self._norm(x, "ln_f") @ self.weights["wte.weight"].T
+        return self.product(self._norm(x, "ln_f"), self.weights["wte.weight"].T)
 
 
 _FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
@@ -410,9 +412,11 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor) -> dict[str, Tens
     return record | {"q": q, "k": k, "v": v, "att": att, "att_out": model.merge(mixed, layer)}
 
 
-def forward(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
-    """tokens [..., T] -> everything the model computed on the way to its logits."""
-    model = _FAMILIES[arch.family](arch, weights)
+def forward(arch: Architecture, weights: Weights, tokens: Tensor,
+            product: Product = torch.matmul) -> Trace:
+    """tokens [..., T] -> everything the model computed on the way to its logits. The product is that
+    of all matrices but routers' and feature maps'."""
+    model = _FAMILIES[arch.family](arch, weights, product)
     x = model.embed(tokens)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(arch.L):

@@ -1,5 +1,5 @@
 /*
- * dump MODEL_FOLDER OUT_FILE [-e NAME:key=value,key=value]... TOKEN...
+ * dump [-8] MODEL_FOLDER OUT_FILE [-e NAME:key=value,key=value]... TOKEN...
  *
  * Runs tokens through a model and writes every recorded field, then every metric (those of one head
  * for the last head of the last layer; those that compare two runs beside the one without edits),
@@ -40,8 +40,10 @@ static void dump_metric(const ss_trace *trace, const ss_trace *base, const char 
 }
 
 int main(int argc, char **argv) {
+    bool eight = argc > 1 && !strcmp(argv[1], "-8");
+    argc -= eight, argv += eight;
     if (argc < 4) {
-        printf("usage: dump MODEL_FOLDER OUT_FILE [-e EDIT]... TOKEN...\n");
+        printf("usage: dump [-8] MODEL_FOLDER OUT_FILE [-e EDIT]... TOKEN...\n");
         return 2;
     }
     int first = 3, edits_n = 0, metrics;
@@ -53,6 +55,7 @@ int main(int argc, char **argv) {
     for (int t = 0; tokens && t < T; t++) tokens[t] = (int32_t)strtol(argv[first + t], NULL, 10);
 
     opened_model model = open_model(argv[1]);
+    void *panels = eight ? keep_eight(&model.model) : NULL;
     opened_run run = run_tokens(&model.model, tokens, T, edits, edits_n);
     opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
     FILE *out = fopen(argv[2], "wb");
@@ -65,6 +68,7 @@ int main(int argc, char **argv) {
     fclose(out);
     close_run(&plain);
     close_run(&run);
+    free(panels);
     close_model(&model);
     free(tokens);
     return 0;

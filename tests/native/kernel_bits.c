@@ -5,6 +5,7 @@
  * Numbers come from integers and powers of two, so that the inputs are the same everywhere. NaN is
  * left out: its payload is the machine's choice.
  */
+#include "math/eight.h"
 #include "math/kernels.h"
 #include "math/scalar.h"
 
@@ -41,22 +42,24 @@ typedef struct kernel_set {
     void (*relu)(SS_RELU_ARGS);
     void (*multiply)(SS_MULTIPLY_ARGS);
     void (*turn)(SS_TURN_ARGS);
+    void (*tile8)(SS_TILE8_ARGS);
+    void (*times8)(SS_TIMES8_ARGS);
 } kernel_set;
 
 /* Set 0 is what the core calls, set 1 the textbook. */
 static const kernel_set sets[] = {
-    {ss_matmul,        ss_tile,       ss_times_rows, ss_times_columns, ss_times_groups,
-     ss_spread_groups, ss_interleave, ss_factors,    ss_exp,           ss_sigmoid,
-     ss_scale,         ss_add,        ss_max,        ss_sum,           ss_add_shares,
-     ss_entropy,       ss_dot,        ss_rmsnorm,    ss_layernorm,     ss_silu_mul,
-     ss_gelu,          ss_gelu_erf,   ss_relu,       ss_multiply,      ss_turn},
+    {ss_matmul,     ss_tile,     ss_times_rows, ss_times_columns, ss_times_groups, ss_spread_groups,
+     ss_interleave, ss_factors,  ss_exp,        ss_sigmoid,       ss_scale,        ss_add,
+     ss_max,        ss_sum,      ss_add_shares, ss_entropy,       ss_dot,          ss_rmsnorm,
+     ss_layernorm,  ss_silu_mul, ss_gelu,       ss_gelu_erf,      ss_relu,         ss_multiply,
+     ss_turn,       ss_tile8,    ss_times8},
     {ss_matmul_ref,       ss_tile_ref,          ss_times_rows_ref, ss_times_columns_ref,
      ss_times_groups_ref, ss_spread_groups_ref, ss_interleave_ref, ss_factors_ref,
      ss_exp_ref,          ss_sigmoid_ref,       ss_scale_ref,      ss_add_ref,
      ss_max_ref,          ss_sum_ref,           ss_add_shares_ref, ss_entropy_ref,
      ss_dot_ref,          ss_rmsnorm_ref,       ss_layernorm_ref,  ss_silu_mul_ref,
      ss_gelu_ref,         ss_gelu_erf_ref,      ss_relu_ref,       ss_multiply_ref,
-     ss_turn_ref},
+     ss_turn_ref,         ss_tile8_ref,         ss_times8_ref},
 };
 
 static uint32_t seed;
@@ -262,6 +265,29 @@ static void fold_turn(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, 2 * n + start, 0.0f);
 }
 
+/* Also what makes its panels and its rows, which have one body. */
+static void fold_times8(const kernel_set *set, size_t n, size_t start) {
+    static int8_t panels[9 * 12 * SS_PANEL * SS_QUAD];
+    static float scales[9 * SS_PANEL], row_scales[12];
+    static int32_t sums[9 * SS_PANEL], zeros[12];
+    static uint8_t numbers[12 * 12 * SS_QUAD];
+    static int16_t row_tiles[12 * 12 * SS_QUAD];
+    const float *bias = start & 1 ? in_c + start : NULL;
+    const ss_rows8 rows = {numbers, row_scales, zeros, row_tiles};
+    const ss_eight w = {panels, scales, sums};
+    size_t Kin = (n * 5 + start) % 47, out_stride = n + 3 * start;
+    for (size_t p = 0; p < (n + SS_PANEL - 1) / SS_PANEL; p++)
+        ss_eight_panel(panels + p * ss_quads(Kin) * SS_PANEL * SS_QUAD, scales + p * SS_PANEL,
+                       sums + p * SS_PANEL, in_b + p * SS_PANEL * 47,
+                       start == 2 ? in_a + p * SS_PANEL : NULL, Kin);
+    for (size_t T = 0; T < 12; T++) {
+        ss_eight_rows(&rows, in_a + start, T, Kin);
+        set->tile8(&rows, T, Kin);
+        set->times8(out + start, out_stride, &rows, &w, bias, T, n, Kin);
+        fold(out, 12 * out_stride + start + 8);
+    }
+}
+
 static const struct {
     const char *name;
     void (*fold)(const kernel_set *set, size_t n, size_t start);
@@ -291,6 +317,7 @@ static const struct {
     {"relu", fold_relu},
     {"multiply", fold_multiply},
     {"turn", fold_turn},
+    {"times8", fold_times8},
 };
 
 uint32_t ss_bits_count(void);

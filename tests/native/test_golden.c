@@ -143,9 +143,10 @@ static bool all_differ(const ss_trace *trace) {
 }
 
 /* What a case says of itself: the folder of its model, its own or the one that golden.json names as
- * "model", and the edits that it names. */
+ * "model", whether products are in eight bits, and the edits that it names. */
 typedef struct told {
     char model[PATH_BYTES];
+    bool eight;
     ss_edit edits[EDITS_MAX];
     int edits_n;
 } told;
@@ -160,6 +161,7 @@ static bool read_told(told *t, const char *folder) {
     const char *model = cJSON_GetStringValue(cJSON_GetObjectItem(json, "model"));
     if (!model && has_file(folder, weights_name(folder))) model = folder;
     if (model) snprintf(t->model, PATH_BYTES, "%s", model);
+    t->eight = cJSON_HasObjectItem(json, "arithmetic");
     const cJSON *edits = cJSON_GetObjectItem(json, "edits"), *edit;
     cJSON_ArrayForEach(edit, edits) if (t->edits_n < EDITS_MAX) t->edits[t->edits_n++] =
         read_edit(cJSON_GetStringValue(edit));
@@ -172,6 +174,7 @@ static void check_case(coverage *met, const char *name, const char *folder, cons
     CASE(name);
     opened_file file = open_file(folder, "golden.safetensors");
     opened_model model = open_model(about->model);
+    void *panels = about->eight ? keep_eight(&model.model) : NULL;
     int T;
     int32_t *tokens = golden_tokens(&file, &T);
     opened_run run = run_tokens(&model.model, tokens, T, about->edits, about->edits_n);
@@ -191,6 +194,7 @@ static void check_case(coverage *met, const char *name, const char *folder, cons
     free(tokens);
     close_run(&plain);
     close_run(&run);
+    free(panels);
     close_model(&model);
     close_file(&file);
 }

@@ -86,7 +86,7 @@ const FACE = {
   'engine.open': [
     async (...args) => (await engine.open(...args)).close(),
     { config, weights },
-    { signal: new AbortController().signal, onProgress: () => {} },
+    { arithmetic: 'exact', signal: new AbortController().signal, onProgress: () => {} },
   ],
   'model.run': [
     async (...args) => (await model.run(...args)).close(),

@@ -12,6 +12,8 @@ const folder = '.build/kernels/';
 const tool = '.build/native/kernel_bits';
 const sources = [
   'tests/native/kernel_bits.c',
+  'core/math/eight.c',
+  'core/math/eight_simd.c',
   'core/math/kernels_ref.c',
   'core/math/kernels_simd.c',
 ];

@@ -49,6 +49,8 @@ test(
       'sinkscope.lab.wasm',
       'sinkscope.lab.simd.wasm',
       'sinkscope.threads.simd.wasm',
+      'sinkscope.eight.simd.wasm',
+      'sinkscope.eight.relaxed.wasm',
     ]) {
       assert.ok(existsSync(inside(path)), `${path} is in the package`);
     }

@@ -27,7 +27,10 @@ export async function explore(files: URL, text: string): Promise<Tensor> {
   const engine = await createEngine({ kernels: 'auto', worker: true, base: '/wasm/' });
   const model = await engine.open(
     { config: new URL('config.json', files), weights: new URL('model.safetensors', files) },
-    { onProgress: ({ stage, done, total }) => console.log(stage, done / total) },
+    {
+      arithmetic: 'int8',
+      onProgress: ({ stage, done, total }) => console.log(stage, done / total),
+    },
   );
   const ids = tokenizer.encode(text, { bos: true }).map(({ id }) => id);
   const run = await model.run(ids, {
@@ -47,7 +50,12 @@ export async function explore(files: URL, text: string): Promise<Tensor> {
       { field: 'att', layer: 0, head: 0 },
       { metric: 'sink_ratio', eps: 0.3, tokens: ids.length },
     ]);
-    console.log(map.data[0], engine.describe.metrics.length, model.architecture.L);
+    console.log(
+      map.data[0],
+      model.arithmetic,
+      engine.describe.metrics.length,
+      model.architecture.L,
+    );
     return sink;
   } catch (error) {
     if (error instanceof SinkscopeError) console.error(error.code, error.where, error.text);

@@ -87,15 +87,33 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
     return (ss_arena){.full = true};
 }
 
+#ifdef SS_EIGHT
+/* Here there has to be room: it is what this binary is for. */
+static ss_status keep_panels(wasm_model *opened) {
+    ss_model *model = &opened->model;
+    ss_arena arena = ss_arena_measure();
+    ss_model_keep_eight(model, &arena, NULL);
+    arena = wasm_reserve_arena(&opened->panels, arena.used);
+    void *work;
+    wasm_reserve_arena(&work, ss_matrix_work(0, model->widest, 1) * sizeof(float));
+    bool fits = opened->panels && work;
+    if (fits) ss_model_keep_eight(model, &arena, work);
+    free(work);
+    return fits ? SS_OK : SS_NO_MEMORY;
+}
+#else
 /* Where there is no room, it runs without. */
-static void keep_panels(wasm_model *opened) {
+static ss_status keep_panels(wasm_model *opened) {
+    if (opened->model.parameters > KEPT_NUMBERS) return SS_OK;
     ss_arena arena = ss_arena_measure();
     ss_model_keep_panels(&opened->model, &arena);
     opened->panels = reserve(arena.used);
-    if (!opened->panels) return;
+    if (!opened->panels) return SS_OK;
     arena = ss_arena_on(opened->panels, arena.used);
     ss_model_keep_panels(&opened->model, &arena);
+    return SS_OK;
 }
+#endif
 
 static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
                               const ss_container *container) {
@@ -107,8 +125,7 @@ static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
     status = ss_model_open(&opened->model, arch, container, &arena, &wasm_error);
     ss_choice own;
     if (status == SS_OK) status = ss_operation_own(&own, &opened->model, &wasm_error);
-    if (status == SS_OK && opened->model.parameters <= KEPT_NUMBERS) keep_panels(opened);
-    return status;
+    return status == SS_OK ? keep_panels(opened) : status;
 }
 
 static bool is_gguf(const wasm_model *model) {

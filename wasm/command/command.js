@@ -30,6 +30,7 @@ MODEL        a folder with config.json and weights, a .gguf file, or owner/name[
 ${edits.map(usageOf).join('\n')}
   --streaming        keep of a long text what an eviction keeps, and tell of its loss alone
   --json             everything measured, as JSON
+  --arithmetic A     exact, or int8: products in eight bits, approximate and several times as fast (exact)
   --kernels K        auto, simd or base (auto)
   --workers N        among how many the sequences are spread (the cores, at most 4)
   --endpoint URL     of the hub
@@ -55,6 +56,7 @@ const OPTIONS = /** @type {const} */ ({
   special: { type: 'string', default: 'auto' },
   streaming: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
+  arithmetic: { type: 'string', default: 'exact' },
   kernels: { type: 'string', default: 'auto' },
   workers: { type: 'string' },
   endpoint: { type: 'string' },
@@ -133,7 +135,8 @@ async function measureModel(engine, name, values) {
   const token = process.env.HF_TOKEN || undefined;
   const hub = { token, endpoint: values.endpoint, cache: values.cache };
   const plan = await findModel(name, hub);
-  const model = await engine.open(modelFiles(plan, hub));
+  const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
+  const model = await engine.open(modelFiles(plan, hub), { arithmetic });
   const tokenizer = await planTokenizer(plan, model, hub);
   const sequences = await cutText(tokenizer, text, wanted);
   tokenizer.close();
@@ -149,6 +152,7 @@ async function measureModel(engine, name, values) {
   return {
     model: name,
     class: kind,
+    arithmetic,
     special,
     first,
     architecture,
@@ -228,14 +232,15 @@ async function findModel(name, hub) {
  */
 function summary(found, describe) {
   const { L, H, family } = found.architecture;
-  const { sequences, T, eps, special, first } = found;
+  const { sequences, T, eps, special, first, arithmetic } = found;
+  const about = arithmetic === 'exact' ? '' : `approximate: arithmetic ${arithmetic}\n`;
   const told = tells(found);
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)
     .map((row) => `${row.label.replace('_k', '_1').padEnd(16)}  ${figure(row, found, describe)}`);
   return `${found.model}: ${family}, ${L} layers, ${H} heads
 ${found.class} over ${sequences} sequences of ${T} tokens, eps ${eps}, special tokens ${special}, first token ${JSON.stringify(first)}
-${told.length ? `${told}\n` : ''}${lines.join('\n')}
+${about}${told.length ? `${told}\n` : ''}${lines.join('\n')}
 `;
 }
 

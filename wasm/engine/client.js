@@ -42,17 +42,21 @@ export async function createEngine(options = {}) {
   const { threads = 1 } = options;
   expectInteger(workers, 1, 64, 'workers');
   expectInteger(threads, 1, MOST_THREADS, 'threads');
-  const binary = await chooseBinary(kernels, lab);
   const at = (/** @type {string} */ file) => new URL(file, folder(options.base)).href;
-  const better = threads > 1 && canShare() ? SHARED[binary] : undefined;
-  // The first does all that is done alone; the others are for many things at a time.
-  const shared = better ? { address: at(better), threads } : undefined;
-  const links = Array.from(
-    { length: workers },
-    (_, i) => new Link(at(binary), worker, onLost, i === 0 ? shared : undefined),
-  );
+  const linksFor = async (/** @type {import('../border/variants.js').Purpose} */ purpose) => {
+    const binary = await chooseBinary(kernels, purpose);
+    const better = threads > 1 && canShare() ? SHARED[binary] : undefined;
+    // The first does all that is done alone; the others are for many things at a time.
+    const shared = better ? { address: at(better), threads } : undefined;
+    return Array.from(
+      { length: workers },
+      (_, i) => new Link(at(binary), worker, onLost, i === 0 ? shared : undefined),
+    );
+  };
+  const links = await linksFor(lab ? 'lab' : 'run');
   try {
-    return new Engine(links, await links[0].ask((desk) => desk.describe()));
+    const describe = await links[0].ask((desk) => desk.describe());
+    return new Engine(links, describe, () => linksFor('int8'));
   } catch (error) {
     links[0].close();
     throw error;
@@ -123,34 +127,59 @@ function closed(where, text) {
 /** @implements {EngineShape} */
 class Engine {
   #links;
+  #makeEight;
+  /**
+   * To desks of the binary of eight bits, from when the first model asks for it.
+   * @type {Promise<Link[]> | undefined}
+   */
+  #eight;
+  #closed = false;
   #trainings = 0;
 
   /**
    * @param {Link[]} links
    * @param {import('../sinkscope.js').Describe} describe
+   * @param {() => Promise<Link[]>} makeEight
    */
-  constructor(links, describe) {
+  constructor(links, describe, makeEight) {
     this.#links = links;
+    this.#makeEight = makeEight;
     this.describe = describe;
+  }
+
+  /** @param {string} arithmetic */
+  async #linksOf(arithmetic) {
+    if (arithmetic === 'exact') return this.#links;
+    this.#eight ??= this.#makeEight();
+    const links = await this.#eight.catch((error) => {
+      this.#eight = undefined;
+      throw error;
+    });
+    if (this.#closed) for (const link of links) link.close();
+    return links;
   }
 
   /**
    * @param {import('../sinkscope.js').ModelFiles} files
-   * @param {Options} [options]
+   * @param {import('../sinkscope.js').OpenOptions} [options]
    */
   async open(files, options = {}) {
     check(files, 'object', 'files');
-    checkOptions(options, JOB);
+    checkOptions(options, { ...JOB, arithmetic: 'text' });
+    const { arithmetic = 'exact' } = options;
+    const isKnown = arithmetic === 'exact' || arithmetic === 'int8';
+    expect(isKnown, 'arithmetic', "'exact' or 'int8'", arithmetic);
     const { config, weights } = files;
     const all = Array.isArray(weights) ? [...weights] : [weights];
     expect(all.length > 0, 'weights', 'at least one file', weights);
     if (config !== undefined) checkSource(config, 'config', true);
     for (const source of all) checkSource(source, 'weights', false);
-    const copy = new Copy(this.#links[0], { config, weights: all });
+    const links = await this.#linksOf(arithmetic);
+    const copy = new Copy(links[0], { config, weights: all });
     const { architecture, bytes } = await copy.open(options);
     const room = 1 + Math.floor(COPIES / bytes);
-    const links = this.#links[0].isAside ? this.#links.slice(0, room) : [];
-    const model = new Model(copy, architecture, this.describe, links.slice(1));
+    const others = links[0].isAside ? links.slice(1, room) : [];
+    const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, others);
     await dropIfAborted(options.signal, model);
     return model;
   }
@@ -179,13 +208,16 @@ class Engine {
   }
 
   async memory() {
-    const open = this.#links.filter((link) => link.isOpen);
+    const all = [...this.#links, ...((await this.#eight?.catch(() => [])) ?? [])];
+    const open = all.filter((link) => link.isOpen);
     const bytes = await Promise.all(open.map((link) => link.ask((desk) => desk.memory())));
     return bytes.reduce((sum, more) => sum + more, 0);
   }
 
   async close() {
+    this.#closed = true;
     for (const link of this.#links) link.close();
+    for (const link of (await this.#eight?.catch(() => [])) ?? []) link.close();
   }
 }
 
@@ -268,22 +300,20 @@ class Model {
 
   /**
    * @param {Copy} copy
-   * @param {import('../sinkscope.js').Architecture} architecture
-   * @param {import('../sinkscope.js').Describe} describe
+   * @param {Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>} about
    * @param {Link[]} others to desks that have no copy yet
    */
-  constructor(copy, architecture, describe, others) {
+  constructor(copy, about, others) {
     this.#copy = copy;
     this.#others = others;
-    this.architecture = architecture;
-    this.describe = describe;
+    this.architecture = about.architecture;
+    this.describe = about.describe;
+    this.arithmetic = about.arithmetic;
   }
 
   /** @returns {readonly Model[]} */
   get lanes() {
-    const { architecture, describe } = this;
-    const lane = (/** @type {Link} */ link) =>
-      new Model(this.#copy.on(link), architecture, describe, []);
+    const lane = (/** @type {Link} */ link) => new Model(this.#copy.on(link), this, []);
     this.#lanes ??= [this, ...this.#others.map(lane)];
     return this.#lanes;
   }

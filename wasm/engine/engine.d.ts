@@ -67,6 +67,22 @@ export interface Options {
   readonly onProgress?: (progress: Progress) => void;
 }
 
+/**
+ * How matrices are multiplied: 'exact' in floats, to the same bits in every build; 'int8' in whole
+ * numbers, those of weights with a scale for each output, those of rows with one for each token, found
+ * as it runs. That is several times as fast and approximate; norms, attention, routers and metrics stay
+ * in floats.
+ */
+export type Arithmetic = 'exact' | 'int8';
+
+export interface OpenOptions extends Options {
+  /**
+   * Default 'exact'. 'int8' takes another binary, in workers of its own, and a byte more for each
+   * weight; SinkscopeError 'unsupported' on a host without SIMD.
+   */
+  readonly arithmetic?: Arithmetic;
+}
+
 export interface RunOptions extends Options {
   /** Names from describe.fields; default: those that are `standard`. */
   readonly fields?: readonly string[];
@@ -161,6 +177,8 @@ export interface Run {
 
 export interface Model {
   readonly architecture: Architecture;
+  /** As it was opened. */
+  readonly arithmetic: Arithmetic;
   /** The engine's. */
   readonly describe: Describe;
   /**
@@ -197,7 +215,7 @@ export type Lane = Pick<Model, 'architecture' | 'describe' | 'run'>;
 
 export interface Engine {
   readonly describe: Describe;
-  open(files: ModelFiles, options?: Options): Promise<Model>;
+  open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
   /** Begins a training, in a worker of its own as long as there are so many. Needs `lab: true`. */
   train(options: TrainOptions): Promise<Training>;
   /** Bytes of memory that all its workers hold; what is closed is used again, so it grows with the peak. */

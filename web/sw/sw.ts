@@ -14,8 +14,8 @@ declare const self: ServiceWorkerGlobalScope;
 declare const FILES: PrecacheEntry[];
 declare const ZOO: string;
 
-/** The engine that trains, for those who open a lab, and that of threads. */
-const OTHERS = /\/sinkscope\.(lab|threads)[.\w]*\.wasm$/;
+/** The engines that train, that multiply in eight bits, and that of threads. */
+const OTHERS = /\/sinkscope\.(lab|eight|threads)[.\w]*\.wasm$/;
 /** Of models, tokenizers and checkpoints together: about 300 MB where each is the largest. */
 const MOST_FILES = 150;
 
