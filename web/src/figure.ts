@@ -253,9 +253,10 @@ export class Figure {
     const { isBare, extra } = this.#look;
     root.dataset.subject = frame.subject;
     say(title, group.length > 1 ? frame.model.title : frame.title);
-    const kind = group.some((one) => one.class === 'counterfactual')
-      ? 'counterfactual'
-      : frame.class;
+    const classes = group.map((one) => one.class);
+    const kind =
+      (['counterfactual', 'approximate'] as const).find((one) => classes.includes(one)) ??
+      frame.class;
     say(badge, CLASS_WORDS[kind]);
     badge.hidden = kind === 'measured';
     const state = this.#desk.state.peek();

@@ -15,6 +15,7 @@ import {
   type AnyTokenizer,
   type Tokenizer,
 } from 'sinkscope';
+import { arithmeticOf } from './subject';
 import { nearestStep, stepOf, stepWords, type StepFacts } from './timeline/steps';
 import type { Timelines } from './timeline/timelines';
 import { textOf, zooAddress, type Card, type Zoo } from './zoo';
@@ -67,6 +68,12 @@ export interface Watch {
   readonly onProgress: (what: string, done: number, total: number, more?: Progress) => void;
 }
 
+/** How a model is opened. */
+interface How {
+  readonly watch: Watch;
+  readonly arithmetic: 'exact' | 'int8';
+}
+
 interface Opening {
   readonly job: AbortController;
   readonly model: Promise<OpenModel>;
@@ -105,7 +112,7 @@ export class Models {
 
   /** Of the weights of what was opened by a plan. */
   bytesOf(id: string): number | undefined {
-    return this.#recipes.get(id)?.plan.bytes;
+    return this.#recipes.get(arithmeticOf(id).weights)?.plan.bytes;
   }
 
   /** The reader wants this model: it may be opened from here on. */
@@ -142,17 +149,21 @@ export class Models {
   getQuick(id: string, watch: Watch): Promise<OpenModel> {
     const { quick } = this.zoo.cards.find((card) => card.id === id) ?? {};
     if (!quick || this.isOpen(id)) return this.get(id, watch);
-    return this.#share(roundedId(id), new AbortController(), () => this.#ofZoo(id, watch, quick));
+    const options = { watch, arithmetic: 'exact' as const };
+    return this.#share(roundedId(id), new AbortController(), () => this.#ofZoo(id, options, quick));
   }
 
   /** Opens a model, or hands out the open one. Two callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
     const job = new AbortController();
-    return this.#share(id, job, () => {
-      const recipe = this.#recipes.get(id);
-      const at = stepOf(id);
-      if (recipe) return this.#byPlan(id, recipe, job.signal, watch);
-      return at ? this.#ofStep(id, at, job.signal, watch) : this.#ofZoo(id, watch);
+    return this.#share(id, job, async () => {
+      const { weights, arithmetic } = arithmeticOf(id);
+      const recipe = this.#recipes.get(weights);
+      const at = stepOf(weights);
+      const options = { signal: job.signal, watch, arithmetic };
+      if (recipe) return { ...(await this.#byPlan(weights, recipe, options)), id };
+      const opened = at ? this.#ofStep(weights, at, options) : this.#ofZoo(weights, options);
+      return { ...(await opened), id };
     });
   }
 
@@ -180,8 +191,12 @@ export class Models {
   /** Closes, or stops opening, what was opened by a plan or is a checkpoint, and is not shown any more. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
     const shown = new Set([...wanted, ...this.#pinned]);
-    const isPassing = (id: string) =>
-      this.#recipes.has(id) || stepOf(id) !== undefined || id.endsWith(roundedId(''));
+    const isPassing = (id: string) => {
+      const { weights, arithmetic } = arithmeticOf(id);
+      const isStep = stepOf(weights) !== undefined;
+      return arithmetic === 'int8' || this.#recipes.has(id) || isStep || id.endsWith(roundedId(''));
+    };
+    const seen = new Set([...shown].map((id) => arithmeticOf(id).weights));
     const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
     // All at once, so that nobody is handed a model that is about to be closed.
     for (const [id, { job }] of gone) {
@@ -189,16 +204,21 @@ export class Models {
       job.abort(new DOMException('', 'AbortError'));
     }
     for (const [id, { isPassing }] of this.#recipes)
-      if (isPassing && !shown.has(id)) this.#recipes.delete(id);
+      if (isPassing && !seen.has(id)) this.#recipes.delete(id);
     for (const [, { model }] of gone) await model.then(end).catch(() => {});
-    const walked = new Set([...shown].flatMap((id) => stepOf(id)?.id ?? []));
+    const walked = new Set([...seen].flatMap((id) => stepOf(id)?.id ?? []));
     await (await this.#timelines)?.keep(walked);
   }
 
-  async #byPlan(id: string, recipe: Recipe, signal: AbortSignal, watch: Watch): Promise<OpenModel> {
+  async #byPlan(
+    id: string,
+    recipe: Recipe,
+    { signal, watch, arithmetic }: How & { readonly signal: AbortSignal },
+  ): Promise<OpenModel> {
     const { plan, token, title, source } = recipe;
     const options = { token, cache: true };
     const model = await this.#engine.open(modelFiles(plan, options), {
+      arithmetic,
       signal,
       onProgress: (p) => watch.onProgress(`Loading ${title}`, p.done, p.total, p),
     });
@@ -217,7 +237,7 @@ export class Models {
     }
   }
 
-  async #ofZoo(id: string, watch: Watch, quick?: Card['quick']): Promise<OpenModel> {
+  async #ofZoo(id: string, { watch, arithmetic }: How, quick?: Card['quick']): Promise<OpenModel> {
     const card = this.#card(id);
     const tokenizer = this.#tokenizerOf(id);
     const files = quick
@@ -228,6 +248,7 @@ export class Models {
         };
     // Not cancelled with the run: the next run needs the model just the same.
     const model = this.#engine.open(files, {
+      arithmetic,
       onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
     });
     const { title, sha256 } = { ...card, ...quick };
@@ -240,8 +261,7 @@ export class Models {
   async #ofStep(
     id: string,
     at: { readonly id: string; readonly step: number },
-    signal: AbortSignal,
-    watch: Watch,
+    { signal, watch, arithmetic }: How & { readonly signal: AbortSignal },
   ): Promise<OpenModel> {
     const card = this.#card(at.id);
     if (!card.timeline) throw new InputError(`There are no checkpoints of “${at.id}” here.`);
@@ -249,7 +269,7 @@ export class Models {
     const steps = await timelines.steps(at.id);
     // The last stop is the trained weights themselves.
     if (nearestStep(steps, at.step) === steps.at(-1))
-      return { ...(await this.#ofZoo(at.id, watch)), id };
+      return { ...(await this.#ofZoo(at.id, { watch, arithmetic })), id };
     const options = {
       signal,
       onProgress: (p: Progress) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
@@ -258,7 +278,7 @@ export class Models {
       timelines.open(at.id, at.step, options),
       this.#tokenizerOf(at.id),
     ]);
-    const model = await this.#engine.open(files, { signal });
+    const model = await this.#engine.open(files, { signal, arithmetic });
     if (signal.aborted) {
       // Nobody else knows it.
       await model.close();

@@ -315,9 +315,11 @@ function footer(place: HTMLElement): void {
     const [entry] = entries?.values() ?? [];
     const sink = first.value ? ` · first sink after ${Math.round(first.value)} ms` : '';
     const run = entry?.frame ? ` · last run ${Math.round(entry.frame.milliseconds)} ms` : '';
+    const isEight = [...(entries?.keys() ?? [])].some((one) => parseSubject(one)?.arithmetic);
+    const eight = isEight ? ', approximate in 8 bits where a figure says so' : '';
     say(
       place,
-      `Sinkscope ${describe.version} · ${describe.kernels} kernels${sink}${run} · what you type and ` +
+      `Sinkscope ${describe.version} · ${describe.kernels} kernels${eight}${sink}${run} · what you type and ` +
         'open stays on this machine; a hub is asked only for the models that you name',
     );
   });

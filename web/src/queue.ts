@@ -472,8 +472,10 @@ export class Queue {
     const parsed = parseSubject(subject);
     if (!parsed) throw new InputError(`“${subject}” is nothing that can be looked at.`);
     const id = modelIdOf(parsed);
-    if (isOfHub(id) && !(await this.#around.admit(id, watch.signal)))
-      throw new InputError(`${hubName(id)} is not loaded yet: open it, and it is measured too.`);
+    if (isOfHub(id) && !(await this.#around.admit(parsed.id, watch.signal)))
+      throw new InputError(
+        `${hubName(parsed.id)} is not loaded yet: open it, and it is measured too.`,
+      );
     watch.signal.throwIfAborted();
     const opened = await this.#get(id, request, watch);
     watch.signal.throwIfAborted();

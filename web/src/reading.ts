@@ -113,6 +113,15 @@ function isNoEdit(
   return edit.kind === 'operation' && edit.operation === operation && !own?.parameters.length;
 }
 
+function classOf(
+  edits: readonly Edit[],
+  { arithmetic }: Subject,
+  describe: Describe,
+): Frame['class'] {
+  if (isCounterfactual(edits, describe)) return 'counterfactual';
+  return arithmetic ? 'approximate' : 'measured';
+}
+
 /** Without anything measured. */
 export async function emptyFrame(
   describe: Describe,
@@ -135,7 +144,7 @@ export async function emptyFrame(
     // A checkpoint has its step in its title; it may be the one that lies nearest.
     title: titleOf(atStep(named, undefined), title, describe),
     model: { id, title, source, commit, sha256, step, bits },
-    class: isCounterfactual(edits, describe) ? 'counterfactual' : 'measured',
+    class: classOf(edits, subject, describe),
     architecture,
     operation: describe.operations.find((one) => one.name === name)!,
     edits,

@@ -1,9 +1,9 @@
 /**
- * A subject is what is looked at: a model, at a step of its training, with edits put in. Each has a
- * text by which a link names it:
+ * A subject is what is looked at: a model, at a step of its training, in which arithmetic, with edits
+ * put in. Each has a text by which a link names it:
  *
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
- *     hub:owner/name@revision   hub:owner/name~mask(1,32)
+ *     softmax~int8   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
  *
  * No revision of git may hold a ~, and no name of the zoo an @. An edit is an operation that is swapped
  * in, by its name, or a row of describe's table of edits; in brackets are its parameters in the order of
@@ -24,8 +24,13 @@ export interface Subject {
   readonly id: string;
   /** Of a model of the zoo; checkpoints of a hub are models, named by their revisions. */
   readonly step?: number;
+  /** Products in eight bits; absent: exact. */
+  readonly arithmetic?: 'int8';
   readonly edits: readonly SubjectEdit[];
 }
+
+/** How a subject and a model say that its products are in eight bits: no edit, nor a revision, is called so. */
+const INT8 = '~int8';
 
 const HEAD = /^(?<id>[\w-]{1,64}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
 /** Links of earlier versions wrote a single parameter behind an equals sign. */
@@ -34,7 +39,8 @@ const EDIT =
 
 /** @returns undefined for what is no subject */
 export function parseSubject(text: string): Subject | undefined {
-  const [head = '', ...rest] = text.split('~');
+  const isEight = text.endsWith(INT8) || text.includes(`${INT8}~`);
+  const [head = '', ...rest] = text.replace(new RegExp(`${INT8}(?=~|$)`, 'g'), '').split('~');
   const found = HEAD.exec(head)?.groups;
   const edits = rest.map((one) => EDIT.exec(one)?.groups);
   if (!found || !edits.every((one) => one !== undefined)) return undefined;
@@ -43,6 +49,7 @@ export function parseSubject(text: string): Subject | undefined {
   return {
     id: isOfHub ? head : found.id!,
     ...(step === undefined || isOfHub ? {} : { step: Number(step) }),
+    ...(isEight ? { arithmetic: 'int8' as const } : {}),
     edits: edits.map(({ name, list, value }) => ({
       name: name!,
       values: (list ?? value ?? '').split(',').filter(Boolean),
@@ -50,12 +57,12 @@ export function parseSubject(text: string): Subject | undefined {
   };
 }
 
-export function printSubject({ id, step, edits }: Subject): string {
+export function printSubject({ edits, ...model }: Subject): string {
   const said = edits.map(({ name, values }) => {
     const list = values.length ? `(${values.join(',')})` : '';
     return `~${name}${list}`;
   });
-  return `${id}${step === undefined ? '' : `@${step}`}${said.join('')}`;
+  return `${modelIdOf(model)}${said.join('')}`;
 }
 
 /** The texts of a list; commas inside brackets belong to an edit. */
@@ -64,8 +71,15 @@ export function splitSubjects(list: string): string[] {
 }
 
 /** The model that is opened for a subject; an edit holds for its runs alone. */
-export function modelIdOf({ id, step }: Pick<Subject, 'id' | 'step'>): string {
-  return step === undefined ? id : `${id}@${step}`;
+export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): string {
+  return `${id}${step === undefined ? '' : `@${step}`}${arithmetic ? INT8 : ''}`;
+}
+
+/** The weights of a model that is opened, and how its products are computed. */
+export function arithmeticOf(id: string): { weights: string; arithmetic: 'exact' | 'int8' } {
+  return id.endsWith(INT8)
+    ? { weights: id.slice(0, -INT8.length), arithmetic: 'int8' }
+    : { weights: id, arithmetic: 'exact' };
 }
 
 /** The same subject at another step; undefined: the trained weights. */
@@ -207,7 +221,8 @@ export function isCounterfactual(edits: readonly Edit[], describe: Describe): bo
 
 /** What a subject is called, by the name of its model without a step. */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
-  const { step, edits } = subject;
+  const { step, edits, arithmetic } = subject;
+  const eight = arithmetic ? ' in 8 bits (int8)' : '';
   const at = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;
   const all = edits.length ? editChoices(describe) : [];
   const said = edits.map(({ name, values }) => {
@@ -215,5 +230,5 @@ export function titleOf(subject: Subject, model: string, describe: Describe): st
     const label = choice?.operation ? choice.label : name;
     return ` + ${label}${values.length ? ` (${values.join(', ')})` : ''}`;
   });
-  return `${model}${at}${said.join('')}`;
+  return `${model}${at}${eight}${said.join('')}`;
 }

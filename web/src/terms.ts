@@ -54,6 +54,10 @@ const TERMS: readonly (readonly [RegExp, string])[] = [
   [/top k/, 'The next token is drawn from so many of the likeliest; 0 stands for all.'],
   [/MEASURED/, 'What this model computes of this text, with nothing put in.'],
   [
+    /APPROXIMATE/,
+    'Its matrices are multiplied in whole numbers of eight bits, which is faster and not quite what the model computes.',
+  ],
+  [
     /COUNTERFACTUAL|what-ifs?/,
     'Something is changed in the run that the model was not trained with. What a model does that was trained so, it does not show.',
   ],

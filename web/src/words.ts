@@ -50,7 +50,11 @@ export function headWords({ layer, head }: Head): string {
   return `layer ${layer + 1}, head ${head + 1}`;
 }
 
-export const CLASS_WORDS = { measured: 'MEASURED', counterfactual: 'COUNTERFACTUAL' } as const;
+export const CLASS_WORDS = {
+  measured: 'MEASURED',
+  approximate: 'APPROXIMATE',
+  counterfactual: 'COUNTERFACTUAL',
+} as const;
 
 const SOURCE_WORDS = {
   zoo: 'on weights trained here',
@@ -61,6 +65,11 @@ const SOURCE_WORDS = {
 export function classSentence(frame: Frame): string {
   const size = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
+  if (frame.class === 'approximate')
+    return (
+      `Matrices are multiplied in eight bits (int8), ${SOURCE_WORDS[frame.model.source]}, ${size}: ` +
+      `faster, and not the exact numbers. Without it they are.`
+    );
   return (
     `A what-if, put in at inference. The weights (${size}) were trained with ` +
     `${frame.architecture.attention.operation} and without it: this does not show what a model ` +

@@ -143,10 +143,13 @@ describe('a subject', () => {
     'softmax@1400',
     'softmax~sigmoid',
     'softmax@10~sigmoid(-4.8)',
+    'softmax~int8',
+    'softmax@1400~int8~sigmoid',
     'hub:owner/name',
     'hub:owner/name@step1000',
     'hub:owner/name@12~mask(1,32)',
     'hub:o/n@main:file.gguf',
+    'hub:owner/name@main~int8~mask(1,32)',
     'own-3',
   ];
   for (const text of texts)

@@ -254,6 +254,11 @@ export function makersFor(file, { hasOld }) {
   const [shape, type] = file.split('.');
   const made = { ours: async () => ({ ours: await ours('/new/sinkscope.simd.wasm') }) };
   if (hasOld) made.old = async () => ({ old: await ours('/old/sinkscope.simd.wasm') });
+  if (type === 'q8_0')
+    made['ours, int8'] = async () => {
+      const engine = await ours('/new/sinkscope.eight.relaxed.wasm');
+      return { 'ours, int8': { ...engine, tolerance: 'rounded' } };
+    };
   if (type !== 'i8') made.wllama = async () => ({ wllama: await wllama({ type }) });
   if (['f32', 'q8_0'].includes(type))
     made.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });

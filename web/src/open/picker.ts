@@ -94,6 +94,21 @@ export class Picker {
     </form>`;
   }
 
+  #eightForm(): TemplateResult {
+    const submit = (event: Event) => {
+      event.preventDefault();
+      this.#add(printSubject({ id: this.#model, arithmetic: 'int8', edits: [] }));
+    };
+    return html`<form class="numbers" @submit=${submit}>
+      <p class="hint">
+        Matrices multiplied in whole numbers of eight bits: faster, and approximate.
+      </p>
+      <button type="submit" name="int8" ?disabled=${this.#shown.length >= MOST}>
+        Add in 8 bits
+      </button>
+    </form>`;
+  }
+
   #editForm(): TemplateResult {
     const { models } = this.#desk.engine.peek()!;
     const own = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
@@ -184,13 +199,13 @@ export class Picker {
           ${
             others.length
               ? html`<fieldset class="pick-set">
-                  <legend>steps and what-ifs</legend>
+                  <legend>steps, what-ifs and 8 bits</legend>
                   ${others.map((text) => this.#chip(text, nameOf({ subject: text }, desk)))}
                 </fieldset>`
               : nothing
           }
           <fieldset class="pick-set">
-            <legend>a step of its training, or a what-if, of</legend>
+            <legend>a step of its training, a what-if, or 8 bits, of</legend>
             <label class="field"
               ><span class="unseen">model</span>
               <select @change=${choose}>
@@ -207,7 +222,7 @@ export class Picker {
                 )}
               </select></label
             >
-            ${this.#stepForm()} ${this.#editForm()}
+            ${this.#stepForm()} ${this.#editForm()} ${this.#eightForm()}
           </fieldset>
           <p class="links">
             <button type="button" @click=${() => desk.open()}>Open another model …</button>

@@ -4,7 +4,7 @@ import { until } from 'lit/directives/until.js';
 import type { Desk } from '../desk';
 import { isBidirectional, type Frame } from '../frame';
 import { MEASURED_ON, stepOf } from '../timeline/steps';
-import { operationOf } from '../subject';
+import { arithmeticOf, operationOf } from '../subject';
 import { explained } from '../terms';
 import { BASELINE, seedRuns, seedWords } from '../timeline/seeds';
 import { CLASS_WORDS, classSentence, show } from '../words';
@@ -57,14 +57,14 @@ function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing 
 }
 
 export function about(frame: Frame, desk: Desk): TemplateResult {
-  const id = stepOf(frame.model.id)?.id ?? frame.model.id;
+  const id = stepOf(frame.model.id)?.id ?? arithmeticOf(frame.model.id).weights;
   const card = desk.engine.peek()?.models.zoo.cards.find((one) => one.id === id);
   const edit = operationOf(frame.edits);
   const given = edit ? (edit.parameters ?? {}) : frame.architecture.attention.parameters;
   const parameters = Object.entries(given).map(([name, value]) => `, ${name} = ${show(value)}`);
   const isAsTrained = frame.class === 'measured' && !frame.model.step;
   return html`<details class="more about ${frame.class}">
-    <summary>${frame.class === 'measured' ? 'About this model' : 'A what-if'}</summary>
+    <summary>${frame.class === 'counterfactual' ? 'A what-if' : 'About this model'}</summary>
     <p><strong class="badge">${CLASS_WORDS[frame.class]}</strong> ${classSentence(frame)}</p>
     <p>
       <code title=${frame.operation.source}>${frame.operation.formula}${parameters.join('')}</code>

@@ -4,6 +4,7 @@ import type { Frame } from '../frame';
 import { checkpointOf } from '../open/catalogue';
 import { drawChart, type Series } from '../plot/chart';
 import { keyOf } from '../question';
+import { arithmeticOf } from '../subject';
 import {
   coursesOf,
   dotsOf,
@@ -28,7 +29,7 @@ const visits = new Map<string, Map<number, number>>();
 
 /** The model of the zoo whose training this is, and the step; trained weights have none. */
 function walkOf(frame: Frame): { id: string; step?: number } {
-  return stepOf(frame.model.id) ?? { id: frame.model.id };
+  return stepOf(frame.model.id) ?? { id: arithmeticOf(frame.model.id).weights };
 }
 
 function visited(
@@ -36,7 +37,7 @@ function visited(
 ): { repository: string; visits: ReadonlyMap<number, number> } | undefined {
   const at = checkpointOf(frame.model.id);
   if (!at) return undefined;
-  const key = `${at.repository} ${frame.edits.length} ${keyOf(frame.question)}`;
+  const key = `${at.repository} ${frame.class} ${frame.edits.length} ${keyOf(frame.question)}`;
   const known = visits.get(key) ?? new Map<number, number>();
   if (!frame.generated) known.set(at.step, judged(frame).sink);
   visits.set(key, known);
