@@ -629,4 +629,32 @@ export default [
     '',
     'edits',
   ],
+  [
+    'a row in eight bits has no zero of its own',
+    'math/eight.c',
+    'float zero = s.nothing == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;',
+    'float zero = s.nothing == 0.0f ? -s.low * by : 0.0f;',
+    'eight',
+  ],
+  [
+    'weights in eight bits have 128 steps',
+    'math/eight.c',
+    'scale[lane] = top[lane] / 127.0f;',
+    'scale[lane] = top[lane] / 128.0f;',
+    'eight',
+  ],
+  [
+    'whole numbers of a file are rounded anew',
+    'math/matrix.c',
+    'w->scales ? scales : NULL, w->in);',
+    'NULL, w->in);',
+    'eight',
+  ],
+  [
+    'a router is computed in eight bits',
+    'model/model.c',
+    '&layer->o, &layer->gate};',
+    '&layer->o, &layer->router};',
+    'eight',
+  ],
 ];

@@ -211,11 +211,31 @@ static void check_model(const char *folder) {
     close_model(&model);
 }
 
+/* What stays in floats: a router chooses, and a choice is not approximate. */
+static void check_kept(void) {
+    opened_model model = open_model("tests/golden/hf-qwen2_moe");
+    void *panels = keep_eight(&model.model);
+    CASE("routers and what shares an expert out stay exact");
+    CHECK(model.model.head.w.eight != NULL);
+    CHECK(model.model.embedding.w.eight == NULL);
+    for (int l = 0; l < model.model.arch.L; l++) {
+        const ss_layer *layer = &model.model.layers[l];
+        CHECK(layer->q.w.eight != NULL && layer->o.w.eight != NULL);
+        for (int e = 0; layer->experts && e < model.model.arch.E; e++)
+            CHECK(layer->experts[e].down.w.eight != NULL);
+        CHECK(layer->router.w.eight == NULL && layer->shared_gate.w.eight == NULL);
+    }
+    CHECK(model.model.layers[0].router.w.data != NULL);
+    free(panels);
+    close_model(&model);
+}
+
 int main(void) {
     check_rows();
     check_matrix(false);
     check_matrix(true);
     check_whole_numbers();
+    check_kept();
     check_model("models/zoo/softmax");
     check_model("tests/golden/hf-gpt2-plain");
     return check_done();
