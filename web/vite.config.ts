@@ -5,7 +5,7 @@ import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
 import { filesOf, Part } from './ship/parts.ts';
 import { plain } from './ship/plain.ts';
-import { policy } from './ship/policy.ts';
+import { APART, policy } from './ship/policy.ts';
 
 const root = import.meta.dirname;
 /** Beside the page that somebody may be looking at, a test may build its own. */
@@ -83,6 +83,7 @@ export default defineConfig({
   publicDir: false,
   resolve: { alias: { sinkscope: resolve(root, '../wasm/index.js') } },
   worker: { format: 'es' },
+  preview: { headers: APART },
   build: {
     outDir: out,
     emptyOutDir: true,

@@ -19,6 +19,15 @@ const SERVERS = {
   ],
 };
 
+/** The binaries that the page asks for. */
+function engineOf(page) {
+  const names = [];
+  page.on('request', (asked) => {
+    if (asked.url().endsWith('.wasm')) names.push(asked.url().split('/').at(-1));
+  });
+  return names;
+}
+
 async function fromSubPath(stage, name) {
   const site = await mkdtemp(join(tmpdir(), 'sinkscope-'));
   await mkdir(join(site, 'course'));
@@ -30,6 +39,7 @@ async function fromSubPath(stage, name) {
   try {
     const page = await context.newPage();
     const troubles = [];
+    const engines = engineOf(page);
     page.on('console', (said) => said.type() === 'error' && troubles.push(said.text()));
     page.on(
       'response',
@@ -43,6 +53,7 @@ async function fromSubPath(stage, name) {
     }
     await page.waitForFunction(() => navigator.serviceWorker.controller);
     assert.deepEqual(troubles, []);
+    assert.deepEqual(engines, ['sinkscope.simd.wasm', 'sinkscope.simd.wasm']);
   } finally {
     await context.close();
     server.kill();
@@ -57,6 +68,18 @@ export const delivery = {
       (stage) => fromSubPath(stage, name),
     ]),
   ),
+
+  async 'where the headers of _headers are sent, the page is set apart and takes the engine with threads'({
+    browser,
+    origin,
+  }) {
+    const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
+    const engines = engineOf(page);
+    await page.goto(origin);
+    await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
+    assert.ok(await page.evaluate(() => crossOriginIsolated));
+    assert.deepEqual(engines, ['sinkscope.threads.simd.wasm']);
+  },
 
   async 'the policy stands in both pages and in _headers, and refuses what the page has not'(
     stage,

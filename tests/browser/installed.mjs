@@ -1,21 +1,22 @@
 /** What `npm pack` makes, installed into an empty Vite project, built there, and opened. */
 import assert from 'node:assert/strict';
-import { cpSync, mkdirSync } from 'node:fs';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { installInto } from '../installed.mjs';
+import { randomModel } from '../wasm/helper.mjs';
 import { root } from './stage.mjs';
 
 const MAIN = `
 import { createEngine } from 'sinkscope';
-globalThis.look = async (options) => {
+globalThis.look = async ({ folder = 'model', ...options }) => {
   const engine = await createEngine({ base: new URL('engine/', document.baseURI), ...options });
-  const at = (name) => new URL('model/' + name, document.baseURI);
+  const at = (name) => new URL(folder + '/' + name, document.baseURI);
   const model = await engine.open({ config: at('config.json'), weights: at('model.safetensors') });
-  const run = await model.run([0, 17, 392]);
+  const run = await model.run(Array.from({ length: 99 }, (_, i) => 5 * i));
   const { data } = await run.metric('alpha');
   await engine.close();
   return [...data];
@@ -28,12 +29,16 @@ const FILES = {
 };
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
+let built;
+/** Once for all tests. */
+const build = () => (built ??= make());
+
 /** The project as its own readers would make it: binaries and model lie in Vite's public folder. */
-async function build() {
+async function make() {
   const folder = installInto('installed-vite', FILES);
   for (const into of ['engine', 'model'])
     mkdirSync(join(folder, 'public', into), { recursive: true });
-  for (const name of ['sinkscope.wasm', 'sinkscope.simd.wasm'])
+  for (const name of ['sinkscope.wasm', 'sinkscope.simd.wasm', 'sinkscope.threads.simd.wasm'])
     cpSync(join(folder, 'node_modules/sinkscope', name), join(folder, 'public/engine', name));
   for (const name of ['config.json', 'model.safetensors'])
     cpSync(join(root, 'models/zoo/softmax', name), join(folder, 'public/model', name));
@@ -51,20 +56,27 @@ async function build() {
 /** What a page downloads, compressed, to run a model: all but the model. */
 const MOST = 100 * 1024;
 
-async function serve(folder) {
+async function serve(folder, headers = {}) {
   const sent = new Map();
   const server = createServer(async ({ url }, response) => {
     const path = join(folder, url === '/' ? 'index.html' : new URL(url, 'http://x').pathname);
     const bytes = await readFile(path).catch(() => undefined);
     if (bytes && !path.includes('/model/')) sent.set(path, gzipSync(bytes, { level: 9 }).length);
     response
-      .writeHead(bytes ? 200 : 404, { 'content-type': TYPES[extname(path)] ?? '' })
+      .writeHead(bytes ? 200 : 404, { ...headers, 'content-type': TYPES[extname(path)] ?? '' })
       .end(bytes);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   server.unref();
   return { origin: `http://127.0.0.1:${server.address().port}/`, sent };
 }
+
+/** What each kind of browser takes as a reason to let memory be shared. */
+const APART = {
+  'Document-Isolation-Policy': 'isolate-and-credentialless',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+};
 
 export const installed = {
   async 'the packed package works in an empty Vite project, in a worker and without'({ browser }) {
@@ -78,5 +90,36 @@ export const installed = {
     assert.ok(bytes <= MOST, `${bytes} bytes: ${[...sent.keys()].join(' ')}`);
     assert.deepEqual(await page.evaluate(() => globalThis.look({ worker: false })), aside);
     return `${bytes} bytes, gzip`;
+  },
+
+  async 'threads share a large model where memory can be shared, and give the same bits'({
+    browser,
+  }) {
+    const dist = await build();
+    const { config, weights } = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });
+    mkdirSync(join(dist, 'large'), { recursive: true });
+    writeFileSync(join(dist, 'large/config.json'), config);
+    writeFileSync(join(dist, 'large/model.safetensors'), weights);
+    const found = [];
+    for (const headers of [{}, APART]) {
+      const { origin, sent } = await serve(dist, headers);
+      const page = await (await browser.newContext()).newPage();
+      await page.goto(origin);
+      await page.waitForFunction(() => globalThis.look);
+      assert.equal(await page.evaluate(() => crossOriginIsolated), headers === APART);
+      for (const threads of [1, 3])
+        for (const options of [{}, { worker: false }])
+          found.push(
+            await page.evaluate((all) => globalThis.look(all), {
+              folder: 'large',
+              threads,
+              ...options,
+            }),
+          );
+      const shared = [...sent.keys()].filter((path) => /thread/.test(path));
+      assert.equal(shared.length > 1, headers === APART, shared.join(' '));
+    }
+    for (const alpha of found) assert.deepEqual(alpha, found[0]);
+    assert.ok(found[0].length > 99);
   },
 };

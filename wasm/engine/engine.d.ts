@@ -241,8 +241,8 @@ export interface EngineOptions {
   /**
    * How many threads share the work of one run, at most; default 1. They share memory, which a browser
    * allows only in a page that is cross-origin isolated; they want a worker and SIMD, are the first
-   * worker's, do not train, and are started when a model comes that is worth it (of 8 million numbers and
-   * more). Where they cannot be had, one thread does the work. The bits are the same for any number.
+   * worker's, do neither train nor compute in eight bits, and are started when a model comes that is worth
+   * it (of 8 million numbers and more). Where they cannot be had, one thread does the work. The bits are the same for any number.
    */
   readonly threads?: number;
   /**

@@ -1,0 +1,120 @@
+// One thread against several, by turns on one page that is set apart: a GPT-2 of random weights.
+//
+//     node tests/bench/threads.mjs [THREADS]     medians of ROUNDS=7, after web/serve --build-only
+import { mkdirSync, readFileSync, existsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { median } from './peers/table.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const { chromium } = createRequire(join(root, 'web/package.json'))('playwright-core');
+const vite = await import(pathToFileURL(join(root, 'web/node_modules/vite/dist/node/index.js')));
+const threads = Number(process.argv[2] ?? 2);
+const rounds = Number(process.env.ROUNDS ?? 7);
+const folder = join(root, '.build/bench/threads');
+
+/** Runs in the page: milliseconds of each row, by turns. */
+const MAIN = `
+import { createEngine } from 'sinkscope';
+import { randomFile } from ${JSON.stringify(join(root, 'tests/bench/peers/gguf.mjs'))};
+
+const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
+const TOKENS = 16;
+const ROWS = [
+  ['T=256, maps + all logits', 256, [...KEPT, 'logits']],
+  ['T=256, maps + last row', 256, KEPT],
+  ['T=64, maps + last row', 64, KEPT],
+  ['a token behind 64', 64, KEPT, TOKENS],
+];
+
+globalThis.measure = async (counts, rounds) => {
+  const weights = new Blob([randomFile('gpt2', 'f32')]);
+  const models = [];
+  for (const threads of counts) {
+    const base = new URL('engine/', document.baseURI);
+    models.push(await (await createEngine({ base, threads, workers: 1 })).open({ weights }));
+  }
+  const time = async (model, T, fields, count) => {
+    const ids = Array.from({ length: T }, (_, i) => (i * 7919) % 50257);
+    const capacity = T + TOKENS;
+    let start = performance.now();
+    const run = await model.run(ids, { fields, capacity });
+    if (count) {
+      start = performance.now();
+      for await (const _ of run.generate({ count }));
+    }
+    const ms = (performance.now() - start) / (count ?? 1);
+    const { data } = await run.field('next');
+    await run.close();
+    return { ms, bits: new Uint32Array(data.buffer).reduce((a, b) => Math.imul(a, 31) + b, 0) };
+  };
+  const rows = [];
+  for (const [name, ...what] of ROWS) {
+    const times = counts.map(() => []);
+    const bits = new Set();
+    for (let round = 0; round <= rounds; round++)
+      for (const [i, model] of models.entries()) {
+        const one = await time(model, ...what);
+        bits.add(one.bits);
+        if (round) times[i].push(one.ms);
+      }
+    rows.push({ name, times, same: bits.size === 1 });
+  }
+  return rows;
+};
+`;
+mkdirSync(folder, { recursive: true });
+writeFileSync(join(folder, 'main.js'), MAIN);
+writeFileSync(
+  join(folder, 'index.html'),
+  '<!doctype html><title>threads</title><link rel="icon" href="data:,"><script type="module" src="./main.js"></script>',
+);
+await vite.build({
+  root: folder,
+  configFile: false,
+  logLevel: 'error',
+  base: './',
+  resolve: { alias: { sinkscope: join(root, 'wasm/index.js') } },
+  worker: { format: 'es' },
+  build: { target: 'es2022' },
+});
+
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
+const server = createServer(({ url }, response) => {
+  const path = url === '/' ? '/index.html' : new URL(url, 'http://x').pathname;
+  const file = path.startsWith('/engine/')
+    ? join(root, '.build/wasm', path.slice('/engine/'.length))
+    : join(folder, 'dist', path);
+  const found = existsSync(file);
+  response.writeHead(found ? 200 : 404, {
+    'content-type': TYPES[extname(file)] ?? '',
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cross-Origin-Embedder-Policy': 'require-corp',
+  });
+  response.end(found ? readFileSync(file) : undefined);
+});
+await new Promise((done) => server.listen(0, '127.0.0.1', done));
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
+});
+const page = await browser.newPage();
+page.on('console', (message) => console.error(message.text()));
+await page.goto(`http://127.0.0.1:${server.address().port}/`);
+await page.waitForFunction(() => globalThis.measure);
+const rows = await page.evaluate(
+  ([counts, rounds]) => globalThis.measure(counts, rounds),
+  [[1, threads], rounds],
+);
+console.log(`GPT-2 shape, F32, ms: one thread, ${threads} threads, times as fast`);
+for (const { name, times, same } of rows) {
+  const [one, several] = times.map(median);
+  const ratio = (one / several).toFixed(2);
+  console.log(
+    `${name}: ${one.toFixed(1)}, ${several.toFixed(1)}, ${ratio}${same ? '' : ' OTHER BITS'}`,
+  );
+}
+await browser.close();
+server.close();
