@@ -42,7 +42,6 @@ static void read_factors(ss_groups *g, const unsigned char *const blocks[], size
     size_t bytes = ss_dtype_block_bytes(type);
     g->adds = adds;
     read_halves(g->d[0][0], blocks, lanes, 0, bytes, FACTOR, g->n);
-    memcpy(g->d[1], g->d[0], g->n * sizeof *g->d[0]);
     if (adds) read_halves(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
 }
 
@@ -125,7 +124,7 @@ static void scale_groups(ss_groups *g, const unsigned char *const blocks[], size
             const unsigned char *s = blocks[lane] + 4 + i;
             int scale = i < 4 ? s[0] & 63 : (s[4] & 15) | (s[-4] >> 6) << 4;
             int least = i < 4 ? s[4] & 63 : s[4] >> 4 | (s[0] >> 6) << 4;
-            g->d[0][i][lane] = g->d[1][i][lane] = d[lane] * (float)scale;
+            g->d[0][i][lane] = d[lane] * (float)scale;
             g->m[i][lane] = -(m[lane] * (float)least);
         }
 }
@@ -156,6 +155,7 @@ READER(read_q5_k) {
 READER(read_q6_k) {
     float d[SS_PANEL];
     read_halves(d, blocks, lanes, 208, 0, FACTOR, 1);
+    g->halved = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
             size_t half = i / 4, place = i % 4;
@@ -188,7 +188,7 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
     groups->packing = SS_BYTES;
     groups->less = 0;
     groups->stride = SS_GROUP;
-    groups->adds = false;
+    groups->adds = groups->halved = false;
     groups->n = n;
     readers[type](groups, blocks, lanes);
 }

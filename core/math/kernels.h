@@ -60,9 +60,10 @@
  * Groups: 32 quantised weights each, n of them side by side in each of eight rows, read where the
  * file has them. Weight k of row `lane` is, with group i = k/32, the float
  *
- *     (q * 2^24) * d[k%32/16][i][lane]  +  m[i][lane] in types that add something
+ *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types that add something
  *
- * A whole number q is made a float where it stands, in the top byte of four; d makes up for that.
+ * j is 0, or k%32/16 where the halves of a group have factors of their own. A whole number q is
+ * made a float where it stands, in the top byte of four; d makes up for that.
  */
 #define SS_GROUP 32
 #define SS_GROUPS 8
@@ -77,7 +78,7 @@ typedef struct ss_groups {
     int8_t less;               /* q is a nibble less this */
     const int8_t *q[SS_PANEL]; /* each row's, in its file or below: never to be copied */
     size_t stride;             /* bytes from those of a group to those of the next */
-    bool adds;
+    bool adds, halved;
     const unsigned char *ahead; /* what is read after these: 4 n bytes, `apart` from each other, are
                                    touched meanwhile. Rows are too short for caches to guess it. */
     size_t apart;
@@ -102,7 +103,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     ss_sixteen s = ss_find_sixteen(g, i, j);
     int q = g->q[lane][s.at + k % 16];
     if (g->packing != SS_BYTES) q = (q >> (s.high ? 4 : 0) & 15) - g->less;
-    float weight = (float)(q * 0x1000000) * g->d[j][i][lane];
+    float weight = (float)(q * 0x1000000) * g->d[g->halved && j][i][lane];
     return g->adds ? weight + g->m[i][lane] : weight;
 }
 
@@ -128,6 +129,11 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 
 /* out[i] = 1 / (1 + exp(-(x[i] + shift))), in place allowed; returns the sum of out. */
 #define SS_SIGMOID_ARGS float *out, const float *x, float shift, size_t n
+
+/* out[i] = x[i], and x[i] = 0: for rows, which are so short that a call of memcpy, which a browser
+ * makes outside of wasm, takes longer. */
+#define SS_COPY_ARGS float *out, const float *x, size_t n
+#define SS_CLEAR_ARGS float *x, size_t n
 
 /* x[i] *= factor. */
 #define SS_SCALE_ARGS float *x, float factor, size_t n
@@ -199,6 +205,8 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     void ss_factors##suffix(SS_FACTORS_ARGS);                                                      \
     float ss_exp##suffix(SS_EXP_ARGS);                                                             \
     float ss_sigmoid##suffix(SS_SIGMOID_ARGS);                                                     \
+    void ss_copy##suffix(SS_COPY_ARGS);                                                            \
+    void ss_clear##suffix(SS_CLEAR_ARGS);                                                          \
     void ss_scale##suffix(SS_SCALE_ARGS);                                                          \
     void ss_add##suffix(SS_ADD_ARGS);                                                              \
     float ss_max##suffix(SS_MAX_ARGS);                                                             \
@@ -235,6 +243,8 @@ SS_KERNELS(_simd)
 #define ss_factors SS_BIND(ss_factors)
 #define ss_exp SS_BIND(ss_exp)
 #define ss_sigmoid SS_BIND(ss_sigmoid)
+#define ss_copy SS_BIND(ss_copy)
+#define ss_clear SS_BIND(ss_clear)
 #define ss_scale SS_BIND(ss_scale)
 #define ss_add SS_BIND(ss_add)
 #define ss_max SS_BIND(ss_max)

@@ -106,6 +106,14 @@ float ss_sigmoid_ref(SS_SIGMOID_ARGS) {
     return add_lanes(lanes);
 }
 
+void ss_copy_ref(SS_COPY_ARGS) {
+    memcpy(out, x, n * sizeof *out);
+}
+
+void ss_clear_ref(SS_CLEAR_ARGS) {
+    memset(x, 0, n * sizeof *x);
+}
+
 void ss_scale_ref(SS_SCALE_ARGS) {
     for (size_t i = 0; i < n; i++) x[i] *= factor;
 }

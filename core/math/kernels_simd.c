@@ -25,7 +25,7 @@
 
 /* A constant for many turns of a loop: one that V8 knew it would make anew in each of them, of
  * three instructions; it comes from memory, and the barrier hides what it is. */
-INLINE v128_t keep(const uint32_t *number) {
+INLINE v128_t keep(const void *number) {
     __asm__("" : "+r"(number));
     return wasm_v128_load32_splat(number);
 }
@@ -108,7 +108,7 @@ void ss_matmul_simd(SS_MATMUL_ARGS) {
     for (; n < N; n += SS_PANEL) {
         size_t width = N - n < SS_PANEL ? N - n : SS_PANEL;
         float start[SS_PANEL] = {0};
-        if (bias) memcpy(start, bias + n, width * sizeof *start);
+        if (bias) ss_copy_simd(start, bias + n, width);
         if (width == SS_PANEL)
             tiles_times_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin);
         else
@@ -260,7 +260,8 @@ INLINE void use_groups(use *u, const ss_groups *g, bool adds) {
             v128_t columns[4];
             (void)*(const volatile unsigned char *)u->ahead;
             eight_numbers(columns, g, s.at + j, s.high);
-            use_eight(u, columns, i * 16 + j, g->d[i % 2][i / 2], adds ? g->m[i / 2] : NULL);
+            use_eight(u, columns, i * 16 + j, g->d[g->halved && i % 2][i / 2],
+                      adds ? g->m[i / 2] : NULL);
         }
     }
 }
@@ -409,7 +410,7 @@ SHARED static float sigmoid1(float x) {
 
 /* ss_sigmoidf in four lanes. */
 INLINE v128_t sigmoid4(v128_t x) {
-    v128_t one = wasm_f32x4_splat(1.0f);
+    v128_t one = keep(exp_numbers + 12);
     return wasm_f32x4_div(one, wasm_f32x4_add(one, exp4(wasm_f32x4_neg(x))));
 }
 
@@ -467,6 +468,20 @@ float ss_sigmoid_simd(SS_SIGMOID_ARGS) {
     return add_lanes(s.low, s.high, out + i, n - i);
 }
 
+void ss_copy_simd(SS_COPY_ARGS) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) wasm_v128_store(out + i, wasm_v128_load(x + i));
+    for (; i < n; i++) out[i] = x[i];
+}
+
+void ss_clear_simd(SS_CLEAR_ARGS) {
+    static const float none = 0.0f;
+    v128_t zeros = keep(&none); /* else the compiler calls memset */
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) wasm_v128_store(x + i, zeros);
+    for (; i < n; i++) wasm_v128_store32_lane(x + i, zeros, 0);
+}
+
 void ss_scale_simd(SS_SCALE_ARGS) {
     size_t i = 0;
     for (v128_t by = wasm_f32x4_splat(factor); i + 4 <= n; i += 4)
@@ -517,33 +532,43 @@ void ss_add_shares_simd(SS_ADD_SHARES_ARGS) {
     ss_add_shares_ref(sums + i, x + i, factor, absolute, n - i);
 }
 
+/* The numbers of ss_logf. */
+static const uint32_t log_bits[] = {SS_SQRT_HALF_BITS, 0x3f800000 - SS_SQRT_HALF_BITS, 127,
+                                    0x7fffff};
+static const float log_numbers[] = {1.0f,      SS_LOG_C9,  SS_LOG_C7,   SS_LOG_C5,
+                                    SS_LOG_C3, SS_LN2_LOW, SS_LN2_HIGH, SS_LEAST_NORMAL};
+
 /* p ln p in four lanes, as ss_entropy has it. */
-INLINE v128_t part_of_entropy4(v128_t p) {
-    v128_t root = wasm_i32x4_splat(SS_SQRT_HALF_BITS), one = wasm_f32x4_splat(1.0f);
-    v128_t above = wasm_i32x4_add(p, wasm_i32x4_splat(0x3f800000 - SS_SQRT_HALF_BITS));
-    v128_t e = wasm_i32x4_sub(wasm_u32x4_shr(above, 23), wasm_i32x4_splat(127));
-    v128_t m = wasm_i32x4_add(wasm_v128_and(above, wasm_i32x4_splat(0x7fffff)), root);
-    v128_t f = wasm_f32x4_div(wasm_f32x4_sub(m, one), wasm_f32x4_add(m, one));
-    v128_t square = wasm_f32x4_mul(f, f), sum = wasm_f32x4_splat(SS_LOG_C9);
-    const float c[] = {SS_LOG_C7, SS_LOG_C5, SS_LOG_C3, 1.0f};
+INLINE v128_t part_of_entropy4(v128_t p, const v128_t bits[4], const v128_t c[8]) {
+    v128_t above = wasm_i32x4_add(p, bits[1]);
+    v128_t e = wasm_i32x4_sub(wasm_u32x4_shr(above, 23), bits[2]);
+    v128_t m = wasm_i32x4_add(wasm_v128_and(above, bits[3]), bits[0]);
+    v128_t f = wasm_f32x4_div(wasm_f32x4_sub(m, c[0]), wasm_f32x4_add(m, c[0]));
+    v128_t square = wasm_f32x4_mul(f, f), sum = c[1];
     UNROLL
-    for (int i = 0; i < 4; i++)
-        sum = wasm_f32x4_add(wasm_f32x4_mul(sum, square), wasm_f32x4_splat(c[i]));
+    for (int i = 2; i < 6; i++) sum = wasm_f32x4_add(wasm_f32x4_mul(sum, square), c[i < 5 ? i : 0]);
     e = wasm_f32x4_convert_i32x4(e);
-    v128_t low = wasm_f32x4_add(wasm_f32x4_mul(e, wasm_f32x4_splat(SS_LN2_LOW)),
-                                wasm_f32x4_mul(wasm_f32x4_add(f, f), sum));
-    v128_t log = wasm_f32x4_add(wasm_f32x4_mul(e, wasm_f32x4_splat(SS_LN2_HIGH)), low);
-    v128_t none = wasm_f32x4_lt(p, wasm_f32x4_splat(SS_LEAST_NORMAL));
-    return wasm_v128_andnot(wasm_f32x4_mul(p, log), none);
+    v128_t low = wasm_f32x4_add(wasm_f32x4_mul(e, c[5]), wasm_f32x4_mul(wasm_f32x4_add(f, f), sum));
+    v128_t log = wasm_f32x4_add(wasm_f32x4_mul(e, c[6]), low);
+    return wasm_v128_andnot(wasm_f32x4_mul(p, log), wasm_f32x4_lt(p, c[7]));
+}
+
+/* Fewer than four numbers, and zeros. */
+INLINE v128_t load_less(const float *x, size_t n) {
+    v128_t two = n == 1 ? wasm_v128_load32_zero(x) : wasm_v128_load64_zero(x);
+    return n == 3 ? wasm_v128_load32_lane(x + 2, two, 2) : two;
 }
 
 double ss_entropy_simd(SS_ENTROPY_ARGS) {
     v128_t by = wasm_f32x4_splat(factor), low = wasm_f64x2_splat(0.0), high = low;
-    for (size_t i = 0; i < n; i += 4) {
-        float four[4] = {0};
-        if (i + 4 > n) memcpy(four, x + i, (n - i) * sizeof *four);
-        v128_t p = wasm_v128_load(i + 4 > n ? four : x + i);
-        p = part_of_entropy4(wasm_f32x4_mul(wasm_f32x4_abs(p), by));
+    v128_t bits[4], c[8];
+    UNROLL
+    for (int i = 0; i < 4; i++) bits[i] = keep(log_bits + i);
+    UNROLL
+    for (int i = 0; i < 8; i++) c[i] = keep(log_numbers + i);
+    for (size_t i = 0; i < n; i += 4, x += 4) {
+        v128_t p = n - i < 4 ? load_less(x, n - i) : wasm_v128_load(x);
+        p = part_of_entropy4(wasm_f32x4_mul(wasm_f32x4_abs(p), by), bits, c);
         low = wasm_f64x2_add(low, wasm_f64x2_promote_low_f32x4(p));
         p = wasm_i64x2_shuffle(p, p, 1, 1);
         high = wasm_f64x2_add(high, wasm_f64x2_promote_low_f32x4(p));
@@ -598,13 +623,14 @@ void ss_silu_mul_simd(SS_SILU_MUL_ARGS) {
 }
 
 void ss_gelu_simd(SS_GELU_ARGS) {
+    static const float numbers[] = {0.044715f, 1.59576912f};
+    v128_t third = keep(numbers), slope = keep(numbers + 1);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         v128_t y = wasm_v128_load(x + i);
         v128_t cube = wasm_f32x4_mul(wasm_f32x4_mul(y, y), y);
-        v128_t u = wasm_f32x4_add(y, wasm_f32x4_mul(wasm_f32x4_splat(0.044715f), cube));
-        y = wasm_f32x4_mul(y, sigmoid4(wasm_f32x4_mul(wasm_f32x4_splat(1.59576912f), u)));
-        wasm_v128_store(x + i, y);
+        v128_t u = wasm_f32x4_add(y, wasm_f32x4_mul(third, cube));
+        wasm_v128_store(x + i, wasm_f32x4_mul(y, sigmoid4(wasm_f32x4_mul(slope, u))));
     }
     for (; i < n; i++) {
         float cube = x[i] * x[i] * x[i];
@@ -613,22 +639,27 @@ void ss_gelu_simd(SS_GELU_ARGS) {
 }
 
 /* ss_gelu_erff in four lanes. */
-INLINE v128_t gelu_erf4(v128_t x) {
-    const float c[] = {SS_GELU_C6, SS_GELU_C5, SS_GELU_C4, SS_GELU_C3, SS_GELU_C2, SS_GELU_C1};
-    v128_t zero = wasm_f32x4_splat(0.0f), one = wasm_f32x4_splat(1.0f);
+INLINE v128_t gelu_erf4(v128_t x, const v128_t c[9]) {
+    v128_t zero = wasm_f32x4_splat(0.0f), one = keep(exp_numbers + 12);
     v128_t u = wasm_v128_bitselect(wasm_f32x4_neg(x), x, wasm_f32x4_lt(x, zero));
-    v128_t slow = wasm_f32x4_add(one, wasm_f32x4_mul(wasm_f32x4_splat(SS_GELU_P), u));
-    v128_t t = wasm_f32x4_div(one, slow), p = wasm_f32x4_splat(SS_GELU_C7);
-    for (int i = 0; i < 6; i++) p = wasm_f32x4_add(wasm_f32x4_mul(p, t), wasm_f32x4_splat(c[i]));
-    v128_t half = wasm_f32x4_mul(wasm_f32x4_mul(u, u), wasm_f32x4_splat(-0.5f));
+    v128_t slow = wasm_f32x4_add(one, wasm_f32x4_mul(c[7], u));
+    v128_t t = wasm_f32x4_div(one, slow), p = c[0];
+    UNROLL
+    for (int i = 1; i < 7; i++) p = wasm_f32x4_add(wasm_f32x4_mul(p, t), c[i]);
+    v128_t half = wasm_f32x4_mul(wasm_f32x4_mul(u, u), c[8]);
     v128_t tail = wasm_f32x4_mul(wasm_f32x4_mul(p, t), exp4(half));
     v128_t above = wasm_v128_and(x, wasm_f32x4_gt(x, zero));
     return wasm_f32x4_sub(above, wasm_f32x4_mul(u, tail));
 }
 
 void ss_gelu_erf_simd(SS_GELU_ERF_ARGS) {
+    static const float numbers[] = {SS_GELU_C7, SS_GELU_C6, SS_GELU_C5, SS_GELU_C4, SS_GELU_C3,
+                                    SS_GELU_C2, SS_GELU_C1, SS_GELU_P,  -0.5f};
+    v128_t c[9];
+    UNROLL
+    for (int i = 0; i < 9; i++) c[i] = keep(numbers + i);
     size_t i = 0;
-    for (; i + 4 <= n; i += 4) wasm_v128_store(x + i, gelu_erf4(wasm_v128_load(x + i)));
+    for (; i + 4 <= n; i += 4) wasm_v128_store(x + i, gelu_erf4(wasm_v128_load(x + i), c));
     for (; i < n; i++) x[i] = ss_gelu_erff(x[i]);
 }
 

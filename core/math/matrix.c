@@ -81,8 +81,8 @@ static size_t grouped(const ss_matrix *w) {
 /* Lanes without an output are zero, and I8's factors the matrix's; the rest is read. */
 static void begin_groups(ss_groups *groups, const eight *e) {
     if (e->width < SS_PANEL) memset(groups, 0, sizeof *groups);
-    for (size_t i = 0; e->w->type == SS_I8 && i < 2 * SS_GROUPS; i++)
-        memcpy(groups->d[i % 2][i / 2], e->scales, sizeof e->scales);
+    for (size_t i = 0; e->w->type == SS_I8 && i < SS_GROUPS; i++)
+        memcpy(groups->d[0][i], e->scales, sizeof e->scales);
 }
 
 /* Groups from input k on; how many inputs those are. */
@@ -189,9 +189,9 @@ static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_
         float sums[SS_PANEL] = {0};
         eight e = {0};
         find_eight(&e, w, n, strips);
-        memcpy(sums, out + n, e.width * sizeof *sums);
+        ss_copy(sums, out + n, e.width);
         row_times_eight(sums, a, &e);
-        memcpy(out + n, sums, e.width * sizeof *sums);
+        ss_copy(out + n, sums, e.width);
     }
 }
 

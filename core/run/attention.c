@@ -93,8 +93,9 @@ static size_t weigh(float *x, size_t bias, size_t keys, const ss_choice *choice,
                     const unsigned char *sees) {
     /* The operation sees the keys in sight side by side; then they go back to their places. */
     size_t n = bias;
-    for (size_t j = 0; j < keys; j++)
-        if (!sees || sees[j]) x[n++] = x[bias + j];
+    if (!sees) n += keys;
+    for (size_t j = 0; sees && j < keys; j++)
+        if (sees[j]) x[n++] = x[bias + j];
     if (n > 0) choice->operation->row(x, n, choice->parameters);
     for (size_t j = keys, from = n; sees && j-- > 0;) x[bias + j] = sees[j] ? x[--from] : 0.0f;
     return n;
@@ -105,8 +106,8 @@ static void record_keys(const ss_trace *trace, ss_field_id field, int head, int 
                         size_t keys) {
     float *row = ss_row(trace, field, head, t);
     if (!row) return;
-    memcpy(row, x, keys * sizeof *x);
-    memset(row + keys, 0, ((size_t)trace->capacity - keys) * sizeof *x);
+    ss_copy(row, x, keys);
+    ss_clear(row + keys, (size_t)trace->capacity - keys);
 }
 
 /* Weights of query t for the bias key and `keys` tokens, and how many it saw. */
@@ -184,11 +185,40 @@ static void attend_rows(ss_pass *pass, ss_lane *lane, int l, int h, int t0, int 
         float *x = lane->scores + (size_t)r * stride;
         size_t end = (size_t)(ss_mask_end(mask, t + r, T) - gone);
         attend_row(pass, lane, l, h, t + r, gone, q + (size_t)r * width, x, end);
-        memset(x + bias + end, 0, (keys - end) * sizeof *x);
+        ss_clear(x + bias + end, keys - end);
     }
     ss_tile(lane->tiles, lane->scores, stride, (size_t)rows, bias + keys);
     mix_values(q, width, lane->tiles, lane->value_panels, (size_t)rows, bias + keys,
                bias + (size_t)(T - gone), K);
+}
+
+/* One row has no use for panels: it reads the n keys, or values, where they lie. */
+static bool is_alone(const ss_pass *pass, int rows, ss_feature feature) {
+    return rows == 1 && feature == SS_FEATURE_NONE && !bias_keys(&pass->trace->model->arch);
+}
+
+static void score_alone(float *scores, const float *q, const float *k, size_t n, size_t K) {
+    for (size_t j = 0; j < n; j += SS_PANEL) {
+        size_t width = n - j < SS_PANEL ? n - j : SS_PANEL;
+        const void *rows[SS_PANEL];
+        float sums[SS_PANEL] = {0};
+        for (size_t i = 0; i < SS_PANEL; i++) rows[i] = k + (i < width ? j + i : j) * K;
+        ss_times_rows(sums, q, rows, K);
+        ss_copy(scores + j, sums, width);
+    }
+}
+
+static void attend_alone(ss_pass *pass, ss_lane *lane, int l, int h, int t, int gone) {
+    const ss_trace *trace = pass->trace;
+    const ss_arch *arch = &trace->model->arch;
+    const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
+    size_t K = (size_t)arch->K, keys = (size_t)(ss_mask_end(mask, t, t + 1) - gone);
+    int group = l * arch->G + h / (arch->H / arch->G);
+    float *q = pass->heads + (size_t)h * K;
+    score_alone(lane->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
+    attend_row(pass, lane, l, h, t, gone, q, lane->scores, keys);
+    ss_clear(q, K);
+    ss_times_columns(q, lane->scores, ss_row(trace, SS_FIELD_V, group, 0), K * sizeof *q, K, keys);
 }
 
 /* One layer's attention over rows [t0, t0+n), in pieces of a head. */
@@ -206,6 +236,10 @@ static void attend_head(const void *job, size_t i, size_t at) {
     int gone = a->t0 - ss_held(pass, l, g, a->t0);
     /* An edit may give the heads of a group different maps. */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
+    if (is_alone(pass, a->n, feature)) {
+        attend_alone(pass, lane, l, h, a->t0, gone);
+        return;
+    }
     if (lane->group != g) pack_values(pass, lane, l, g, (size_t)(T - gone));
     if (lane->group != g || lane->feature != feature)
         pack_keys(pass, lane, l, g, feature, (size_t)(T - gone));

@@ -1,5 +1,7 @@
 #include "trace.h"
 
+#include "../math/kernels.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,8 +238,7 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
     float *out = ss_row(trace, field, index, t0);
     if (!out) return;
     size_t width = row_width(trace, field);
-    for (int i = 0; i < n; i++, out += width, rows += stride)
-        memcpy(out, rows, width * sizeof *out);
+    for (int i = 0; i < n; i++, out += width, rows += stride) ss_copy(out, rows, width);
 }
 
 /* Rows [index][T] of a field that lie below so many layers; 0 where it has no layers or tokens. */

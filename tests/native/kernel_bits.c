@@ -27,6 +27,8 @@ typedef struct kernel_set {
     void (*factors)(SS_FACTORS_ARGS);
     float (*exp)(SS_EXP_ARGS);
     float (*sigmoid)(SS_SIGMOID_ARGS);
+    void (*copy)(SS_COPY_ARGS);
+    void (*clear)(SS_CLEAR_ARGS);
     void (*scale)(SS_SCALE_ARGS);
     void (*add)(SS_ADD_ARGS);
     float (*max)(SS_MAX_ARGS);
@@ -49,17 +51,18 @@ typedef struct kernel_set {
 /* Set 0 is what the core calls, set 1 the textbook. */
 static const kernel_set sets[] = {
     {ss_matmul,     ss_tile,     ss_times_rows, ss_times_columns, ss_times_groups, ss_spread_groups,
-     ss_interleave, ss_factors,  ss_exp,        ss_sigmoid,       ss_scale,        ss_add,
-     ss_max,        ss_sum,      ss_add_shares, ss_entropy,       ss_dot,          ss_rmsnorm,
-     ss_layernorm,  ss_silu_mul, ss_gelu,       ss_gelu_erf,      ss_relu,         ss_multiply,
-     ss_turn,       ss_tile8,    ss_times8},
+     ss_interleave, ss_factors,  ss_exp,        ss_sigmoid,       ss_copy,         ss_clear,
+     ss_scale,      ss_add,      ss_max,        ss_sum,           ss_add_shares,   ss_entropy,
+     ss_dot,        ss_rmsnorm,  ss_layernorm,  ss_silu_mul,      ss_gelu,         ss_gelu_erf,
+     ss_relu,       ss_multiply, ss_turn,       ss_tile8,         ss_times8},
     {ss_matmul_ref,       ss_tile_ref,          ss_times_rows_ref, ss_times_columns_ref,
      ss_times_groups_ref, ss_spread_groups_ref, ss_interleave_ref, ss_factors_ref,
-     ss_exp_ref,          ss_sigmoid_ref,       ss_scale_ref,      ss_add_ref,
-     ss_max_ref,          ss_sum_ref,           ss_add_shares_ref, ss_entropy_ref,
-     ss_dot_ref,          ss_rmsnorm_ref,       ss_layernorm_ref,  ss_silu_mul_ref,
-     ss_gelu_ref,         ss_gelu_erf_ref,      ss_relu_ref,       ss_multiply_ref,
-     ss_turn_ref,         ss_tile8_ref,         ss_times8_ref},
+     ss_exp_ref,          ss_sigmoid_ref,       ss_copy_ref,       ss_clear_ref,
+     ss_scale_ref,        ss_add_ref,           ss_max_ref,        ss_sum_ref,
+     ss_add_shares_ref,   ss_entropy_ref,       ss_dot_ref,        ss_rmsnorm_ref,
+     ss_layernorm_ref,    ss_silu_mul_ref,      ss_gelu_ref,       ss_gelu_erf_ref,
+     ss_relu_ref,         ss_multiply_ref,      ss_turn_ref,       ss_tile8_ref,
+     ss_times8_ref},
 };
 
 static uint32_t seed;
@@ -132,6 +135,7 @@ static void fold_groups(const kernel_set *set, size_t n, size_t start, bool spre
     ss_groups g = {.n = n % 3 + 1,
                    .stride = n % 2 ? SS_GROUP : 34,
                    .adds = n % 4 < 2,
+                   .halved = n % 8 < 4,
                    .packing = (ss_packing)(n / 4 % 3),
                    .less = n % 5 ? 0 : 8,
                    .ahead = (const unsigned char *)in_a,
@@ -184,6 +188,16 @@ static void fold_sigmoid(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, n + start, sum);
     sum = set->sigmoid(out + start, out + start, in_b[1], n);
     fold_result(out, n + start, sum);
+}
+
+static void fold_copy(const kernel_set *set, size_t n, size_t start) {
+    set->copy(out + start, in_b + 2 * start, n);
+    fold_result(out, n + start, 0.0f);
+}
+
+static void fold_clear(const kernel_set *set, size_t n, size_t start) {
+    set->clear(out + start, n);
+    fold_result(out, n + start + 8, 0.0f);
 }
 
 static void fold_scale(const kernel_set *set, size_t n, size_t start) {
@@ -302,6 +316,8 @@ static const struct {
     {"interleave", fold_interleave},
     {"exp", fold_exp},
     {"sigmoid", fold_sigmoid},
+    {"copy", fold_copy},
+    {"clear", fold_clear},
     {"scale", fold_scale},
     {"add", fold_add},
     {"max", fold_max},

@@ -202,6 +202,7 @@ static void check_groups(void) {
         float a[SS_GROUPS * SS_GROUP];
         ss_groups groups = {.n = (size_t)(i % SS_GROUPS) + 1,
                             .adds = i % 2,
+                            .halved = i % 4 < 2,
                             .packing = (ss_packing)(i / 2 % 3),
                             .less = 8,
                             .ahead = (const unsigned char *)a,
@@ -231,7 +232,8 @@ static void check_groups(void) {
                 size_t g = k / SS_GROUP;
                 float q = number_of(groups.unpacked[lane], groups.packing, groups.stride, g,
                                     k % SS_GROUP);
-                float weight = q * (groups.d[k % SS_GROUP / 16][g][lane] * 0x1p24f);
+                float weight =
+                    q * (groups.d[groups.halved && k % SS_GROUP >= 16][g][lane] * 0x1p24f);
                 if (groups.adds) weight += groups.m[g][lane];
                 right &= equal(panel.out[k * SS_PANEL + lane], weight);
             }
@@ -398,6 +400,18 @@ static bool scale_is_exact(const float *x, const float *y, size_t n) {
     return right && guards_stand(&g);
 }
 
+static bool copy_is_exact(const float *x, const float *y, size_t n) {
+    guarded g;
+    guard(&g, n);
+    (void)y;
+    bool right = true;
+    ss_copy(g.out, x, n);
+    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i]);
+    ss_clear(g.out, n);
+    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], 0.0f);
+    return right && guards_stand(&g);
+}
+
 static bool add_is_exact(const float *x, const float *y, size_t n) {
     guarded g;
     guard(&g, n);
@@ -545,6 +559,7 @@ static const struct vector_case {
     {"entropy is of ss_logf, and adds in the documented order", entropy_is_ordered, 1.0f},
     {"add_shares adds in doubles", shares_are_exact, 10.0f},
     {"max is in the row, and nothing is larger", max_is_max, 10.0f},
+    {"copy copies, and clear clears", copy_is_exact, 10.0f},
     {"scale multiplies", scale_is_exact, 10.0f},
     {"add adds", add_is_exact, 10.0f},
     {"rmsnorm", rmsnorm_is_right, 10.0f},
