@@ -87,7 +87,8 @@ def test_a_step_reads_as_much_text_whatever_the_context() -> None:
     known = recipes()
     assert (known["softmax"].sequences, known["softmax"].context) == (16, 128)
     assert {recipe.sequences * recipe.context for recipe in known.values()} == {2048}
-    assert known["no-bos-512"].sequences == 4
+    assert known["context-512"].sequences == 4
+    assert known["no-bos-512"].training.front == known["no-bos"].training.front == ()
 
 
 def test_what_eviction_costs_is_what_the_cache_lost() -> None:
