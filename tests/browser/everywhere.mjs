@@ -141,6 +141,19 @@ const steps = {
       return rows.length === 3 && rows.every((row) => /\d %/.test(row.textContent));
     });
   },
+
+  async 'is set apart on a later visit, and shows the same'(browser, address) {
+    await browser.open('about:blank');
+    await browser.open(`${address}#room=explore`);
+    await ready(browser);
+    const said = await textOf(browser, FINDING);
+    await until(browser, 'a service worker', () => navigator.serviceWorker.controller !== null);
+    await browser.open('about:blank');
+    await browser.open(`${address}#room=explore`);
+    await ready(browser);
+    assert.equal(await browser.evaluate(() => crossOriginIsolated), true);
+    assert.equal(await textOf(browser, FINDING), said);
+  },
 };
 
 const wanted = process.argv.length > 2 ? process.argv.slice(2) : ['firefox', 'webkit'];

@@ -35,7 +35,8 @@ const zooOf = (page) => `/zoo/${readdirSync(join(page, 'zoo'))[0]}/`;
 
 async function openHost() {
   let folder = pageRoot;
-  const host = createHost({ folder: () => folder });
+  // As most hosts are: nobody can choose its headers.
+  const host = createHost({ folder: () => folder, sent: {} });
   await new Promise((done) => host.listen(0, '127.0.0.1', done));
   return {
     address: `http://127.0.0.1:${host.address().port}/`,
@@ -58,6 +59,8 @@ async function visit(context, address, path = '') {
 
 const drawn = (page) =>
   page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
+
+const isApart = (page) => page.evaluate(() => crossOriginIsolated);
 
 /** The worker has taken the page, and has kept what was fetched before. */
 async function isKept(page, ...paths) {
@@ -101,6 +104,7 @@ export const offline = {
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await drawn(page);
+      assert.ok(!(await isApart(page)), 'this host sends no headers');
       await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
       // One that was looked at later than the first screen.
       await page.goto(`${host.address}#a=gated&b=`);
@@ -113,6 +117,7 @@ export const offline = {
       host.close();
       const again = await visit(context, host.address);
       await drawn(again);
+      assert.ok(await isApart(again), 'threads may share memory, though no host says so');
       const gated = await visit(context, host.address, '#a=gated&b=');
       await drawn(gated);
       const figure = await visit(context, host.address, 'embed.html#view=attention');

@@ -53,7 +53,7 @@ const headers = Object.fromEntries(
  * `folder()`. `allowed` are origins that the policy then lets the page ask too: the test's hub,
  * which has no certificate.
  */
-export function createHost({ allowed = [], folder = () => pageRoot } = {}) {
+export function createHost({ allowed = [], folder = () => pageRoot, sent = headers } = {}) {
   const widen = (text) => text.replace('connect-src', ['connect-src', ...allowed].join(' '));
   return createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
@@ -61,12 +61,8 @@ export function createHost({ allowed = [], folder = () => pageRoot } = {}) {
     const type = TYPES[extname(file)] ?? 'application/octet-stream';
     try {
       const bytes = await readFile(file);
-      const policy = widen(headers['Content-Security-Policy']);
-      response.writeHead(200, {
-        ...headers,
-        'Content-Security-Policy': policy,
-        'content-type': type,
-      });
+      for (const [name, value] of Object.entries(sent)) response.setHeader(name, widen(value));
+      response.writeHead(200, { 'content-type': type });
       response.end(type === 'text/html' ? widen(bytes.toString()) : bytes);
     } catch {
       response.writeHead(404).end();

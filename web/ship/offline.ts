@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { build } from 'vite';
 import { filesOf } from './parts.ts';
 
-/** Read by hosts, by people, by pages of others, or by those who open a lab, choose eight bits or have threads. */
-const NOT_LOADED = /^(_headers|NOTICES\.\S*|examples\/.*|engine\/.*\.(lab|eight|threads)\..*)$/;
+/** Read by hosts, by people, by pages of others, or by those who open a lab or choose eight bits. */
+const NOT_LOADED = /^(_headers|NOTICES\.\S*|examples\/.*|engine\/.*\.(lab|eight)\..*)$/;
 
 /**
  * @param out the built page

@@ -26,7 +26,7 @@ const POLICY = {
 /**
  * Memory that threads can share is given to a document that is set apart from other sites; of the ways to
  * ask for it this one leaves frames, in other people's pages and in ours, and what is fetched as they are.
- * Browsers that do not know it run one thread.
+ * What browsers do not know it for, sw/sw.ts does.
  */
 export const APART = { 'Document-Isolation-Policy': 'isolate-and-credentialless' };
 

@@ -6,7 +6,12 @@
  * seen, under addresses that carry the hash of the zoo.
  */
 import { ExpirationPlugin } from 'workbox-expiration';
-import { cleanupOutdatedCaches, precacheAndRoute, type PrecacheEntry } from 'workbox-precaching';
+import {
+  addPlugins,
+  cleanupOutdatedCaches,
+  precacheAndRoute,
+  type PrecacheEntry,
+} from 'workbox-precaching';
 import { registerRoute } from 'workbox-routing';
 import { CacheFirst } from 'workbox-strategies';
 
@@ -14,8 +19,8 @@ declare const self: ServiceWorkerGlobalScope;
 declare const FILES: PrecacheEntry[];
 declare const ZOO: string;
 
-/** The engines that train, that multiply in eight bits, and that of threads. */
-const OTHERS = /\/sinkscope\.(lab|eight|threads)[.\w]*\.wasm$/;
+/** The engines that train, and those that multiply in eight bits. */
+const OTHERS = /\/sinkscope\.(lab|eight)[.\w]*\.wasm$/;
 /** Of models, tokenizers and checkpoints together: about 300 MB where each is the largest. */
 const MOST_FILES = 150;
 
@@ -23,6 +28,27 @@ const { scope } = self.registration;
 /** Two builds may lie on one site; each clears up after itself only. */
 const name = (zoo: string) => `sinkscope ${scope} ${zoo}`;
 
+/**
+ * Memory that threads share is for a page that its headers set apart from other sites. Many hosts let
+ * nobody choose headers: there a page is set apart from its second visit on. Browsers do not take
+ * Document-Isolation-Policy (ship/policy.ts) from a service worker; these two they do, and nothing here
+ * opens windows or loads other sites' files but with CORS.
+ */
+const APART = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+};
+
+addPlugins([
+  {
+    async handlerWillRespond({ response }) {
+      const headers = new Headers(response.headers);
+      for (const [name, value] of Object.entries(APART)) headers.set(name, value);
+      const { status, statusText } = response;
+      return new Response(response.body, { status, statusText, headers });
+    },
+  },
+]);
 precacheAndRoute(FILES, { ignoreURLParametersMatching: [/^utm_/] });
 cleanupOutdatedCaches();
 
