@@ -33,7 +33,7 @@ const ids = Array.from({ length: 200 }, (_, i) => (i * 37) % 2048);
 /** A desk whose threads share everything, however small. */
 async function openDesk(threads) {
   const module = await loadModule(new URL('sinkscope.threads.simd.wasm', binaries), true);
-  return new Desk(module, () => {}, new Crew(module, threads, { parameters: 0, job: 0 }));
+  return new Desk(module, () => {}, new Crew(module, threads, 0));
 }
 
 /** Every field of a run of the golden's tokens, of which the last three come one by one. */

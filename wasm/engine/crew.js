@@ -1,11 +1,11 @@
-/** The threads that help a module, started when a model comes that is worth it. */
+/** The threads that help a module, started when they are first gathered. */
 import { canWait, startThread } from '#thread';
 import { SinkscopeError } from '../border/errors.js';
 
 /** @typedef {{ address: string, threads: number }} Shared the binary whose memory so many threads share */
 
-/** Of a model the numbers, of a job the multiplications, that make it worth sharing. */
-const LEAST = { parameters: 2 ** 23, job: 2 ** 19 };
+/** Multiplications of a job that make it worth sharing. */
+const LEAST = 2 ** 19;
 /** Bytes of a thread's stack: a piece calls a few kernels. */
 const STACK = 2 ** 18;
 
@@ -20,7 +20,7 @@ export class Crew {
   /**
    * @param {import('../border/module.js').Module} module
    * @param {number} threads the caller's among them
-   * @param {typeof LEAST} [least]
+   * @param {number} [least]
    */
   constructor(module, threads, least = LEAST) {
     this.#module = module;
@@ -28,17 +28,14 @@ export class Crew {
     this.#threads = module.shared && canWait() ? threads : 1;
   }
 
-  /**
-   * What is computed from here on is shared, if threads can be had: where not, it is as it was.
-   * @param {number} parameters of the model
-   */
-  async gather(parameters) {
-    if (this.#threads === 1 || parameters < this.#least.parameters) return;
+  /** What is computed from here on is shared, if threads can be had: where not, it is as it was. */
+  async gather() {
+    if (this.#threads === 1) return;
     const threads = this.#threads;
     this.#threads = 1;
     const { binary, memory } = this.#module;
     // They look at the pool as soon as they are there.
-    this.#module.call('pool', threads, this.#least.job);
+    this.#module.call('pool', threads, this.#least);
     const ready = Array.from({ length: threads - 1 }, (_, i) => {
       const stack = this.#module.reserve(STACK) + STACK;
       return this.#start({ binary, memory, stack, lane: i + 1 });

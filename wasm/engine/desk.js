@@ -17,6 +17,7 @@ import { loadModule } from '../border/module.js';
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
 /** @typedef {import('../supply/files.js').Source} Source */
 /** @typedef {import('./job.js').Job} Job */
+/** @typedef {{ gather(parameters: number): Promise<void>, end(): void }} Helpers gathers when a model opens */
 /** @typedef {import('../lab/trainer.js').Trainer} Trainer */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Report */
 /** @typedef {(stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Tell */
@@ -26,6 +27,9 @@ import { loadModule } from '../border/module.js';
 
 /** Beside the bits of fields: the run streams. */
 const STREAMS = 1 << 31;
+
+/** Numbers of a model that make it worth sharing. */
+const SHARED_FROM = 2 ** 23;
 
 /** How long the core may compute before a request to stop gets in. */
 const PATIENCE = 40;
@@ -38,9 +42,29 @@ const PATIENCE = 40;
 export async function openDesk(address, report, shared) {
   const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
   const module = better ?? (await loadModule(new URL(address)));
-  if (!better) return new Desk(module, report);
-  const { Crew } = await import('./crew.js'); // who has no threads does not download this
-  return new Desk(module, report, new Crew(better, shared?.threads ?? 1));
+  return new Desk(module, report, better && crewOf(better, shared?.threads ?? 1));
+}
+
+/**
+ * Threads for models that are worth it; who opens none does not download their code.
+ * @param {import('../border/module.js').Module} module
+ * @param {number} threads
+ * @returns {Helpers}
+ */
+function crewOf(module, threads) {
+  /** @type {Promise<import('./crew.js').Crew | undefined> | undefined} */
+  let coming;
+  return {
+    async gather(parameters) {
+      if (parameters < SHARED_FROM) return;
+      coming ??= import('./crew.js').then(
+        ({ Crew }) => new Crew(module, threads),
+        () => undefined, // one thread does the work
+      );
+      await (await coming)?.gather();
+    },
+    end: () => void coming?.then((crew) => crew?.end()),
+  };
 }
 
 export class Desk {
@@ -61,7 +85,7 @@ export class Desk {
   /**
    * @param {import('../border/module.js').Module} module
    * @param {Report} report
-   * @param {import('./crew.js').Crew} [crew]
+   * @param {Helpers} [crew]
    */
   constructor(module, report, crew) {
     this.#module = module;
