@@ -27,6 +27,21 @@ const char ss_eight_kernels[] = "simd";
 #endif
 #define MOST_PANELS 4
 
+#ifndef __wasm_relaxed_simd__
+/* sums += a quad of each of MR rows times a quad of four lanes: weights 0 and 2 of each lane, then
+ * 1 and 3; those of a row lie in that order. */
+INLINE void add_half(int MR, v128_t *sums, const number *a, v128_t q) {
+    v128_t even = wasm_i16x8_shr(wasm_i16x8_shl(q, 8), 8), odd = wasm_i16x8_shr(q, 8);
+    UNROLL
+    for (int r = 0; r < MR; r++) {
+        v128_t x = wasm_v128_load32_splat(a + r * SS_QUAD);
+        sums[r] = wasm_i32x4_add(sums[r], wasm_i32x4_dot_i16x8(even, x));
+        x = wasm_v128_load32_splat(a + r * SS_QUAD + 2);
+        sums[r] = wasm_i32x4_add(sums[r], wasm_i32x4_dot_i16x8(odd, x));
+    }
+}
+#endif
+
 /* sums += a quad of each of MR rows times a quad of a panel. */
 INLINE void add_quad(int MR, v128_t *low, v128_t *high, const number *a, const int8_t *q) {
     v128_t q0 = wasm_v128_load(q), q1 = wasm_v128_load(q + 16);
@@ -38,25 +53,10 @@ INLINE void add_quad(int MR, v128_t *low, v128_t *high, const number *a, const i
         high[r] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(q1, x, high[r]);
     }
 #else
-    /* Weights 0 and 2 of each lane, then 1 and 3; those of a row lie in that order. */
-    v128_t even = wasm_i16x8_shr(wasm_i16x8_shl(q0, 8), 8), odd = wasm_i16x8_shr(q0, 8);
-    UNROLL
-    for (int r = 0; r < MR; r++) {
-        v128_t x = wasm_v128_load32_splat(a + r * SS_QUAD);
-        low[r] = wasm_i32x4_add(low[r], wasm_i32x4_dot_i16x8(even, x));
-        x = wasm_v128_load32_splat(a + r * SS_QUAD + 2);
-        low[r] = wasm_i32x4_add(low[r], wasm_i32x4_dot_i16x8(odd, x));
-    }
+    add_half(MR, low, a, q0);
     /* Else LLVM would keep all of the rows for these too, for which there are no registers. */
     __asm__("" : "+r"(a));
-    even = wasm_i16x8_shr(wasm_i16x8_shl(q1, 8), 8), odd = wasm_i16x8_shr(q1, 8);
-    UNROLL
-    for (int r = 0; r < MR; r++) {
-        v128_t x = wasm_v128_load32_splat(a + r * SS_QUAD);
-        high[r] = wasm_i32x4_add(high[r], wasm_i32x4_dot_i16x8(even, x));
-        x = wasm_v128_load32_splat(a + r * SS_QUAD + 2);
-        high[r] = wasm_i32x4_add(high[r], wasm_i32x4_dot_i16x8(odd, x));
-    }
+    add_half(MR, high, a, q1);
 #endif
 }
 

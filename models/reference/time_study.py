@@ -7,18 +7,15 @@ alone and once with the mean over heads of Sink_1, the entropy of rows and the l
 whole summary. Sequences a second of wall time, the best of all turns, by turns.
 """
 
-import argparse
 import re
-import subprocess
 import time
-from pathlib import Path
 
 import torch
 from torch.nn import functional
 
+from .timing import ROOT, begin, told
 from .write_peers import shipped
 
-ROOT = Path(__file__).resolve().parents[2]
 N, T, V = 100, 64, 1024
 
 
@@ -36,17 +33,12 @@ def by_torch(model: torch.nn.Module, sequences: torch.Tensor, measures: bool) ->
 
 
 def by_study(node: str) -> float:
-    lines = subprocess.run([node, ROOT / "tests/bench/study.mjs", "--alone"], check=True,
-                           capture_output=True, text=True).stdout
+    lines = told(node, "study.mjs")
     return float(re.search(r"^1 worker: (\d+) sequences/s", lines, re.M)[1])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--node", default="node")
-    parser.add_argument("--turns", type=int, default=3)
-    given = parser.parse_args()
-    torch.set_num_threads(1)
+    given = begin(__doc__)
     model = shipped(ROOT / "models/zoo/softmax").eval()
     sequences = torch.randint(0, V, (N, T), generator=torch.Generator().manual_seed(1))
     rates: dict[str, list[float]] = {}

@@ -8,18 +8,15 @@ own attention, fused optimiser, batches made beforehand. GFLOP/s are 6 x paramet
 vectors that are looked up do not count.
 """
 
-import argparse
 import re
-import subprocess
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-ROOT = Path(__file__).resolve().parents[2]
+from .timing import begin, told
 
 
 @dataclass(frozen=True)
@@ -96,17 +93,12 @@ def by_torch(shape: Shape) -> float:
 
 
 def by_core(node: str) -> dict[str, float]:
-    lines = subprocess.run([node, ROOT / "tests/bench/train.mjs", "--alone"], check=True,
-                           capture_output=True, text=True).stdout
+    lines = told(node, "train.mjs")
     return {name: float(ms) for name, ms in re.findall(r"^(the \w+),.*?a step ([\d.]+) ms", lines, re.M)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--node", default="node")
-    parser.add_argument("--turns", type=int, default=3)
-    given = parser.parse_args()
-    torch.set_num_threads(1)
+    given = begin(__doc__)
     torch.manual_seed(0)
     core, theirs = [], []
     for _ in range(given.turns):

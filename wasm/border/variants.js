@@ -39,11 +39,6 @@ function hasDot() {
   return /** @type {() => number} */ (f)() === 100000 - 128 * 127 + 127 * 126 - 1 - 127 * 127;
 }
 
-async function best() {
-  if (!(await simd())) return 'base';
-  return hasDot() ? 'relaxed' : 'simd';
-}
-
 /**
  * The name of the binary for this host, chosen before one is loaded.
  * @param {string} kernels 'auto', 'simd' or 'base'
@@ -58,10 +53,10 @@ export async function chooseBinary(kernels, purpose = 'run') {
   );
   /** @type {{ base?: string, simd: string, relaxed?: string }} */
   const own = files[purpose];
-  const can = kernels === 'auto' ? await best() : kernels;
-  const name =
-    can === 'relaxed' ? (own.relaxed ?? own.simd) : own[can === 'simd' ? 'simd' : 'base'];
-  if (name) return name;
+  const isAuto = kernels === 'auto';
+  if (isAuto ? await simd() : kernels === 'simd')
+    return isAuto && own.relaxed && hasDot() ? own.relaxed : own.simd;
+  if (own.base) return own.base;
   const why = 'expected a host with SIMD, and kernels that use it: eight bits gain nothing without';
   throw new SinkscopeError('unsupported', 'arithmetic', why);
 }

@@ -184,7 +184,7 @@ export class Models {
     const opening = this.#open.get(id);
     if (!opening) return;
     // Whoever goes back to a checkpoint opens it anew, and does not wait for its end.
-    if (!opening.isDone && stepOf(id)) this.#open.delete(id);
+    if (!opening.isDone && stepOf(arithmeticOf(id).weights)) this.#open.delete(id);
     opening.job.abort(new DOMException('', 'AbortError'));
   }
 

@@ -39,8 +39,8 @@ const EDIT =
 
 /** @returns undefined for what is no subject */
 export function parseSubject(text: string): Subject | undefined {
-  const isEight = text.endsWith(INT8) || text.includes(`${INT8}~`);
-  const [head = '', ...rest] = text.replace(new RegExp(`${INT8}(?=~|$)`, 'g'), '').split('~');
+  const [head = '', ...said] = text.split('~');
+  const rest = said.filter((one) => `~${one}` !== INT8);
   const found = HEAD.exec(head)?.groups;
   const edits = rest.map((one) => EDIT.exec(one)?.groups);
   if (!found || !edits.every((one) => one !== undefined)) return undefined;
@@ -49,7 +49,7 @@ export function parseSubject(text: string): Subject | undefined {
   return {
     id: isOfHub ? head : found.id!,
     ...(step === undefined || isOfHub ? {} : { step: Number(step) }),
-    ...(isEight ? { arithmetic: 'int8' as const } : {}),
+    ...(rest.length < said.length ? { arithmetic: 'int8' as const } : {}),
     edits: edits.map(({ name, list, value }) => ({
       name: name!,
       values: (list ?? value ?? '').split(',').filter(Boolean),

@@ -57,7 +57,8 @@ function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing 
 }
 
 export function about(frame: Frame, desk: Desk): TemplateResult {
-  const id = stepOf(frame.model.id)?.id ?? arithmeticOf(frame.model.id).weights;
+  const { weights } = arithmeticOf(frame.model.id);
+  const id = stepOf(weights)?.id ?? weights;
   const card = desk.engine.peek()?.models.zoo.cards.find((one) => one.id === id);
   const edit = operationOf(frame.edits);
   const given = edit ? (edit.parameters ?? {}) : frame.architecture.attention.parameters;

@@ -21,7 +21,7 @@ export const MEASURED_ON = { sequences: 100, T: 64, eps: 0.3 } as const;
 export const LOGGED_ON = 20;
 
 export function stepOf(id: string): { readonly id: string; readonly step: number } | undefined {
-  const [, name, step] = /^([\w-]{1,64})@(\d{1,9})(?:~int8)?$/.exec(id) ?? [];
+  const [, name, step] = /^([\w-]{1,64})@(\d{1,9})$/.exec(id) ?? [];
   return name ? { id: name, step: Number(step) } : undefined;
 }
 

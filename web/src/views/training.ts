@@ -29,7 +29,8 @@ const visits = new Map<string, Map<number, number>>();
 
 /** The model of the zoo whose training this is, and the step; trained weights have none. */
 function walkOf(frame: Frame): { id: string; step?: number } {
-  return stepOf(frame.model.id) ?? { id: arithmeticOf(frame.model.id).weights };
+  const { weights } = arithmeticOf(frame.model.id);
+  return stepOf(weights) ?? { id: weights };
 }
 
 function visited(

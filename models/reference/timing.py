@@ -1,0 +1,24 @@
+"""What the scripts that time PyTorch beside a bench of ours share: who runs it, and how often."""
+
+import argparse
+import subprocess
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def begin(doc: str) -> argparse.Namespace:
+    """The command line, `node` and `turns`; PyTorch has one thread from here on."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--node", default="node")
+    parser.add_argument("--turns", type=int, default=3)
+    torch.set_num_threads(1)
+    return parser.parse_args()
+
+
+def told(node: str, bench: str) -> str:
+    """What a bench of tests/bench says that runs one worker alone."""
+    return subprocess.run([node, ROOT / "tests/bench" / bench, "--alone"], check=True,
+                          capture_output=True, text=True).stdout
