@@ -1,8 +1,6 @@
-"""What each factor does to the sink, from the logs of the protocol: tables of models/README.md.
+"""What each factor does to the sink, from the logs of the protocol alone; pages.py writes it down.
 
-    python -m models.train.factors
-
-Needs neither torch nor the weights. Pairs are the same seed of a recipe and of its baseline: the
+Pairs are the same seed of a recipe and of its baseline: the
 same text in the same order, and the same initial weights where the shapes allow it. Intervals are
 Student's t over the paired differences, 95 %.
 """
@@ -14,11 +12,10 @@ from statistics import mean, stdev
 from typing import Any
 
 from . import protocol
-from .pages import SAYS, effect, with_table
 from .recipe import Recipe
 
-README = protocol.ZOO.parent / "README.md"
 ONSET = 0.1  # alpha above even attention from which on a sink is said to be there
+SAME = (0.75, 1.33)  # a ratio of two figures of a paper between these is no difference
 STILL = 0.02  # alpha rises no more if it rises by less over the 2,400 steps before the decay
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
@@ -77,6 +74,11 @@ class Factor:
         """The last step that all of them were measured at: there the learning rate is the same."""
         return max(set.intersection(*({p["step"] for p in log["points"]}
                                       for pair in self.pairs for log in pair)))
+
+    @property
+    def tells(self) -> bool:
+        """Whether anything may be said."""
+        return len(self.pairs) >= protocol.TOO_FEW and self.step >= protocol.TOO_EARLY
 
     def difference(self, name: str, step: int) -> Interval | None:
         """Recipe minus baseline; None where an outcome is not defined."""
@@ -137,15 +139,14 @@ def onsets(logs: list[dict[str, Any]]) -> str:
     return ", ".join("none" if step is None else f"{step:,}" for step in steps)
 
 
-def reported(recipe: Recipe) -> str | None:
-    """What the paper says of the factor, in a word; None: nothing to compare with."""
-    paper = recipe.paper
+def reported(paper: dict[str, Any]) -> str | None:
+    """What a paper saw the factor do to its sink: less, more or the same; None: no such figure."""
     if "says" in paper:
-        return {"no sink": "less"}.get(SAYS[paper["says"]], SAYS[paper["says"]])
+        return str(paper["says"])
     if "base" not in paper:
         return None
-    word = effect(paper["sink_1"], paper["base"], "")
-    return {"no sink": "less"}.get(word, word)
+    ratio = paper["sink_1"] / paper["base"]
+    return "less" if ratio < SAME[0] else "more" if ratio > SAME[1] else "the same"
 
 
 def sentence(factor: Factor) -> str:
@@ -153,7 +154,7 @@ def sentence(factor: Factor) -> str:
     recipe, n = factor.recipe, len(factor.pairs)
     if n < protocol.TOO_FEW:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
-    if factor.step < protocol.TOO_EARLY:
+    if not factor.tells:
         return f"at step {factor.step:,} of {protocol.STEPS:,}: too early to tell"
     base = recipe.baseline.removeprefix(protocol.LONG)
     found = factor.difference("alpha", factor.step)
@@ -164,12 +165,23 @@ def sentence(factor: Factor) -> str:
         text = f"no difference to {base} seen: {found}"
     else:
         text = f"{here} sink than {base}: {found}"
-    there = reported(recipe)
+    there = reported(recipe.paper)
     if there is not None:
         text += ", as the paper" if there == here else f"; the paper: {there}"
     if factor.step < protocol.STEPS:
         text += f" (at step {factor.step:,} of {protocol.STEPS:,})"
     return text
+
+
+def told(factor: Factor | None) -> dict[str, Any] | None:
+    """What the index says of a model's factor: the sentence, and [mean, low, high] of what else may
+    differ; None where nothing may be said."""
+    if factor is None or not factor.tells:
+        return None
+    found = {name: factor.difference(name, factor.step) for name in OUTCOMES[1:]}
+    return {"seeds": len(factor.pairs), "step": factor.step, "says": sentence(factor),
+            "outcomes": {name: [round(x, 3) for x in (one.mean, one.low, one.high)]
+                         for name, one in found.items() if one is not None}}
 
 
 def cell(value: Interval | None) -> str:
@@ -240,23 +252,9 @@ def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any
     return {seed: log for seed, log in found.items() if log["points"]}
 
 
-def main() -> None:
-    known = protocol.runs()
-    logs = {id: logs_of(recipe) for id, recipe in known.items()}
-    for folder in protocol.ZOO.glob("*/seeds"):
-        if protocol.LONG + folder.parent.name not in known:
-            raise ValueError(f"{folder} belongs to no recipe of the protocol")
-    base = protocol.LONG + protocol.HEADLINE[0]
-    text = with_table(README.read_text(), "pilot", pilot_table(logs[base], known[base].seeds))
-    factors = [pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in known.items()
-               if id != recipe.baseline]
-    begun = [one for one in factors if one.pairs]
-    README.write_text(with_table(
-        text, "factors", table(begun) if begun else "No run of a factor is there yet."))
-    missing = sum(not protocol.is_done(protocol.read(recipe, seed))
-                  for recipe in known.values() for seed in recipe.seeds)
-    print(f"{sum(map(len, logs.values()))} logs; {missing} runs are not done")
-
-
-if __name__ == "__main__":
-    main()
+def paired(runs: dict[str, Recipe], logs: dict[str, dict[int, dict[str, Any]]],
+           ) -> dict[str, Factor]:
+    """Those that have a pair, by the id of the long runs, in their order."""
+    found = {id: pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
+             if id != recipe.baseline}
+    return {id: one for id, one in found.items() if one.pairs}

@@ -1,4 +1,5 @@
-"""What is said of the models: verdicts, cards and tables, from what index.json has measured.
+"""What is said of the models: cards and tables, from what index.json has measured and the logs of the
+long runs.
 
     python -m models.train.pages
 
@@ -10,6 +11,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from . import factors, protocol
 from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
@@ -41,82 +43,6 @@ MEANING = {
 }
 
 
-def sinks(row: dict[str, Any], tokens: tuple[int, ...] = (1,)) -> list[float]:
-    """Sink_k in percent, summed over these tokens: as shipped, then of the further seeds."""
-    return [sum(one["sink"][k - 1] for k in tokens)
-            for one in (row["measured"], *row["further_seeds"])]
-
-
-IS_SINK = 5.0  # percent from which a sink is said to be there
-SAME = (0.75, 1.33)  # a ratio to the baseline between these is no difference
-NOTHING = "no sink with it or without"
-
-
-def effect(value: float, base: float, there: str) -> str:
-    """What a factor did to the sink, against a model that differs by it alone.
-
-    there: what it did elsewhere; where it took the sink away, it matters only whether it does here.
-    """
-    if there == "no sink" and value >= IS_SINK:
-        return "a sink"
-    if value < IS_SINK:
-        return NOTHING if base < IS_SINK else "no sink"
-    if base < IS_SINK:
-        return "more"
-    ratio = value / base
-    return "less" if ratio < SAME[0] else "more" if ratio > SAME[1] else "the same"
-
-
-SAYS = {"gone": "no sink", "less": "less", "more": "more"}
-
-
-UNKNOWN = "cannot be shown at this size"
-
-
-def compare(there: str, here: str) -> str:
-    if here == there:
-        return f"agrees: {here}"
-    if there == "less" and here == "no sink":
-        return "agrees: less there, none here"
-    word = UNKNOWN if here == NOTHING else "differs"
-    return f"{word}: {there} there, {here} here"
-
-
-def ends(sinks: list[float]) -> str:
-    both = [f"{end:.1f}" for end in (min(sinks), max(sinks))]
-    return " to ".join(dict.fromkeys(both))
-
-
-def verdict(recipe: Recipe, values: list[float], bases: list[float]) -> str:
-    """A sentence: agrees, differs or cannot be shown, and what each says.
-
-    values, bases: Sink_1 in percent over the seeds of the recipe and of its baseline, the shipped
-    one first. What holds against one seed and not against another cannot be shown, nor that there
-    is less or more of what lies between them; and of what rests on one seed the sentence says so.
-    """
-    paper = recipe.paper
-    if not paper:
-        return "no figure to compare with"
-    there = (SAYS[paper["says"]] if "says" in paper
-             else effect(paper["sink_1"], paper.get("base", paper["sink_1"]), ""))
-    between_seeds = False
-    if recipe.id == recipe.baseline or "base" not in paper and "says" not in paper:
-        there, *found = ("a sink" if x >= IS_SINK else "no sink"
-                         for x in (paper["sink_1"], *values))
-        said = [compare(there, here) for here in found]
-    else:
-        said = [compare(there, effect(value, base, there)) for value in values for base in bases]
-        between_seeds = (there != "no sink" and len(bases) > 1
-                         and any(min(bases) <= value <= max(bases) for value in values))
-    words = {sentence.split(":")[0] for sentence in said}
-    if between_seeds or len(words) > 1:
-        return (f"{UNKNOWN}: {there} there, {ends(values)} against {ends(bases)} % over the seeds "
-                "here")
-    if said[0].startswith(UNKNOWN) or "small" in paper:
-        return said[0].replace("differs", UNKNOWN)
-    return said[0] + (" (one seed)" if len(values) == 1 else "")
-
-
 def reported(paper: dict[str, Any]) -> str:
     if not paper:
         return ""
@@ -146,11 +72,15 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
              "stops at experts that are stored as I8" if "num_local_experts" in recipe.config else
              "opens it where compressed-tensors is installed, too")
     changed = changes(recipe)
-    differs = "" if recipe.id == recipe.baseline else (
+    lays = "" if recipe.id == recipe.baseline else (
         f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
         f"lays over the softmax twin's:\n\n{changed}\n")
     against = reported(recipe.paper)
-    paper = f"\nReported: {against}. **{facts['verdict']}**\n" if against else ""
+    paper = f"\nReported: {against}.\n" if against else ""
+    differs = facts["differs"]
+    told = "" if differs is None else (
+        f"\nOver {differs['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
+        f"95 %: **{differs['says']}**\n")
     others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} "
                      f"%, loss {one['loss']}.\n" for one in facts["further_seeds"])
     batch = f"{recipe.sequences} sequences of {recipe.context} tokens"
@@ -175,13 +105,13 @@ those of the run before they were rounded.
 {numbers}
 
 Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
-{others}{quick_words(facts)}{paper}
+{others}{quick_words(facts)}{paper}{told}
 ## Made with
 
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
 
     python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
-{differs}
+{lays}
 `training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
 of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row mass.
 
@@ -224,8 +154,8 @@ def quick_table(rows: list[dict[str, Any]]) -> str:
 
 def table(rows: list[dict[str, Any]]) -> str:
     head = ("| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
-            "| loss | alpha max | hidden ratio | value ratio | row mass | reported Sink_1 % | |\n"
-            "|" + "---|" * 14)
+            "| loss | alpha max | hidden ratio | value ratio | row mass | reported Sink_1 % |\n"
+            "|" + "---|" * 13)
     lines = [head]
     known = recipes()
     for row in rows:
@@ -237,7 +167,7 @@ def table(rows: list[dict[str, Any]]) -> str:
                      f"| {row['bytes']:,} | **{m['sink_1']}** | {m['sink_1_deviation']} "
                      f"| {m['sink_1_raw']} | {elsewhere} | {m['loss']} | {m['alpha_max']} "
                      f"| {m['hidden_ratio']} | {m['value_ratio']} | {m['row_mass_mean']} "
-                     f"| {reported(recipe.paper)} | {row['verdict']} |")
+                     f"| {reported(recipe.paper)} |")
     return "\n".join(lines)
 
 
@@ -289,25 +219,32 @@ def told(recipe: Recipe) -> dict[str, Any]:
 def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
           zoo: Path) -> dict[Path, str]:
     """The text of every file that is written from the measurements: rows of index.json, whose words
-    are set here, and those of seeds.json."""
-    known, by_id, found = recipes(), {row["id"]: row for row in rows}, {}
+    are set here, those of seeds.json, and the logs of the long runs."""
+    known, found = recipes(), {}
+    runs = protocol.runs()
+    logs = {id: factors.logs_of(recipe, zoo) for id, recipe in runs.items()}
+    paired = factors.paired(runs, logs)
     for row in rows:
         recipe = known[row["id"]]
-        base = by_id.get(recipe.baseline, row)
         row |= told(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
-        row["verdict"] = verdict(recipe, sinks(row, recipe.sink_tokens), sinks(base))
+        row["differs"] = factors.told(paired.get(protocol.LONG + recipe.id))
         found[zoo / recipe.id / "card.md"] = card(recipe, row)
     found[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-    text = with_table(readme.read_text(), "zoo", table(rows))
-    text = with_table(text, "seeds", seeds_table(more))
-    text = with_table(text, "quick", quick_table(rows))
-    found[readme] = with_table(text, "untrained", untrained(set(by_id)))
+    base = runs[protocol.LONG + protocol.HEADLINE[0]]
+    text = readme.read_text()
+    for name, lines in {
+            "zoo": table(rows), "seeds": seeds_table(more), "quick": quick_table(rows),
+            "untrained": untrained({row["id"] for row in rows}),
+            "pilot": factors.pilot_table(logs[base.id], base.seeds),
+            "factors": factors.table(list(paired.values()))}.items():
+        text = with_table(text, name, lines)
+    found[readme] = text
     return found
 
 
 def main() -> None:
-    zoo = RECIPES.parents[1] / "zoo"
+    zoo = protocol.ZOO
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
     for file, text in pages(rows, more, zoo.parent / "README.md", zoo).items():
         file.write_text(text)

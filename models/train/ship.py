@@ -200,7 +200,7 @@ def main() -> None:
     for file, text in pages(list(rows.values()), more, MODELS / "README.md", ZOO).items():
         file.write_text(text)
     for id, row in rows.items():
-        print(id, row["measured"]["sink_1"], row["verdict"])
+        print(id, row["measured"]["sink_1"], row["differs"] and row["differs"]["says"])
     missing = [id for id in known if id not in rows]
     total = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
     lines = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))

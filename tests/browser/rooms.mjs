@@ -942,6 +942,22 @@ const training = {
     const compare = await stage.open('room=compare&shown=softmax,short');
     await compare.getByText(`Over ${far.length} seeds, at step`).waitFor();
     assert.equal(await compare.getByText(/Over \d seeds, at step/).count(), 1);
+    assert.equal(await compare.getByText(/seeds in pairs/).count(), 0);
+    // What a factor does is told from its pairs, with an interval on both sides of the mean.
+    const index = JSON.parse(await zoo('index.json'));
+    const { seeds, outcomes } = index.find(({ id }) => id === 'sigmoid').differs;
+    const pairs = await stage.open('room=compare&shown=softmax,sigmoid');
+    const told = pairs.getByText(
+      `In α₁ above even attention, ${seeds} seeds in pairs (95 %): less`,
+    );
+    await told.waitFor();
+    const [mean, least, most] = outcomes.value_ratio.map((x) => x.toFixed(3));
+    const text = (await told.textContent()).replaceAll('+', '');
+    assert.ok(text.includes(`‖v₁‖ over the others ${mean} (${least} to ${most})`), text);
+    assert.match(
+      text,
+      /less sink than softmax: −0\.\d{3} \(−0\.\d{3} to −0\.\d{3}\), as the paper/,
+    );
   },
 
   async 'a masked diffusion model fills in what is hidden, step by step'(stage) {

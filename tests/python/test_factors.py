@@ -108,11 +108,41 @@ def test_nothing_is_said_too_early() -> None:
      "no difference to softmax seen: +0.000 (-0.248 to +0.248), as the paper"),
     ([0.5, 0.52, 0.54], [0.4, 0.41, 0.42], {},
      "more sink than softmax: +0.110 (+0.085 to +0.135)"),
-    ([0.0, 0.0], [0.9, 0.9], {"says": "gone"}, "2 of 5 seeds: too few to tell"),
+    ([0.0, 0.0], [0.9, 0.9], {"says": "less"}, "2 of 5 seeds: too few to tell"),
 ])
 def test_sentences(ends: list[float], bases: list[float], paper: dict[str, Any], says: str) -> None:
     recipe = dataclasses.replace(SIGMOID, paper=paper)
     assert factors.sentence(factor(ends, bases, recipe)) == says
+
+
+@pytest.mark.parametrize(("paper", "word"), [
+    ({}, None), ({"sink_1": 0.0}, None), ({"says": "more"}, "more"),
+    ({"sink_1": 13.6, "base": 18.18}, "less"), ({"sink_1": 13.7, "base": 18.18}, "the same"),
+    ({"sink_1": 24.1, "base": 18.18}, "the same"), ({"sink_1": 24.2, "base": 18.18}, "more")])
+def test_what_the_paper_saw(paper: dict[str, Any], word: str | None) -> None:
+    assert factors.reported(paper) == word
+
+
+def test_the_index_says_nothing_from_too_little() -> None:
+    assert factors.told(None) is None
+    assert factors.told(factor([0.0] * 2, [0.4] * 2)) is None
+    assert factors.told(factor([0.0] * 3, [0.4] * 3, step=3800)) is None
+    one = factor([0.0, 0.02, 0.04], [0.4, 0.41, 0.42], step=4000)
+    one.pairs[0][0]["points"][-1]["eviction"] = None  # not under this mask
+    for i, (log, _) in enumerate(one.pairs):
+        log["points"][-1]["value_ratio"] = 0.5 + i / 10
+    assert factors.told(one) == {
+        "seeds": 3, "step": 4000, "says": factors.sentence(one),
+        "outcomes": {"value_ratio": [0.1, -0.148, 0.348], "loss": [0.0, 0.0, 0.0]}}
+
+
+def test_a_factor_without_a_pair_is_not_told() -> None:
+    runs = {recipe.id: recipe for recipe in (SOFTMAX, SIGMOID)}
+    logs = {SOFTMAX.id: seeds(SOFTMAX, [0.4, 0.5]), SIGMOID.id: {}}
+    assert factors.paired(runs, logs) == {}
+    logs[SIGMOID.id] = seeds(SIGMOID, [0.0])
+    assert [(id, len(one.pairs)) for id, one in factors.paired(runs, logs).items()] \
+        == [(SIGMOID.id, 1)]
 
 
 def test_matched_loss() -> None:
@@ -175,9 +205,3 @@ def test_the_protocol_knows_every_recipe_once() -> None:
         # its seeds have a partner
         assert set(recipe.seeds) <= set(KNOWN[recipe.baseline].seeds)
     assert set(KNOWN[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
-
-
-def test_readme_says_what_the_logs_say() -> None:
-    readme = factors.README.read_text()
-    logs = factors.logs_of(SOFTMAX)
-    assert factors.pilot_table(logs, SOFTMAX.seeds) in readme

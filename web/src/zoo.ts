@@ -29,14 +29,25 @@ export interface Card {
   readonly licence: string;
   /** What a paper reports of its own model of this kind; null or absent where none does. */
   readonly paper?: Reported | null;
-  /** Whether that agrees, and what the factor did there and here. */
-  readonly verdict?: string;
+  /** What its factor does over several seeds, in pairs with the baseline's; null where that cannot be said yet. */
+  readonly differs?: Difference | null;
+}
+
+/** Told by models/train/factors.py, from the logs of the long runs. */
+export interface Difference {
+  readonly seeds: number;
+  /** Of alpha_1 above even attention, with its interval, and beside what a paper saw. */
+  readonly says: string;
+  /** [mean, low, high] of the paired differences, 95 %. */
+  readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
 }
 
 /** Numbers of another's model and data. */
 export interface Reported {
   /** In percent. */
   readonly sink_1?: number;
+  /** The same of its model without the factor. */
+  readonly base?: number;
   readonly loss?: number;
   /** Which paper, and where in it. */
   readonly where: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bandOf, overSeeds, seedWords, type SeedRun } from '../src/timeline/seeds';
+import { bandOf, differenceWords, overSeeds, seedWords, type SeedRun } from '../src/timeline/seeds';
 
 /** Made up: a log of Sink_1 at steps of 2,000, as far as there are values. */
 const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
@@ -37,13 +37,16 @@ describe('runs over seeds', () => {
       'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0 %.',
     );
     expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
-    // Where the others have runs of the same seeds, those are set against each other, and no others.
-    const less = [run(3, 0, 10, 35), run(1, 0, 0, 0), run(2, 0, 0, 10), run(9, 0, 0, 90)];
-    expect(seedWords(less, undefined, three)).toMatch(
-      / Against the softmax runs of the same 3 seeds \(95 %\): Sink₁ −25\.0 ± 12\.4 points\.$/,
-    );
-    expect(seedWords(less, undefined, three.slice(1))).not.toMatch(/Against/);
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(of token 1 and 2, where this recipe has its sink\)/);
+  });
+
+  it('say what a factor does, with signs as they are set', () => {
+    const says = 'less sink than softmax: -0.418 (-0.518 to -0.319), as the paper';
+    expect(differenceWords({ seeds: 3, says, outcomes: { loss: [-0.045, -0.066, -0.0001] } })).toBe(
+      'In α₁ above even attention, 3 seeds in pairs (95 %): less sink than softmax: −0.418 (−0.518 to −0.319), as the paper. ' +
+        'In other outcomes: loss −0.045 (−0.066 to 0.000).',
+    );
+    expect(differenceWords({ seeds: 3, says, outcomes: {} })).toMatch(/as the paper\.$/);
   });
 });

@@ -6,9 +6,15 @@ import { isBidirectional, type Frame } from '../frame';
 import { MEASURED_ON, stepOf } from '../timeline/steps';
 import { arithmeticOf, operationOf } from '../subject';
 import { explained } from '../terms';
-import { BASELINE, seedRuns, seedWords } from '../timeline/seeds';
+import { differenceWords, seedRuns, seedWords } from '../timeline/seeds';
 import { CLASS_WORDS, classSentence, show } from '../words';
-import type { Card } from '../zoo';
+import type { Card, Reported } from '../zoo';
+
+function reportedWords({ sink_1, base, where }: Reported): string {
+  const without = base === undefined ? '' : `, ${show(base)} % without what it changes`;
+  const figures = sink_1 === undefined ? '' : `Sink₁ ${show(sink_1)} %${without}: `;
+  return `Reported: ${figures}${where}.`;
+}
 
 /** What was measured of the stored weights when they were put into the zoo. */
 function cardWords(card: Card, frame: Frame): TemplateResult {
@@ -22,14 +28,14 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
     <p>
       Over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, ${first} first): Sink₁
       ${show(Number(sink_1), 1)} %${others}${bias}, loss${where} ${show(Number(loss))}.
-      ${card.paper ? html`Reported in ${card.paper.where}. That ${card.verdict}.` : nothing}
+      ${card.paper ? reportedWords(card.paper) : nothing}
     </p>`;
 }
 
 const notes = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
 /** How far its numbers depend on the seed, as soon as the logs are here; nothing where there are too few. */
-export function overSeeds({ id, title, training }: Card, isNamed = false): unknown {
+export function overSeeds({ id, title, training, differs }: Card, isNamed = false): unknown {
   const key = `${id} ${isNamed}`;
   const words = (text: string) =>
     text
@@ -37,8 +43,11 @@ export function overSeeds({ id, title, training }: Card, isNamed = false): unkno
       : nothing;
   const known =
     notes.get(key) ??
-    Promise.all([seedRuns(id), id === BASELINE ? [] : seedRuns(BASELINE)]).then(
-      ([runs, base]) => words(seedWords(runs, Number(training?.steps) || undefined, base)),
+    seedRuns(id).then(
+      (runs) => {
+        const spread = seedWords(runs, Number(training?.steps) || undefined);
+        return words([spread, differs ? differenceWords(differs) : ''].join(' ').trim());
+      },
       () => nothing,
     );
   notes.set(key, known);

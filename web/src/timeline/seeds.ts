@@ -3,7 +3,7 @@
  * tells which logs there are (SEEDS); a run may have been broken off, and its log then ends early.
  */
 import { mean, deviation } from '../frame';
-import { textOf } from '../zoo';
+import { textOf, type Difference } from '../zoo';
 
 export interface SeedRun {
   readonly seed: number;
@@ -77,9 +77,6 @@ export function bandOf(runs: readonly SeedRun[], name: string): Over[] {
   return overSeeds(runs, name).filter(({ seeds }) => seeds >= SEEN_FROM);
 }
 
-/** What the others are measured against. */
-export const BASELINE = 'softmax';
-
 const OUTCOMES: readonly (readonly [string, string, string, number])[] = [
   ['sink_0.3', 'Sink₁', ' %', 1],
   ['alpha', 'α₁ above even attention', '', 3],
@@ -99,37 +96,31 @@ const lastOf = (runs: readonly SeedRun[]) =>
 const halfOf = (values: readonly number[]) =>
   ((STUDENT[values.length - 1] ?? 1.96) * deviation(values)) / Math.sqrt(values.length);
 
-/** What runs have more or less than the baseline's of the same seeds; empty for too few pairs. */
-export function pairedWords(runs: readonly SeedRun[], base: readonly SeedRun[]): string {
-  const pairs = runs.flatMap((own) => {
-    const other = base.find(({ seed }) => seed === own.seed);
-    return other ? [[own, other] as const] : [];
+const BESIDE: readonly (readonly [string, string])[] = [
+  ['value_ratio', '‖v₁‖ over the others'],
+  ['eviction', 'nats lost without token 1'],
+  ['loss', 'loss'],
+];
+
+/** What a factor does, as it is told. */
+export function differenceWords({ seeds, says, outcomes }: Difference): string {
+  const signed = (x: number) => `${x > 0 ? '+' : ''}${fixed(x, 3)}`;
+  const beside = BESIDE.flatMap(([name, title]) => {
+    const [mean, low, high] = outcomes[name] ?? [];
+    return high === undefined
+      ? []
+      : `${title} ${signed(mean!)} (${signed(low!)} to ${signed(high)})`;
   });
-  const last = lastOf(pairs.flat());
-  if (pairs.length < TOLD_FROM || last < SAID_FROM) return '';
-  const at = ({ points }: SeedRun, name: string) =>
-    points.find(({ step }) => step === last)?.[name] ?? NaN;
-  const said = OUTCOMES.flatMap(([name, title, unit, digits]) => {
-    const apart = pairs
-      .map(([own, other]) => at(own, name) - at(other, name))
-      .filter(Number.isFinite);
-    if (apart.length < TOLD_FROM) return [];
-    const sign = mean(apart) > 0 ? '+' : '';
-    return `${title} ${sign}${fixed(mean(apart), digits)} ± ${fixed(halfOf(apart), digits)}${unit && ' points'}`;
-  });
-  if (!said.length) return '';
-  return ` Against the softmax runs of the same ${pairs.length} seeds (95 %): ${said.join(', ')}.`;
+  const mean = says.replace(/(?<=[ (])-(?=\d)/g, '−');
+  const others = beside.length ? ` In other outcomes: ${beside.join(', ')}.` : '';
+  return `In α₁ above even attention, ${seeds} seeds in pairs (95 %): ${mean}.${others}`;
 }
 
 /**
  * What the seeds have alike and apart, at the last step that all have which came far enough; empty where
  * there are fewer than two. The weights that are shown are of other runs, and it says so.
  */
-export function seedWords(
-  runs: readonly SeedRun[],
-  steps?: number,
-  base: readonly SeedRun[] = [],
-): string {
+export function seedWords(runs: readonly SeedRun[], steps?: number): string {
   const far = runs.filter(({ points }) => (points.at(-1)?.step ?? 0) >= SAID_FROM);
   if (far.length < SEEN_FROM) return '';
   const last = lastOf(far);
@@ -148,5 +139,5 @@ export function seedWords(
   const own = steps
     ? ` The weights here are of another run, of ${steps.toLocaleString('en')} steps, whose learning rate falls sooner.`
     : '';
-  return `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of ${of}${where}: ${said.join(', ')}.${pairedWords(far, base)}${own}`;
+  return `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of ${of}${where}: ${said.join(', ')}.${own}`;
 }

@@ -15,7 +15,7 @@ import {
   type Course,
   type Point,
 } from '../timeline/course';
-import { BASELINE, bandOf, seedRuns, seedWords, type SeedRun } from '../timeline/seeds';
+import { bandOf, seedRuns, seedWords, type SeedRun } from '../timeline/seeds';
 import { LOGGED_ON, MEASURED_ON, stepOf } from '../timeline/steps';
 import { judged } from '../words';
 import { part, say, type View } from './view';
@@ -143,8 +143,7 @@ export const training: View = {
   says: (frame) => {
     const { id, step } = walkOf(frame);
     const course = courses.find((one) => one.id === id);
-    const base = id === BASELINE ? [] : long.get(BASELINE);
-    const over = seedWords(long.get(id) ?? [], course?.timeline.checkpoints.at(-1)!.step, base);
+    const over = seedWords(long.get(id) ?? [], course?.timeline.checkpoints.at(-1)!.step);
     if (!course) return over;
     const { checkpoints, seed } = course.timeline;
     const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
@@ -168,7 +167,7 @@ export const training: View = {
         redraw();
       }, fail);
     const fetchSeeds = (frames: readonly Frame[]) => {
-      for (const id of [BASELINE, ...frames.map((frame) => walkOf(frame).id)]) {
+      for (const { id } of frames.map(walkOf)) {
         if (long.has(id)) continue;
         long.set(id, []);
         // Without a network they are not there, and the rest is.
