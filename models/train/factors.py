@@ -174,11 +174,11 @@ def sentence(factor: Factor) -> str:
 
 
 def told(factor: Factor | None) -> dict[str, Any] | None:
-    """What the index says of a model's factor: the sentence, and [mean, low, high] of what else may
-    differ; None where nothing may be said."""
+    """What the index says of a model's factor: the sentence, and [mean, low, high] of the differences;
+    None where nothing may be said."""
     if factor is None or not factor.tells:
         return None
-    found = {name: factor.difference(name, factor.step) for name in OUTCOMES[1:]}
+    found = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
     return {"seeds": len(factor.pairs), "step": factor.step, "says": sentence(factor),
             "outcomes": {name: [round(x, 3) for x in (one.mean, one.low, one.high)]
                          for name, one in found.items() if one is not None}}

@@ -939,25 +939,27 @@ const training = {
     const without = await bands('short');
     assert.equal(without.drawn, 0);
     assert.doesNotMatch(without.said, /seeds/);
-    const compare = await stage.open('room=compare&shown=softmax,short');
-    await compare.getByText(`Over ${far.length} seeds, at step`).waitFor();
-    assert.equal(await compare.getByText(/Over \d seeds, at step/).count(), 1);
-    assert.equal(await compare.getByText(/seeds in pairs/).count(), 0);
-    // What a factor does is told from its pairs, with an interval on both sides of the mean.
+    // In the table each seed has a dot, and what a factor does in pairs of seeds its interval.
     const index = JSON.parse(await zoo('index.json'));
     const { seeds, outcomes } = index.find(({ id }) => id === 'sigmoid').differs;
-    const pairs = await stage.open('room=compare&shown=softmax,sigmoid');
-    const told = pairs.getByText(
-      `In α₁ above even attention, ${seeds} seeds in pairs (95 %): less`,
-    );
-    await told.waitFor();
-    const [mean, least, most] = outcomes.value_ratio.map((x) => x.toFixed(3));
-    const text = (await told.textContent()).replaceAll('+', '');
-    assert.ok(text.includes(`‖v₁‖ over the others ${mean} (${least} to ${most})`), text);
+    const compare = await stage.open('room=compare&shown=softmax,sigmoid,short');
+    const rows = compare.locator('table.seeds tbody tr');
+    await rows.first().waitFor();
+    const told = await rows.allTextContents();
+    assert.equal(told.length, 3, told.join('\n'));
     assert.match(
-      text,
-      /less sink than softmax: −0\.\d{3} \(−0\.\d{3} to −0\.\d{3}\), as the paper/,
+      told[0],
+      new RegExp(`${far.length} seeds, at step ${last.toLocaleString('en')} of runs`),
     );
+    assert.equal(await rows.first().locator('td').first().locator('circle').count(), far.length);
+    const [mean, least, most] = outcomes.value_ratio.map((x) => x.toFixed(2));
+    const text = told[2].replace(/\s+/g, ' ');
+    assert.ok(text.includes(`+${mean} (${least} to ${most})`), text);
+    assert.match(text, new RegExp(`${seeds} pairs of seeds: less sink than softmax: −0\\.\\d{3} `));
+    const about = await stage.open('room=explore&shown=short');
+    await about.locator('details.about summary').click();
+    await about.getByText('Over 100 held-out sequences').waitFor();
+    assert.equal(await about.locator('table.seeds').count(), 0);
   },
 
   async 'a masked diffusion model fills in what is hidden, step by step'(stage) {

@@ -133,7 +133,8 @@ def test_the_index_says_nothing_from_too_little() -> None:
         log["points"][-1]["value_ratio"] = 0.5 + i / 10
     assert factors.told(one) == {
         "seeds": 3, "step": 4000, "says": factors.sentence(one),
-        "outcomes": {"value_ratio": [0.1, -0.148, 0.348], "loss": [0.0, 0.0, 0.0]}}
+        "outcomes": {"alpha": [-0.39, -0.415, -0.365], "value_ratio": [0.1, -0.148, 0.348],
+                     "loss": [0.0, 0.0, 0.0], "sink_0.3": [0.0, 0.0, 0.0]}}
 
 
 def test_a_factor_without_a_pair_is_not_told() -> None:

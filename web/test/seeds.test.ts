@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bandOf, differenceWords, overSeeds, seedWords, type SeedRun } from '../src/timeline/seeds';
+import { bandOf, halfOf, overSeeds, seedWords, type SeedRun } from '../src/timeline/seeds';
 
 /** Made up: a log of Sink_1 at steps of 2,000, as far as there are values. */
 const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
@@ -15,9 +15,10 @@ describe('runs over seeds', () => {
   it('have mean, least, most and an interval at each step, of those that came there', () => {
     const [, , at, last] = overSeeds(three, 'sink_0.3');
     expect(at).toMatchObject({ step: 4000, seeds: 3, mean: 40, low: 20, high: 60 });
+    expect(last).toMatchObject({ step: 6000, seeds: 1 });
     // Student's t of two degrees of freedom, by a deviation of 20 over the root of 3.
-    expect(at!.half).toBeCloseTo((4.303 * 20) / Math.sqrt(3), 6);
-    expect(last).toMatchObject({ step: 6000, seeds: 1, half: NaN });
+    expect(halfOf([20, 40, 60])).toBeCloseTo((4.303 * 20) / Math.sqrt(3), 6);
+    expect(halfOf([20, 40])).toBeNaN();
   });
 
   it('have a band where there are two', () => {
@@ -39,14 +40,5 @@ describe('runs over seeds', () => {
     expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(of token 1 and 2, where this recipe has its sink\)/);
-  });
-
-  it('say what a factor does, with signs as they are set', () => {
-    const says = 'less sink than softmax: -0.418 (-0.518 to -0.319), as the paper';
-    expect(differenceWords({ seeds: 3, says, outcomes: { loss: [-0.045, -0.066, -0.0001] } })).toBe(
-      'In α₁ above even attention, 3 seeds in pairs (95 %): less sink than softmax: −0.418 (−0.518 to −0.319), as the paper. ' +
-        'In other outcomes: loss −0.045 (−0.066 to 0.000).',
-    );
-    expect(differenceWords({ seeds: 3, says, outcomes: {} })).toMatch(/as the paper\.$/);
   });
 });

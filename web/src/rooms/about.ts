@@ -1,14 +1,12 @@
 /** What is known of a model: how it was made, what was measured of it, and what papers say of such. */
 import { html, nothing, type TemplateResult } from 'lit';
-import { until } from 'lit/directives/until.js';
 import type { Desk } from '../desk';
 import { isBidirectional, type Frame } from '../frame';
 import { MEASURED_ON, stepOf } from '../timeline/steps';
 import { arithmeticOf, operationOf } from '../subject';
-import { explained } from '../terms';
-import { differenceWords, seedRuns, seedWords } from '../timeline/seeds';
 import { CLASS_WORDS, classSentence, show } from '../words';
 import type { Card, Reported } from '../zoo';
+import { seedsTable } from './seeds_table';
 
 function reportedWords({ sink_1, base, where }: Reported): string {
   const without = base === undefined ? '' : `, ${show(base)} % without what it changes`;
@@ -30,28 +28,6 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
       ${show(Number(sink_1), 1)} %${others}${bias}, loss${where} ${show(Number(loss))}.
       ${card.paper ? reportedWords(card.paper) : nothing}
     </p>`;
-}
-
-const notes = new Map<string, Promise<TemplateResult | typeof nothing>>();
-
-/** How far its numbers depend on the seed, as soon as the logs are here; nothing where there are too few. */
-export function overSeeds({ id, title, training, differs }: Card, isNamed = false): unknown {
-  const key = `${id} ${isNamed}`;
-  const words = (text: string) =>
-    text
-      ? html`<p>${isNamed ? html`<strong>${title}.</strong> ` : ''}${explained(text)}</p>`
-      : nothing;
-  const known =
-    notes.get(key) ??
-    seedRuns(id).then(
-      (runs) => {
-        const spread = seedWords(runs, Number(training?.steps) || undefined);
-        return words([spread, differs ? differenceWords(differs) : ''].join(' ').trim());
-      },
-      () => nothing,
-    );
-  notes.set(key, known);
-  return until(known, nothing);
 }
 
 /** What was measured of a checkpoint: as it is stored, and of the weights as the run had them. */
@@ -81,6 +57,6 @@ export function about(frame: Frame, desk: Desk): TemplateResult {
     </p>
     ${stepWords(frame)}
     ${card?.measured.sequences && isAsTrained ? cardWords(card, frame) : nothing}
-    ${card && !frame.edits.length ? overSeeds(card) : nothing}
+    ${card && !frame.edits.length ? seedsTable([card]) : nothing}
   </details>`;
 }

@@ -14,7 +14,6 @@ import { sinks } from '../views/sinks';
 import { part } from '../views/view';
 import { comparison, firstWords } from '../words';
 import type { Card, OpenModels } from '../zoo';
-import { overSeeds } from './about';
 import { differenceLine, differencesOf, placeWords } from './differs';
 import { Inspector } from './inspect';
 import {
@@ -26,6 +25,7 @@ import {
   type Sorting,
 } from './metrics';
 import { metricsTable } from './metrics_table';
+import { seedsTable } from './seeds_table';
 
 const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
@@ -224,7 +224,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
               ± is the standard deviation over the prompts. * marks shares of rows that need not sum
               to 1: read Sink₁ raw and the row mass.
             </p>
-            ${cardsOf(frames, desk).map((card) => overSeeds(card, true))}`
+            ${seedsTable(cardsOf(frames, desk))}`
         : nothing,
       table,
     );

@@ -3,7 +3,7 @@
  * tells which logs there are (SEEDS); a run may have been broken off, and its log then ends early.
  */
 import { mean, deviation } from '../frame';
-import { textOf, type Difference } from '../zoo';
+import { textOf } from '../zoo';
 
 export interface SeedRun {
   readonly seed: number;
@@ -21,8 +21,6 @@ export interface Over {
   readonly mean: number;
   readonly low: number;
   readonly high: number;
-  /** Half of the 95 % interval of the mean, by Student's t; NaN for fewer than TOLD_FROM seeds. */
-  readonly half: number;
 }
 
 /** Of so many seeds the spread is seen, of so many an interval is said: TOO_FEW of models/train/protocol.py. */
@@ -67,7 +65,6 @@ export function overSeeds(runs: readonly SeedRun[], name: string): Over[] {
         mean: mean(values),
         low: Math.min(...values),
         high: Math.max(...values),
-        half: n < TOLD_FROM ? NaN : halfOf(values),
       };
     });
 }
@@ -77,67 +74,82 @@ export function bandOf(runs: readonly SeedRun[], name: string): Over[] {
   return overSeeds(runs, name).filter(({ seeds }) => seeds >= SEEN_FROM);
 }
 
-const OUTCOMES: readonly (readonly [string, string, string, number])[] = [
-  ['sink_0.3', 'Sink₁', ' %', 1],
-  ['alpha', 'α₁ above even attention', '', 3],
-  ['value_ratio', '‖v₁‖ over the others', '', 2],
-  ['eviction', 'nats lost without token 1', '', 3],
-];
+/** What is told of them. */
+export const OUTCOMES = [
+  { name: 'sink_0.3', title: 'Sink₁', unit: ' %', digits: 1 },
+  { name: 'alpha', title: 'α₁ above even attention', unit: '', digits: 3 },
+  { name: 'value_ratio', title: '‖v₁‖ over the others', unit: '', digits: 2 },
+  { name: 'eviction', title: 'nats lost without token 1', unit: '', digits: 3 },
+  { name: 'loss', title: 'loss', unit: '', digits: 3 },
+] as const;
 
 /** With the sign of typesetting, and none of a nought. */
-function fixed(x: number, digits: number): string {
+export function fixed(x: number, digits: number): string {
   const text = x.toFixed(digits);
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
 }
 
-/** The last step that all have, and the half of the 95 % interval of a mean. */
-const lastOf = (runs: readonly SeedRun[]) =>
-  Math.min(...runs.map(({ points }) => points.at(-1)!.step!));
-const halfOf = (values: readonly number[]) =>
-  ((STUDENT[values.length - 1] ?? 1.96) * deviation(values)) / Math.sqrt(values.length);
-
-const BESIDE: readonly (readonly [string, string])[] = [
-  ['value_ratio', '‖v₁‖ over the others'],
-  ['eviction', 'nats lost without token 1'],
-  ['loss', 'loss'],
-];
-
-/** What a factor does, as it is told. */
-export function differenceWords({ seeds, says, outcomes }: Difference): string {
-  const signed = (x: number) => `${x > 0 ? '+' : ''}${fixed(x, 3)}`;
-  const beside = BESIDE.flatMap(([name, title]) => {
-    const [mean, low, high] = outcomes[name] ?? [];
-    return high === undefined
-      ? []
-      : `${title} ${signed(mean!)} (${signed(low!)} to ${signed(high)})`;
-  });
-  const mean = says.replace(/(?<=[ (])-(?=\d)/g, '−');
-  const others = beside.length ? ` In other outcomes: ${beside.join(', ')}.` : '';
-  return `In α₁ above even attention, ${seeds} seeds in pairs (95 %): ${mean}.${others}`;
+/** Half of the 95 % interval of a mean, by Student's t; NaN for fewer than TOLD_FROM seeds. */
+export function halfOf(values: readonly number[]): number {
+  const n = values.length;
+  return n < TOLD_FROM ? NaN : ((STUDENT[n - 1] ?? 1.96) * deviation(values)) / Math.sqrt(n);
 }
 
-/**
- * What the seeds have alike and apart, at the last step that all have which came far enough; empty where
- * there are fewer than two. The weights that are shown are of other runs, and it says so.
- */
-export function seedWords(runs: readonly SeedRun[], steps?: number): string {
+/** What runs of several seeds have at the last step that all have. */
+export interface Spread {
+  readonly seeds: number;
+  readonly step: number;
+  /** Of the whole run. */
+  readonly steps: number;
+  /** Counted from 1: where the recipe has its sink. */
+  readonly tokens: readonly number[];
+  /** By the name of an outcome; one that is not defined has none. */
+  readonly values: Readonly<Record<string, readonly number[]>>;
+}
+
+/** Of those that came far enough; undefined for fewer than two. */
+export function spreadOf(runs: readonly SeedRun[]): Spread | undefined {
   const far = runs.filter(({ points }) => (points.at(-1)?.step ?? 0) >= SAID_FROM);
-  if (far.length < SEEN_FROM) return '';
-  const last = lastOf(far);
-  const said = OUTCOMES.flatMap(([name, title, unit, digits]) => {
-    const at = overSeeds(far, name).find(({ step, seeds }) => step === last && seeds >= SEEN_FROM);
-    if (!at) return [];
-    const [low, high] = [at.low, at.high].map((x) => fixed(x, digits));
-    const interval = Number.isFinite(at.half)
-      ? ` (mean ${fixed(at.mean, digits)} ± ${fixed(at.half, digits)}, 95 %)`
+  if (far.length < SEEN_FROM) return undefined;
+  const step = Math.min(...far.map(({ points }) => points.at(-1)!.step!));
+  const at = far.map(({ points }) => points.find((point) => point.step === step));
+  const values = OUTCOMES.map(({ name }) => {
+    const found = at.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
+    return [name, found.length < SEEN_FROM ? [] : found];
+  });
+  return {
+    seeds: far.length,
+    step,
+    steps: far[0]!.training.steps,
+    tokens: far[0]!.sink_tokens,
+    values: Object.fromEntries(values) as Spread['values'],
+  };
+}
+
+/** Which weights these are not. @param steps of the run whose weights are shown */
+export const otherRun = (steps: number): string =>
+  `The weights here are of another run, of ${steps.toLocaleString('en')} steps, whose learning rate falls sooner.`;
+
+/** What the seeds have alike and apart; empty where there are fewer than two. */
+export function seedWords(runs: readonly SeedRun[], steps?: number): string {
+  const spread = spreadOf(runs);
+  if (!spread) return '';
+  const said = OUTCOMES.flatMap(({ name, title, unit, digits }) => {
+    const values = spread.values[name]!;
+    if (!values.length) return [];
+    const [low, high] = [Math.min(...values), Math.max(...values)].map((x) => fixed(x, digits));
+    const half = halfOf(values);
+    const interval = Number.isFinite(half)
+      ? ` (mean ${fixed(mean(values), digits)} ± ${fixed(half, digits)}, 95 %)`
       : '';
     return `${title} ${low} to ${high}${unit}${interval}`;
   });
-  const of = far[0]!.training.steps.toLocaleString('en');
-  const tokens = far[0]!.sink_tokens.join(' and ');
-  const where = tokens === '1' ? '' : ` (of token ${tokens}, where this recipe has its sink)`;
-  const own = steps
-    ? ` The weights here are of another run, of ${steps.toLocaleString('en')} steps, whose learning rate falls sooner.`
-    : '';
-  return `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of ${of}${where}: ${said.join(', ')}.${own}`;
+  const [at, of] = [spread.step, spread.steps].map((step) => step.toLocaleString('en'));
+  return `Over ${spread.seeds} seeds, at step ${at} of runs of ${of}${placeWords(spread)}: ${said.join(', ')}.${steps ? ` ${otherRun(steps)}` : ''}`;
+}
+
+/** Where the sink was looked for, if not at token 1. */
+export function placeWords({ tokens }: Spread): string {
+  const which = tokens.join(' and ');
+  return which === '1' ? '' : ` (of token ${which}, where this recipe has its sink)`;
 }
