@@ -22,8 +22,18 @@
 /* Columns in one packed panel. */
 #define SS_PANEL 8
 
+/*
+ * Where relaxed SIMD is compiled for, sum + x w of a product of matrices may be rounded once instead
+ * of twice (fused): within the tolerance that wasm/README.md states, and one row still gives the bits
+ * that many give. All else here is as exact as everywhere.
+ */
+
 /* Rows that a register tile multiplies at a time. */
+#ifdef __wasm_relaxed_simd__
+#define SS_TILE 6
+#else
 #define SS_TILE 5
+#endif
 
 /*
  * out[t][n] = bias[n] + a[t][0]*w[0][n] + a[t][1]*w[1][n] + ...   for t < T, n < N
@@ -36,8 +46,8 @@
         size_t T, size_t N, size_t Kin
 
 /*
- * T rows of Kin floats, stride floats apart, in the order in which ss_matmul reads them: five rows
- * side by side, [Kin][5], then the next five; the last rows, fewer than five, [Kin][T%5].
+ * T rows of Kin floats, stride floats apart, in the order in which ss_matmul reads them: a tile's
+ * rows side by side, [Kin][SS_TILE], then the next; the last rows, fewer, [Kin][T % SS_TILE].
  */
 #define SS_TILE_ARGS float *tiles, const float *rows, size_t stride, size_t T, size_t Kin
 

@@ -30,10 +30,28 @@ INLINE v128_t keep(const void *number) {
     return wasm_v128_load32_splat(number);
 }
 
+/* sum + x w of the products of matrices: rounded twice, or with relaxed SIMD once (kernels.h). */
+INLINE v128_t add_product(v128_t sum, v128_t x, v128_t w) {
+#ifdef __wasm_relaxed_simd__
+    return wasm_f32x4_relaxed_madd(x, w, sum);
+#else
+    return wasm_f32x4_add(sum, wasm_f32x4_mul(x, w));
+#endif
+}
+
+INLINE float add_product1(float sum, float x, float w) {
+#ifdef __wasm_relaxed_simd__
+    v128_t four = add_product(wasm_f32x4_splat(sum), wasm_f32x4_splat(x), wasm_f32x4_splat(w));
+    return wasm_f32x4_extract_lane(four, 0);
+#else
+    return sum + x * w;
+#endif
+}
+
 /*
  * A tile of MR rows times one panel. V8 hands out fifteen vector registers on x86-64: 5 x 8 sums
  * are ten, the panel's rows two, a number of a row and a product two more. Two steps of k at a
- * time, or one more row, would spill.
+ * time, or one more row, would spill. Where there is no product beside the sum, six rows fill them.
  */
 INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile,
                         const float *panel, const float bias[SS_PANEL], size_t Kin) {
@@ -48,8 +66,8 @@ INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile
         UNROLL
         for (int r = 0; r < MR; r++) {
             v128_t x = wasm_v128_load32_splat(tile + r);
-            low[r] = wasm_f32x4_add(low[r], wasm_f32x4_mul(x, b0));
-            high[r] = wasm_f32x4_add(high[r], wasm_f32x4_mul(x, b1));
+            low[r] = add_product(low[r], x, b0);
+            high[r] = add_product(high[r], x, b1);
         }
     }
     UNROLL
@@ -64,6 +82,7 @@ static void tiles_times_panel(float *out, size_t out_stride, const float *tiles,
                               const float bias[SS_PANEL], size_t T, size_t Kin) {
     for (; T >= SS_TILE; T -= SS_TILE, out += SS_TILE * out_stride, tiles += SS_TILE * Kin)
         times_panel(SS_TILE, out, out_stride, tiles, panel, bias, Kin);
+    if (T == 5) times_panel(5, out, out_stride, tiles, panel, bias, Kin);
     if (T == 4) times_panel(4, out, out_stride, tiles, panel, bias, Kin);
     if (T == 3) times_panel(3, out, out_stride, tiles, panel, bias, Kin);
     if (T == 2) times_panel(2, out, out_stride, tiles, panel, bias, Kin);
@@ -82,7 +101,7 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
         UNROLL
         for (int i = 0; i < 8; i++) {
             const float *b = panels + (size_t)(i / 2) * SS_PANEL * Kin + k * SS_PANEL + 4 * (i % 2);
-            sums[i] = wasm_f32x4_add(sums[i], wasm_f32x4_mul(x, wasm_v128_load(b)));
+            sums[i] = add_product(sums[i], x, wasm_v128_load(b));
         }
     }
     UNROLL
@@ -150,14 +169,15 @@ void ss_times_rows_simd(SS_TIMES_ROWS_ARGS) {
         UNROLL
         for (size_t i = 0; i < 4; i++) {
             v128_t x = wasm_v128_load32_splat(a + k + i);
-            low = wasm_f32x4_add(low, wasm_f32x4_mul(x, l[i]));
-            high = wasm_f32x4_add(high, wasm_f32x4_mul(x, h[i]));
+            low = add_product(low, x, l[i]);
+            high = add_product(high, x, h[i]);
         }
     }
     wasm_v128_store(sums, low);
     wasm_v128_store(sums + 4, high);
     for (; k < Kin; k++)
-        for (size_t lane = 0; lane < SS_PANEL; lane++) sums[lane] += a[k] * number(rows[lane], k);
+        for (size_t lane = 0; lane < SS_PANEL; lane++)
+            sums[lane] = add_product1(sums[lane], a[k], number(rows[lane], k));
 }
 
 /* Rows w[0..R): each sum is fetched and put back once for all of them. */
@@ -172,12 +192,13 @@ INLINE void add_rows(int R, float *out, const float *a, const unsigned char *w, 
         UNROLL
         for (int r = 0; r < R; r++) {
             v128_t b = wasm_v128_load(place(w + (size_t)r * stride, n));
-            sum = wasm_f32x4_add(sum, wasm_f32x4_mul(x[r], b));
+            sum = add_product(sum, x[r], b);
         }
         wasm_v128_store(out + n, sum);
     }
     for (; n < N; n++)
-        for (int r = 0; r < R; r++) out[n] += a[r] * number(w + (size_t)r * stride, n);
+        for (int r = 0; r < R; r++)
+            out[n] = add_product1(out[n], a[r], number(w + (size_t)r * stride, n));
 }
 
 void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
@@ -244,8 +265,8 @@ INLINE void use_eight(use *u, const v128_t columns[4], size_t k, const float *d,
             wasm_v128_store(u->panel + (k + i) * SS_PANEL + 4, h);
         } else {
             v128_t x = wasm_v128_load32_splat(a + i);
-            u->sums[0] = wasm_f32x4_add(u->sums[0], wasm_f32x4_mul(x, l));
-            u->sums[1] = wasm_f32x4_add(u->sums[1], wasm_f32x4_mul(x, h));
+            u->sums[0] = add_product(u->sums[0], x, l);
+            u->sums[1] = add_product(u->sums[1], x, h);
         }
     }
 }
@@ -303,17 +324,22 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
             panel[k * SS_PANEL + lane] = rows[lane] ? number(rows[lane], k) : 0.0f;
 }
 
-/* Four numbers of each of five rows, side by side. */
+/* Four numbers of each row of a tile, side by side. */
 INLINE void tile_step(float *tile, const float *rows, size_t stride) {
     const void *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
-    v128_t columns[4], last = wasm_v128_load(rows + 4 * stride);
+    v128_t columns[4], others[SS_TILE - 4];
+    UNROLL
+    for (size_t r = 4; r < SS_TILE; r++) others[r - 4] = wasm_v128_load(rows + r * stride);
     transpose4(columns, four, 0);
     UNROLL
     for (int k = 0; k < 4; k++) wasm_v128_store(tile + k * SS_TILE, columns[k]);
-    wasm_v128_store32_lane(tile + 4, last, 0);
-    wasm_v128_store32_lane(tile + 9, last, 1);
-    wasm_v128_store32_lane(tile + 14, last, 2);
-    wasm_v128_store32_lane(tile + 19, last, 3);
+    UNROLL
+    for (size_t r = 4; r < SS_TILE; r++) {
+        wasm_v128_store32_lane(tile + r, others[r - 4], 0);
+        wasm_v128_store32_lane(tile + SS_TILE + r, others[r - 4], 1);
+        wasm_v128_store32_lane(tile + 2 * SS_TILE + r, others[r - 4], 2);
+        wasm_v128_store32_lane(tile + 3 * SS_TILE + r, others[r - 4], 3);
+    }
 }
 
 void ss_tile_simd(SS_TILE_ARGS) {
@@ -332,8 +358,11 @@ void ss_tile_simd(SS_TILE_ARGS) {
  * are the float 2^112 times too small, and the product with 2^112 is exact, subnormals included.
  */
 INLINE v128_t halves4(v128_t half, const v128_t kept[5]) {
-    /* Else LLVM computes in 16 bits what it can, and the rest number by number. */
+#if __clang_major__ < 19
+    /* Else it computes in 16 bits what it can, and the rest number by number; later ones neither do
+     * that nor take a vector here. */
     __asm__("" : "+r"(half));
+#endif
     v128_t rest = wasm_i32x4_shl(wasm_v128_and(half, kept[0]), 13);
     v128_t sign = wasm_i32x4_shl(wasm_v128_and(half, kept[1]), 16);
     v128_t size = wasm_f32x4_mul(rest, kept[2]);
