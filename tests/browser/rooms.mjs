@@ -793,7 +793,7 @@ const comparing = {
 };
 
 const eight = {
-  async 'products in eight bits are chosen, marked approximate on figures, and leave exact numbers as they are'(
+  async 'products in eight bits and relaxed floats are chosen, marked on figures, and leave exact numbers as they are'(
     stage,
   ) {
     const page = await stage.open('room=compare&shown=softmax');
@@ -803,64 +803,83 @@ const eight = {
     const exact = await rowOf('softmax').textContent();
     await page.getByRole('button', { name: '+ add' }).click();
     await page.getByRole('button', { name: 'Add in 8 bits' }).click();
+    await page.getByRole('button', { name: 'Add in relaxed floats' }).click();
     await page.getByRole('button', { name: 'Done' }).click();
     await rowOf('softmax~int8').waitFor();
+    await rowOf('softmax~relaxed').waitFor();
     await settled(page);
-    assert.match(decodeURIComponent(page.url()), /shown=softmax,softmax~int8/);
+    assert.match(decodeURIComponent(page.url()), /shown=softmax,softmax~int8,softmax~relaxed/);
     const eight = await rowOf('softmax~int8').textContent();
     assert.match(eight, /Softmax twin in 8 bits \(int8\)\s+APPROXIMATE 1 prompt/);
     const numbers = (row) => row.split(/prompts?/)[1];
     assert.notEqual(numbers(eight), numbers(exact));
     assert.equal(await rowOf('softmax').textContent(), exact);
-    const badges = page.locator('.cell[data-subject="softmax~int8"] .badge');
-    assert.equal(await badges.first().textContent(), 'APPROXIMATE');
-    assert.match(await text(page, '#version'), /approximate in 8 bits/);
+    const relaxed = await rowOf('softmax~relaxed').textContent();
+    assert.match(relaxed, /Softmax twin in relaxed floats\s+RELAXED 1 prompt/);
+    assert.equal(numbers(relaxed), numbers(exact), 'other last digits only');
+    const badge = (subject) => page.locator(`.cell[data-subject="${subject}"] .badge`).first();
+    assert.equal(await badge('softmax~int8').textContent(), 'APPROXIMATE');
+    assert.equal(await badge('softmax~relaxed').textContent(), 'RELAXED');
+    assert.match(await text(page, '#version'), /relaxed floats and approximate in 8 bits where/);
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'relaxed SIMD gives the bits of plain SIMD, for any number of rows'(stage) {
+  async 'relaxed SIMD gives the bits of plain SIMD in eight bits, and in floats nearly, for any number of rows'(
+    stage,
+  ) {
     const page = await stage.open('room=compare&shown=softmax');
     const folder = join(pageRoot, 'engine');
     const paths = await readdir(folder, { recursive: true });
-    const relaxedAt = paths.find((path) => path.endsWith('sinkscope.eight.relaxed.wasm'));
-    const binaries = [relaxedAt, relaxedAt.replace('relaxed', 'simd')].map((at) => `engine/${at}`);
+    const names = ['eight.relaxed', 'eight.simd', 'relaxed', 'simd'];
+    const binaries = names.map(
+      (name) => `engine/${paths.find((path) => path.endsWith(`sinkscope.${name}.wasm`))}`,
+    );
     const golden = (name) => readFile(`${root}tests/golden/hf-llama-gqa/${name}`);
     const [config, weights] = await Promise.all(['config.json', 'model.safetensors'].map(golden));
     const engine = await createEngine({ worker: false });
     const logits = engine.describe.fields.findIndex(({ name }) => name === 'logits');
     await engine.close();
     const given = { binaries, config: [...config], weights: [...weights], logits };
-    const [relaxed, simd] = await page.evaluate(async ({ binaries, config, weights, logits }) => {
-      const env = { emscripten_notify_memory_growth() {} };
-      const told = async (file) => {
-        const bytes = await (await fetch(file)).arrayBuffer();
-        const { exports } = (await WebAssembly.instantiate(bytes, { env })).instance;
-        exports._initialize();
-        const call = (name, ...args) => exports[`ss_wasm_${name}`](...args);
-        const put = (bytes) => {
-          const at = call('reserve', bytes.length);
-          new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
-          return at;
+    const [relaxed, simd, fused, exact] = await page.evaluate(
+      async ({ binaries, config, weights, logits }) => {
+        const env = { emscripten_notify_memory_growth() {} };
+        const told = async (file) => {
+          const bytes = await (await fetch(file)).arrayBuffer();
+          const { exports } = (await WebAssembly.instantiate(bytes, { env })).instance;
+          exports._initialize();
+          const call = (name, ...args) => exports[`ss_wasm_${name}`](...args);
+          const put = (bytes) => {
+            const at = call('reserve', bytes.length);
+            new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
+            return at;
+          };
+          const words = (...list) => put(new Uint8Array(Uint32Array.from(list).buffer));
+          const files = words(put(weights), weights.length);
+          const model = call('open', put(config), config.length, files, 1);
+          const view = call('reserve', 48);
+          return Array.from({ length: 14 }, (_, i) => {
+            const tokens = Array.from({ length: i + 1 }, (_, t) => (t * 7 + i) % 60);
+            const run = call('start', model, 20, 1 << logits, 0, 0, 0, 0);
+            call('extend', run, words(...tokens), tokens.length);
+            call('extend', run, words(3), 1);
+            call('field', run, logits, -1, -1, view);
+            const [at, , , T, V] = new Uint32Array(exports.memory.buffer, view, 5);
+            return [...new Uint32Array(exports.memory.buffer, at, T * V)];
+          });
         };
-        const words = (...list) => put(new Uint8Array(Uint32Array.from(list).buffer));
-        const files = words(put(weights), weights.length);
-        const model = call('open', put(config), config.length, files, 1);
-        const view = call('reserve', 48);
-        return Array.from({ length: 14 }, (_, i) => {
-          const tokens = Array.from({ length: i + 1 }, (_, t) => (t * 7 + i) % 60);
-          const run = call('start', model, 20, 1 << logits, 0, 0, 0, 0);
-          call('extend', run, words(...tokens), tokens.length);
-          call('extend', run, words(3), 1);
-          call('field', run, logits, -1, -1, view);
-          const [at, , , T, V] = new Uint32Array(exports.memory.buffer, view, 5);
-          return [...new Uint32Array(exports.memory.buffer, at, T * V)];
-        });
-      };
-      return Promise.all(binaries.map(told));
-    }, given);
+        return Promise.all(binaries.map(told));
+      },
+      given,
+    );
     assert.equal(relaxed.length, 14);
     assert.ok(new Set(relaxed[13]).size > 100);
     assert.deepEqual(relaxed, simd);
+    fused.forEach((words, i) => {
+      const [a, b] = [words, exact[i]].map((one) => new Float32Array(Uint32Array.from(one).buffer));
+      const scale = b.reduce((most, x) => Math.max(most, Math.abs(x)), 1);
+      const off = b.reduce((most, x, j) => Math.max(most, Math.abs(x - a[j])), 0);
+      assert.ok(off <= 2e-5 * scale, `${i + 2} tokens: logits off by ${off}`);
+    });
   },
 
   async 'a weight that is changed in eight bits is refused in a sentence'(stage) {

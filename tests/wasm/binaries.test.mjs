@@ -13,10 +13,10 @@ const most = {
   'sinkscope.lab.wasm': 97 * 1024,
   'sinkscope.lab.simd.wasm': 97 * 1024,
   'sinkscope.threads.simd.wasm': 81 * 1024,
+  'sinkscope.relaxed.wasm': 89 * 1024,
   'sinkscope.eight.simd.wasm': 87 * 1024,
   'sinkscope.eight.relaxed.wasm': 92 * 1024,
 };
-const canRelax = (await chooseBinary('auto', 'int8')) === 'sinkscope.eight.relaxed.wasm';
 const names = Object.keys(most);
 const read = (name) => readFileSync(new URL(name, binaries));
 
@@ -26,7 +26,7 @@ const toolchain =
 
 for (const name of names) {
   // Node 20 has no relaxed SIMD; the browsers' tests load that binary.
-  const skip = name.includes('relaxed') && !canRelax;
+  const skip = !WebAssembly.validate(read(name));
   test(
     `${name} exports what exports.txt lists, and imports one function and no memory but a shared one`,
     { skip },
@@ -62,6 +62,7 @@ test('the binary is chosen by what the host can do, or by name', async () => {
   assert.equal(await chooseBinary('base'), 'sinkscope.wasm');
   assert.equal(await chooseBinary('simd', 'lab'), 'sinkscope.lab.simd.wasm');
   assert.equal(await chooseBinary('simd', 'int8'), 'sinkscope.eight.simd.wasm');
+  assert.equal(await chooseBinary('simd', 'relaxed'), 'sinkscope.simd.wasm');
   await assert.rejects(chooseBinary('avx'), { code: 'argument', where: 'kernels' });
   for (const kernels of ['base', 'simd']) {
     await withEngine({ kernels }, async (engine) => assert.equal(engine.describe.kernels, kernels));
@@ -73,6 +74,7 @@ test('a host without SIMD gets the base binary', async () => {
   WebAssembly.validate = () => false;
   try {
     assert.equal(await chooseBinary('auto'), 'sinkscope.wasm');
+    assert.equal(await chooseBinary('auto', 'relaxed'), 'sinkscope.wasm');
     await assert.rejects(chooseBinary('auto', 'int8'), {
       code: 'unsupported',
       where: 'arithmetic',
@@ -82,33 +84,39 @@ test('a host without SIMD gets the base binary', async () => {
   }
 });
 
-test('a host without relaxed SIMD, or whose dot product is wrong, gets eight bits from plain SIMD', async () => {
+test('a host whose relaxed SIMD is wrong, or gains nothing, does without', async () => {
   const { validate, Instance, Module } = WebAssembly;
   try {
     WebAssembly.validate = () => true;
     WebAssembly.Module = class {};
-    for (const [result, kind] of [
-      [0, 'simd'],
-      [-16384, 'simd'],
-      [83616, 'relaxed'],
+    for (const [purpose, result, file] of [
+      ['int8', 0, 'sinkscope.eight.simd.wasm'],
+      ['int8', -16384, 'sinkscope.eight.simd.wasm'],
+      ['int8', 83616, 'sinkscope.eight.relaxed.wasm'],
+      ['relaxed', 0, 'sinkscope.simd.wasm'],
+      ['relaxed', 1, 'sinkscope.relaxed.wasm'],
+      ['run', 1, 'sinkscope.simd.wasm'],
     ]) {
       WebAssembly.Instance = class {
         exports = { f: () => result };
       };
-      assert.equal(await chooseBinary('auto', 'int8'), `sinkscope.eight.${kind}.wasm`);
+      assert.equal(await chooseBinary('auto', purpose), file);
     }
   } finally {
     Object.assign(WebAssembly, { validate, Instance, Module });
   }
 });
 
-test('the kernel of relaxed SIMD is compiled for it, where there is a compiler that can', (context) => {
-  const dot = Buffer.from([0xfd, 0x93, 0x02]); // i32x4.relaxed_dot_i8x16_i7x16_add
-  const same = read('sinkscope.eight.relaxed.wasm').equals(read('sinkscope.eight.simd.wasm'));
-  if (same) return context.skip('it is a copy of the other');
-  assert.ok(read('sinkscope.eight.relaxed.wasm').includes(dot));
-  assert.ok(!read('sinkscope.eight.simd.wasm').includes(dot));
-});
+for (const [relaxed, simd, code] of [
+  ['sinkscope.eight.relaxed.wasm', 'sinkscope.eight.simd.wasm', 0x93], // i32x4.relaxed_dot_i8x16_i7x16_add
+  ['sinkscope.relaxed.wasm', 'sinkscope.simd.wasm', 0x85], // f32x4.relaxed_madd
+])
+  test(`the kernels of ${relaxed} are compiled for it, where there is a compiler that can`, (context) => {
+    const instruction = Buffer.from([0xfd, code, 0x02]);
+    if (read(relaxed).equals(read(simd))) return context.skip('it is a copy of the other');
+    assert.ok(read(relaxed).includes(instruction));
+    assert.ok(!read(simd).includes(instruction));
+  });
 
 test('a server that sends the wrong type, or nothing, or something else', async () => {
   const answers = {

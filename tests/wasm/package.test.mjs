@@ -49,6 +49,7 @@ test(
       'sinkscope.lab.wasm',
       'sinkscope.lab.simd.wasm',
       'sinkscope.threads.simd.wasm',
+      'sinkscope.relaxed.wasm',
       'sinkscope.eight.simd.wasm',
       'sinkscope.eight.relaxed.wasm',
     ]) {

@@ -6,8 +6,18 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { chooseBinary } from '../../wasm/border/variants.js';
 import { readEdit } from '../../wasm/index.js';
-import { files, goldenModels, readSafetensors, root, softmax, withEngine } from './helper.mjs';
+import {
+  binaries,
+  files,
+  goldenModels,
+  readSafetensors,
+  root,
+  softmax,
+  withEngine,
+} from './helper.mjs';
 
 const dump = fileURLToPath(new URL('.build/native/dump', root));
 
@@ -120,14 +130,51 @@ for (const { folder, tokens, edit } of cases.filter(({ edit }) => !edit?.match(/
   });
 }
 
-/** The golden values themselves, through the border: an element may be off by tolerance x scale. */
-for (const folder of goldenModels()) {
+// Behind this flag Node 20 has relaxed SIMD too; later versions know no such flag.
+setFlagsFromString('--experimental-wasm-relaxed-simd');
+
+/** Whether floats are relaxed here, and not a copy of the exact ones for want of a compiler. */
+const isRelaxed =
+  (await chooseBinary('auto', 'relaxed')) === 'sinkscope.relaxed.wasm' &&
+  !readFileSync(new URL('sinkscope.relaxed.wasm', binaries)).equals(
+    readFileSync(new URL('sinkscope.simd.wasm', binaries)),
+  );
+
+// Of every family, and every type of weights.
+for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   const name = folder.pathname.split('/').at(-2);
-  test(`${name}: the fields are those of the reference`, async () => {
+  if (!/^(hf|gguf)-/.test(name)) continue;
+  test(`${name}: relaxed, one row gives the bits of many, and others than exact ones`, async (context) => {
+    if (!isRelaxed) return context.skip('no relaxed SIMD');
+    await withEngine({}, async (engine) => {
+      const model = await engine.open(files(folder), { arithmetic: 'relaxed' });
+      const fields = ['logits', 'att', 'hidden'];
+      const told = async (run) => {
+        const all = fields.map(async (name) => bits((await run.field(name)).data.buffer));
+        return Buffer.concat(await Promise.all(all));
+      };
+      const exact = await (await engine.open(files(folder))).run(tokens, { fields });
+      const many = await model.run(tokens, { fields });
+      assert.ok(!(await told(many)).equals(await told(exact)), 'they are not rounded twice');
+      if (!['causal', 'window'].includes(model.architecture.mask.kind)) return;
+      const one = await model.run(tokens.slice(0, 3), { fields });
+      for await (const step of one.generate({ count: 4 })) assert.ok(step.token >= 0);
+      const whole = await model.run(one.tokens, { fields });
+      assert.ok((await told(one)).equals(await told(whole)), 'one row against many');
+    });
+  });
+}
+
+/** The golden values themselves, through the border: an element may be off by tolerance x scale. */
+for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((one) =>
+  goldenModels().map((folder) => [one, folder]),
+)) {
+  const name = folder.pathname.split('/').at(-2);
+  test(`${name}, ${arithmetic}: the fields are those of the reference`, async () => {
     const expected = readSafetensors(new URL('golden.safetensors', folder));
     const { tolerance } = JSON.parse(readFileSync(new URL('golden.json', folder), 'utf8'));
     await withEngine({}, async (engine) => {
-      const model = await engine.open(files(folder));
+      const model = await engine.open(files(folder), { arithmetic });
       const known = fieldsOf(engine, model).map(({ name }) => name);
       const run = await model.run(expected.tokens.data, { fields: known });
       for (const [name, { shape, data }] of Object.entries(expected)) {

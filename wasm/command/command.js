@@ -30,7 +30,8 @@ MODEL        a folder with config.json and weights, a .gguf file, or owner/name[
 ${edits.map(usageOf).join('\n')}
   --streaming        keep of a long text what an eviction keeps, and tell of its loss alone
   --json             everything measured, as JSON
-  --arithmetic A     exact, or int8: products in eight bits, approximate and several times as fast (exact)
+  --arithmetic A     exact; relaxed: sums of products rounded once where the host can, a quarter faster, other
+                     last digits; int8: products in eight bits, approximate and several times as fast (exact)
   --kernels K        auto, simd or base (auto)
   --workers N        among how many the sequences are spread (the cores, at most 4)
   --endpoint URL     of the hub
@@ -226,6 +227,13 @@ async function findModel(name, hub) {
   throw new SinkscopeError('argument', name, `expected one model, found ${ids}; name a file`);
 }
 
+/** What is said of numbers that are not exact. */
+const OTHERWISE = {
+  exact: '',
+  relaxed: 'relaxed: arithmetic relaxed, other last digits\n',
+  int8: 'approximate: arithmetic int8\n',
+};
+
 /**
  * @param {Found} found
  * @param {import('../sinkscope.js').Describe} describe
@@ -233,7 +241,7 @@ async function findModel(name, hub) {
 function summary(found, describe) {
   const { L, H, family } = found.architecture;
   const { sequences, T, eps, special, first, arithmetic } = found;
-  const about = arithmetic === 'exact' ? '' : `approximate: arithmetic ${arithmetic}\n`;
+  const about = OTHERWISE[arithmetic];
   const told = tells(found);
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)

@@ -3,7 +3,7 @@ import { transfer } from 'comlink';
 import { canShare, cores, portable } from '#host';
 import { JOB, check, checkList, checkOptions, urlOf } from '../border/arguments.js';
 import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
-import { SHARED, chooseBinary } from '../border/variants.js';
+import { ARITHMETICS, SHARED, chooseBinary } from '../border/variants.js';
 import { QUIET } from './job.js';
 import { Link } from './link.js';
 import { randomBits } from './random.js';
@@ -56,7 +56,7 @@ export async function createEngine(options = {}) {
   const links = await linksFor(lab ? 'lab' : 'run');
   try {
     const describe = await links[0].ask((desk) => desk.describe());
-    return new Engine(links, describe, () => linksFor('int8'));
+    return new Engine(links, describe, linksFor);
   } catch (error) {
     links[0].close();
     throw error;
@@ -127,32 +127,33 @@ function closed(where, text) {
 /** @implements {EngineShape} */
 class Engine {
   #links;
-  #makeEight;
+  #make;
   /**
-   * To desks of the binary of eight bits, from when the first model asks for it.
-   * @type {Promise<Link[]> | undefined}
+   * To desks of the binaries of other arithmetics, from when the first model asks for one.
+   * @type {Map<string, Promise<Link[]>>}
    */
-  #eight;
+  #others = new Map();
   #closed = false;
   #trainings = 0;
 
   /**
    * @param {Link[]} links
    * @param {import('../sinkscope.js').Describe} describe
-   * @param {() => Promise<Link[]>} makeEight
+   * @param {(purpose: import('../border/variants.js').Purpose) => Promise<Link[]>} make
    */
-  constructor(links, describe, makeEight) {
+  constructor(links, describe, make) {
     this.#links = links;
-    this.#makeEight = makeEight;
+    this.#make = make;
     this.describe = describe;
   }
 
-  /** @param {string} arithmetic */
+  /** @param {import('../border/variants.js').Arithmetic} arithmetic */
   async #linksOf(arithmetic) {
     if (arithmetic === 'exact') return this.#links;
-    this.#eight ??= this.#makeEight();
-    const links = await this.#eight.catch((error) => {
-      this.#eight = undefined;
+    const made = this.#others.get(arithmetic) ?? this.#make(ARITHMETICS[arithmetic]);
+    this.#others.set(arithmetic, made);
+    const links = await made.catch((error) => {
+      this.#others.delete(arithmetic);
       throw error;
     });
     if (this.#closed) for (const link of links) link.close();
@@ -167,8 +168,8 @@ class Engine {
     check(files, 'object', 'files');
     checkOptions(options, { ...JOB, arithmetic: 'text' });
     const { arithmetic = 'exact' } = options;
-    const isKnown = arithmetic === 'exact' || arithmetic === 'int8';
-    expect(isKnown, 'arithmetic', "'exact' or 'int8'", arithmetic);
+    const known = Object.keys(ARITHMETICS);
+    expect(known.includes(arithmetic), 'arithmetic', known.join(', '), arithmetic);
     const { config, weights } = files;
     const all = Array.isArray(weights) ? [...weights] : [weights];
     expect(all.length > 0, 'weights', 'at least one file', weights);
@@ -207,8 +208,14 @@ class Engine {
     return beginTraining(links, training, options);
   }
 
+  /** To the desks of other arithmetics that there are. */
+  async #linksAside() {
+    const made = [...this.#others.values()].map((links) => links.catch(() => []));
+    return (await Promise.all(made)).flat();
+  }
+
   async memory() {
-    const all = [...this.#links, ...((await this.#eight?.catch(() => [])) ?? [])];
+    const all = [...this.#links, ...(await this.#linksAside())];
     const open = all.filter((link) => link.isOpen);
     const bytes = await Promise.all(open.map((link) => link.ask((desk) => desk.memory())));
     return bytes.reduce((sum, more) => sum + more, 0);
@@ -217,7 +224,7 @@ class Engine {
   async close() {
     this.#closed = true;
     for (const link of this.#links) link.close();
-    for (const link of (await this.#eight?.catch(() => [])) ?? []) link.close();
+    for (const link of await this.#linksAside()) link.close();
   }
 }
 

@@ -255,8 +255,9 @@ export class Figure {
     say(title, group.length > 1 ? frame.model.title : frame.title);
     const classes = group.map((one) => one.class);
     const kind =
-      (['counterfactual', 'approximate'] as const).find((one) => classes.includes(one)) ??
-      frame.class;
+      (['counterfactual', 'approximate', 'relaxed'] as const).find((one) =>
+        classes.includes(one),
+      ) ?? frame.class;
     say(badge, CLASS_WORDS[kind]);
     badge.hidden = kind === 'measured';
     const state = this.#desk.state.peek();

@@ -9,7 +9,7 @@ import type { Question, SpecialWords } from './question';
 import type { StepFacts } from './timeline/steps';
 
 /** How far a number can be trusted to say something about a model. */
-export type NumberClass = 'measured' | 'approximate' | 'counterfactual';
+export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual';
 
 /** A place among the heads, from 0 on. */
 export interface Head {

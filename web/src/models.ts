@@ -7,6 +7,7 @@ import {
   modelFiles,
   openTokenizer,
   planTokenizer,
+  type Arithmetic,
   type Describe,
   type Engine,
   type Model,
@@ -71,7 +72,7 @@ export interface Watch {
 /** How a model is opened. */
 interface How {
   readonly watch: Watch;
-  readonly arithmetic: 'exact' | 'int8';
+  readonly arithmetic: Arithmetic;
 }
 
 interface Opening {
@@ -194,7 +195,8 @@ export class Models {
     const isPassing = (id: string) => {
       const { weights, arithmetic } = arithmeticOf(id);
       const isStep = stepOf(weights) !== undefined;
-      return arithmetic === 'int8' || this.#recipes.has(id) || isStep || id.endsWith(roundedId(''));
+      const isOther = arithmetic !== 'exact' || isStep || id.endsWith(roundedId(''));
+      return isOther || this.#recipes.has(id);
     };
     const seen = new Set([...shown].map((id) => arithmeticOf(id).weights));
     const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));

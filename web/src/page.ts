@@ -6,6 +6,7 @@
 import { computed, effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { createEngine } from 'sinkscope';
+import { OTHERS, others } from './arithmetic';
 import { base } from './base';
 import { choices } from './controls';
 import { Scope, type Desk, type Engine } from './desk';
@@ -315,11 +316,12 @@ function footer(place: HTMLElement): void {
     const [entry] = entries?.values() ?? [];
     const sink = first.value ? ` · first sink after ${Math.round(first.value)} ms` : '';
     const run = entry?.frame ? ` · last run ${Math.round(entry.frame.milliseconds)} ms` : '';
-    const isEight = [...(entries?.keys() ?? [])].some((one) => parseSubject(one)?.arithmetic);
-    const eight = isEight ? ', approximate in 8 bits where a figure says so' : '';
+    const used = new Set([...(entries?.keys() ?? [])].map((one) => parseSubject(one)?.arithmetic));
+    const said = others.filter((one) => used.has(one)).map((one) => OTHERS[one].footer);
+    const how = said.length ? `, ${said.join(' and ')} where a figure says so` : '';
     say(
       place,
-      `Sinkscope ${describe.version} · ${describe.kernels} kernels${eight}${sink}${run} · what you type and ` +
+      `Sinkscope ${describe.version} · ${describe.kernels} kernels${how}${sink}${run} · what you type and ` +
         'open stays on this machine; a hub is asked only for the models that you name',
     );
   });

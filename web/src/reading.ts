@@ -8,6 +8,7 @@ import {
   type Run,
   type Tensor,
 } from 'sinkscope';
+import { OTHERS } from './arithmetic';
 import { notePrompt } from './averages';
 import { isBidirectional, type Frame, type Head } from './frame';
 import type { OpenModel } from './models';
@@ -119,7 +120,7 @@ function classOf(
   describe: Describe,
 ): Frame['class'] {
   if (isCounterfactual(edits, describe)) return 'counterfactual';
-  return arithmetic ? 'approximate' : 'measured';
+  return arithmetic ? OTHERS[arithmetic].class : 'measured';
 }
 
 /** Without anything measured. */

@@ -3,13 +3,14 @@
  * put in. Each has a text by which a link names it:
  *
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
- *     softmax~int8   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
+ *     softmax~int8   softmax~relaxed   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
  *
  * No revision of git may hold a ~, and no name of the zoo an @. An edit is an operation that is swapped
  * in, by its name, or a row of describe's table of edits; in brackets are its parameters in the order of
  * the table, or named, as in clamp_channel(35,to=mean); those left out have their defaults.
  */
-import type { Describe, Edit, OperationEdit } from 'sinkscope';
+import type { Arithmetic, Describe, Edit, OperationEdit } from 'sinkscope';
+import { OTHERS, others, type Other } from './arithmetic';
 import { InputError } from './models';
 
 /** As many as stand side by side. */
@@ -24,13 +25,10 @@ export interface Subject {
   readonly id: string;
   /** Of a model of the zoo; checkpoints of a hub are models, named by their revisions. */
   readonly step?: number;
-  /** Products in eight bits; absent: exact. */
-  readonly arithmetic?: 'int8';
+  /** Absent: exact. */
+  readonly arithmetic?: Other;
   readonly edits: readonly SubjectEdit[];
 }
-
-/** How a subject and a model say that its products are in eight bits: no edit, nor a revision, is called so. */
-const INT8 = '~int8';
 
 const HEAD = /^(?<id>[\w-]{1,64}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
 /** Links of earlier versions wrote a single parameter behind an equals sign. */
@@ -40,7 +38,8 @@ const EDIT =
 /** @returns undefined for what is no subject */
 export function parseSubject(text: string): Subject | undefined {
   const [head = '', ...said] = text.split('~');
-  const rest = said.filter((one) => `~${one}` !== INT8);
+  const arithmetic = others.find((one) => said.includes(one));
+  const rest = said.filter((one) => one !== arithmetic);
   const found = HEAD.exec(head)?.groups;
   const edits = rest.map((one) => EDIT.exec(one)?.groups);
   if (!found || !edits.every((one) => one !== undefined)) return undefined;
@@ -49,7 +48,7 @@ export function parseSubject(text: string): Subject | undefined {
   return {
     id: isOfHub ? head : found.id!,
     ...(step === undefined || isOfHub ? {} : { step: Number(step) }),
-    ...(rest.length < said.length ? { arithmetic: 'int8' as const } : {}),
+    ...(arithmetic ? { arithmetic } : {}),
     edits: edits.map(({ name, list, value }) => ({
       name: name!,
       values: (list ?? value ?? '').split(',').filter(Boolean),
@@ -72,13 +71,14 @@ export function splitSubjects(list: string): string[] {
 
 /** The model that is opened for a subject; an edit holds for its runs alone. */
 export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): string {
-  return `${id}${step === undefined ? '' : `@${step}`}${arithmetic ? INT8 : ''}`;
+  return `${id}${step === undefined ? '' : `@${step}`}${arithmetic ? `~${arithmetic}` : ''}`;
 }
 
 /** The weights of a model that is opened, and how its products are computed. */
-export function arithmeticOf(id: string): { weights: string; arithmetic: 'exact' | 'int8' } {
-  return id.endsWith(INT8)
-    ? { weights: id.slice(0, -INT8.length), arithmetic: 'int8' }
+export function arithmeticOf(id: string): { weights: string; arithmetic: Arithmetic } {
+  const arithmetic = others.find((one) => id.endsWith(`~${one}`));
+  return arithmetic
+    ? { weights: id.slice(0, -1 - arithmetic.length), arithmetic }
     : { weights: id, arithmetic: 'exact' };
 }
 
@@ -222,7 +222,7 @@ export function isCounterfactual(edits: readonly Edit[], describe: Describe): bo
 /** What a subject is called, by the name of its model without a step. */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
   const { step, edits, arithmetic } = subject;
-  const eight = arithmetic ? ' in 8 bits (int8)' : '';
+  const how = arithmetic ? ` ${OTHERS[arithmetic].title}` : '';
   const at = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;
   const all = edits.length ? editChoices(describe) : [];
   const said = edits.map(({ name, values }) => {
@@ -230,5 +230,5 @@ export function titleOf(subject: Subject, model: string, describe: Describe): st
     const label = choice?.operation ? choice.label : name;
     return ` + ${label}${values.length ? ` (${values.join(', ')})` : ''}`;
   });
-  return `${model}${at}${eight}${said.join('')}`;
+  return `${model}${at}${how}${said.join('')}`;
 }

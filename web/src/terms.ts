@@ -54,6 +54,10 @@ const TERMS: readonly (readonly [RegExp, string])[] = [
   [/top k/, 'The next token is drawn from so many of the likeliest; 0 stands for all.'],
   [/MEASURED/, 'What this model computes of this text, with nothing put in.'],
   [
+    /RELAXED/,
+    'Sums of products are rounded once and not twice, where the machine can, which is faster: the last digits may be others.',
+  ],
+  [
     /APPROXIMATE/,
     'Its matrices are multiplied in whole numbers of eight bits, which is faster and not quite what the model computes.',
   ],

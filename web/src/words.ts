@@ -1,5 +1,6 @@
 /** The page's sentences: findings, conditions and classes, so that a number never stands alone. */
 import { judge, type Judgement, type Token } from 'sinkscope';
+import { OTHERS, others } from './arithmetic';
 import { mean, ofHead, type Frame, type Head } from './frame';
 import { overPrompts } from './averages';
 
@@ -52,6 +53,7 @@ export function headWords({ layer, head }: Head): string {
 
 export const CLASS_WORDS = {
   measured: 'MEASURED',
+  relaxed: 'RELAXED',
   approximate: 'APPROXIMATE',
   counterfactual: 'COUNTERFACTUAL',
 } as const;
@@ -65,11 +67,11 @@ const SOURCE_WORDS = {
 export function classSentence(frame: Frame): string {
   const size = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
-  if (frame.class === 'approximate')
-    return (
-      `Matrices are multiplied in eight bits (int8), ${SOURCE_WORDS[frame.model.source]}, ${size}: ` +
-      `faster, and not the exact numbers. Without it they are.`
-    );
+  const other = others.find((one) => OTHERS[one].class === frame.class);
+  if (other) {
+    const { does, means } = OTHERS[other];
+    return `${does}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${means}`;
+  }
   return (
     `A what-if, put in at inference. The weights (${size}) were trained with ` +
     `${frame.architecture.attention.operation} and without it: this does not show what a model ` +

@@ -3,6 +3,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../controls';
 import type { Desk } from '../desk';
 import type { Choice } from '../models';
+import { OTHERS, others, type Other } from '../arithmetic';
 import { field } from '../terms';
 import { editChoices, MOST, parseSubject, printSubject, toggled } from '../subject';
 
@@ -94,17 +95,16 @@ export class Picker {
     </form>`;
   }
 
-  #eightForm(): TemplateResult {
+  #otherForm(arithmetic: Other): TemplateResult {
+    const { button, hint } = OTHERS[arithmetic];
     const submit = (event: Event) => {
       event.preventDefault();
-      this.#add(printSubject({ id: this.#model, arithmetic: 'int8', edits: [] }));
+      this.#add(printSubject({ id: this.#model, arithmetic, edits: [] }));
     };
     return html`<form class="numbers" @submit=${submit}>
-      <p class="hint">
-        Matrices multiplied in whole numbers of eight bits: faster, and approximate.
-      </p>
-      <button type="submit" name="int8" ?disabled=${this.#shown.length >= MOST}>
-        Add in 8 bits
+      <p class="hint">${hint}</p>
+      <button type="submit" name=${arithmetic} ?disabled=${this.#shown.length >= MOST}>
+        ${button}
       </button>
     </form>`;
   }
@@ -176,7 +176,7 @@ export class Picker {
     const { models } = desk.engine.peek()!;
     const shown = this.#shown;
     const offered = new Set(models.choices.map(({ id }) => id));
-    const others = shown.filter((text) => !offered.has(text));
+    const more = shown.filter((text) => !offered.has(text));
     const choose = (event: Event) => {
       this.#model = valueOf(event);
       void this.#loadSteps();
@@ -197,15 +197,15 @@ export class Picker {
               </fieldset>`,
           )}
           ${
-            others.length
+            more.length
               ? html`<fieldset class="pick-set">
-                  <legend>steps, what-ifs and 8 bits</legend>
-                  ${others.map((text) => this.#chip(text, nameOf({ subject: text }, desk)))}
+                  <legend>steps, what-ifs, other arithmetic</legend>
+                  ${more.map((text) => this.#chip(text, nameOf({ subject: text }, desk)))}
                 </fieldset>`
               : nothing
           }
           <fieldset class="pick-set">
-            <legend>a step of its training, a what-if, or 8 bits, of</legend>
+            <legend>a step of its training, a what-if, or another arithmetic, of</legend>
             <label class="field"
               ><span class="unseen">model</span>
               <select @change=${choose}>
@@ -222,7 +222,7 @@ export class Picker {
                 )}
               </select></label
             >
-            ${this.#stepForm()} ${this.#editForm()} ${this.#eightForm()}
+            ${this.#stepForm()} ${this.#editForm()} ${others.map((one) => this.#otherForm(one))}
           </fieldset>
           <p class="links">
             <button type="button" @click=${() => desk.open()}>Open another model …</button>

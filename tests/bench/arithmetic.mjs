@@ -1,0 +1,93 @@
+/**
+ * How far other arithmetics are from the exact one, over the first 64 tokens of a hundred held-out passages; on a
+ * host that has relaxed SIMD (Node 22):
+ *
+ *     node tests/bench/arithmetic.mjs            the softmax and the sigmoid twin
+ *     node tests/bench/arithmetic.mjs MODEL ...  folders or GGUF files
+ *
+ * Rows of a table: logits and weights of all maps, largest and mean difference; Sink_1^0.3 and loss of both.
+ */
+import { openAsBlob, readFileSync, readdirSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  createEngine,
+  cutText,
+  measure,
+  modelFiles,
+  planFiles,
+  planTokenizer,
+} from '../../wasm/index.js';
+
+const root = new URL('../../', import.meta.url);
+const engine = await createEngine({ base: new URL('.build/wasm/', root), worker: false });
+const heldout = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'));
+async function planOf(path) {
+  const isFolder = statSync(path).isDirectory();
+  const names = isFolder ? readdirSync(path).map((name) => join(path, name)) : [path];
+  const kept = names.filter((name) => statSync(name).isFile());
+  const files = kept.map(async (name) => ({ path: basename(name), file: await openAsBlob(name) }));
+  return (await planFiles(await Promise.all(files)))[0];
+}
+
+/** Numbers that differ: the largest and the mean of |a - b|. */
+class Gap {
+  most = 0;
+  sum = 0;
+  n = 0;
+  add(a, b) {
+    a.forEach((x, i) => {
+      const gap = Math.abs(x - b[i]);
+      this.most = Math.max(this.most, gap);
+      this.sum += gap;
+    });
+    this.n += a.length;
+  }
+  toString() {
+    return `${this.most.toPrecision(2)}, ${(this.sum / this.n).toPrecision(2)}`;
+  }
+}
+
+async function* rows(path) {
+  const plan = await planOf(path);
+  const exact = await engine.open(modelFiles(plan));
+  const tokenizer = await planTokenizer(plan, exact);
+  const sequences = await cutText(tokenizer, heldout, { tokens: 64, sequences: 100 });
+  tokenizer.close();
+  const told = (model) => measure(model, sequences, { eps: 0.3 });
+  const { metrics: before } = await told(exact);
+  for (const arithmetic of ['relaxed', 'int8']) {
+    const model = await engine.open(modelFiles(plan), { arithmetic });
+    const gaps = { logits: new Gap(), att: new Gap() };
+    for (const tokens of sequences) {
+      const options = { fields: Object.keys(gaps), capacity: tokens.length };
+      const runs = [await exact.run(tokens, options), await model.run(tokens, options)];
+      for (const [field, gap] of Object.entries(gaps)) {
+        const [a, b] = await Promise.all(runs.map((run) => run.field(field)));
+        gap.add(a.data, b.data);
+      }
+      for (const run of runs) await run.close();
+    }
+    const { metrics } = await told(model);
+    await model.close();
+    const pair = (name, show) => [before, metrics].map((one) => show(one[name].mean[0])).join(', ');
+    yield [
+      basename(path),
+      arithmetic,
+      gaps.logits,
+      gaps.att,
+      pair('sink_ratio', (x) => `${(100 * x).toFixed(2)} %`),
+      pair('loss_mean', (x) => x.toFixed(6)),
+    ];
+  }
+  await exact.close();
+}
+
+const heads = ['model', 'arithmetic', 'logits: largest, mean', 'maps: largest, mean'];
+console.log(`| ${[...heads, 'Sink_1: exact, so', 'loss: exact, so'].join(' | ')} |`);
+console.log('|---|---|---|---|---|---|');
+const twins = ['softmax', 'sigmoid'].map((id) => fileURLToPath(new URL(`models/zoo/${id}`, root)));
+const given = process.argv.slice(2);
+for (const path of given.length ? given : twins)
+  for await (const cells of rows(path)) console.log(`| ${cells.join(' | ')} |`);
+await engine.close();
