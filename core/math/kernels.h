@@ -23,9 +23,9 @@
 #define SS_PANEL 8
 
 /*
- * Where relaxed SIMD is compiled for, sum + x w of a product of matrices may be rounded once instead
- * of twice (fused): within the tolerance that wasm/README.md states, and one row still gives the bits
- * that many give. All else here is as exact as everywhere.
+ * Compiled for relaxed SIMD, sum + x w of a product of matrices may be rounded once, not twice
+ * (fused): within the tolerance that wasm/README.md states, and one row still has the bits that
+ * many have. All else here is as exact as everywhere.
  */
 
 /* Rows that a register tile multiplies at a time. */
