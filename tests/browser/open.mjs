@@ -299,6 +299,14 @@ export const open = {
     const before = await finding(page);
     const words = await page.locator('.chip').allTextContents();
     const next = await text(page, '.next');
+    await page.evaluate(() => {
+      const { postMessage } = MessagePort.prototype;
+      globalThis.opened = 0;
+      MessagePort.prototype.postMessage = function (message, ...rest) {
+        if (message?.path?.[0] === 'open') globalThis.opened++;
+        return postMessage.call(this, message, ...rest);
+      };
+    });
     const buffer = await ggufOfZoo('softmax');
     const file = { name: 'twin.F16.gguf', mimeType: 'application/octet-stream', buffer };
     await page.setInputFiles('#open .file:not(.folder) input', file);
@@ -310,6 +318,7 @@ export const open = {
     assert.equal(await finding(page), before);
     assert.deepEqual(await page.locator('.chip').allTextContents(), words);
     assert.equal(await text(page, '.next'), next);
+    assert.equal(await page.evaluate(() => globalThis.opened), 1, 'a model is read once');
     assert.deepEqual(troubles(page, hub), []);
   },
 

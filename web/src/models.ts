@@ -88,7 +88,8 @@ export class Models {
   readonly zoo: Zoo;
   readonly #open = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
-  readonly #pinned = new Set<string>();
+  /** Opened by the reader, and shown by nobody yet. */
+  #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
   #timelines: Promise<Timelines> | undefined;
 
@@ -121,13 +122,13 @@ export class Models {
     this.#recipes.set(id, recipe);
   }
 
-  /** What is being opened for the first time is shown by nobody yet; it is not closed for that. */
+  /** Until it is open and shown, or another is pinned, it is not closed for being shown by nobody. */
   pin(id: string): void {
-    this.#pinned.add(id);
+    this.#pinned = id;
   }
 
   unpin(id: string): void {
-    this.#pinned.delete(id);
+    if (this.#pinned === id) this.#pinned = undefined;
   }
 
   /** Takes back what could not be opened. */
@@ -191,7 +192,9 @@ export class Models {
 
   /** Closes, or stops opening, what was opened by a plan or is a checkpoint, and is not shown any more. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
-    const shown = new Set([...wanted, ...this.#pinned]);
+    const pinned = this.#pinned;
+    if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
+    const shown = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
     const isPassing = (id: string) => {
       const { weights, arithmetic } = arithmeticOf(id);
       const isStep = stepOf(weights) !== undefined;

@@ -279,12 +279,12 @@ export class Opener {
           this.#set({ name: 'loading', plan, loaded: { ...more, done, total } }),
       });
     } catch (error) {
+      models.unpin(id);
       models.forget(id);
       throw error;
     } finally {
       isOver = true;
       signal.removeEventListener('abort', stop);
-      models.unpin(id);
     }
     this.#finish(id);
   }
