@@ -2,15 +2,18 @@
 import { PATIENCE, STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.js';
 import { checkOptions, urlOf } from '../border/arguments.js';
 import { SinkscopeError } from '../border/errors.js';
+import { piecesOf, wholePiecesOf } from './pieces.js';
 
 /**
  * @typedef {import('./ask.js').Patience & {
  *   from?: number,
  *   version?: string,
  *   bytes?: number,
+ *   reuses?: boolean,
  * }} DownloadOptions
  * from: the first byte wanted; version: what the address names never changes, for example because it
- * holds a commit; bytes: the size, where it is known already.
+ * holds a commit; bytes: the size, where it is known already; reuses: what the stream gives is good until the
+ * next is asked for.
  */
 
 const TRIES = 5;
@@ -53,7 +56,7 @@ class Download {
   /** The announced size may be that of a compressed answer. */
   #isBlind = false;
   #stop = new AbortController();
-  /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
+  /** @type {ReturnType<typeof piecesOf> | undefined} */
   #reader;
   /** @type {number | undefined} */
   total;
@@ -83,7 +86,8 @@ class Download {
   async connect() {
     try {
       const answer = await this.#ask();
-      this.#reader = this.#accept(answer).getReader();
+      const body = this.#accept(answer);
+      this.#reader = this.#options.reuses ? piecesOf(body) : wholePiecesOf(body);
     } catch (error) {
       if (!this.#reader) this.#release();
       throw error;
@@ -220,18 +224,16 @@ class Download {
 
   /** What the connection brings next; a silent one counts as cut. */
   async #chunk() {
-    const reader = /** @type {ReadableStreamDefaultReader<Uint8Array>} */ (this.#reader);
+    const reader = /** @type {ReturnType<typeof piecesOf>} */ (this.#reader);
     const { stall = STALL } = this.#options;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
+    /** @type {Promise<never>} */
     const silence = new Promise((_, reject) => {
       timer = setTimeout(() => reject(new Error(`no byte came for ${stall} ms`)), stall);
     });
     try {
-      const read = /** @type {Promise<ReadableStreamReadResult<Uint8Array>>} */ (
-        Promise.race([reader.read(), silence])
-      );
-      return (await read).value;
+      return await Promise.race([reader.next(), silence]);
     } finally {
       clearTimeout(timer);
     }

@@ -3,6 +3,7 @@ import { placeOf, reasonOf } from './ask.js';
 import { openDownload } from './download.js';
 import { SinkscopeError } from '../border/errors.js';
 import { createMeter } from './meter.js';
+import { piecesOf } from './pieces.js';
 
 /** @typedef {import('../border/module.js').Module} Module */
 /** @typedef {{ stream: ReadableStream<Uint8Array>, bytes: number, name: string }} Streamed a file on its way */
@@ -41,7 +42,7 @@ export async function readAll(source, signal = new AbortController().signal) {
     if (bytes > LONGEST_TEXT) {
       throw new SinkscopeError('read', where, `expected at most ${LONGEST_TEXT} bytes, more came`);
     }
-    kept.push(chunk);
+    kept.push(chunk.slice());
   }
   const all = new Uint8Array(bytes);
   let at = 0;
@@ -116,7 +117,7 @@ async function openSource(source, signal, tell) {
   const { url, token, cache, version, id, bytes } = remote(source);
   const onRetry = (/** @type {{ reason: string }} */ { reason }) => tell(reason, true);
   const onNote = (/** @type {string} */ note) => tell(note, false);
-  const options = { signal, token, version, id, bytes, onRetry, onNote };
+  const options = { signal, token, version, id, bytes, onRetry, onNote, reuses: true };
   const address = new URL(url);
   if (!cache) return openDownload(address, options);
   // Of a model that is not kept nobody downloads this.
@@ -182,7 +183,7 @@ async function gather(module, stream, where, signal, report) {
   const isDue = clock();
   let bytes = 0;
   for await (const chunk of chunks(stream, where, signal)) {
-    kept.push(chunk);
+    kept.push(chunk.slice());
     bytes += chunk.length;
     if (isDue()) report(bytes, NaN);
   }
@@ -206,25 +207,26 @@ function clock() {
 }
 
 /**
+ * What comes of a stream; each piece is good until the next is asked for.
  * @param {ReadableStream<Uint8Array>} stream
  * @param {string} where
  * @param {AbortSignal} signal
  */
 async function* chunks(stream, where, signal) {
-  const reader = stream.getReader();
+  const pieces = piecesOf(stream);
   // A server that falls silent is left at once, not when its next byte comes.
-  const stop = () => void reader.cancel(signal.reason).catch(() => {});
+  const stop = () => void pieces.cancel(signal.reason).catch(() => {});
   signal.addEventListener('abort', stop);
   try {
     for (;;) {
       signal.throwIfAborted();
-      const { done, value } = await reader.read().catch((error) => {
+      const piece = await pieces.next().catch((error) => {
         if (error instanceof SinkscopeError) throw error;
         throw new SinkscopeError('read', where, `broke off: ${reasonOf(error)}`);
       });
       signal.throwIfAborted();
-      if (done) return;
-      yield value;
+      if (!piece) return;
+      yield piece;
     }
   } finally {
     signal.removeEventListener('abort', stop);

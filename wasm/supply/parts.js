@@ -15,6 +15,8 @@ import { reasonOf } from './ask.js';
 /** A part is written when it is this large, or this old: a slow line loses seconds, not megabytes. */
 const PART_BYTES = 2 ** 23;
 const PART_MS = 2000;
+/** And it has room for this, though less was announced. */
+const LEAST_BYTES = 2 ** 16;
 
 /** Writes chunks as parts. Whoever appends waits for the disk, so nothing piles up. */
 export class Keeper {
@@ -23,8 +25,8 @@ export class Keeper {
   #card;
   #start;
   #onNote;
-  /** @type {Uint8Array[]} */
-  #chunks = [];
+  /** The part that is being filled, and how far it is: one buffer for all of them. */
+  #part = new Uint8Array();
   #bytes = 0;
   #since = performance.now();
   #failed = false;
@@ -51,24 +53,24 @@ export class Keeper {
 
   /** @param {Uint8Array} chunk */
   async append(chunk) {
-    if (this.#failed) return;
-    // A copy, for the reader of the stream may transfer what it got.
-    this.#chunks.push(chunk.slice());
-    this.#bytes += chunk.length;
-    const isOld = performance.now() - this.#since > PART_MS;
-    if (this.#bytes >= PART_BYTES || isOld) await this.flush();
+    if (!this.#part.length) {
+      const rest = Math.max(LEAST_BYTES, this.#card.bytes - this.#start);
+      this.#part = new Uint8Array(Math.min(PART_BYTES, rest));
+    }
+    for (let at = 0; at < chunk.length && !this.#failed;) {
+      const piece = chunk.subarray(at, at + this.#part.length - this.#bytes);
+      this.#part.set(piece, this.#bytes);
+      this.#bytes += piece.length;
+      at += piece.length;
+      const isOld = performance.now() - this.#since > PART_MS;
+      if (this.#bytes === this.#part.length || isOld) await this.flush();
+    }
   }
 
   async flush() {
     if (this.#failed || this.#bytes === 0) return;
-    const part = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const chunk of this.#chunks) {
-      part.set(chunk, at);
-      at += chunk.length;
-    }
+    const part = this.#part.subarray(0, this.#bytes);
     const start = this.#start;
-    this.#chunks = [];
     this.#bytes = 0;
     this.#start += part.length;
     this.#since = performance.now();
