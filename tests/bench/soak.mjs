@@ -7,9 +7,10 @@
  * over 5 % above the first. `wasm` is the engine's memory, `heap` the JavaScript heap
  * after a collection, `process` what the system has given to Node's process, or the tab's.
  */
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CHROMIUM, createHost, root } from '../browser/stage.mjs';
+import { bytesOf, renderers } from './process.mjs';
 
 const SHARE = 1.05;
 /** Until then the browser compiles what is used often, and fills its lists of slow frames. */
@@ -18,10 +19,7 @@ const MB = 1e6;
 const [where = 'engine', switches = '1000', runs = '10000'] = process.argv.slice(2);
 
 /** What a process holds in memory beside pages of files, which come and go with the machine; in bytes. */
-async function resident(pid) {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return 1024 * Number(status.match(/RssAnon:\s+(\d+)/)[1]);
-}
+const resident = (pid) => bytesOf(pid, 'RssAnon');
 
 /** The package alone: nine models of the zoo in turn, then one with other tokens each time. */
 async function inEngine() {
@@ -97,18 +95,7 @@ async function inPage() {
       await debug.send('HeapProfiler.collectGarbage');
       const { usedSize } = await debug.send('Runtime.getHeapUsage');
       const { nodes, jsEventListeners } = await debug.send('Memory.getDOMCounters');
-      const pids = await readdir('/proc');
-      let process = 0;
-      for (const pid of pids.filter((name) => /^\d+$/.test(name))) {
-        const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-        const parent = Number(
-          (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))
-            .split(') ')[1]
-            ?.split(' ')[1],
-        );
-        if (/--type=renderer/.test(line) && (await isOurs(parent)))
-          process = Math.max(process, await resident(pid));
-      }
+      const process = Math.max(...(await Promise.all((await renderers()).map(resident))));
       return { heap: usedSize, process, nodes: nodes * MB, listeners: jsEventListeners * MB };
     },
     async close() {
@@ -116,16 +103,6 @@ async function inPage() {
       host.close();
     },
   };
-}
-
-/** Whether a process is a child, however late, of this one. */
-async function isOurs(pid) {
-  for (let at = pid; at > 1;) {
-    if (at === process.pid) return true;
-    const stat = await readFile(`/proc/${at}/stat`, 'utf8').catch(() => '');
-    at = Number(stat.split(') ')[1]?.split(' ')[1] ?? 0);
-  }
-  return false;
 }
 
 async function phase(name, count, step, sizes) {

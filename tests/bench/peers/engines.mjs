@@ -123,7 +123,7 @@ export async function wllama({ type }) {
     tolerance: type === 'f32' ? 'tabled' : 'rounded',
     can: ({ all, kind }) => !all && kind !== 'measure',
     async open(content) {
-      await engine.loadModel([blobOf(content)], {
+      await engine.loadModel([content instanceof Blob ? content : blobOf(content)], {
         ...{ n_ctx: 512, n_batch: 512, n_threads: 1 },
         ...{ cache_type_k: 'f32', cache_type_v: 'f32' },
       });

@@ -146,12 +146,13 @@ class Writer extends Bytes {
   }
 }
 
-/** llama.cpp opens no model without words: token i is written as its number. */
+/** No model opens without words: token i is written as its number, but for those of the one merge. */
 function vocabulary(V) {
+  const merged = ['t', '1', 't1'];
   return {
     'tokenizer.ggml.model': 'gpt2',
     'tokenizer.ggml.pre': 'gpt-2',
-    'tokenizer.ggml.tokens': Array.from({ length: V }, (_, i) => `t${i}`),
+    'tokenizer.ggml.tokens': Array.from({ length: V }, (_, i) => merged[i] ?? `t${i}`),
     'tokenizer.ggml.token_type': Array.from({ length: V }, () => 1),
     'tokenizer.ggml.merges': ['t 1'],
     'tokenizer.ggml.bos_token_id': { u32: 0 },

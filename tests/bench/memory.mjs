@@ -1,0 +1,199 @@
+/**
+ * The most memory that the page's process takes to open a large model and read with it, beside peers.
+ *
+ *     node tests/bench/memory.mjs [gpt2.f32 smollm2.f32 gpt2.q8_0]     after web/serve --build-only
+ *
+ * Each engine gets a Chromium of its own and the same random weights: the whole page by its dialog, from the disk
+ * and from a hub that keeps what it downloads; the peers on an empty page. Told are what a renderer holds
+ * before, then peaks (VmHWM of /proc/PID/status, counted anew before each): of opening, the page's with a run over 8 tokens;
+ * of runs over 64 and 256 tokens, maps and default metrics shown. MB; some 130 of all of them are
+ * Chromium itself.
+ */
+import {
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { CHROMIUM, TYPES, chromium, createHost, root, settled } from '../browser/stage.mjs';
+import { openHub } from '../hub/server.mjs';
+import { SHAPES, randomFile } from './peers/gguf.mjs';
+import { onnxFile } from './peers/onnx.mjs';
+import { bytesOf, forgetPeak, renderers } from './process.mjs';
+
+const folder = join(root, '.build/bench/memory');
+const modules = join(root, '.build/bench/node_modules');
+const files = process.argv.slice(2);
+if (!files.length) files.push('gpt2.f32', 'smollm2.f32', 'gpt2.q8_0');
+const HUB = 'sinkscope/quantised';
+const MB = 1e6;
+
+/** Where the file lies; it is written once. */
+function fileOf(file, kind) {
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, `${file}.${kind}`);
+  if (existsSync(path)) return path;
+  const [shape, type] = file.split('.');
+  const content = randomFile(shape, type);
+  const eight = type === 'q8_0';
+  writeFileSync(path, kind === 'gguf' ? content : onnxFile(content, shape, type, { eight }));
+  return path;
+}
+
+/** The page, until its map of a text of T tokens is drawn. */
+async function visit(page, origin) {
+  await page.goto(`${origin}/#room=explore&shown=softmax&input=random&T=8`);
+  await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
+  await settled(page);
+}
+
+async function shows(page, said) {
+  await page.waitForFunction(
+    (text) => document.querySelector('[data-view="attention"] .stamp')?.textContent.includes(text),
+    said,
+    { timeout: 300_000 },
+  );
+  await settled(page);
+}
+
+async function readAgain(page, T) {
+  // A link leaves out what is as usual.
+  await page.evaluate((n) => {
+    location.hash = `${location.hash.replace(/&T=\d+/, '')}&T=${n}`;
+  }, T);
+  await shows(page, `T = ${T}`);
+}
+
+const pageFrom = (choose) => async (page, file) => {
+  const allowed = [];
+  const host = createHost({ allowed });
+  await new Promise((done) => host.listen(0, '127.0.0.1', done));
+  const steps = await choose(page, file, allowed);
+  await visit(page, `http://127.0.0.1:${host.address().port}`);
+  return { ...steps, read: (T) => readAgain(page, T), close: () => host.close() };
+};
+
+const fromDisk = pageFrom((page, file) => ({
+  async open() {
+    const path = fileOf(file, 'gguf');
+    await page.setInputFiles('#open .file:not(.folder) input', path);
+    await shows(page, `${file}.gguf`);
+  },
+}));
+
+const fromHub = pageFrom(async (page, file, allowed) => {
+  const hub = await openHub();
+  hub.repository(HUB).revisions.main.files[`${file}.gguf`] = readFileSync(fileOf(file, 'gguf'));
+  allowed.push(hub.endpoint, hub.cdn);
+  const endpoint = JSON.stringify(hub.endpoint);
+  await page.addInitScript(`localStorage.setItem('sinkscope.endpoint', ${endpoint})`);
+  return {
+    async open() {
+      await page.getByRole('button', { name: 'Open a model' }).click();
+      await page.fill('#open-name', `${HUB}/${file}.gguf`);
+      await page.keyboard.press('Enter');
+      await page.click('#open .primary');
+      await shows(page, `${file}.gguf`);
+    },
+  };
+});
+
+const folders = {
+  '/wllama/': join(modules, '@wllama/wllama/esm'),
+  '/ort/': join(modules, 'onnxruntime-web/dist'),
+  '/peers/': join(root, 'tests/bench/peers'),
+  '/files/': folder,
+};
+
+/** An empty page on which `engines.mjs` finds what it imports. */
+const peer = (maker, kind) => async (page, file) => {
+  const path = fileOf(file, kind);
+  const server = createServer((request, response) => {
+    const at = normalize(new URL(request.url, 'http://x').pathname);
+    if (at === '/') {
+      response.setHeader('content-type', 'text/html');
+      return response.end('<!doctype html><input type="file">');
+    }
+    const under = Object.keys(folders).find((prefix) => at.startsWith(prefix)) ?? '/peers/';
+    const found = join(folders[under], at.startsWith(under) ? at.slice(under.length) : at);
+    if (!existsSync(found)) return response.writeHead(404).end();
+    const type = { ...TYPES, '.mjs': TYPES['.js'] }[extname(found)];
+    response.setHeader('content-type', type ?? 'application/octet-stream');
+    response.setHeader('content-length', statSync(found).size);
+    createReadStream(found).pipe(response);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  await page.goto(`http://127.0.0.1:${server.address().port}/`);
+  if (kind === 'gguf') await page.setInputFiles('input', path);
+  const { V } = SHAPES[file.split('.')[0]].sizes;
+  const reading = (T) =>
+    page.evaluate(
+      async ([n, most]) => {
+        await globalThis.engine.read(Array.from({ length: n }, (_, i) => (i * 7919) % most));
+        await globalThis.engine.top(1);
+      },
+      [T, V],
+    );
+  return {
+    async open() {
+      await page.evaluate(
+        async ([name, of, address]) => {
+          const makers = await import('/engines.mjs');
+          const [shape, type] = of.split('.');
+          const made = await makers[name]({ shape, type, eight: type === 'q8_0' });
+          globalThis.engine = made.open ? made : Object.values(made)[0];
+          const input = document.querySelector('input').files[0];
+          await globalThis.engine.open(input ?? address);
+        },
+        [maker, file, `/files/${file}.${kind}`],
+      );
+    },
+    read: reading,
+    close: () => server.close(),
+  };
+};
+
+const ENGINES = { 'the page, from disk': fromDisk, 'the page, from a hub': fromHub };
+if (existsSync(folders['/ort/']))
+  Object.assign(ENGINES, {
+    'wllama, from disk': peer('wllama', 'gguf'),
+    'onnxruntime-web, maps': peer('onnxruntime', 'onnx'),
+  });
+else console.log('of ours alone: the peers come with tests/bench/peers/run');
+
+async function measure(begin, file) {
+  const browser = await chromium.launch(CHROMIUM);
+  try {
+    const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
+    const subject = await begin(page, file);
+    // Beside the page's renderer there may be a spare one, which stays small.
+    const pids = await renderers();
+    const most = async (name) =>
+      Math.round(Math.max(...(await Promise.all(pids.map((pid) => bytesOf(pid, name))))) / MB);
+    const sizes = [await most('VmRSS')];
+    for (const step of [subject.open, () => subject.read(64), () => subject.read(256)]) {
+      await Promise.all(pids.map(forgetPeak));
+      await step();
+      sizes.push(await most('VmHWM'));
+    }
+    subject.close();
+    return sizes;
+  } finally {
+    await browser.close();
+  }
+}
+
+const row = (what, cells) =>
+  console.log(what.padEnd(44), ...cells.map((one) => `${one}`.padStart(7)));
+row('MB of the renderer', ['before', 'opened', 'T=64', 'T=256']);
+for (const file of files)
+  for (const [name, begin] of Object.entries(ENGINES)) {
+    const size = Math.round(statSync(fileOf(file, 'gguf')).size / MB);
+    const cells = await measure(begin, file).catch(({ message }) => [message.split('\n')[0]]);
+    row(`${file} (${size} MB), ${name}`, cells);
+  }
+process.exit();

@@ -1,0 +1,36 @@
+/** What the system says of the processes of a browser that this one has started; Linux only. */
+import { readFile, readdir, writeFile } from 'node:fs/promises';
+
+const read = (path) => readFile(path, 'utf8').catch(() => '');
+
+/** Whether a process is a child, however late, of this one. */
+async function isOurs(pid) {
+  for (let at = Number(pid); at > 1;) {
+    if (at === process.pid) return true;
+    at = Number((await read(`/proc/${at}/stat`)).split(') ')[1]?.split(' ')[1] ?? 0);
+  }
+  return false;
+}
+
+/**
+ * Bytes of a process: RssAnon is its own memory, VmRSS has with it what it shares and what it maps of
+ * files, VmHWM is the most that VmRSS was.
+ * @param {number | string} pid
+ * @param {'RssAnon' | 'VmRSS' | 'VmHWM'} name
+ */
+export async function bytesOf(pid, name) {
+  const status = await read(`/proc/${pid}/status`);
+  return 1024 * Number(status.match(new RegExp(`${name}:\\s+(\\d+)`))?.[1] ?? 0);
+}
+
+/** What shows pages: a page's threads and workers are in its renderer, and nothing of other pages. */
+export async function renderers() {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const lines = await Promise.all(pids.map((pid) => read(`/proc/${pid}/cmdline`)));
+  const found = pids.filter((_, i) => lines[i].includes('--type=renderer'));
+  const own = await Promise.all(found.map(isOurs));
+  return found.filter((_, i) => own[i]);
+}
+
+/** From now on VmHWM counts anew. */
+export const forgetPeak = (pid) => writeFile(`/proc/${pid}/clear_refs`, '5');
