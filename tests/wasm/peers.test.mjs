@@ -61,9 +61,13 @@ test('medians of an odd and an even number, and ours over each other', () => {
   assert.equal(median([30, 1, 2]), 2);
   assert.equal(median([4, 100, 1, 2]), 3);
   const found = summary({ ours: [1, 9, 3], peer: [8, 4] });
-  assert.deepEqual(found, { ms: { ours: 3, peer: 6 }, ratios: { peer: 0.5 } });
-  const eight = summary({ ours: [12], 'ours, int8': [2], 'ort 8 bit, maps': [4], wllama: [3] });
-  assert.deepEqual(eight.ratios, { 'ort 8 bit, maps': 0.5, wllama: 4 }, 'like with like');
+  assert.deepEqual(found, { ms: { ours: 3, peer: 6 }, ratios: { ours: { peer: 0.5 } } });
+  const eight = summary({ ours: [12], 'ours, int8': [2], 'ort 8 bit, maps': [4], wllama: [8] });
+  const expected = {
+    ours: { wllama: 1.5 },
+    'ours, int8': { 'ort 8 bit, maps': 0.5, wllama: 0.25 },
+  };
+  assert.deepEqual(eight.ratios, expected, 'like with like');
   assert.deepEqual(summary({ peer: [8] }), { ms: { peer: 8 }, ratios: {} }, 'ours was refused');
 });
 

@@ -47,7 +47,6 @@ export async function ours(address) {
     call('release', at);
   };
   return {
-    tolerance: 'exact',
     async open(content, config) {
       file = put(content);
       const text = new TextEncoder().encode(config ?? '');
@@ -252,13 +251,17 @@ export async function bare() {
 /** Makers of the engines that can read a file; each gives one or several, by name. */
 export function makersFor(file, { hasOld }) {
   const [shape, type] = file.split('.');
-  const made = { ours: async () => ({ ours: await ours('/new/sinkscope.simd.wasm') }) };
-  if (hasOld) made.old = async () => ({ old: await ours('/old/sinkscope.simd.wasm') });
-  if (type === 'q8_0')
-    made['ours, int8'] = async () => {
-      const engine = await ours('/new/sinkscope.eight.relaxed.wasm');
-      return { 'ours, int8': { ...engine, tolerance: 'rounded' } };
-    };
+  const made = {};
+  const add = (name, binary, tolerance = 'exact') => {
+    made[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance } });
+  };
+  add('ours', '/new/sinkscope.simd.wasm');
+  if (hasOld) add('old', '/old/sinkscope.simd.wasm');
+  if (type === 'f32') add('ours, relaxed', '/new/sinkscope.relaxed.wasm');
+  if (type === 'q8_0') {
+    add('ours, int8', '/new/sinkscope.eight.relaxed.wasm', 'rounded');
+    add('ours, int8 without relaxed SIMD', '/new/sinkscope.eight.simd.wasm', 'rounded');
+  }
   if (type !== 'i8') made.wllama = async () => ({ wllama: await wllama({ type }) });
   if (['f32', 'q8_0'].includes(type))
     made.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });

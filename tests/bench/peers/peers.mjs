@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { extname, join, normalize, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { summary } from './table.mjs';
+import { isOurs, summary } from './table.mjs';
 import { SHIPPED, TABLE } from './works.mjs';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -135,12 +135,19 @@ function print(file, { row, times, refused, limits = [] }) {
   facts.rows.push({ file, row, ms, ratios, bare, refused });
   writeFileSync(out, `${JSON.stringify(facts, null, 2)}\n`);
   const show = (x) => (x === undefined ? '-' : x.toFixed(x < 100 ? 2 : 0)).padStart(8);
-  const others = Object.keys(ms).filter((name) => name !== 'ours');
-  const beside = others.map(
-    (name) => `${name} ${ratios[name]?.toFixed(2) ?? '-'} (${show(ms[name]).trim()})`,
-  );
-  const cells = [`${file} ${row}`.padEnd(30), show(ms.ours), show(bare), '  ', beside.join('   ')];
-  console.log(cells.join(' ').trimEnd());
+  const names = Object.keys(ms);
+  for (const own of ['ours', ...names.filter((name) => isOurs(name) && name !== 'ours')]) {
+    const isFirst = own === 'ours';
+    // In the first line all that was timed, in others what they stand against.
+    const others = names.filter((name) => !isOurs(name) && (isFirst || ratios[own][name]));
+    const beside = others.map((name) => {
+      const ratio = ratios[own]?.[name]?.toFixed(2) ?? '-';
+      return isFirst ? `${name} ${ratio} (${show(ms[name]).trim()})` : `${name} ${ratio}`;
+    });
+    const title = isFirst ? `${file} ${row}` : `    ${own.slice('ours, '.length)}`;
+    const cells = [title.padEnd(30), show(ms[own]), show(isFirst ? bare : undefined), '  '];
+    console.log([...cells, beside.join('   ')].join(' ').trimEnd());
+  }
   for (const [name, why] of Object.entries(refused)) console.log(`    refused: ${name}: ${why}`);
 }
 

@@ -36,16 +36,19 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** Which of ours stands against an engine. */
-const rivalOf = (name, ms) =>
-  name.startsWith('ort 8 bit') && 'ours, int8' in ms ? 'ours, int8' : 'ours';
+/** `ours`, or `ours, ` and what is other about it. */
+export const isOurs = (name) => name.startsWith('ours');
 
-/** Medians of each engine, and ours over each of theirs: what works in 8 bits over what does. */
+/** Medians of each engine, and each of ours over each of theirs; only what works in 8 bits over what does. */
 export function summary(times) {
   const ms = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]));
-  const ratios = Object.entries(ms)
-    .map(([name, one]) => [name, ms[rivalOf(name, ms)] / one, rivalOf(name, ms)])
-    .filter(([name, , rival]) => name !== rival && rival in ms && name !== 'ours, int8');
+  const names = Object.keys(ms);
+  const isRival = (own, other) => own.includes('int8') || !other.startsWith('ort 8 bit');
+  const ratiosOf = (own) =>
+    names
+      .filter((other) => !isOurs(other) && isRival(own, other))
+      .map((other) => [other, ms[own] / ms[other]]);
+  const ratios = names.filter(isOurs).map((own) => [own, Object.fromEntries(ratiosOf(own))]);
   return { ms, ratios: Object.fromEntries(ratios) };
 }
 
