@@ -32,8 +32,8 @@ def by_torch(model: torch.nn.Module, sequences: torch.Tensor, measures: bool) ->
     return len(sequences) / (time.perf_counter() - began)
 
 
-def by_study(node: str) -> float:
-    lines = told(node, "study.mjs")
+def by_study(node: str, *options: str) -> float:
+    lines = told(node, "study.mjs", *options)
     return float(re.search(r"^1 worker: (\d+) sequences/s", lines, re.M)[1])
 
 
@@ -44,6 +44,7 @@ def main() -> None:
     rates: dict[str, list[float]] = {}
     for _ in range(given.turns):
         rates.setdefault("a study, one worker", []).append(by_study(given.node))
+        rates.setdefault("the same in relaxed floats", []).append(by_study(given.node, "--relaxed"))
         for what, measures in (("maps alone", False), ("three metrics", True)):
             rates.setdefault(f"PyTorch {torch.__version__}, {what}", []).append(
                 by_torch(model, sequences, measures))

@@ -18,7 +18,7 @@ def begin(doc: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def told(node: str, bench: str) -> str:
+def told(node: str, bench: str, *options: str) -> str:
     """What a bench of tests/bench says that runs one worker alone."""
-    return subprocess.run([node, ROOT / "tests/bench" / bench, "--alone"], check=True,
+    return subprocess.run([node, ROOT / "tests/bench" / bench, "--alone", *options], check=True,
                           capture_output=True, text=True).stdout

@@ -1,6 +1,8 @@
 // Sequences a second of a study, as the page and the command line make it: the summary of 100 sequences of 64 tokens.
 //
-//     node tests/bench/study.mjs [MODEL FOLDER] [--alone]     one worker, then two, by turns; alone: one only
+//     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed]
+//
+// One worker, then two, by turns; alone: one only; relaxed: in relaxed floats.
 //
 // Wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
 import { readFileSync } from 'node:fs';
@@ -9,7 +11,10 @@ import { median } from './peers/table.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 7);
 const alone = process.argv.includes('--alone');
-const [name = 'models/zoo/softmax'] = process.argv.slice(2).filter((word) => word !== '--alone');
+const arithmetic = process.argv.includes('--relaxed') ? 'relaxed' : 'exact';
+const [name = 'models/zoo/softmax'] = process.argv
+  .slice(2)
+  .filter((word) => !word.startsWith('--'));
 const folder = new URL(`../../${name}/`, import.meta.url);
 const base = new URL('../../.build/wasm/', import.meta.url);
 const files = {
@@ -20,7 +25,7 @@ const files = {
 const pools = await Promise.all(
   (alone ? [1] : [1, 2]).map(async (workers) => {
     const engine = await createEngine({ base, workers });
-    const model = await engine.open(files);
+    const model = await engine.open(files, { arithmetic });
     return { workers, engine, model, wall: [], cpu: [] };
   }),
 );
