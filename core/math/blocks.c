@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Factors of whole numbers that stand 24 bits too high. */
+/* Factors of bytes, which are used as whole numbers that stand 24 bits too high. */
 #define FACTOR 0x1p-24f
 
 /* blocks[lane]: the lane's first block. */
@@ -38,30 +38,31 @@ static void read_halves(float *out, const unsigned char *const blocks[], size_t 
 
 /* Blocks of one group begin with its factor, behind which there may be a summand. */
 static void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                         ss_dtype type, bool adds) {
+                         ss_dtype type, float factor, bool adds) {
     size_t bytes = ss_dtype_block_bytes(type);
     g->adds = adds;
-    read_halves(g->d[0][0], blocks, lanes, 0, bytes, FACTOR, g->n);
+    read_halves(g->d[0][0], blocks, lanes, 0, bytes, factor, g->n);
     if (adds) read_halves(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
 }
 
 /* | d: half | 32 x int8 |    d q */
 READER(read_q8_0) {
-    read_factors(g, blocks, lanes, SS_Q8_0, false);
+    read_factors(g, blocks, lanes, SS_Q8_0, FACTOR, false);
     point_to_rows(g, blocks, 2, 34);
 }
 
 /* | d: half | 16 bytes of nibbles |    d (q - 8) */
 READER(read_q4_0) {
-    read_factors(g, blocks, lanes, SS_Q4_0, false);
+    read_factors(g, blocks, lanes, SS_Q4_0, 1.0f, false);
     point_to_rows(g, blocks, 2, 18);
     g->packing = SS_NIBBLES;
-    g->less = 8;
+    ss_copy(g->m[0], g->d[0][0], g->n * SS_PANEL);
+    ss_scale(g->m[0], -8.0f, g->n * SS_PANEL);
 }
 
 /* | d: half | m: half | 16 bytes of nibbles |    d q + m */
 READER(read_q4_1) {
-    read_factors(g, blocks, lanes, SS_Q4_1, true);
+    read_factors(g, blocks, lanes, SS_Q4_1, 1.0f, true);
     point_to_rows(g, blocks, 4, 20);
     g->packing = SS_NIBBLES;
 }
@@ -99,13 +100,13 @@ static void read_fives(ss_groups *g, const unsigned char *const blocks[], size_t
 
 /* | d: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d (q - 16) */
 READER(read_q5_0) {
-    read_factors(g, blocks, lanes, SS_Q5_0, false);
+    read_factors(g, blocks, lanes, SS_Q5_0, FACTOR, false);
     read_fives(g, blocks, lanes, SS_Q5_0, 2, 16);
 }
 
 /* | d: half | m: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d q + m */
 READER(read_q5_1) {
-    read_factors(g, blocks, lanes, SS_Q5_1, true);
+    read_factors(g, blocks, lanes, SS_Q5_1, FACTOR, true);
     read_fives(g, blocks, lanes, SS_Q5_1, 4, 0);
 }
 
@@ -114,9 +115,10 @@ READER(read_q5_1) {
  * low six bits; the others four bits of a byte and the two that the first four left over. They
  * multiply d and m, of which m is subtracted.
  */
-static void scale_groups(ss_groups *g, const unsigned char *const blocks[], size_t lanes) {
+static void scale_groups(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                         float factor) {
     float d[SS_PANEL], m[SS_PANEL];
-    read_halves(d, blocks, lanes, 0, 0, FACTOR, 1);
+    read_halves(d, blocks, lanes, 0, 0, factor, 1);
     read_halves(m, blocks, lanes, 2, 0, 1.0f, 1);
     g->adds = true;
     for (size_t lane = 0; lane < lanes; lane++)
@@ -131,7 +133,7 @@ static void scale_groups(ss_groups *g, const unsigned char *const blocks[], size
 
 /* | d: half | m: half | 12 bytes of scales | 128 bytes |    d s_i q - m m_i for eight groups. */
 READER(read_q4_k) {
-    scale_groups(g, blocks, lanes);
+    scale_groups(g, blocks, lanes, 1.0f);
     point_to_rows(g, blocks, 16, 32);
     g->packing = SS_NIBBLES_OF_TWO;
 }
@@ -139,7 +141,7 @@ READER(read_q4_k) {
 /* | d: half | m: half | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes |    as Q4_K; the
  * fifth bit of number k of group i is bit i of byte k. */
 READER(read_q5_k) {
-    scale_groups(g, blocks, lanes);
+    scale_groups(g, blocks, lanes, FACTOR);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
             const unsigned char *fifths = blocks[lane] + 16, *bytes = fifths + (1 + i / 2) * 32;
@@ -171,6 +173,10 @@ READER(read_q6_k) {
         }
 }
 
+bool ss_has_nibbles(ss_dtype type) {
+    return type == SS_Q4_0 || type == SS_Q4_1 || type == SS_Q4_K;
+}
+
 void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
                     size_t lanes, size_t first, size_t n) {
     static void (*const readers[SS_DTYPE_N])(ss_groups *, const unsigned char *const[], size_t) = {
@@ -186,7 +192,6 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
         groups->q[lane] = groups->unpacked[lane];
     }
     groups->packing = SS_BYTES;
-    groups->less = 0;
     groups->stride = SS_GROUP;
     groups->adds = groups->halved = false;
     groups->n = n;

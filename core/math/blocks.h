@@ -19,4 +19,7 @@
 void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
                     size_t lanes, size_t first, size_t n);
 
+/* Whether the type's groups are nibbles. */
+bool ss_has_nibbles(ss_dtype type);
+
 #endif

@@ -73,7 +73,9 @@
  *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types that add something
  *
  * j is 0, or k%32/16 where the halves of a group have factors of their own. A whole number q is
- * made a float where it stands, in the top byte of four; d makes up for that.
+ * made a float where it stands, in the top byte of four; d makes up for that. Of nibbles it is
+ * q d + m, or (q - 8) d in types that add nothing, where m is -8 d all the same: products with them
+ * are another matter (whole.h).
  */
 #define SS_GROUP 32
 #define SS_GROUPS 8
@@ -85,7 +87,6 @@ typedef enum ss_packing {
 typedef struct ss_groups {
     size_t n; /* at most SS_GROUPS */
     ss_packing packing;
-    int8_t less;               /* q is a nibble less this */
     const int8_t *q[SS_PANEL]; /* each row's, in its file or below: never to be copied */
     size_t stride;             /* bytes from those of a group to those of the next */
     bool adds, halved;
@@ -96,7 +97,7 @@ typedef struct ss_groups {
     int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
 } ss_groups;
 
-/* Where the 16 bytes are in which numbers [16 j, 16 j + 16) of group i stand, and in which halves.
+/* Where the 16 bytes are in which nibbles [16 j, 16 j + 16) of group i stand, and in which halves.
  */
 typedef struct ss_sixteen {
     size_t at;
@@ -104,23 +105,26 @@ typedef struct ss_sixteen {
 } ss_sixteen;
 static inline ss_sixteen ss_find_sixteen(const ss_groups *g, size_t i, size_t j) {
     if (g->packing == SS_NIBBLES) return (ss_sixteen){i * g->stride, j == 1};
-    if (g->packing == SS_BYTES) return (ss_sixteen){i * g->stride + 16 * j, false};
     return (ss_sixteen){i / 2 * g->stride + 16 * j, i % 2 == 1};
+}
+
+static inline int ss_group_nibble(const ss_groups *g, size_t k, size_t lane) {
+    ss_sixteen s = ss_find_sixteen(g, k / SS_GROUP, k % SS_GROUP / 16);
+    return (uint8_t)g->q[lane][s.at + k % 16] >> (s.high ? 4 : 0) & 15;
 }
 
 static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     size_t i = k / SS_GROUP, j = k % SS_GROUP / 16;
-    ss_sixteen s = ss_find_sixteen(g, i, j);
-    int q = g->q[lane][s.at + k % 16];
-    if (g->packing != SS_BYTES) q = (q >> (s.high ? 4 : 0) & 15) - g->less;
-    float weight = (float)(q * 0x1000000) * g->d[g->halved && j][i][lane];
+    int q = g->packing == SS_BYTES ? g->q[lane][i * g->stride + k % SS_GROUP] * 0x1000000
+                                   : ss_group_nibble(g, k, lane) - (g->adds ? 0 : 8);
+    float weight = (float)q * g->d[g->halved && j][i][lane];
     return g->adds ? weight + g->m[i][lane] : weight;
 }
 
-/* As ss_times_rows, for the weights of groups. */
+/* As ss_times_rows, for the weights of groups of bytes. */
 #define SS_TIMES_GROUPS_ARGS float sums[SS_PANEL], const float *a, const ss_groups *groups
 
-/* panel[k][lane] = weight k of row `lane`. */
+/* panel[k][lane] = weight k of row `lane`, of bytes. */
 #define SS_SPREAD_GROUPS_ARGS float *panel, const ss_groups *groups
 
 /* panel[k][lane] = rows[lane][k] for k < n: eight rows of n floats side by side; NULL is zeros. */
@@ -130,7 +134,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 #define SS_HALVES_ARGS float *out, const unsigned char *halves, size_t n
 
 /* out[i][lane] = factor * the half at rows[lane] + i*stride, for i < n: of each of n blocks of
- * eight rows. factor is a power of two that leaves no half's product subnormal. */
+ * eight rows. The halves are finite; factor is a power of two that leaves no product subnormal. */
 #define SS_FACTORS_ARGS                                                                            \
     float *out, const unsigned char *const rows[SS_PANEL], size_t stride, float factor, size_t n
 

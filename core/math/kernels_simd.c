@@ -208,7 +208,8 @@ void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
     for (; Kin > 0; Kin--, a++, rows += stride) add_rows(1, out, a, rows, stride, N);
 }
 
-/* What becomes of the weights of groups: a panel, or where that is NULL, a product with a. */
+/* What becomes of the weights of groups of bytes: a panel, or where that is NULL, a product with a.
+ */
 typedef struct use {
     v128_t sums[2]; /* the product's */
     const float *a;
@@ -231,19 +232,6 @@ INLINE void eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t a
     v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5);
     columns[0] = wasm_i64x2_shuffle(ab, cd, 0, 2);
     columns[1] = wasm_i64x2_shuffle(ab, cd, 1, 3);
-}
-
-/* The numbers of eight bytes of all rows. */
-INLINE void eight_numbers(v128_t columns[4], const ss_groups *g, size_t at, bool high) {
-    eight_bytes(columns, g->q, at);
-    eight_bytes(columns + 2, g->q + 4, at);
-    if (g->packing == SS_BYTES) return;
-    v128_t nibble = wasm_i8x16_splat(15), less = wasm_i8x16_splat(g->less);
-    UNROLL
-    for (int c = 0; c < 4; c++) {
-        if (high) columns[c] = wasm_u32x4_shr(columns[c], 4);
-        columns[c] = wasm_i8x16_sub(wasm_v128_and(columns[c], nibble), less);
-    }
 }
 
 /* Four weights whose whole numbers stand in the top bytes. */
@@ -276,11 +264,12 @@ INLINE void use_groups(use *u, const ss_groups *g, bool adds) {
     u->top = keep(&top);
     u->ahead = g->ahead;
     for (size_t i = 0; i < 2 * g->n; i++) {
-        ss_sixteen s = ss_find_sixteen(g, i / 2, i % 2);
+        size_t at = i / 2 * g->stride + i % 2 * 16;
         for (size_t j = 0; j < 16; j += 8, u->ahead += g->apart) {
             v128_t columns[4];
             (void)*(const volatile unsigned char *)u->ahead;
-            eight_numbers(columns, g, s.at + j, s.high);
+            eight_bytes(columns, g->q, at + j);
+            eight_bytes(columns + 2, g->q + 4, at + j);
             use_eight(u, columns, i * 16 + j, g->d[g->halved && i % 2][i / 2],
                       adds ? g->m[i / 2] : NULL);
         }
@@ -299,10 +288,7 @@ SHARED void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
 
 SHARED void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
     use u = {.panel = panel};
-    if (groups->adds)
-        use_groups(&u, groups, true);
-    else
-        use_groups(&u, groups, false);
+    use_groups(&u, groups, groups->adds);
 }
 
 void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
@@ -384,19 +370,18 @@ void ss_halves_simd(SS_HALVES_ARGS) {
     ss_halves_ref(out + i, halves + 2 * i, n - i);
 }
 
+/* As halves4 of finite ones, whose signs an arithmetic shift takes along. */
 SHARED void ss_factors_simd(SS_FACTORS_ARGS) {
-    v128_t kept[5];
-    UNROLL
-    for (int i = 0; i < 5; i++) kept[i] = keep(of_halves + i);
-    v128_t by = wasm_f32x4_splat(factor), zero = wasm_i32x4_splat(0);
+    v128_t by = wasm_f32x4_splat(factor * 0x1p112f), zero = wasm_i32x4_splat(0);
     for (size_t at = 0; n > 0; n--, at += stride, out += SS_PANEL) {
         UNROLL
         for (size_t i = 0; i < SS_PANEL; i += 4) {
-            v128_t four = wasm_v128_load16_lane(rows[i] + at, zero, 0);
-            four = wasm_v128_load16_lane(rows[i + 1] + at, four, 2);
-            four = wasm_v128_load16_lane(rows[i + 2] + at, four, 4);
-            four = wasm_v128_load16_lane(rows[i + 3] + at, four, 6);
-            wasm_v128_store(out + i, wasm_f32x4_mul(halves4(four, kept), by));
+            v128_t four = wasm_v128_load16_lane(rows[i] + at, zero, 1);
+            four = wasm_v128_load16_lane(rows[i + 1] + at, four, 3);
+            four = wasm_v128_load16_lane(rows[i + 2] + at, four, 5);
+            four = wasm_v128_load16_lane(rows[i + 3] + at, four, 7);
+            four = wasm_v128_and(wasm_i32x4_shr(four, 3), wasm_i32x4_splat((int)0x8fffe000u));
+            wasm_v128_store(out + i, wasm_f32x4_mul(four, by));
         }
     }
 }

@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "eight.h"
 #include "unpack.h"
+#include "whole.h"
 
 #include <string.h>
 
@@ -73,9 +74,10 @@ static void read_strips(const void *lanes[SS_PANEL], const eight *e, size_t k, s
             lane < e->width ? read_strip(e->strips + lane * STRIP, e->w, e->n + lane, k, n) : NULL;
 }
 
-/* Inputs that are read as groups, from the first on. */
+/* Inputs that are read as groups of bytes, from the first on. */
 static size_t grouped(const ss_matrix *w) {
-    return w->type < SS_I8 ? 0 : w->in - w->in % SS_GROUP;
+    bool bytes = w->type >= SS_I8 && !ss_has_nibbles(w->type);
+    return bytes ? w->in - w->in % SS_GROUP : 0;
 }
 
 /* Lanes without an output are zero, and I8's factors the matrix's; the rest is read. */
@@ -88,7 +90,7 @@ static void begin_groups(ss_groups *groups, const eight *e) {
 /* Groups from input k on; how many inputs those are. */
 static size_t read_groups(ss_groups *groups, const eight *e, size_t k) {
     const ss_matrix *w = e->w;
-    size_t count = smaller(grouped(w) - k, STRIP);
+    size_t count = smaller(w->in - w->in % SS_GROUP - k, STRIP);
     ss_read_groups(groups, w->type, e->rows, e->width, k / SS_GROUP, count / SS_GROUP);
     groups->apart = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
     groups->ahead = e->next ? e->next + SS_PANEL * ss_dtype_bytes(w->type, k) : e->rows[0];
@@ -235,8 +237,9 @@ static size_t lane_work(size_t in) {
 }
 
 size_t ss_matrix_work(size_t T, size_t in, size_t lanes) {
-    /* In eight bits a row is bytes, the same 16 bits wide, its scale and its zero. */
-    return lanes * lane_work(in) + T * in + 5 * T;
+    /* In eight bits a row is bytes, the same 16 bits wide, its scale and its zero; of whole numbers
+     * rows fill up a tile, and have two numbers more for each group. */
+    return lanes * lane_work(in) + T * in + 5 * T + T * in / 16 + 10 * in;
 }
 
 static void times_piece(const void *job, size_t i, size_t lane) {
@@ -260,6 +263,82 @@ static size_t piece_columns(const ss_matrix *w, size_t T, size_t lanes) {
     if (T > 1 && !w->panels) return w->in_out ? PANELS * SS_PANEL : SS_PANEL;
     size_t pieces = lanes > 1 ? 4 * lanes : 1;
     return (w->out / pieces / SS_PANEL + 1) * SS_PANEL;
+}
+
+/* ---- whole numbers ---- */
+
+bool ss_matrix_is_whole(const ss_matrix *w) {
+    return ss_has_nibbles(w->type);
+}
+
+/* A product in pieces: of all rows but the last one or two, tiles of five. */
+typedef struct whole_product {
+    float *out;
+    const float *bias;
+    const ss_matrix *w;
+    size_t T, columns, tiles;
+    const ss_whole_tile *tile; /* [tiles][groups] */
+    const ss_whole *rows;      /* [those left][groups] */
+    float *work;               /* [lanes] of spread groups */
+} whole_product;
+
+/* Tiles times the eight outputs of e, whose groups are spread for them. */
+static void tiles_times_eight(const whole_product *p, const eight *e, ss_groups *groups,
+                              ss_nibbles *spread, const float start[SS_PANEL]) {
+    size_t n = e->w->in / SS_GROUP;
+    for (size_t k = 0; k < e->w->in; k += STRIP) {
+        read_groups(groups, e, k);
+        ss_spread_nibbles(spread + k / SS_GROUP, groups);
+    }
+    for (size_t t = 0; t < p->tiles * SS_FIVE; t += SS_FIVE) {
+        float sums[SS_FIVE * SS_PANEL];
+        for (size_t r = 0; r < SS_FIVE; r++) ss_copy(sums + r * SS_PANEL, start, SS_PANEL);
+        ss_tile_times_nibbles(sums, p->tile + t / SS_FIVE * n, spread, n);
+        for (size_t r = 0; r < SS_FIVE && t + r < p->T; r++)
+            ss_copy(p->out + (t + r) * e->w->out + e->n, sums + r * SS_PANEL, e->width);
+    }
+}
+
+static void whole_piece(const void *job, size_t i, size_t lane) {
+    const whole_product *p = job;
+    const ss_matrix *w = p->w;
+    size_t end = smaller(w->out, (i + 1) * p->columns);
+    ss_nibbles *spread = (ss_nibbles *)(p->work + lane * lane_work(w->in));
+    ss_groups groups;
+    for (size_t n = i * p->columns; n < end; n += SS_PANEL) {
+        float start[SS_PANEL] = {0};
+        eight e = {0};
+        find_eight(&e, w, n, NULL);
+        if (p->bias) ss_copy(start, p->bias + n, e.width);
+        begin_groups(&groups, &e);
+        if (p->tiles) tiles_times_eight(p, &e, &groups, spread, start);
+        for (size_t t = p->tiles * SS_FIVE; t < p->T; t++) {
+            float sums[SS_PANEL];
+            const ss_whole *row = p->rows + (t - p->tiles * SS_FIVE) * (w->in / SS_GROUP);
+            ss_copy(sums, start, SS_PANEL);
+            for (size_t k = 0; k < w->in; k += STRIP) {
+                read_groups(&groups, &e, k);
+                ss_times_nibbles(sums, row + k / SS_GROUP, &groups);
+            }
+            ss_copy(p->out + t * w->out + n, sums, e.width);
+        }
+    }
+}
+
+static void times_whole(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
+                        float *work, ss_pool *pool) {
+    size_t lanes = ss_pool_lanes(pool), n = w->in / SS_GROUP, tiles = (T + 2) / SS_FIVE;
+    ss_whole *rows = (ss_whole *)(work + lanes * lane_work(w->in));
+    ss_whole_tile *tile = (ss_whole_tile *)(rows + SS_FIVE * n);
+    whole_product p = {out, bias, w, T, piece_columns(w, T, lanes), tiles, tile, rows, work};
+    for (size_t t = 0; t < T; t += SS_FIVE) {
+        size_t count = smaller(T - t, SS_FIVE);
+        memset(rows, 0, SS_FIVE * n * sizeof *rows);
+        for (size_t r = 0; r < count; r++) ss_whole_row(rows + r * n, a + (t + r) * w->in, n);
+        if (t / SS_FIVE < tiles) ss_tile_wholes(tile + t / SS_FIVE * n, rows, n);
+    }
+    ss_pool_run(pool, whole_piece, &p, (w->out + p.columns - 1) / p.columns,
+                (uint64_t)T * w->in * w->out);
 }
 
 #ifndef SS_NO_EIGHT
@@ -319,6 +398,10 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
         return;
     }
 #endif
+    if (ss_matrix_is_whole(w)) {
+        times_whole(out, a, w, bias, T, work, pool);
+        return;
+    }
     size_t lanes = ss_pool_lanes(pool), columns = piece_columns(w, T, lanes);
     float *tiles = work + lanes * lane_work(w->in);
     product p = {out, tiles, bias, w, T, columns, work};

@@ -33,6 +33,9 @@ typedef struct ss_matrix {
     bool in_out;            /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
 } ss_matrix;
 
+/* Whether its type is of groups, so that its products are of whole numbers (whole.h). */
+bool ss_matrix_is_whole(const ss_matrix *w);
+
 /* Where output n of ours stands among the tensor's. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 

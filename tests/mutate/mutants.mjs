@@ -636,6 +636,14 @@ export default [
     'float zero = s.nothing == 0.0f ? -s.low * by : 0.0f;',
     'eight',
   ],
+  ['sums of whole numbers are cut', 'math/whole.c', '+ low + 128', '+ low', 'kernels'],
+  [
+    'the last rows are one',
+    'math/matrix.c',
+    '(t - p->tiles * SS_FIVE) * (w->in / SS_GROUP)',
+    '0 * (w->in / SS_GROUP)',
+    'matrix',
+  ],
   [
     'weights in eight bits have 128 steps',
     'math/eight.c',

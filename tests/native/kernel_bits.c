@@ -8,6 +8,7 @@
 #include "math/eight.h"
 #include "math/kernels.h"
 #include "math/scalar.h"
+#include "math/whole.h"
 
 #ifndef __EMSCRIPTEN__
 #include <stdio.h>
@@ -44,24 +45,81 @@ typedef struct kernel_set {
     void (*relu)(SS_RELU_ARGS);
     void (*multiply)(SS_MULTIPLY_ARGS);
     void (*turn)(SS_TURN_ARGS);
+    void (*whole_row)(SS_WHOLE_ROW_ARGS);
+    void (*times_nibbles)(SS_TIMES_NIBBLES_ARGS);
+    void (*spread_nibbles)(SS_SPREAD_NIBBLES_ARGS);
+    void (*tile_times_nibbles)(SS_TILE_TIMES_NIBBLES_ARGS);
     void (*tile8)(SS_TILE8_ARGS);
     void (*times8)(SS_TIMES8_ARGS);
 } kernel_set;
 
 /* Set 0 is what the core calls, set 1 the textbook. */
 static const kernel_set sets[] = {
-    {ss_matmul,     ss_tile,     ss_times_rows, ss_times_columns, ss_times_groups, ss_spread_groups,
-     ss_interleave, ss_factors,  ss_exp,        ss_sigmoid,       ss_copy,         ss_clear,
-     ss_scale,      ss_add,      ss_max,        ss_sum,           ss_add_shares,   ss_entropy,
-     ss_dot,        ss_rmsnorm,  ss_layernorm,  ss_silu_mul,      ss_gelu,         ss_gelu_erf,
-     ss_relu,       ss_multiply, ss_turn,       ss_tile8,         ss_times8},
-    {ss_matmul_ref,       ss_tile_ref,          ss_times_rows_ref, ss_times_columns_ref,
-     ss_times_groups_ref, ss_spread_groups_ref, ss_interleave_ref, ss_factors_ref,
-     ss_exp_ref,          ss_sigmoid_ref,       ss_copy_ref,       ss_clear_ref,
-     ss_scale_ref,        ss_add_ref,           ss_max_ref,        ss_sum_ref,
-     ss_add_shares_ref,   ss_entropy_ref,       ss_dot_ref,        ss_rmsnorm_ref,
-     ss_layernorm_ref,    ss_silu_mul_ref,      ss_gelu_ref,       ss_gelu_erf_ref,
-     ss_relu_ref,         ss_multiply_ref,      ss_turn_ref,       ss_tile8_ref,
+    {ss_matmul,
+     ss_tile,
+     ss_times_rows,
+     ss_times_columns,
+     ss_times_groups,
+     ss_spread_groups,
+     ss_interleave,
+     ss_factors,
+     ss_exp,
+     ss_sigmoid,
+     ss_copy,
+     ss_clear,
+     ss_scale,
+     ss_add,
+     ss_max,
+     ss_sum,
+     ss_add_shares,
+     ss_entropy,
+     ss_dot,
+     ss_rmsnorm,
+     ss_layernorm,
+     ss_silu_mul,
+     ss_gelu,
+     ss_gelu_erf,
+     ss_relu,
+     ss_multiply,
+     ss_turn,
+     ss_whole_row,
+     ss_times_nibbles,
+     ss_spread_nibbles,
+     ss_tile_times_nibbles,
+     ss_tile8,
+     ss_times8},
+    {ss_matmul_ref,
+     ss_tile_ref,
+     ss_times_rows_ref,
+     ss_times_columns_ref,
+     ss_times_groups_ref,
+     ss_spread_groups_ref,
+     ss_interleave_ref,
+     ss_factors_ref,
+     ss_exp_ref,
+     ss_sigmoid_ref,
+     ss_copy_ref,
+     ss_clear_ref,
+     ss_scale_ref,
+     ss_add_ref,
+     ss_max_ref,
+     ss_sum_ref,
+     ss_add_shares_ref,
+     ss_entropy_ref,
+     ss_dot_ref,
+     ss_rmsnorm_ref,
+     ss_layernorm_ref,
+     ss_silu_mul_ref,
+     ss_gelu_ref,
+     ss_gelu_erf_ref,
+     ss_relu_ref,
+     ss_multiply_ref,
+     ss_turn_ref,
+     ss_whole_row_ref,
+     ss_times_nibbles_ref,
+     ss_spread_nibbles_ref,
+     ss_tile_times_nibbles_ref,
+     ss_tile8_ref,
      ss_times8_ref},
 };
 
@@ -136,8 +194,6 @@ static void fold_groups(const kernel_set *set, size_t n, size_t start, bool spre
                    .stride = n % 2 ? SS_GROUP : 34,
                    .adds = n % 4 < 2,
                    .halved = n % 8 < 4,
-                   .packing = (ss_packing)(n / 4 % 3),
-                   .less = n % 5 ? 0 : 8,
                    .ahead = (const unsigned char *)in_a,
                    .apart = 1};
     for (size_t i = 0; i < SS_PANEL * SS_GROUPS * SS_GROUP; i++)
@@ -161,10 +217,39 @@ static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
     fold_groups(set, n, start, true);
 }
 
+/* A row alone, and five rows that are the same and four more, all from other numbers on. */
+static void fold_nibbles(const kernel_set *set, size_t n, size_t start) {
+    static ss_whole rows[SS_FIVE * 4];
+    static ss_whole_tile tile[4];
+    static ss_nibbles spread[4];
+    static ss_groups g;
+    size_t groups = n % 4 + 1;
+    g.n = groups;
+    g.packing = start % 2 ? SS_NIBBLES : SS_NIBBLES_OF_TWO;
+    g.stride = n % 3 ? SS_GROUP : 34;
+    g.ahead = (const unsigned char *)in_a;
+    g.apart = 1;
+    for (size_t lane = 0; lane < SS_PANEL; lane++)
+        g.q[lane] = (const int8_t *)in_b + start + lane * 149;
+    memcpy(g.d[0], in_c + start, sizeof g.d[0]);
+    memcpy(g.m, in_c + start + 64, sizeof g.m);
+    in_a[n] *= 1e-40f, in_a[2 * n + 7] = start == 3 ? 3e38f : 1e-44f;
+    for (size_t k = 0; start == 4 && k < SS_GROUP; k++) in_a[k] *= 1e-37f;
+    for (size_t t = 0; t < SS_FIVE; t++) set->whole_row(rows + t * groups, in_a + 5 * t, groups);
+    set->times_nibbles(out, rows, &g);
+    fold(out, SS_PANEL + 8);
+    ss_tile_wholes(tile, rows, groups);
+    set->spread_nibbles(spread, &g);
+    set->tile_times_nibbles(out + start, tile, spread, groups);
+    fold(out, SS_FIVE * SS_PANEL + start + 8);
+}
+
+/* Of all halves that are finite. */
 static void fold_factors(const kernel_set *set, size_t n, size_t start) {
     const unsigned char *rows[SS_PANEL];
-    for (size_t lane = 0; lane < SS_PANEL; lane++)
-        rows[lane] = (const unsigned char *)in_b + start + lane * 7;
+    static unsigned char bytes[sizeof in_b];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = ((const unsigned char *)in_b)[i] & 0xbf;
+    for (size_t lane = 0; lane < SS_PANEL; lane++) rows[lane] = bytes + start + lane * 7;
     set->factors(out + start, rows, n % 40, n % 2 ? 1.0f : 0x1p-24f, n);
     fold(out, n * SS_PANEL + start + 8);
 }
@@ -312,6 +397,7 @@ static const struct {
     {"times_columns", fold_times_columns},
     {"times_groups", fold_times_groups},
     {"spread_groups", fold_spread_groups},
+    {"nibbles", fold_nibbles},
     {"factors", fold_factors},
     {"interleave", fold_interleave},
     {"exp", fold_exp},

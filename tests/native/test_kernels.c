@@ -2,6 +2,7 @@
 #include "math/kernels.h"
 #include "math/pack.h"
 #include "math/scalar.h"
+#include "math/whole.h"
 
 #include "check.h"
 
@@ -187,15 +188,6 @@ static void check_times_columns(void) {
         }
 }
 
-/* Number k of group i, which is one of n side by side, as bytes or as nibbles less 8. */
-static float number_of(const int8_t *bytes, ss_packing packing, size_t stride, size_t i, size_t k) {
-    if (packing == SS_BYTES) return bytes[i * stride + k];
-    bool two = packing == SS_NIBBLES_OF_TWO;
-    int byte = (uint8_t)bytes[two ? i / 2 * stride + k : i * stride + k % 16];
-    bool high = two ? i % 2 == 1 : k >= 16;
-    return (float)((high ? byte / 16 : byte % 16) - 8);
-}
-
 static void check_groups(void) {
     CASE("groups: q d, and q d + m, as a panel and times a row");
     for (int i = 0; i < 60; i++) {
@@ -203,8 +195,6 @@ static void check_groups(void) {
         ss_groups groups = {.n = (size_t)(i % SS_GROUPS) + 1,
                             .adds = i % 2,
                             .halved = i % 4 < 2,
-                            .packing = (ss_packing)(i / 2 % 3),
-                            .less = 8,
                             .ahead = (const unsigned char *)a,
                             .apart = 1};
         size_t K = groups.n * SS_GROUP;
@@ -230,8 +220,7 @@ static void check_groups(void) {
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             for (size_t k = 0; k < K; k++) {
                 size_t g = k / SS_GROUP;
-                float q = number_of(groups.unpacked[lane], groups.packing, groups.stride, g,
-                                    k % SS_GROUP);
+                float q = groups.unpacked[lane][g * groups.stride + k % SS_GROUP];
                 float weight =
                     q * (groups.d[groups.halved && k % SS_GROUP >= 16][g][lane] * 0x1p24f);
                 if (groups.adds) weight += groups.m[g][lane];
@@ -241,6 +230,145 @@ static void check_groups(void) {
             right &= equal(sums.out[lane], sum);
         }
         CHECK(right);
+    }
+}
+
+/* ---- whole numbers: against the definition in doubles, which hold all of these sums ---- */
+
+enum { WHOLE = 5 };
+
+/* Groups of all sizes, down to those whose numbers are below a unit; zeros; and, in the last,
+ * numbers that are none. */
+static void fill_numbers(float *x, size_t n, int kind) {
+    static const float sizes[] = {1.0f, 3e38f, 1e-30f, 2e-38f, 3e-41f, 0.0f, 1e20f};
+    for (size_t k = 0; k < n; k++) {
+        x[k] = random_float(1.0f) * sizes[(k / SS_GROUP + (size_t)kind) % 7];
+        if (k % 11 == 3) x[k] *= 1e-7f;
+    }
+    if (kind > 9) x[(size_t)kind * 5 % n] = kind % 2 ? NAN : -INFINITY;
+}
+
+/* A row's group in doubles: X in units. */
+typedef struct exact_group {
+    double X[SS_GROUP], unit, sum;
+} exact_group;
+
+static exact_group exact_of(const float *x) {
+    exact_group g = {.unit = ldexp(1.0, -126)};
+    float most = 0.0f;
+    bool finite = true;
+    for (size_t k = 0; k < SS_GROUP; k++) {
+        finite &= isfinite(x[k]) != 0;
+        most = fmaxf(most, fabsf(x[k]));
+    }
+    if (finite && most >= 0x1p-98f) g.unit = ldexp(1.0, ilogb((double)most) - 28);
+    for (size_t k = 0; k < SS_GROUP; k++) {
+        g.X[k] = finite ? nearbyint((double)x[k] / g.unit) : 0.0;
+        g.sum += g.X[k];
+    }
+    if (!finite) g.unit = (double)NAN;
+    return g;
+}
+
+static void check_whole_row(void) {
+    CASE("whole_row: a group's numbers in units of its largest, rounded to even, in two parts");
+    for (int kind = 0; kind < 14; kind++) {
+        float x[WHOLE * SS_GROUP];
+        ss_whole *row = malloc(WHOLE * sizeof *row);
+        if (!row) abort();
+        fill_numbers(x, WHOLE * SS_GROUP, kind);
+        ss_whole_row(row, x, WHOLE);
+        bool right = true;
+        for (size_t i = 0; i < WHOLE; i++) {
+            exact_group g = exact_of(x + i * SS_GROUP);
+            for (size_t k = 0; k < SS_GROUP; k++) {
+                right &= row[i].high[k] * 32768.0 + row[i].low[k] == g.X[k];
+                right &= abs(row[i].low[k]) <= 16384 && abs(row[i].high[k]) <= 16384;
+            }
+            float sum = (float)g.sum * (float)g.unit;
+            right &= isnan(g.unit)
+                         ? isnan(row[i].unit) && isnan(row[i].sum)
+                         : equal(row[i].unit, (float)g.unit * 256.0f) && equal(row[i].sum, sum);
+        }
+        CHECK(right);
+        free(row);
+    }
+}
+
+/* As the contract has it: one step of a sum. */
+static float add_exactly(float sum, const exact_group *x, const ss_groups *g, size_t i,
+                         size_t lane) {
+    double V = 128.0;
+    for (size_t k = 0; k < SS_GROUP; k++) {
+        bool two = g->packing == SS_NIBBLES_OF_TWO;
+        size_t at = two ? i / 2 * g->stride + k : i * g->stride + k % 16;
+        int byte = (uint8_t)g->q[lane][at];
+        V += x->X[k] * ((two ? i % 2 == 1 : k >= 16) ? byte / 16 : byte % 16);
+    }
+    float d = g->d[0][i][lane] * ((float)x->unit * 256.0f);
+    float added = g->m[i][lane] * ((float)x->sum * (float)x->unit);
+    float term = (float)floor(V / 256.0) * d;
+    return sum + (term + added);
+}
+
+static bool same(float a, float b) {
+    return equal(a, b) || (isnan(a) && isnan(b));
+}
+
+static void check_nibbles(void) {
+    CASE("nibbles: exact sums of groups, of one row and of five");
+    for (int i = 0; i < 56; i++) {
+        static float x[SS_FIVE][SS_GROUPS * SS_GROUP];
+        ss_groups g = {.n = (size_t)(i % SS_GROUPS) + 1,
+                       .packing = i % 2 ? SS_NIBBLES_OF_TWO : SS_NIBBLES,
+                       .stride = i % 3 ? SS_GROUP : 34,
+                       .ahead = (const unsigned char *)x,
+                       .apart = 1};
+        for (size_t lane = 0; lane < SS_PANEL; lane++) {
+            g.q[lane] = g.unpacked[lane];
+            for (size_t k = 0; k < SS_GROUPS * SS_GROUP; k++)
+                g.unpacked[lane][k] = (int8_t)(i % 7 == 2 ? -1.0f : random_float(128.0f));
+            for (size_t j = 0; j < SS_GROUPS; j++) {
+                g.d[0][j][lane] = random_float(0.01f);
+                g.m[j][lane] = random_float(0.1f);
+            }
+        }
+        ss_whole rows[SS_FIVE][SS_GROUPS];
+        ss_whole_tile *tile = malloc(g.n * sizeof *tile);
+        ss_nibbles *spread = malloc(g.n * sizeof *spread);
+        if (!tile || !spread) abort();
+        ss_whole *all = &rows[0][0];
+        for (size_t t = 0; t < SS_FIVE; t++) {
+            fill_numbers(x[t], g.n * SS_GROUP, (int)t + i % 9);
+            /* the largest that there are */
+            for (size_t k = 0; i % 7 == 2 && k < SS_GROUPS * SS_GROUP; k++) x[t][k] = 0x1.fffffep3f;
+            ss_whole_row(all + t * g.n, x[t], g.n);
+        }
+        ss_tile_wholes(tile, all, g.n);
+        ss_spread_nibbles(spread, &g);
+        guarded one, five;
+        guard(&five, SS_FIVE * SS_PANEL);
+        for (size_t j = 0; j < SS_FIVE * SS_PANEL; j++) five.out[j] = (float)j;
+        ss_tile_times_nibbles(five.out, tile, spread, g.n);
+        bool right = guards_stand(&five);
+        for (size_t t = 0; t < SS_FIVE; t++) {
+            guard(&one, SS_PANEL);
+            for (size_t lane = 0; lane < SS_PANEL; lane++)
+                one.out[lane] = (float)(t * SS_PANEL + lane);
+            ss_times_nibbles(one.out, all + t * g.n, &g);
+            right &= guards_stand(&one);
+            for (size_t lane = 0; lane < SS_PANEL; lane++) {
+                float sum = (float)(t * SS_PANEL + lane);
+                for (size_t j = 0; j < g.n; j++) {
+                    exact_group exact = exact_of(x[t] + j * SS_GROUP);
+                    sum = add_exactly(sum, &exact, &g, j, lane);
+                }
+                right &= same(one.out[lane], sum);
+                right &= same(five.out[t * SS_PANEL + lane], sum);
+            }
+        }
+        CHECK(right);
+        free(tile), free(spread);
     }
 }
 
@@ -588,6 +716,8 @@ int main(void) {
     check_times_rows();
     check_times_columns();
     check_groups();
+    check_whole_row();
+    check_nibbles();
     check_factors();
     check_interleave();
     for (size_t i = 0; i < sizeof vector_cases / sizeof *vector_cases; i++)

@@ -16,6 +16,8 @@ const sources = [
   'core/math/eight_simd.c',
   'core/math/kernels_ref.c',
   'core/math/kernels_simd.c',
+  'core/math/whole.c',
+  'core/math/whole_simd.c',
 ];
 const exact = ['-std=c11', '-ffp-contract=off', '-fno-math-errno', '-Icore', ...sources];
 const library = ['--no-entry', '-sSTANDALONE_WASM', '-sEXPORTED_FUNCTIONS=_ss_bits,_ss_bits_count'];
