@@ -144,6 +144,7 @@ describe('a subject', () => {
     'softmax~sigmoid',
     'softmax@10~sigmoid(-4.8)',
     'softmax~int8',
+    'softmax~relaxed',
     'softmax@1400~int8~sigmoid',
     'hub:owner/name',
     'hub:owner/name@step1000',
