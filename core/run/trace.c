@@ -194,11 +194,6 @@ static size_t extent(const ss_trace *trace, const char *letter) {
     return *letter == 'T' ? (size_t)trace->capacity : ss_trace_size_of(trace, letter);
 }
 
-/* Tokens, or slots, that a field has room for. */
-static size_t room_of(const ss_trace *trace, ss_field_id field) {
-    return (size_t)(SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity);
-}
-
 /* Numbers of so many dimensions; SIZE_MAX where they do not fit. */
 static size_t count_from(const ss_trace *trace, const char *const *shape) {
     size_t count = 1;
@@ -212,32 +207,22 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
     trace->choices = ss_arena_take(arena, heads, sizeof *trace->choices);
     for (int field = 0; field < SS_FIELD_N; field++) {
         uint32_t there = trace->fields | (trace->fields & SS_STREAMS ? SS_FIELDS_SLOTS : 0);
+        const char *const *shape = table[field].shape, *const *own = shape;
+        while (*own && **own != 'T') own++;
         ss_trace sized = *trace;
-        sized.capacity = (int)room_of(trace, (ss_field_id)field);
+        sized.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
+        trace->rooms[field] = (size_t)sized.capacity;
+        trace->widths[field] = count_from(&sized, *own ? own + 1 : shape);
         if (there & SS_BIT(field))
-            trace->buffers[field] =
-                ss_arena_take(arena, count_from(&sized, table[field].shape), sizeof(float));
+            trace->buffers[field] = ss_arena_take(arena, count_from(&sized, shape), sizeof(float));
     }
-}
-
-/* Numbers of one token; of a field without tokens, all. */
-static size_t row_width(const ss_trace *trace, ss_field_id field) {
-    const char *const *shape = table[field].shape;
-    while (*shape && **shape != 'T') shape++;
-    return count_from(trace, *shape ? shape + 1 : table[field].shape);
-}
-
-float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t) {
-    float *floats = ss_floats(trace, field);
-    size_t rows = (size_t)index * room_of(trace, field) + (size_t)t;
-    return floats ? floats + rows * row_width(trace, field) : NULL;
 }
 
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,
                const float *rows, size_t stride) {
     float *out = ss_row(trace, field, index, t0);
     if (!out) return;
-    size_t width = row_width(trace, field);
+    size_t width = trace->widths[field];
     for (int i = 0; i < n; i++, out += width, rows += stride) ss_copy(out, rows, width);
 }
 
@@ -254,8 +239,8 @@ void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!(trace->fields & from->fields & SS_BIT(field))) continue;
         /* Rows of keys are as wide as the capacity, and zeros beyond the text. */
-        size_t width = row_width(trace, (ss_field_id)field);
-        size_t there = row_width(from, (ss_field_id)field), both = width < there ? width : there;
+        size_t width = trace->widths[field], there = from->widths[field],
+               both = width < there ? width : there;
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
         for (size_t row = 0; row < rows; row++)
             for (int t = 0; t < n; t++) {

@@ -78,6 +78,8 @@ typedef struct ss_trace {
     ss_choice *choices;        /* [L][H] what each head computes */
     bool edited;               /* it is a run of something else than the model */
     void *buffers[SS_FIELD_N]; /* as their rows' shapes, capacity for T; NULL: not recorded */
+    size_t rooms[SS_FIELD_N];  /* tokens, or slots, that a field has room for */
+    size_t widths[SS_FIELD_N]; /* numbers of one token; of a field without tokens, all */
 } ss_trace;
 
 /* The numbers of a field of SS_F32, capacity for T in its shape; NULL where it is not recorded. */
@@ -93,7 +95,11 @@ static inline int32_t *ss_tokens(const ss_trace *trace) {
  * What follows T of token t in a field [index][T][...]: its row, or its number. The index counts
  * through all dimensions before T. NULL where the field is not recorded.
  */
-float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t);
+static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t) {
+    float *floats = ss_floats(trace, field);
+    size_t row = (size_t)index * trace->rooms[field] + (size_t)t;
+    return floats ? floats + row * trace->widths[field] : NULL;
+}
 
 /* rows[n], `stride` numbers apart, become those of tokens t0.. where the field is recorded. */
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,
