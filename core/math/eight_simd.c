@@ -6,11 +6,9 @@
 
 #ifdef __wasm_simd128__
 
-#include <string.h>
-#include <wasm_simd128.h>
+#include "simd.h"
 
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("clang loop unroll(full)")
+#include <string.h>
 
 /*
  * Rows of a tile, and what stands for a quad of one: V8 hands out fifteen vector registers on

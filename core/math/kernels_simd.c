@@ -11,24 +11,9 @@
 #ifdef __wasm_simd128__
 
 #include "scalar.h"
+#include "simd.h"
 
 #include <stdbool.h>
-#include <wasm_simd128.h>
-
-#define INLINE static inline __attribute__((always_inline))
-
-/* What runs once in a row: copies of it would only be downloaded. */
-#define SHARED __attribute__((noinline))
-
-/* Vectors in an array stay in registers only where every index is known. */
-#define UNROLL _Pragma("clang loop unroll(full)")
-
-/* A constant for many turns of a loop: one that V8 knew it would make anew in each of them, of
- * three instructions; it comes from memory, and the barrier hides what it is. */
-INLINE v128_t keep(const void *number) {
-    __asm__("" : "+r"(number));
-    return wasm_v128_load32_splat(number);
-}
 
 /* sum + x w of the products of matrices: rounded twice, or with relaxed SIMD once (kernels.h). */
 INLINE v128_t add_product(v128_t sum, v128_t x, v128_t w) {

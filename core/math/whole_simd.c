@@ -4,18 +4,9 @@
 
 #ifdef __wasm_simd128__
 
+#include "simd.h"
+
 #include <string.h>
-#include <wasm_simd128.h>
-
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("clang loop unroll(full)")
-#define SHARED __attribute__((noinline))
-
-/* A constant that is to stay in a register: see kernels_simd.c. */
-INLINE v128_t keep(const void *number) {
-    __asm__("" : "+r"(number));
-    return wasm_v128_load32_splat(number);
-}
 
 /* ---- a row's numbers ---- */
 

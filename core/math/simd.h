@@ -1,0 +1,22 @@
+/* What the files of kernels in wasm SIMD share. */
+#ifndef SS_MATH_SIMD_H
+#define SS_MATH_SIMD_H
+
+#include <wasm_simd128.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* What runs once in a row: copies of it would only be downloaded. */
+#define SHARED __attribute__((noinline))
+
+/* Vectors in an array stay in registers only where every index is known. */
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+/* A constant for many turns of a loop: one that V8 knew it would make anew in each of them, of
+ * three instructions; it comes from memory, and the barrier hides what it is. */
+INLINE v128_t keep(const void *number) {
+    __asm__("" : "+r"(number));
+    return wasm_v128_load32_splat(number);
+}
+
+#endif
