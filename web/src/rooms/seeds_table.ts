@@ -12,9 +12,9 @@ import {
   halfOf,
   otherRun,
   OUTCOMES,
-  placeWords,
   seedRuns,
   spreadOf,
+  whichWords,
   type Spread,
 } from '../timeline/seeds';
 import type { Card } from '../zoo';
@@ -134,13 +134,12 @@ function table(rows: readonly Row[]): TemplateResult {
           </tr>
         </thead>
         <tbody>
-          ${rows.map(({ card, spread }, i) => {
-            const [at, of] = [spread.step, spread.steps].map((step) => step.toLocaleString('en'));
-            const more = `${spread.seeds} seeds, at step ${at} of runs of ${of}${placeWords(spread)}`;
-            return html`<tr>
-              ${name(card.title, more)}${levels[i]!}
-            </tr>`;
-          })}
+          ${rows.map(
+            ({ card, spread }, i) =>
+              html`<tr>
+                ${name(card.title, whichWords(spread))}${levels[i]!}
+              </tr>`,
+          )}
         </tbody>
         ${
           told.length

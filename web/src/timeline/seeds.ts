@@ -144,12 +144,13 @@ export function seedWords(runs: readonly SeedRun[], steps?: number): string {
       : '';
     return `${title} ${low} to ${high}${unit}${interval}`;
   });
-  const [at, of] = [spread.step, spread.steps].map((step) => step.toLocaleString('en'));
-  return `Over ${spread.seeds} seeds, at step ${at} of runs of ${of}${placeWords(spread)}: ${said.join(', ')}.${steps ? ` ${otherRun(steps)}` : ''}`;
+  return `Over ${whichWords(spread)}: ${said.join(', ')}.${steps ? ` ${otherRun(steps)}` : ''}`;
 }
 
-/** Where the sink was looked for, if not at token 1. */
-export function placeWords({ tokens }: Spread): string {
+/** Of how many seeds, when, and where the sink was looked for if not at token 1. */
+export function whichWords({ seeds, step, steps, tokens }: Spread): string {
+  const [at, of] = [step, steps].map((one) => one.toLocaleString('en'));
   const which = tokens.join(' and ');
-  return which === '1' ? '' : ` (of token ${which}, where this recipe has its sink)`;
+  const where = which === '1' ? '' : ` (of token ${which}, where this recipe has its sink)`;
+  return `${seeds} seeds, at step ${at} of runs of ${of}${where}`;
 }
