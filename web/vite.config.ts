@@ -99,12 +99,13 @@ export default defineConfig({
       output: {
         entryFileNames: ({ name }: { name: string }) =>
           name === 'sink-scope' ? 'sink-scope.js' : 'assets/[name]-[hash].js',
-        // What the first screen is made of comes as one file, not as a dozen.
+        // What the first screen is made of comes as one file, not as a dozen. What it shares with a
+        // later one, as the cache is, would be a file of its own and make the bundler's runtime another.
         codeSplitting: {
           groups: [
             {
               name: 'first',
-              test: /(src\/(rooms\/start|queue|zoo|trust)|wasm\/engine\/client)\.[jt]s$/,
+              test: /(src\/(rooms\/start|queue|zoo|trust)|wasm\/(engine\/client|supply\/cache))\.[jt]s$/,
             },
           ],
         },

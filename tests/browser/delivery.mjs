@@ -69,6 +69,18 @@ export const delivery = {
     ]),
   ),
 
+  async 'the first sink is drawn after at most twelve requests'({ browser, origin }) {
+    const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
+    const asked = new Set();
+    page.context().on('request', (one) => asked.add(new URL(one.url()).pathname));
+    await page.goto(origin);
+    await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
+    // What follows that picture, the twin's and the exact weights, may be under way by now.
+    const needed = [...asked].filter((path) => !/\/sigmoid\/|\/model\.safetensors$/.test(path));
+    assert.ok(needed.length <= 12, needed.join('\n'));
+    return `${needed.length}`;
+  },
+
   async 'where the headers of _headers are sent, the page is set apart and takes the engine with threads'({
     browser,
     origin,
