@@ -61,6 +61,8 @@ async function shows(page, said) {
 }
 
 async function readAgain(page, T) {
+  // The address follows what is shown a moment later.
+  await page.waitForFunction(() => !location.hash.includes('=softmax'));
   // A link leaves out what is as usual.
   await page.evaluate((n) => {
     location.hash = `${location.hash.replace(/&T=\d+/, '')}&T=${n}`;

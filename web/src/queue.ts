@@ -78,14 +78,26 @@ const KEPT_BYTES = 2 ** 30;
 /** Studies whose means are kept: a slider that goes back finds them. */
 const KEPT_STUDIES = 1000;
 
+/** Tokens that a run that goes on writing is given room for at once. */
+const ROOM = 64;
+
 /** What is kept of a subject beside its entry. */
 interface Held {
   readonly key: string;
-  readonly run: Run;
+  /** Absent where it made room for the next: a frame has its own numbers. */
+  readonly run?: Run | undefined;
+  /** Tokens that it has room for. */
+  readonly capacity: number;
   readonly opened: OpenModel;
   /** What it recorded. */
   readonly fields: ReadonlySet<string>;
 }
+
+/** One that can be read. */
+type Reading = Held & { readonly run: Run };
+const canBeRead = (held: Held | undefined): held is Reading => held?.run !== undefined;
+
+const idsOf = (tokens: Frame['tokens']) => tokens.map(({ id }) => id);
 
 /** What is under way: a subject, or a study. */
 interface Job {
@@ -412,7 +424,7 @@ export class Queue {
     const entry = this.#entries.get(subject);
     // What a view asks for beside what is there is read from the run, which is still open.
     const isRecorded =
-      known &&
+      canBeRead(known) &&
       recordedFor(this.#around.models.describe, request).every((name) => known.fields.has(name));
     const isGood = isRecorded && entry?.frame && !this.#isToBeExact(entry.frame, known);
     if (known?.key === key && entry?.frame && isGood) {
@@ -431,14 +443,12 @@ export class Queue {
     // The others are fetched while this one runs.
     for (const other of request.subjects) this.#begin(other, request);
     signal.throwIfAborted();
-    const { frame, run, fields } = await this.#run(parsed, subject, opened, request, watch);
-    const held = { key, run, opened, fields };
+    const { frame, held } = await this.#run(parsed, subject, key, opened, request, watch);
+    const { run } = held;
     try {
       const whole = await this.#complete(frame, held, request);
       signal.throwIfAborted();
-      const old = this.#held.get(subject);
       this.#held.set(subject, held);
-      void old?.run.close().catch(() => {});
       batch(() => {
         this.#set(subject, { frame: whole, isStale: false, error: undefined });
         this.#mark();
@@ -449,8 +459,16 @@ export class Queue {
     }
   }
 
+  /** Closes the run that another one replaces: a large model has no memory for both. */
+  #makeRoom(subject: string): void {
+    const held = this.#held.get(subject);
+    if (!held?.run) return;
+    this.#held.set(subject, { ...held, run: undefined });
+    void held.run.close().catch(() => {});
+  }
+
   /** With the names that are asked for and not there. */
-  #complete(frame: Frame, held: Held, request: Request): Promise<Frame> {
+  #complete(frame: Frame, held: Reading, request: Request): Promise<Frame> {
     const before = this.#entries.get(frame.subject)?.frame;
     const headOf = (one: Frame) => this.#headOf(one, request);
     return completed(this.#around.models.describe, frame, held, request, {
@@ -581,16 +599,19 @@ export class Queue {
   async #run(
     subject: Subject,
     text: string,
+    key: string,
     opened: OpenModel,
     request: Request,
     watch: Watch,
-  ): Promise<{ frame: Frame; run: Run; fields: ReadonlySet<string> }> {
+  ): Promise<{ frame: Frame; held: Reading }> {
     const began = performance.now();
     const { question } = request;
     const { architecture } = opened.model;
     const edits = editsOf(subject, this.#around.models.describe);
     const context = contextOf(architecture, edits);
     const prompts = await this.#prompts(opened, question, context);
+    if (canBeRead(this.#held.get(text))) this.stopGenerating();
+    this.#makeRoom(text);
     const averaged =
       prompts.ids.length > 1
         ? await allAverages(
@@ -607,10 +628,12 @@ export class Queue {
     const before = this.#entries.get(text)?.frame;
     const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
     const onProgress = ({ done, total }: Progress) => watch.onProgress('Running', done, total);
+    // An edit may name a token that this text is too short for.
+    const capacity = edits.length ? Math.min(context, T + ROOM) : T;
     const run = await opened.model.run(prompts.ids[0]!, {
       edits,
       fields,
-      capacity: Math.min(context, T + 64),
+      capacity,
       signal: watch.signal,
       ...(isQuick ? {} : { onProgress }),
     });
@@ -623,19 +646,22 @@ export class Queue {
       prompts,
     );
     const milliseconds = performance.now() - began;
-    return { frame: { ...frame, ...averaged, milliseconds }, run, fields: new Set(fields) };
+    const held = { key, run, capacity, opened, fields: new Set(fields) };
+    return { frame: { ...frame, ...averaged, milliseconds }, held };
   }
 
   async #probe(
     probe: Probe,
-    { tensors, spread, title, question, edits, generated }: Frame,
-    { opened, run }: Held,
+    { tensors, spread, title, question, edits, generated, tokens }: Frame,
+    { opened }: Held,
     signal: AbortSignal,
   ): Promise<Pick<Frame, 'tensors' | 'spread'>> {
     this.#job!.probe = probe;
     const { onProgress } = this.#watch(signal);
     const context = contextOf(opened.model.architecture, edits);
-    const prompts = generated ? [run.tokens] : (await this.#prompts(opened, question, context)).ids;
+    const prompts = generated
+      ? [idsOf(tokens)]
+      : (await this.#prompts(opened, question, context)).ids;
     const found = await probe.measure({
       opened,
       ids: prompts,
@@ -667,7 +693,7 @@ export class Queue {
     for (const [subject, { run }] of this.#held) {
       if (wanted.has(subject)) continue;
       this.#held.delete(subject);
-      void run.close().catch(() => {});
+      void run?.close().catch(() => {});
     }
     void models.release(kept).catch(() => {});
   }
@@ -712,14 +738,13 @@ export class Queue {
     const held = this.#held.get(subject);
     const entry = this.#entries.get(subject);
     if (!held || !entry?.frame || isBidirectional(entry.frame) || signal.aborted) return;
-    const room = held.opened.model.architecture.context - held.run.tokens.length;
+    const { context } = held.opened.model.architecture;
+    const most = Math.min(count, context - entry.frame.T);
     try {
-      if (room < 1) throw new InputError(`${entry.frame.title} has no room for more tokens.`);
-      for await (const { token: id } of held.run.generate({
-        ...options,
-        count: Math.min(count, room),
-        signal,
-      })) {
+      if (most < 1) throw new InputError(`${entry.frame.title} has no room for more tokens.`);
+      const reading = await this.#extensible(entry.frame, held, most, signal);
+      if (!reading) return;
+      for await (const { token: id } of reading.run.generate({ ...options, count: most, signal })) {
         const { frame } = this.#entries.get(subject)!;
         if (!frame || signal.aborted) return;
         const token = {
@@ -741,13 +766,45 @@ export class Queue {
           perPrompt: {},
           next: [],
         };
-        const whole = await this.#complete(longer, held, this.#request!);
+        const whole = await this.#complete(longer, reading, this.#request!);
         if (signal.aborted) return;
         this.#set(subject, { frame: whole });
       }
     } catch (error) {
       if (!signal.aborted) this.#set(subject, { error: sentence(error) });
     }
+  }
+
+  /**
+   * The run of what is shown, with room for so many more tokens: where it has none it is made anew, to the same
+   * bits. Undefined where another question was answered meanwhile.
+   */
+  async #extensible(
+    { subject, tokens, T }: Frame,
+    held: Held,
+    more: number,
+    signal: AbortSignal,
+  ): Promise<Reading | undefined> {
+    // A token that was drawn when it was stopped is not shown.
+    const isThere = canBeRead(held) && held.run.tokens.length === T;
+    if (isThere && T + more <= held.capacity) return held;
+    this.#makeRoom(subject);
+    const { model } = held.opened;
+    const capacity = Math.min(model.architecture.context, T + Math.max(more, ROOM));
+    const run = await model.run(idsOf(tokens), {
+      edits: editsOf(parseSubject(subject)!, this.#around.models.describe),
+      fields: [...held.fields],
+      capacity,
+      signal,
+    });
+    const now = this.#held.get(subject);
+    if (now?.key !== held.key || now.run) {
+      void run.close().catch(() => {});
+      return undefined;
+    }
+    const longer = { ...held, run, capacity };
+    this.#held.set(subject, longer);
+    return longer;
   }
 
   /** Fills in what is hidden, for the view that shows the steps. */

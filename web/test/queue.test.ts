@@ -69,8 +69,12 @@ function stageOf(bytes: Record<string, number> = {}) {
           mask: { kind: 'causal' },
           attention: { operation: 'softmax' },
         },
-        run: async (_: unknown, { signal }: { signal?: AbortSignal }) => {
+        run: async (
+          ids: readonly number[],
+          { signal, capacity }: { signal?: AbortSignal; capacity: number },
+        ) => {
           log.push(`run ${id}`);
+          const tokens = [...ids];
           await gates.get(id);
           signal?.throwIfAborted();
           if (id === 'lost' || (id === 'once' && runs().length < 2))
@@ -82,7 +86,14 @@ function stageOf(bytes: Record<string, number> = {}) {
             return reads.map((read) => answer(read, id));
           };
           const metric = async () => tensor([1], [0.25]);
-          return { read, metric, close: async () => void log.push(`end ${id}`), tokens: [1] };
+          async function* generate({ count }: { count: number }) {
+            if (tokens.length + count > capacity) throw new Error('no room');
+            for (let i = 0; i < count; i++) {
+              tokens.push(2);
+              yield { token: 2 };
+            }
+          }
+          return { read, metric, generate, tokens, close: async () => void log.push(`end ${id}`) };
         },
       },
     }) as unknown as OpenModel;
@@ -282,6 +293,46 @@ describe('the queue', () => {
     queue.retry();
     await idle();
     expect(tries()).toBe(before + 1);
+  });
+
+  it('closes the run that another replaces before that one begins, and reads nothing from it', async () => {
+    const { ask, of, queue, log, runs, hold, idle } = stageOf();
+    ask(['a'], {}, 'ab');
+    await idle();
+    ask(['a'], {}, 'abc');
+    await idle();
+    expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
+    // What is stopped has closed the run all the same; the frame stands by itself, and is an answer again.
+    const open = hold('a');
+    ask(['a'], {}, 'abcd');
+    await new Promise((done) => setTimeout(done, 5));
+    queue.stop();
+    open();
+    await idle();
+    expect(of('a')).toMatchObject({ isStale: true, error: 'Stopped.', frame: { T: 3 } });
+    ask(['a'], {}, 'abc');
+    await idle();
+    expect(of('a')).toMatchObject({ isStale: false, error: undefined });
+    expect(runs()).toHaveLength(3);
+    ask(['a'], { reads: ['value_ratio'] }, 'abc');
+    await idle();
+    expect(runs()).toHaveLength(4);
+    expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
+  });
+
+  it('goes on writing in a run with room for it, up to the context', async () => {
+    const { ask, of, queue, log, idle } = stageOf();
+    ask(['a']);
+    await idle();
+    const go = (count: number) =>
+      queue.generate(['a'], { count, temperature: 0, topK: 0, seed: 1 });
+    await go(3);
+    await go(16);
+    expect(of('a')!.frame).toMatchObject({ T: 9, generated: 7 });
+    expect(of('a')!.error).toBeUndefined();
+    expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
+    await go(1);
+    expect(of('a')!.error).toMatch(/no room for more tokens/);
   });
 
   it('stops when it is told, and goes on with the next question', async () => {
