@@ -952,7 +952,10 @@ const training = {
       ),
       shown.said,
     );
-    assert.match(shown.said, /The weights here are of another run, of 4,000 steps/);
+    assert.match(
+      shown.said,
+      /^Softmax twin, seed 1, at step 4,000: .*the weights here are not theirs/s,
+    );
     // Long runs of it are not planned: its 2,000 steps are those of softmax.
     assert.deepEqual(await logs('short'), []);
     const without = await bands('short');
@@ -965,20 +968,36 @@ const training = {
     const rows = compare.locator('table.seeds tbody tr');
     await rows.first().waitFor();
     const told = await rows.allTextContents();
-    assert.equal(told.length, 3, told.join('\n'));
+    assert.equal(told.length, 6, told.join('\n'));
+    // First what is shown: the seeds of its recipe, and which of them the weights are of.
+    const [softmax] = index.filter(({ id }) => id === 'softmax');
+    const all = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
+    const ends = [Math.min(...all), Math.max(...all)].map((x) => x.toFixed(1)).join(' to ');
     assert.match(
       told[0],
+      /4,000 steps, as shown: 3 seeds \(1, 2, 3\); the weights here are seed 1’s/,
+    );
+    assert.ok(told[0].includes(ends), told[0]);
+    assert.equal(await rows.first().locator('td').first().locator('circle.shown').count(), 1);
+    assert.match(
+      told[3],
       new RegExp(`${far.length} seeds, at step ${last.toLocaleString('en')} of runs`),
     );
-    assert.equal(await rows.first().locator('td').first().locator('circle').count(), far.length);
+    assert.equal(await rows.nth(3).locator('td').first().locator('circle').count(), far.length);
     const [mean, least, most] = outcomes.value_ratio.map((x) => x.toFixed(2));
-    const text = told[2].replace(/\s+/g, ' ');
+    const text = told[5].replace(/\s+/g, ' ');
     assert.ok(text.includes(`+${mean} (${least} to ${most})`), text);
     assert.match(text, new RegExp(`${seeds} pairs of seeds: less sink than softmax: −0\\.\\d{3} `));
     const about = await stage.open('room=explore&shown=short');
     await about.locator('details.about summary').click();
-    await about.getByText('Over 100 held-out sequences').waitFor();
-    assert.equal(await about.locator('table.seeds').count(), 0);
+    const card = about.locator('.about table.seeds');
+    await card.first().waitFor();
+    assert.equal(await card.count(), 1, 'no long runs of it');
+    assert.match(await card.textContent(), /2,000 steps, as shown: 3 seeds.*2\.1 to 45\.\d/s);
+    const lone = await stage.open('room=explore&shown=window');
+    await lone.locator('details.about summary').click();
+    await lone.getByText('one seed (1): how far another would differ is not known').waitFor();
+    assert.match(await lone.textContent('.about'), /Sink₁\s+0\.0 % \(seed 1, the only one\)/);
   },
 
   async 'a masked diffusion model fills in what is hidden, step by step'(stage) {

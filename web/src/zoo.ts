@@ -14,7 +14,9 @@ export interface Card {
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
   /** The same recipe from other initial weights and another order of the texts; in percent. */
-  readonly further_seeds?: readonly { readonly seed: number; readonly sink_1: number }[];
+  readonly further_seeds?: readonly SeedResult[];
+  /** Of the weights that ship. */
+  readonly seed?: number;
   /** The same weights rounded to 8 bits: half the bytes, and what that changes. */
   readonly quick?: {
     readonly file: string;
@@ -31,6 +33,23 @@ export interface Card {
   readonly paper?: Reported | null;
   /** What its factor does over several seeds, in pairs with the baseline's; null where that cannot be said yet. */
   readonly differs?: Difference | null;
+}
+
+/** What one run of a recipe came to. */
+export interface SeedResult {
+  readonly seed: number;
+  /** In percent. */
+  readonly sink_1: number;
+  readonly loss: number;
+}
+
+/** The runs of a model's recipe as it ships, and which of them its weights are of. */
+export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): {
+  readonly own: number;
+  readonly all: readonly SeedResult[];
+} {
+  const here = { seed: own, sink_1: Number(measured.sink_1), loss: Number(measured.loss) };
+  return { own, all: [here, ...further_seeds] };
 }
 
 /** Told by models/train/factors.py, from the logs of the long runs. */

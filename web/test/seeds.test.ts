@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { bandOf, halfOf, overSeeds, seedWords, type SeedRun } from '../src/timeline/seeds';
+import {
+  bandOf,
+  halfOf,
+  halfWords,
+  overSeeds,
+  seedWords,
+  type SeedRun,
+} from '../src/timeline/seeds';
+import { seedsOf, type Card } from '../src/zoo';
 
 /** Made up: a log of Sink_1 at steps of 2,000, as far as there are values. */
 const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
@@ -19,6 +27,12 @@ describe('runs over seeds', () => {
     // Student's t of two degrees of freedom, by a deviation of 20 over the root of 3.
     expect(halfOf([20, 40, 60])).toBeCloseTo((4.303 * 20) / Math.sqrt(3), 6);
     expect(halfOf([20, 40])).toBeNaN();
+    // An interval that rounding would hide is small, and not 0.
+    expect([0.0004, 0.0006, 0].map((half) => halfWords(half, 3))).toEqual([
+      '<0.001',
+      '0.001',
+      '0.000',
+    ]);
   });
 
   it('have a band where there are two', () => {
@@ -28,11 +42,14 @@ describe('runs over seeds', () => {
     expect(bandOf([], 'loss')).toEqual([]);
   });
 
-  it('say what they agree on, at a step that all have, and that the weights are of another run', () => {
-    expect(seedWords(three, 4000)).toBe(
-      'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0 % (mean 40.0 ± 49.7, 95 %). ' +
-        'The weights here are of another run, of 4,000 steps, whose learning rate falls sooner.',
+  it('say what they agree on, at a step that all have', () => {
+    expect(seedWords(three)).toBe(
+      'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0 % (mean 40.0 ± 49.7, 95 %).',
     );
+    // Of one outcome, as it is asked for; of none that they have, nothing.
+    const one = { name: 'sink_0.3', title: 'sink', unit: '', digits: 0 };
+    expect(seedWords(three, [one])).toMatch(/12,000: sink 20 to 60 \(mean 40 ± 50, 95 %\)\.$/);
+    expect(seedWords(three, [{ ...one, name: 'eviction' }])).toBe('');
     // Two are a range and no interval; one that was broken off early is left out.
     expect(seedWords([three[0]!, three[1]!, run(3, 0, 90)])).toBe(
       'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0 %.',
@@ -40,5 +57,12 @@ describe('runs over seeds', () => {
     expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(of token 1 and 2, where this recipe has its sink\)/);
+  });
+  it('are told of the recipe that ships, with the seed whose weights are here', () => {
+    const measured = { sink_1: 60.3, loss: 3.4 };
+    const other = { seed: 2, sink_1: 20, loss: 3.5 };
+    const card = { measured, seed: 4, further_seeds: [other] } as unknown as Card;
+    expect(seedsOf(card)).toEqual({ own: 4, all: [{ seed: 4, ...measured }, other] });
+    expect(seedsOf({ measured } as unknown as Card).all).toHaveLength(1);
   });
 });

@@ -105,6 +105,19 @@ function pieces(series: Series, from: number, isLog: boolean): [number, number][
   return found;
 }
 
+/** How a line looks, where lines are told apart by more than their colours. */
+function sample({ color, dash, band, faint }: Series) {
+  return html`<svg class="sample" viewBox="0 0 24 10" aria-hidden="true">
+    ${band ? svg`<rect class="band" width="24" height="10" style=${`fill: var(${color})`}></rect>` : nothing}
+    <path
+      class=${faint ? 'line faint' : 'line'}
+      style=${`stroke: var(${color})`}
+      stroke-dasharray=${dash ?? nothing}
+      d="M0,5L24,5"
+    ></path>
+  </svg>`;
+}
+
 /** The same chart in the same place is updated. */
 export function drawChart(root: HTMLElement, data: ChartData): void {
   if (!SHOWN.has(root)) watcher?.observe(root);
@@ -190,6 +203,9 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           : nothing
       }`;
   });
+  const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
+  // What is drawn over the others is named first.
+  const named = [...series].sort((a, b) => Number(a.faint ?? false) - Number(b.faint ?? false));
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
@@ -221,10 +237,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         </text>
       </svg>
       <p class="chart-key">
-        ${series.map(
-          ({ name, color, dash }) =>
-            html`<span style="--swatch: var(${color})" class=${dash ? 'dashed' : ''}
-              >${name}</span
+        ${named.map(
+          (one) =>
+            html`<span style="--swatch: var(${one.color})"
+              >${isSampled ? sample(one) : nothing}${one.name}</span
             >`,
         )}
       </p>`,

@@ -5,7 +5,7 @@ import { isBidirectional, type Frame } from '../frame';
 import { MEASURED_ON, stepOf } from '../timeline/steps';
 import { arithmeticOf, operationOf } from '../subject';
 import { CLASS_WORDS, classSentence, show } from '../words';
-import type { Card, Reported } from '../zoo';
+import { seedsOf, type Card, type Reported } from '../zoo';
 import { seedsTable } from './seeds_table';
 
 function reportedWords({ sink_1, base, where }: Reported): string {
@@ -20,12 +20,13 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
   const first = card.training?.front?.join(' ') || 'nothing';
   const where = isBidirectional(frame) ? ' at hidden places' : '';
   const bias = sink_bias === undefined ? '' : `, of the bias key ${show(Number(sink_bias), 1)} %`;
-  const seeds = (card.further_seeds ?? []).map((one) => `${show(one.sink_1, 1)} %`);
-  const others = seeds.length ? ` (trained from other seeds: ${seeds.join(' and ')})` : '';
+  const { own, all } = seedsOf(card);
+  const others = all.slice(1).map((one) => `seed ${one.seed}: ${show(one.sink_1, 1)} %`);
+  const seeds = others.length ? `seed ${own}; ${others.join(', ')}` : `seed ${own}, the only one`;
   return html`<p>${card.what}</p>
     <p>
       Over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, ${first} first): Sink₁
-      ${show(Number(sink_1), 1)} %${others}${bias}, loss${where} ${show(Number(loss))}.
+      ${show(Number(sink_1), 1)} % (${seeds})${bias}, loss${where} ${show(Number(loss))}.
       ${card.paper ? reportedWords(card.paper) : nothing}
     </p>`;
 }
@@ -57,6 +58,6 @@ export function about(frame: Frame, desk: Desk): TemplateResult {
     </p>
     ${stepWords(frame)}
     ${card?.measured.sequences && isAsTrained ? cardWords(card, frame) : nothing}
-    ${card && !frame.edits.length ? seedsTable([card]) : nothing}
+    ${card && !frame.edits.length ? seedsTable([card], true) : nothing}
   </details>`;
 }

@@ -1,6 +1,7 @@
 /**
  * How far numbers depend on the seed: of each model a dot for each seed and the 95 % interval of their mean,
- * and what its factor does, in pairs with the baseline's seeds.
+ * of the recipe whose weights are shown, of its long runs, and of what its factor does, in pairs with the
+ * baseline's seeds. A model of one seed says so.
  */
 import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
@@ -10,14 +11,16 @@ import { explained } from '../terms';
 import {
   fixed,
   halfOf,
-  otherRun,
+  halfWords,
+  OTHER_RUNS,
   OUTCOMES,
   seedRuns,
   spreadOf,
   whichWords,
   type Spread,
 } from '../timeline/seeds';
-import type { Card } from '../zoo';
+import { MEASURED_ON } from '../timeline/steps';
+import { seedsOf, type Card } from '../zoo';
 
 /** One cell: what has a dot each, and an interval around the mean. */
 interface Strip {
@@ -25,6 +28,17 @@ interface Strip {
   readonly mean: number;
   readonly low: number;
   readonly high: number;
+  /** Of the dots: the one whose weights are here. */
+  readonly shown?: number;
+}
+
+/** What is said of a model, and its strips in the order of OUTCOMES. */
+interface Line {
+  readonly title: string;
+  readonly more: string;
+  readonly strips: readonly (Strip | undefined)[];
+  /** Differences have a place for none. */
+  readonly isDifference?: boolean;
 }
 
 const [WIDTH, HEIGHT, EDGE] = [112, 16, 4];
@@ -32,7 +46,8 @@ const [WIDTH, HEIGHT, EDGE] = [112, 16, 4];
 function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boolean) {
   const x = scaleLinear()
     .domain(domain)
-    .range([EDGE, WIDTH - EDGE]);
+    .range([EDGE, WIDTH - EDGE])
+    .clamp(true);
   const middle = HEIGHT / 2;
   const upright = (at: number, name: string, reach: number) =>
     svg`<line class=${name} x1=${x(at)} x2=${x(at)} y1=${middle - reach} y2=${middle + reach}></line>`;
@@ -44,57 +59,105 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
         ? svg`<line class="interval" x1=${x(strip.low)} x2=${x(strip.high)} y1=${middle} y2=${middle}></line>`
         : nothing
     }
-    ${upright(strip.mean, 'mean', 5)}
-    ${strip.dots.map((value) => svg`<circle r="2.6" cx=${x(value)} cy=${middle}></circle>`)}
+    ${strip.dots.length === 1 ? nothing : upright(strip.mean, 'mean', 5)}
+    ${strip.dots.map((value, i) =>
+      i === strip.shown
+        ? svg`<circle class="shown" r="3.2" cx=${x(value)} cy=${middle}></circle>`
+        : svg`<circle r="2.6" cx=${x(value)} cy=${middle}></circle>`,
+    )}
   </svg>`;
 }
 
-/** The rows of a column share their scale. */
-function cells(
-  rows: readonly (readonly (Strip | undefined)[])[],
-  hasZero: boolean,
-  words: (strip: Strip, digits: number, unit: string) => unknown,
-): TemplateResult[][] {
-  const domains = OUTCOMES.map((_, i): readonly [number, number] => {
-    const all = rows.flatMap((row) => {
-      const strip = row[i];
+/** Levels share the scale of their column, and differences theirs; a share is not drawn beyond its ends. */
+function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
+  const hasZero = lines.some(({ isDifference }) => isDifference);
+  return OUTCOMES.map((outcome, i): readonly [number, number] => {
+    const all = lines.flatMap(({ strips }) => {
+      const strip = strips[i];
       return strip ? [...strip.dots, strip.mean, strip.low, strip.high] : [];
     });
     const ends = [...all, ...(hasZero ? [0] : [])].filter(Number.isFinite);
-    return [Math.min(...ends), Math.max(...ends)];
+    const [low, high] = [Math.min(...ends), Math.max(...ends)];
+    const within = hasZero ? undefined : outcome.within;
+    return within ? [Math.max(low, within[0]), Math.min(high, within[1])] : [low, high];
   });
-  return rows.map((row) =>
-    row.map((strip, i) => {
+}
+
+function cellsOf(lines: readonly Line[]): (TemplateResult | undefined)[][] {
+  const [levels, differences] = [false, true].map((is) =>
+    domainsOf(lines.filter(({ isDifference = false }) => isDifference === is)),
+  );
+  return lines.map(({ strips, isDifference = false }) =>
+    strips.map((strip, i) => {
       const { digits, unit } = OUTCOMES[i]!;
-      return strip
-        ? html`<td>${drawStrip(strip, domains[i]!, hasZero)}${words(strip, digits, unit)}</td>`
-        : html`<td>–</td>`;
+      const domain = (isDifference ? differences : levels)![i]!;
+      const words = isDifference ? differenceWords : spreadWords;
+      return strip && html`${drawStrip(strip, domain, isDifference)}${words(strip, digits, unit)}`;
     }),
   );
 }
 
-function stripsOf({ values }: Spread): (Strip | undefined)[] {
-  return OUTCOMES.map(({ name }) => {
-    const dots = values[name]!;
-    const [at, half] = [mean(dots), halfOf(dots)];
-    return dots.length ? { dots, mean: at, low: at - half, high: at + half } : undefined;
-  });
+function stripOf(dots: readonly number[], shown?: number): Strip | undefined {
+  const [at, half] = [mean(dots), halfOf(dots)];
+  if (!dots.length) return undefined;
+  return {
+    dots,
+    mean: at,
+    low: at - half,
+    high: at + half,
+    ...(shown === undefined ? {} : { shown }),
+  };
 }
 
-function differencesOf({ differs }: Card): (Strip | undefined)[] {
-  return OUTCOMES.map(({ name }) => {
-    const [at, low, high] = differs!.outcomes[name] ?? [];
-    return high === undefined ? undefined : { dots: [], mean: at!, low: low!, high };
-  });
+/** The recipe as it is shown: of its further seeds only Sink₁ and the loss are known. */
+function shownLine(card: Card): Line {
+  const { own, all } = seedsOf(card);
+  const shown = all.findIndex(({ seed }) => seed === own);
+  const steps = Number(card.training?.steps);
+  const trained = steps ? `${steps.toLocaleString('en')} steps, as shown: ` : '';
+  const names = all.map(({ seed }) => seed);
+  const known = { 'sink_0.3': 'sink_1', loss: 'loss' } as const;
+  return {
+    title: card.title,
+    more:
+      trained +
+      (all.length > 1
+        ? `${all.length} seeds (${names.join(', ')}); the weights here are seed ${own}’s`
+        : `one seed (${own}): how far another would differ is not known`),
+    strips: OUTCOMES.map(({ name }) =>
+      name in known
+        ? stripOf(
+            all.map((one) => one[known[name as keyof typeof known]]).filter(Number.isFinite),
+            shown,
+          )
+        : undefined,
+    ),
+  };
+}
+
+function differenceLine({ title, differs }: Card): Line {
+  const { seeds, says, outcomes } = differs!;
+  return {
+    title: `${title}, what its factor does`,
+    more: `${seeds} pairs of seeds: ${signs(says)}`,
+    strips: OUTCOMES.map(({ name }) => {
+      const [at, low, high] = outcomes[name] ?? [];
+      return high === undefined ? undefined : { dots: [], mean: at!, low: low!, high };
+    }),
+    isDifference: true,
+  };
 }
 
 const range = (low: number, high: number, digits: number) =>
   `${fixed(low, digits)} to ${fixed(high, digits)}`;
 
 function spreadWords({ dots, mean: at, low }: Strip, digits: number, unit: string): unknown {
+  if (dots.length === 1) return html`${fixed(at, digits)}${unit}`;
+  const ends = range(Math.min(...dots), Math.max(...dots), digits);
   return Number.isFinite(low)
-    ? html`${fixed(at, digits)} ± ${fixed(at - low, digits)}${unit}`
-    : html`${range(Math.min(...dots), Math.max(...dots), digits)}${unit}`;
+    ? html`${fixed(at, digits)} ± ${halfWords(at - low, digits)}${unit}
+        <span class="spread">${ends}</span>`
+    : html`${ends}${unit}`;
 }
 
 function differenceWords({ mean: at, low, high }: Strip, digits: number, unit: string): unknown {
@@ -104,61 +167,93 @@ function differenceWords({ mean: at, low, high }: Strip, digits: number, unit: s
 
 interface Row {
   readonly card: Card;
-  readonly spread: Spread;
+  readonly spread: Spread | undefined;
 }
 
-function table(rows: readonly Row[]): TemplateResult {
-  const told = rows.filter(({ card }) => card.differs);
-  const levels = cells(
-    rows.map(({ spread }) => stripsOf(spread)),
-    false,
-    spreadWords,
+/** Of each kind the lines that there are. */
+function linesOf(rows: readonly Row[]): Line[][] {
+  const long = rows.flatMap(({ card, spread }): Line[] =>
+    spread
+      ? [
+          {
+            title: `${card.title}, long runs`,
+            more: whichWords(spread),
+            strips: OUTCOMES.map(({ name }) => stripOf(spread.values[name]!)),
+          },
+        ]
+      : [],
   );
-  const differences = cells(
-    told.map(({ card }) => differencesOf(card)),
-    true,
-    differenceWords,
-  );
-  const name = (title: string, more: string) =>
-    html`<th scope="row">${title}<span class="row-class">${more}</span></th>`;
-  const steps = [...new Set(rows.map(({ card }) => Number(card.training?.steps)))];
+  const told = rows.flatMap(({ card }) => (card.differs ? [differenceLine(card)] : []));
+  return [rows.map(({ card }) => shownLine(card)), long, told].filter(({ length }) => length);
+}
+
+/** How to read them. */
+function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
+  const lines = kinds.flat();
+  const isLong = kinds.length > 1;
+  const has = (enough: number) =>
+    lines.some(({ strips }) => strips.some((strip) => (strip?.dots.length ?? 0) >= enough));
+  const { sequences, T, eps } = MEASURED_ON;
+  return html`<p class="hint">
+    Over ${sequences} held-out sequences, T = ${T}, ε =
+    ${eps}.${has(2) ? ' A dot for each seed, a ring for the one whose weights are here; below the mean stand the least and the most.' : ''}
+    ${has(3) || isLong ? 'Bars and ± are 95 % intervals of the mean, by Student’s t; with three seeds they are wide.' : ''}
+    ${isLong ? `${OTHER_RUNS} Nats lost: over 40 sequences of 120 tokens, with the last 24 keys.` : ''}
+  </p>`;
+}
+
+function wide(kinds: readonly (readonly Line[])[]): TemplateResult {
+  const cells = cellsOf(kinds.flat());
+  let next = 0;
   return html`<div class="table-place" tabindex="0" role="region" aria-label="Over seeds, a table">
-      <table class="seeds">
+    <table class="seeds">
+      <caption>
+        Over seeds
+      </caption>
+      <thead>
+        <tr>
+          <td></td>
+          ${OUTCOMES.map(({ title }) => html`<th scope="col">${explained(title, true)}</th>`)}
+        </tr>
+      </thead>
+      ${kinds.map(
+        (lines) =>
+          html`<tbody>
+            ${lines.map(
+              ({ title, more }) =>
+                html`<tr>
+                  <th scope="row">${title}<span class="row-class">${more}</span></th>
+                  ${cells[next++]!.map((cell) => html`<td>${cell ?? '–'}</td>`)}
+                </tr>`,
+            )}
+          </tbody>`,
+      )}
+    </table>
+  </div>`;
+}
+
+/** Where there is little room: a table for each line, an outcome a row. */
+function narrow(kinds: readonly (readonly Line[])[]): TemplateResult {
+  const lines = kinds.flat();
+  return html`${cellsOf(lines).map(
+    (cells, i) =>
+      html`<table class="seeds narrow">
         <caption>
-          Over seeds
+          <strong>${lines[i]!.title}</strong
+          ><span class="row-class">${lines[i]!.more}</span>
         </caption>
-        <thead>
-          <tr>
-            <td></td>
-            ${OUTCOMES.map(({ title }) => html`<th scope="col">${explained(title, true)}</th>`)}
-          </tr>
-        </thead>
         <tbody>
-          ${rows.map(
-            ({ card, spread }, i) =>
-              html`<tr>
-                ${name(card.title, whichWords(spread))}${levels[i]!}
-              </tr>`,
+          ${cells.map((cell, j) =>
+            cell
+              ? html`<tr>
+                  <th scope="row">${OUTCOMES[j]!.title}</th>
+                  <td>${cell}</td>
+                </tr>`
+              : nothing,
           )}
         </tbody>
-        ${
-          told.length
-            ? html`<tbody>
-                ${told.map(
-                  ({ card }, i) =>
-                    html`<tr>
-                      ${name(`${card.title}, what its factor does`, `${card.differs!.seeds} pairs of seeds: ${signs(card.differs!.says)}`)}${differences[i]!}
-                    </tr>`,
-                )}
-              </tbody>`
-            : nothing
-        }
-      </table>
-    </div>
-    <p class="hint">
-      A dot for each seed; bars and ± are 95 % intervals of the mean, by Student’s t.
-      ${steps.length === 1 && steps[0] ? otherRun(steps[0]) : 'The weights here are of other runs, whose learning rate falls sooner.'}
-    </p>`;
+      </table>`,
+  )}`;
 }
 
 /** A sentence with signs as they are set. */
@@ -166,18 +261,16 @@ const signs = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
 
 const known = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
-/** As soon as the logs are here; nothing where no model has several. */
-export function seedsTable(cards: readonly Card[]): unknown {
-  const key = cards.map(({ id }) => id).join(' ');
+/** As soon as the logs are here. @param isNarrow for one model, in a column */
+export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
+  const key = `${isNarrow} ${cards.map(({ id }) => id).join(' ')}`;
   const coming =
     known.get(key) ??
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
       (runs) => {
-        const rows = cards.flatMap((card, i): Row[] => {
-          const spread = spreadOf(runs[i]!);
-          return spread ? [{ card, spread }] : [];
-        });
-        return rows.length ? table(rows) : nothing;
+        const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreadOf(runs[i]!) })));
+        if (!kinds.length) return nothing;
+        return html`${isNarrow ? narrow(kinds) : wide(kinds)}${hint(kinds)}`;
       },
       // Without a network they are not there, and the rest is.
       () => nothing,

@@ -137,7 +137,7 @@ function visible<E extends Element>(cell: Element, selector: string): E[] {
 
 /** Squares before the names of a chart's series. */
 function swatches(cell: Element, origin: Place): SVGElement[] {
-  return visible(cell, '.chart-key span').map((span) => {
+  return visible(cell, '.chart-key span:not(:has(svg))').map((span) => {
     const { x, y, height } = boxOf(span, origin);
     const fill = getComputedStyle(span, '::before').backgroundColor;
     return make('rect', { x, y: y + height / 2 - 5, width: 10, height: 10, rx: 2, fill });

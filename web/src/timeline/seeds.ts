@@ -74,14 +74,24 @@ export function bandOf(runs: readonly SeedRun[], name: string): Over[] {
   return overSeeds(runs, name).filter(({ seeds }) => seeds >= SEEN_FROM);
 }
 
+/** A number of the logs, and how it is told. */
+export interface Outcome {
+  readonly name: string;
+  readonly title: string;
+  readonly unit: string;
+  readonly digits: number;
+  /** What it cannot leave. */
+  readonly within?: readonly [number, number];
+}
+
 /** What is told of them. */
-export const OUTCOMES = [
-  { name: 'sink_0.3', title: 'Sink₁', unit: ' %', digits: 1 },
+export const OUTCOMES: readonly Outcome[] = [
+  { name: 'sink_0.3', title: 'Sink₁', unit: ' %', digits: 1, within: [0, 100] },
   { name: 'alpha', title: 'α₁ above even attention', unit: '', digits: 3 },
   { name: 'value_ratio', title: '‖v₁‖ over the others', unit: '', digits: 2 },
   { name: 'eviction', title: 'nats lost without token 1', unit: '', digits: 3 },
   { name: 'loss', title: 'loss', unit: '', digits: 3 },
-] as const;
+];
 
 /** With the sign of typesetting, and none of a nought. */
 export function fixed(x: number, digits: number): string {
@@ -93,6 +103,12 @@ export function fixed(x: number, digits: number): string {
 export function halfOf(values: readonly number[]): number {
   const n = values.length;
   return n < TOLD_FROM ? NaN : ((STUDENT[n - 1] ?? 1.96) * deviation(values)) / Math.sqrt(n);
+}
+
+/** What stands behind a ±; what rounding would hide is not 0. */
+export function halfWords(half: number, digits: number): string {
+  const least = 10 ** -digits;
+  return half > 0 && half < least / 2 ? `<${fixed(least, digits)}` : fixed(half, digits);
 }
 
 /** What runs of several seeds have at the last step that all have. */
@@ -108,43 +124,43 @@ export interface Spread {
 }
 
 /** Of those that came far enough; undefined for fewer than two. */
-export function spreadOf(runs: readonly SeedRun[]): Spread | undefined {
+export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES): Spread | undefined {
   const far = runs.filter(({ points }) => (points.at(-1)?.step ?? 0) >= SAID_FROM);
   if (far.length < SEEN_FROM) return undefined;
   const step = Math.min(...far.map(({ points }) => points.at(-1)!.step!));
   const at = far.map(({ points }) => points.find((point) => point.step === step));
-  const values = OUTCOMES.map(({ name }) => {
+  const values = outcomes.map(({ name }) => {
     const found = at.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
-    return [name, found.length < SEEN_FROM ? [] : found];
+    return [name, found.length < SEEN_FROM ? [] : found] as const;
   });
   return {
     seeds: far.length,
     step,
     steps: far[0]!.training.steps,
     tokens: far[0]!.sink_tokens,
-    values: Object.fromEntries(values) as Spread['values'],
+    values: Object.fromEntries(values),
   };
 }
 
-/** Which weights these are not. @param steps of the run whose weights are shown */
-export const otherRun = (steps: number): string =>
-  `The weights here are of another run, of ${steps.toLocaleString('en')} steps, whose learning rate falls sooner.`;
+/** Which weights these are not. */
+export const OTHER_RUNS =
+  'Long runs are trained anew, for more steps, with a learning rate that falls later: the weights here are not theirs, and losses and sinks at the same step are others.';
 
 /** What the seeds have alike and apart; empty where there are fewer than two. */
-export function seedWords(runs: readonly SeedRun[], steps?: number): string {
-  const spread = spreadOf(runs);
+export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string {
+  const spread = spreadOf(runs, outcomes);
   if (!spread) return '';
-  const said = OUTCOMES.flatMap(({ name, title, unit, digits }) => {
+  const said = outcomes.flatMap(({ name, title, unit, digits }) => {
     const values = spread.values[name]!;
     if (!values.length) return [];
     const [low, high] = [Math.min(...values), Math.max(...values)].map((x) => fixed(x, digits));
     const half = halfOf(values);
     const interval = Number.isFinite(half)
-      ? ` (mean ${fixed(mean(values), digits)} ± ${fixed(half, digits)}, 95 %)`
+      ? ` (mean ${fixed(mean(values), digits)} ± ${halfWords(half, digits)}, 95 %)`
       : '';
     return `${title} ${low} to ${high}${unit}${interval}`;
   });
-  return `Over ${whichWords(spread)}: ${said.join(', ')}.${steps ? ` ${otherRun(steps)}` : ''}`;
+  return said.length ? `Over ${whichWords(spread)}: ${said.join(', ')}.` : '';
 }
 
 /** Of how many seeds, when, and where the sink was looked for if not at token 1. */

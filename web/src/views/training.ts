@@ -15,7 +15,14 @@ import {
   type Course,
   type Point,
 } from '../timeline/course';
-import { bandOf, seedRuns, seedWords, type SeedRun } from '../timeline/seeds';
+import {
+  bandOf,
+  OTHER_RUNS,
+  seedRuns,
+  seedWords,
+  type Outcome,
+  type SeedRun,
+} from '../timeline/seeds';
 import { LOGGED_ON, MEASURED_ON, stepOf } from '../timeline/steps';
 import { judged } from '../words';
 import { part, say, type View } from './view';
@@ -57,7 +64,7 @@ function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
     const steps = runs[0]!.training.steps.toLocaleString('en');
     return [
       {
-        name: `${course?.title ?? model.title}, ${runs.length} seeds of ${steps} steps: mean, least and most`,
+        name: `${course?.title ?? model.title}, long runs: mean, least and most of ${runs.length} seeds, on the way to ${steps} steps`,
         color: (course?.style ?? styleOf(courses.length + i)).color,
         dash: '1,3',
         places: points.map(({ step }) => step),
@@ -68,7 +75,7 @@ function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
   });
 }
 
-function lines(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
+function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
   const shown = new Set(frames.map((frame) => walkOf(frame).id));
   const own = courses.map((course): Series => {
     const points = lineOf(course, quantity);
@@ -102,6 +109,32 @@ function lines(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
   return [...bands(frames, quantity), ...own, ...others].sort(
     (a, b) => Number(b.faint ?? false) - Number(a.faint ?? false),
   );
+}
+
+/** Where the run of the weights stands, and what others of it say. @param outcomes all, if absent */
+function told(frame: Frame, outcomes?: readonly Outcome[]): string[] {
+  const { id, step } = walkOf(frame);
+  const course = courses.find((one) => one.id === id);
+  const over = seedsTold(frame, outcomes);
+  if (!course) return over;
+  const { checkpoints, seed } = course.timeline;
+  const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
+  const said = QUANTITIES.slice(0, 3).map(
+    (one) => `${one.title} ${valueWords(at.measured[one.inCheckpoint], one)}`,
+  );
+  const { sequences, T, eps } = MEASURED_ON;
+  return [
+    `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${said.join(', ')} (exact weights, ${sequences} held-out sequences, T = ${T}, ε = ${eps}, BOS first).`,
+    // Its logs may still be on their way.
+    ...(over.length || (SEEDS[id]?.length && !long.get(id)?.length)
+      ? over
+      : ['One seed: how far another would differ is not known.']),
+  ];
+}
+
+function seedsTold(frame: Frame, outcomes?: readonly Outcome[]): string[] {
+  const said = seedWords(long.get(walkOf(frame).id) ?? [], outcomes);
+  return said ? [said] : [];
 }
 
 export const training: View = {
@@ -140,19 +173,7 @@ export const training: View = {
       }));
     });
   },
-  says: (frame) => {
-    const { id, step } = walkOf(frame);
-    const course = courses.find((one) => one.id === id);
-    const over = seedWords(long.get(id) ?? [], course?.timeline.checkpoints.at(-1)!.step);
-    if (!course) return over;
-    const { checkpoints, seed } = course.timeline;
-    const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
-    const said = QUANTITIES.slice(0, 3).map(
-      (one) => `${one.title} ${valueWords(at.measured[one.inCheckpoint], one)}`,
-    );
-    const { sequences, T, eps } = MEASURED_ON;
-    return `${course.title} at step ${at.step.toLocaleString('en')}: ${said.join(', ')} (exact weights, ${sequences} held-out sequences, T = ${T}, ε = ${eps}, BOS first, seed ${seed}).${over && ` ${over}`}`;
-  },
+  says: (frame) => [...told(frame), ...(seedsTold(frame).length ? [OTHER_RUNS] : [])].join('\n'),
   draw(root, { set, timelines, fail }) {
     const kinds = part(root, 'segmented small');
     kinds.setAttribute('role', 'group');
@@ -180,7 +201,7 @@ export const training: View = {
         );
       }
     };
-    return (frame, { state, frames, at }) => {
+    return (frame, { state, frames }) => {
       fetchSeeds(frames);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
@@ -198,7 +219,11 @@ export const training: View = {
           ),
           kinds,
         );
-        const said = frames.map((one) => training.says(one, at)).join('\n');
+        const { inSeeds: outcome, ...as } = quantity;
+        const unit = as.unit && ` ${as.unit}`;
+        const lines = frames.flatMap((one) => told(one, [{ ...as, name: outcome, unit }]));
+        const hasSeeds = frames.some((one) => seedsTold(one).length);
+        const said = [...new Set(lines), ...(hasSeeds ? [OTHER_RUNS] : [])].join('\n');
         say(words, said);
         const { step } = walkOf(frame);
         const of = frame.model.step?.of ?? courses[0]?.timeline.checkpoints.at(-1)?.step;
@@ -211,7 +236,7 @@ export const training: View = {
           ...(quantity.reach ? { reach: quantity.reach } : {}),
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? of ?? NaN,
           label: `${quantity.title} by training step. ${said}`,
-          series: lines(frames, quantity),
+          series: series(frames, quantity),
           onChoose: (place) =>
             root.dispatchEvent(
               new CustomEvent('choose-step', { detail: Math.max(0, place), bubbles: true }),
