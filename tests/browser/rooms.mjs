@@ -77,6 +77,12 @@ async function type(page, words) {
   await settled(page);
 }
 
+/** Adds up how much of the page moves by itself (cumulative layout shift). */
+const WATCHES_SHIFTS = `globalThis.shifted = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) globalThis.shifted += entry.value;
+  }).observe({ type: 'layout-shift', buffered: true });`;
+
 const start = {
   async 'the first screen shows the sink, names it, and asks why'(stage) {
     const asked = [];
@@ -109,7 +115,10 @@ const start = {
       [1280, 800],
       [390, 844],
     ]) {
-      const page = await stage.open('', { width });
+      const page = await stage.open('', { width, script: WATCHES_SHIFTS });
+      // What a reader has begun to read does not jump when the pictures come.
+      const shifted = await page.evaluate(() => globalThis.shifted);
+      assert.ok(shifted < 0.1, `${shifted} of the page moved while it loaded, at ${width}`);
       await page.setViewportSize({ width, height });
       for (const selector of [
         '[data-finding]',
@@ -230,7 +239,10 @@ const start = {
       [1, /attention sink/],
       [2, /100 %.*a row makes \d+ %/s],
       [3, /0\.0\d times as long/],
-      [4, /Move the slider/],
+      [
+        4,
+        /Move the slider.*in 3 trainings that differ in drawn numbers alone, 60 %, 63 % and 20 % of/s,
+      ],
     ]) {
       await page.locator('.start-ask .primary').click();
       await page.waitForFunction((why) => location.hash.includes(`why=${why}`), n);
@@ -257,6 +269,19 @@ const start = {
     await settled(page);
     assert.match(await finding(page), /Nearly every row/);
     assert.deepEqual(page.troubles, []);
+    // Of other models, and where no mark stands first, nothing is said that is only true of the twins.
+    for (const [hash, is, isNot] of [
+      ['why=1&first=none', /the first word, “The”\. If/, /before every text|This is called/],
+      ['why=2&shown=sigmoid,gated', /may make any sum: here \d+ % on average/, /softmax|twin/],
+      ['why=4&shown=gated,window', /comes with training/, /stripe|twin|trainings/],
+    ]) {
+      const other = await stage.open(hash);
+      await other.waitForFunction(() => document.querySelectorAll('.cell').length === 2);
+      await settled(other);
+      const said = (await text(other, '.why p')).replace(/\s+/g, ' ');
+      assert.match(said, is);
+      assert.doesNotMatch(said, isNot);
+    }
   },
 
   async 'a word that is pointed at shows in both maps and in the sentence'(stage) {

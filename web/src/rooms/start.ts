@@ -21,6 +21,9 @@ import {
   show,
   stampWords,
 } from '../words';
+import { seedsOf, type Card } from '../zoo';
+import { arithmeticOf } from '../subject';
+import { stepOf } from '../timeline/steps';
 import { Walk } from './walk';
 
 /** As many as stand beside each other here. */
@@ -81,36 +84,84 @@ const TITLES = [
   'Watch it appear',
 ] as const;
 
+/** How far it is chance: what other runs of the same recipe came to. */
+function chance([first, second]: readonly Frame[], desk: Desk): string {
+  const [own, other] = [first, second].map((frame) => {
+    const card = frame && cardOf(frame, desk);
+    return card ? seedsOf(card).all.map(({ sink_1 }) => sink_1) : [];
+  });
+  if (!own || own.length < 2) return '';
+  const shares = own.map((share) => `${share.toFixed(0)} %`);
+  const twin =
+    other && other.length > 1 ? `, of its twin’s ${Math.max(...other).toFixed(1)} % at most` : '';
+  return (
+    ` How strong it gets is partly chance: in ${own.length} trainings that differ in drawn numbers alone, ` +
+    `${shares.slice(0, -1).join(', ')} and ${shares.at(-1)} of the heads came to give it more than ` +
+    `30 %${twin}. The first is shown.`
+  );
+}
+
+function cardOf({ model }: Frame, desk: Desk): Card | undefined {
+  const { weights } = arithmeticOf(model.id);
+  const id = stepOf(weights)?.id ?? weights;
+  return desk.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
+}
+
+/** Why a row's sum decides, in words that are true of these models. */
+function rowWords(
+  [first, second]: readonly Frame[],
+  start: string,
+  isSink: boolean,
+): TemplateResult {
+  const made = (frame: Frame) => percent(massOf(frame), 0);
+  const isFree = (frame: Frame | undefined) => frame && !frame.operation.normalises;
+  const bars = 'The bars at the right add up each row.';
+  if (isFree(first))
+    return html`${bars} In this model a row may make any sum: here ${made(first!)} on
+    average.${second && !isFree(second) ? ' In the other every row must make 100 %, even where a word needs nothing.' : ''}`;
+  const which =
+    first!.operation.name === 'softmax' ? html`a <dfn>softmax</dfn> model` : html`this model`;
+  return html`${bars} In ${which} every row must make 100 %, even where a word needs nothing: what
+  is left over has to go
+  somewhere${isSink ? `, and goes to ${start}` : ''}.${isFree(second) ? ` Its twin may keep it: there a row makes ${made(second!)} on average.` : ''}`;
+}
+
 function explanation(
   why: number,
-  [first, second]: readonly Frame[],
+  frames: readonly Frame[],
   at: Head,
+  desk: Desk,
 ): TemplateResult | typeof nothing {
+  const [first, second] = frames;
   if (!first) return nothing;
-  const even = percent(judged(first).even, 0);
-  const share = percent(alphaOf(first, at), 0);
+  const verdict = judged(first);
+  const even = percent(verdict.even, 0);
+  const alpha = alphaOf(first, at);
+  const isSink = alpha > 2 * verdict.even;
   const start = firstName(first);
-  const mass = second && !second.operation.normalises ? show(massOf(second), 2) : undefined;
   const { H, G } = first.architecture;
   const group = Math.floor(at.head / (H / G));
   const ratio = first.tensors.value_ratio?.data[at.layer * G + group];
-  const texts = [
-    html`Look at the first column: it belongs to ${start}, a sign that stands before every text and
-      means nothing. If a word looked everywhere alike it would get ${even}. It gets ${share}. This
-      is called an <dfn>attention sink</dfn>. Point at a word to see where it looks.`,
-    html`The bars at the right add up each row. In a <dfn>softmax</dfn> model every row must make
-      100 %, even where a word needs nothing: what is left over has to go somewhere, and goes to
-      ${start}. Its twin may keep
-      it${mass ? html`: there a row makes ${percent(Number(mass), 0)} on average` : nothing}.`,
-    html`What a word brings along when it is looked at is its <dfn>value</dfn>; the bars under the
-      picture show how long each is. That of ${start} is
+  if (why === 1)
+    return html`Look at the first column: it belongs to
+      ${start}${first.tokens[0]?.special ? ', a sign that stands before every text and means nothing' : ''}.
+      If a word looked everywhere alike it would get ${even}. It gets ${percent(alpha, 0)}.
+      ${isSink ? 'This is called' : 'Where it gets far more, that is called'} an
+      <dfn>attention sink</dfn>. Point at a word to see where it looks.`;
+  if (why === 2) return rowWords(frames, start, isSink);
+  if (why === 3)
+    return html`What a word brings along when it is looked at is its <dfn>value</dfn>; the bars
+      under the picture show how long each is. That of ${start} is
       ${ratio === undefined ? 'short' : html`${show(ratio)} times as long as the others on average`}:
       attention that is parked there moves
-      ${ratio !== undefined && ratio < 0.7 ? 'little' : 'something'}.`,
-    html`Nobody built it in. Move the slider: at first every row is even, after about a thousand
-    steps of training the stripe comes, and in the twin it does not.`,
-  ];
-  return html`${texts[why - 1]}`;
+      ${ratio !== undefined && ratio < 0.7 ? 'little' : 'something'}.`;
+  const [one, twin] = [first, second].map((frame) => frame && cardOf(frame, desk)?.id);
+  const isTwin = twin === 'sigmoid' ? ', and in the twin it does not' : '';
+  const comes =
+    one === 'softmax'
+      ? `Nobody built it in. Move the slider: at first every row is even, after about a thousand steps of training the stripe comes${isTwin}.`
+      : 'Nobody built in where it looks: that comes with training. Move the slider to see how.';
+  return html`${comes}${chance(frames, desk)}`;
 }
 
 /** Bars at the sides of the picture, as the step asks for them. */
@@ -196,6 +247,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     // Above the diagonal is room for the other map, on a phone.
     stage.classList.toggle('nesting', !why && !frames.some(isBidirectional));
     root.classList.toggle('explaining', why > 0);
+    const isFailed = all.some(({ error }) => error);
+    root.classList.toggle('coming', !frames.length && !isFailed);
     render(
       html`<h1>Why does it keep looking at the first word?</h1>
         <p class="lead" data-finding role="status">${sentence(frames, at)}</p>
@@ -212,7 +265,6 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
         : nothing,
       tabs,
     );
-    const isFailed = all.some(({ error }) => error);
     render(
       all.map(
         ({ frame }, i) =>
@@ -226,7 +278,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       why && at
         ? html`<h2>${why}. ${TITLES[why]}</h2>
-            <p>${explanation(why, frames, at)}</p>`
+            <p>${explanation(why, frames, at, desk)}</p>`
         : nothing,
       told,
     );
