@@ -96,8 +96,8 @@ function sayRepeat(groups: readonly Group[]) {
         return (
           `${title}: ${
             ratio < STANDS_OUT
-              ? `token 1 is ${ratio.toFixed(1)} × as long as the others, so that none is taken for it`
-              : `half as long as token 1 or longer are ${copies.join(', ')}, ${own} of ${T - 1} ordinary tokens`
+              ? `token 1’s hidden state is ${ratio.toFixed(1)} × as long as the others’, so that none is taken for it`
+              : `token 1’s hidden state is ${ratio.toFixed(1)} × as long as the others’; at least half as long as it are those of ${copies.join(', ')}, ${own} of ${T - 1} ordinary tokens`
           }. ` + `Sink₁ ${sinks.join(', ')}.`
         );
       })

@@ -34,7 +34,7 @@ function reportedOf(frames: readonly Frame[], desk: Desk, open?: OpenModels): Re
   const cards = desk.engine.peek()!.models.zoo.cards;
   const rows = frames.flatMap((frame) => {
     const card = cards.find(({ id }) => id === frame.subject);
-    return card?.paper ? [{ ...card.paper, title: card.title }] : [];
+    return card?.paper ? [{ ...card.paper, title: `${card.title}’s counterpart` }] : [];
   });
   const said = rows.map((row) => JSON.stringify(row));
   return [
@@ -123,11 +123,9 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const numbers = part(root, 'figure numbers-of-all', 'section');
   const numbersHead = part(numbers, 'figure-head', 'header');
   render(
-    html`<div class="figure-title">
-      <h2>Numbers</h2>
-      <p class="question">How sure is it, and over how many prompts?</p>
-    </div>`,
-    part(numbersHead, ''),
+    html`<h2>Numbers</h2>
+      <p class="question">How sure is it, and over how many prompts?</p>`,
+    part(numbersHead, 'figure-title'),
   );
   const menu = addKinds(numbersHead, 'the numbers', SAVES, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));

@@ -100,6 +100,10 @@ function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): numb
   return name === 'loss' ? (loss ?? NaN) : NaN;
 }
 
+/** What some report stands in words alone. */
+const hasValue = (row: ReportedRow, name: string) =>
+  Number.isFinite(Number(reportedValue(row, name)));
+
 function reportedRow(row: ReportedRow, metrics: readonly TableMetric[]): TemplateResult {
   const value = (metric: TableMetric) => {
     const x = Number(reportedValue(row, metric.name));
@@ -135,7 +139,9 @@ function reportedRows(
         html`<tr class="reported">
             <td class="where" colspan=${metrics.length + 1}><span>${where}</span></td>
           </tr>
-          ${rows.filter((row) => row.where === where).map((row) => reportedRow(row, metrics))}`,
+          ${rows
+            .filter((row) => row.where === where && metrics.some(({ name }) => hasValue(row, name)))
+            .map((row) => reportedRow(row, metrics))}`,
     )}
   </tbody>`;
 }

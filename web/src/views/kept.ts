@@ -2,6 +2,7 @@
 import { mean, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
+import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { capital, percent, quote, word } from '../words';
 import { givenOf, settingName } from './settings';
@@ -20,8 +21,8 @@ export const kept: View = {
   title: 'What each head keeps',
   question: 'Which keys stay, and is token 1 among them?',
   how:
-    'A row for each head, a column for each token of the first prompt. Dark keys stay to the end; pale ' +
-    'ones are dropped soon. The first column is token 1.',
+    'A row for each head, a column for each token of the first prompt. The stronger a key’s colour, the ' +
+    'longer it is kept. The first column is token 1.',
   reads: ['evicted', 'keeps_first'],
   fits: (frame) => givenOf(frame, 'evict') !== undefined,
   numbers: ({ tensors }) => [
@@ -35,6 +36,7 @@ export const kept: View = {
   },
   draw(root, { set, point }) {
     const words = part(root, 'caption', 'p');
+    const legend = part(root, 'legend-place');
     let heads = 1;
     const map = createHeatmap(part(root, 'plot strips'), {
       onPoint: (cell) =>
@@ -50,11 +52,13 @@ export const kept: View = {
       const { L, H: own } = frame.architecture;
       heads = own;
       say(words, kept.says(frame, at));
+      const scale = sequential(theme);
+      drawLegend(legend, scale, ['dropped at once', 'kept to the end']);
       map.draw({
         rows: L * own,
         cols: frame.T,
         data: data(frame),
-        scale: sequential(theme),
+        scale,
         rowTitle: 'layer, head',
         colTitle: 'token',
         cellShape: (Math.max(0.6, 41 / (L * own)) * L * own) / frame.T,
