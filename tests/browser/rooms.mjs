@@ -1025,6 +1025,24 @@ const training = {
     assert.match(await lone.textContent('.about'), /Sink₁\s+0\.0 % \(seed 1, the only one\)/);
   },
 
+  async 'a number that is half typed stays while the page is drawn anew'(stage) {
+    const page = await stage.open('room=explore');
+    const field = page.getByLabel('T ≤');
+    await field.fill('20');
+    await page.evaluate(() => (location.hash = `${location.hash}&view=norms`));
+    await page.locator('[data-view="norms"]').waitFor();
+    await settled(page);
+    assert.equal(await field.inputValue(), '20');
+    await field.press('Enter');
+    await page.waitForFunction(() => location.hash.includes('T=20'));
+    // What it cannot be is put right, and a link's number replaces what stands there.
+    await field.fill('0');
+    await field.press('Enter');
+    assert.equal(await field.inputValue(), '1');
+    await page.evaluate(() => (location.hash = '#room=explore&T=30'));
+    await page.waitForFunction(() => document.querySelector('[aria-label="T ≤"]').value === '30');
+  },
+
   async 'a masked diffusion model fills in what is hidden, step by step'(stage) {
     const page = await stage.open('room=explore&shown=diffusion&view=unmasking&masked=8&denoise=4');
     await page.getByRole('button', { name: 'Unmask', exact: true }).click();

@@ -46,6 +46,7 @@ export function numberField(
     const value = input.value.trim() === '' ? NaN : Number(input.value);
     const bounded = Math.min(max, Math.max(min, Number.isFinite(value) ? value : defaults[name]));
     const kept = step === 1 ? Math.round(bounded) : bounded;
+    // Not by the template: a number that is half typed stays when a result is drawn.
     input.value = String(kept);
     set({ [name]: kept });
   };
@@ -54,7 +55,7 @@ export function numberField(
     html`<input
       type="number"
       aria-label=${label}
-      .value=${live(String(state.value[name]))}
+      .value=${String(state.value[name])}
       min=${min}
       max=${max}
       step=${step}

@@ -56,7 +56,7 @@ function moreFields(opener: Opener): TemplateResult {
       <input
         type="url"
         placeholder=${ENDPOINT}
-        .value=${live(endpoint)}
+        .value=${endpoint}
         @change=${(event: Event) => opener.edit({ endpoint: valueOf(event).trim() })}
     /></label>
   </details>`;

@@ -53,7 +53,7 @@ function numberField(
       aria-label=${label}
       min="1"
       max=${most}
-      .value=${live(String(state[name]))}
+      .value=${String(state[name])}
       @change=${change}
     />`,
   );
