@@ -165,7 +165,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 #define SS_ADD_SHARES_ARGS double *sums, const float *x, double factor, bool absolute, size_t n
 
 /*
- * -sum of p[i] ln p[i] over p[i] = |x[i]| * factor; ss_logf, and 0 where p[i] is no normal float.
+ * -sum of p[i] ln p[i] over p[i] = |x[i]| * factor; ss_logf, of 0 too.
  * Four lanes of doubles, lane j adds those of p[j], p[j+4], ...; then (s0+s2) + (s1+s3).
  */
 #define SS_ENTROPY_ARGS const float *x, float factor, size_t n

@@ -143,7 +143,7 @@ double ss_entropy_ref(SS_ENTROPY_ARGS) {
     double lanes[4] = {0};
     for (size_t i = 0; i < n; i++) {
         float p = fabsf(x[i]) * factor;
-        lanes[i % 4] += p < SS_LEAST_NORMAL ? 0.0 : (double)(p * ss_logf(p));
+        lanes[i % 4] += (double)(p * ss_logf(p));
     }
     return 0.0 - ((lanes[0] + lanes[2]) + (lanes[1] + lanes[3]));
 }

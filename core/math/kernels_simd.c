@@ -532,24 +532,20 @@ void ss_add_shares_simd(SS_ADD_SHARES_ARGS) {
 }
 
 /* The numbers of ss_logf. */
-static const uint32_t log_bits[] = {SS_SQRT_HALF_BITS, 0x3f800000 - SS_SQRT_HALF_BITS, 127,
-                                    0x7fffff};
-static const float log_numbers[] = {1.0f,      SS_LOG_C9,  SS_LOG_C7,   SS_LOG_C5,
-                                    SS_LOG_C3, SS_LN2_LOW, SS_LN2_HIGH, SS_LEAST_NORMAL};
+static const uint32_t log_bits[] = {SS_SQRT_HALF_BITS, SS_EXPONENT_BITS};
+static const float log_numbers[] = {SS_LOG_C7, SS_LOG_C5, SS_LOG_C3, 1.0f, SS_LOG_LN2};
 
 /* p ln p in four lanes, as ss_entropy has it. */
-INLINE v128_t part_of_entropy4(v128_t p, const v128_t bits[4], const v128_t c[8]) {
-    v128_t above = wasm_i32x4_add(p, bits[1]);
-    v128_t e = wasm_i32x4_sub(wasm_u32x4_shr(above, 23), bits[2]);
-    v128_t m = wasm_i32x4_add(wasm_v128_and(above, bits[3]), bits[0]);
-    v128_t f = wasm_f32x4_div(wasm_f32x4_sub(m, c[0]), wasm_f32x4_add(m, c[0]));
-    v128_t square = wasm_f32x4_mul(f, f), sum = c[1];
+INLINE v128_t part_of_entropy4(v128_t p, const v128_t bits[2], const v128_t c[5]) {
+    v128_t e = wasm_v128_and(wasm_i32x4_sub(p, bits[0]), bits[1]);
+    v128_t m = wasm_i32x4_sub(p, e);
+    v128_t f = wasm_f32x4_div(wasm_f32x4_sub(m, c[3]), wasm_f32x4_add(m, c[3]));
+    v128_t square = wasm_f32x4_mul(f, f), sum = c[0];
     UNROLL
-    for (int i = 2; i < 6; i++) sum = wasm_f32x4_add(wasm_f32x4_mul(sum, square), c[i < 5 ? i : 0]);
-    e = wasm_f32x4_convert_i32x4(e);
-    v128_t low = wasm_f32x4_add(wasm_f32x4_mul(e, c[5]), wasm_f32x4_mul(wasm_f32x4_add(f, f), sum));
-    v128_t log = wasm_f32x4_add(wasm_f32x4_mul(e, c[6]), low);
-    return wasm_v128_andnot(wasm_f32x4_mul(p, log), wasm_f32x4_lt(p, c[7]));
+    for (int i = 1; i < 4; i++) sum = wasm_f32x4_add(wasm_f32x4_mul(sum, square), c[i]);
+    e = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(e), c[4]);
+    v128_t log = wasm_f32x4_add(e, wasm_f32x4_mul(wasm_f32x4_add(f, f), sum));
+    return wasm_f32x4_mul(p, log);
 }
 
 /* Fewer than four numbers, and zeros. */
@@ -560,11 +556,9 @@ INLINE v128_t load_less(const float *x, size_t n) {
 
 double ss_entropy_simd(SS_ENTROPY_ARGS) {
     v128_t by = wasm_f32x4_splat(factor), low = wasm_f64x2_splat(0.0), high = low;
-    v128_t bits[4], c[8];
+    v128_t bits[2] = {keep(log_bits), keep(log_bits + 1)}, c[5];
     UNROLL
-    for (int i = 0; i < 4; i++) bits[i] = keep(log_bits + i);
-    UNROLL
-    for (int i = 0; i < 8; i++) c[i] = keep(log_numbers + i);
+    for (int i = 0; i < 5; i++) c[i] = keep(log_numbers + i);
     for (size_t i = 0; i < n; i += 4, x += 4) {
         v128_t p = n - i < 4 ? load_less(x, n - i) : wasm_v128_load(x);
         p = part_of_entropy4(wasm_f32x4_mul(wasm_f32x4_abs(p), by), bits, c);
