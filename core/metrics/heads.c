@@ -1,19 +1,26 @@
-/* What several questions ask of a head: its rows as shares, and one number for each. */
+/*
+ * What several questions ask of a head: its rows as shares, and one number for each.
+ *
+ * A map is the largest thing that a run leaves, so it is read once for all of them: a row gives its
+ * mass while it adds to its columns.
+ */
 #include "../math/kernels.h"
 #include "measures.h"
 
 #include <math.h>
+#include <string.h>
 
-float ss_share_factor(const ss_trace *trace, int l, int h, int t) {
-    const ss_operation *operation = ss_choice_of(trace, l, h)->operation;
-    if (operation->proxy == SS_PROXY_WEIGHTS) return 1.0f;
-    const float *row = ss_att_row(trace, l, h, t);
-    int n = ss_row_end(trace, l, h, t);
-    float bias = ss_bias_weight(trace, l, h, t);
-    if (operation->proxy == SS_PROXY_SHARE)
-        return 1.0f / (ss_sum(row, (size_t)n) + bias + SS_PROXY_GUARD);
+/* Columns summed together in doubles, on the stack. */
+#define COLUMNS 256
+
+static float share_factor(const ss_trace *trace, int head, int t, float mass) {
+    ss_proxy proxy = trace->choices[head].operation->proxy;
+    float bias = ss_bias_weight(trace, head, t);
+    if (proxy == SS_PROXY_WEIGHTS) return 1.0f;
+    if (proxy == SS_PROXY_SHARE) return 1.0f / (mass + bias + SS_PROXY_GUARD);
+    const float *row = ss_att_row(trace, head, t);
     double sum = (double)fabsf(bias);
-    for (int j = 0; j < n; j++) sum += (double)fabsf(row[j]);
+    for (int j = 0; j < ss_row_end(trace, head, t); j++) sum += (double)fabsf(row[j]);
     return 1.0f / ((float)sum + SS_PROXY_GUARD);
 }
 
@@ -21,9 +28,53 @@ double ss_queries_of(const ss_mask *mask, int T, int k) {
     return (double)(mask->prefix == SS_EVERY_KEY ? T : T - k);
 }
 
+/* Finds all there is to find of one head; its numbers lie `apart` from one thing to the next. */
+static void survey_head(const ss_trace *trace, int head, int T, float *found, size_t apart) {
+    const ss_choice *choice = &trace->choices[head];
+    ss_proxy proxy = choice->operation->proxy;
+    bool own = proxy != SS_PROXY_WEIGHTS; /* else a weight is its share */
+    for (int k0 = 0; k0 < T; k0 += COLUMNS) {
+        double sums[2][COLUMNS] = {{0}};
+        int columns = T - k0 < COLUMNS ? T - k0 : COLUMNS;
+        for (int t = k0 < choice->mask.prefix ? 0 : k0; t < T; t++) {
+            const float *row = ss_att_row(trace, head, t);
+            int end = ss_row_end(trace, head, t), seen = end - k0;
+            float *mass = &found[t], *factor = mass + apart;
+            if (k0 == 0) {
+                *mass = ss_sum(row, (size_t)end);
+                *factor = share_factor(trace, head, t, *mass);
+            }
+            if (seen > columns) seen = columns;
+            if (seen <= 0) continue;
+            ss_add_shares(sums[0], row + k0, (double)*factor, proxy == SS_PROXY_SHARE_ABS,
+                          (size_t)seen);
+            if (own) ss_add_shares(sums[1], row + k0, 1.0, false, (size_t)seen);
+        }
+        for (int c = 0; c < columns; c++) {
+            float *alpha = &found[2 * apart + (size_t)(k0 + c)];
+            double queries = ss_queries_of(&choice->mask, T, k0 + c);
+            alpha[0] = (float)(sums[0][c] / queries);
+            alpha[apart] = (float)(sums[own][c] / queries);
+        }
+    }
+}
+
+const float *ss_find(const ss_trace *trace, int T, ss_found what) {
+    ss_survey *survey = trace->survey;
+    size_t apart = (size_t)ss_heads(trace) * (size_t)T;
+    if (survey->T != T)
+        for (int head = 0; head < ss_heads(trace); head++)
+            survey_head(trace, head, T, survey->numbers + (size_t)head * (size_t)T, apart);
+    survey->T = T;
+    return survey->numbers + (size_t)what * apart;
+}
+
+void ss_copy_found(const ss_trace *trace, const ss_metric_args *args, ss_found what, float *out) {
+    memcpy(out, ss_find(trace, args->T, what),
+           (size_t)ss_heads(trace) * (size_t)args->T * sizeof *out);
+}
+
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
-                  float (*value)(const ss_trace *trace, int l, int h, int T), float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++) *out++ = value(trace, l, h, args->T);
+                  float (*value)(const ss_trace *trace, int head, int T), float *out) {
+    for (int head = 0; head < ss_heads(trace); head++) out[head] = value(trace, head, args->T);
 }

@@ -71,28 +71,29 @@ SS_MEASURE(hidden_change);
 
 #undef SS_MEASURE
 
-/* Head h of layer l among all query heads: the index of its rows in a field [L][H][T]. */
-static inline int ss_head(const ss_trace *trace, int l, int h) {
-    return l * trace->model->arch.H + h;
+/* A head is counted through all layers, as in a field [L][H][T]: so many are there, */
+static inline int ss_heads(const ss_trace *trace) {
+    return trace->model->arch.L * trace->model->arch.H;
 }
 
-/* [C] row t of the weights of layer l, head h; keys 0 .. ss_row_end - 1 count. */
-static inline const float *ss_att_row(const ss_trace *trace, int l, int h, int t) {
-    return ss_row(trace, SS_FIELD_ATT, ss_head(trace, l, h), t);
+/* and of its keys and values it is that one in a field [L][G][T]. */
+static inline int ss_group_of(const ss_trace *trace, int head) {
+    return head / (trace->model->arch.H / trace->model->arch.G);
 }
 
-static inline const ss_choice *ss_choice_of(const ss_trace *trace, int l, int h) {
-    return &trace->choices[ss_head(trace, l, h)];
+/* [C] row t of the weights of a head; keys 0 .. ss_row_end - 1 count. */
+static inline const float *ss_att_row(const ss_trace *trace, int head, int t) {
+    return ss_row(trace, SS_FIELD_ATT, head, t);
 }
 
 /* The tokens that query t may see end here; a mask or an edit may hide some before. */
-static inline int ss_row_end(const ss_trace *trace, int l, int h, int t) {
-    return ss_mask_end(&ss_choice_of(trace, l, h)->mask, t, trace->T);
+static inline int ss_row_end(const ss_trace *trace, int head, int t) {
+    return ss_mask_end(&trace->choices[head].mask, t, trace->T);
 }
 
 /* Weight of the bias key in that row; 0 where there is none. */
-static inline float ss_bias_weight(const ss_trace *trace, int l, int h, int t) {
-    const float *weight = ss_row(trace, SS_FIELD_ATT_BIAS, ss_head(trace, l, h), t);
+static inline float ss_bias_weight(const ss_trace *trace, int head, int t) {
+    const float *weight = ss_row(trace, SS_FIELD_ATT_BIAS, head, t);
     return weight ? *weight : 0.0f;
 }
 
@@ -106,14 +107,17 @@ static inline int ss_first_predicted(const ss_trace *trace) {
 
 /* out[L][H] = value of each head over its first T tokens. */
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
-                  float (*value)(const ss_trace *trace, int l, int h, int T), float *out);
+                  float (*value)(const ss_trace *trace, int head, int T), float *out);
 
 /*
- * The factor that makes a weight of this row, or of its bias key, a share of attention,
- * P = weight * factor (of its absolute value where the operation has signs): section 1.3 of the
- * metrics, the authors' proxy.
+ * What one reading of the maps finds, [L][H][T] each: of every row its mass, and the factor that
+ * makes a weight of it, or of its bias key, a share of attention, P = weight * factor (of its
+ * absolute value where the operation has signs): section 1.3 of the metrics, the authors' proxy;
+ * of every key alpha, and the same of the weights as they are.
  */
-float ss_share_factor(const ss_trace *trace, int l, int h, int t);
+typedef enum ss_found { SS_MASS, SS_FACTOR, SS_ALPHA, SS_ALPHA_RAW } ss_found;
+const float *ss_find(const ss_trace *trace, int T, ss_found what);
+void ss_copy_found(const ss_trace *trace, const ss_metric_args *args, ss_found what, float *out);
 
 /* Queries among which the weights of key k are averaged: all T of a bidirectional model see it;
  * else, inside a prefix too, the authors' code divides by those that do not stand before it. */

@@ -13,33 +13,24 @@
 
 #include <math.h>
 
-static float mass_of(const ss_trace *trace, int l, int h, int t) {
-    return ss_sum(ss_att_row(trace, l, h, t), (size_t)ss_row_end(trace, l, h, t));
-}
-
 void ss_measure_row_mass(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++)
-            for (int t = 0; t < args->T; t++) *out++ = mass_of(trace, l, h, t);
+    ss_copy_found(trace, args, SS_MASS, out);
 }
 
 void ss_measure_row_mass_summary(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++, out += 3) {
-            double sum = 0.0;
-            float low = INFINITY, high = -INFINITY;
-            for (int t = 0; t < args->T; t++) {
-                float mass = mass_of(trace, l, h, t);
-                sum += (double)mass;
-                low = mass < low ? mass : low;
-                high = mass > high ? mass : high;
-            }
-            out[0] = (float)(sum / (double)args->T);
-            out[1] = low;
-            out[2] = high;
+    const float *mass = ss_find(trace, args->T, SS_MASS);
+    for (int head = 0; head < ss_heads(trace); head++, out += 3) {
+        double sum = 0.0;
+        float low = INFINITY, high = -INFINITY;
+        for (int t = 0; t < args->T; t++, mass++) {
+            sum += (double)*mass;
+            low = *mass < low ? *mass : low;
+            high = *mass > high ? *mass : high;
         }
+        out[0] = (float)(sum / (double)args->T);
+        out[1] = low;
+        out[2] = high;
+    }
 }
 
 /* Does a row, or its bias key, have any weight? */
@@ -49,11 +40,11 @@ static bool has_mass(const float *row, int end, float bias) {
     return found;
 }
 
-static float row_entropy(const ss_trace *trace, int l, int h, int t) {
-    const float *row = ss_att_row(trace, l, h, t);
-    float factor = ss_share_factor(trace, l, h, t), bias = ss_bias_weight(trace, l, h, t);
-    float count = *ss_row(trace, SS_FIELD_SEEN, ss_head(trace, l, h), t);
-    int end = ss_row_end(trace, l, h, t);
+static float row_entropy(const ss_trace *trace, int head, int t, float factor) {
+    const float *row = ss_att_row(trace, head, t);
+    float bias = ss_bias_weight(trace, head, t);
+    float count = *ss_row(trace, SS_FIELD_SEEN, head, t);
+    int end = ss_row_end(trace, head, t);
     if (!has_mass(row, end, bias)) return NAN;
     double entropy = ss_entropy(row, factor, (size_t)end);
     if (bias != 0.0f) entropy += ss_entropy(&bias, factor, 1);
@@ -61,15 +52,15 @@ static float row_entropy(const ss_trace *trace, int l, int h, int t) {
 }
 
 void ss_measure_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++)
-            for (int t = 0; t < args->T; t++) *out++ = row_entropy(trace, l, h, t);
+    const float *factors = ss_find(trace, args->T, SS_FACTOR);
+    for (int head = 0; head < ss_heads(trace); head++)
+        for (int t = 0; t < args->T; t++) *out++ = row_entropy(trace, head, t, *factors++);
 }
 
-static float mean_entropy(const ss_trace *trace, int l, int h, int T) {
+static float mean_entropy(const ss_trace *trace, int head, int T) {
+    const float *factors = ss_find(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
     double sum = 0.0;
-    for (int t = 0; t < T; t++) sum += (double)row_entropy(trace, l, h, t);
+    for (int t = 0; t < T; t++) sum += (double)row_entropy(trace, head, t, factors[t]);
     return (float)(sum / (double)T);
 }
 
@@ -78,8 +69,8 @@ void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, 
 }
 
 /* How far open is the gate of a head? Mean over queries, or tokens; NaN without gates. */
-static float mean_gate(const ss_trace *trace, int l, int h, int T) {
-    const float *gates = ss_row(trace, SS_FIELD_GATE, ss_head(trace, l, h), 0);
+static float mean_gate(const ss_trace *trace, int head, int T) {
+    const float *gates = ss_row(trace, SS_FIELD_GATE, head, 0);
     if (!gates) return NAN;
     double sum = 0.0;
     for (int t = 0; t < T; t++) sum += (double)gates[t];

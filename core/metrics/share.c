@@ -15,30 +15,29 @@
 #include <string.h>
 
 /* Queries, and keys, that are looked at together, on the stack. */
-#define ROWS 64
+#define ROWS 256
 
 static int least(int a, int b) {
     return a < b ? a : b;
 }
 
 /* How much of a head's key j there is to mix: |v_j|, or |W_O v_j|. */
-static float length_of(const ss_trace *trace, ss_field_id field, int l, int h, int j) {
-    const ss_arch *arch = &trace->model->arch;
-    if (field == SS_FIELD_OUT_NORM) return *ss_row(trace, field, ss_head(trace, l, h), j);
-    const float *v = ss_row(trace, field, l * arch->G + h / (arch->H / arch->G), j);
-    return sqrtf(ss_dot(v, v, (size_t)arch->K));
+static float length_of(const ss_trace *trace, ss_field_id field, int head, int j) {
+    if (field == SS_FIELD_OUT_NORM) return *ss_row(trace, field, head, j);
+    const float *v = ss_row(trace, field, ss_group_of(trace, head), j);
+    return sqrtf(ss_dot(v, v, (size_t)trace->model->arch.K));
 }
 
 /* What the n queries from t0 on mix of keys [j0, j0 + ROWS): parts[t] += their |A_tj| lengths. */
-static void add_parts(const ss_trace *trace, ss_field_id field, int l, int h, int t0, int n, int j0,
+static void add_parts(const ss_trace *trace, ss_field_id field, int head, int t0, int n, int j0,
                       double *parts) {
-    bool absolute = ss_choice_of(trace, l, h)->operation->proxy == SS_PROXY_SHARE_ABS;
+    bool absolute = trace->choices[head].operation->proxy == SS_PROXY_SHARE_ABS;
     float lengths[ROWS], sizes[ROWS];
     for (int j = 0; j < least(ROWS, trace->T - j0); j++)
-        lengths[j] = length_of(trace, field, l, h, j0 + j);
+        lengths[j] = length_of(trace, field, head, j0 + j);
     for (int t = 0; t < n; t++) {
-        const float *row = ss_att_row(trace, l, h, t0 + t) + j0;
-        int keys = least(ROWS, ss_row_end(trace, l, h, t0 + t) - j0);
+        const float *row = ss_att_row(trace, head, t0 + t) + j0;
+        int keys = least(ROWS, ss_row_end(trace, head, t0 + t) - j0);
         for (int j = 0; absolute && j < keys; j++) sizes[j] = fabsf(row[j]);
         if (keys > 0) parts[t] += (double)ss_dot(absolute ? sizes : row, lengths, (size_t)keys);
     }
@@ -46,13 +45,13 @@ static void add_parts(const ss_trace *trace, ss_field_id field, int l, int h, in
 
 /* The mean over those queries that see key j of its part of what they mix; NaN where one mixes
  * nothing. */
-static void add_shares(const ss_trace *trace, ss_field_id field, int l, int h, int t0, int n, int T,
+static void add_shares(const ss_trace *trace, ss_field_id field, int head, int t0, int n, int T,
                        const double *parts, int j, float *out) {
-    const ss_mask *mask = &ss_choice_of(trace, l, h)->mask;
-    double sum = 0.0, length = (double)length_of(trace, field, l, h, j);
+    const ss_mask *mask = &trace->choices[head].mask;
+    double sum = 0.0, length = (double)length_of(trace, field, head, j);
     for (int t = 0; t < n; t++) {
-        if (j >= ss_row_end(trace, l, h, t0 + t)) continue;
-        double own = fabs((double)ss_att_row(trace, l, h, t0 + t)[j]) * length;
+        if (j >= ss_row_end(trace, head, t0 + t)) continue;
+        double own = fabs((double)ss_att_row(trace, head, t0 + t)[j]) * length;
         sum += parts[t] > 0.0 ? own / parts[t] : (double)NAN;
     }
     *out += (float)(sum / ss_queries_of(mask, T, j));
@@ -60,21 +59,21 @@ static void add_shares(const ss_trace *trace, ss_field_id field, int l, int h, i
 
 /* out[keys]: of the first so many keys of a head, each one's part of sum_j |A_tj| lengths_j. A bias
  * key's value counts among the others' nowhere: it is of no token. */
-static void contributions(const ss_trace *trace, ss_field_id field, int l, int h, int T, int keys,
+static void contributions(const ss_trace *trace, ss_field_id field, int head, int T, int keys,
                           float *out) {
     memset(out, 0, (size_t)keys * sizeof *out);
     for (int t0 = 0; t0 < T; t0 += ROWS) {
         double parts[ROWS] = {0};
-        int n = least(ROWS, T - t0), end = ss_row_end(trace, l, h, t0 + n - 1);
-        for (int j0 = 0; j0 < end; j0 += ROWS) add_parts(trace, field, l, h, t0, n, j0, parts);
+        int n = least(ROWS, T - t0), end = ss_row_end(trace, head, t0 + n - 1);
+        for (int j0 = 0; j0 < end; j0 += ROWS) add_parts(trace, field, head, t0, n, j0, parts);
         for (int j = 0; j < least(keys, end); j++)
-            add_shares(trace, field, l, h, t0, n, T, parts, j, &out[j]);
+            add_shares(trace, field, head, t0, n, T, parts, j, &out[j]);
     }
 }
 
-static float contribution(const ss_trace *trace, int l, int h, int T) {
+static float contribution(const ss_trace *trace, int head, int T) {
     float first;
-    contributions(trace, SS_FIELD_V, l, h, T, 1, &first);
+    contributions(trace, SS_FIELD_V, head, T, 1, &first);
     return first;
 }
 
@@ -84,9 +83,8 @@ void ss_measure_contribution(const ss_trace *trace, const ss_metric_args *args, 
 
 static void every_key(const ss_trace *trace, const ss_metric_args *args, ss_field_id field,
                       float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int i = 0; i < arch->L * arch->H; i++, out += args->T)
-        contributions(trace, field, i / arch->H, i % arch->H, args->T, args->T, out);
+    for (int head = 0; head < ss_heads(trace); head++, out += args->T)
+        contributions(trace, field, head, args->T, args->T, out);
 }
 
 void ss_measure_contribution_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -97,24 +95,15 @@ void ss_measure_contribution_out_at(const ss_trace *trace, const ss_metric_args 
     every_key(trace, args, SS_FIELD_OUT_NORM, out);
 }
 
-/* Mean over queries of the share that token 1 receives. */
-static float first_share(const ss_trace *trace, int l, int h, int T) {
-    bool absolute = ss_choice_of(trace, l, h)->operation->proxy == SS_PROXY_SHARE_ABS;
-    double sum = 0.0;
-    for (int t = 0; t < T; t++) {
-        double weight = (double)*ss_att_row(trace, l, h, t);
-        sum += (double)ss_share_factor(trace, l, h, t) * (absolute ? fabs(weight) : weight);
-    }
-    return (float)(sum / (double)T);
-}
-
+/* The share that token 1 receives, a mean over queries: all see it. */
 void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, first_share, out);
+    const float *alpha = ss_find(trace, args->T, SS_ALPHA);
+    for (int head = 0; head < ss_heads(trace); head++, alpha += args->T) *out++ = *alpha;
 }
 
 /* Does the cache of a head still hold token 1 at the last query? 1 or 0; 1 without an eviction. */
-static float keeps_first(const ss_trace *trace, int l, int h, int T) {
-    const float *gone = ss_row(trace, SS_FIELD_EVICTED, ss_head(trace, l, h), 0);
+static float keeps_first(const ss_trace *trace, int head, int T) {
+    const float *gone = ss_row(trace, SS_FIELD_EVICTED, head, 0);
     return gone[0] < (float)T ? 0.0f : 1.0f;
 }
 

@@ -7,57 +7,20 @@
  * (Gu et al. 2025, section 3.2, equations 6 and 7; strictly greater, as in the authors' code.) The
  * query's own row counts. P are the weights, or their share of the row where rows do not sum to 1.
  */
-#include "../math/kernels.h"
 #include "measures.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Columns summed together in doubles, on the stack. */
-#define COLUMNS 64
-
 /* How close to eps a head must lie for bf16 arithmetic to have been able to flip it. */
 #define NEAR 0.002
 
-static int block_end(int T, int k0) {
-    return T - k0 < COLUMNS ? T - k0 : COLUMNS;
-}
-
-/* out[c] = alpha of key k0 + c of one head, for one block of columns; raw keeps the weights. */
-static void alpha_block(const ss_trace *trace, int l, int h, int T, bool raw, int k0,
-                        float out[COLUMNS]) {
-    const ss_choice *choice = ss_choice_of(trace, l, h);
-    bool absolute = !raw && choice->operation->proxy == SS_PROXY_SHARE_ABS;
-    double sums[COLUMNS] = {0};
-    int end = block_end(T, k0);
-    for (int i = k0 < choice->mask.prefix ? 0 : k0; i < T; i++) {
-        const float *row = ss_att_row(trace, l, h, i);
-        double factor = raw ? 1.0 : (double)ss_share_factor(trace, l, h, i);
-        int seen = ss_row_end(trace, l, h, i) - k0;
-        if (seen > 0)
-            ss_add_shares(sums, row + k0, factor, absolute, (size_t)(seen < end ? seen : end));
-    }
-    for (int c = 0; c < end; c++)
-        out[c] = (float)(sums[c] / ss_queries_of(&choice->mask, T, k0 + c));
-}
-
-static void alpha_all(const ss_trace *trace, int T, bool raw, float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++, out += T)
-            for (int k0 = 0; k0 < T; k0 += COLUMNS) {
-                float alpha[COLUMNS];
-                alpha_block(trace, l, h, T, raw, k0, alpha);
-                memcpy(out + k0, alpha, (size_t)block_end(T, k0) * sizeof *out);
-            }
-}
-
 void ss_measure_alpha(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    alpha_all(trace, args->T, false, out);
+    ss_copy_found(trace, args, SS_ALPHA, out);
 }
 
 void ss_measure_alpha_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    alpha_all(trace, args->T, true, out);
+    ss_copy_found(trace, args, SS_ALPHA_RAW, out);
 }
 
 /*
@@ -88,43 +51,42 @@ static float is_near(float alpha, float eps) {
 
 /* out[k] = number of heads whose alpha_k passes the test; floats count that far exactly. NaN where
  * the alpha of any head is. */
-static void count_heads(const ss_trace *trace, const ss_metric_args *args, bool raw,
+static void count_heads(const ss_trace *trace, const ss_metric_args *args, ss_found what,
                         float (*test)(float, float), float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    int T = args->T;
-    memset(out, 0, (size_t)T * sizeof *out);
-    for (int l = 0; l < arch->L; l++)
-        for (int h = 0; h < arch->H; h++)
-            for (int k0 = 0; k0 < T; k0 += COLUMNS) {
-                float alpha[COLUMNS];
-                alpha_block(trace, l, h, T, raw, k0, alpha);
-                for (int c = 0; c < block_end(T, k0); c++) out[k0 + c] += test(alpha[c], args->eps);
-            }
+    const float *alpha = ss_find(trace, args->T, what);
+    memset(out, 0, (size_t)args->T * sizeof *out);
+    for (int head = 0; head < ss_heads(trace); head++)
+        for (int k = 0; k < args->T; k++) out[k] += test(*alpha++, args->eps);
 }
 
-static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, bool raw, float *out) {
-    count_heads(trace, args, raw, is_sink, out);
-    float heads = (float)(trace->model->arch.L * trace->model->arch.H);
-    for (int k = 0; k < args->T; k++) out[k] /= heads;
+static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, ss_found what,
+                       float *out) {
+    count_heads(trace, args, what, is_sink, out);
+    for (int k = 0; k < args->T; k++) out[k] /= (float)ss_heads(trace);
 }
 
 void ss_measure_sink_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    sink_ratio(trace, args, false, out);
+    sink_ratio(trace, args, SS_ALPHA, out);
 }
 
 void ss_measure_sink_ratio_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    sink_ratio(trace, args, true, out);
+    sink_ratio(trace, args, SS_ALPHA_RAW, out);
+}
+
+void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    count_heads(trace, args, SS_ALPHA, is_near, out);
 }
 
 /* alpha_*: the authors' map has a row for the bias key too, which sees itself alone. NaN without.
  */
-static float alpha_bias(const ss_trace *trace, int l, int h, int T) {
+static float alpha_bias(const ss_trace *trace, int head, int T) {
     if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
-    bool absolute = ss_choice_of(trace, l, h)->operation->proxy == SS_PROXY_SHARE_ABS;
+    bool absolute = trace->choices[head].operation->proxy == SS_PROXY_SHARE_ABS;
+    const float *factors = ss_find(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
     double sum = 1.0;
     for (int t = 0; t < T; t++) {
-        double weight = (double)ss_bias_weight(trace, l, h, t);
-        sum += (double)ss_share_factor(trace, l, h, t) * (absolute ? fabs(weight) : weight);
+        double weight = (double)ss_bias_weight(trace, head, t);
+        sum += (double)factors[t] * (absolute ? fabs(weight) : weight);
     }
     return (float)(sum / (double)(T + 1));
 }
@@ -134,14 +96,8 @@ void ss_measure_alpha_bias(const ss_trace *trace, const ss_metric_args *args, fl
 }
 
 void ss_measure_sink_ratio_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const ss_arch *arch = &trace->model->arch;
-    int heads = arch->L * arch->H;
     float sinks = 0.0f;
-    for (int i = 0; i < heads; i++)
-        sinks += is_sink(alpha_bias(trace, i / arch->H, i % arch->H, args->T), args->eps);
-    *out = sinks / (float)heads;
-}
-
-void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    count_heads(trace, args, false, is_near, out);
+    for (int head = 0; head < ss_heads(trace); head++)
+        sinks += is_sink(alpha_bias(trace, head, args->T), args->eps);
+    *out = sinks / (float)ss_heads(trace);
 }

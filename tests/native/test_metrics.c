@@ -127,18 +127,22 @@ static void uniform_baseline(void) {
         fake_open(&f, 1, 1, table[i].T, 1, "softmax");
         for (int t = 0; t < table[i].T; t++)
             for (int j = 0; j <= t; j++) *weight(&f, 0, t, j) = 1.0f / (float)(t + 1);
+        for (int t = 0; t < table[i].T; t++) ss_floats(&f.trace, SS_FIELD_V)[t] = 2;
         float *closed = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
         float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+        float *part = measure(&f.trace, "contribution_at", 0.3f, 0, 0, 0, NULL);
         float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
         float *entropy = measure(&f.trace, "entropy", 0.3f, 0, 0, 0, NULL);
         CHECK_NEAR(closed[0], table[i].alpha_1, 5e-5);
         for (int k = 0; k < table[i].T; k++) {
             CHECK_NEAR(alpha[k], closed[k], 1e-6);
+            CHECK_NEAR(part[k], closed[k], 1e-6); /* all values are as long */
             CHECK_NEAR(sink[k], 0, 0);
             CHECK_NEAR(entropy[k], k > 0, 1e-6);
         }
         free(closed);
         free(alpha);
+        free(part);
         free(sink);
         free(entropy);
         fake_close(&f);
@@ -147,7 +151,7 @@ static void uniform_baseline(void) {
 
 static void long_prefix(void) {
     CASE("a prefix longer than a block of columns: every query before its keys counts");
-    enum { T = 130, PREFIX = 100 };
+    enum { T = 300, PREFIX = 280 };
     fake f;
     fake_open(&f, 1, 1, T, 1, "softmax");
     f.model.arch.prefix = f.trace.choices[0].mask.prefix = PREFIX;
@@ -174,6 +178,7 @@ static void prefix_of_tokens(void) {
             *weight(&whole, 0, i, j) = w;
             if (i < 5) *weight(&part, 0, i, j) = w;
         }
+    free(measure(&whole.trace, "alpha", 0.3f, 0, 0, 0, NULL));
     float *a = measure(&whole.trace, "alpha", 0.3f, 5, 0, 0, NULL);
     float *b = measure(&part.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     CHECK_BITS(a, b, 5 * sizeof *a);
@@ -202,9 +207,10 @@ static void proxies(void) {
     free(raw);
     free(mass);
 
+    fake_close(&f);
+
     CASE("signed weights count by their size");
-    int n;
-    f.trace.choices[0].operation = &ss_operations(&n)[ss_operation_find("identity")];
+    fake_open(&f, 1, 1, 2, 1, "identity");
     *weight(&f, 0, 0, 0) = -2;
     *weight(&f, 0, 1, 0) = -3;
     *weight(&f, 0, 1, 1) = 1;
@@ -281,6 +287,7 @@ static void geometry(void) {
     float *cosine = measure(&f.trace, "qk_cos", 0.3f, 0, 0, 0, NULL);
     float *norm = measure(&f.trace, "qk_norm", 0.3f, 0, 0, 0, NULL);
     float *gap = measure(&f.trace, "cos_gap", 0.3f, 0, 0, 0, NULL);
+    float *alone = measure(&f.trace, "cos_gap", 0.3f, 1, 0, 0, NULL);
     for (int i = 0; i < 9; i++)
         if (i % 3 > i / 3)
             CHECK(isnan(dot[i]) && isnan(cosine[i]) && isnan(norm[i]));
@@ -292,6 +299,23 @@ static void geometry(void) {
     free(dot);
     free(cosine);
     free(norm);
+    CHECK(isnan(*alone)); /* there are no other keys */
+    free(gap);
+    free(alone);
+    fake_close(&f);
+}
+
+static void wide_gap(void) {
+    CASE("the gap of heads that are wider than a block of dims");
+    enum { T = 3, K = 300 };
+    fake f;
+    fake_open(&f, 1, 1, T, K, "softmax");
+    for (int t = 0; t < T; t++) {
+        ss_row(&f.trace, SS_FIELD_Q, 0, t)[K - 1] = 2;
+        ss_row(&f.trace, SS_FIELD_K, 0, t)[t ? 0 : K - 1] = 3;
+    }
+    float *gap = measure(&f.trace, "cos_gap", 0.3f, 0, 0, 0, NULL);
+    CHECK_NEAR(*gap, 1, 1e-6);
     free(gap);
     fake_close(&f);
 }
@@ -393,6 +417,7 @@ int main(void) {
     norms_and_ratios();
     massive_activations();
     geometry();
+    wide_gap();
     bad_requests();
     random_maps();
     return check_done();

@@ -261,6 +261,27 @@ static void same_again(void) {
     close_model(&model);
 }
 
+static void found_anew(void) {
+    CASE("a run that is taken back and given other tokens is measured anew");
+    static const int32_t others[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
+    opened_model model = open_model(LLAMA);
+    opened_run used = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run fresh = run_tokens(&model.model, others, T_MAX, NULL, 0);
+    ss_error err;
+    size_t n;
+    free(measure(&used.run.trace, "alpha", 0.3f, 0, 0, 0, NULL));
+    used.run.trace.T = 0;
+    must(ss_run_extend(&used.run, others, T_MAX, &err), &err, "extend");
+    float *a = measure(&used.run.trace, "alpha", 0.3f, 0, 0, 0, &n);
+    float *b = measure(&fresh.run.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    CHECK_BITS(a, b, n * sizeof *a);
+    free(a);
+    free(b);
+    close_run(&used);
+    close_run(&fresh);
+    close_model(&model);
+}
+
 static void biases(void) {
     CASE("9. a value bias does not change the layer's maps");
     opened_model model = open_model(GPT2);
@@ -375,6 +396,7 @@ int main(void) {
     repeated_token();
     evicted_cache();
     same_again();
+    found_anew();
     biases();
     edits();
     bad_requests();
