@@ -6,6 +6,7 @@
 #include "check.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 /* ---- scalar functions ---- */
 
@@ -198,6 +199,24 @@ static void check_halves(ss_dtype type, int exponent_bits, int fraction_bits) {
     CHECK_INT(bad, ((1u << exponent_bits) - 1u) << fraction_bits); /* the first is +inf */
 }
 
+/* Each place of each length, among the largest numbers; no byte beyond may be read. */
+static void check_places(ss_dtype type, uint32_t largest, uint32_t infinite) {
+    size_t bytes = ss_dtype_bytes(type, 1);
+    const uint32_t bad[] = {infinite, infinite | 1u, largest | infinite};
+    for (size_t n = 0; n < 19; n++)
+        for (size_t place = 0; place <= n; place++)
+            for (int kind = 0; kind < 3; kind++) {
+                unsigned char *block = malloc(n * bytes + 1), *source = block + 1; /* unaligned */
+                if (!block) exit(2);
+                for (size_t i = 0; i < n; i++) {
+                    uint32_t bits = i == place ? bad[kind] : largest;
+                    memcpy(source + i * bytes, &bits, bytes);
+                }
+                CHECK_INT(ss_first_not_finite(source, type, n), place < n ? place : SIZE_MAX);
+                free(block);
+            }
+}
+
 enum { COLUMNS = 11, DEPTH = 5 };
 
 static void check_packing(void) {
@@ -205,6 +224,10 @@ static void check_packing(void) {
     check_halves(SS_F16, 5, 10);
     CASE("all 65536 brain floats");
     check_halves(SS_BF16, 8, 7);
+    CASE("the first that is infinite or NaN, wherever it stands");
+    check_places(SS_F32, 0xff7fffff, 0x7f800000);
+    check_places(SS_F16, 0xfbff, 0x7c00);
+    check_places(SS_BF16, 0xff7f, 0x7f80);
     float rows[10 * 9 + DEPTH], panels[16 * DEPTH];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) rows[i] = (float)(i + 1);
     CASE("rows are packed as columns, rows apart, zeros beyond the last");
