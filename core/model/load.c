@@ -15,7 +15,7 @@ typedef struct ss_name {
 /* prefix + name, with the layer's number for "%d". */
 static ss_name full_name(const ss_loader *loader, const char *name) {
     ss_name full;
-    const char *number = strstr(name, "%d");
+    const char *number = strchr(name, '%'); /* strstr is large, and no name has another */
     int before = number ? (int)(number - name) : (int)strlen(name);
     if (number)
         snprintf(full.text, sizeof full.text, "%s%.*s%d%s", loader->prefix, before, name,
