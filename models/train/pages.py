@@ -80,7 +80,7 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
     differs = facts["differs"]
     told = "" if differs is None else (
         f"\nOver {differs['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
-        f"95 %: **{differs['says']}**\n")
+        f"mean alpha_1 above even attention, 95 %: **{differs['says']}**\n")
     others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} "
                      f"%, loss {one['loss']}.\n" for one in facts["further_seeds"])
     batch = f"{recipe.sequences} sequences of {recipe.context} tokens"
@@ -210,6 +210,13 @@ def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
     return next(one for one in ids if files(one) == files(id))
 
 
+def further(recipe: Recipe, more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the index says of the runs of a recipe whose weights do not ship, out of seeds.json."""
+    names = ("sink_1", "sink", "value_ratio", "loss")
+    return [{"seed": row["seed"]} | {name: row["measured"][name] for name in names}
+            for row in more if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]]
+
+
 def told(recipe: Recipe) -> dict[str, Any]:
     """What the index takes from the recipe as it is."""
     return {"title": recipe.title, "what": recipe.what, "factor": recipe.factor,
@@ -228,6 +235,7 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
         recipe = known[row["id"]]
         row |= told(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
+        row["further_seeds"] = further(recipe, more)
         row["differs"] = factors.told(paired.get(protocol.LONG + recipe.id))
         found[zoo / recipe.id / "card.md"] = card(recipe, row)
     found[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"

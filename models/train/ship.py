@@ -153,8 +153,7 @@ def digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def facts(recipe: Recipe, texts: list[str], more: list[dict[str, Any]]) -> dict[str, Any]:
-    """more: rows of seeds()."""
+def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
     folder = ZOO / recipe.id
     file = folder / "model.safetensors"
     arch, weights = read_model(folder)
@@ -171,10 +170,6 @@ def facts(recipe: Recipe, texts: list[str], more: list[dict[str, Any]]) -> dict[
         "measured": measure(arch, weights, ids)
         | {"bos": BOS in recipe.training.front},
         "exact": json.loads((folder / "exact.json").read_text()),
-        "further_seeds": [{"seed": row["seed"]}
-                          | {name: row["measured"][name] for name in ("sink_1", "sink", "loss")}
-                          for row in more
-                          if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]],
     }
 
 
@@ -195,7 +190,7 @@ def main() -> None:
     if runs is not None:
         write_json(ZOO / "seeds.json", seeds(runs, texts))
     more = json.loads((ZOO / "seeds.json").read_text())
-    rows = {id: facts(recipe, texts, more) for id, recipe in known.items()
+    rows = {id: facts(recipe, texts) for id, recipe in known.items()
             if (ZOO / id / "model.safetensors").exists()}
     for file, text in pages(list(rows.values()), more, MODELS / "README.md", ZOO).items():
         file.write_text(text)

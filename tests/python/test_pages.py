@@ -10,12 +10,11 @@ from models.train.recipe import recipes
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def row(id: str, sink: list[float], further: tuple[list[float], ...] = ()) -> dict[str, Any]:
+def row(id: str, sink: list[float]) -> dict[str, Any]:
     measured = {"sink": sink, "sink_1": sink[0], "sink_1_raw": 1.5, "sink_1_deviation": 2.5,
                 "sink_elsewhere": 0.0, "elsewhere": 2, "loss": 3.5, "alpha_max": 0.6,
                 "hidden_ratio": 4.0, "value_ratio": 0.3, "row_mass_mean": 1.0}
-    return {"id": id, "bytes": 1234567, "measured": measured,
-            "further_seeds": [{"seed": i + 2, "sink": s} for i, s in enumerate(further)]}
+    return {"id": id, "bytes": 1234567, "measured": measured}
 
 
 def test_a_row_of_the_table() -> None:
@@ -33,6 +32,13 @@ def test_the_seeds_are_averaged_by_recipe() -> None:
     lines = pages.seeds_table(rows).splitlines()
     assert lines[-2].startswith("| `a` | all 2 | 15.00, deviation 7.07 |")
     assert lines[-1].startswith("| `b` | all 2 | 7.00, deviation 0.00 |")
+
+
+def test_the_index_says_what_the_other_runs_of_a_recipe_came_to() -> None:
+    rows = [row("softmax", [10.0]) | {"seed": 1}, row("softmax", [20.0]) | {"seed": 2},
+            row("sigmoid", [7.0]) | {"seed": 2}]
+    assert pages.further(recipes()["softmax"], rows) == [
+        {"seed": 2, "sink_1": 20.0, "sink": [20.0], "value_ratio": 0.3, "loss": 3.5}]
 
 
 def test_a_table_is_replaced_between_its_markers() -> None:

@@ -40,6 +40,7 @@ export interface SeedResult {
   readonly seed: number;
   /** In percent. */
   readonly sink_1: number;
+  readonly value_ratio: number;
   readonly loss: number;
 }
 
@@ -48,8 +49,9 @@ export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): 
   readonly own: number;
   readonly all: readonly SeedResult[];
 } {
-  const here = { seed: own, sink_1: Number(measured.sink_1), loss: Number(measured.loss) };
-  return { own, all: [here, ...further_seeds] };
+  const of = (name: string) => Number(measured[name]);
+  const here = { sink_1: of('sink_1'), value_ratio: of('value_ratio'), loss: of('loss') };
+  return { own, all: [{ seed: own, ...here }, ...further_seeds] };
 }
 
 /** Told by models/train/factors.py, from the logs of the long runs. */

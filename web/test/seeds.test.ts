@@ -5,6 +5,7 @@ import {
   halfWords,
   overSeeds,
   seedWords,
+  spreadOf,
   type SeedRun,
 } from '../src/timeline/seeds';
 import { seedsOf, type Card } from '../src/zoo';
@@ -55,12 +56,17 @@ describe('runs over seeds', () => {
       'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0 %.',
     );
     expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
+    // Beside a model that was broken off earlier, there; never later than their own.
+    const far = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40, 50)];
+    expect([Infinity, 4000].map((last) => spreadOf(far, undefined, last)!.values)).toEqual(
+      [[70, 50], [20, 40]].map((sinks) => expect.objectContaining({ 'sink_0.3': sinks })),
+    );
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(of token 1 and 2, where this recipe has its sink\)/);
   });
   it('are told of the recipe that ships, with the seed whose weights are here', () => {
-    const measured = { sink_1: 60.3, loss: 3.4 };
-    const other = { seed: 2, sink_1: 20, loss: 3.5 };
+    const measured = { sink_1: 60.3, value_ratio: 0.4, loss: 3.4 };
+    const other = { seed: 2, sink_1: 20, value_ratio: 0.5, loss: 3.5 };
     const card = { measured, seed: 4, further_seeds: [other] } as unknown as Card;
     expect(seedsOf(card)).toEqual({ own: 4, all: [{ seed: 4, ...measured }, other] });
     expect(seedsOf({ measured } as unknown as Card).all).toHaveLength(1);

@@ -109,14 +109,14 @@ function stripOf(dots: readonly number[], shown?: number): Strip | undefined {
   };
 }
 
-/** The recipe as it is shown: of its further seeds only Sink₁ and the loss are known. */
+/** The recipe as it is shown: of its further seeds only these are known. */
 function shownLine(card: Card): Line {
   const { own, all } = seedsOf(card);
   const shown = all.findIndex(({ seed }) => seed === own);
   const steps = Number(card.training?.steps);
   const trained = steps ? `${steps.toLocaleString('en')} steps, as shown: ` : '';
   const names = all.map(({ seed }) => seed);
-  const known = { 'sink_0.3': 'sink_1', loss: 'loss' } as const;
+  const known = { 'sink_0.3': 'sink_1', value_ratio: 'value_ratio', loss: 'loss' } as const;
   return {
     title: card.title,
     more:
@@ -139,7 +139,7 @@ function differenceLine({ title, differs }: Card): Line {
   const { seeds, says, outcomes } = differs!;
   return {
     title: `${title}, what its factor does`,
-    more: `${seeds} pairs of seeds: ${signs(says)}`,
+    more: `${seeds} pairs of seeds, α₁ above even attention: ${signs(says)}`,
     strips: OUTCOMES.map(({ name }) => {
       const [at, low, high] = outcomes[name] ?? [];
       return high === undefined ? undefined : { dots: [], mean: at!, low: low!, high };
@@ -268,7 +268,10 @@ export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
     known.get(key) ??
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
       (runs) => {
-        const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreadOf(runs[i]!) })));
+        // Models are set beside one another at the same step: where one was broken off, there.
+        const last = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
+        const spreads = runs.map((one) => spreadOf(one, OUTCOMES, last));
+        const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));
         if (!kinds.length) return nothing;
         return html`${isNarrow ? narrow(kinds) : wide(kinds)}${hint(kinds)}`;
       },

@@ -123,11 +123,15 @@ export interface Spread {
   readonly values: Readonly<Record<string, readonly number[]>>;
 }
 
-/** Of those that came far enough; undefined for fewer than two. */
-export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES): Spread | undefined {
+/** Of those that came far enough; undefined for fewer than two. @param last a step not to go beyond */
+export function spreadOf(
+  runs: readonly SeedRun[],
+  outcomes = OUTCOMES,
+  last = Infinity,
+): Spread | undefined {
   const far = runs.filter(({ points }) => (points.at(-1)?.step ?? 0) >= SAID_FROM);
   if (far.length < SEEN_FROM) return undefined;
-  const step = Math.min(...far.map(({ points }) => points.at(-1)!.step!));
+  const step = Math.min(last, ...far.map(({ points }) => points.at(-1)!.step!));
   const at = far.map(({ points }) => points.find((point) => point.step === step));
   const values = outcomes.map(({ name }) => {
     const found = at.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
