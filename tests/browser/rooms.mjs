@@ -110,6 +110,18 @@ const start = {
     return finding(page);
   },
 
+  async 'what a reader has begun to read does not jump when the pictures come'(stage) {
+    for (const room of ['explore', 'compare', 'training'])
+      for (const width of [1280, 390]) {
+        const page = await stage.open(`room=${room}`, { width, script: WATCHES_SHIFTS });
+        await page.waitForLoadState('networkidle');
+        const shifted = await page.evaluate(() => globalThis.shifted);
+        assert.ok(shifted < 0.15, `${shifted} of ${room} moved while it loaded, at ${width}`);
+        assert.ok(await page.locator('footer').isVisible());
+        await page.close();
+      }
+  },
+
   async 'all of it without scrolling, at 1280x800 and at 390x844'(stage) {
     for (const [width, height] of [
       [1280, 800],
@@ -1013,7 +1025,12 @@ const training = {
     const [mean, least, most] = outcomes.value_ratio.map((x) => x.toFixed(2));
     const text = told[5].replace(/\s+/g, ' ');
     assert.ok(text.includes(`+${mean} (${least} to ${most})`), text);
-    assert.match(text, new RegExp(`${seeds} pairs of seeds, α₁ above even attention: less sink than softmax: −0\\.\\d{3} `));
+    assert.match(
+      text,
+      new RegExp(
+        `${seeds} pairs of seeds, α₁ above even attention: less sink than softmax: −0\\.\\d{3} `,
+      ),
+    );
     const about = await stage.open('room=explore&shown=short');
     await about.locator('details.about summary').click();
     const card = about.locator('.about table.seeds');

@@ -159,6 +159,23 @@ export function shownOf(desk: Desk, subjects: readonly string[]): Shown[] {
   });
 }
 
+/** Longer than this a reader is not kept from a room's controls. */
+const BARE_MS = 3000;
+
+/**
+ * What a reader has begun to read does not jump: of a room of pictures the head alone is to be seen, until
+ * the pictures are there, or what kept them from coming.
+ */
+export function appearsWhole(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
+  root.classList.add('coming');
+  const appear = () => root.classList.remove('coming');
+  const late = setTimeout(appear, BARE_MS);
+  scope.onEnd(() => clearTimeout(late));
+  scope.effect(() => {
+    if (shown().every(({ frame, error }) => frame ?? error)) requestAnimationFrame(appear);
+  });
+}
+
 export function framesOf(shown: readonly Shown[]): Frame[] {
   return shown.flatMap(({ frame }) => frame ?? []);
 }

@@ -59,7 +59,10 @@ describe('runs over seeds', () => {
     // Beside a model that was broken off earlier, there; never later than their own.
     const far = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40, 50)];
     expect([Infinity, 4000].map((last) => spreadOf(far, undefined, last)!.values)).toEqual(
-      [[70, 50], [20, 40]].map((sinks) => expect.objectContaining({ 'sink_0.3': sinks })),
+      [
+        [70, 50],
+        [20, 40],
+      ].map((sinks) => expect.objectContaining({ 'sink_0.3': sinks })),
     );
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(of token 1 and 2, where this recipe has its sink\)/);

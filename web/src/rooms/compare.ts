@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { allows, generateControls, nameOf, questionControls, troubles } from '../controls';
-import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
+import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
 import type { Frame } from '../frame';
 import { INPUTS } from '../question';
@@ -154,6 +154,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     views: [attention, sinks, inspector.viewFor(framesOf(shown()))],
     more: tableReads,
   }));
+  appearsWhole(root, scope, shown);
 
   scope.effect(() => {
     const state = desk.state.value;

@@ -9,7 +9,7 @@ import {
   questionControls,
   troubles,
 } from '../controls';
-import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
+import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
 import { selectedHead } from '../frame';
 import { handControls } from '../hand';
@@ -48,6 +48,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     views: [attention, sinks, change, inspector.viewFor(framesOf(shown()))],
     more: ['massive', 'massive_at'],
   }));
+  appearsWhole(root, scope, shown);
 
   scope.effect(() => {
     const state = desk.state.value;

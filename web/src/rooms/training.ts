@@ -1,7 +1,7 @@
 /** Models as they were at each step of their training: the slider, their maps, and how the numbers went. */
 import { html, nothing, render } from 'lit';
 import { allows, nameOf, textField, troubles } from '../controls';
-import { asks, framesOf, shownOf, type Desk, type Scope } from '../desk';
+import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope } from '../desk';
 import { Figure } from '../figure';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
@@ -25,6 +25,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const shown = () => shownOf(desk, desk.state.value.shown);
 
   asks(desk, scope, () => ({ views: [attention, sinks, training] }));
+  appearsWhole(root, scope, shown);
 
   scope.effect(() => {
     const state = desk.state.value;
