@@ -37,9 +37,10 @@ export function choices(
 
 export function numberField(
   label: string,
-  name: 'T' | 'eps' | 'n' | 'seed' | 'temperature' | 'topK' | 'length' | 'runs',
+  name:
+    'T' | 'eps' | 'n' | 'seed' | 'temperature' | 'topK' | 'length' | 'runs' | 'masked' | 'denoise',
   [min, max, step]: readonly [number, number, number],
-  { state, set }: Desk,
+  { state, set }: { readonly state: { readonly value: State }; readonly set: Desk['set'] },
 ): TemplateResult {
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;

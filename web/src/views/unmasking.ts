@@ -4,13 +4,13 @@
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
+import { numberField } from '../controls';
 import { isMasked, largest, type Frame } from '../frame';
 import type { OpenModel } from '../models';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import type { State } from '../state';
-import { field } from '../terms';
 import { readable, show } from '../words';
 import {
   alphas,
@@ -32,32 +32,6 @@ interface Made {
 
 /** What was made last of a frame's tokens: sentences and files are of it. */
 const made = new WeakMap<Frame['tokens'], Made>();
-
-function numberField(
-  label: string,
-  name: 'masked' | 'denoise',
-  most: number,
-  state: State,
-  set: Reach['set'],
-) {
-  const change = ({ target }: Event) => {
-    const input = target as HTMLInputElement;
-    const value = Math.min(most, Math.max(1, Math.round(Number(input.value)) || 1));
-    input.value = String(value);
-    set({ [name]: value });
-  };
-  return field(
-    label,
-    html`<input
-      type="number"
-      aria-label=${label}
-      min="1"
-      max=${most}
-      .value=${String(state[name])}
-      @change=${change}
-    />`,
-  );
-}
 
 /** Makes a course, and tells of each step. */
 async function run(
@@ -164,6 +138,7 @@ export const unmasking: View = {
     const draw = () => {
       const { frame, context } = given!;
       const { state, theme } = context;
+      const desk = { state: { value: state }, set: reach.set };
       const one = made.get(frame.tokens);
       const count = one?.course.steps.length ?? 0;
       step = Math.max(0, Math.min(step, count - 1));
@@ -171,8 +146,8 @@ export const unmasking: View = {
         html`<button type="button" class="primary" @click=${() => void toggle()}>
             ${job ? 'Stop' : 'Unmask'}
           </button>
-          ${numberField('hidden places', 'masked', frame.architecture.context - 1, state, reach.set)}
-          ${numberField('steps', 'denoise', 1024, state, reach.set)}
+          ${numberField('hidden places', 'masked', [1, frame.architecture.context - 1, 1], desk)}
+          ${numberField('steps', 'denoise', [1, 1024, 1], desk)}
           ${count > 1 ? slider(count) : nothing}`,
         controls,
       );
