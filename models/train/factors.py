@@ -16,7 +16,7 @@ from .recipe import Recipe
 
 ONSET = 0.1  # alpha above even attention from which on a sink is said to be there
 SAME = (0.75, 1.33)  # a ratio of two figures of a paper between these is no difference
-STILL = 0.02  # alpha rises no more if it rises by less over the 2,400 steps before the decay
+LAST, STILL = 2400, 0.02  # alpha rises no more if by less over the last steps before the decay
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
@@ -202,15 +202,14 @@ def table(factors: list[Factor]) -> str:
 
 
 def rise(log: dict[str, Any]) -> float | None:
-    """How much alpha rose over the last 2,400 steps before the learning rate falls."""
-    end = protocol.STEPS * 4 // 5
+    """How much alpha rose over the LAST steps before the learning rate falls."""
     steps = {point["step"] for point in log["points"]}
-    if not {end, end - 2400} <= steps:
+    if not {protocol.FALL, protocol.FALL - LAST} <= steps:
         return None
-    return at(log, end)["alpha"] - at(log, end - 2400)["alpha"]
+    return at(log, protocol.FALL)["alpha"] - at(log, protocol.FALL - LAST)["alpha"]
 
 
-PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS + 1, 1600), 9600)
+PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS + 1, 1600), protocol.FALL)
 
 
 def pilot_table(logs: dict[int, dict[str, Any]], wanted: tuple[int, ...]) -> str:
@@ -236,12 +235,13 @@ def pilot_table(logs: dict[int, dict[str, Any]], wanted: tuple[int, ...]) -> str
                       ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):
         row(name, ["" if p is None else f"{p[key]:.3g}" for p in ends])
     rises = [rise(logs[seed]) if seed in logs else None for seed in wanted]
-    row("rise from 7,200 to 9,600", ["" if r is None else f"{r:+.3f}" for r in rises])
+    row(f"rise from {protocol.FALL - LAST:,} to {protocol.FALL:,}",
+        ["" if r is None else f"{r:+.3f}" for r in rises])
     known = [r for r in rises if r is not None]
     still = sum(r < STILL for r in known)
     lines.append("")
-    lines.append(f"Of {len(wanted)} seeds {len(known)} have come to step 9,600; the sink of {still} "
-                 f"of them rises there by less than {STILL} over 2,400 steps."
+    lines.append(f"Of {len(wanted)} seeds {len(known)} have come to step {protocol.FALL:,}; the "
+                 f"sink of {still} of them rises there by less than {STILL} over {LAST:,} steps."
                  + ("" if len(known) == len(wanted) else " The pilot is not done."))
     return "\n".join(lines)
 

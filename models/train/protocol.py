@@ -1,6 +1,6 @@
 """What a claim about training rests on, fixed before the runs: models/README.md, "Seeds". No torch.
 
-A long run of a recipe is named long-ID: the recipe's factor laid over 12,000 steps, with as many
+A long run of a recipe is named long-ID: the recipe's factor laid over 16,000 steps, with as many
 seeds as are listed here. Its log is models/zoo/ID/seeds/SEED.json.
 """
 
@@ -13,9 +13,9 @@ from .recipe import Recipe, recipes
 
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
 LONG = "long-"
-STEPS = 12_000
-# When a run is measured: often while a sink may emerge, then every 800 steps; 9,600 is the last step
-# before the learning rate falls, where a run that was broken off can still be compared.
+STEPS = 16_000
+FALL = STEPS * 4 // 5  # where the learning rate begins to fall
+# When a run is measured: often while a sink may emerge, then every 800 steps.
 POINTS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
 HEADLINE = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
             "elu1")

@@ -985,7 +985,7 @@ const training = {
     assert.equal(shown.drawn, 1);
     assert.ok(
       shown.said.includes(
-        `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of 12,000: Sink₁ ${low} to ${high} %`,
+        `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of 16,000: Sink₁ ${low} to ${high} %`,
       ),
       shown.said,
     );

@@ -49,11 +49,11 @@ def test_an_interval_by_hand() -> None:
 
 def test_seeds_are_paired() -> None:
     """What all seeds share is told, though the seeds differ by more among themselves."""
-    found = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 12000)
+    found = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 16000)
     assert found.mean == pytest.approx(-0.1)
     assert found.low > -0.12 and found.high < -0.08
     shuffled = factor([0.9, 0.3, 0.5, 0.7, 0.1], [0.2, 0.41, 0.59, 0.8, 1.0])
-    assert shuffled.difference("alpha", 12000).low < -0.6
+    assert shuffled.difference("alpha", 16000).low < -0.6
 
 
 def test_a_seed_without_a_partner_is_left_out() -> None:
@@ -75,7 +75,7 @@ def test_a_wrong_baseline_is_refused() -> None:
 def test_another_schedule_is_refused() -> None:
     bases = seeds(SOFTMAX, [0.1] * 3)
     bases[2]["training"]["steps"] = 4000
-    with pytest.raises(ValueError, match="long-softmax: 4000 steps, expected 12000"):
+    with pytest.raises(ValueError, match="long-softmax: 4000 steps, expected 16000"):
         factors.pair(SIGMOID, seeds(SIGMOID, [0.1] * 3), bases)
 
 
@@ -87,12 +87,12 @@ def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
             x["points"].insert(1, dict(x["points"][0], step=4000, alpha=0.25)) \
                 if len(x["points"]) == 2 and x["points"][1]["step"] != 4000 else None
     assert one.step == 4000
-    assert factors.sentence(one).endswith("(at step 4,000 of 12,000)")
+    assert factors.sentence(one).endswith("(at step 4,000 of 16,000)")
 
 
 def test_nothing_is_said_too_early() -> None:
     assert factors.sentence(factor([0.1] * 3, [0.4] * 3, step=3800)) \
-        == "at step 3,800 of 12,000: too early to tell"
+        == "at step 3,800 of 16,000: too early to tell"
 
 
 @pytest.mark.parametrize(("ends", "bases", "paper", "says"), [
@@ -148,19 +148,19 @@ def test_a_factor_without_a_pair_is_not_told() -> None:
 
 def test_matched_loss() -> None:
     """The baseline learns faster: at the loss that the other ends with it has had no sink yet."""
-    logs = {s: made(SIGMOID, s, {0: 0.0, 4000: 0.1, 12000: 0.3}, {0: 7.0, 4000: 4.0, 12000: 3.6})
+    logs = {s: made(SIGMOID, s, {0: 0.0, 4000: 0.1, 16000: 0.3}, {0: 7.0, 4000: 4.0, 16000: 3.6})
             for s in (1, 2, 3)}
-    bases = {s: made(SOFTMAX, s, {0: 0.0, 4000: 0.05, 12000: 0.6}, {0: 7.0, 4000: 3.6, 12000: 3.3})
+    bases = {s: made(SOFTMAX, s, {0: 0.0, 4000: 0.05, 16000: 0.6}, {0: 7.0, 4000: 3.6, 16000: 3.3})
              for s in (1, 2, 3)}
     one = factors.pair(SIGMOID, logs, bases)
-    assert one.difference("alpha", 12000).mean == pytest.approx(-0.3)
+    assert one.difference("alpha", 16000).mean == pytest.approx(-0.3)
     assert one.matched("alpha").mean == pytest.approx(0.25)
 
 
 def test_what_is_not_defined_is_left_empty() -> None:
     one = factor([0.1] * 3, [0.4] * 3)
     one.pairs[0][0]["points"][-1]["eviction"] = None
-    assert one.difference("eviction", 12000) is None
+    assert one.difference("eviction", 16000) is None
     assert "| sigmoid" not in factors.table([one])
     assert "|  |" in factors.table([one]).splitlines()[-1]
 
@@ -173,14 +173,14 @@ def test_onset(alphas: dict[int, float], step: int | None) -> None:
 
 
 def test_the_pilot_says_what_is_missing() -> None:
-    flat = made(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 7200: 0.4, 9600: 0.41, 12000: 0.45})
-    rising = made(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 7200: 0.2, 9600: 0.3})
-    other = made(SOFTMAX, 4, {0: 0.0, 7200: 0.1, 9600: 0.15})
+    flat = made(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 10400: 0.4, 12800: 0.41, 16000: 0.45})
+    rising = made(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 10400: 0.2, 12800: 0.3})
+    other = made(SOFTMAX, 4, {0: 0.0, 10400: 0.1, 12800: 0.15})
     text = factors.pilot_table({1: flat, 2: rising, 4: other}, (1, 2, 3, 4))
     assert "| 1,000 | 0.100 | 0.000 |  |  |" in text
-    assert "| measured up to | 12,000 | 9,600 | not begun | 9,600 |" in text
-    assert "| rise from 7,200 to 9,600 | +0.010 | +0.100 |  | +0.050 |" in text
-    assert text.endswith("Of 4 seeds 3 have come to step 9,600; the sink of 1 of them rises there by "
+    assert "| measured up to | 16,000 | 12,800 | not begun | 12,800 |" in text
+    assert "| rise from 10,400 to 12,800 | +0.010 | +0.100 |  | +0.050 |" in text
+    assert text.endswith("Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
 
