@@ -167,8 +167,8 @@ const BARE_MS = 3000;
  * the pictures are there, or what kept them from coming.
  */
 export function appearsWhole(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
-  root.classList.add('coming');
-  const appear = () => root.classList.remove('coming');
+  root.classList.add('awaited');
+  const appear = () => root.classList.remove('awaited');
   const late = setTimeout(appear, BARE_MS);
   scope.onEnd(() => clearTimeout(late));
   scope.effect(() => {
