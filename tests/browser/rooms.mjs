@@ -83,6 +83,13 @@ const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
+/** Tells whether a part of the page was ever kept from the eye. */
+const WATCHES_HIDING = (selector) => `globalThis.wasHidden = false;
+  new MutationObserver(() => {
+    const place = document.querySelector('${selector}');
+    if (place && getComputedStyle(place).visibility === 'hidden') globalThis.wasHidden = true;
+  }).observe(document, { subtree: true, childList: true, attributes: true });`;
+
 const start = {
   async 'the first screen shows the sink, names it, and asks why'(stage) {
     const asked = [];
@@ -127,9 +134,11 @@ const start = {
       [1280, 800],
       [390, 844],
     ]) {
-      const page = await stage.open('', { width, script: WATCHES_SHIFTS });
-      // What a reader has begun to read does not jump when the pictures come.
+      const script = WATCHES_SHIFTS + WATCHES_HIDING('.room-start .lead');
+      const page = await stage.open('', { width, script });
+      // What a reader has begun to read does not jump when the pictures come, and is there before them.
       const shifted = await page.evaluate(() => globalThis.shifted);
+      assert.equal(await page.evaluate(() => globalThis.wasHidden), false);
       assert.ok(shifted < 0.1, `${shifted} of the page moved while it loaded, at ${width}`);
       await page.setViewportSize({ width, height });
       for (const selector of [
