@@ -9,12 +9,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .recipe import Recipe, recipes
+from .recipe import Recipe, Training, recipes
 
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
 LONG = "long-"
 STEPS = 16_000
-FALL = STEPS * 4 // 5  # where the learning rate begins to fall
+FALL = Training(steps=STEPS).decay[0]  # the last step before the learning rate falls
 # When a run is measured: often while a sink may emerge, then every 800 steps.
 POINTS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
 HEADLINE = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
