@@ -632,6 +632,51 @@ static void heads_of_a_group(void) {
     close_model(&model);
 }
 
+/* The row of scores of query t of a head in layer 0. */
+static const float *scores_of(const opened_run *run, int head, int t) {
+    return ss_row(&run->run.trace, SS_FIELD_SCORES, head, t);
+}
+
+/* A score depends on its query, its key and their positions, whoever else is visible. */
+static void positions_beside_a_mask(const char *folder) {
+    CASE("swapped positions reach the distances under a mask, an eviction and a hidden key alike");
+    static const char *const others[] = {"mask:first=1,recent=3", "hide_key:key=2",
+                                         "evict:policy=window,budget=5",
+                                         "evict:policy=first,first=1,budget=4"};
+    opened_model model = open_model(folder);
+    const ss_edit swap = read_edit("swap_positions:a=0,b=5");
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &swap, 1);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        ss_edit both[] = {swap, read_edit(others[i])};
+        opened_run run = run_tokens(&model.model, prompt, T_MAX, both, 2);
+        for (int head = 0; head < model.model.arch.H; head++)
+            for (int t = 0; t < T_MAX; t++)
+                for (int j = 0; j <= t; j++)
+                    if (att_row(&run.run.trace, 0, head, t)[j] != 0.0f)
+                        CHECK_BITS(scores_of(&run, head, t) + j, scores_of(&swapped, head, t) + j,
+                                   sizeof(float));
+        close_run(&run);
+    }
+    CHECK(memcmp(scores_of(&plain, 0, 5), scores_of(&swapped, 0, 5), 6 * sizeof(float)) != 0);
+    close_run(&swapped);
+    close_run(&plain);
+    close_model(&model);
+}
+
+static void first_key_kept_so_far(void) {
+    CASE("the first key is held until the query that evicts it, which a shorter text lacks");
+    opened_model model = open_model(LLAMA);
+    opened_run run = run_edit(&model, "evict:policy=window,budget=5");
+    for (int T = 1; T <= T_MAX; T++) {
+        float *keeps = measure(&run.run.trace, "keeps_first", SS_EPS_STANDARD, T, 0, 0, NULL);
+        for (int head = 0; head < 8; head++) CHECK_INT(keeps[head], T <= 5);
+        free(keeps);
+    }
+    close_run(&run);
+    close_model(&model);
+}
+
 int main(void) {
     all_rows();
     nothing_is_nothing();
@@ -639,6 +684,9 @@ int main(void) {
     in_pieces();
     after_a_prompt();
     heads_of_a_group();
+    positions_beside_a_mask("tests/golden/var-alibi");
+    positions_beside_a_mask("tests/golden/var-relative");
+    first_key_kept_so_far();
     budgets();
     window_is_a_mask();
     cache_positions(LLAMA);

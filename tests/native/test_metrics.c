@@ -305,6 +305,29 @@ static void geometry(void) {
     fake_close(&f);
 }
 
+static void no_direction(void) {
+    CASE("a zero query or key has no cosine, and a zero product");
+    fake f;
+    fake_open(&f, 1, 1, 3, 2, "softmax");
+    const float q[6] = {1, 0, 0, 0, 0, 3}, k[6] = {0, 0, 0, 5, 0, -1};
+    memcpy(ss_floats(&f.trace, SS_FIELD_Q), q, sizeof q);
+    memcpy(ss_floats(&f.trace, SS_FIELD_K), k, sizeof k);
+    float *dot = measure(&f.trace, "qk_dot", 0.3f, 0, 0, 0, NULL);
+    float *cosine = measure(&f.trace, "qk_cos", 0.3f, 0, 0, 0, NULL);
+    float *norm = measure(&f.trace, "qk_norm", 0.3f, 0, 0, 0, NULL);
+    for (int t = 0; t < 3; t++)
+        for (int j = 0; j <= t; j++) {
+            bool zero = t == 1 || j == 0; /* the vectors of that query and of that key */
+            CHECK(isnan(cosine[3 * t + j]) == zero);
+            if (zero) CHECK_NEAR(dot[3 * t + j], 0, 0);
+            if (zero) CHECK_NEAR(norm[3 * t + j], 0, 0);
+        }
+    free(dot);
+    free(cosine);
+    free(norm);
+    fake_close(&f);
+}
+
 static void wide_gap(void) {
     CASE("the gap of heads that are wider than a block of dims");
     enum { T = 3, K = 300 };
@@ -417,6 +440,7 @@ int main(void) {
     norms_and_ratios();
     massive_activations();
     geometry();
+    no_direction();
     wide_gap();
     bad_requests();
     random_maps();

@@ -5,6 +5,7 @@
  */
 #include "check.h"
 #include "files.h"
+#include "run/sample.h"
 #include "traces.h"
 
 #include <math.h>
@@ -376,17 +377,42 @@ static void sampling(void) {
     logits[3] = best == 3 ? logits[best] : second;
 
     CASE("drawn tokens follow softmax(logits / temperature)");
-    int drawn[1024] = {0};
-    double sum = 0;
-    for (int v = 0; v < V; v++) sum += exp((double)next[v] - (double)next[best]);
-    for (uint32_t i = 0; i < 20000; i++) drawn[ss_run_sample(&run.run, 1, 0, i * 214748u)]++;
-    for (int v = 0; v < V; v++)
-        CHECK_NEAR(drawn[v] / 20000.0, exp((double)next[v] - (double)next[best]) / sum, 0.002);
+    static const float temperatures[] = {0.5f, 1.0f, 2.5f};
+    for (int i = 0; i < 3; i++) {
+        double temperature = (double)temperatures[i], sum = 0;
+        int drawn[1024] = {0};
+        for (int v = 0; v < V; v++)
+            sum += exp(((double)next[v] - (double)next[best]) / temperature);
+        for (uint32_t n = 0; n < 20000; n++)
+            drawn[ss_run_sample(&run.run, temperatures[i], 0, n * 214748u)]++;
+        for (int v = 0; v < V; v++)
+            CHECK_NEAR(drawn[v] / 20000.0,
+                       exp(((double)next[v] - (double)next[best]) / temperature) / sum, 0.002);
+    }
     close_run(&run);
     close_model(&model);
 }
 
+/* Which of five tokens are ever drawn with the top_k largest logits, as the bits of a number. */
+static int drawn_of(const float *logits, int top_k) {
+    float work[5];
+    int drawn = 0;
+    for (uint32_t i = 0; i < 1000; i++)
+        drawn |= 1 << ss_sample(logits, 5, 1, top_k, i * 4294967u, work);
+    return drawn;
+}
+
+static void ties(void) {
+    CASE("of equal logits at the border of top_k the first ones are drawn, and no more than top_k");
+    static const float logits[] = {1, 2, 3, 2, 2};
+    static const int admitted[] = {31, 4, 6, 14, 30, 31, 31}; /* by top_k; 0 and above V: all */
+    for (int top_k = 0; top_k <= 6; top_k++) CHECK_INT(drawn_of(logits, top_k), admitted[top_k]);
+    static const float equal[] = {7, 7, 7, 7, 7};
+    for (int top_k = 1; top_k <= 5; top_k++) CHECK_INT(drawn_of(equal, top_k), (1 << top_k) - 1);
+}
+
 int main(void) {
+    ties();
     prefill_equals_steps(LLAMA);
     prefill_equals_steps(GPT2);
     recorded_on_demand();
