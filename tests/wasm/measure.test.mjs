@@ -42,6 +42,29 @@ test('each sequence tells its own numbers, of which the means are made', async (
   });
 });
 
+test('the deviation over sequences is that of a sample, head by head, and of one sequence none', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const sequences = await cut(texts.join(' '), { tokens: 8, sequences: 5 });
+    assert.ok(sequences.length >= 4);
+    for (const n of [1, 2, sequences.length]) {
+      const each = [];
+      const { metrics } = await measure(model, sequences.slice(0, n), {
+        metrics: ['value_ratio', 'loss_mean'],
+        onSequence: (told) => each.push(told),
+      });
+      for (const name of ['value_ratio', 'loss_mean'])
+        metrics[name].deviation.forEach((found, i) => {
+          const values = each.map((told) => told[name].data[i]);
+          const mean = values.reduce((a, b) => a + b) / n;
+          const squares = values.reduce((a, b) => a + (b - mean) ** 2, 0);
+          if (n === 1) assert.equal(found, null);
+          else assert.ok(Math.abs(found - Math.sqrt(squares / (n - 1))) < 1e-6 * Math.abs(mean));
+        });
+    }
+  });
+});
+
 test('an edit holds for every sequence', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));

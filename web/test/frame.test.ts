@@ -2,19 +2,24 @@ import { describe, expect, it } from 'vitest';
 import { judge, leastTokens } from 'sinkscope';
 import {
   alphaOfKey,
+  hiddenLayer,
+  keysOf,
   masked,
+  massiveOf,
   massOfRow,
   mean,
   ofHead,
   seenBy,
   selectedHead,
   sharesOf,
+  superWeightOf,
   type Frame,
 } from '../src/frame';
 import {
   classSentence,
   comparison,
   finding,
+  headsWords,
   percent,
   quote,
   readable,
@@ -63,6 +68,54 @@ describe('a frame', () => {
     expect(mean([1, 2, 6])).toBe(3);
     expect(mean([9, 2, 4], 1)).toBe(3);
   });
+
+  it('counts as keys those that eight queries see, and always the first', () => {
+    expect([1, 7, 8, 9, 64].map((T) => keysOf({ T }))).toEqual([1, 1, 1, 2, 57]);
+  });
+
+  // Per layer: the three largest numbers and the median; and where they stand.
+  const massive = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 0.5, 40, 2, 1, 10]);
+  const massive_at = tensor([3, 6], [5, 6, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0]);
+
+  it('looks after the layer that is asked for, else where a number stands furthest above the median', () => {
+    const frame = frameOf({}, { massive, massive_at });
+    expect([0, 1, 9].map((layer) => hiddenLayer(frame, layer))).toEqual([1, 2, 2]);
+    expect(hiddenLayer(frame)).toBe(1); // 8 / 0.5, above 40 / 10 and 9 / 3
+  });
+
+  it('finds the largest number of the stream, of the first layer that has it', () => {
+    expect(massiveOf(frameOf({}, { massive, massive_at }))).toEqual({
+      layer: 2,
+      channel: 7,
+      token: 0,
+      size: 40,
+      median: 10,
+    });
+    const equal = tensor([2, 4], [4, 0, 0, 1, 4, 0, 0, 2]);
+    expect(massiveOf(frameOf({}, { massive: equal, massive_at }))).toMatchObject({
+      layer: 0,
+      channel: 5,
+      token: 6,
+      median: 1,
+    });
+    expect(massiveOf(frameOf())).toBeUndefined();
+    expect(massiveOf(frameOf({}, { massive: tensor([0, 4], []), massive_at }))).toBeUndefined();
+  });
+
+  it('takes the super weight of the layer that writes most, whatever its sign, and its share', () => {
+    // Row, column, token, weight, input, output of each layer.
+    const super_weight = tensor([2, 6], [1, 2, 0, 1, 1, 3, 4, 5, 6, -2, 3, -8]);
+    expect(superWeightOf(frameOf({}, { super_weight }))).toEqual({
+      layer: 1,
+      row: 4,
+      column: 5,
+      token: 6,
+      share: 0.75,
+    });
+    const unknown = tensor([2, 6], new Float32Array(12).fill(NaN));
+    expect(superWeightOf(frameOf({}, { super_weight: unknown }))).toBeUndefined();
+    expect(superWeightOf(frameOf())).toBeUndefined();
+  });
 });
 
 describe('words', () => {
@@ -74,6 +127,15 @@ describe('words', () => {
       '0.00',
       '60.3 %',
     ]);
+  });
+
+  it('count heads: whole numbers of one prompt, tenths of a mean, and none of next to nothing', () => {
+    const of = (share: number) => headsWords(frameOf(), share);
+    expect([0, 0.25, 1, 0.6025, 0.012, 0.0126].map(of).map((said) => said.split(' of')[0])).toEqual(
+      ['none', '1', '4', '2.4', 'none', '0.1'],
+    );
+    expect(of(0.5)).toBe('2 of the 4 heads');
+    expect(of(0)).toBe('none of the 4 heads');
   });
 
   it('make visible what cannot be seen, whatever a vocabulary holds', () => {
@@ -122,6 +184,9 @@ describe('what may be said of a sink', () => {
     // A weight that all others have as well is none.
     expect(judge({ ...known, sinkRaw: 1, normalises: false }).sink).toBe(0.4);
     expect(judge({ ...known, even: 0.46, normalises: true }).tells).toBe(false);
+    // The bound itself still tells: twice the even share is not above eps.
+    expect(judge({ ...known, even: 0.15, normalises: true }).tells).toBe(true);
+    expect(judge({ ...known, even: 0.1501, normalises: true }).tells).toBe(false);
   });
 
   it('is said beside what even attention would give', () => {

@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import type { Describe } from 'sinkscope';
+import { allAverages, averages, notePrompt, overPrompts, recomputed } from '../src/averages';
+import type { OpenModel, Watch } from '../src/models';
+import type { Prompts } from '../src/question';
+import { frameOf, tensor } from './fixture';
+
+const watch: Watch = { signal: new AbortController().signal, onProgress: () => {} };
+
+/** Every metric that a test reads, with the columns that `averages` looks at. */
+const metric = (name: string, more: object = {}) => ({
+  name,
+  averaged: true,
+  summary: true,
+  arguments: [] as string[],
+  fields: [] as string[],
+  ...more,
+});
+
+const describe_ = {
+  metrics: [
+    metric('loss_mean'),
+    metric('loss_at'),
+    metric('alpha_uniform', { averaged: false }),
+    metric('kl_mean', { arguments: ['base'] }),
+    metric('qk_dot', { arguments: ['layer', 'head'] }),
+  ],
+  fields: [],
+  edits: [{ name: 'hide_key', waits: false, fields: [] }],
+  defaults: { eps: 0.3 },
+} as unknown as Describe;
+
+/** A model whose numbers follow from its tokens, and which remembers the runs that it was asked for. */
+function modelOf(answer: (metric: string, ids: readonly number[]) => number[]) {
+  const asked: { ids: readonly number[]; metrics: string[] }[] = [];
+  const model = {
+    describe: describe_,
+    architecture: { context: 99 },
+    run: async (ids: readonly number[]) => ({
+      close: async () => {},
+      read: async (reads: readonly { metric: string }[]) => {
+        asked.push({ ids: [...ids], metrics: reads.map(({ metric: name }) => name) });
+        return reads.map(({ metric: name }) => {
+          const values = answer(name, ids);
+          return tensor([values.length], values);
+        });
+      },
+    }),
+  };
+  return { opened: { model, title: 'M' } as unknown as OpenModel, asked };
+}
+
+const promptsOf = (...ids: number[][]) => ({ ids }) as unknown as Prompts;
+
+describe('averages over prompts', () => {
+  it('are means and deviations with n - 1, and keep each prompt’s number', async () => {
+    const { opened } = modelOf((_, ids) => [ids[0]!]);
+    const prompts = promptsOf([1, 0], [2, 0], [6, 0]);
+    const [found] = await averages(
+      opened,
+      prompts,
+      [[]],
+      { eps: 0.3, metrics: ['loss_mean'] },
+      watch,
+    );
+    expect([...found!.tensors.loss_mean!.data]).toEqual([3]);
+    // (4 + 1 + 9) / 2 = 7
+    expect(found!.spread.loss_mean![0]).toBeCloseTo(Math.sqrt(7), 6);
+    expect(found!.perPrompt).toEqual({ loss_mean: [1, 2, 6] });
+    const kept = overPrompts(frameOf({ perPrompt: found!.perPrompt }), 'loss_mean');
+    expect(kept.mean).toBe(3);
+    expect(kept.deviation).toBeCloseTo(Math.sqrt(7), 12);
+    expect(overPrompts(frameOf({ perPrompt: {} }), 'loss_mean').mean).toBeNaN();
+  });
+
+  it('have no deviation of one prompt, and what is undefined is NaN', async () => {
+    const { opened } = modelOf(() => [4, NaN]);
+    const [found] = await averages(
+      opened,
+      promptsOf([1, 0]),
+      [[]],
+      { eps: 0.3, metrics: ['loss_mean'] },
+      watch,
+    );
+    expect([...found!.tensors.loss_mean!.data]).toEqual([4, NaN]);
+    expect(found!.spread.loss_mean![0]).toBeNaN();
+  });
+
+  it('of everything leave out what is of one head, and what compares runs where none is edited', async () => {
+    const { opened, asked } = modelOf(() => [1]);
+    const all = (edits: { kind: string }[]) =>
+      allAverages(describe_, opened, promptsOf([1, 2]), { edits: edits as never, eps: 0.3 }, watch);
+    await all([]);
+    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at']);
+    await all([{ kind: 'hide_key' }]);
+    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'kl_mean']);
+  });
+});
+
+describe('losses with a window that is read anew', () => {
+  // The loss of a token in a piece: which token it is and how many stand before it, NaN for the first.
+  const answer = (_: string, ids: readonly number[]) => ids.map((id, t) => (t ? 10 * id + t : NaN));
+
+  it('predict each token from the window before it, and the first ones together', async () => {
+    const { opened, asked } = modelOf(answer);
+    const found = await recomputed(
+      opened,
+      promptsOf([1, 2, 3, 4, 5, 6]),
+      2,
+      { edits: [], eps: 0.3 },
+      watch,
+    );
+    expect(asked.map(({ ids }) => ids)).toEqual([
+      [1, 2, 3],
+      [2, 3, 4],
+      [3, 4, 5],
+      [4, 5, 6],
+    ]);
+    expect([...found.tensors.loss_at!.data]).toEqual([NaN, 21, 32, 42, 52, 62]);
+    expect(found.tensors.loss_mean!.data[0]).toBeCloseTo((21 + 32 + 42 + 52 + 62) / 5, 5);
+    expect(found.perPrompt.loss_mean).toEqual([(21 + 32 + 42 + 52 + 62) / 5]);
+  });
+
+  it('are means over the prompts, position by position', async () => {
+    const { opened } = modelOf(answer);
+    const found = await recomputed(
+      opened,
+      promptsOf([1, 2, 3], [3, 4, 7]),
+      1,
+      { edits: [], eps: 0.3 },
+      watch,
+    );
+    expect([...found.tensors.loss_at!.data]).toEqual([NaN, 31, 51]);
+    expect([...found.spread.loss_at!]).toEqual([
+      NaN,
+      Math.fround(Math.sqrt(200)),
+      Math.fround(Math.sqrt(800)),
+    ]);
+    expect(found.perPrompt.loss_mean).toEqual([26, 56]);
+    expect(found.spread.loss_mean![0]).toBeCloseTo(Math.sqrt(450), 5);
+  });
+
+  it('of a window as long as the text are those of one run', async () => {
+    const { opened, asked } = modelOf(answer);
+    await recomputed(opened, promptsOf([1, 2, 3]), 9, { edits: [], eps: 0.3 }, watch);
+    expect(asked.map(({ ids }) => ids)).toEqual([[1, 2, 3]]);
+  });
+});
+
+describe('what one prompt says in one number', () => {
+  it('is the first of a ratio, the mean row sum and the mean value ratio, prompt after prompt', () => {
+    const each: Record<string, number[]> = {};
+    const said = {
+      sink_ratio: tensor([3], [0.5, 0.1, 0.2]),
+      sink_ratio_raw: tensor([3], [0.25, 0, 0]),
+      sink_ratio_bias: tensor([1], [0.75]),
+      loss_mean: tensor([1], [2]),
+      kl_mean: tensor([1], [0.125]),
+      // Mean, least and largest of two heads.
+      row_mass_summary: tensor([1, 2, 3], [0.5, 0, 9, 1.5, 0, 9]),
+      value_ratio: tensor([1, 2], [1, 4]),
+      alpha: tensor([1], [7]),
+    };
+    notePrompt(each, said);
+    notePrompt(each, { loss_mean: tensor([1], [3]) });
+    expect(each).toEqual({
+      sink_ratio: [0.5],
+      sink_ratio_raw: [0.25],
+      sink_ratio_bias: [0.75],
+      loss_mean: [2, 3],
+      kl_mean: [0.125],
+      row_mass_summary: [1],
+      value_ratio: [2.5],
+    });
+  });
+});

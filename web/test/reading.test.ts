@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest';
+import type { Describe, Read, Run, Tensor } from 'sinkscope';
+import type { Frame, Head } from '../src/frame';
+import type { OpenModel } from '../src/models';
+import { LONG, completed, contextOf, isStreamed, namesFor, recordedFor } from '../src/reading';
+import { frameOf, tensor } from './fixture';
+
+const metric = (name: string, fields: string[] = []) => ({
+  name,
+  fields,
+  arguments: [],
+  averaged: true,
+});
+const field = (name: string, more: object = {}) => ({
+  name,
+  needs: null,
+  standard: false,
+  streamed: false,
+  ...more,
+});
+const describe_ = {
+  metrics: [
+    metric('alpha', ['att']),
+    metric('loss_mean', ['loss']),
+    metric('keeps_first', ['evicted']),
+    metric('entropy', ['att']),
+  ],
+  fields: [
+    field('att', { standard: true }),
+    field('loss', { streamed: true }),
+    field('evicted', { streamed: true }),
+    field('next', { standard: true }),
+    field('router', { needs: 'E' }),
+    field('q'),
+  ],
+  edits: [{ name: 'evict', fields: ['evicted'] }],
+} as unknown as Describe;
+
+const evict = (more: object = {}) => ({ kind: 'evict', policy: 'window', budget: 8, ...more });
+const edits = (...list: object[]) => list as unknown as Frame['edits'];
+const architectureOf = (more: object) => more as unknown as Frame['architecture'];
+const rotary = architectureOf({ context: 16, positions: 'rotary' });
+
+describe('how far a model reads', () => {
+  it('is its context, unless every head’s cache and its positions stay inside it', () => {
+    const turned = evict({ positions: 'cache' });
+    expect(contextOf(rotary, [])).toBe(16);
+    expect(contextOf(rotary, edits(turned))).toBe(Infinity);
+    expect(contextOf(rotary, edits(evict()))).toBe(16);
+    expect(contextOf(rotary, edits({ ...turned, budget: 16 }))).toBe(Infinity);
+    expect(contextOf(rotary, edits({ ...turned, budget: 17 }))).toBe(16);
+    for (const only of [{ layer: 0 }, { head: 0 }, { policy: 'snapkv' }])
+      expect(contextOf(rotary, edits({ ...turned, ...only }))).toBe(16);
+    const learned = architectureOf({ context: 16, positions: 'learned' });
+    expect(contextOf(learned, edits(turned))).toBe(16);
+  });
+
+  it('has no end where each token is predicted from a window inside the context', () => {
+    expect(contextOf(rotary, [], 15)).toBe(Infinity);
+    expect(contextOf(rotary, [], 16)).toBe(16);
+  });
+});
+
+describe('a run that holds only its cache', () => {
+  const streams = (
+    T: number,
+    list = edits(evict()),
+    measures = ['loss_mean', 'keeps_first'],
+    context = 99_999,
+  ) => isStreamed(describe_, architectureOf({ context }), list, measures, T);
+
+  it('is one of a long text under an eviction alone', () => {
+    expect(streams(LONG + 1)).toBe(true);
+    expect(streams(LONG)).toBe(false);
+    expect(streams(17, undefined, undefined, 16)).toBe(true);
+    expect(streams(16, undefined, undefined, 16)).toBe(false);
+    expect(streams(LONG + 1, [])).toBe(false);
+    expect(streams(LONG + 1, edits({ kind: 'hide_key', key: 0 }))).toBe(false);
+    expect(streams(LONG + 1, edits(evict(), { kind: 'hide_key', key: 0 }))).toBe(false);
+    expect(streams(LONG + 1, edits(evict({ policy: 'snapkv' })))).toBe(false);
+  });
+
+  it('measures nothing that needs more than what it holds', () => {
+    expect(streams(LONG + 1, undefined, ['loss_mean', 'entropy'])).toBe(false);
+    expect(streams(LONG + 1, undefined, [])).toBe(true);
+  });
+});
+
+describe('what is read', () => {
+  const names = (reads: string[], change: Partial<Frame> = {}) =>
+    namesFor(describe_, frameOf(change), reads);
+
+  it('is what every sentence needs and what is asked for, once', () => {
+    expect(names(['alpha', 'entropy'])).toEqual([
+      'alpha',
+      'alpha_uniform',
+      'sink_ratio',
+      'sink_ratio_raw',
+      'row_mass_summary',
+      'entropy',
+    ]);
+  });
+
+  it('leaves out what the model or its edits do not have', () => {
+    expect(names(['router'])).not.toContain('router');
+    const experts = { ...frameOf().architecture, E: 4 } as Frame['architecture'];
+    expect(names(['router'], { architecture: experts })).toContain('router');
+    for (const name of ['evicted', 'keeps_first']) {
+      expect(names([name])).not.toContain(name);
+      expect(names([name], { edits: edits(evict()) })).toContain(name);
+    }
+  });
+
+  it('has no next token where every token sees every other', () => {
+    const architecture = {
+      ...frameOf().architecture,
+      mask: { kind: 'bidirectional' },
+    } as Frame['architecture'];
+    expect(names(['next'])).toContain('next');
+    expect(names(['next'], { architecture })).not.toContain('next');
+  });
+
+  it('is recorded by its field or by those of its metric, beside the standard ones', () => {
+    const wanted = { reads: ['entropy', 'loss_mean'], headReads: ['q', 'keeps_first'] };
+    expect(recordedFor(describe_, wanted)).toEqual(['att', 'next', 'loss', 'q']);
+  });
+});
+
+describe('a frame that is completed', () => {
+  // Head (1, 0) of the fixture is the strongest.
+  const strongest = (frame: Frame): Head =>
+    'alpha' in frame.tensors ? { layer: 1, head: 0 } : { layer: 0, head: 0 };
+
+  function runOf(answers: Readonly<Record<string, Tensor>>) {
+    const asked: Read[][] = [];
+    const run = {
+      read: async (reads: Read[]) => {
+        asked.push(reads);
+        return reads.map((read) => answers['metric' in read ? read.metric : read.field]!);
+      },
+    } as unknown as Run;
+    return { run, asked };
+  }
+  const opened = { tokenizer: { piece: (id: number) => `#${id}` } } as unknown as OpenModel;
+  const nothing = tensor([1], [0]);
+
+  it('lists the eight likeliest next tokens in falling order, with softmax of all logits', async () => {
+    const logits = [0, 5, 1, 4, 2, 3, -1, -2, -3, -4];
+    const { run } = runOf({ next: tensor([10], logits) });
+    const frame = await completed(
+      describe_,
+      frameOf(),
+      { run, opened },
+      { reads: ['next'], headReads: [] },
+      { headOf: strongest },
+    );
+    const sum = logits.reduce((a, x) => a + Math.exp(x), 0);
+    expect(frame.next.map(({ text }) => text)).toEqual(
+      [1, 3, 5, 4, 2, 0, 6, 7].map((id) => `#${id}`),
+    );
+    expect(frame.next[0]!.probability).toBeCloseTo(Math.exp(5) / sum, 12);
+    expect(frame.next[7]!.probability).toBeCloseTo(Math.exp(-2) / sum, 12);
+  });
+
+  it('keeps what is there, and reads a head’s numbers once alpha says which one', async () => {
+    const { run, asked } = runOf({ q: nothing, entropy: nothing });
+    const wanted = { reads: ['alpha', 'entropy'], headReads: ['q'] };
+    const first = await completed(describe_, frameOf(), { run, opened }, wanted, {
+      headOf: strongest,
+    });
+    expect(asked.flat()).toEqual([
+      { metric: 'entropy', eps: 0.3 },
+      { field: 'q', layer: 1, head: 0 },
+    ]);
+    expect(first.head).toEqual({ layer: 1, head: 0, tensors: { q: nothing } });
+    const again = await completed(describe_, first, { run, opened }, wanted, {
+      headOf: strongest,
+    });
+    expect(asked).toHaveLength(1);
+    expect(again.head).toEqual(first.head);
+  });
+
+  it('reads the numbers of another head than it had guessed', async () => {
+    const { alpha, ...others } = frameOf().tensors;
+    const { run, asked } = runOf({ alpha: alpha!, q: nothing });
+    const frame = await completed(
+      describe_,
+      { ...frameOf(), tensors: others },
+      { run, opened },
+      { reads: [], headReads: ['q'] },
+      { headOf: strongest, before: { ...frameOf(), tensors: others } },
+    );
+    expect(asked[0]).toContainEqual({ field: 'q', layer: 0, head: 0 });
+    expect(asked[1]).toEqual([{ field: 'q', layer: 1, head: 0 }]);
+    expect(frame.head).toMatchObject({ layer: 1, head: 0 });
+  });
+
+  it('notes the numbers of a single prompt, and leaves those of several', async () => {
+    const { run } = runOf({});
+    const of = (sequences: number) =>
+      completed(
+        describe_,
+        frameOf({ sequences, perPrompt: { loss_mean: [7] } }),
+        { run, opened },
+        { reads: [], headReads: [] },
+        { headOf: strongest },
+      );
+    expect((await of(1)).perPrompt.loss_mean).toEqual([2]);
+    expect((await of(2)).perPrompt).toEqual({ loss_mean: [7] });
+  });
+});
