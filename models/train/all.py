@@ -1,8 +1,8 @@
 """Train every recipe and seed that is not trained yet, a few at a time.
 
     python -m models.train.all --corpora FOLDER --runs models/.runs --jobs 2
-    python -m models.train.all --protocol        the long runs of protocol.py, in its order
-    python -m models.train.all --protocol --until 4000 --seeds 3      what can be told soonest
+    python -m models.train.all --protocol b --seeds 3     the runs of protocol B, in its order
+    python -m models.train.all --protocol a --until 4000 --seeds 3     those of protocol A, so far
 
 What is interrupted goes on when the command is given again; a long run whose log in the zoo is whole
 is not repeated. The output of each run goes to RUNS/RECIPE-SEED.out.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from . import protocol
 from .corpus import Corpus
-from .recipe import recipes
+from .recipe import Recipe, recipes
 
 # For glibc: a step's tensors come from memory that it has touched before. Else a fifth of a run is
 # page faults.
@@ -32,10 +32,14 @@ def unfinished(runs: Path, only: list[str]) -> list[tuple[str, int]]:
             if not (runs / f"{id}-{seed}" / f"step-{known[id].training.steps:04d}.safetensors").exists()]
 
 
-def unlogged(only: list[str], until: int, seeds: int) -> list[tuple[str, int]]:
-    """(recipe, seed) of the long runs whose log does not reach to step `until`."""
-    known = protocol.runs()
-    return [(id, seed) for id in only or known for seed in known[id].seeds[:seeds]
+def unlogged(known: dict[str, Recipe], only: list[str], until: int, seeds: int,
+             ) -> list[tuple[str, int]]:
+    """(recipe, seed) of the runs of a protocol whose log does not reach to step `until`. The first
+    recipe of protocol B is what all others are compared with, and has all of its seeds."""
+    def wanted(id: str) -> tuple[int, ...]:
+        return known[id].seeds if id == protocol.B_BASELINE else known[id].seeds[:seeds]
+
+    return [(id, seed) for id in only or known for seed in wanted(id)
             if not protocol.is_done(protocol.read(known[id], seed), until)]
 
 
@@ -56,19 +60,22 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
     parser.add_argument("--jobs", type=int, default=2, help="one CPU core each")
-    parser.add_argument("--protocol", action="store_true", help="long runs, by what is in the logs")
-    parser.add_argument("--until", type=int, default=protocol.STEPS, metavar="STEP",
-                        help="where long runs are broken off, to be taken up again")
+    parser.add_argument("--protocol", choices=("a", "b"), help="its runs, by what the logs lack")
+    parser.add_argument("--until", type=int, metavar="STEP",
+                        help="where a run of protocol A is broken off, to be continued later")
     parser.add_argument("--seeds", type=int, default=max(protocol.SEEDS), metavar="N",
-                        help="the first N seeds of the long runs")
+                        help="the first N seeds of each recipe")
     arguments = parser.parse_args()
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     Corpus(arguments.corpora, arguments.runs / "corpus")  # the tokenizer, before anyone needs it
     with ThreadPoolExecutor(arguments.jobs) as pool:
         if arguments.protocol:
-            jobs = unlogged(arguments.only, arguments.until, arguments.seeds)
-            options = ("--until", str(arguments.until))
+            known = protocol.runs() if arguments.protocol == "a" else protocol.decisive_runs()
+            last = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
+            until = arguments.until or last
+            jobs = unlogged(known, arguments.only, until, arguments.seeds)
+            options = ("--until", str(until))
         else:
             jobs, options = unfinished(arguments.runs, arguments.only), ()
         codes = pool.map(lambda job: train(*job, arguments.corpora, arguments.runs, *options), jobs)

@@ -21,20 +21,23 @@ OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
 
-def t_quantile(freedom: int) -> float:
-    """The t that 95 % of Student's distribution lie within, by Simpson's rule and bisection."""
-    def within(t: float, steps: int = 2000) -> float:
-        scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
-        scale /= math.sqrt(freedom * math.pi)
-        x = [t * i / steps for i in range(steps + 1)]
-        y = [scale * (1 + v * v / freedom) ** (-(freedom + 1) / 2) for v in x]
-        return 2 * t / steps / 3 * (y[0] + y[-1] + 4 * sum(y[1::2]) + 2 * sum(y[2:-1:2]))
+def t_quantile(freedom: float, confidence: float = 0.95) -> float:
+    """The t that so much of Student's distribution lies within, for freedom >= 1.
 
-    low, high = 1.0, 20.0
+    With t = sqrt(freedom) tan(a) the density is cos(a)^(freedom - 1) on a finite range; Simpson's rule
+    and bisection find the angle.
+    """
+    def area(angle: float, steps: int = 400) -> float:
+        y = [math.cos(angle * i / steps) ** (freedom - 1) for i in range(steps + 1)]
+        return angle / steps / 3 * (y[0] + y[-1] + 4 * sum(y[1::2]) + 2 * sum(y[2:-1:2]))
+
+    # Gamma(f / 2) sqrt(pi) / (2 Gamma((f + 1) / 2)) is the area up to a right angle.
+    whole = math.exp(math.lgamma(freedom / 2) - math.lgamma((freedom + 1) / 2)) * math.sqrt(math.pi) / 2
+    low, high = 0.0, math.pi / 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if within(middle) < 0.95 else (low, middle)
-    return low
+        low, high = (middle, high) if area(middle) < confidence * whole else (low, middle)
+    return math.sqrt(freedom) * math.tan(low)
 
 
 def signed(x: float) -> str:
@@ -87,18 +90,6 @@ class Factor:
             return None
         return interval([a - b for a, b in values])
 
-    def matched(self, name: str) -> Interval | None:
-        """The same where both have the same held-out loss: the lower one that both reach, each for
-        the first time."""
-        found = []
-        for pair in self.pairs:
-            loss = max(min(p["loss"] for p in log["points"]) for log in pair)
-            a, b = (next(p for p in log["points"] if p["loss"] <= loss)[name] for log in pair)
-            if a is None or b is None:
-                return None
-            found.append(a - b)
-        return interval(found)
-
 
 def at(log: dict[str, Any], step: int) -> Point:
     return next(point for point in log["points"] if point["step"] == step)
@@ -123,10 +114,13 @@ def pair(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[
     return Factor(recipe, tuple((logs[seed], bases[seed]) for seed in seeds))
 
 
-def onset(log: dict[str, Any]) -> int | None:
-    """The first measured step from which on alpha stays at ONSET or above; None: not yet."""
+def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
+    """The first measured step from which on alpha stays at ONSET or above up to step `until`; None: not
+    yet."""
     found = None
     for point in log["points"]:
+        if point["step"] > until:
+            break
         if point["alpha"] < ONSET:
             found = None
         elif found is None:
@@ -135,8 +129,13 @@ def onset(log: dict[str, Any]) -> int | None:
 
 
 def onsets(logs: list[dict[str, Any]]) -> str:
-    steps = [onset(log) for log in logs]
-    return ", ".join("none" if step is None else f"{step:,}" for step in steps)
+    """Of a log with a gap the onset is not known."""
+    def words(log: dict[str, Any]) -> str:
+        step = onset(log)
+        return ("not measured" if protocol.gap(log) is not None
+                else "none" if step is None else f"{step:,}")
+
+    return ", ".join(map(words, logs))
 
 
 def reported(paper: dict[str, Any]) -> str | None:
@@ -189,13 +188,13 @@ def cell(value: Interval | None) -> str:
 
 
 def table(factors: list[Factor]) -> str:
-    lines = ["| id | seeds | alpha | value ratio | eviction | loss | alpha at the same loss "
-             "| onset; of the baseline | |", "|" + "---|" * 9]
+    lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |",
+             "|" + "---|" * 8]
     for one in factors:
         cells = [cell(one.difference(name, one.step)) for name in OUTCOMES]
         lines.append(
             f"| `{one.recipe.id.removeprefix(protocol.LONG)}` | {len(one.pairs)} | "
-            + " | ".join([*cells, cell(one.matched("alpha"))])
+            + " | ".join(cells)
             + f" | {onsets([log for log, _ in one.pairs])}; "
               f"{onsets([base for _, base in one.pairs])} | {sentence(one)} |")
     return "\n".join(lines)

@@ -113,12 +113,19 @@ class Log:
     def has(self, step: int) -> bool:
         return any(point["step"] == step for point in self.log["points"])
 
-    def add(self, step: int, weights: Weights, train_loss: float | None) -> None:
-        """Measures a step of the protocol that is not in the log, and writes the log."""
-        if step not in protocol.POINTS or self.has(step):
+    def lacks(self, step: int) -> bool:
+        """Whether it is a step of the protocol that is not in the log."""
+        return step in protocol.POINTS and not self.has(step)
+
+    def add(self, step: int, weights: Weights, train_loss: float | None,
+            batch_loss: float | None = None) -> None:
+        """Measures a step that the log lacks, and writes the log. batch_loss: the loss on a batch of
+        training text that is the same at every step, in nats a token; absent where it is None."""
+        if not self.lacks(step):
             return
         found, alpha_map = outcomes(self.recipe, self.arch, weights, self.ids, self.longer)
-        point = {"step": step, "train_loss": train_loss} | found
+        fixed = {} if batch_loss is None else {"batch_loss": round(batch_loss, 4)}
+        point = {"step": step, "train_loss": train_loss} | fixed | found
         self.log["points"] = sorted([*self.log["points"], point], key=lambda p: p["step"])
         if step == self.log["points"][-1]["step"]:
             self.log["alpha_map"] = alpha_map
@@ -141,7 +148,7 @@ def main() -> None:
     parser.add_argument("only", nargs="*", metavar="RUN", help="these alone, long-ID-SEED")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for recipe in protocol.runs().values():
+    for recipe in (protocol.runs() | protocol.decisive_runs()).values():
         for seed in recipe.seeds:
             run = arguments.runs / f"{recipe.id}-{seed}"
             if run.exists() and (not arguments.only or run.name in arguments.only):

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from . import factors, protocol
+from . import decide, factors, protocol
 from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
@@ -245,7 +245,8 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
             "zoo": table(rows), "seeds": seeds_table(more), "quick": quick_table(rows),
             "untrained": untrained({row["id"] for row in rows}),
             "pilot": factors.pilot_table(logs[base.id], base.seeds),
-            "factors": factors.table(list(paired.values()))}.items():
+            "factors": factors.table(list(paired.values())),
+            "decisions": decide.table(decide.decisions())}.items():
         text = with_table(text, name, lines)
     found[readme] = text
     return found

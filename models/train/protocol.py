@@ -1,7 +1,11 @@
 """What a claim about training rests on, fixed before the runs: models/README.md, "Seeds". No torch.
 
-A long run of a recipe is named long-ID: the recipe's factor laid over 16,000 steps, with as many
-seeds as are listed here. Its log is models/zoo/ID/seeds/SEED.json.
+Protocol A: a long run of a recipe is named long-ID: the recipe's factor laid over 16,000 steps, with as
+many seeds as are listed here. Its log is models/zoo/ID/seeds/SEED.json.
+
+Protocol B: a run is named b-ID: the recipe's factor at a learning rate of 1e-3, on the schedule of
+protocol A, up to step 4,000. Its log is models/zoo/ID/b/SEED.json. Two recipes of protocol A are such
+runs already, and protocol B reads their logs.
 """
 
 import dataclasses
@@ -27,6 +31,31 @@ FACTORS = ("data", "loss", "positions", "biases", "gate", "optimisation", "opera
            "experts", "diffusion")
 REPLACED = {"short": "softmax"}  # what had fewer steps is compared at the same steps
 
+B = "b-"
+B_RATE = 1e-3  # where seeds differ least; a recipe of the learning rate keeps its own
+B_STEPS = 4000  # the last step that is compared; no rate has fallen by then
+B_BASELINE = LONG + "lr-1e-3"
+B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
+# A run of protocol A that is a recipe's run of protocol B, up to step B_STEPS.
+B_SAME = {"softmax": B_BASELINE, "sigmoid": LONG + "sigmoid-lr-1e-3"}
+B_FIRST, B_SECOND = (1, 2, 3), (1, 2, 3, 4, 5)  # seeds of the first look, and of the second
+# In the order of training, by section of models/README.md, "Protocol B".
+B_ORDER = (
+    "softmax", "sigmoid",
+    "lr-3e-4", "lr-3e-4-decay", "decay-0", "decay-0-matrices", "decay-small", "decay-half",
+    "decay-2", "decay-5", "embedding-decay-1",
+    "sigmoid-plain", "sigmoid-norm", "elu1", "elu1-kernel-norm", "identity", "mlp-kernel",
+    "mlp-kernel-norm", "softmax1", "softpick", "relu", "softmax-scaled", "softmax-p",
+    "little-text", "text-300k", "text-1m",
+    "no-bos", "fixed-first", "fixed-second", "fixed-third", "random-first", "sink-token",
+    "prefix-2", "prefix", "prefix-10", "window",
+    "no-positions", "learned-positions", "sinusoid", "alibi", "relative", "post-norm", "plain-ffn",
+    "heads-1", "heads-8",
+    "key-bias", "key-value-bias", "value-bias", "key-bias-shared", "key-value-bias-shared",
+    "key-bias-value-1", "key-bias-value-5", "key-bias-value-20", "gated", "gated-head", "gated-value",
+    "gated-by-value", "sink-logit", "experts", "diffusion",
+)
+
 
 def long(recipe: Recipe) -> Recipe:
     """The recipe as the protocol trains it."""
@@ -45,8 +74,37 @@ def runs() -> dict[str, Recipe]:
     return {LONG + recipe.id: long(recipe) for recipe in known}
 
 
+def decisive(recipe: Recipe) -> Recipe:
+    """The recipe as protocol B trains it."""
+    rate = recipe.training.learning_rate
+    return dataclasses.replace(
+        recipe, id=B + recipe.id, timeline=False, baseline=B_BASELINE, seeds=B_SECOND,
+        training=dataclasses.replace(
+            recipe.training, steps=STEPS,
+            learning_rate=B_RATE if rate == Training().learning_rate else rate))
+
+
+def decisive_runs() -> dict[str, Recipe]:
+    """Every recipe of protocol B by the id of its runs, in the order of training; the baseline first."""
+    known, long_runs = recipes(), runs()
+    found = [dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND) if id in B_SAME
+             else decisive(known[id]) for id in B_ORDER]
+    found[0] = dataclasses.replace(found[0], seeds=B_BASELINE_SEEDS)
+    return {recipe.id: recipe for recipe in found}
+
+
 def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
-    return zoo / recipe.id.removeprefix(LONG) / "seeds" / f"{seed}.json"
+    for prefix, folder in ((LONG, "seeds"), (B, "b")):
+        if recipe.id.startswith(prefix):
+            return zoo / recipe.id.removeprefix(prefix) / folder / f"{seed}.json"
+    raise ValueError(f"{recipe.id} is a run of no protocol")
+
+
+def gap(log: dict[str, Any]) -> int | None:
+    """The first step that a log lacks between its first and its last one; None: it lacks none."""
+    steps = [point["step"] for point in log["points"]]
+    wanted = [step for step in POINTS if steps and steps[0] <= step <= steps[-1]]
+    return next((step for step in wanted if step not in steps), None)
 
 
 def begin(recipe: Recipe, seed: int) -> dict[str, Any]:

@@ -35,6 +35,7 @@ EARLY_SAVES = (0, 1, 3, 10, 30, 100)
 LOG_EVERY = 100
 EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
 PROBES, PROBE_T = 20, 64  # held-out sequences watched during training
+FIXED = 64  # sequences of training text whose loss is measured at every point of a log
 
 
 def initial_weights(arch: Architecture, seed: int, training: Training) -> Weights:
@@ -183,6 +184,18 @@ class Run:
         return record.get("loss")
 
 
+@torch.no_grad()
+def fixed_loss(run: Run, corpus: Corpus, front: list[int]) -> float:
+    """The loss on FIXED sequences of the text that the recipe trains on, the same at every step and for
+    every seed; its distance to the held-out loss is the gap of overfitting."""
+    recipe, losses = run.recipe, []
+    for i in range(FIXED // recipe.sequences):
+        text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, front, recipe.training)
+        loss_of = LOSSES[recipe.training.objective]
+        losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device), 0.0))
+    return sum(loss.item() for loss in losses) / len(losses)
+
+
 def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
           until: int | None = None) -> None:
     """Goes on with a run to its last step, or to step `until`, where it can be taken up again."""
@@ -191,7 +204,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
     loss_of = torch.compile(LOSSES[training.objective])
     front = corpus.ids(training.front)
     ids = corpus.held_out_ids(PROBES, PROBE_T, front, training.fixed_at).to(device)
-    log = Log(recipe, seed) if recipe.id in protocol.runs() else None
+    log = Log(recipe, seed) if recipe.id.startswith((protocol.LONG, protocol.B)) else None
     if log is not None:
         log.keep_before(run.start)
     losses: list[float] = []
@@ -205,8 +218,8 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
             losses = []
         if step in EARLY_SAVES or step % SAVE_EVERY == 0:
             run.save(step)
-            if log is not None:
-                log.add(step, run.on_cpu(), mean_loss)
+            if log is not None and log.lacks(step):
+                log.add(step, run.on_cpu(), mean_loss, fixed_loss(run, corpus, front))
         if step == last:
             break
         text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, front, training)
@@ -215,10 +228,10 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
 
 
 def main() -> None:
-    known = recipes() | protocol.runs()
+    known = recipes() | protocol.runs() | protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("recipe", choices=known, metavar="RECIPE",
-                        help=f"{', '.join(recipes())}; long-RECIPE: as the protocol trains it")
+                        help=f"{', '.join(recipes())}; long-RECIPE, b-RECIPE: as protocol A or B trains it")
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"),
                         help="folder with the text files (default: $SINKSCOPE_CORPORA)")
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"),

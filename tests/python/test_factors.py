@@ -146,17 +146,6 @@ def test_a_factor_without_a_pair_is_not_told() -> None:
         == [(SIGMOID.id, 1)]
 
 
-def test_matched_loss() -> None:
-    """The baseline learns faster: at the loss that the other ends with it has had no sink yet."""
-    logs = {s: made(SIGMOID, s, {0: 0.0, 4000: 0.1, 16000: 0.3}, {0: 7.0, 4000: 4.0, 16000: 3.6})
-            for s in (1, 2, 3)}
-    bases = {s: made(SOFTMAX, s, {0: 0.0, 4000: 0.05, 16000: 0.6}, {0: 7.0, 4000: 3.6, 16000: 3.3})
-             for s in (1, 2, 3)}
-    one = factors.pair(SIGMOID, logs, bases)
-    assert one.difference("alpha", 16000).mean == pytest.approx(-0.3)
-    assert one.matched("alpha").mean == pytest.approx(0.25)
-
-
 def test_what_is_not_defined_is_left_empty() -> None:
     one = factor([0.1] * 3, [0.4] * 3)
     one.pairs[0][0]["points"][-1]["eviction"] = None
@@ -183,6 +172,24 @@ def test_the_pilot_says_what_is_missing() -> None:
     assert text.endswith("Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
+
+
+def test_a_gap_leaves_the_onset_unknown() -> None:
+    log = made(SOFTMAX, 1, {0: 0.0, 200: 0.0, 600: 0.2})
+    assert protocol.gap(log) == 400
+    assert factors.onsets([log]) == "not measured"
+    assert protocol.gap(made(SOFTMAX, 1, {0: 0.0, 200: 0.0, 400: 0.2})) is None
+    assert protocol.gap(made(SOFTMAX, 1, {200: 0.0, 400: 0.1})) is None
+    assert protocol.gap(protocol.begin(SOFTMAX, 1)) is None
+
+
+def test_committed_logs_have_no_gaps() -> None:
+    """One run was measured from three checkpoints that were left of it; its onset is not known."""
+    for recipe in (KNOWN | protocol.decisive_runs()).values():
+        for seed in recipe.seeds:
+            log = protocol.read(recipe, seed)
+            if (recipe.id, seed) != ("long-key-bias", 1):
+                assert protocol.gap(log) is None, (recipe.id, seed)
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:

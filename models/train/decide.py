@@ -1,0 +1,165 @@
+"""What protocol B decides, from its logs alone; models/README.md, "Protocol B", has its rules.
+
+A recipe's seeds are compared with all seeds of the baseline, at step B_STEPS: Welch's difference of
+means with an interval of 97.5%, for there may be two looks.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import mean, variance
+from typing import Any
+
+from . import protocol
+from .factors import ONSET, at, onset, reported, signed, t_quantile
+from .recipe import Recipe
+
+CONFIDENCE = 0.975
+EFFECT = 0.1  # of alpha; an interval that holds neither 0 nor this much needs no second look
+VANISHED = 0.02  # alpha below it at every step from LATE on: two seeds decide
+LATE = 2000
+OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
+Logs = dict[int, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean of one group minus that of another, and its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{signed(self.mean)} ({signed(self.low)} to {signed(self.high)})"
+
+    @property
+    def direction(self) -> str | None:
+        """"less" or "more"; None where the interval holds 0."""
+        return "less" if self.high < 0 else "more" if self.low > 0 else None
+
+
+def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
+    """Mean of a minus mean of b, two numbers or more each (Welch 1947)."""
+    u, v = variance(a) / len(a), variance(b) / len(b)
+    middle = mean(a) - mean(b)
+    if u + v == 0:
+        return Difference(middle, middle, middle)
+    freedom = (u + v) ** 2 / (u * u / (len(a) - 1) + v * v / (len(b) - 1))
+    half = t_quantile(freedom, confidence) * math.sqrt(u + v)
+    return Difference(middle, middle - half, middle + half)
+
+
+def whole(log: dict[str, Any]) -> bool:
+    """Whether a log reaches the step that is compared, without a gap. Raises ValueError for a gap."""
+    missing = protocol.gap(log)
+    if missing is not None:
+        raise ValueError(f"{log['recipe']}, seed {log['seed']}: step {missing} is missing")
+    return protocol.is_done(log, protocol.B_STEPS)
+
+
+def outcome(logs: Logs, name: str) -> list[float]:
+    """One outcome of each seed at the step that is compared; empty where it is not defined."""
+    found = [at(log, protocol.B_STEPS)[name] for _, log in sorted(logs.items())]
+    return [] if None in found else found
+
+
+def has_vanished(logs: Logs) -> bool:
+    return all(point["alpha"] < VANISHED for log in logs.values() for point in log["points"]
+               if LATE <= point["step"] <= protocol.B_STEPS)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One recipe of protocol B beside the baseline."""
+
+    recipe: Recipe
+    logs: Logs
+    bases: Logs
+
+    def difference(self, name: str) -> Difference | None:
+        values, base = outcome(self.logs, name), outcome(self.bases, name)
+        return welch(values, base) if len(values) > 1 and len(base) > 1 else None
+
+    @property
+    def tells(self) -> bool:
+        """Three seeds of a recipe, or two whose sink has vanished, beside the whole baseline."""
+        n = len(self.logs)
+        return len(self.bases) == len(protocol.B_BASELINE_SEEDS) and (
+            n >= len(protocol.B_FIRST) or (n == 2 and has_vanished(self.logs)))
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the first look leaves both 0 and an effect of EFFECT open."""
+        found = self.difference("alpha")
+        return (self.tells and found is not None and found.direction is None
+                and len(self.logs) < len(protocol.B_SECOND)
+                and (found.low <= -EFFECT or found.high >= EFFECT))
+
+    @property
+    def verdict(self) -> str:
+        """"agrees" or "differs" with what the paper saw of Sink_1, "undecided", or what is missing."""
+        found, there = self.difference("alpha"), reported(self.recipe.paper)
+        if not self.tells or found is None:
+            return f"{len(self.logs)} of {len(protocol.B_FIRST)} seeds"
+        here = found.direction
+        if there is None:
+            return f"{here} sink; the paper has no figure" if here else "undecided; no figure"
+        if there == "the same":
+            if here is None:
+                small = -EFFECT < found.low and found.high < EFFECT
+                return "agrees" if small else "undecided"
+            return "differs"
+        return "undecided" if here is None else "agrees" if here == there else "differs"
+
+
+def logs_of(recipe: Recipe) -> Logs:
+    """The whole logs of a recipe by seed."""
+    found = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
+    return {seed: log for seed, log in found.items() if log["points"] and whole(log)}
+
+
+def decisions() -> list[Decision]:
+    """Every recipe of protocol B, in its order, after the baseline."""
+    base, *others = protocol.decisive_runs().values()
+    bases = logs_of(base)
+    return [Decision(recipe, logs_of(recipe), bases) for recipe in others]
+
+
+def id_of(recipe: Recipe) -> str:
+    same = {run: id for id, run in protocol.B_SAME.items()}
+    return same.get(recipe.id, recipe.id.removeprefix(protocol.B))
+
+
+def onset_words(logs: Logs) -> str:
+    steps = [onset(log, protocol.B_STEPS) for _, log in sorted(logs.items())]
+    return ", ".join("never" if step is None else f"{step:,}" for step in steps)
+
+
+def baseline_words(bases: Logs) -> str:
+    """The baseline's outcomes: mean and deviation over its seeds."""
+    cells = []
+    for name, title in zip(OUTCOMES, ("alpha", "value ratio", "eviction", "loss")):
+        values = outcome(bases, name)
+        if len(values) > 1:
+            cells.append(f"{title} {mean(values):.3f} (deviation {math.sqrt(variance(values)):.3f})")
+    alphas = ", ".join(f"{alpha:.3f}" for alpha in outcome(bases, "alpha"))
+    return (f"Baseline: {len(bases)} of {len(protocol.B_BASELINE_SEEDS)} seeds. {'; '.join(cells)}; "
+            f"alpha by seed {alphas}; onset (alpha >= {ONSET}) {onset_words(bases)}.")
+
+
+def table(found: list[Decision]) -> str:
+    """Everything that has a log of two seeds; Markdown."""
+    bases = found[0].bases if found else {}
+    lines = [baseline_words(bases), "",
+             "| recipe | seeds | alpha | difference of alpha | value ratio | eviction | loss | onset "
+             "| the paper | verdict |", "|" + "---|" * 10]
+    for one in found:
+        if not one.logs:
+            continue
+        alphas = ", ".join(f"{alpha:.3f}" for alpha in outcome(one.logs, "alpha"))
+        cells = ["" if (value := one.difference(name)) is None else str(value) for name in OUTCOMES]
+        lines.append(f"| `{id_of(one.recipe)}` | {len(one.logs)} | {alphas} | " + " | ".join(cells)
+                     + f" | {onset_words(one.logs)} | {reported(one.recipe.paper) or 'no figure'} "
+                     + f"| {one.verdict}{'; a second look is due' if one.wants_more else ''} |")
+    left = [id_of(one.recipe) for one in found if not one.logs]
+    return "\n".join([*lines, "", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."])

@@ -1,0 +1,152 @@
+"""Protocol B: intervals, rules and verdicts, on small made-up logs."""
+
+import dataclasses
+import random
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from models.train import decide, protocol
+from models.train.recipe import Recipe, Training, recipes
+
+RUNS = protocol.decisive_runs()
+BASE, RECIPE = RUNS[protocol.B_BASELINE], RUNS["b-sigmoid-norm"]
+POINTS = [step for step in protocol.POINTS if step <= protocol.B_STEPS]
+
+
+def made(recipe: Recipe, seed: int, end: float, until: int = protocol.B_STEPS) -> dict[str, Any]:
+    """A log whose alpha rises evenly to `end`."""
+    log = protocol.begin(recipe, seed)
+    log["points"] = [{"step": step, "alpha": end * step / protocol.B_STEPS, "value_ratio": 0.5,
+                      "eviction": 0.1, "loss": 4.0} for step in POINTS if step <= until]
+    return log
+
+
+def decision(ends: list[float], bases: list[float] | None = None, paper: dict[str, Any] | None = None,
+             ) -> decide.Decision:
+    bases = bases or [0.22, 0.26, 0.27, 0.31, 0.21, 0.25, 0.28, 0.23]
+    recipe = dataclasses.replace(RECIPE, paper={} if paper is None else paper)
+    return decide.Decision(recipe, {i + 1: made(recipe, i + 1, end) for i, end in enumerate(ends)},
+                           {i + 1: made(BASE, i + 1, end) for i, end in enumerate(bases)})
+
+
+@pytest.mark.parametrize(("freedom", "confidence", "t"), [
+    (1, 0.95, 12.7062), (2, 0.95, 4.3027), (10, 0.95, 2.2281), (30, 0.95, 2.0423),
+    (1, 0.975, 25.4517), (2, 0.975, 6.2053), (8.5, 0.975, 2.7160), (1000, 0.975, 2.2448)])
+def test_student_of_any_freedom(freedom: float, confidence: float, t: float) -> None:
+    assert decide.t_quantile(freedom, confidence) == pytest.approx(t, rel=1e-4)
+
+
+def test_welch_by_hand() -> None:
+    """Means 2 and 4, variances 1 and 4 over 3 and 5: 1/3 + 4/5, 5.96 degrees; ends by scipy 1.17."""
+    a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 5.0, 7.0]
+    found = decide.welch(a, b, 0.95)
+    assert found.mean == -2
+    assert (found.low, found.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
+
+
+def test_intervals_hold_what_they_promise() -> None:
+    """Of drawn groups of 3 and 8 some 97.5 % of the intervals hold the true difference."""
+    draw = random.Random(1)
+    inside = 0
+    for _ in range(400):
+        a = [draw.gauss(0.1, 0.045) for _ in range(3)]
+        b = [draw.gauss(0.0, 0.045) for _ in range(8)]
+        found = decide.welch(a, b)
+        inside += found.low < 0.1 < found.high
+    assert 0.955 * 400 <= inside <= 0.995 * 400
+
+
+@pytest.mark.parametrize(("ends", "paper", "verdict"), [
+    ([0.01, 0.02, 0.0], {"says": "less"}, "agrees"),
+    ([0.01, 0.02, 0.0], {"says": "more"}, "differs"),
+    ([0.01, 0.02, 0.0], {"says": "the same"}, "differs"),
+    ([0.01, 0.02, 0.0], {}, "less sink; the paper has no figure"),
+    ([0.55, 0.6, 0.5], {"says": "more"}, "agrees"),
+    ([0.55, 0.6, 0.5], {"says": "less"}, "differs"),
+    ([0.2, 0.3, 0.26], {"says": "less"}, "undecided"),
+    ([0.2, 0.3, 0.26], {}, "undecided; no figure"),
+    ([0.25, 0.26, 0.255], {"says": "the same"}, "agrees"),
+    ([0.1, 0.4, 0.26], {"says": "the same"}, "undecided"),
+    ([0.2, 0.3], {"says": "less"}, "2 of 3 seeds"),
+    ([0.005, 0.01], {"says": "less"}, "agrees"),
+])
+def test_verdicts(ends: list[float], paper: dict[str, Any], verdict: str) -> None:
+    assert decision(ends, paper=paper).verdict == verdict
+
+
+def test_nothing_is_decided_without_the_whole_baseline() -> None:
+    assert decision([0.0, 0.01, 0.02], [0.3, 0.31, 0.32]).verdict == "3 of 3 seeds"
+
+
+def test_two_seeds_decide_only_where_the_sink_stays_away() -> None:
+    one = decision([0.005, 0.01])
+    assert decide.has_vanished(one.logs)
+    one.logs[2]["points"][POINTS.index(2400)]["alpha"] = 0.05
+    assert not decide.has_vanished(one.logs) and one.verdict == "2 of 3 seeds"
+    early = decision([0.005, 0.01])
+    early.logs[2]["points"][POINTS.index(1800)]["alpha"] = 0.05
+    assert decide.has_vanished(early.logs)
+
+
+@pytest.mark.parametrize(("ends", "wants"), [
+    ([0.01, 0.02, 0.0], False),  # decided
+    ([0.25, 0.26, 0.255], False),  # no effect as large as 0.1
+    ([0.1, 0.4, 0.26], True),  # both are open
+    ([0.1, 0.4, 0.26, 0.15, 0.35], False),  # there is no third look
+    ([0.1, 0.4], False)])
+def test_a_second_look_is_for_what_the_first_leaves_open(ends: list[float], wants: bool) -> None:
+    assert decision(ends).wants_more is wants
+
+
+def test_a_log_with_a_gap_is_refused() -> None:
+    log = made(RECIPE, 1, 0.2)
+    assert decide.whole(log) and not decide.whole(made(RECIPE, 1, 0.2, 3800))
+    del log["points"][3]
+    with pytest.raises(ValueError, match="b-sigmoid-norm, seed 1: step 600 is missing"):
+        decide.whole(log)
+
+
+def test_later_points_of_a_log_of_protocol_a_do_not_count() -> None:
+    log = made(BASE, 1, 0.2)
+    log["points"].append({"step": 4800, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
+    assert decide.outcome({1: log}, "alpha") == [0.2]
+    assert decide.onset_words({1: log}) == "2,000"
+    low = made(BASE, 1, 0.05)
+    low["points"].append({"step": 4800, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
+    assert decide.onset_words({1: low}) == "never"
+
+
+def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:
+    known = recipes()
+    assert len(set(protocol.B_ORDER)) == len(protocol.B_ORDER) and set(protocol.B_ORDER) <= set(known)
+    assert next(iter(RUNS)) == protocol.B_BASELINE and BASE.seeds == protocol.B_BASELINE_SEEDS
+    default = Training()
+    for id, recipe in zip(protocol.B_ORDER, RUNS.values()):
+        own = known[id].training.learning_rate
+        expected = protocol.B_RATE if own == default.learning_rate else own
+        assert recipe.training.learning_rate == expected, id
+        assert recipe.training.steps == protocol.STEPS, id
+        assert recipe.training.decay[0] > protocol.B_STEPS, id
+
+
+def test_the_runs_that_both_protocols_have_are_the_same() -> None:
+    """A log of protocol A is read only where protocol B would train the same model the same way."""
+    known = recipes()
+    for id, same in protocol.B_SAME.items():
+        wanted, found = protocol.decisive(known[id]), protocol.runs()[same]
+        assert (wanted.config, wanted.training) == (found.config, found.training)
+        assert wanted.sink_tokens == found.sink_tokens
+
+
+def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:
+    one = decision([0.01, 0.02, 0.0], paper={"says": "less"})
+    empty = decide.Decision(RUNS["b-relu"], {}, one.bases)
+    text = decide.table([one, empty])
+    row = next(line for line in text.splitlines() if line.startswith("| `sigmoid-norm`"))
+    middle = mean([0.01, 0.02, 0.0]) - mean([0.22, 0.26, 0.27, 0.31, 0.21, 0.25, 0.28, 0.23])
+    assert row.startswith(f"| `sigmoid-norm` | 3 | 0.010, 0.020, 0.000 | {middle:+.3f} (")
+    assert row.endswith("| never, never, never | less | agrees |")
+    assert text.endswith("No whole run yet: `relu`.")
+    assert "Baseline: 8 of 8 seeds. alpha 0.254 (deviation 0.033)" in text
