@@ -106,7 +106,7 @@ class Decision:
             return f"{here} sink; the paper has no figure" if here else "undecided; no figure"
         if there == "the same":
             if here is None:
-                small = -EFFECT < found.low and found.high < EFFECT
+                small = found.low > -EFFECT and found.high < EFFECT
                 return "agrees" if small else "undecided"
             return "differs"
         return "undecided" if here is None else "agrees" if here == there else "differs"

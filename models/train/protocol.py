@@ -87,8 +87,9 @@ def decisive(recipe: Recipe) -> Recipe:
 def decisive_runs() -> dict[str, Recipe]:
     """Every recipe of protocol B by the id of its runs, in the order of training; the baseline first."""
     known, long_runs = recipes(), runs()
-    found = [dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND) if id in B_SAME
-             else decisive(known[id]) for id in B_ORDER]
+    found = [dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=known[id].paper)
+             if id in B_SAME
+else decisive(known[id]) for id in B_ORDER]
     found[0] = dataclasses.replace(found[0], seeds=B_BASELINE_SEEDS)
     return {recipe.id: recipe for recipe in found}
 

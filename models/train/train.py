@@ -231,7 +231,8 @@ def main() -> None:
     known = recipes() | protocol.runs() | protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("recipe", choices=known, metavar="RECIPE",
-                        help=f"{', '.join(recipes())}; long-RECIPE, b-RECIPE: as protocol A or B trains it")
+                        help=f"{', '.join(recipes())}; long-RECIPE, b-RECIPE: as protocol A "
+                             "or B trains it")
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"),
                         help="folder with the text files (default: $SINKSCOPE_CORPORA)")
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"),
