@@ -89,7 +89,7 @@ def decisive_runs() -> dict[str, Recipe]:
     known, long_runs = recipes(), runs()
     found = [dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=known[id].paper)
              if id in B_SAME
-else decisive(known[id]) for id in B_ORDER]
+             else decisive(known[id]) for id in B_ORDER]
     found[0] = dataclasses.replace(found[0], seeds=B_BASELINE_SEEDS)
     return {recipe.id: recipe for recipe in found}
 
