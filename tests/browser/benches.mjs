@@ -142,7 +142,7 @@ export const benches = {
     );
     assert.match(
       await text(page, '[data-view="kept"] .caption'),
-      /0 of 24 heads \(0 %\) keep token 1/,
+      /0 of 24 heads \(0%\) keep token 1/,
     );
     await page.getByLabel('policy of the strips').selectOption('tova');
     await settled(page);
@@ -225,7 +225,7 @@ export const benches = {
     // sigmoid twin has no such place.
     assert.match(
       await finding(page),
-      /others’; at least half as long as it are those of 0 of 40 copies of a word, 40 of 40 copies of “<s>”, 0 of 119.*0\.0 % on “<s>”\. Sigmoid twin: token 1’s hidden state is 1\.\d × as long/s,
+      /others’; at least half as long as it are those of 0 of 40 copies of a word, 40 of 40 copies of “<s>”, 0 of 119.*0\.0% on “<s>”\. Sigmoid twin: token 1’s hidden state is 1\.\d × as long/s,
     );
     // In another's page copies are copies, too.
     await page.locator('[data-view="firsts"] .code').click();

@@ -37,7 +37,7 @@ const ready = (browser) =>
     'a finding',
     (s) =>
       document.body.dataset.busy === undefined &&
-      /\d %|\d of/.test(document.querySelector(s)?.textContent),
+      /\d%|\d of/.test(document.querySelector(s)?.textContent),
     FINDING,
   );
 
@@ -138,7 +138,7 @@ const steps = {
     await browser.open(`${address}#compare=softmax,sigmoid,sigmoid-norm`);
     await until(browser, 'three rows', () => {
       const rows = [...document.querySelectorAll('.metrics tbody tr[data-subject]:not(.stale)')];
-      return rows.length === 3 && rows.every((row) => /\d %/.test(row.textContent));
+      return rows.length === 3 && rows.every((row) => /\d%/.test(row.textContent));
     });
   },
 

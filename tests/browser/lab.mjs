@@ -110,7 +110,7 @@ async function contrast(stage) {
     );
   });
   const said = (await text(page, '[data-finding]')).trim();
-  assert.match(said, /^Softmax parks \d\d % of its attention on the first token/, said);
+  assert.match(said, /^Softmax parks \d\d% of its attention on the first token/, said);
   assert.match(said, /Sigmoid, bias -log n puts a weight of 0\.0\d \(/, said);
   assert.match(said, /Loss above the best possible: 0\.\d\d and 0\.\d\d, at triggers/, said);
   assert.deepEqual(page.troubles, []);
@@ -362,7 +362,7 @@ export const lab = {
     const said = await text(page, '[data-finding]');
     assert.match(
       said,
-      /Softmax twin, .*: attention on the first token \(even: \d+ %\) of \d+ % became \d+ %/,
+      /Softmax twin, .*: attention on the first token \(even: \d+%\) of \d+% became \d+%/,
       said,
     );
     // Another head is drawn, and nothing begins anew.
@@ -371,7 +371,7 @@ export const lab = {
     await settled(page);
     assert.match(
       await text(page, '.lab-map .caption'),
-      /layer 1, head 3 gives the first token \d+ %/,
+      /layer 1, head 3 gives the first token \d+%/,
     );
     assert.equal(await stepOf(page), 4);
     assert.deepEqual(await violations(page), []);

@@ -99,7 +99,7 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /it gives 9\d % of its attention to the start mark, which tells it nothing\.\s+Looking at\s+all words alike would give it 15 %/,
+      /it gives 9\d% of its attention to the start mark, which tells it nothing\.\s+Looking at\s+all words alike would give it 15%/,
     );
     const [stripe, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(stripe, '◀ almost every word looks here');
@@ -258,11 +258,11 @@ const start = {
     const page = await stage.open();
     for (const [n, words] of [
       [1, /attention sink/],
-      [2, /100 %.*a row makes \d+ %/s],
+      [2, /100%.*a row makes \d+%/s],
       [3, /0\.0\d times as long/],
       [
         4,
-        /Move the slider.*in 3 trainings that differ in drawn numbers alone, 60 %, 63 % and 20 % of/s,
+        /Move the slider.*in 3 trainings that differ in drawn numbers alone, 60%, 63% and 20% of/s,
       ],
     ]) {
       await page.locator('.start-ask .primary').click();
@@ -293,7 +293,7 @@ const start = {
     // Of other models, and where no mark stands first, nothing is said that is only true of the twins.
     for (const [hash, is, isNot] of [
       ['why=1&first=none', /the first word, “The”\. If/, /before every text|This is called/],
-      ['why=2&shown=sigmoid,gated', /may make any sum: here \d+ % on average/, /softmax|twin/],
+      ['why=2&shown=sigmoid,gated', /may make any sum: here \d+% on average/, /softmax|twin/],
       ['why=4&shown=gated,window', /comes with training/, /stripe|twin|trainings/],
     ]) {
       const other = await stage.open(hash);
@@ -315,7 +315,7 @@ const start = {
       .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
     assert.ok(look > 0.8, `the start mark is coloured: ${look}`);
     await map(page).hover({ position: { x: 5, y: 200 } });
-    assert.match(await text(page, '.readout'), /looks at “start”: \d+\.\d % of its attention/);
+    assert.match(await text(page, '.readout'), /looks at “start”: \d+\.\d% of its attention/);
     assert.equal(await page.locator('.mark.lit:visible').count(), 2, 'the other map follows');
     // Where the words are a row that scrolls, the one that is pointed at comes into sight.
     await page.setViewportSize({ width: 390, height: 844 });
@@ -373,7 +373,7 @@ const reading = {
     await type(page, 'The capital of France is');
     assert.match(
       await finding(page),
-      /Too short to tell: with 11 tokens, even attention already gives the first one 27 %; at ε = 0\.3 it takes 26/,
+      /Too short to tell: with 11 tokens, even attention already gives the first one 27%; at ε = 0\.3 it takes 26/,
     );
     await type(page, 'a');
     assert.match(await finding(page), /Too short to tell/);
@@ -384,7 +384,7 @@ const reading = {
     );
     await type(page, '从前有一个小女孩，她和祖母住在森林边的小屋里。每天早晨她去井边打水。');
     assert.doesNotMatch(await finding(page), /Too short/);
-    assert.match(await finding(page), /even attention would give it \d+ %/);
+    assert.match(await finding(page), /even attention would give it \d+%/);
     await go(page, 'Compare');
     await type(page, 'The capital of France is');
     assert.match(await finding(page), /Too short to tell/);
@@ -533,7 +533,7 @@ const reading = {
     const before = found[0].data.slice(1);
     const rise = edited.found[0].data[0] - before.reduce((a, b) => a + b) / before.length;
     assert.ok(said.includes(`+${rise.toFixed(3)} nat a token`), said);
-    assert.match(said, /0 % in layer 4, head 2, \d\d % without/);
+    assert.match(said, /0% in layer 4, head 2, \d\d% without/);
     assert.ok((await colours(page, '.view-change .heatmap canvas')) > 4);
     // By the keyboard, and on top of what is there.
     await move('Silence layer 4, head 2').focus();
@@ -767,7 +767,7 @@ const comparing = {
     await settled(page);
     assert.match(
       await finding(page),
-      /Over 10 prompts, Softmax twin has most sink: .* give token 1 more than 30 %/,
+      /Over 10 prompts, Softmax twin has most sink: .* give token 1 more than 30%/,
     );
     const rows = await page.locator('.metrics tr[data-subject]').allTextContents();
     assert.ok(rows.every((row) => /10 prompts/.test(row)));
@@ -777,7 +777,7 @@ const comparing = {
     assert.match(await text(page, '.differs'), /attention operation.*softmax.*sigmoid/s);
     assert.match(
       await text(page, '.reported-rows'),
-      /Gu et al\. 2025.*GPT2-XL\s+REPORTED\s+77\.00 %.*Mistral-7B\s+REPORTED\s+97\.49 %/s,
+      /Gu et al\. 2025.*GPT2-XL\s+REPORTED\s+77\.00%.*Mistral-7B\s+REPORTED\s+97\.49%/s,
     );
     await page.getByRole('button', { name: /loss/ }).first().click();
     assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
@@ -1049,7 +1049,7 @@ const training = {
     const lone = await stage.open('room=explore&shown=window');
     await lone.locator('details.about summary').click();
     await lone.getByText('one seed (1): how far another would differ is not known').waitFor();
-    assert.match(await lone.textContent('.about'), /Sink₁\s+0\.0 % \(seed 1, the only one\)/);
+    assert.match(await lone.textContent('.about'), /Sink₁\s+0\.0% \(seed 1, the only one\)/);
   },
 
   async 'a number that is half typed stays while the page is drawn anew'(stage) {
@@ -1090,7 +1090,7 @@ const links = {
     const page = await stage.open('room=explore');
     await type(
       page,
-      'A small “house” — 漢字, 50 % & more #1. It stood at the edge of the wood, and nobody knew who had lived in it.',
+      'A small “house” — 漢字, 50% & more #1. It stood at the edge of the wood, and nobody knew who had lived in it.',
     );
     await page.locator('[data-view="sinks"] .heatmap').click({ position: { x: 60, y: 60 } });
     await page.getByRole('button', { name: 'Norms', exact: true }).click();

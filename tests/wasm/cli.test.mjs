@@ -101,10 +101,13 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
   assert.match(text, /Sink_1 +\d+\.\d\d %/);
   assert.doesNotMatch(text, /too short/);
   const args = ['measure', zoo('softmax'), '--text-file', whole, '--sequences', '1'];
-  const short = await run(...args, '--tokens', '25');
-  assert.match(short.stdout, /too short to tell of a sink: at eps 0\.3 it takes 26 tokens/);
+  const short = await run(...args, '--tokens', '9');
+  assert.match(
+    short.stdout,
+    /too short: uniform attention alone exceeds eps 0\.3; Sink_1 needs at least 10 tokens/,
+  );
   const { tells, least_tokens: least } = JSON.parse((await run(...args, '--json')).stdout);
-  assert.deepEqual([tells, least], [true, 26]);
+  assert.deepEqual([tells, least], [true, 10]);
   assert.match((await run('--help')).stdout, /sinkscope measure MODEL/);
   const cases = [
     [['measure', zoo('softmax')], /--text-file: expected a file/],

@@ -253,12 +253,14 @@ ${about}${told.length ? `${told}\n` : ''}${lines.join('\n')}
 }
 
 /**
- * Whether anything can be told of a sink at this length: the same rule as on the page.
+ * A warning where the text is too short to interpret Sink_1, by the rule of the page; else empty.
  * @param {{ T: number, eps: number }} found
  */
 function tells({ T, eps }) {
   const least = leastTokens(eps);
-  return T >= least ? '' : `too short to tell of a sink: at eps ${eps} it takes ${least} tokens`;
+  return T >= least
+    ? ''
+    : `too short: uniform attention alone exceeds eps ${eps}; Sink_1 needs at least ${least} tokens`;
 }
 
 /**

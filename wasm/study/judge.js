@@ -1,12 +1,12 @@
 /**
- * What may be said of Sink_1. Its definition is the paper's (Gu et al., ICLR 2025, section 3.2) and stays
- * so at any length; the sentence that tells it must not say more than it can.
+ * When Sink_1 can be interpreted. Its definition is the paper's (Gu et al., ICLR 2025, section 3.2) at any
+ * length, but in a short text it counts heads that attend uniformly.
  *
- * Even attention gives token 1 the mean of 1/t over the queries t: (1 + 1/2 + ... + 1/T) / T of a causal
- * text. Where that is more than eps / 2, a head that gives token 1 no more than twice its even share
- * counts as a sink already, and the text is too short to tell: at eps = 0.3, one of fewer than 26 tokens.
- * Where rows need not sum to 1, a share of next to nothing is no sink, and neither is a weight that all
- * others have as well: both, the share and the weight itself, must exceed eps.
+ * Uniform attention gives the first token the mean of 1/t over the queries t: (1 + 1/2 + ... + 1/T) / T of
+ * a causal text. Where that exceeds eps, every head without any preference counts as a sink: at eps = 0.3
+ * in a text of fewer than 10 tokens. Where rows need not sum to 1, a large share of a row that sums to
+ * nearly 0 is no sink, and neither is a large weight that all keys receive: both, the share and the raw
+ * weight, must exceed eps.
  */
 import { check } from '../border/arguments.js';
 import { expect } from '../border/errors.js';
@@ -21,7 +21,7 @@ export function leastTokens(eps) {
   let sum = 0;
   for (let T = 1; T <= 4096; T++) {
     sum += 1 / T;
-    if (sum / T <= eps / 2) return T;
+    if (sum / T <= eps) return T;
   }
   return Infinity;
 }
@@ -33,7 +33,7 @@ export function judge(known) {
     expect(typeof known[key] === 'number', key, 'a number', known[key]);
   }
   const { eps, even, normalises, sink, sinkRaw } = known;
-  const tells = even <= eps / 2;
+  const tells = even <= eps;
   const judged = normalises
     ? { sink, of: /** @type {const} */ ('weights') }
     : { sink: Math.min(sink, sinkRaw), of: /** @type {const} */ ('shares and raw weights') };

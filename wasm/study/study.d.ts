@@ -182,7 +182,7 @@ export function unmask(
 /** What is known of one subject's Sink_1. */
 export interface Judged {
   readonly eps: number;
-  /** alpha of token 1 if attention were even: `alpha_uniform[0]`. */
+  /** alpha_1 under uniform attention: `alpha_uniform[0]`. */
   readonly even: number;
   /** Whether rows sum to 1, of describe.operations. */
   readonly normalises: boolean;
@@ -192,18 +192,18 @@ export interface Judged {
 }
 
 export interface Judgement {
-  /** The share of heads with a sink at token 1; where rows need not sum to 1, at most so many by both. */
+  /** The share of heads with a sink at the first token; where rows need not sum to 1, the smaller of both measures. */
   readonly sink: number;
   readonly of: 'weights' | 'shares and raw weights';
   readonly even: number;
-  /** False where even attention gives token 1 more than half of eps: the text is too short. */
+  /** False where uniform attention alone gives the first token more than eps: the text is too short. */
   readonly tells: boolean;
-  /** Tokens of a causal text from which on it can be told: 26 at eps 0.3. */
+  /** The smallest number of tokens of a causal text at which `tells` is true: 10 at eps 0.3. */
   readonly least: number;
 }
 
 /**
- * What may be said of Sink_1; its definition is the paper's at any length.
+ * Whether Sink_1 can be interpreted; its definition is the paper's at any length.
  * @example judge({ eps: 0.3, even: 0.46, normalises: true, sink: 1, sinkRaw: 1 }).tells; // false: 5 tokens
  */
 export function judge(known: Judged): Judgement;
@@ -239,5 +239,5 @@ export interface HeadLabel {
  */
 export function labelHead(known: KnownHead): HeadLabel;
 
-/** The least T at which even causal attention gives token 1 at most eps / 2; Infinity where none does. */
+/** The smallest T at which uniform causal attention gives the first token at most eps; Infinity where none does. */
 export function leastTokens(eps: number): number;

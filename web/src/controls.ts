@@ -9,7 +9,7 @@ import { defaults, type State } from './state';
 import { parseSubject, titleOf } from './subject';
 import { field } from './terms';
 import { mapsOf } from './views/attention';
-import { plainWord, readable, word } from './words';
+import { readable, word } from './words';
 
 /** `hide=` in a link takes away any of: text numbers subjects generate finding how save links. */
 export function allows(state: State, name: string): boolean {
@@ -245,7 +245,7 @@ export function chips(frame: Frame, { state, set, point }: Desk, isPlain = false
       tabindex=${t === stop ? 0 : -1}
       aria-pressed=${query === t}
       title=${isPlain ? nothing : `token ${t + 1}, id ${token.id}`}
-      .textContent=${isPlain && token.special ? plainWord(token) : chipText(frame, t)}
+      .textContent=${chipText(frame, t)}
       @pointerenter=${() => point({ query: t })}
       @focus=${() => point({ query: t })}
       @click=${() => set({ query: query === t ? -1 : t, key: -1 })}

@@ -1,7 +1,7 @@
-/** The page's sentences: findings, conditions and classes, so that a number never stands alone. */
-import { judge, type Judgement, type Token } from 'sinkscope';
+/** The page's sentences: findings, conditions and classes. Every sentence is computed from a frame. */
+import { judge, type Judgement } from 'sinkscope';
 import { OTHERS, others } from './arithmetic';
-import { mean, ofHead, type Frame, type Head } from './frame';
+import { alphaOfKey, mean, ofHead, type Frame, type Head } from './frame';
 import { overPrompts } from './averages';
 
 /** A dash for what is undefined. */
@@ -13,18 +13,18 @@ export function show(value: number, digits = 2): string {
 }
 
 export function percent(share: number, digits = 1): string {
-  return Number.isFinite(share) ? `${(100 * share).toFixed(digits)} %` : '–';
+  return Number.isFinite(share) ? `${(100 * share).toFixed(digits)}%` : '–';
 }
 
-/** A token as it reads in a line: white space and what cannot be seen made visible. */
+/** A token's text on one line: white space and control characters become visible signs. */
 export function readable(text: string): string {
-  const stand = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
+  const sign = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
   return (
     text
       .replace(/\n/g, '↵')
       .replace(/\t/g, '⇥')
       .replace(/ /g, '\u00a0')
-      .replace(/[\0-\x1f\x7f]/g, (c) => stand(c.charCodeAt(0)))
+      .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))
       .replace(
         /[\x80-\x9f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
         '\ufffd',
@@ -32,23 +32,22 @@ export function readable(text: string): string {
   );
 }
 
-/** The words of a text as they stand in it, without the space before them. */
+/** A token's text without the space before it. */
 export function word(text: string): string {
   return readable(text.replace(/^ (?=\S)/, ''));
 }
 
-/** A token for readers who know no tokens yet. */
-export function plainWord({ text, special }: Token): string {
-  return special ? 'start' : word(text);
+export function quote(frame: Frame, t: number): string {
+  return `“${word(frame.tokens[t]?.text ?? '')}”`;
 }
 
-export function quote(frame: Frame, t: number, isPlain = false): string {
-  const token = frame.tokens[t];
-  return `“${token ? (isPlain ? plainWord(token) : word(token.text)) : ''}”`;
+/** The name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
+export function headName({ layer, head }: Head): string {
+  return `L${layer}H${head}`;
 }
 
-export function headWords({ layer, head }: Head): string {
-  return `layer ${layer + 1}, head ${head + 1}`;
+export function headWords(at: Head): string {
+  return `head ${headName(at)}`;
 }
 
 export const CLASS_WORDS = {
@@ -59,9 +58,9 @@ export const CLASS_WORDS = {
 } as const;
 
 const SOURCE_WORDS = {
-  zoo: 'on weights trained here',
+  zoo: 'on weights trained for this page',
   hub: 'on published weights',
-  disk: 'on weights you opened from your disk',
+  disk: 'on weights from your disk',
 } as const;
 
 export function classSentence(frame: Frame): string {
@@ -73,9 +72,9 @@ export function classSentence(frame: Frame): string {
     return `${does}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${means}`;
   }
   return (
-    `A what-if, put in at inference. The weights (${size}) were trained with ` +
-    `${frame.architecture.attention.operation} and without it: this does not show what a model ` +
-    `that was trained so would do.`
+    `replaced at inference. The weights (${size}) were trained with ` +
+    `${frame.architecture.attention.operation} and without this edit; a model trained with it may ` +
+    'behave differently.'
   );
 }
 
@@ -85,24 +84,24 @@ export type Conditions = Pick<
   'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model'
 >;
 
-/** Which special tokens stand first. */
+/** Which special tokens the text starts with. */
 export function firstWords({ first, special }: Pick<Frame, 'first' | 'special'>): string {
-  if (first.length === 0) return 'nothing first';
-  if (first.length === 1 && first[0] === special.bos) return 'BOS first';
-  return `${first.map((text) => `“${text}”`).join(' ')} first`;
+  if (first.length === 0) return 'no start token';
+  const isStart = first.length === 1 && first[0] === special.bos;
+  return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}`;
 }
 
-/** How it was measured, of whichever model. */
+/** The conditions of a measurement, without the model. */
 export function settingWords(frame: Conditions): string {
   const { eps, T, sequences } = frame;
   const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
   return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;
 }
 
-/** What a number is worth and what it depends on: it stands with every figure. */
+/** The class of a number and everything that it depends on; printed under every figure. */
 export function stampWords(frame: Conditions): string {
   const { bits } = frame.model;
-  const stored = bits ? ` · kept in ${bits.toFixed(1)} bits a weight` : '';
+  const stored = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
   return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${stored}`;
 }
 
@@ -127,56 +126,71 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
   return count < 0.05 ? `none of the ${all} heads` : `${shown} of the ${all} heads`;
 }
 
-/** Where nothing can be told of a sink. */
+/** Why heads are not counted: uniform attention alone would make each of them a sink. */
 export function shortWords({ even, least }: Judgement, T: number, eps: number): string {
-  const need = Number.isFinite(least)
-    ? `at ε = ${eps} it takes ${least} tokens`
-    : `at ε = ${eps} no text is long enough`;
+  const need = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
-    `Too short to tell: with ${T} ${T === 1 ? 'token' : 'tokens'}, even attention already gives the ` +
-    `first one ${percent(even, 0)}; ${need}.`
+    `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
+    `the first one ${percent(even, 0)}, above ε = ${eps}${need}.`
   );
 }
 
-/** What stands first, in a word that needs no explanation. */
-export function firstName(frame: Frame): string {
-  return frame.tokens[0]?.special ? 'the start mark' : `the first word, ${quote(frame, 0)}`;
+/** The caveat of a short text, in one clause; empty for a long one. */
+export function shortNote({ even }: Judgement, T: number, eps: number): string {
+  const tokens = T === 1 ? '1 token' : `${T} tokens`;
+  return even > eps / 2
+    ? `Short text (${tokens}): uniform attention is already ${percent(even, 0)}.`
+    : '';
 }
 
-/** alpha of token 1 in a head, of the weights that are judged. */
+/** The first token, by its role where it has one. */
+export function firstName(frame: Frame): string {
+  const role = frame.tokens[0]?.special ? 'start token' : 'first token';
+  return `the ${role}, ${quote(frame, 0)}`;
+}
+
+/** alpha_1 of a head: the share of its attention that the first token receives. */
 export function alphaOf(frame: Frame, at: Head): number {
   return ofHead(frame.tensors.alpha!, at)[0]!;
 }
 
-/** What one subject shows: the chosen head beside even attention, and how many heads are like it. */
+/** Mean alpha_1 over all heads of the model. */
+export function meanAlpha(frame: Frame): number {
+  return mean(alphaOfKey(frame, 0));
+}
+
+/** The finding of one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
 export function finding(frame: Frame, at: Head): string {
   const verdict = judged(frame);
   const { normalises } = frame.operation;
+  const { L, H } = frame.architecture;
   const own = percent(alphaOf(frame, at), 0);
-  const even = percent(verdict.even, 0);
-  const share = normalises ? 'of its attention' : 'of what its rows carry';
-  const chosen = `It gives token 1, ${quote(frame, 0)}, ${own} ${share}; even attention would give it ${even}.`;
+  const share = normalises ? 'of its attention' : 'of its row sums';
+  const chosen =
+    `${capital(headWords(at))} gives ${firstName(frame)}, ${own} ${share}; the mean over all ${L * H} heads is ` +
+    `${percent(meanAlpha(frame), 0)}, uniform attention would give ${percent(verdict.even, 0)}.`;
   if (!verdict.tells) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
-  const how = normalises ? '' : ', by share and by weight';
-  const mass = normalises
+  const how = normalises ? '' : ', both as a share and as a raw weight';
+  const sums = normalises
     ? ''
-    : ` Its rows need not sum to 1: they carry ${show(massOf(frame))} on average.`;
+    : ` Rows need not sum to 100%: they sum to ${percent(massOf(frame), 0)} on average.`;
   const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
-  return `${chosen} ${all}${mass}${biasNote(frame)}`;
+  const note = shortNote(verdict, frame.T, frame.eps);
+  return `${chosen} ${all}${note && ` ${note}`}${sums}${biasNote(frame)}`;
 }
 
-/** What takes attention that is then on no token. */
+/** Attention on a learned bias key, which belongs to no token. */
 function biasNote(frame: Frame): string {
   const share = frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
   if (!frame.architecture.bias_key || !Number.isFinite(share)) return '';
-  return ` Its bias key, which is no token, takes as much in ${headsWords(frame, share)}.`;
+  return ` Its bias key, which is not a token, receives as much in ${headsWords(frame, share)}.`;
 }
 
 function nameOf({ title, class: kind }: Frame): string {
-  return kind === 'counterfactual' ? `${title} (a what-if)` : title;
+  return kind === 'counterfactual' ? `${title} (counterfactual)` : title;
 }
 
-/** Who has most sink, who has least, and how sure that is. @param frames of one question */
+/** The strongest and the weakest sink of several subjects. @param frames of one question */
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
@@ -189,26 +203,27 @@ export function comparison(frames: readonly Frame[]): string {
   const where =
     counts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
   const { eps } = most.frame;
-  const even = `even attention would give it ${percent(most.verdict.even, 0)}`;
+  const even = `uniform attention would give it ${percent(most.verdict.even, 0)}`;
   const raw = frames.some(({ operation }) => !operation.normalises)
-    ? ' Where rows need not sum to 1, both the share and the weight itself must be that large.'
+    ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
-  const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
-  // Where all have as many heads they are counted, as everywhere else.
+  const note = shortNote(most.verdict, most.frame.T, eps);
+  const notes = `${note && ` ${note}`}${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
+  // Heads are counted where all models have the same number of them.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
   const share = ({ frame, verdict }: (typeof all)[number]) =>
     isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
   if (most.verdict.sink === least.verdict.sink)
-    return `${where}, ${share(most)} give token 1 more than ${percent(eps, 0)} in each; ${even}.${notes}`;
+    return `${where}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${even}.${notes}`;
   const last = all.filter(({ verdict }) => verdict.sink === least.verdict.sink);
   const who = last.length > 1 ? `${last.length} of the others have` : `${nameOf(least.frame)} has`;
   return (
-    `${where}, ${nameOf(most.frame)} has most sink: ${share(most)} give token 1 more than ` +
-    `${percent(eps, 0)} of their attention (${even}); ${who} least, ${share(least)}.${notes}`
+    `${where}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +
+    `${percent(eps, 0)} of their attention (${even}); ${who} the weakest, ${share(least)}.${notes}`
   );
 }
 
-/** Mean sum of a query's weights, over queries, heads and prompts. */
+/** Mean row sum, over queries, heads and prompts. */
 export function massOf(frame: Frame): number {
   const over = overPrompts(frame, 'row_mass_summary').mean;
   if (Number.isFinite(over)) return over;

@@ -125,7 +125,7 @@ describe('words', () => {
       '–',
       '4.0e-4',
       '0.00',
-      '60.3 %',
+      '60.3%',
     ]);
   });
 
@@ -148,26 +148,26 @@ describe('words', () => {
 
   it('carry every condition, and never call a swap measured', () => {
     expect(stampWords(frameOf())).toBe(
-      'MEASURED · ε = 0.3 · T = 3 · BOS first · 1 prompt · Softmax twin',
+      'MEASURED · ε = 0.3 · T = 3 · starts with <s> (start token) · 1 prompt · Softmax twin',
     );
     expect(stampWords(frameOf({ first: [], sequences: 9 }))).toContain(
-      'nothing first · mean of 9 prompts',
+      'no start token · mean of 9 prompts',
     );
     const swapped = frameOf({ class: 'counterfactual' });
     expect(stampWords(swapped)).toContain('COUNTERFACTUAL');
-    expect(classSentence(swapped)).toMatch(/what-if.*does not show/s);
+    expect(classSentence(swapped)).toMatch(/^replaced at inference.*may behave differently/);
   });
 });
 
 describe('what may be said of a sink', () => {
-  it('takes as many tokens as even attention needs to fall to half of eps', () => {
+  it('takes as many tokens as uniform attention needs to fall to eps', () => {
     const even = (T: number) =>
       Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
-    expect(leastTokens(0.3)).toBe(26);
-    expect(even(26)).toBeLessThanOrEqual(0.15);
-    expect(even(25)).toBeGreaterThan(0.15);
+    expect(leastTokens(0.3)).toBe(10);
+    expect(even(10)).toBeLessThanOrEqual(0.3);
+    expect(even(9)).toBeGreaterThan(0.3);
     expect([leastTokens(0), leastTokens(NaN)]).toEqual([Infinity, Infinity]);
-    expect(leastTokens(1)).toBe(5);
+    expect(leastTokens(1)).toBe(1);
   });
 
   it('is by share and by weight where rows need not sum to 1', () => {
@@ -184,28 +184,41 @@ describe('what may be said of a sink', () => {
     // A weight that all others have as well is none.
     expect(judge({ ...known, sinkRaw: 1, normalises: false }).sink).toBe(0.4);
     expect(judge({ ...known, even: 0.46, normalises: true }).tells).toBe(false);
-    // The bound itself still tells: twice the even share is not above eps.
-    expect(judge({ ...known, even: 0.15, normalises: true }).tells).toBe(true);
-    expect(judge({ ...known, even: 0.1501, normalises: true }).tells).toBe(false);
+    // At the bound itself a uniform head is not above eps.
+    expect(judge({ ...known, even: 0.3, normalises: true }).tells).toBe(true);
+    expect(judge({ ...known, even: 0.3001, normalises: true }).tells).toBe(false);
   });
 
-  it('is said beside what even attention would give', () => {
+  it('is printed beside uniform attention and the mean over all heads', () => {
     const at = { layer: 1, head: 0 };
     expect(finding(frameOf(), at)).toBe(
-      'It gives token 1, “<s>”, 90 % of its attention; even attention would give it 10 %. 2 of the 4 heads give it more than 30 %.',
+      'Head L1H0 gives the start token, “<s>”, 90% of its attention; the mean over all 4 heads is 42%, uniform attention would give 10%. 2 of the 4 heads give it more than 30%.',
     );
     const operation = { ...frameOf().operation, normalises: false };
     expect(finding(frameOf({ operation }), at)).toMatch(
-      /1 of the 4 heads.*by share and by weight.*carry 0\.50/,
+      /42%.*1 of the 4 heads.*both as a share and as a raw weight.*they sum to 50% on average/,
     );
   });
 
-  it('is that the text is too short, in every sentence', () => {
+  it('counts no heads where uniform attention alone exceeds eps, and shows the shown head’s share at any length', () => {
     const short = frameOf({ T: 5 }, { alpha_uniform: tensor([5], [0.457, 0, 0, 0, 0]) });
     const said =
-      /Too short to tell: with 5 tokens, even attention already gives the first one 46 %; at ε = 0\.3 it takes 26/;
-    expect(finding(short, { layer: 0, head: 0 })).toMatch(said);
+      /Heads are not counted: in a text of 5 tokens, uniform attention alone gives the first one 46%, above ε = 0\.3; 10 tokens suffice\.$/;
+    expect(finding(short, { layer: 1, head: 0 })).toMatch(said);
     expect(comparison([short, short])).toMatch(said);
+    // At every length the head's share and uniform attention are there; a count only where it means something.
+    for (let T = 1; T <= 64; T++) {
+      const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
+      const one = finding(frameOf({ T }, { alpha_uniform: tensor([1], [even]) }), {
+        layer: 1,
+        head: 0,
+      });
+      expect(one).toContain('90% of its attention');
+      expect(one).toContain(`uniform attention would give ${percent(even, 0)}`);
+      expect(one.includes('of the 4 heads give it')).toBe(even <= 0.3);
+      expect(one.includes('Heads are not counted')).toBe(even > 0.3);
+      expect(one.includes(`Short text (${T} tokens)`)).toBe(even > 0.15 && even <= 0.3);
+    }
   });
 
   it('compares who has most and who has least, and says nothing of one alone', () => {
@@ -215,12 +228,12 @@ describe('what may be said of a sink', () => {
     );
     expect(comparison([frameOf()])).toBe('');
     expect(comparison([other, frameOf()])).toBe(
-      'On one prompt, Softmax twin has most sink: 2 of the 4 heads give token 1 more than 30 % of their attention (even attention would give it 10 %); Other (a what-if) has least, 1 of the 4 heads.',
+      'On one prompt, Softmax twin has the strongest sink: 2 of the 4 heads give the first token more than 30% of their attention (uniform attention would give it 10%); Other (counterfactual) has the weakest, 1 of the 4 heads.',
     );
     const architecture = { ...frameOf().architecture, bias_key: 'head' } as Frame['architecture'];
     const bias = frameOf({ architecture, title: 'B' }, { sink_ratio_bias: tensor([1], [0.75]) });
     expect(comparison([bias, frameOf()])).toMatch(
-      /B’s bias key, which is no token, takes as much in 3 of the 4/,
+      /B’s bias key, which is not a token, receives as much in 3 of the 4/,
     );
   });
 });

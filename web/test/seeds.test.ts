@@ -3,6 +3,7 @@ import {
   bandOf,
   halfOf,
   halfWords,
+  OUTCOMES,
   overSeeds,
   seedWords,
   spreadOf,
@@ -25,9 +26,10 @@ describe('runs over seeds', () => {
     const [, , at, last] = overSeeds(three, 'sink_0.3');
     expect(at).toMatchObject({ step: 4000, seeds: 3, mean: 40, low: 20, high: 60 });
     expect(last).toMatchObject({ step: 6000, seeds: 1 });
-    // Student's t of two degrees of freedom, by a deviation of 20 over the root of 3.
-    expect(halfOf([20, 40, 60])).toBeCloseTo((4.303 * 20) / Math.sqrt(3), 6);
-    expect(halfOf([20, 40])).toBeNaN();
+    // Student's t of three degrees of freedom; the deviation of these is the root of 1000 / 3.
+    const share = [0, 100] as const;
+    expect(halfOf([35, 45, 55, 65], share)).toBeCloseTo((3.182 * Math.sqrt(500 / 3)) / 2, 6);
+    expect(halfOf([20, 40, 60], share)).toBeNaN();
     // An interval that rounding would hide is small, and not 0.
     expect([0.0004, 0.0006, 0].map((half) => halfWords(half, 3))).toEqual([
       '<0.001',
@@ -45,15 +47,15 @@ describe('runs over seeds', () => {
 
   it('say what they agree on, at a step that all have', () => {
     expect(seedWords(three)).toBe(
-      'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0 % (mean 40.0 ± 49.7, 95 %).',
+      'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0%.',
     );
     // Of one outcome, as it is asked for; of none that they have, nothing.
-    const one = { name: 'sink_0.3', title: 'sink', unit: '', digits: 0 };
-    expect(seedWords(three, [one])).toMatch(/12,000: sink 20 to 60 \(mean 40 ± 50, 95 %\)\.$/);
+    const one = { name: 'sink_0.3', title: 'sink', unit: '', digits: 0, within: [0, 100] } as const;
+    expect(seedWords(three, [one])).toMatch(/12,000: sink 20 to 60\.$/);
     expect(seedWords(three, [{ ...one, name: 'eviction' }])).toBe('');
     // Two are a range and no interval; one that was broken off early is left out.
     expect(seedWords([three[0]!, three[1]!, run(3, 0, 90)])).toBe(
-      'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0 %.',
+      'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0%.',
     );
     expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
     // Beside a model that was broken off earlier, there; never later than their own.
@@ -67,6 +69,24 @@ describe('runs over seeds', () => {
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(of token 1 and 2, where this recipe has its sink\)/);
   });
+  it('have no interval that leaves the values that the outcome can have', () => {
+    const outcome = OUTCOMES.find(({ name }) => name === 'sink_0.3')!;
+    // Every set of four to seven shares on a coarse grid, from all equal to both ends of the scale.
+    let wide = 0;
+    for (let code = 0; code < 5 ** 4; code++) {
+      const n = 4 + (code % 4);
+      const values = Array.from({ length: n }, (_, i) => 25 * (Math.floor(code / 5 ** i) % 5));
+      const half = halfOf(values, outcome.within);
+      const at = values.reduce((a, b) => a + b) / n;
+      if (Number.isNaN(half)) wide++;
+      else expect(at - half >= 0 && at + half <= 100, values.join()).toBe(true);
+      const said = seedWords(values.map((value, seed) => run(seed, 0, 0, value)));
+      const ends = /mean ([\d.]+) ± <?([\d.]+)/.exec(said)?.slice(1).map(Number);
+      if (ends) expect(ends[0]! - ends[1]! > -0.1 && ends[0]! + ends[1]! < 100.1, said).toBe(true);
+    }
+    expect(wide).toBeGreaterThan(100);
+  });
+
   it('are told of the recipe that ships, with the seed whose weights are here', () => {
     const measured = { sink_1: 60.3, value_ratio: 0.4, loss: 3.4 };
     const other = { seed: 2, sink_1: 20, value_ratio: 0.5, loss: 3.5 };

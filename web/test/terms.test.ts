@@ -15,8 +15,8 @@ describe('a sentence with terms', () => {
     expect(read('Layer 2, head 4, the head that gives token 1 most.')).toBe(
       'Layer 2, [head] 4, the head that gives [token] 1 most.',
     );
-    expect(read('It gives token 1, “<s>”, 93 %; even attention would give it 15 %.')).toBe(
-      'It gives [token] 1, [“<s>”], 93 %; [even attention] would give it 15 %.',
+    expect(read('It gives token 1, “<s>”, 93%; even attention would give it 15%.')).toBe(
+      'It gives [token] 1, [“<s>”], 93%; [even attention] would give it 15%.',
     );
     expect(read('ε = 0.3 · T = 26 · BOS first · α₁')).toBe(
       '[ε] = 0.3 · [T] = 26 · [BOS] first · [α₁]',

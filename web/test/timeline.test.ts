@@ -94,7 +94,7 @@ describe('a run in the charts', () => {
 
   it('says what is not known as a dash, and a small share as no power of ten', () => {
     expect(valueWords(undefined, quantity('loss'))).toBe('–');
-    expect(valueWords(0.04, quantity('sink_1'))).toBe('0.0 %');
+    expect(valueWords(0.04, quantity('sink_1'))).toBe('0.0%');
     expect(valueWords(10.6, quantity('hidden_ratio'))).toBe('10.60 ×');
   });
 });

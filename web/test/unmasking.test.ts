@@ -89,7 +89,7 @@ describe('a course', () => {
     const places = placesAt(course(), 0, tokenizer);
     expect(places.map(({ text }) => text)).toEqual(['a', 'b', HIDDEN, 'w5']);
     expect(places.map(({ isSink }) => isSink)).toEqual([true, false, false, false]);
-    expect(places[3]!.title).toBe('place 4, filled in step 1, probability 75.0 %');
+    expect(places[3]!.title).toBe('place 4, filled in step 1, probability 75.0%');
   });
 
   it('has no numbers for steps that are not made', () => {

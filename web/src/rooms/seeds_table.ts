@@ -1,7 +1,7 @@
 /**
- * How far numbers depend on the seed: of each model a dot for each seed and the 95 % interval of their mean,
- * of the recipe whose weights are shown, of its long runs, and of what its factor does, in pairs with the
- * baseline's seeds. A model of one seed says so.
+ * How far numbers depend on the seed: a dot for each seed, and the 95% interval of their mean where there
+ * are enough seeds and the interval fits the scale. A table has a row for the recipe whose weights are
+ * shown, one for its long runs, and one for the difference from the baseline, in pairs of seeds.
  */
 import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
@@ -17,6 +17,7 @@ import {
   seedRuns,
   spreadOf,
   whichWords,
+  type Outcome,
   type Spread,
 } from '../timeline/seeds';
 import { MEASURED_ON } from '../timeline/steps';
@@ -71,15 +72,14 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
 /** Levels share the scale of their column, and differences theirs; a share is not drawn beyond its ends. */
 function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
   const hasZero = lines.some(({ isDifference }) => isDifference);
-  return OUTCOMES.map((outcome, i): readonly [number, number] => {
+  return OUTCOMES.map(({ within }, i): readonly [number, number] => {
     const all = lines.flatMap(({ strips }) => {
       const strip = strips[i];
       return strip ? [...strip.dots, strip.mean, strip.low, strip.high] : [];
     });
     const ends = [...all, ...(hasZero ? [0] : [])].filter(Number.isFinite);
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
-    const within = hasZero ? undefined : outcome.within;
-    return within ? [Math.max(low, within[0]), Math.min(high, within[1])] : [low, high];
+    return hasZero ? [low, high] : [Math.max(low, within[0]), Math.min(high, within[1])];
   });
 }
 
@@ -97,8 +97,12 @@ function cellsOf(lines: readonly Line[]): (TemplateResult | undefined)[][] {
   );
 }
 
-function stripOf(dots: readonly number[], shown?: number): Strip | undefined {
-  const [at, half] = [mean(dots), halfOf(dots)];
+function stripOf(
+  dots: readonly number[],
+  within: Outcome['within'],
+  shown?: number,
+): Strip | undefined {
+  const [at, half] = [mean(dots), halfOf(dots, within)];
   if (!dots.length) return undefined;
   return {
     dots,
@@ -124,10 +128,11 @@ function shownLine(card: Card): Line {
       (all.length > 1
         ? `${all.length} seeds (${names.join(', ')}); the weights here are seed ${own}’s`
         : `one seed (${own}): how far another would differ is not known`),
-    strips: OUTCOMES.map(({ name }) =>
+    strips: OUTCOMES.map(({ name, within }) =>
       name in known
         ? stripOf(
             all.map((one) => one[known[name as keyof typeof known]]).filter(Number.isFinite),
+            within,
             shown,
           )
         : undefined,
@@ -139,10 +144,12 @@ function differenceLine({ title, differs }: Card): Line {
   const { seeds, says, outcomes } = differs!;
   return {
     title: `${title}, what its factor does`,
-    more: `${seeds} pairs of seeds, α₁ above even attention: ${signs(says)}`,
-    strips: OUTCOMES.map(({ name }) => {
+    more: `${seeds} pairs of seeds, α₁ above uniform attention: ${signs(says)}`,
+    strips: OUTCOMES.map(({ name, within: [least, most] }) => {
       const [at, low, high] = outcomes[name] ?? [];
-      return high === undefined ? undefined : { dots: [], mean: at!, low: low!, high };
+      if (high === undefined) return undefined;
+      const fits = high <= most - least && low! >= least - most;
+      return { dots: [], mean: at!, low: fits ? low! : NaN, high: fits ? high : NaN };
     }),
     isDifference: true,
   };
@@ -162,7 +169,7 @@ function spreadWords({ dots, mean: at, low }: Strip, digits: number, unit: strin
 
 function differenceWords({ mean: at, low, high }: Strip, digits: number, unit: string): unknown {
   return html`${at > 0 ? '+' : ''}${fixed(at, digits)}${unit && ' points'}
-    <span class="spread">(${range(low, high, digits)})</span>`;
+  ${Number.isFinite(low) ? html`<span class="spread">(${range(low, high, digits)})</span>` : nothing}`;
 }
 
 interface Row {
@@ -178,7 +185,7 @@ function linesOf(rows: readonly Row[]): Line[][] {
           {
             title: `${card.title}, long runs`,
             more: whichWords(spread),
-            strips: OUTCOMES.map(({ name }) => stripOf(spread.values[name]!)),
+            strips: OUTCOMES.map(({ name, within }) => stripOf(spread.values[name]!, within)),
           },
         ]
       : [],
@@ -196,8 +203,8 @@ function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
   const { sequences, T, eps } = MEASURED_ON;
   return html`<p class="hint">
     Over ${sequences} held-out sequences, T = ${T}, ε =
-    ${eps}.${has(2) ? ' A dot for each seed, a ring for the one whose weights are here; below the mean stand the least and the most.' : ''}
-    ${has(3) || isLong ? 'Bars and ± are 95 % intervals of the mean, by Student’s t; with three seeds they are wide.' : ''}
+    ${eps}.${has(2) ? ' A dot for each seed, a ring for the one whose weights are shown; the range is min-max.' : ''}
+    ${has(4) || isLong ? 'Bars and ± are 95% intervals of the mean, by Student’s t; they are left out for three seeds or fewer, and where they leave the scale.' : ''}
     ${isLong ? `${OTHER_RUNS} Nats lost: over 40 sequences of 120 tokens, with the last 24 keys.` : ''}
   </p>`;
 }
@@ -205,10 +212,15 @@ function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
 function wide(kinds: readonly (readonly Line[])[]): TemplateResult {
   const cells = cellsOf(kinds.flat());
   let next = 0;
-  return html`<div class="table-place" tabindex="0" role="region" aria-label="Over seeds, a table">
+  return html`<div
+    class="table-place"
+    tabindex="0"
+    role="region"
+    aria-label="Across seeds, a table"
+  >
     <table class="seeds">
       <caption>
-        Over seeds
+        Across seeds
       </caption>
       <thead>
         <tr>

@@ -18,6 +18,8 @@ export interface Quantity {
   readonly log?: boolean;
   /** Values that the axis shows at least; absent: those there are. */
   readonly reach?: readonly [number, number];
+  /** The values that it can have. */
+  readonly within: readonly [number, number];
   readonly digits: number;
 }
 
@@ -29,6 +31,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inLog: 'held_out_loss',
     inCheckpoint: 'loss',
     inSeeds: 'loss',
+    within: [0, Infinity],
     unit: 'nats per token',
     digits: 2,
   },
@@ -39,6 +42,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inLog: 'sink_1',
     inCheckpoint: 'sink_1',
     inSeeds: 'sink_0.3',
+    within: [0, 100],
     unit: '%',
     reach: [0, 60],
     digits: 1,
@@ -50,6 +54,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inLog: 'alpha_max',
     inCheckpoint: 'alpha_max',
     inSeeds: 'alpha_max',
+    within: [0, 1],
     unit: '',
     reach: [0, 1],
     digits: 2,
@@ -61,6 +66,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inLog: 'hidden_ratio',
     inCheckpoint: 'hidden_ratio',
     inSeeds: 'hidden_ratio',
+    within: [0, Infinity],
     unit: '×',
     log: true,
     reach: [0.7, 10],
@@ -73,6 +79,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inLog: 'value_ratio',
     inCheckpoint: 'value_ratio',
     inSeeds: 'value_ratio',
+    within: [0, Infinity],
     unit: '×',
     log: true,
     reach: [0.3, 3],
@@ -85,6 +92,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inLog: 'row_mass',
     inCheckpoint: 'row_mass_mean',
     inSeeds: 'row_mass',
+    within: [0, Infinity],
     unit: '',
     reach: [0, 1],
     digits: 2,
@@ -162,5 +170,5 @@ export function valueWords(value: number | undefined, { digits, unit }: Quantity
   const isShort = unit === '%' || unit === '×';
   // A share of nothing is 0.0 %, and no power of ten.
   const number = unit === '%' ? value.toFixed(digits) : show(value, digits);
-  return `${number}${isShort ? ` ${unit}` : ''}`;
+  return `${number}${unit === '%' ? '%' : isShort ? ` ${unit}` : ''}`;
 }

@@ -23,9 +23,9 @@ export interface Over {
   readonly high: number;
 }
 
-/** Of so many seeds the spread is seen, of so many an interval is said: TOO_FEW of models/train/protocol.py. */
+/** The smallest number of seeds that has a range, and the smallest that has an interval of the mean. */
 const SEEN_FROM = 2;
-const TOLD_FROM = 3;
+const INTERVAL_FROM = 4;
 /** Before this step nothing is said: TOO_EARLY of models/train/protocol.py. */
 const SAID_FROM = 4000;
 /** The 97.5th percentile of Student's t, by degrees of freedom; 1.96 beyond. */
@@ -80,17 +80,23 @@ export interface Outcome {
   readonly title: string;
   readonly unit: string;
   readonly digits: number;
-  /** What it cannot leave. */
-  readonly within?: readonly [number, number];
+  /** The values that it can have. */
+  readonly within: readonly [number, number];
 }
 
 /** What is told of them. */
 export const OUTCOMES: readonly Outcome[] = [
-  { name: 'sink_0.3', title: 'Sink₁', unit: ' %', digits: 1, within: [0, 100] },
-  { name: 'alpha', title: 'α₁ above even attention', unit: '', digits: 3 },
-  { name: 'value_ratio', title: '‖v₁‖ over the others', unit: '', digits: 2 },
-  { name: 'eviction', title: 'nats lost without token 1', unit: '', digits: 3 },
-  { name: 'loss', title: 'loss', unit: '', digits: 3 },
+  { name: 'sink_0.3', title: 'Sink₁', unit: '%', digits: 1, within: [0, 100] },
+  { name: 'alpha', title: 'α₁ above uniform attention', unit: '', digits: 3, within: [-1, 1] },
+  { name: 'value_ratio', title: '‖v₁‖ / mean ‖v‖', unit: '', digits: 2, within: [0, Infinity] },
+  {
+    name: 'eviction',
+    title: 'loss rises by, first key evicted (nats)',
+    unit: '',
+    digits: 3,
+    within: [-Infinity, Infinity],
+  },
+  { name: 'loss', title: 'loss', unit: '', digits: 3, within: [0, Infinity] },
 ];
 
 /** With the sign of typesetting, and none of a nought. */
@@ -99,10 +105,16 @@ export function fixed(x: number, digits: number): string {
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
 }
 
-/** Half of the 95 % interval of a mean, by Student's t; NaN for fewer than TOLD_FROM seeds. */
-export function halfOf(values: readonly number[]): number {
+/**
+ * Half of the 95% interval of a mean, by Student's t. NaN for fewer than INTERVAL_FROM seeds, and where the
+ * interval leaves the values that the outcome can have: its assumption of a normal distribution then fails.
+ */
+export function halfOf(values: readonly number[], [low, high]: Outcome['within']): number {
   const n = values.length;
-  return n < TOLD_FROM ? NaN : ((STUDENT[n - 1] ?? 1.96) * deviation(values)) / Math.sqrt(n);
+  if (n < INTERVAL_FROM) return NaN;
+  const half = ((STUDENT[n - 1] ?? 1.96) * deviation(values)) / Math.sqrt(n);
+  const at = mean(values);
+  return at - half < low || at + half > high ? NaN : half;
 }
 
 /** What stands behind a ±; what rounding would hide is not 0. */
@@ -154,13 +166,13 @@ export const OTHER_RUNS =
 export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string {
   const spread = spreadOf(runs, outcomes);
   if (!spread) return '';
-  const said = outcomes.flatMap(({ name, title, unit, digits }) => {
+  const said = outcomes.flatMap(({ name, title, unit, digits, within }) => {
     const values = spread.values[name]!;
     if (!values.length) return [];
     const [low, high] = [Math.min(...values), Math.max(...values)].map((x) => fixed(x, digits));
-    const half = halfOf(values);
+    const half = halfOf(values, within);
     const interval = Number.isFinite(half)
-      ? ` (mean ${fixed(mean(values), digits)} ± ${halfWords(half, digits)}, 95 %)`
+      ? ` (mean ${fixed(mean(values), digits)} ± ${halfWords(half, digits)}, 95% interval)`
       : '';
     return `${title} ${low} to ${high}${unit}${interval}`;
   });

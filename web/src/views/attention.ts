@@ -4,17 +4,7 @@ import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import {
-  alphaOf,
-  headWords,
-  judged,
-  percent,
-  plainWord,
-  quote,
-  shortWords,
-  show,
-  word,
-} from '../words';
+import { alphaOf, headWords, judged, percent, quote, shortWords, show, word } from '../words';
 import type { Tensor } from 'sinkscope';
 import { lastOf, part, say, type Context, type View } from './view';
 
@@ -53,16 +43,12 @@ function sayCell(
 ): string {
   if (row < 0 && col < 0) return '';
   if (row >= 0 && col < 0)
-    return isPlain
-      ? `${quote(frame, row, true)} looks back`
-      : `query ${row + 1} ${quote(frame, row)}`;
+    return isPlain ? `${quote(frame, row)} looks back` : `query ${row + 1} ${quote(frame, row)}`;
   if (row < 0)
-    return isPlain
-      ? `who looks at ${quote(frame, col, true)}`
-      : `key ${col + 1} ${quote(frame, col)}`;
+    return isPlain ? `who looks at ${quote(frame, col)}` : `key ${col + 1} ${quote(frame, col)}`;
   const share = percent(shares[row * frame.T + col]!, 1);
   if (isPlain) {
-    const [who, what] = [quote(frame, row, true), quote(frame, col, true)];
+    const [who, what] = [quote(frame, row), quote(frame, col)];
     if (col >= seenBy(frame, row)) return `${who} cannot see ${what}, which comes later`;
     return `${who} looks at ${what}: ${share} of its attention`;
   }
@@ -120,7 +106,6 @@ export const attention: View = {
       heatmap.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
     });
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
-    const plainOf = lastOf((tokens: Frame['tokens']) => tokens.map(plainWord));
     return (frame, context) => {
       const maps = mapsOf(frame);
       if (!maps) return;
@@ -130,7 +115,7 @@ export const attention: View = {
       say(title, `${headWords(at)} · ${frame.operation.label}`);
       title.hidden = legend.hidden = Boolean(isPlain);
       drawLegend(legend, scale, [`${share} ${show(scale.low, 0)}`, '1']);
-      const words = (isPlain ? plainOf : wordsOf)(frame.tokens);
+      const words = wordsOf(frame.tokens);
       heatmap.draw({
         rows: frame.T,
         cols: frame.T,

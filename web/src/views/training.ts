@@ -220,7 +220,7 @@ export const training: View = {
           kinds,
         );
         const { inSeeds: outcome, ...as } = quantity;
-        const unit = as.unit && ` ${as.unit}`;
+        const unit = as.unit === '%' ? '%' : as.unit && ` ${as.unit}`;
         const lines = frames.flatMap((one) => told(one, [{ ...as, name: outcome, unit }]));
         const hasSeeds = frames.some((one) => seedsTold(one).length);
         const said = [...new Set(lines), ...(hasSeeds ? [OTHER_RUNS] : [])].join('\n');
