@@ -1,0 +1,54 @@
+// What the drawing of edits promises.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { draw, slips } from './draw.mjs';
+
+const text = [
+  '// a < b && true',
+  'import { one } from "./1.js";',
+  'const sum = a < b && c + 1; /* 2 - 1 */',
+  "say('x == y', `${a} - 3`);",
+  '',
+].join('\n');
+
+test('code is edited, comments, imports and words in quotes are not', () => {
+  const found = slips('some.js', text);
+  assert.deepEqual(found.map(({ from }) => from.trim()).sort(), [
+    '&&',
+    '+',
+    '1',
+    '<',
+    text.split('\n')[3],
+  ]);
+  for (const { at, from } of found) assert.equal(text.slice(at, at + from.length), from);
+});
+
+test('an edit changes one line, and the same seed draws the same edits', () => {
+  const texts = new Map([['some.js', text]]);
+  const drawn = draw(texts, 99, 7);
+  assert.equal(drawn.length, slips('some.js', text).length);
+  for (const { text: edited, line, before, after } of drawn) {
+    const differing = edited
+      .split('\n')
+      .flatMap((own, i) => (own === text.split('\n')[i] ? [] : [i + 1]));
+    assert.deepEqual(differing, [line]);
+    assert.notEqual(before, after);
+  }
+  assert.deepEqual(draw(texts, 3, 7), draw(texts, 3, 7));
+  assert.notDeepEqual(draw(texts, 5, 7), draw(texts, 5, 8));
+});
+
+test('comments of C and of Python are those of their languages', () => {
+  assert.deepEqual(
+    slips('a.py', '"""x + 1"""\ny = 2 + z  # 3\n')
+      .map(({ from }) => from.trim())
+      .sort(),
+    ['+', '2'],
+  );
+  assert.deepEqual(
+    slips('a.c', '#define A 1\nint x = 2; // 3\n')
+      .map(({ from }) => from)
+      .sort(),
+    ['2'],
+  );
+});

@@ -1,0 +1,99 @@
+// Edits of the core meet the native tests. All objects are built once; an edit recompiles one file and
+// links the tests, most likely killer first, until one fails. The edited text goes to the compiler by its
+// standard input, so nothing in the tree is touched.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { each, run } from './work.mjs';
+
+const build = '.build/mutate';
+const cc = process.env.CC ?? 'cc';
+/** Too long for what they could find: a table of numbers, a hundred sequences. */
+const LEFT_OUT = ['test_strtod', 'test_snprintf', 'test_sink100'];
+const TEST_MS = 60_000;
+
+/** The folder of cJSON that the build uses. @param {string} folder @returns {string} */
+function cjsonOf(folder) {
+  execFileSync('cmake', ['-B', folder], { stdio: 'ignore' });
+  /** @type {{ file: string }[]} */
+  const commands = JSON.parse(readFileSync(join(folder, 'compile_commands.json'), 'utf8'));
+  const source = commands.find(({ file }) => basename(file) === 'cJSON.c');
+  if (!source) throw new Error(`${folder} does not compile cJSON.c`);
+  return dirname(source.file);
+}
+
+/** Every C file under a folder. @param {string} folder @returns {string[]} */
+const sources = (folder) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.c'))
+    .map((name) => join(folder, name));
+
+/** @param {string} file */
+const objectOf = (file) => join(build, `${file.replaceAll('/', '-')}.o`);
+
+/** Everything that a mutant of the core is met with. */
+export async function openNative() {
+  const cjson = process.env.SINKSCOPE_CJSON_DIR ?? cjsonOf('.build/native');
+  const flags = ['-std=c11', '-O1', '-w', '-ffp-contract=off', '-fno-math-errno'].concat(
+    ['core', 'tests', cjson].map((folder) => `-I${resolve(folder)}`),
+  );
+  const core = sources('core');
+  const tests = sources('tests/native')
+    .filter((file) => basename(file).startsWith('test_'))
+    .filter((file) => !LEFT_OUT.includes(basename(file, '.c')));
+  const library = join(cjson, 'cJSON.c');
+
+  /**
+   * Compiles the text of a file, where it lies, so that its includes are found.
+   * @param {string} file @param {string} object @param {string} [text]
+   */
+  const compile = (file, object, text = readFileSync(file, 'utf8')) =>
+    run(cc, [...flags, '-x', 'c', '-', '-c', '-o', resolve(object)], {
+      cwd: dirname(file),
+      input: text,
+      isQuiet: true,
+    });
+
+  /**
+   * Links a test with the core, one object of which may stand for another, and runs it.
+   * @param {string} test its source @param {string} program @param {Map<string, string>} [instead]
+   * @returns {Promise<boolean>} whether it passed
+   */
+  async function passes(test, program, instead = new Map()) {
+    const objects = [...core, test, library].map((file) => instead.get(file) ?? objectOf(file));
+    if (!(await run(cc, ['-o', program, ...objects, '-lm'])))
+      throw new Error(`${test} does not link`);
+    return run(program, [], { ms: TEST_MS, isQuiet: true });
+  }
+
+  mkdirSync(build, { recursive: true });
+  await each([...core, ...tests, library], async (file) => {
+    if (!(await compile(file, objectOf(file)))) throw new Error(`${file} does not compile`);
+  });
+  await each(tests, async (test) => {
+    if (!(await passes(test, join(build, basename(test, '.c')))))
+      throw new Error(`${test} fails without any edit`);
+  });
+
+  return {
+    /** Files whose edits a native test can notice: SIMD bodies are compiled for wasm alone. */
+    files: core.filter((file) => !/_(simd|relaxed)\.c$/.test(file)),
+    /**
+     * The test that fails under an edit; undefined: none does; null: the edit does not compile.
+     * @param {string} file @param {string} text the edited one @param {string} name of its object
+     * @param {readonly string[]} [killers] names of tests, most likely first
+     * @returns {Promise<string | undefined | null>}
+     */
+    async killerOf(file, text, name, killers = []) {
+      const object = join(build, `mutant-${name}.o`);
+      if (!existsSync(file) || !(await compile(file, object, text))) return null;
+      const first = killers.map((killer) => `tests/native/test_${killer}.c`);
+      for (const test of [...first, ...tests.filter((other) => !first.includes(other))]) {
+        if (!tests.includes(test)) throw new Error(`there is no test ${test}`);
+        if (!(await passes(test, `${object}.program`, new Map([[file, object]]))))
+          return basename(test, '.c');
+      }
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,21 @@
+// The page's unit tests with one module read from another file: MUTANT, a path from the top of the tree,
+// from MUTANT_TEXT.
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import page from '../../web/vite.config.ts';
+
+const mutant = resolve(import.meta.dirname, '../..', process.env.MUTANT!);
+
+export default {
+  ...(page as object),
+  cacheDir: resolve(import.meta.dirname, '../../.build/mutate/vite'),
+  plugins: [
+    ...(page as { plugins: object[] }).plugins,
+    {
+      name: 'mutant',
+      enforce: 'pre',
+      load: (id: string) =>
+        id.split('?')[0] === mutant ? readFileSync(process.env.MUTANT_TEXT!, 'utf8') : undefined,
+    },
+  ],
+};
