@@ -888,10 +888,9 @@ const eight = {
     const given = { binaries, config: [...config], weights: [...weights], logits };
     const [relaxed, simd, fused, exact] = await page.evaluate(
       async ({ binaries, config, weights, logits }) => {
-        const env = { emscripten_notify_memory_growth() {} };
         const told = async (file) => {
           const bytes = await (await fetch(file)).arrayBuffer();
-          const { exports } = (await WebAssembly.instantiate(bytes, { env })).instance;
+          const { exports } = (await WebAssembly.instantiate(bytes)).instance;
           exports._initialize();
           const call = (name, ...args) => exports[`ss_wasm_${name}`](...args);
           const put = (bytes) => {

@@ -15,8 +15,10 @@ export function sharedMemory() {
   }
 }
 
-/** @param {WebAssembly.Memory} [memory] where the binary has none of its own */
+/**
+ * @param {WebAssembly.Memory} [memory] where the binary has none of its own
+ * @returns {WebAssembly.Imports}
+ */
 export function importsOn(memory) {
-  // Views are taken anew after every call, so a notice of growth needs no answer.
-  return { env: { emscripten_notify_memory_growth() {}, ...(memory && { memory }) } };
+  return memory ? { env: { memory } } : {};
 }

@@ -18,9 +18,7 @@ function likeliest(logits, n) {
 
 /** Ours, on the bare border of a binary; in the page's thread, as the worker would call it. */
 export async function ours(address) {
-  const { instance } = await WebAssembly.instantiateStreaming(fetch(address), {
-    env: { emscripten_notify_memory_growth() {} },
-  });
+  const { instance } = await WebAssembly.instantiateStreaming(fetch(address));
   const { exports } = instance;
   exports._initialize();
   const call = (name, ...args) => exports[`ss_wasm_${name}`](...args);

@@ -1,0 +1,112 @@
+// Memory of every binary: blocks lie inside it and apart, and what cannot be had is refused.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { importsOn, sharedMemory } from '../../wasm/border/memory.js';
+import { numbers } from '../mutate/draw.mjs';
+import { binaries, randomModel, withEngine } from './helper.mjs';
+
+const names = readdirSync(binaries).filter((name) => name.endsWith('.wasm'));
+const bytesOf = (name) => readFileSync(new URL(name, binaries));
+
+/** reserve and release of a binary, and its memory. @param {string} name */
+async function open(name) {
+  const module = await WebAssembly.compile(bytesOf(name));
+  const shared = WebAssembly.Module.imports(module).length > 0 ? sharedMemory() : undefined;
+  const { exports } = await WebAssembly.instantiate(module, importsOn(shared));
+  exports._initialize?.();
+  return {
+    reserve: (bytes) => exports.ss_wasm_reserve(bytes) >>> 0,
+    release: (address) => exports.ss_wasm_release(address),
+    buffer: () => (shared ?? exports.memory).buffer,
+  };
+}
+
+for (const name of names) {
+  // Node 20 has no relaxed SIMD; that binary is linked with the same heap.
+  const skip = !WebAssembly.validate(bytesOf(name));
+
+  test(
+    `${name} refuses what reaches beyond 4 GB, whatever was reserved before`,
+    { skip },
+    async () => {
+      for (const before of [0, 1, 5e8, 2e9]) {
+        const { reserve, release, buffer } = await open(name);
+        const first = before ? reserve(before) : 0;
+        const size = buffer().byteLength;
+        const near = [0, 1, 2, 15, 63, 64, 127, 128, 4095, 65535, 65536, 262_140, 1e6, 2 ** 20];
+        for (const k of near) {
+          const bytes = (2 ** 32 - k) >>> 0;
+          if (bytes > 0) assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
+        }
+        // 4,293,918,720 to 4,294,967,168 once gave a pointer without memory behind it.
+        for (let bytes = 4_293_918_720; bytes < 2 ** 32; bytes += 26_208)
+          assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
+        assert.equal(buffer().byteLength, size);
+        const small = reserve(1000);
+        assert.ok(small > 0 && small + 1000 <= buffer().byteLength);
+        new Uint8Array(buffer(), small, 1000).fill(1);
+        if (first) release(first);
+      }
+    },
+  );
+
+  test(
+    `${name} gives blocks that lie apart, inside memory, and keep their bytes`,
+    { skip },
+    async () => {
+      const { reserve, release, buffer } = await open(name);
+      const draw = numbers(5);
+      /** @type {{ at: number, bytes: number, mark: number }[]} */
+      const held = [];
+      for (let i = 0; i < 4000; i++) {
+        if (held.length > 40 || (held.length && draw() < 0.45)) {
+          const [{ at, bytes, mark }] = held.splice(Math.floor(draw() * held.length), 1);
+          const block = new Uint8Array(buffer(), at, bytes);
+          assert.ok(block.every((x) => x === mark));
+          release(at);
+        } else {
+          const bytes = Math.floor(2 ** (draw() * 16));
+          const at = reserve(bytes);
+          assert.ok(at > 0 && at % 64 === 0 && at + bytes <= buffer().byteLength);
+          for (const one of held) assert.ok(at >= one.at + one.bytes || one.at >= at + bytes);
+          new Uint8Array(buffer(), at, bytes).fill((i % 255) + 1);
+          held.push({ at, bytes, mark: (i % 255) + 1 });
+        }
+      }
+      held.forEach(({ at }) => release(at));
+      // All of it is one block again: what is held at once bounds the memory, not how often.
+      assert.ok(buffer().byteLength <= 16 * 2 ** 20);
+      const whole = reserve(10 * 2 ** 20);
+      assert.ok(whole > 0);
+      assert.ok(buffer().byteLength <= 16 * 2 ** 20, 'the freed blocks have been joined');
+    },
+  );
+
+  test(`${name} reuses a block of 2 GB that was released`, { skip }, async () => {
+    const { reserve, release, buffer } = await open(name);
+    const first = reserve(2e9);
+    if (!first) return; // a system that does not reserve so much
+    const after = reserve(6e8);
+    const size = buffer().byteLength;
+    release(first);
+    assert.equal(reserve(2e9), first);
+    assert.equal(buffer().byteLength, size);
+    assert.ok(after > 0);
+  });
+}
+
+test('a map of queries and keys that memory has no room for is refused', async () => {
+  const shape = { L: 1, D: 8, F: 8, V: 16, context: 32_768 };
+  const { config, weights } = randomModel(shape, { num_attention_heads: 1, sliding_window: 2 });
+  await withEngine({ kernels: 'simd' }, async (engine) => {
+    const model = await engine.open({ config, weights });
+    for (const T of [32_760, 32_767]) {
+      const ids = Array.from({ length: T }, (_, t) => t % 16);
+      const run = await model.run(ids, { fields: ['q', 'k'], capacity: T });
+      for (const metric of ['qk_dot', 'qk_cos', 'qk_norm'])
+        await assert.rejects(run.read([{ metric, layer: 0, head: 0 }]), { code: 'no_memory' });
+      await run.close();
+    }
+  });
+});
