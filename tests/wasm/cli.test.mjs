@@ -1,5 +1,6 @@
 // The command line against what the independent reference measured of the same model and texts.
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -83,6 +84,80 @@ test('losing the sink costs the softmax twin, and one kept token restores it', a
   assert.equal(swapped.class, 'counterfactual');
 });
 
+test('thresholds are a list that one run serves', async () => {
+  const args = [zoo('softmax'), '--text-file', whole, '--tokens', '16', '--sequences', '7'];
+  const { byEps, metrics, eps } = await measure(...args, '--eps', '.1,.3,.5');
+  assert.deepEqual([eps, ...byEps.map((one) => one.eps)], [0.1, 0.1, 0.3, 0.5]);
+  for (const one of byEps)
+    assert.deepEqual(
+      one.metrics.sink_ratio,
+      (await measure(...args, '--eps', String(one.eps))).metrics.sink_ratio,
+    );
+  assert.deepEqual(metrics.sink_ratio, byEps[0].metrics.sink_ratio);
+  const { stdout } = await run('measure', ...args, '--eps', '.1,.3,.5');
+  for (const one of ['0.1', '0.3', '0.5'])
+    assert.match(stdout, new RegExp(`^Sink_1, eps ${one} +\\d+\\.\\d\\d%`, 'm'));
+  assert.equal(stdout.match(/^loss /gm).length, 1);
+});
+
+test('fewer sequences than were asked for are told with the reason', async () => {
+  const args = ['measure', zoo('softmax'), '--text-file', whole, '--tokens', '120'];
+  const { stdout } = await run(...args, '--sequences', '400');
+  assert.match(stdout, /^note: \d+ of the 400 sequences asked for: the text has \d+ tokens/m);
+  assert.doesNotMatch((await run(...args, '--sequences', '2')).stdout, /note:/);
+  const { cut, sequences } = await measure(...args.slice(1), '--sequences', '400');
+  assert.deepEqual([cut.asked, cut.sequences], [400, sequences]);
+});
+
+test('layers and heads count from 0, as L1H3', async () => {
+  const args = [zoo('softmax'), '--text-file', lines, '--lines', '--sequences', '2'];
+  const { stdout } = await run('measure', ...args);
+  const { metrics, architecture } = await measure(...args);
+  const firsts = metrics.alpha.mean.filter((_, i) => i % 64 === 0);
+  const at = firsts.indexOf(Math.max(...firsts));
+  const head = `L${Math.floor(at / architecture.H)}H${at % architecture.H}`;
+  assert.ok(stdout.includes(`alpha_1           mean`), stdout);
+  assert.ok(
+    stdout
+      .split('\n')
+      .find((line) => line.startsWith('alpha_1'))
+      .endsWith(`(${head})`),
+  );
+  assert.doesNotMatch(stdout, /\b(?:layer|head|token) \d/);
+});
+
+test('--version and describe say what there is', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('wasm/package.json', root), 'utf8'));
+  assert.equal((await run('--version')).stdout, `${version}\n`);
+  const all = JSON.parse((await run('describe', '--json')).stdout);
+  const { stdout } = await run('describe');
+  for (const table of ['metrics', 'fields', 'edits', 'operations'])
+    for (const { name } of all[table]) assert.match(stdout, new RegExp(`^  ${name} `, 'm'));
+});
+
+test('a reader that closes the pipe ends every command quietly', async () => {
+  const measured = ['measure', zoo('softmax'), '--text-file', whole, '--sequences', '3'];
+  const commands = [
+    ['--help'],
+    ['describe', '--json'],
+    measured,
+    [...measured, '--json'],
+    ['train', '--steps', '100000'],
+    ['train', '--help'],
+    ['measure', 'nowhere/at-all', '--text-file', join(folder, 'none')],
+  ];
+  for (const args of commands) {
+    const child = spawn(process.execPath, [cli, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    // Whoever reads closes both pipes at the first byte, or before there is any.
+    child.stdout.once('data', () => child.stdout.destroy());
+    if (args[0] !== 'train') child.stdout.destroy();
+    let said = '';
+    child.stderr.on('data', (bytes) => (said += bytes));
+    await once(child, 'exit');
+    assert.doesNotMatch(said, /EPIPE|at .*\(|Unhandled/, args.join(' '));
+  }
+});
+
 test('a model comes from the hub', async () => {
   const hub = await openHub();
   try {
@@ -98,7 +173,7 @@ test('a model comes from the hub', async () => {
 test('a summary for people, a usage, and errors on one line with exit code 1', async () => {
   const text = (await run('measure', zoo('softmax'), '--text-file', whole, '--sequences', '1'))
     .stdout;
-  assert.match(text, /Sink_1 +\d+\.\d\d %/);
+  assert.match(text, /Sink_1 +\d+\.\d\d%/);
   assert.doesNotMatch(text, /too short/);
   const args = ['measure', zoo('softmax'), '--text-file', whole, '--sequences', '1'];
   const short = await run(...args, '--tokens', '9');
@@ -145,7 +220,7 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
     [['measure', folder, '--text-file', whole], /expected model.safetensors/],
     [['measure', zoo('softmax'), '--text-file', join(folder, 'none')], /ENOENT/],
     [['measure', zoo('softmax'), '--text-file', whole, '--tokens', '4000'], /at most|expected/],
-    [['grow'], /command: expected "measure" or "train"/],
+    [['grow'], /command: expected "measure", "train" or "describe"/],
   ];
   for (const [args, message] of cases) {
     await assert.rejects(run(...args), (error) => {

@@ -65,6 +65,60 @@ test('the deviation over sequences is that of a sample, head by head, and of one
   });
 });
 
+test('a list of thresholds is one run, and each has the numbers of its own run', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const sequences = await cut(texts);
+    let runs = 0;
+    const counted = { ...model, lanes: undefined, run: (...args) => (runs++, model.run(...args)) };
+    const eps = [0.5, 0.1, 0.3];
+    const found = await measure(counted, sequences, { eps });
+    assert.equal(runs, sequences.length);
+    assert.deepEqual([found.eps, found.byEps.map((one) => one.eps)], [0.5, eps]);
+    const depending = engine.describe.metrics.filter((row) => row.arguments.includes('eps'));
+    assert.ok(depending.length >= 4);
+    for (const [i, one] of eps.entries()) {
+      const alone = await measure(model, sequences, { eps: one });
+      assert.equal(alone.byEps, undefined);
+      for (const { name } of depending)
+        assert.deepEqual(found.byEps[i].metrics[name], alone.metrics[name], name);
+      if (i === 0) assert.deepEqual(found.metrics, alone.metrics);
+    }
+    const [low, high] = [1, 0].map((i) => found.byEps[i].metrics.sink_ratio.mean[0]);
+    assert.ok(low > high);
+    for (const wrong of [[], [0.1, 0.1], ['0.1'], '0.1', NaN, {}])
+      await assert.rejects(measure(model, sequences, { eps: wrong }), { code: 'argument' });
+  });
+});
+
+test('what could not be cut is told, and why', async () => {
+  const of = async (text, more) => {
+    let told;
+    await cut(text, { ...more, onCut: (found) => (told = found) }).catch(() => {});
+    return told;
+  };
+  const tokens = (text) => tokenizer.encode(text, { special: 'none' }).length;
+  const [first, short, third] = texts.map(tokens);
+  assert.deepEqual(await of(texts), {
+    asked: 9,
+    sequences: 2,
+    room: 11,
+    read: first + short + third,
+    short: 1,
+    longest: Math.max(first, third),
+  });
+  assert.deepEqual(await of('Too short.'), {
+    asked: 9,
+    sequences: 0,
+    room: 11,
+    read: short,
+    short: 1,
+    longest: short,
+  });
+  const { asked, sequences, read } = await of(texts.join(' '), { sequences: 2 });
+  assert.deepEqual([asked, sequences, read], [2, 2, tokens(texts.join(' '))]);
+});
+
 test('an edit holds for every sequence', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));

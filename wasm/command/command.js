@@ -17,28 +17,31 @@ import { train, trainUsage } from './train.js';
 /** @param {import('../sinkscope.js').Describe} describe */
 const usage = ({ defaults, edits }) => `sinkscope measure MODEL --text-file FILE
 
-Measures attention sinks (Gu et al., ICLR 2025) of a model over a text.
+Measures the attention sinks of a model over a text (Gu et al., ICLR 2025).
+Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
 
 MODEL        a folder with config.json and weights, a .gguf file, or owner/name[@revision] on the hub
-  --text-file FILE   UTF-8 text; cut into sequences one after the other
-  --lines            each line is a text of its own, and its first tokens one sequence
-  --tokens T         tokens of a sequence, special ones included (${defaults.tokens})
-  --sequences N      at most so many (100)
-  --eps E            threshold of Sink_k (${defaults.eps})
+  --text-file FILE   UTF-8 text, cut into sequences one after the other
+  --lines            each line is a text of its own, and its first tokens are one sequence
+  --tokens T         tokens in a sequence, special tokens included (${defaults.tokens})
+  --sequences N      number of sequences, at most (100)
+  --eps E[,E...]     threshold of Sink_k, or several that one run serves (${defaults.eps})
   --special S        special tokens in front: auto (the tokenizer's own), none, or a token (auto)
-  --edit NAME:key=value,key=value   a what-if; more than one combine:
+  --edit NAME:key=value,key=value   an edit of the run; several combine:
 ${edits.map(usageOf).join('\n')}
-  --streaming        keep of a long text what an eviction keeps, and tell of its loss alone
+  --streaming        hold only what an eviction keeps of a long text, and report its loss alone
   --json             everything measured, as JSON
-  --arithmetic A     exact; relaxed: sums of products rounded once where the host can, a quarter faster, other
-                     last digits; int8: products in eight bits, approximate and several times as fast (exact)
+  --arithmetic A     exact; relaxed: fused multiply-add where the host has it, a quarter faster, last digits
+                     may differ; int8: products in 8 bits, approximate and several times faster (exact)
   --kernels K        auto, simd or base (auto)
-  --workers N        among how many the sequences are spread (the cores, at most 4)
-  --endpoint URL     of the hub
-  --cache            keep what is downloaded
+  --workers N        number of workers that share the sequences (the cores, at most 4)
+  --endpoint URL     address of the hub
+  --cache            keep downloaded files
 
-sinkscope train --help tells how a small model is trained.
-An access token for the hub is read from the environment variable HF_TOKEN.
+sinkscope train --help      train a small model
+sinkscope describe [--json] every metric, field, edit and attention operation
+sinkscope --version         the version of the package
+The environment variable HF_TOKEN holds an access token for the hub.
 `;
 
 /** @param {import('../sinkscope.js').EditKind} row */
@@ -63,6 +66,7 @@ const OPTIONS = /** @type {const} */ ({
   endpoint: { type: 'string' },
   cache: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
+  version: { type: 'boolean', default: false },
 });
 
 /** @typedef {ReturnType<typeof parseArgs<{ options: typeof OPTIONS, allowPositionals: true }>>['values']} Values */
@@ -75,7 +79,8 @@ const OPTIONS = /** @type {const} */ ({
 async function main(args, print) {
   if (args[0] === 'train') return mainTrain(args.slice(1), print);
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
-  // What there is, and the defaults, stand in the core.
+  if (values.version) return print(`${await version()}\n`);
+  // The core knows what there is, and the defaults.
   const { workers } = values;
   const kernels = /** @type {import('../sinkscope.js').EngineOptions['kernels']} */ (
     values.kernels
@@ -87,13 +92,44 @@ async function main(args, print) {
   try {
     if (values.help || positionals.length === 0) return print(usage(engine.describe));
     const [command, ...names] = positionals;
-    expect(command === 'measure', 'command', '"measure" or "train"', command);
+    if (command === 'describe') {
+      const { describe } = engine;
+      return print(values.json ? `${JSON.stringify(describe)}\n` : tables(describe));
+    }
+    expect(command === 'measure', 'command', '"measure", "train" or "describe"', command);
     expect(names.length === 1, 'MODEL', 'one model', names.length);
     const found = await measureModel(engine, names[0], values);
     print(values.json ? `${JSON.stringify(found)}\n` : summary(found, engine.describe));
   } finally {
     await engine.close();
   }
+}
+
+/** The version that package.json states. */
+async function version() {
+  const file = new URL('../package.json', import.meta.url);
+  return JSON.parse(await readFile(file, 'utf8')).version;
+}
+
+/**
+ * What there is: a line for each row of each table, with its name and its meaning.
+ * @param {import('../sinkscope.js').Describe} describe
+ */
+function tables({ metrics, fields, edits, operations }) {
+  const shape = (/** @type {readonly string[]} */ letters) => `[${letters.join('][')}]`;
+  /** @type {[string, (readonly [string, string])[]][]} */
+  const all = [
+    ['Metrics', metrics.map((row) => [row.name, `${shape(row.shape)} ${row.question}`])],
+    ['Fields of a run', fields.map((row) => [row.name, `${shape(row.shape)} ${row.meaning}`])],
+    ['Edits', edits.map((row) => [row.name, row.meaning])],
+    ['Attention operations', operations.map((row) => [row.name, row.formula])],
+  ];
+  const width = Math.max(...all.flatMap(([, rows]) => rows.map(([name]) => name.length)));
+  const lines = all.map(
+    ([title, rows]) =>
+      `${title}\n${rows.map(([name, text]) => `  ${name.padEnd(width)}  ${text}`).join('\n')}\n`,
+  );
+  return lines.join('\n');
 }
 
 /**
@@ -130,7 +166,9 @@ async function measureModel(engine, name, values) {
     special: isWay(values.special) ? values.special : [values.special],
     lines: values.lines,
   };
-  const eps = number(values.eps ?? String(defaults.eps), 0, 1, '--eps');
+  const given = (values.eps ?? String(defaults.eps)).split(',');
+  const thresholds = given.map((/** @type {string} */ one) => number(one, 0, 1, '--eps'));
+  const eps = thresholds.length > 1 ? thresholds : thresholds[0];
   const edits = (values.edit ?? []).map((/** @type {string} */ text) => readEdit(text, describe));
   const text = await readFile(path, 'utf8');
   const token = process.env.HF_TOKEN || undefined;
@@ -139,7 +177,10 @@ async function measureModel(engine, name, values) {
   const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
   const model = await engine.open(modelFiles(plan, hub), { arithmetic });
   const tokenizer = await planTokenizer(plan, model, hub);
-  const sequences = await cutText(tokenizer, text, wanted);
+  /** @type {import('../sinkscope.js').Cut | undefined} */
+  let cut;
+  const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
+  const sequences = await cutText(tokenizer, text, { ...wanted, onCut });
   tokenizer.close();
   const { streaming } = values;
   const result = await measure(model, sequences, { eps, edits, streaming });
@@ -158,6 +199,7 @@ async function measureModel(engine, name, values) {
     first,
     architecture,
     edits,
+    cut,
     loss,
     ...told,
     ...result,
@@ -230,8 +272,8 @@ async function findModel(name, hub) {
 /** What is said of numbers that are not exact. */
 const OTHERWISE = {
   exact: '',
-  relaxed: 'relaxed: arithmetic relaxed, other last digits\n',
-  int8: 'approximate: arithmetic int8\n',
+  relaxed: 'relaxed: fused multiply-add, last digits may differ\n',
+  int8: 'approximate: products in 8 bits\n',
 };
 
 /**
@@ -240,16 +282,40 @@ const OTHERWISE = {
  */
 function summary(found, describe) {
   const { L, H, family } = found.architecture;
-  const { sequences, T, eps, special, first, arithmetic } = found;
-  const about = OTHERWISE[arithmetic];
-  const told = tells(found);
+  const { sequences, T, special, first, arithmetic } = found;
+  const all = found.byEps ?? [{ eps: found.eps, metrics: found.metrics }];
+  const notes = [cutWords(found), ...all.map(({ eps }) => tells({ T, eps }))].filter(Boolean);
   const lines = describe.metrics
     .filter(({ name }) => name in found.metrics)
-    .map((row) => `${row.label.replace('_k', '_1').padEnd(16)}  ${figure(row, found, describe)}`);
+    .flatMap((row) => {
+      const label = row.label.replace('_k', '_1');
+      // What depends on the threshold has a line for each.
+      const isCounted = found.byEps?.some(({ metrics }) => row.name in metrics);
+      return (isCounted ? all : all.slice(0, 1)).map(({ eps, metrics }) => {
+        const own = { ...found, metrics: { ...found.metrics, ...metrics } };
+        const name = isCounted ? `${label}, eps ${eps}` : label;
+        return `${name.padEnd(16)}  ${figure(row, own, describe)}`;
+      });
+    });
+  const thresholds = all.map(({ eps }) => eps).join(', ');
   return `${found.model}: ${family}, ${L} layers, ${H} heads
-${found.class} over ${sequences} sequences of ${T} tokens, eps ${eps}, special tokens ${special}, first token ${JSON.stringify(first)}
-${about}${told.length ? `${told}\n` : ''}${lines.join('\n')}
+${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, special tokens ${special}, first token ${JSON.stringify(first)}
+${OTHERWISE[arithmetic]}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 `;
+}
+
+/**
+ * What the text could not give; empty where it gave everything.
+ * @param {Pick<Found, 'cut' | 'T'>} found
+ */
+function cutWords({ cut, T }) {
+  if (!cut || cut.sequences >= cut.asked) return '';
+  const { asked, sequences, short, read } = cut;
+  const texts = short > 0 ? `, ${short} of its texts too short for one` : '';
+  return (
+    `note: ${sequences} of the ${asked} sequences asked for: the text has ${read} tokens${texts}; ` +
+    `fewer --tokens than ${T} or more text give more`
+  );
 }
 
 /**
@@ -274,7 +340,7 @@ function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys 
   const { shape, mean, deviation } = metrics[name];
   const isShare = unit.startsWith('share of');
   const told = (/** @type {number | null} */ x) =>
-    x === null ? '-' : isShare ? `${(100 * x).toFixed(2)} %` : x.toFixed(3);
+    x === null ? '-' : isShare ? `${(100 * x).toFixed(2)}%` : x.toFixed(3);
   const spread = deviation[0] === null ? '' : ` (deviation ${told(deviation[0])})`;
   if (letters[0] === 'T') {
     const k = largest(mean.slice(1, keys)) + 1;
@@ -289,8 +355,8 @@ function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys 
   const at = largest(firsts);
   if (at < 0) return '-';
   const sum = firsts.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
-  const where = `layer ${Math.floor(at / heads) + 1}, head ${(at % heads) + 1}`;
-  return `${told(sum / firsts.length)} in the mean, at most ${told(firsts[at])} (${where})`;
+  const where = `L${Math.floor(at / heads)}H${at % heads}`;
+  return `mean ${told(sum / firsts.length)}, largest ${told(firsts[at])} (${where})`;
 }
 
 /**
@@ -306,10 +372,16 @@ function largest(values) {
 }
 
 /**
- * Runs the command line; what goes wrong is printed, and tells in the exit code.
+ * Runs the command line; what goes wrong is printed, and shows in the exit code. A reader that closes the
+ * pipe has read enough: nothing more is computed or said.
  * @param {string[]} args
  */
 export async function runCommand(args) {
+  for (const stream of [process.stdout, process.stderr])
+    stream.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
+      if (error.code !== 'EPIPE') throw error;
+      process.exit();
+    });
   try {
     await main(args, (text) => process.stdout.write(text));
   } catch (error) {

@@ -24,8 +24,8 @@ export function fieldsFor(describe, reads) {
 export async function cutText(tokenizer, text, options) {
   check(tokenizer, 'tokenizer', 'tokenizer');
   if (typeof text !== 'string') checkList(text, 'text', 'text');
-  checkOptions(options, { lines: 'flag' });
-  const { tokens, sequences, special = 'auto', lines = false } = options;
+  checkOptions(options, { lines: 'flag', onCut: 'call' });
+  const { tokens, sequences, special = 'auto', lines = false, onCut } = options;
   expectInteger(tokens, 1, 2 ** 31, 'tokens');
   expectInteger(sequences, 1, 2 ** 31, 'sequences');
   const isOne = typeof text === 'string' && !lines;
@@ -35,14 +35,21 @@ export async function cutText(tokenizer, text, options) {
   const before = (await tokenizer.encode('', { special })).map(({ id }) => id);
   const room = tokens - before.length;
   expect(room > 0, 'tokens', `more than the ${before.length} special ones`, tokens);
+  let read = 0;
+  let short = 0;
+  let longest = 0;
   for (const piece of pieces) {
     const ids = (await tokenizer.encode(piece, { special: 'none' })).map(({ id }) => id);
     const ends = isOne ? ids.length : Math.min(room, ids.length);
     for (let at = 0; at + room <= ends && cut.length < sequences; at += room) {
       cut.push([...before, ...ids.slice(at, at + room)]);
     }
+    read += ids.length;
+    longest = Math.max(longest, ids.length);
+    if (ids.length < room) short++;
     if (cut.length === sequences) break;
   }
+  onCut?.({ asked: sequences, sequences: cut.length, room, read, short, longest });
   if (cut.length > 0) return cut;
   const wanted = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
   throw new SinkscopeError('argument', 'text', wanted);
@@ -66,12 +73,16 @@ export async function sweep(model, sequences, cases, options = {}) {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
   checkList(cases, 'list', 'cases');
-  const known = { metrics: 'list', eps: 'number', onSequence: 'call', streaming: 'flag' };
+  const known = { metrics: 'list', onSequence: 'call', streaming: 'flag' };
   checkOptions(options, { ...JOB, ...known });
   const { describe } = model;
-  const { eps = describe.defaults.eps, streaming, signal, onProgress, onSequence } = options;
+  const { streaming, signal, onProgress, onSequence } = options;
+  const { eps, thresholds } = thresholdsOf(options.eps ?? describe.defaults.eps);
   const names = options.metrics ?? (streaming ? ofStreams(describe) : summaryOf(describe, cases));
-  const reads = names.map((metric) => ({ metric, eps }));
+  // What is counted above a threshold is read once more for each further one of a list.
+  const counted = names.filter((name) => argumentsOf(describe, name).includes('eps'));
+  const more = thresholds.slice(1).flatMap((at) => counted.map((metric) => ({ metric, eps: at })));
+  const reads = [...names.map((metric) => ({ metric, eps })), ...more];
   const compared = reads.filter(({ metric }) => compares(describe, metric));
   const fields = fieldsFor(describe, reads);
   const T = lengthOf(sequences);
@@ -85,7 +96,8 @@ export async function sweep(model, sequences, cases, options = {}) {
   const ofPlain = [...new Set([...fieldsFor(describe, compared), ...shared])];
   const total = sequences.length * cases.length;
   let done = 0;
-  const sums = cases.map(() => /** @type {Sums} */ (new Map()));
+  /** @type {Sums[][]} by the case, then by the threshold */
+  const sums = cases.map(() => thresholds.map(() => new Map()));
   const look = async (/** @type {Lane} */ lane, /** @type {readonly number[]} */ ids) => {
     const plain =
       compared.length || waiting.length
@@ -111,12 +123,34 @@ export async function sweep(model, sequences, cases, options = {}) {
   let index = 0;
   for await (const found of spread(model, sequences, look, { signal })) {
     found.forEach((tensors, at) => {
-      tensors.forEach((tensor, i) => addUp(sums[at], names[i], tensor));
-      onSequence?.(Object.fromEntries(tensors.map((one, i) => [names[i], one])), index, at);
+      tensors.forEach((tensor, i) =>
+        addUp(sums[at][thresholds.indexOf(reads[i].eps)], reads[i].metric, tensor),
+      );
+      onSequence?.(Object.fromEntries(names.map((name, i) => [name, tensors[i]])), index, at);
     });
     index++;
   }
-  return sums.map((one) => ({ eps, T, sequences: index, metrics: meansOf(one, index) }));
+  return sums.map(([own, ...others]) => {
+    const metrics = meansOf(own, index);
+    const counts = Object.fromEntries(counted.map((name) => [name, metrics[name]]));
+    const all = [counts, ...others.map((one) => meansOf(one, index))];
+    const byEps = all.map((found, i) => ({ eps: thresholds[i], metrics: found }));
+    return { eps, T, sequences: index, metrics, ...(Array.isArray(options.eps) && { byEps }) };
+  });
+}
+
+/**
+ * The first threshold, and all of them, each once.
+ * @param {number | readonly number[]} eps
+ */
+function thresholdsOf(eps) {
+  const isList = Array.isArray(eps);
+  if (!isList) check(eps, 'number', 'eps');
+  const thresholds = isList ? eps : [/** @type {number} */ (eps)];
+  checkList(thresholds, 'number', 'eps');
+  expect(thresholds.length > 0, 'eps', 'one threshold or more', 'none');
+  expect(new Set(thresholds).size === thresholds.length, 'eps', 'each threshold once', eps);
+  return { eps: thresholds[0], thresholds };
 }
 
 /** @typedef {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} Sums */
@@ -150,7 +184,15 @@ function ofStreams(describe) {
  * @param {string} name
  */
 function compares(describe, name) {
-  return describe.metrics[find(describe.metrics, name, 'metric')].arguments.includes('base');
+  return argumentsOf(describe, name).includes('base');
+}
+
+/**
+ * @param {import('../sinkscope.js').Describe} describe
+ * @param {string} name
+ */
+function argumentsOf(describe, name) {
+  return describe.metrics[find(describe.metrics, name, 'metric')].arguments;
 }
 
 /**

@@ -15,6 +15,24 @@ export interface CutOptions {
   readonly special?: 'auto' | 'none' | readonly string[];
   /** One sequence of the beginning of each line; default: the whole text, piece after piece. */
   readonly lines?: boolean;
+  /** Called once with what the texts gave; also before the error where they gave nothing. */
+  readonly onCut?: (found: Cut) => void;
+}
+
+/** What texts gave of the sequences that were asked for. Reading ends with the last sequence. */
+export interface Cut {
+  /** Sequences asked for. */
+  readonly asked: number;
+  /** Sequences found. */
+  readonly sequences: number;
+  /** Tokens of text in a sequence: its length without the special tokens in front. */
+  readonly room: number;
+  /** Tokens of all texts that were read. */
+  readonly read: number;
+  /** Texts that were too short for one sequence. */
+  readonly short: number;
+  /** Tokens of the longest text that was read. */
+  readonly longest: number;
 }
 
 /**
@@ -58,16 +76,22 @@ export interface Measured {
 
 /** With what is needed to measure it again. */
 export interface Measurement {
+  /** The threshold; of a list, the first. */
   readonly eps: number;
   readonly T: number;
   readonly sequences: number;
   /** By the names of describe.metrics. */
   readonly metrics: Readonly<Record<string, Measured>>;
+  /** Where `eps` is a list: for each threshold, the metrics that depend on it. */
+  readonly byEps?: readonly {
+    readonly eps: number;
+    readonly metrics: Readonly<Record<string, Measured>>;
+  }[];
 }
 
 export interface MeasureOptions extends Options {
-  /** Default: describe.defaults. */
-  readonly eps?: number;
+  /** The threshold of Sink_k^eps, or a list of them that one run serves. Default: describe.defaults. */
+  readonly eps?: number | readonly number[];
   /**
    * Names from describe.metrics; default: those of the summary. What compares two runs compares with the
    * one without what-ifs, and is part of the summary where there are any.
