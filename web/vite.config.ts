@@ -20,6 +20,21 @@ for (const file of filesOf(models)) {
   if (id) (seeds[id] ??= []).push(Number(seed));
 }
 
+/** GitHub's runners name the repository of a build; elsewhere the page has no link to its source. */
+const { GITHUB_SERVER_URL: host, GITHUB_REPOSITORY: repository } = process.env;
+const source = host && repository ? `${host}/${repository}` : '';
+/** A preview of a link needs the picture's absolute address: GitHub Pages' where the build is for it. */
+const [owner, name] = (repository ?? '').split('/');
+const home = source ? `https://${owner}.github.io/${name}/` : './';
+const PREVIEW = [
+  { property: 'og:image', content: `${home}picture.png` },
+  {
+    property: 'og:image:alt',
+    content:
+      'Two attention maps: the softmax model’s has a dark first column, the sigmoid model’s has none.',
+  },
+];
+
 /**
  * What the page's own thread fetches first; the browser may begin at once. What the worker fetches
  * is left out: a preload would not be its.
@@ -57,15 +72,18 @@ function ship(): Plugin {
           ENGINE: JSON.stringify(engine.path),
           ZOO: JSON.stringify(zoo.path),
           SEEDS: JSON.stringify(seeds),
+          SOURCE: JSON.stringify(source),
         },
       };
     },
-    transformIndexHtml: () =>
-      PRELOADED.map((name) => ({
+    transformIndexHtml: () => [
+      ...PREVIEW.map((attrs) => ({ tag: 'meta', attrs, injectTo: 'head' as const })),
+      ...PRELOADED.map((name) => ({
         tag: 'link',
         attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href: zoo.path + name },
         injectTo: 'head' as const,
       })),
+    ],
     async closeBundle() {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine.copyTo(out);

@@ -45,7 +45,7 @@ export const benches = {
       losses.slice(0, 3),
       [whole, window, first].map((loss) => `${loss.toFixed(3)} (3)`),
     );
-    const [, said] = /Softmax twin loses ([\d.]+) nats/.exec(await finding(page));
+    const [, said] = /Softmax model loses ([\d.]+) nats/.exec(await finding(page));
     assert.equal(said, (window - whole).toFixed(3));
     assert.match(await text(page, '.chart-picture'), /token 1 leaves/);
     // Two models on one scale, and the map of what a head still sees.
@@ -118,7 +118,7 @@ export const benches = {
     await settled(page);
     const said = await finding(page);
     const [, window, kept] =
-      /4,000 tokens, 31 times the context of Softmax twin, with the last 24 keys.* Softmax twin: ([\d.]+) nats a token; with token 1 among the keys ([\d.]+)\./.exec(
+      /4,000 tokens, 31 times the context of Softmax model, with the last 24 keys.* Softmax model: ([\d.]+) nats a token; with token 1 among the keys ([\d.]+)\./.exec(
         said,
       );
     assert.ok(Number(window) - Number(kept) > 0.1, said);
@@ -179,12 +179,12 @@ export const benches = {
     );
     const tells = () =>
       page.waitForFunction(() =>
-        /Softmax twin, \d+ of \d\d settings/.test(document.querySelector('.progress').textContent),
+        /Softmax model, \d+ of \d\d settings/.test(document.querySelector('.progress').textContent),
       );
     await tells();
     await page.locator('.progress button').click();
     await settled(page);
-    assert.match(await text(page, '.trouble'), /^\s*Softmax twin: Stopped\.[^:]*$/);
+    assert.match(await text(page, '.trouble'), /^\s*Softmax model: Stopped\.[^:]*$/);
     await page.locator('.trouble button').click();
     await tells();
     assert.deepEqual(page.troubles, []);
@@ -206,7 +206,7 @@ export const benches = {
     await settled(page);
     assert.match(
       await finding(page),
-      /Weights in 6 bits, one scale in each matrix\. Softmax twin: [+−]0\.\d+ nats, the numbers [1-9] % off\. Sigmoid twin/,
+      /Weights in 6 bits, one scale in each matrix\. Softmax model: [+−]0\.\d+ nats, the numbers [1-9] % off\. Sigmoid model/,
     );
     assert.equal(await page.getByText('first tokens exact').count(), 0);
     assert.deepEqual(page.troubles, []);
@@ -225,7 +225,7 @@ export const benches = {
     // sigmoid twin has no such place.
     assert.match(
       await finding(page),
-      /others’; at least half as long as it are those of 0 of 40 copies of a word, 40 of 40 copies of “<s>”, 0 of 119.*0\.0% on “<s>”\. Sigmoid twin: token 1’s hidden state is 1\.\d × as long/s,
+      /others’; at least half as long as it are those of 0 of 40 copies of a word, 40 of 40 copies of “<s>”, 0 of 119.*0\.0% on “<s>”\. Sigmoid model: token 1’s hidden state is 1\.\d × as long/s,
     );
     // In another's page copies are copies, too.
     await page.locator('[data-view="firsts"] .code').click();

@@ -73,7 +73,7 @@ export const embed = {
   async 'the element: attributes, properties and events mirror one state'(stage) {
     const page = await visit(stage, `${stage.origin}/examples/plain.html`);
     await runs(page, 1);
-    assert.match(await page.textContent('#said'), /Softmax twin: T = \d+; Sigmoid twin: T = \d+/);
+    assert.match(await page.textContent('#said'), /Softmax model: T = \d+; Sigmoid model: T = \d+/);
     const element = page.locator('sink-scope');
     assert.equal(await element.evaluate((one) => one.T), 64);
     const alternative = await element.evaluate((one) => one.internals.ariaLabel);

@@ -362,7 +362,7 @@ export const lab = {
     const said = await text(page, '[data-finding]');
     assert.match(
       said,
-      /Softmax twin, .*: attention on the first token \(even: \d+%\) of \d+% became \d+%/,
+      /Softmax model, .*: attention on the first token \(even: \d+%\) of \d+% became \d+%/,
       said,
     );
     // Another head is drawn, and nothing begins anew.

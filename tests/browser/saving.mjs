@@ -32,7 +32,7 @@ export const saving = {
     assert.match(name, /^sinkscope-norms-softmax-twin-sigmoid-twin\.svg$/);
     const text = bytes.toString();
     assert.match(await asXml(page, text), /^svg \d\d/);
-    assert.match(text, /Softmax twin.*Sigmoid twin/s);
+    assert.match(text, /Softmax model.*Sigmoid model/s);
     assert.ok(
       (text.match(/<path[^>]* d="M[\d.]+,[\d.]+L/g) ?? []).length >= 12,
       'lines are vectors',

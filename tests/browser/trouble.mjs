@@ -193,7 +193,7 @@ export const trouble = {
     await again.route('**/sigmoid/model.safetensors', (route) => route.fulfill({ status: 404 }));
     await again.evaluate(() => (location.hash = '#room=compare&shown=softmax,sigmoid'));
     await again.waitForSelector('.trouble');
-    assert.match(await text(again, '.trouble'), /Sigmoid twin: .*404/);
+    assert.match(await text(again, '.trouble'), /Sigmoid model: .*404/);
     await settled(again);
     assert.equal(await again.locator('[data-view="attention"] .cell').count(), 1);
     await again.fill('textarea', 'The old man sat at the door.');

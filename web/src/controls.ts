@@ -1,4 +1,4 @@
-/** The controls that rooms share: state in, templates out. Every change goes through `set`. */
+/** The controls that rooms share: each maps the state to a template, and changes the state through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { framesOf, type Desk, type Scope, type Shown } from './desk';
@@ -9,9 +9,9 @@ import { defaults, type State } from './state';
 import { parseSubject, titleOf } from './subject';
 import { field } from './terms';
 import { mapsOf } from './views/attention';
-import { readable, word } from './words';
+import { firstWords, readable, word } from './words';
 
-/** `hide=` in a link takes away any of: text numbers subjects generate finding how save links. */
+/** Whether a link's `hide=` leaves a control: text numbers subjects generate finding how save links. */
 export function allows(state: State, name: string): boolean {
   return !state.hide.includes(name);
 }
@@ -47,7 +47,7 @@ export function numberField(
     const value = input.value.trim() === '' ? NaN : Number(input.value);
     const bounded = Math.min(max, Math.max(min, Number.isFinite(value) ? value : defaults[name]));
     const kept = step === 1 ? Math.round(bounded) : bounded;
-    // Not by the template: a number that is half typed stays when a result is drawn.
+    // The template does not write this value: a half-typed number stays when a result is drawn.
     input.value = String(kept);
     set({ [name]: kept });
   };
@@ -81,7 +81,7 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
-/** @param input the row of the state that says where prompts come from */
+/** @param input the row of the state that names the source of the prompts */
 export function textField(
   { state, set }: Desk,
   rows: number,
@@ -105,13 +105,13 @@ export function fileField({ file, choose, fail }: Desk): TemplateResult {
     const input = event.target as HTMLInputElement;
     const [chosen] = input.files ?? [];
     if (chosen) void readPrompts(chosen).then(choose, fail);
-    // The same file may be chosen again after a change.
+    // An empty value lets the reader choose the same file again after editing it.
     input.value = '';
   };
   const ways = [
     ['lines', 'each line is a prompt'],
     ['blocks', 'blank lines separate prompts'],
-    ['whole', 'all of it is one text'],
+    ['whole', 'the whole file is one text'],
   ] as const;
   const count = known && promptsOfFile(known.text, known.splitting).length;
   return html`<div class="prompt-file">
@@ -126,18 +126,18 @@ export function fileField({ file, choose, fail }: Desk): TemplateResult {
               choose({ ...known, splitting: splitting as Splitting }),
             )}`
         : html`<span class="hint"
-            >UTF-8, a prompt a line, or prompts with blank lines between them. It stays on this
+            >UTF-8: one prompt per line, or prompts separated by blank lines. The file stays on your
             machine.</span
           >`
     }
   </div>`;
 }
 
-/** What stands first: one control for whether and which. */
+/** The token that a text starts with: one control for whether and which. */
 export function firstField({ state, set }: Desk, frames: readonly Frame[]): TemplateResult {
   const { first } = state.value;
   const automatic = new Set(
-    frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'nothing'),
+    frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'none'),
   );
   const known = new Set([...frames.flatMap(({ special }) => special.choices), first]);
   const own = [...known].filter((name) => name && name !== 'auto' && name !== 'none');
@@ -146,9 +146,9 @@ export function firstField({ state, set }: Desk, frames: readonly Frame[]): Temp
     'first token',
     first,
     [
-      ['', bos ? `BOS ${readable(bos)}` : 'BOS'],
-      ['none', 'nothing'],
-      ['auto', `the tokenizer’s own: ${[...automatic].join(' / ')}`],
+      ['', bos ? `start token ${readable(bos)}` : 'start token'],
+      ['none', 'none'],
+      ['auto', `the tokenizer’s default: ${[...automatic].join(' / ')}`],
       ...own
         .filter((name) => name !== bos || first === name)
         .map((name) => [name, readable(name)] as const),
@@ -157,7 +157,52 @@ export function firstField({ state, set }: Desk, frames: readonly Frame[]): Temp
   );
 }
 
-/** The whole question: what is read, how much of it, how it is judged. */
+/** Sentences that a visitor may try first. */
+export const EXAMPLES = [
+  'The quick brown fox jumps over the lazy dog.',
+  'Attention is all you need.',
+  'To be, or not to be, that is the question.',
+  'She opened the door, and the cold wind came in.',
+] as const;
+
+export function examples({ state, set }: Desk): TemplateResult {
+  return html`<div class="examples" role="group" aria-label="Example texts">
+    ${EXAMPLES.map(
+      (one) =>
+        html`<button
+          type="button"
+          title=${one}
+          aria-pressed=${state.value.prompt === one}
+          @click=${() => set({ prompt: one, input: 'text', query: -1, key: -1 })}
+        >
+          ${one.split(/[ ,]+/).slice(0, 3).join(' ')} …
+        </button>`,
+    )}
+  </div>`;
+}
+
+/** What the text starts with, and the same measurement with or without the start token at one click. */
+export function startToken(
+  { set }: Desk,
+  frames: readonly Frame[],
+): TemplateResult | typeof nothing {
+  const said = [...new Set(frames.map(firstWords))];
+  const known = frames.find(({ special }) => special.bos);
+  if (!said.length || !known) return nothing;
+  const isWithout = known.first.length === 0;
+  const bos = readable(known.special.bos!);
+  return html`<p class="starts">
+    <span>Text ${isWithout ? 'has no start token' : said.join(' / ')}</span>
+    <button
+      type="button"
+      @click=${() => set({ first: isWithout ? '' : 'none', query: -1, key: -1 })}
+    >
+      ${isWithout ? `Start with ${bos}` : 'Remove it'}
+    </button>
+  </p>`;
+}
+
+/** The whole question: the text, its length, its start token, the threshold. */
 export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3): TemplateResult {
   const state = desk.state.value;
   const { input, n } = state;
@@ -180,13 +225,13 @@ export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3)
       )}
     </div>
     <details class="more">
-      <summary>Prompts, first token, ε, colours</summary>
+      <summary>Prompts, start token, ε, colors</summary>
       <div class="numbers">
         ${numberField('prompts', 'n', [1, 1000, 1], desk)} ${firstField(desk, frames)}
         ${numberField('threshold ε', 'eps', [0, 1, 0.05], desk)}
         ${isDrawn ? numberField('seed', 'seed', [0, 4294967295, 1], desk) : nothing}
         ${choices(
-          'map colours',
+          'map colors',
           state.scale,
           [
             ['root', 'square root'],
@@ -205,11 +250,12 @@ export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3)
           ${input === 'text' ? textField(desk, rows) : input === 'file' ? fileField(desk) : nothing}`
         : nothing
     }
+    ${allows(state, 'text') ? startToken(desk, frames) : nothing}
     ${allows(state, 'numbers') ? numbers : nothing}
   </div>`;
 }
 
-/** A character that is cut into several tokens stands in the first; the others get a dot. */
+/** A character that several tokens share is written in the first of them; the others get a dot. */
 function chipText({ tokens, question }: Frame, t: number): string {
   const { text, start, end } = tokens[t]!;
   if (!text.includes('\ufffd') || start === end) return word(text);
@@ -218,7 +264,7 @@ function chipText({ tokens, question }: Frame, t: number): string {
   return isSame ? '·' : readable(question.prompt.slice(start, end));
 }
 
-/** Every token of the first prompt: one stop of the tabulator, moved through by the arrow keys. */
+/** Every token of the first prompt: one tab stop; the arrow keys move through them. */
 export function chips(frame: Frame, { state, set, point }: Desk, isPlain = false): TemplateResult {
   const { query } = state.value;
   const stop = Math.min(Math.max(0, query), frame.T - 1);
@@ -244,7 +290,7 @@ export function chips(frame: Frame, { state, set, point }: Desk, isPlain = false
       class="chip ${token.special ? 'special' : ''} ${made}"
       tabindex=${t === stop ? 0 : -1}
       aria-pressed=${query === t}
-      title=${isPlain ? nothing : `token ${t + 1}, id ${token.id}`}
+      title=${isPlain ? nothing : `position ${t}, id ${token.id}`}
       .textContent=${chipText(frame, t)}
       @pointerenter=${() => point({ query: t })}
       @focus=${() => point({ query: t })}
@@ -266,7 +312,7 @@ export function chips(frame: Frame, { state, set, point }: Desk, isPlain = false
   </div>`;
 }
 
-/** Colours the chips by how much the word that is pointed at looks at each; no new drawing is needed. */
+/** Colors the chips by how much the token under the pointer attends to each, without a new render. */
 export function lightsChips(
   root: ParentNode,
   desk: Desk,
@@ -276,7 +322,7 @@ export function lightsChips(
   let isLit = false;
   const reveal = (chip: HTMLElement | undefined) => {
     const list = chip?.parentElement;
-    // Under the pointer nothing may move.
+    // The list does not scroll while the pointer is over it.
     if (!chip || !list || list.matches(':hover')) return;
     const [a, b] = [chip.getBoundingClientRect(), list.getBoundingClientRect()];
     const beyond = (low: number, high: number) => Math.min(0, low) || Math.max(0, high);
@@ -305,7 +351,7 @@ export function lightsChips(
   });
 }
 
-/** What a subject is called before and after it is opened. */
+/** The title of a subject, before and after it is opened. */
 export function nameOf({ subject, frame }: Pick<Shown, 'subject' | 'frame'>, desk: Desk): string {
   if (frame) return frame.title;
   const parsed = parseSubject(subject);
@@ -334,7 +380,7 @@ export function generateControls(
     void queue.generate(subjects, { count: 16, temperature, topK, seed });
   };
   return html`<details class="more generate">
-    <summary>Let it go on writing</summary>
+    <summary>Generate text</summary>
     <div class="numbers">
       <button type="button" class="primary" @click=${go}>
         ${isRunning ? 'Stop' : 'Generate 16 tokens'}
@@ -346,12 +392,12 @@ export function generateControls(
   </details>`;
 }
 
-/** Why something is not there, in its place, and a way to put it right. */
+/** Why a subject is not shown, in its place, and how to mend it. */
 export function troubles(shown: readonly Shown[], desk: Desk): TemplateResult | typeof nothing {
   const failed = shown.filter(({ error }) => error);
   if (!failed.length) return nothing;
   const keptWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
-  // Of all of them alike, and no fault.
+  // All subjects lack the same input, which is no error.
   const wanting = failed.find(({ error }) => isWanting(error!));
   if (wanting)
     return html`<p class="trouble wanting" role="alert">${wanting.error}${keptWords(wanting)}</p>`;

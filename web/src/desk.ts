@@ -77,7 +77,7 @@ export class Scope {
 
 /** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
 export interface Wish extends Partial<
-  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isHasty' | 'isLed'>
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isHasty' | 'heads'>
 > {
   readonly views: readonly View[];
   /** Names of metrics and fields that the room itself reads. */
@@ -94,7 +94,7 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
       views,
       more = [],
       isHasty = false,
-      isLed = false,
+      heads = {},
       studies = [],
       ...own
     } = wish(state, engine);
@@ -109,7 +109,7 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
       isHasty,
-      isLed,
+      heads,
     });
   });
 }

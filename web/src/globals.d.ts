@@ -3,3 +3,5 @@ declare const ENGINE: string;
 declare const ZOO: string;
 /** Seeds whose logs lie beside a model of the zoo. */
 declare const SEEDS: Readonly<Record<string, readonly number[]>>;
+/** The repository's address where the build knows it, else empty. */
+declare const SOURCE: string;

@@ -1,7 +1,6 @@
 /**
- * The wiring: state in the address, engine and zoo, one room at a time, messages. What depends on what is
- * found by running it: rooms are effects over signals (@preact/signals-core, 2 kB, no dependency), so
- * nothing is told who has to be drawn again.
+ * The wiring: state in the address, engine and zoo, one room at a time, messages. Rooms are effects over
+ * signals (@preact/signals-core, 2 kB, no dependency), which find their own dependencies.
  */
 import { computed, effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
@@ -19,6 +18,7 @@ import type { Theme } from './plot/color';
 import { Queue } from './queue';
 import { promptsOfFile, type PromptFile, type Question } from './question';
 import { rooms, type Build } from './rooms/index';
+import { sources } from './rooms/sources';
 import { defaults, linkable, linkTo, parseHash, printHash, type State } from './state';
 import { parseSubject } from './subject';
 import { part, say, type Pointed } from './views/view';
@@ -28,7 +28,7 @@ import { heldOutFile, openZoo, type Zoo } from './zoo';
 const ADDRESS_MS = 150;
 /** Work shorter than this shows no progress. */
 const PATIENCE_MS = 250;
-/** How long a notice stands. */
+/** How long a notice is shown. */
 const NOTICE_MS = 6000;
 
 const parsed = parseHash(location.hash);
@@ -60,7 +60,7 @@ function set(change: Partial<State>): void {
 
 let telling = 0;
 
-/** A notice goes away by itself; an error stands until the next thing is done. */
+/** A notice disappears by itself; an error stays until the next action. */
 function tell(notice: string): void {
   clearTimeout(telling);
   notices.value = [notice];
@@ -129,9 +129,9 @@ async function copyLink(): Promise<void> {
   const text = address();
   try {
     await navigator.clipboard.writeText(text);
-    tell('The link is copied.');
+    tell('Link copied.');
   } catch {
-    tell(`Copy this: ${text}`);
+    tell(`Copy this link: ${text}`);
   }
 }
 
@@ -154,7 +154,7 @@ effect(() => {
   clearTimeout(writing);
   writing = window.setTimeout(writeAddress, ADDRESS_MS);
 });
-// The way back from a link is to what was there when it was followed.
+// Going back from a link leads to the state in which it was followed.
 addEventListener('click', writeAddress, { capture: true });
 
 /** A link of this page was followed, or another pasted over it. */
@@ -162,7 +162,7 @@ addEventListener('hashchange', () => {
   known = location.hash;
   const next = parseHash(known);
   if (next.problems.length) notices.value = next.problems;
-  // What a link cannot carry stays: the reader is still here, and the file, where one was chosen.
+  // A link cannot carry the reader's own models and files; those stay as they are.
   const own = state.peek();
   const carried = { ...linkable(own), ...(file.peek() ? {} : { input: own.input }) };
   if (printHash(next.state) === printHash(carried)) return;
@@ -176,7 +176,7 @@ addEventListener('hashchange', () => {
   checkNames();
 });
 
-/** Puts right the names of a link that are not here. */
+/** Replaces names in a link that this page does not have. */
 function checkNames(): void {
   const models = engine.peek()?.models;
   if (!models) return;
@@ -184,7 +184,7 @@ function checkNames(): void {
   if (!rooms.some(({ name }) => name === now.room)) {
     notices.value = [
       ...notices.peek(),
-      `The link asks for the room “${now.room}”, which is not here.`,
+      `The link names the room “${now.room}”, which this page does not have.`,
     ];
     set({ room: defaults.room });
   }
@@ -195,12 +195,14 @@ function checkNames(): void {
   const gone = now.shown.filter((text) => !isHere(text));
   const left = now.shown.filter(isHere);
   if (!gone.length) return;
-  const said = gone.map((text) => `The link asks for “${text}”, which is not here.`);
+  const said = gone.map(
+    (text) => `The link names the model “${text}”, which this page does not have.`,
+  );
   notices.value = [...notices.peek(), ...said];
   set({ shown: left.length ? left : defaults.shown, at: 0 });
 }
 
-/* What stands round the rooms. */
+/* Around the rooms. */
 
 function header(place: HTMLElement): void {
   effect(() => {
@@ -222,14 +224,14 @@ function header(place: HTMLElement): void {
         </nav>
         <div class="tools" ?hidden=${hide.includes('links')}>
           <button type="button" @click=${() => opener.show()}>Open a model</button>
-          <button type="button" @click=${() => void copyLink()}>Link</button>
+          <button type="button" @click=${() => void copyLink()}>Share</button>
           ${choices(
-            'theme',
+            'Theme',
             own,
             [
-              ['auto', 'system'],
-              ['light', 'light'],
-              ['dark', 'dark'],
+              ['auto', 'Theme: system'],
+              ['light', 'Theme: light'],
+              ['dark', 'Theme: dark'],
             ],
             (value) => set({ theme: value as State['theme'] }),
           )}
@@ -249,7 +251,7 @@ function messages(place: HTMLElement): void {
     render(
       newer.value
         ? html`<p class="message" role="status">
-            A newer version of this page is here.
+            A newer version of this page is available.
             <button type="button" @click=${newer.value}>Reload</button>
           </p>`
         : nothing,
@@ -303,6 +305,7 @@ function messages(place: HTMLElement): void {
   });
 }
 
+/** The page's promise about data, and About: what it is based on, and what this browser does. */
 function footer(place: HTMLElement): void {
   const first = signal(0);
   new PerformanceObserver((list) => {
@@ -314,20 +317,39 @@ function footer(place: HTMLElement): void {
     const entries = engine.value?.queue.entries.value;
     if (!describe) return;
     const [entry] = entries?.values() ?? [];
-    const sink = first.value ? ` · first sink after ${Math.round(first.value)} ms` : '';
-    const run = entry?.frame ? ` · last run ${Math.round(entry.frame.milliseconds)} ms` : '';
     const used = new Set([...(entries?.keys() ?? [])].map((one) => parseSubject(one)?.arithmetic));
-    const said = others.filter((one) => used.has(one)).map((one) => OTHERS[one].footer);
-    const how = said.length ? `, ${said.join(' and ')} where a figure says so` : '';
-    say(
+    const arithmetic = others.filter((one) => used.has(one)).map((one) => OTHERS[one].footer);
+    const counters = [
+      `${describe.kernels} kernels${arithmetic.length ? `, ${arithmetic.join(' and ')} where a figure says so` : ''}`,
+      ...(first.value ? [`first sink after ${Math.round(first.value)} ms`] : []),
+      ...(entry?.frame ? [`last run ${Math.round(entry.frame.milliseconds)} ms`] : []),
+    ];
+    render(
+      html`<span
+          >Sinkscope ${describe.version} · Your text and files stay on this machine; models download
+          from Hugging Face only on request.</span
+        >
+        <details class="more">
+          <summary>About</summary>
+          <p>
+            Sinkscope runs small language models in this page and measures their attention sinks.
+            License: Apache-2.0. No server computes anything.
+          </p>
+          <div class="sources">${sources(describe.version)}</div>
+          <p>This browser: ${counters.join(' · ')}.</p>
+        </details>`,
       place,
-      `Sinkscope ${describe.version} · ${describe.kernels} kernels${how}${sink}${run} · what you type and ` +
-        'open stays on this machine; a hub is asked only for the models that you name',
     );
   });
 }
 
 /* Rooms. */
+
+/** The tab's title: the question on Start, elsewhere the room. */
+function titleOf(name: string): string {
+  if (name === defaults.room) return 'Why do language models stare at the first token? · Sinkscope';
+  return `${rooms.find((room) => room.name === name)?.title ?? 'Figure'} · Sinkscope`;
+}
 
 function enter(main: HTMLElement, embedded: boolean): void {
   let inside: { readonly name: string; readonly scope: Scope } | undefined;
@@ -351,11 +373,11 @@ function enter(main: HTMLElement, embedded: boolean): void {
       root.className = `room room-${wanted}`;
       main.replaceChildren(root);
       main.dataset.room = wanted;
-      document.title = `${rooms.find((room) => room.name === wanted)?.title ?? 'Figure'} · Sinkscope`;
+      document.title = titleOf(wanted);
       build(root, desk, scope);
     };
     const known = built.get(wanted);
-    // A room sets state and asks the queue; not while this effect is being told of its own.
+    // A room sets state and asks the queue, which must not happen inside this effect.
     if (known) queueMicrotask(() => start(known));
     else
       loading(wanted).then(({ build }) => {

@@ -35,8 +35,8 @@ export interface Request {
   /** The same of one head. */
   readonly headReads: readonly string[];
   readonly head: Head;
-  /** Whether the head that the first one's numbers choose is looked at in all. */
-  readonly isLed?: boolean;
+  /** Heads of single subjects, in place of `head`. */
+  readonly heads?: Readonly<Record<string, Head>>;
   /** Rounded weights do until the exact ones are there. */
   readonly isHasty?: boolean;
   /** Measured behind the subjects, one after the other. */
@@ -304,9 +304,8 @@ export class Queue {
   }
 
   /** Which head is looked at. */
-  #headOf(frame: Frame, { subjects: [first], head, isLed }: Request): Head {
-    const lead = isLed ? this.#entries.get(first!)?.frame : undefined;
-    return selectedHead(frame, lead ? selectedHead(lead, head) : head);
+  #headOf(frame: Frame, { head, heads }: Request): Head {
+    return selectedHead(frame, heads?.[frame.subject] ?? head);
   }
 
   /** Whether better weights have come than it was run with. What was generated is not thrown away. */

@@ -146,7 +146,7 @@ export function shortNote({ even }: Judgement, T: number, eps: number): string {
 /** The first token, by its role where it has one. */
 export function firstName(frame: Frame): string {
   const role = frame.tokens[0]?.special ? 'start token' : 'first token';
-  return `the ${role}, ${quote(frame, 0)}`;
+  return `the ${role} ${quote(frame, 0)}`;
 }
 
 /** alpha_1 of a head: the share of its attention that the first token receives. */
@@ -167,7 +167,7 @@ export function finding(frame: Frame, at: Head): string {
   const own = percent(alphaOf(frame, at), 0);
   const share = normalises ? 'of its attention' : 'of its row sums';
   const chosen =
-    `${capital(headWords(at))} gives ${firstName(frame)}, ${own} ${share}; the mean over all ${L * H} heads is ` +
+    `${capital(headWords(at))} gives ${firstName(frame)} ${own} ${share}; the mean over all ${L * H} heads is ` +
     `${percent(meanAlpha(frame), 0)}, uniform attention would give ${percent(verdict.even, 0)}.`;
   if (!verdict.tells) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
   const how = normalises ? '' : ', both as a share and as a raw weight';

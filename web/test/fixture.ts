@@ -13,8 +13,8 @@ export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
 export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}): Frame {
   return {
     subject: 'softmax',
-    title: 'Softmax twin',
-    model: { id: 'softmax', title: 'Softmax twin', source: 'zoo' },
+    title: 'Softmax model',
+    model: { id: 'softmax', title: 'Softmax model', source: 'zoo' },
     class: 'measured',
     architecture: {
       family: 'llama',

@@ -148,7 +148,7 @@ describe('words', () => {
 
   it('carry every condition, and never call a swap measured', () => {
     expect(stampWords(frameOf())).toBe(
-      'MEASURED · ε = 0.3 · T = 3 · starts with <s> (start token) · 1 prompt · Softmax twin',
+      'MEASURED · ε = 0.3 · T = 3 · starts with <s> (start token) · 1 prompt · Softmax model',
     );
     expect(stampWords(frameOf({ first: [], sequences: 9 }))).toContain(
       'no start token · mean of 9 prompts',
@@ -192,7 +192,7 @@ describe('what may be said of a sink', () => {
   it('is printed beside uniform attention and the mean over all heads', () => {
     const at = { layer: 1, head: 0 };
     expect(finding(frameOf(), at)).toBe(
-      'Head L1H0 gives the start token, “<s>”, 90% of its attention; the mean over all 4 heads is 42%, uniform attention would give 10%. 2 of the 4 heads give it more than 30%.',
+      'Head L1H0 gives the start token “<s>” 90% of its attention; the mean over all 4 heads is 42%, uniform attention would give 10%. 2 of the 4 heads give it more than 30%.',
     );
     const operation = { ...frameOf().operation, normalises: false };
     expect(finding(frameOf({ operation }), at)).toMatch(
@@ -228,7 +228,7 @@ describe('what may be said of a sink', () => {
     );
     expect(comparison([frameOf()])).toBe('');
     expect(comparison([other, frameOf()])).toBe(
-      'On one prompt, Softmax twin has the strongest sink: 2 of the 4 heads give the first token more than 30% of their attention (uniform attention would give it 10%); Other (counterfactual) has the weakest, 1 of the 4 heads.',
+      'On one prompt, Softmax model has the strongest sink: 2 of the 4 heads give the first token more than 30% of their attention (uniform attention would give it 10%); Other (counterfactual) has the weakest, 1 of the 4 heads.',
     );
     const architecture = { ...frameOf().architecture, bias_key: 'head' } as Frame['architecture'];
     const bias = frameOf({ architecture, title: 'B' }, { sink_ratio_bias: tensor([1], [0.75]) });

@@ -21,7 +21,7 @@ const operations = [
   { name: 'mlp', label: 'MLP', trainable: true, features: 'mlp', normalises: false },
 ] as unknown as Operation[];
 const cards = [
-  { id: 'softmax', title: 'Softmax twin' },
+  { id: 'softmax', title: 'Softmax model' },
   { id: 'relu', title: 'ReLU' },
 ] as unknown as Card[];
 const rows = tablesOf({ operations } as unknown as Describe, cards);

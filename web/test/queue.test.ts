@@ -249,15 +249,16 @@ describe('the queue', () => {
     expect(told.at(-1)).toBe('three three');
   });
 
-  it('looks in all at the head that the first one chooses, where it leads', async () => {
+  it('reads of each subject its own strongest head, or the head that is named for it', async () => {
     const { ask, of, idle } = stageOf();
     const request = { headReads: ['att'], head: { layer: -1, head: -1 } };
     ask(['a', 'other'], request);
     await idle();
     expect([of('a'), of('other')].map((one) => one!.frame!.head!.head)).toEqual([0, 1]);
-    ask(['a', 'other'], { ...request, isLed: true });
+    const heads = { a: { layer: 0, head: 1 }, other: { layer: 0, head: 0 } };
+    ask(['a', 'other'], { ...request, heads });
     await idle();
-    expect([of('a'), of('other')].map((one) => one!.frame!.head!.head)).toEqual([0, 0]);
+    expect([of('a'), of('other')].map((one) => one!.frame!.head!.head)).toEqual([1, 0]);
   });
 
   it('lets a quick run end, then answers the newest question alone', async () => {

@@ -1,103 +1,173 @@
 /**
- * Sixty seconds: one sentence, the picture with its stripe, the twin without it, the text, and one
- * question, which leads through four steps on the same picture. No word is used before it is explained.
+ * The first minute: one question, the maps of two models, the sentence that the maps support, the text, and
+ * "Why?", which leads through four steps on the same picture.
  */
+import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { chips, lightsChips, segmented, textField, troubles } from '../controls';
+import { columnOf, kindOf, type Column, type Kind } from '../claims';
+import {
+  chips,
+  examples,
+  lightsChips,
+  segmented,
+  startToken,
+  textField,
+  troubles,
+} from '../controls';
 import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
 import { Figure } from '../figure';
 import { isBidirectional, ofHead, selectedHead, type Frame, type Head } from '../frame';
-import { attention, mapsOf } from '../views/attention';
-import { part, type Context } from '../views/view';
+import { keyOf, questionOf } from '../question';
+import type { Study } from '../queue';
+import type { State } from '../state';
+import { arithmeticOf, parseSubject, printSubject } from '../subject';
 import { explained } from '../terms';
+import { stepOf, stepWords } from '../timeline/steps';
+import { attention, drawnMap } from '../views/attention';
+import { part, type Context } from '../views/view';
 import {
   alphaOf,
-  capital,
   firstName,
-  headWords,
+  headName,
   judged,
-  massOf,
+  meanAlpha,
   percent,
+  shortNote,
   show,
   stampWords,
 } from '../words';
 import { seedsOf, type Card } from '../zoo';
-import { arithmeticOf } from '../subject';
-import { stepOf } from '../timeline/steps';
-import { Walk } from './walk';
+import { sources } from './sources';
+import { trained, Walk } from './walk';
 
-/** As many as stand beside each other here. */
+/** Models side by side. */
 const SIDES = 2;
 
-/** Words, the first one apart, that give the first more than half of what they give. */
-function lookers(frame: Frame): { count: number; of: number } {
-  const shares = mapsOf(frame)?.shares ?? new Float32Array();
-  const { T } = frame;
-  const count = Array.from({ length: T - 1 }, (_, t) => shares[(t + 1) * T]!).filter(
-    (x) => x > 0.5,
-  ).length;
-  return { count, of: T - 1 };
+/** A share that may be below 1%. */
+const small = (share: number) => percent(share, share < 0.1 ? 1 : 0);
+
+/** The labels on the picture, by what its first column shows. */
+const REMARKS: Readonly<
+  Record<Kind, { readonly kind: string; readonly text: (column: Column) => string }>
+> = {
+  all: { kind: 'sink', text: () => '◀ almost every token attends here' },
+  many: {
+    kind: 'sink',
+    text: ({ strong, rows }) => `◀ ${strong} of ${rows} tokens attend mostly here`,
+  },
+  weak: { kind: 'weak', text: ({ mean }) => `◀ a weaker column: ${small(mean)} on average` },
+  none: {
+    kind: 'none',
+    text: ({ mean }) => `no strong column: ${small(mean)} on average`,
+  },
+};
+
+function columnIn(frame: Frame): Column | undefined {
+  const cells = drawnMap(frame);
+  return cells && frame.T > 1 ? columnOf(cells, frame.T) : undefined;
 }
 
-/** What is said on the picture; it is true of the numbers that are drawn. */
-function remarkOf(frame: Frame, at: Head): Context['remark'] {
-  const verdict = judged(frame);
-  if (!verdict.tells) return undefined;
-  const { count, of } = lookers(frame);
-  if (count >= 0.75 * of) return { text: '◀ almost every word looks here', kind: 'sink' };
-  if (count >= 0.4 * of)
-    return { text: `◀ ${count} of ${of} words look mostly here`, kind: 'sink' };
-  const alpha = alphaOf(frame, at);
-  // The same measure as everywhere: a sink gives the first word more than twice its even share.
-  if (alpha <= 2 * verdict.even)
-    return { text: `no such column: ${count} of ${of} look mostly there`, kind: 'none' };
-  return { text: `◀ a weaker column: ${percent(alpha, 0)}`, kind: 'weak' };
+/** The label on the picture. */
+export function remarkOf(frame: Frame): Context['remark'] {
+  const column = columnIn(frame);
+  if (!column) return undefined;
+  const { kind, text } = REMARKS[kindOf(column)];
+  return { kind, text: text(column) };
 }
 
-/** The sentence over the pictures. */
-function sentence([first]: readonly Frame[], at: Head | undefined): TemplateResult {
-  const reads = html`A small language model reads the text below, here on your machine. Each row is
-  a word; the stronger a cell, the more that word looks back at the word under its column.`;
-  if (!first || !at) return reads;
+/** Parts of class `wide` are left out on a phone. */
+const INTRODUCTION = html`A small language model reads the text below<span class="wide">
+    on your machine</span
+  >. Each row is a token<span class="wide"> (a word or part of one)</span>; the stronger a cell, the
+  more it attends to the token of the column.`;
+
+/** The sentence over the pictures. @param heads of the frames, in their order */
+export function lead(frames: readonly Frame[], heads: readonly Head[]): TemplateResult {
+  const [first, second] = frames;
+  if (!first) return INTRODUCTION;
   const verdict = judged(first);
-  if (!verdict.tells)
-    return html`${reads} <strong>This text is too short to tell</strong>: with ${first.T} pieces, a
-      model that looks everywhere alike already gives the first one ${percent(verdict.even, 0)}.
-      Write at least ${verdict.least}.`;
-  const share = percent(alphaOf(first, at), 0);
-  const { count, of } = lookers(first);
-  const rows =
-    count >= 0.75 * of
-      ? 'Nearly every row points to the far left'
-      : `${count} of ${of} rows point to the far left`;
-  const empty = first.tokens[0]?.special ? ', which tells it nothing' : '';
-  return html`${reads} ${rows}:
-    <strong>it gives ${share} of its attention to ${firstName(first)}</strong>${empty}. Looking at
-    all words alike would give it ${percent(verdict.even, 0)}.`;
+  const at = heads[0]!;
+  const { L, H } = first.architecture;
+  const column = columnIn(first);
+  if (!column)
+    return html`${INTRODUCTION} This text has a single token, which can only attend to itself: type
+    more.`;
+  const own = percent(alphaOf(first, at), 0);
+  const isStart = first.tokens[0]!.special;
+  const of = isFree(first)
+    ? `of its row sums, which are ${rowSum(first)} on average,`
+    : 'of its attention';
+  const other =
+    second && isTwin(first, second)
+      ? html`the sigmoid twin<span class="wide"> (same data, same seed)</span>`
+      : nameOf(second);
+  const mean = html`${percent(meanAlpha(first), 0)}${second ? html`; in ${other}: ${percent(meanAlpha(second), 0)}` : ''}`;
+  const uniform = `Uniform attention would give ${percent(verdict.even, 0)}.`;
+  const note = shortNote(verdict, first.T, first.eps);
+  const isStrongest = headName(at) === headName(selectedHead(first, { layer: -1, head: -1 }));
+  const which = `The ${isStrongest ? 'strongest' : 'selected'} head, ${headName(at)},`;
+  return html`${INTRODUCTION} <strong>${which} gives ${own} ${of} to ${firstName(first)}</strong>${
+      isStart ? html` (BOS)<span class="wide">, which carries no meaning</span>` : ''
+    }.
+    Mean over all ${L * H} heads: ${mean}. ${note || uniform}`;
+}
+
+/** The same while training is walked through: of one length at every step, so that nothing moves. */
+function walkLead(frames: readonly Frame[], heads: readonly Head[]): TemplateResult {
+  return html`${frames.map((frame, i) => {
+    const { step } = frame.model;
+    const when = step ? stepWords(step.step, step.of) : 'after training';
+    return html`<span class="walk-line"
+      ><strong>${capitalName(frame)}, ${when}:</strong> head ${headName(heads[i]!)} gives the first
+      token
+      ${
+        isFree(frame)
+          ? `a weight of ${small(columnIn(frame)?.mean ?? NaN)} on average; its rows sum to ${rowSum(frame)}`
+          : `${percent(alphaOf(frame, heads[i]!), 0)} of its attention; uniform attention would give ${percent(judged(frame).even, 0)}`
+      }.</span
+    >`;
+  })}`;
+}
+
+/** Whether two models differ in nothing but the attention operation. */
+function isTwin(first: Frame, second: Frame): boolean {
+  const ids = [first, second].map(({ model: { id } }) => stepOf(id)?.id ?? id);
+  return ids.join() === 'softmax,sigmoid';
+}
+
+/** The model without the step that it is shown at. */
+function nameOf(frame: Frame | undefined): string {
+  const name = (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
+  return name.replace(/^(Softmax|Sigmoid)\b/, (word) => word.toLowerCase());
+}
+
+function capitalName(frame: Frame): string {
+  return nameOf(frame).replace(/^\w/, (letter) => letter.toUpperCase());
 }
 
 const TITLES = [
   '',
-  'The stripe',
-  'A row must add up',
-  'Parking is free',
-  'Watch it appear',
+  'What is an attention sink?',
+  'Why does the weight go there?',
+  'What does such a head write?',
+  'When does the sink appear?',
 ] as const;
 
-/** How far it is chance: what other runs of the same recipe came to. */
-function chance([first, second]: readonly Frame[], desk: Desk): string {
+/** The runs of the same recipe with other seeds. */
+function seedWords([first, second]: readonly Frame[], desk: Desk): string {
   const [own, other] = [first, second].map((frame) => {
     const card = frame && cardOf(frame, desk);
     return card ? seedsOf(card).all.map(({ sink_1 }) => sink_1) : [];
   });
   if (!own || own.length < 2) return '';
-  const shares = own.map((share) => `${share.toFixed(0)} %`);
+  const shares = own.map((share) => `${share.toFixed(0)}%`);
   const twin =
-    other && other.length > 1 ? `, of its twin’s ${Math.max(...other).toFixed(1)} % at most` : '';
+    other && other.length > 1
+      ? `; in its sigmoid twin at most ${Math.max(...other).toFixed(1)}%`
+      : '';
   return (
-    ` How strong it gets is partly chance: in ${own.length} trainings that differ in drawn numbers alone, ` +
-    `${shares.slice(0, -1).join(', ')} and ${shares.at(-1)} of the heads came to give it more than ` +
-    `30 %${twin}. The first is shown.`
+    ` The strength of the sink depends on the seed: with ${own.length} random seeds, ${shares.slice(0, -1).join(', ')} and ` +
+    `${shares.at(-1)} of the heads end up giving the first token more than 30%${twin}. The first seed is shown.`
   );
 }
 
@@ -107,64 +177,112 @@ function cardOf({ model }: Frame, desk: Desk): Card | undefined {
   return desk.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }
 
-/** Why a row's sum decides, in words that are true of these models. */
-function rowWords(
-  [first, second]: readonly Frame[],
-  start: string,
-  isSink: boolean,
-): TemplateResult {
-  const made = (frame: Frame) => percent(massOf(frame), 0);
-  const isFree = (frame: Frame | undefined) => frame && !frame.operation.normalises;
-  const bars = 'The bars at the right add up each row.';
+/** The mean row sum of the drawn map. */
+const rowSum = (frame: Frame) => percent(columnIn(frame)?.rowSum ?? NaN, 0);
+const isFree = (frame: Frame | undefined) => frame !== undefined && !frame.operation.normalises;
+
+/** What the constraint on a row's sum does, true of the models that are shown. */
+function rowWords([first, second]: readonly Frame[], isSink: boolean): TemplateResult {
+  const bars = 'The bars at the right are row sums.';
   if (isFree(first))
-    return html`${bars} In this model a row may make any sum: here ${made(first!)} on
-    average.${second && !isFree(second) ? ' In the other every row must make 100 %, even where a word needs nothing.' : ''}`;
+    return html`${bars} In this model a row may have any sum: here ${rowSum(first!)} on
+    average.${second && !isFree(second) ? ' In the other model every row must sum to 100%, even where a token needs nothing.' : ''}`;
   const which =
     first!.operation.name === 'softmax' ? html`a <dfn>softmax</dfn> model` : html`this model`;
-  return html`${bars} In ${which} every row must make 100 %, even where a word needs nothing: what
-  is left over has to go
-  somewhere${isSink ? `, and goes to ${start}` : ''}.${isFree(second) ? ` Its twin may keep it: there a row makes ${made(second!)} on average.` : ''}`;
+  return html`${bars} In ${which} every row must sum to 100%, even where a token needs nothing. The
+  rest has to go
+  somewhere${isSink ? `, and it goes to ${firstName(first!)}` : ''}.${isFree(second) ? ` In its twin a row may have any sum: here ${rowSum(second!)} on average.` : ''}`;
+}
+
+/** The ablation of a head: the same subject with and without it, as two studies. */
+function ablation({ subject, question }: Frame, { layer, head }: Head): readonly [Study, Study] {
+  const parsed = parseSubject(subject)!;
+  const silence = { name: 'silence', values: [String(layer), String(head)] };
+  const edited = printSubject({ ...parsed, edits: [...parsed.edits, silence] });
+  const studyOf = (one: string): Study => ({ subject: one, question, measures: ['loss_mean'] });
+  return [studyOf(subject), studyOf(edited)];
+}
+
+/** Change of the loss when the head is ablated, in nats per token; undefined until it is measured. */
+function ablated(frame: Frame, at: Head, desk: Desk): number | undefined {
+  const [base, without] = ablation(frame, at).map(
+    (study) => desk.engine.value?.queue.studied(study)?.frame?.tensors.loss_mean?.data[0],
+  );
+  return base === undefined || without === undefined ? undefined : without - base;
+}
+
+/** Head outputs: what the first token gets, what it contributes, and what the head is good for here. */
+function writeWords(frame: Frame, at: Head, desk: Desk): TemplateResult {
+  const { H, G } = frame.architecture;
+  const group = Math.floor(at.head / (H / G));
+  const ratio = frame.tensors.value_ratio?.data[at.layer * G + group];
+  const contribution = frame.tensors.contribution_out_at;
+  const written = contribution && ofHead(contribution, at)[0];
+  const change = ablated(frame, at, desk);
+  const value =
+    ratio === undefined || !Number.isFinite(ratio)
+      ? ''
+      : ` The value of ${firstName(frame)} has ${show(ratio)}× the mean value norm`;
+  const share =
+    value && written !== undefined && Number.isFinite(written)
+      ? `: it receives ${percent(alphaOf(frame, at), 0)} of the attention but makes up ${percent(written, 0)} of what head ${headName(at)} writes`
+      : '';
+  return html`A token’s <dfn>value</dfn> is what it contributes when attended to; the bars under the
+    picture are value norms.${value}${value ? `${share}.` : ''}
+    <span class="late"
+      >${
+        change === undefined
+          ? 'Ablating the head …'
+          : Number.isFinite(change)
+            ? html`Ablating the head (its output set to 0) changes the loss by ${signed(change)}
+              nats per
+              token${
+                Math.abs(change) < 0.01
+                  ? ': on this text the model barely uses what it writes'
+                  : ': on this text the model uses what it writes'
+              }.`
+            : ''
+      }</span
+    >`;
+}
+
+/** Two significant digits and a sign; a change below 0.01 keeps its order of magnitude. */
+function signed(change: number): string {
+  const size = Math.abs(change);
+  const digits = size >= 0.01 || size === 0 ? 3 : Math.min(7, 1 - Math.floor(Math.log10(size)));
+  return `${change < 0 ? '−' : '+'}${size.toFixed(digits)}`;
 }
 
 function explanation(
   why: number,
   frames: readonly Frame[],
-  at: Head,
+  heads: readonly Head[],
   desk: Desk,
 ): TemplateResult | typeof nothing {
-  const [first, second] = frames;
-  if (!first) return nothing;
+  const [first] = frames;
+  const [at] = heads;
+  if (!first || !at) return nothing;
   const verdict = judged(first);
   const even = percent(verdict.even, 0);
   const alpha = alphaOf(first, at);
   const isSink = alpha > 2 * verdict.even;
-  const start = firstName(first);
-  const { H, G } = first.architecture;
-  const group = Math.floor(at.head / (H / G));
-  const ratio = first.tensors.value_ratio?.data[at.layer * G + group];
   if (why === 1)
-    return html`Look at the first column: it belongs to
-      ${start}${first.tokens[0]?.special ? ', a sign that stands before every text and means nothing' : ''}.
-      If a word looked everywhere alike it would get ${even}. It gets ${percent(alpha, 0)}.
-      ${isSink ? 'This is called' : 'Where it gets far more, that is called'} an
-      <dfn>attention sink</dfn>. Point at a word to see where it looks.`;
-  if (why === 2) return rowWords(frames, start, isSink);
-  if (why === 3)
-    return html`What a word brings along when it is looked at is its <dfn>value</dfn>; the bars
-      under the picture show how long each is. That of ${start} is
-      ${ratio === undefined ? 'short' : html`${show(ratio)} times as long as the others on average`}:
-      attention that is parked there moves
-      ${ratio !== undefined && ratio < 0.7 ? 'little' : 'something'}.`;
-  const [one, twin] = [first, second].map((frame) => frame && cardOf(frame, desk)?.id);
-  const isTwin = twin === 'sigmoid' ? ', and in the twin it does not' : '';
-  const comes =
-    one === 'softmax'
-      ? `Nobody built it in. Move the slider: at first every row is even, after about a thousand steps of training the stripe comes${isTwin}.`
-      : 'Nobody built in where it looks: that comes with training. Move the slider to see how.';
-  return html`${comes}${chance(frames, desk)}`;
+    return html`The first column belongs to
+      ${firstName(first)}${first.tokens[0]?.special ? ', which stands before every text and carries no meaning' : ''}.
+      Uniform attention would give it ${even}; head ${headName(at)} gives it ${percent(alpha, 0)}.
+      ${isSink ? 'This is called' : 'Where it gets far more than that, it is called'} an
+      <dfn>attention sink</dfn>. Point at a token to see what it attends to.`;
+  if (why === 2) return rowWords(frames, isSink);
+  if (why === 3) return writeWords(first, at, desk);
+  const isSoftmax = cardOf(first, desk)?.id === 'softmax';
+  const comes = isSoftmax
+    ? 'The sink is not built in: at step 0 attention is nearly uniform, and the sink appears during training.'
+    : 'Where a head attends is learned in training.';
+  return html`${comes} The shown heads stay the same: the strongest ones after
+  training.${seedWords(frames, desk)}`;
 }
 
-/** Bars at the sides of the picture, as the step asks for them. */
+/** Bars at the sides of the picture, for the step that needs them. */
 function barsOf(why: number, frame: Frame, at: Head): Partial<Context> {
   if (why === 2 && frame.tensors.row_mass) return { rowBars: ofHead(frame.tensors.row_mass, at) };
   if (why !== 3 || !frame.tensors.value_norm) return {};
@@ -175,20 +293,21 @@ function barsOf(why: number, frame: Frame, at: Head): Partial<Context> {
   return { colBars: norms.map((norm) => norm / most) };
 }
 
-/** What the first picture owes to being early. */
-function roundingWords({ subject, model: { bits } }: Frame, desk: Desk): string {
+/** What the quantized preview changes, until the exact weights are loaded. */
+function previewWords({ subject, model: { bits } }: Frame, desk: Desk): string {
   const card = desk.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
   if (!bits || !card?.quick) return '';
   return (
-    `, until the exact weights are here. Over 100 passages that makes Sink₁ ` +
-    `${card.quick.measured.sink_1} % instead of ${card.measured.sink_1} %.`
+    ` (a quantized preview until the exact weights are loaded; over 100 passages its Sink₁ is ` +
+    `${card.quick.measured.sink_1}%, of the exact weights ${card.measured.sink_1}%)`
   );
 }
 
-function twinWords({ operation }: Frame): string {
-  return operation.normalises
-    ? 'each row must add up to 100 %'
-    : 'its rows need not; drawn as shares';
+/** The caption of a map, computed from the map. */
+function captionOf(frame: Frame, at: Head, isStrongest: boolean): string {
+  const which = isStrongest ? 'strongest head' : 'head';
+  const sums = isFree(frame) ? `rows sum to ${rowSum(frame)}` : 'rows sum to 100%';
+  return `${which} ${headName(at)} · ${sums}`;
 }
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
@@ -196,62 +315,116 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const words = part(root, 'start-words');
   const stage = part(root, 'start-stage');
   const aside = part(root, 'start-aside');
-  const told = part(aside, 'why');
+  const why = part(aside, 'why');
   const walk = part(aside, 'why-walk');
   const foot = part(aside, 'start-foot');
+  const based = part(root, 'start-based');
   const pictures = part(stage, 'start-pictures');
   const tabs = part(pictures, 'start-tabs');
   const captions = part(pictures, 'start-captions');
-  const shown = (): Shown[] => shownOf(desk, desk.state.value.shown.slice(0, SIDES));
-  /** The head of the first one: the others show the same place. */
-  const headOf = (frames: readonly Frame[]) =>
-    frames[0] && selectedHead(frames[0], desk.state.value);
+  const sides = (state: State) => state.shown.slice(0, SIDES);
+  const shown = (): Shown[] => shownOf(desk, sides(desk.state.value));
+
+  /** The heads that are held while training is walked through, by model, for one question. */
+  const held = signal<{ readonly key: string; readonly heads: Readonly<Record<string, Head>> }>({
+    key: '',
+    heads: {},
+  });
+  const keyFor = (state: State) =>
+    `${keyOf(questionOf(state, desk.engine.value?.file.value))} ${trained(sides(state)).join()}`;
+  /** The heads to hold; undefined while the trained models have not been run. */
+  const heldHeads = (state: State): Readonly<Record<string, Head>> | undefined => {
+    if (state.why !== 4 || state.layer >= 0) return {};
+    if (held.value.key !== keyFor(state)) return undefined;
+    const last = trained(sides(state));
+    const all = sides(state).map((one, i) => [one, held.value.heads[last[i]!]!] as const);
+    return Object.fromEntries(all);
+  };
+  const headOf = (frame: Frame): Head =>
+    heldHeads(desk.state.value)?.[frame.subject] ?? selectedHead(frame, desk.state.value);
+
   const figure = new Figure(pictures, attention, desk, scope, {
     isBare: true,
     extra: (frame) => {
-      const at = headOf(framesOf(shown())) ?? selectedHead(frame, { layer: -1, head: -1 });
-      const { why } = desk.state.peek();
+      const at = headOf(frame);
+      const { why: step } = desk.state.peek();
       return {
         at,
         isPlain: true,
-        remark: why < 2 ? remarkOf(frame, at) : undefined,
-        ...barsOf(why, frame, at),
+        remark: step < 2 ? remarkOf(frame) : undefined,
+        ...barsOf(step, frame, at),
       };
     },
   });
   figure.root.dataset.view = 'attention';
   let walker: Walk | undefined;
-  let walkScope: { end(): void } | undefined;
+  let walkScope: Scope | undefined;
 
   asks(desk, scope, (state, { queue }) => {
-    const [first, ...rest] = state.shown.slice(0, SIDES);
-    const frame = queue.entries.value.get(first!)?.frame;
+    const entries = queue.entries.value;
+    const heads = heldHeads(state);
+    const [first, ...rest] = heads ? sides(state) : trained(sides(state));
+    const frame = entries.get(first!)?.frame;
+    // The first picture does not wait for the second, nor for the exact weights.
+    const subjects = frame || state.why === 4 ? [first!, ...rest] : [first!];
+    const isWritten = state.why === 3 && frame && !entries.get(first!)?.isStale;
     return {
-      // The first picture does not wait for the second, nor for more bits than can be seen.
       isHasty: true,
-      subjects: frame ? [first!, ...rest] : [first!],
+      subjects,
+      ...(heads ? { heads } : {}),
       views: [attention],
-      more: ['row_mass', 'value_norm', 'value_ratio'],
-      isLed: true,
+      more: [
+        'row_mass',
+        'value_norm',
+        'value_ratio',
+        ...(state.why === 3 ? ['contribution_out_at'] : []),
+      ],
+      studies: isWritten ? ablation(frame, headOf(frame)) : [],
     };
   });
 
+  // The strongest heads of the trained models, as soon as these have been run.
+  scope.effect(() => {
+    const state = desk.state.value;
+    const entries = desk.engine.value?.queue.entries.value;
+    if (state.why !== 4 || held.peek().key === keyFor(state)) return;
+    const last = trained(sides(state));
+    const all = last.map((subject) => entries?.get(subject));
+    if (!all.every((entry) => entry?.frame && !entry.isStale)) return;
+    held.value = {
+      key: keyFor(state),
+      heads: Object.fromEntries(
+        all.map((entry, i) => [last[i]!, selectedHead(entry!.frame!, { layer: -1, head: -1 })]),
+      ),
+    };
+  });
+
+  let isDrawn = false;
   scope.effect(() => {
     const state = desk.state.value;
     void desk.theme.value;
     const all = shown();
+    const isWhole = all.every(({ frame, error, isStale }) => (frame && !isStale) || error);
+    walk.hidden = state.why !== 4;
+    // Between two steps of a walk everything stays as it is drawn.
+    if (state.why === 4 && isDrawn && !isWhole) return;
+    isDrawn = isWhole;
     const frames = framesOf(all);
-    const at = headOf(frames);
-    const { why } = state;
+    const heads = frames.map(headOf);
+    const [at] = heads;
+    const { why: step } = state;
     stage.dataset.at = String(Math.min(state.at, SIDES - 1));
-    // Above the diagonal is room for the other map, on a phone.
-    stage.classList.toggle('nesting', !why && !frames.some(isBidirectional));
-    root.classList.toggle('explaining', why > 0);
+    // On a phone, the second map fits above the diagonal of the first.
+    stage.classList.toggle('nesting', !step && !frames.some(isBidirectional));
+    root.classList.toggle('explaining', step > 0);
+    root.classList.toggle('walking', step === 4);
     const isFailed = all.some(({ error }) => error);
     root.classList.toggle('coming', !frames.length && !isFailed);
     render(
-      html`<h1>Why does it keep looking at the first word?</h1>
-        <p class="lead" data-finding role="status">${sentence(frames, at)}</p>
+      html`<h1>Why do language models stare at the first token?</h1>
+        <p class="lead" data-finding role="status">
+          ${step === 4 && frames.length ? walkLead(frames, heads) : lead(frames, heads)}
+        </p>
         ${troubles(all, desk)}`,
       head,
     );
@@ -266,74 +439,79 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       tabs,
     );
     render(
-      all.map(
-        ({ frame }, i) =>
-          html`<p class="twin twin-${i}">
-            ${frame ? html`<strong>${frame.title}</strong> <span>${twinWords(frame)}</span>` : isFailed ? nothing : html`<span class="hint">The twin is coming …</span>`}
-          </p>`,
-      ),
+      all.map(({ frame }, i) => {
+        const free = { layer: -1, head: -1 };
+        const own = frame && headOf(frame);
+        const isStrongest =
+          frame && step < 4 && headName(own!) === headName(selectedHead(frame, free));
+        return html`<p class="twin twin-${i}">
+          ${frame ? html`<strong>${capitalName(frame)}</strong> <span>${captionOf(frame, own!, Boolean(isStrongest))}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+        </p>`;
+      }),
       captions,
     );
     figure.update(all);
     render(
-      why && at
-        ? html`<h2>${why}. ${TITLES[why]}</h2>
-            <p>${explanation(why, frames, at, desk)}</p>`
+      step && at
+        ? html`<h2>${step}. ${TITLES[step]}</h2>
+            <p>${explanation(step, frames, heads, desk)}</p>`
         : nothing,
-      told,
+      why,
     );
-    const goes = (to: number) => desk.link({ why: to });
+    // What is not step 4 is about the trained models.
+    const goes = (to: number) => desk.link({ why: to, shown: trained(state.shown) });
     const next =
-      why < 4
-        ? html`<a class="button primary" href=${goes(why + 1)}>${why ? 'Next' : 'Why?'}</a>`
-        : html`<a class="button primary" href=${desk.link({ room: 'explore', why: 0 })}
-            >Look around yourself</a
+      step < 4
+        ? html`<a class="button primary" href=${goes(step + 1)}>${step ? 'Next' : 'Why?'}</a>`
+        : html`<a
+            class="button primary"
+            href=${desk.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
+            >Explore it yourself</a
           >`;
     const steps = html`<nav class="why-steps" aria-label="Why, in four steps">
       ${TITLES.slice(1).map(
         (title, i) =>
-          html`<a href=${goes(i + 1)} aria-current=${why === i + 1 ? 'step' : 'false'}
-            ><span>${i + 1}</span><span class=${why ? '' : 'unseen'}>${title}</span></a
+          html`<a href=${goes(i + 1)} aria-current=${step === i + 1 ? 'step' : 'false'}
+            ><span>${i + 1}</span><span class=${step ? '' : 'unseen'}>${title}</span></a
           >`,
       )}
-      ${why ? html`<a href=${goes(0)}>Back to the picture</a>` : nothing}
+      ${step ? html`<a href=${goes(0)}>Back to the picture</a>` : nothing}
     </nav>`;
     render(
-      html`<div class="start-ask">${next} ${why ? steps : nothing}</div>
-        <div class="start-text">${textField(desk, 4)}</div>
+      html`<div class="start-ask">${next} ${step ? steps : nothing}</div>
+        <div class="start-text">
+          ${textField(desk, 4)} ${startToken(desk, frames)} ${step ? nothing : examples(desk)}
+        </div>
         ${
           frames[0] && at
             ? html`<details class="more facts">
-                <summary>The numbers</summary>
+                <summary>Conditions</summary>
                 <p>
                   <span class="lines"
                     >${explained(
-                      [
-                        `${capital(headWords(at))}: the head that gives token 1 most, and its place in the twin.`,
-                        ...frames.map((frame) => stampWords(frame) + roundingWords(frame, desk)),
-                      ].join('\n'),
+                      frames
+                        .map((frame) => stampWords(frame) + previewWords(frame, desk))
+                        .join('\n'),
                     )}</span
                   >
                 </p>
                 <p>
-                  <a href=${desk.link({ room: 'explore', why: 0 })}
-                    >Change what is read and measured in Explore</a
-                  >
+                  <a href=${desk.link({ room: 'explore', why: 0 })}>Change them in Explore</a>
                 </p>
               </details>`
             : nothing
         }`,
       foot,
     );
-    walk.hidden = why !== 4;
+    render(sources(desk.engine.value?.models.describe.version ?? ''), based);
   });
 
   scope.effect(() => {
     const isWalking = desk.state.value.why === 4;
     if (isWalking && !walker) {
-      const own = scope.child();
-      walkScope = own;
-      walker = new Walk(walk, desk, own);
+      walkScope = scope.child();
+      const isReady = () => heldHeads(desk.state.value) !== undefined;
+      walker = new Walk(walk, desk, walkScope, { isReady });
     } else if (!isWalking && walker) {
       walkScope!.end();
       walker = undefined;
@@ -342,7 +520,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   lightsChips(words, desk, scope, shown);
 
-  // Where one map stands in the corner of the other, a tap brings it to the front.
+  // Where one map is drawn in the corner of the other, a tap brings it to the front.
   const bringsForth = (event: MouseEvent) => {
     const cell = (event.target as Element).closest('.cell');
     if (!cell || getComputedStyle(cell).position !== 'absolute') return;

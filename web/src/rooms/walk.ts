@@ -1,6 +1,6 @@
 /**
- * A walk through training: a slider over the steps that are kept, with buttons to play and to step. One
- * place of it is one model; the last are the trained weights themselves.
+ * A walk through training: a slider over the stored checkpoints, with buttons to play and to step. Every
+ * position of the slider is a model of its own; the last position is the trained weights.
  */
 import { signal } from '@preact/signals-core';
 import { html, render, type TemplateResult } from 'lit';
@@ -9,16 +9,16 @@ import type { Desk, Scope } from '../desk';
 import type { Models } from '../models';
 import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../open/catalogue';
 import { atStep, parseSubject, printSubject, type Subject } from '../subject';
-import { nearestStep } from '../timeline/steps';
+import { nearestStep, stepWords } from '../timeline/steps';
 
-/** A checkpoint stands this long, from when it is drawn, before the next one comes. */
+/** Milliseconds from when a checkpoint is drawn until the next one is shown. */
 const PLAY_MS = 450;
 
 function isOfZoo(models: Models, { id }: Subject): boolean {
   return models.zoo.cards.some((card) => card.id === id && card.timeline);
 }
 
-/** Steps at which any of these is kept, rising; none where nothing of them is. */
+/** Steps at which any of the subjects has a checkpoint, in rising order; empty where none has. */
 async function stepsOf(models: Models, shown: readonly string[]): Promise<number[]> {
   const all = shown.flatMap((text) => parseSubject(text) ?? []);
   const own = all.filter((subject) => isOfZoo(models, subject));
@@ -28,7 +28,7 @@ async function stepsOf(models: Models, shown: readonly string[]): Promise<number
   return [...new Set([...kept.flat(), ...hub])].sort((a, b) => a - b);
 }
 
-/** The same subjects at a step; the last one is what came of it. */
+/** The same subjects at a step; the last step is the trained weights. */
 export function shownAt(
   models: Models,
   shown: readonly string[],
@@ -46,7 +46,15 @@ export function shownAt(
   return [...new Set(moved)];
 }
 
-/** Where they stand now; undefined: the trained weights. */
+/** The subjects of the zoo with their trained weights; checkpoints of a hub stay what they are. */
+export function trained(shown: readonly string[]): string[] {
+  return shown.map((text) => {
+    const subject = parseSubject(text);
+    return subject ? printSubject(atStep(subject, undefined)) : text;
+  });
+}
+
+/** The step that is shown; undefined: the trained weights. */
 function stepOfShown(shown: readonly string[]): number | undefined {
   const all = shown.flatMap((text) => parseSubject(text) ?? []);
   const hub = all.map(({ id }) => checkpointOf(id)).find((one) => one);
@@ -61,7 +69,13 @@ export class Walk {
   readonly #trust: (repository: string) => void;
   #timer = 0;
 
-  constructor(root: HTMLElement, desk: Desk, scope: Scope) {
+  /** @param opening where the walk begins by itself: at step 0, playing, as soon as `isReady` */
+  constructor(
+    root: HTMLElement,
+    desk: Desk,
+    scope: Scope,
+    opening?: { readonly isReady: () => boolean },
+  ) {
     this.#desk = desk;
     this.#root = root;
     this.#root.classList.add('walk');
@@ -78,11 +92,21 @@ export class Walk {
       );
     });
     scope.effect(() => render(this.#parts(), this.#root));
+    // A link to a step shows that step; a reader who asked for less motion presses Play.
+    const isStill =
+      stepOfShown(desk.state.peek().shown) !== undefined ||
+      matchMedia('(prefers-reduced-motion: reduce)').matches;
+    let isToBegin = opening !== undefined && !isStill;
+    scope.effect(() => {
+      if (!isToBegin || !this.#steps.value?.length || !opening!.isReady()) return;
+      isToBegin = false;
+      queueMicrotask(() => this.#play());
+    });
     scope.effect(() => this.#follow());
     scope.onEnd(() => this.#stop());
   }
 
-  /** Goes to the stored step that is nearest. */
+  /** Goes to the nearest stored step. */
   go(step: number): void {
     const steps = this.#steps.peek();
     const models = this.#desk.engine.peek()?.models;
@@ -99,13 +123,13 @@ export class Walk {
   #index(): number {
     const steps = this.#steps.value ?? [];
     const step = stepOfShown(this.#desk.state.value.shown);
-    // What is kept may not be known yet.
+    // The stored steps may not be known yet.
     if (step === undefined || !steps.length) return steps.length - 1;
     return steps.indexOf(nearestStep(steps, step));
   }
 
-  /** Whether everything that is shown is drawn. */
-  #isThere(): boolean {
+  /** Whether every subject that is shown is drawn. */
+  #isDrawn(): boolean {
     const entries = this.#desk.engine.value?.queue.entries.value;
     return this.#desk.state.value.shown.every((text) => {
       const entry = entries?.get(text);
@@ -122,25 +146,25 @@ export class Walk {
   #play(): void {
     if (this.#isPlaying.peek()) return this.#stop();
     const steps = this.#steps.peek()!;
-    // From the end it begins anew.
+    // At the end, playing begins at step 0 again.
     if (this.#index() >= steps.length - 1) this.go(steps[0]!);
     this.#isPlaying.value = true;
   }
 
-  /** While it plays: what comes next is fetched, and shown a while after this one is drawn. */
+  /** While the walk plays: fetches the next checkpoint, and shows it PLAY_MS after this one is drawn. */
   #follow(): void {
     const steps = this.#steps.value;
     const index = this.#index();
     clearTimeout(this.#timer);
     if (!this.#isPlaying.value || !steps) return;
     const entries = this.#desk.engine.value?.queue.entries.value;
-    // Going on would fail again.
+    // The next checkpoint would fail again.
     const isFailed = this.#desk.state.value.shown.some((text) => entries?.get(text)?.error);
     if (index >= steps.length - 1 || isFailed) {
       this.#isPlaying.value = false;
       return;
     }
-    if (!this.#isThere()) return;
+    if (!this.#isDrawn()) return;
     const next = steps[index + 1]!;
     void this.#preload(next);
     this.#timer = window.setTimeout(() => this.go(next), PLAY_MS);
@@ -155,10 +179,10 @@ export class Walk {
 
   #parts(): TemplateResult {
     const steps = this.#steps.value;
-    if (!steps) return html`<p class="hint">Looking for the steps that are kept …</p>`;
+    if (!steps) return html`<p class="hint">Loading the list of checkpoints …</p>`;
     if (!steps.length)
       return html`<p class="hint">
-        No checkpoints of what is shown are kept here.
+        These models have no stored checkpoints.
         <button type="button" @click=${() => this.#desk.set({ shown: ['softmax', 'sigmoid'] })}>
           Show the twins
         </button>
@@ -167,8 +191,7 @@ export class Walk {
     const last = steps.length - 1;
     const step = steps[index]!;
     const all = steps[last]!.toLocaleString('en');
-    const said =
-      index === last ? `trained: all ${all} steps` : `step ${step.toLocaleString('en')} of ${all}`;
+    const said = index === last ? `trained: all ${all} steps` : stepWords(step, steps[last]!);
     const move = (event: Event) =>
       this.go(steps[Number((event.target as HTMLInputElement).value)]!);
     const button = (name: string, to: number, sign: string) =>
@@ -184,16 +207,17 @@ export class Walk {
         <button type="button" class="walk-play primary" @click=${() => this.#play()}>
           ${this.#isPlaying.value ? 'Pause' : 'Play'}
         </button>
-        ${button('Checkpoint before', index - 1, '◀')} ${button('Checkpoint after', index + 1, '▶')}
+        ${button('Previous checkpoint', index - 1, '◀')}
+        ${button('Next checkpoint', index + 1, '▶')}
       </div>
       <label class="range"
-        ><span>${said}${this.#isThere() ? '' : ' …'}</span>
+        ><span>${said}</span>
         <input
           type="range"
           min="0"
           max=${last}
           .value=${live(String(index))}
-          aria-label="Step of training"
+          aria-label="Training step"
           aria-valuetext=${said}
           @input=${move}
       /></label>`;

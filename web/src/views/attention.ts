@@ -30,6 +30,11 @@ export function mapsOf(frame: Frame): Maps | undefined {
   return maps;
 }
 
+/** The cells of the picture, [T, T]: captions are computed from these. */
+export function drawnMap(frame: Frame): Float32Array | undefined {
+  return mapsOf(frame)?.weights;
+}
+
 export function weightScale({ frames, state, theme }: Pick<Context, 'frames' | 'state' | 'theme'>) {
   const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');
   return isSigned ? diverging(theme, 1) : sequential(theme, 1, state.scale === 'root');
@@ -119,7 +124,7 @@ export const attention: View = {
       heatmap.draw({
         rows: frame.T,
         cols: frame.T,
-        data: maps.shares,
+        data: drawnMap(frame)!,
         scale,
         rowTitle: isPlain ? '' : 'query',
         colTitle: isPlain ? '' : 'key',
