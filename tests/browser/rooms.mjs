@@ -493,7 +493,7 @@ const reading = {
     await type(page, '');
     assert.equal(
       (await text(page, '.trouble')).trim(),
-      'There is no text yet: type a sentence. The last good result is shown.',
+      'Type a sentence: there is no text yet. The last good result is shown.',
     );
     await type(page, '从前有一个小女孩，她和祖母住在森林边的小屋里。每天早晨她去井边打水。');
     assert.doesNotMatch(await finding(page), /Heads are not counted/);

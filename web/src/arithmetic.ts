@@ -1,16 +1,16 @@
-/** How matrices may be multiplied other than exactly: what a link, a picker and a figure say of it. */
+/** Inexact arithmetic: how a link, the model picker and a figure name it. */
 import type { Arithmetic } from 'sinkscope';
 
 export type Other = Exclude<Arithmetic, 'exact'>;
 
 interface Words {
-  /** What its numbers are worth. */
+  /** The class of its numbers. */
   readonly class: 'relaxed' | 'approximate';
-  /** Behind the name of a model. */
+  /** Follows the name of a model. */
   readonly title: string;
   readonly button: string;
   readonly hint: string;
-  /** What is done, and what that means. */
+  /** The arithmetic, and its consequence. */
   readonly does: string;
   readonly means: string;
   readonly footer: string;
@@ -20,21 +20,21 @@ interface Words {
 export const OTHERS: Readonly<Record<Other, Words>> = {
   relaxed: {
     class: 'relaxed',
-    title: 'in relaxed floats',
-    button: 'Add in relaxed floats',
-    hint: 'Sums of products rounded once, not twice: faster, with other last digits.',
-    does: 'Products of matrices are rounded once and not twice, where this machine can',
+    title: 'with relaxed floats',
+    button: 'Add with relaxed floats',
+    hint: 'Fused multiply-add: faster; the last digits may differ.',
+    does: 'Matrix products use fused multiply-add where this machine has it',
     means:
-      'faster. Of the twins no weight of a map is off by more than 10⁻⁶ so, no logit by 2·10⁻⁵; last digits may be others on another machine.',
+      'faster. For the twins, attention weights differ by at most 10⁻⁶ and logits by at most 2·10⁻⁵; the last digits depend on the machine.',
     footer: 'relaxed floats',
   },
   int8: {
     class: 'approximate',
     title: 'in 8 bits (int8)',
     button: 'Add in 8 bits',
-    hint: 'Matrices multiplied in whole numbers of eight bits: faster, and approximate.',
-    does: 'Matrices are multiplied in eight bits (int8)',
-    means: 'faster, and not the exact numbers. Without it they are.',
+    hint: '8-bit integer matrix products: faster, and approximate.',
+    does: 'Matrix products use 8-bit integers (int8)',
+    means: 'faster, and approximate.',
     footer: 'approximate in 8 bits',
   },
 };

@@ -1,18 +1,17 @@
 /**
- * What every subject is asked: the reader's text piece after piece, passages that no model of the zoo
- * was trained on, a file of prompts, or drawn tokens (the inputs of the paper's table 1); what stands
- * first, how many tokens, how many prompts.
+ * The question that every subject answers: the source of the prompts (the reader's text, held-out passages,
+ * a file, random tokens: the inputs of the paper's table 1), the start token, the length, the number.
  */
 import { cutText, type AnyTokenizer as Tokenizer, type SpecialToken, type Token } from 'sinkscope';
 import { InputError } from './models';
 import { PROMPT_MAX, QUESTION, type State } from './state';
 
 export type Question = Pick<State, (typeof QUESTION)[number]> & {
-  /** Counts the files that were chosen, and the ways of splitting them. */
+  /** Changes with every file that is chosen and every way of splitting it. */
   readonly file: number;
-  /** Each token is predicted from so many before it, which are read anew; absent: from all, once. */
+  /** Each token is predicted from so many tokens before it, in a run of its own; absent: from all, in one run. */
   readonly window?: number | undefined;
-  /** Of one token repeated: it is the one that stands first; absent: a drawn one. */
+  /** Which token is repeated: the start token; absent: a random one. */
   readonly again?: 'first';
 };
 
@@ -21,13 +20,13 @@ export function questionOf(state: State, file = 0): Question {
   return { ...rows, file: state.input === 'file' ? file : 0 } as unknown as Question;
 }
 
-/** Two that are written alike have the same answer. What a kind of input does not use is left out. */
+/** A key of the answer: equal keys have equal answers. It leaves out what the kind of input does not use. */
 export function keyOf({ prompt, seed, ...rest }: Question): string {
   const isDrawn = rest.input === 'random' || rest.input === 'repeat';
   return JSON.stringify([rest, rest.input === 'text' ? prompt : '', isDrawn ? seed : 0]);
 }
 
-/** Where the prompts come from, in words. */
+/** The sources of prompts, in words. */
 export const INPUTS: Readonly<Record<State['input'], string>> = {
   text: 'your text',
   heldout: 'held-out passages',
@@ -36,9 +35,9 @@ export const INPUTS: Readonly<Record<State['input'], string>> = {
   file: 'your file of prompts',
 };
 
-/** What the reader has still to give; a second try finds no more. */
-const NO_TEXT = 'There is no text yet: type a sentence.';
-const NO_FILE = 'Choose a file of prompts; a link cannot carry it.';
+/** Missing input, which a second try would not find either. */
+const NO_TEXT = 'Type a sentence: there is no text yet.';
+const NO_FILE = 'Choose a file of prompts: a link cannot carry one.';
 
 export function isWanting(error: string): boolean {
   return error === NO_TEXT || error === NO_FILE;
@@ -55,7 +54,7 @@ export function draws(seed: number): () => number {
   };
 }
 
-/** An id that stands for text, uniform over the vocabulary. */
+/** The id of an ordinary token, uniform over the vocabulary. */
 function drawId(tokenizer: Tokenizer, special: ReadonlySet<number>, draw: () => number): number {
   for (let tries = 0; tries < 1000; tries++) {
     const id = Math.floor(draw() * tokenizer.size);
@@ -85,11 +84,11 @@ function tokenOf(tokenizer: Tokenizer, id: number, isSpecial = false): Token {
 
 /** How a tokenizer treats special tokens, in words that the page shows. */
 export interface SpecialWords {
-  /** What its own post-processor puts first. */
+  /** The special tokens that its own post-processor puts first. */
   readonly automatic: readonly string[];
   /** Its BOS token; null where it has none. */
   readonly bos: string | null;
-  /** What else may stand first; those with a purpose come first. */
+  /** Special tokens that a text may start with; those with a role come first. */
   readonly choices: readonly string[];
 }
 
@@ -116,15 +115,15 @@ async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
   };
 }
 
-/** The special tokens that stand before the text. */
+/** The special tokens that a text starts with. */
 export function firstTokens(tokens: readonly Token[]): string[] {
   const end = tokens.findIndex(({ special }) => !special);
   return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
 }
 
 /**
- * A tokenizer that lacks the token that is asked for puts its BOS token first, if it has one, and what
- * else it puts behind that by itself.
+ * The special tokens that a text starts with. A tokenizer without the requested token takes its BOS token,
+ * if it has one, followed by its own further special tokens.
  */
 export async function specialOf(
   tokenizer: Tokenizer,
@@ -142,9 +141,9 @@ type Special = Awaited<ReturnType<typeof specialOf>>;
 export interface Prompts {
   /** Of the first prompt. */
   readonly tokens: readonly Token[];
-  /** Tokens that were left out of it because T is shorter. */
+  /** Tokens of the first prompt beyond T, which are not run. */
   readonly dropped: number;
-  /** All of them, the first one too; the others are as long as it is. */
+  /** All prompts, the first one included; all have its length. */
   readonly ids: readonly (readonly number[])[];
 }
 
@@ -163,7 +162,7 @@ async function ownText(
   return piecesOf(tokenizer, prompt, question, special);
 }
 
-/** One text, piece after piece; as many tokens as it has, where T is more. */
+/** A text, cut into prompts of T tokens; a shorter text is one prompt. */
 async function piecesOf(
   tokenizer: Tokenizer,
   text: string,
@@ -182,8 +181,8 @@ async function piecesOf(
 }
 
 /**
- * @param context of the model, which no prompt is longer than
- * @param texts of inputs that are made of texts: a prompt each
+ * @param context the largest number of tokens of the model
+ * @param texts one per prompt, for inputs that consist of texts
  * @throws InputError, SinkscopeError where there is nothing to run
  */
 export async function promptsOf(
@@ -211,7 +210,7 @@ export async function promptsOf(
   return { tokens, dropped: 0, ids };
 }
 
-/* A file of prompts, which stays on this machine. */
+/* A file of prompts, which never leaves this machine. */
 
 /** How a file is split into prompts. */
 export type Splitting = 'lines' | 'blocks' | 'whole';
@@ -220,14 +219,14 @@ export interface PromptFile {
   readonly name: string;
   readonly text: string;
   readonly splitting: Splitting;
-  /** Of the file's bytes, in hex; undefined where the browser cannot tell. */
+  /** Of the file's bytes, in hex; undefined where the browser cannot compute it. */
   readonly sha256?: string;
 }
 
-/** Characters of a file that are looked at; more than any study runs. */
+/** The largest file, in bytes; more than any study runs. */
 export const FILE_MAX = 20_000_000;
 
-/** The prompts of a file: its lines, its blocks with their inner line breaks, or one that is all of it. */
+/** The prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
 export function promptsOfFile(text: string, splitting: Splitting): string[] {
   const plain = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
   const ends = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
@@ -255,11 +254,11 @@ export async function readPrompts(file: File): Promise<PromptFile> {
   } catch {
     throw new InputError(`${file.name}: expected UTF-8 text, found other bytes.`);
   }
-  if (!text.trim()) throw new InputError(`${file.name}: expected prompts, found nothing.`);
+  if (!text.trim()) throw new InputError(`${file.name}: expected prompts, found an empty file.`);
   return { name: file.name, text, splitting: splittingOf(text), sha256: await digest(bytes) };
 }
 
-/** Pages that are not served over https have no digests. */
+/** Pages that are not served over https cannot compute digests. */
 async function digest(bytes: ArrayBuffer): Promise<string | undefined> {
   const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
   return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');

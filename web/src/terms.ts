@@ -1,81 +1,93 @@
-/** Words that a reader may not know, each explained where it stands: a touch opens a note beside it. */
+/** The glossary: terms of a sentence become buttons that open a definition beside them. */
 import { html, nothing, type TemplateResult } from 'lit';
 
-/** As they stand in a sentence, and what they mean. The first that fits is taken. */
+/** A term as it is written in a sentence, and its definition. Of two that match, the first one is taken. */
 const TERMS: readonly (readonly [RegExp, string])[] = [
   [
-    /even attention/,
-    'What the first token would get if every token looked at all that it sees alike. More than that is a choice.',
+    /[Uu]niform attention/,
+    'What the first token would receive if every token attended equally to all tokens it can see. A sink is measured against it.',
   ],
   [
-    /heads?/,
-    'A layer looks back several times at once, each time in its own way. Each of these ways is a head, with a map of its own.',
+    /attention sinks?|(?<!bias )sinks?/,
+    'A token that receives far more attention than its content explains, usually the first one.',
+  ],
+  [/L\d+H\d+/, 'Layer and head, both counted from 0, as in transformers and TransformerLens.'],
+  [
+    /[Hh]eads?/,
+    'Every layer has several attention heads that run in parallel. Each has its own queries, keys and values, and its own map.',
   ],
   [
-    /layers?/,
-    'The model reads in steps, one layer after the other. Each looks back at what the layer before made of the text.',
+    /[Ll]ayers?/,
+    'The model applies its layers one after the other. Each adds the output of its heads and its feed-forward part to the residual stream. Layers count from 0.',
   ],
   [
-    /tokens?/,
-    'A piece of text that the model reads at once: a word, a part of one, or a sign. Token 1 is the first of them.',
+    /[Ss]tart token|BOS/,
+    'Beginning of sequence (BOS): a token that the tokenizer puts before every text. It carries no meaning.',
   ],
-  [/“<s>”/, 'The start mark, a token that stands before every text and is no word of it.'],
   [
-    /BOS/,
-    'Beginning of sequence: the start mark, a token that stands before every text and is no word of it.',
+    /[Tt]okens?/,
+    'The unit a model reads: a word, a part of a word, or a sign. Positions count from 0.',
   ],
-  [/Sink₁/, 'The share of heads that give token 1 more than ε of their attention (α₁ above ε).'],
+  [
+    /Sink₁/,
+    'The share of heads whose α₁ exceeds ε (Gu et al. 2025, section 3.2). The index is the position plus 1, as in the paper.',
+  ],
   [
     /α₁?/,
-    'Alpha: the attention that a token gets in a head, on average over all tokens that see it.',
+    'The attention that a token receives in a head, averaged over all queries that can see it. α₁ is that of the first token.',
   ],
   [
     /ε/,
-    'Epsilon, the threshold: a head counts as a sink where α₁ is above it. The paper takes 0.3.',
+    'The threshold: a head has a sink at the first token where α₁ exceeds ε. The paper uses 0.3.',
   ],
   [
     /nats?/,
-    'What a prediction costs is −ln p of the token that came: 0.1 nat more, and it was given a tenth less probability.',
+    'The unit of the loss, −ln p. A loss that rises by 0.1 nats means a probability that is 10% lower.',
   ],
-  [/bias key/, 'A key that is learned and belongs to no token: attention may go there instead.'],
-  [/quer(?:y|ies)/, 'What a token looks back with; on a map, the token whose row it is.'],
+  [/bias key/, 'A learned key that belongs to no token and can take up attention.'],
   [
-    /(?<!arrow )keys?/,
-    'What a token offers to those after it; on a map, the token whose column it is. A cache keeps the keys of tokens that were read; a token whose key is dropped is not seen any more.',
+    /[Qq]uer(?:y|ies)/,
+    'The vector a token compares with all keys; in a map, the token of the row.',
   ],
-  [/bits?/, 'A number kept in n bits has 2ⁿ steps from its scale’s one end to the other.'],
-  [/\bT\b/, 'How many tokens were read, what stands in front of the text included.'],
-  [/prompts?/, 'A text that the model is given to read.'],
-  [/seed/, 'Where drawn numbers begin: the same seed draws the same ones again.'],
+  [/KV cache/, 'The keys and values of earlier tokens, kept so that they are not computed again.'],
+  [
+    /(?<!arrow )[Kk]eys?/,
+    'The vector that queries are compared with; in a map, the token of the column.',
+  ],
+  [/bits?/, 'A number stored in n bits takes one of 2ⁿ values between the ends of its scale.'],
+  [/\bT\b/, 'The number of tokens that were run, the start token included.'],
+  [/[Pp]rompts?/, 'A text that the model is run on.'],
+  [/[Ss]eeds?/, 'The start of a random number generator: the same seed gives the same numbers.'],
   [
     /temperature/,
-    'How freely the next token is drawn: at 0 it is the likeliest one, at 1 as the model’s shares say.',
+    'Scales the logits before sampling: 0 always takes the most probable token, 1 samples from the model’s probabilities.',
   ],
-  [/top k/, 'The next token is drawn from so many of the likeliest; 0 stands for all.'],
-  [/MEASURED/, 'What this model computes of this text, with nothing put in.'],
+  [/top k/, 'Sampling considers only the k most probable tokens; 0 means all of them.'],
+  [/MEASURED/, 'Computed by this model on this text, without any intervention.'],
   [
     /RELAXED/,
-    'Sums of products are rounded once and not twice, where the machine can, which is faster: the last digits may be others.',
+    'Computed with fused multiply-add where the machine has it: faster, and the last digits may differ.',
   ],
   [
     /APPROXIMATE/,
-    'Its matrices are multiplied in whole numbers of eight bits, which is faster and not quite what the model computes.',
+    'Computed with 8-bit integer matrix products: faster, and not exactly what the model computes.',
   ],
   [
-    /COUNTERFACTUAL|what-ifs?/,
-    'Something is changed in the run that the model was not trained with. What a model does that was trained so, it does not show.',
+    /COUNTERFACTUAL|[Cc]ounterfactuals?/,
+    'Something was replaced at inference that the model was trained with. A model trained without it may behave differently.',
   ],
-  [/values?/, 'What a token brings along where it is looked at.'],
+  [/[Vv]alues?/, 'The vector that a token contributes when it is attended to.'],
   [
     /hidden states?|residual stream/,
-    'The numbers that the model holds of a token between its layers.',
+    'The vector of a token that every layer reads from and adds to.',
   ],
+  [/[Ll]oss/, 'The mean of −ln p over the tokens that came next, in nats. Lower is better.'],
+  [/[Rr]ow sums?/, 'The sum of the attention weights of one query; 1 under softmax.'],
+  [/[Ss]oftmax/, 'Turns the scores of a row into weights that sum to 1.'],
   [
-    /loss/,
-    'How badly the next token is predicted, on average: the less, the better. Its unit is the nat.',
+    /[Ss]igmoid/,
+    'Turns each score into a weight between 0 and 1 on its own; a row may have any sum.',
   ],
-  [/[Ss]oftmax/, 'Makes shares of a row’s scores, which add up to 1 even where nothing is needed.'],
-  [/[Ss]igmoid/, 'Weighs each key on its own; a row of such weights need not add up to 1.'],
 ];
 const ANY = new RegExp(
   `(?<![\\w“])(?:${TERMS.map(([word]) => `(${word.source})`).join('|')})(?![\\w”₁])`,
@@ -89,7 +101,7 @@ function open(event: Event, meaning: string): void {
   note ??= Object.assign(document.createElement('div'), { className: 'note', popover: 'auto' });
   note.textContent = meaning;
   note.setAttribute('role', 'status');
-  // Beside the word for those who go through the page by keyboard, too.
+  // In the document the note follows the word, for readers who use a keyboard.
   (word.closest('dialog, .room') ?? document.body).append(note);
   note.showPopover();
   const { left, bottom } = word.getBoundingClientRect();
@@ -97,7 +109,7 @@ function open(event: Event, meaning: string): void {
   note.style.top = `${Math.min(bottom + 4, innerHeight - note.offsetHeight - 8)}px`;
 }
 
-/** From one word of a line to the next. */
+/** Moves the focus between the terms of a line. */
 function move(event: KeyboardEvent): void {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   const word = event.currentTarget as HTMLElement;
@@ -108,8 +120,8 @@ function move(event: KeyboardEvent): void {
 }
 
 /**
- * The same sentence; each word of the table can be opened where it stands first.
- * @param isOneStop all of them are one stop of the tabulator, moved through by the arrow keys
+ * The same sentence, in which the first occurrence of each term is a button.
+ * @param isOneStop all terms are one tab stop, and the arrow keys move between them
  */
 export function explained(said: string, isOneStop = false): TemplateResult {
   const parts: unknown[] = [];
@@ -134,7 +146,7 @@ export function explained(said: string, isOneStop = false): TemplateResult {
   return html`${parts}${said.slice(from)}`;
 }
 
-/** A control with its label in front. A word that can be opened is no part of a label: a click on it is its own. */
+/** A control with its label. A label that contains a term is no <label>: a click on the term must not reach the control. */
 export function field(label: string, control: TemplateResult): TemplateResult {
   return label.search(ANY) < 0
     ? html`<label class="field"><span>${label}</span>${control}</label>`

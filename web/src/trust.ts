@@ -1,6 +1,6 @@
 /**
- * Under the page's policy no plain text may become the address of a script. The workers' are ours:
- * what lies on this site is let through, and nothing else.
+ * The page's policy (Trusted Types) forbids a plain string as the address of a script. The default policy
+ * admits addresses of this site, which the workers need, and no others.
  */
 interface Trusting {
   createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): unknown;
@@ -17,6 +17,6 @@ export function trustOwnScripts(): void {
       },
     });
   } catch {
-    // There is one already: it decides.
+    // The host page has a default policy of its own, which decides.
   }
 }

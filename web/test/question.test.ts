@@ -129,7 +129,7 @@ describe('a file of prompts', () => {
     await expect(readPrompts(file(new Uint8Array([0xff, 0xfe, 0xfd])))).rejects.toThrow(
       /x\.bin: expected UTF-8 text/,
     );
-    await expect(readPrompts(file(' \n'))).rejects.toThrow(/expected prompts, found nothing/);
+    await expect(readPrompts(file(' \n'))).rejects.toThrow(/expected prompts, found an empty file/);
     expect(await readPrompts(file('abc'))).toMatchObject({
       splitting: 'lines',
       sha256: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',

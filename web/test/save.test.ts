@@ -37,7 +37,7 @@ const likely: Quantity = {
   data: [0.5, 0.25],
   labels: ['=A', 'b,"\n'],
 };
-const hidden: Quantity = { name: 'norm', axes: ['layer'], shape: [2], data: [3, 4], from: [0] };
+const hidden: Quantity = { name: 'norm', axes: ['layer'], shape: [2], data: [3, 4], from: [-1] };
 const course: Quantity = {
   name: 'loss',
   axes: ['step'],
@@ -79,21 +79,21 @@ describe('a file of numbers', () => {
     expect(fields.filter((one) => /^[=+@-]/.test(one))).toEqual([]);
   });
 
-  it('has a line for each value that is defined, with places counted as on the page', () => {
+  it('has a line for each value that is defined, with places counted from 0', () => {
     const lines = numbersOf(
       toCsv([{ frame: frameOf(), quantities: [weight, hidden, course] }], facts),
     );
     expect(lines).toEqual([
       ['subject', 'quantity', 'query', 'key', 'layer', 'step', 'value'],
-      ['softmax', 'weight', '1', '1', '', '', '1'],
-      ['softmax', 'weight', '2', '1', '', '', '-0.25'],
-      ['softmax', 'weight', '2', '2', '', '', '0.75'],
-      ['softmax', 'norm', '', '', '0', '', '3'],
-      ['softmax', 'norm', '', '', '1', '', '4'],
+      ['softmax', 'weight', '0', '0', '', '', '1'],
+      ['softmax', 'weight', '1', '0', '', '', '-0.25'],
+      ['softmax', 'weight', '1', '1', '', '', '0.75'],
+      ['softmax', 'norm', '', '', '-1', '', '3'],
+      ['softmax', 'norm', '', '', '0', '', '4'],
       ['softmax', 'loss', '', '', '', '0', '7'],
       ['softmax', 'loss', '', '', '', '4000', '3'],
     ]);
-    expect(placesOf(3, weight)).toEqual([2, 2]);
+    expect(placesOf(3, weight)).toEqual([1, 1]);
   });
 
   it('of JSON keeps shape and axes, has null for what is undefined, and every subject', () => {
@@ -148,15 +148,15 @@ describe('the table', () => {
     expect(cell('sink_1')).toEqual({ mean: 0.5, deviation: deviation([0.4, 0.6]) });
     expect(deviation([3])).toBeNaN();
     expect(cell('entropy').mean).toBe(2);
-    expect(cell('even').mean).toBeCloseTo(0.1);
+    expect(cell('uniform').mean).toBeCloseTo(0.1);
   });
 
   it('says where a largest or a least was found', () => {
-    expect(cell('alpha_max').where).toEqual({ layer: 2, head: 1 });
+    expect(cell('alpha_max').where).toEqual({ layer: 1, head: 0 });
     expect(cell('alpha_max').deviation).toBeCloseTo(0.01);
-    expect(cell('hidden_ratio')).toMatchObject({ mean: 8, where: { layer: 2 } });
-    expect(cell('value_ratio_min')).toMatchObject({ mean: 0.25, where: { layer: 2, head: 1 } });
-    expect(cell('sink_elsewhere')).toMatchObject({ mean: 0.25, where: { key: 3 } });
+    expect(cell('hidden_ratio')).toMatchObject({ mean: 8, where: { layer: 1 } });
+    expect(cell('value_ratio_min')).toMatchObject({ mean: 0.25, where: { layer: 1, head: 0 } });
+    expect(cell('sink_elsewhere')).toMatchObject({ mean: 0.25, where: { key: 2 } });
   });
 
   it('has no column that none of the models fills', () => {
@@ -188,13 +188,13 @@ describe('the table', () => {
     const prompts = numbersOf(promptsCsv([full()], facts));
     expect(prompts.map((record) => record.slice(2, 4))).toEqual([
       ['prompt', 'sink_ratio'],
-      ['1', '0.4'],
-      ['2', '0.6'],
+      ['0', '0.4'],
+      ['1', '0.6'],
     ]);
     const reported = [{ title: 'Softmax', sink_1: 18, where: 'a paper' }];
     const made = JSON.parse(tableJson([full()], facts, reported));
     expect(made.reported).toEqual(reported);
-    expect(made.subjects[0].table.alpha_max).toMatchObject({ layer: 2, head: 1 });
+    expect(made.subjects[0].table.alpha_max).toMatchObject({ layer: 1, head: 0 });
     expect(JSON.stringify(made)).not.toMatch(/20\d\d-\d\d/);
   });
 });

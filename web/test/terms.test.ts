@@ -12,23 +12,23 @@ function read(said: string): string {
 
 describe('a sentence with terms', () => {
   it('has each word of the table once, and every other letter as it was', () => {
-    expect(read('Layer 2, head 4, the head that gives token 1 most.')).toBe(
-      'Layer 2, [head] 4, the head that gives [token] 1 most.',
+    expect(
+      read('Head L1H3 gives the start token “<s>” 93%; the mean over all 24 heads is 52%.'),
+    ).toBe('[Head] [L1H3] gives the [start token] “<s>” 93%; the mean over all 24 heads is 52%.');
+    expect(read('Uniform attention would give it 15%; heads with a sink: 13 of 24.')).toBe(
+      '[Uniform attention] would give it 15%; [heads] with a [sink]: 13 of 24.',
     );
-    expect(read('It gives token 1, “<s>”, 93%; even attention would give it 15%.')).toBe(
-      'It gives [token] 1, [“<s>”], 93%; [even attention] would give it 15%.',
-    );
-    expect(read('ε = 0.3 · T = 26 · BOS first · α₁')).toBe(
-      '[ε] = 0.3 · [T] = 26 · [BOS] first · [α₁]',
+    expect(read('ε = 0.3 · T = 26 · starts with <s> (start token) · α₁')).toBe(
+      '[ε] = 0.3 · [T] = 26 · starts with <s> ([start token]) · [α₁]',
     );
   });
 
   it('leaves what it does not know, and words of the text', () => {
-    expect(read('A twin has 3 headlines, “head” and “token”; the arrow keys move.')).toBe(
-      'A twin has 3 headlines, “head” and “token”; the arrow keys move.',
+    expect(read('Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.')).toBe(
+      'Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.',
     );
-    expect(read('Its bias key is no token; a key is.')).toBe(
-      'Its [bias key] is no [token]; a [key] is.',
+    expect(read('Its bias key is not a token; a key is.')).toBe(
+      'Its [bias key] is not a [token]; a [key] is.',
     );
   });
 });

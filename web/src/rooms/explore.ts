@@ -1,4 +1,4 @@
-/** An instrument in one screen: the heads, the chosen head's map, and one inspector at a time. */
+/** Explore, in one screen: the map of all heads, the selected head's attention map, one inspector. */
 import { html, nothing, render } from 'lit';
 import {
   allows,
@@ -36,7 +36,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const changed = new Figure(middle, change, desk, scope);
   const inspector = new Inspector(side, desk, scope);
 
-  /** The one subject that is explored. */
+  /** The selected subject. */
   const subject = () => {
     const { shown, at } = desk.state.value;
     return shown[Math.min(at, shown.length - 1)]!;
@@ -59,7 +59,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const at = frame && selectedHead(frame, state);
     render(
       allows(state, 'subjects')
-        ? html`<div class="subject-list" role="group" aria-label="What is explored">
+        ? html`<div class="subject-list" role="group" aria-label="Model">
               ${state.shown.map(
                 (one, i) =>
                   html`<button
@@ -79,7 +79,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       html`<h1>${at ? capital(headWords(at)) : 'Explore'}</h1>
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(frame && at ? finding(frame, at) : all[0]!.error ? '' : `${nameOf(all[0]!, desk)} is coming …`, true)}
+          ${explained(frame && at ? finding(frame, at) : all[0]!.error ? '' : `Loading ${nameOf(all[0]!, desk)} …`, true)}
         </p>
         ${troubles(all, desk)}`,
       head,

@@ -1,4 +1,4 @@
-/** One figure of the table of views: what embed.html shows. Its title, its picture, one link back. */
+/** One view as a figure, for embed.html: its title, its picture, a link to the page. */
 import { html, nothing, render } from 'lit';
 import { generateControls, nameOf, questionControls, textField, troubles } from '../controls';
 import { asks, framesOf, shownOf, type Desk, type Scope } from '../desk';
@@ -8,7 +8,7 @@ import { viewNamed } from '../views/index';
 import { isRead, part } from '../views/view';
 import { Walk } from './walk';
 
-/** What an embed may be given beside its figure: `controls="text step"`. */
+/** Controls that an embed may show beside its figure: `controls="text step"`. */
 export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as const;
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
@@ -22,7 +22,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     'choose-step',
     (event) => walk && walk.go((event as CustomEvent<number>).detail),
   );
-  // What a host may style.
+  // Parts that a host may style.
   figure.root.part.add('figure');
   figure.root.querySelector('h2')?.part.add('title');
   foot.part.add('caption');
@@ -43,16 +43,16 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       asked,
     );
     figure.update(all);
-    const coming = all.map((one) => `${nameOf(one, desk)} is coming …`);
+    const coming = all.map((one) => `Loading ${nameOf(one, desk)} …`);
     const says = all.flatMap(({ frame }, i) => {
       if (!frame) return [];
-      if (!(view.fits?.(frame) ?? true)) return `${frame.title} has nothing of this kind to show.`;
+      if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
       const { describe } = desk.engine.value!.models;
       return isRead(view, frame, describe)
         ? view.says(frame, selectedHead(frame, state))
         : coming[i]!;
     });
-    // Some views say it themselves.
+    // Some views print the sentence themselves.
     const isSaid = says.length > 0 && says.every((one) => figure.root.textContent!.includes(one));
     render(
       html`<span data-finding class=${isSaid ? 'unseen' : ''}

@@ -1,4 +1,4 @@
-/** One view at a time beside the map, chosen from a list that is always there. */
+/** One view beside the map, chosen from a list of tabs. */
 import { html, render } from 'lit';
 import type { Desk, Scope, Shown } from '../desk';
 import { framesOf } from '../desk';
@@ -18,11 +18,11 @@ export class Inspector {
     this.#desk = desk;
     this.#scope = scope;
     this.#list = part(root, 'tabs', 'nav');
-    this.#list.setAttribute('aria-label', 'What to inspect');
+    this.#list.setAttribute('aria-label', 'Inspector');
     this.#place = part(root, 'inspector-place');
   }
 
-  /** The view that is chosen, of those that have something to show. */
+  /** The selected view, among those that have something to show. */
   viewFor(frames: readonly Frame[]): View {
     const some = fitting(inspectors, frames);
     return viewNamed(this.#desk.state.value.view, some.length ? some : inspectors);

@@ -1,4 +1,4 @@
-/** The metrics of the comparison's table: one row here is one column there, in the files, in the tests. */
+/** The metrics of the comparison's table: a row here is a column of the table and of its files. */
 import { alphaOfKey, indexOfMost, keysOf, type Frame } from '../frame';
 import { overPrompts } from '../averages';
 import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
@@ -9,64 +9,64 @@ import type { Reported } from '../zoo';
 export interface Cell {
   readonly mean: number;
   readonly deviation: number;
-  /** Where it was found, counted from 1, where it is a largest or a least. */
+  /** The place of a largest or smallest value. */
   readonly where?: { readonly layer?: number; readonly head?: number; readonly key?: number };
 }
 
 export interface TableMetric {
   readonly name: string;
   readonly title: string;
-  /** A longer sentence: the definition. */
+  /** The definition, in a sentence. */
   readonly meaning: string;
   /** What it needs, by the names in describe. */
   readonly reads: readonly string[];
   readonly digits: number;
   readonly percent?: boolean;
-  /** Few models have it: no column where none does. */
+  /** Few models have it; a table of others has no such column. */
   readonly isRare?: boolean;
   readonly of: (frame: Frame) => Cell;
 }
 
-/** Of numbers that each prompt has. */
+/** The mean over prompts of a metric that is one number. */
 const perPrompt = (name: string) => (frame: Frame) => overPrompts(frame, name);
 
-/** An element of what was averaged. */
+/** An element of an averaged tensor. */
 function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
   return { mean: tensors[name]!.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
-/** Of a short text few queries see the keys; these are looked at in any. */
+/** Keys that are searched in a text of any length. */
 const KEYS = 10;
 
-/** The largest Sink_k of any key but the first that enough queries see. */
+/** The largest Sink_k, k > 1, among the keys that enough queries can see. */
 function sinkElsewhere(frame: Frame): Cell {
   const last = Math.max(KEYS, keysOf(frame));
   const at = 1 + indexOfMost(Array.from(frame.tensors.sink_ratio!.data).slice(1, last));
   const cell = cellAt(frame, 'sink_ratio', at);
-  return { ...cell, ...(cell.mean ? { where: { key: at + 1 } } : {}) };
+  return { ...cell, ...(cell.mean ? { where: { key: at } } : {}) };
 }
 
-/** The largest alpha of token 1: the largest of means, for each prompt has its own largest. */
+/** The largest alpha_1 of a head, of the means over prompts. */
 function alphaMost(frame: Frame): Cell {
   const { H } = frame.architecture;
   const at = indexOfMost(alphaOfKey(frame, 0));
-  const where = { layer: Math.floor(at / H) + 1, head: (at % H) + 1 };
+  const where = { layer: Math.floor(at / H), head: at % H };
   return { ...cellAt(frame, 'alpha', at * frame.T), where };
 }
 
-/** The layer, from 1 on, where token 1's hidden norm is largest beside the others'. */
+/** The layer after which the first token's hidden norm is largest, relative to the mean of the others. */
 function hiddenMost(frame: Frame): Cell {
   const at = indexOfMost(frame.tensors.hidden_ratio!.data.subarray(1)) + 1;
-  return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at } };
+  return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at - 1 } };
 }
 
-/** The key/value head with the least ratio of a metric [L, G]. */
+/** The key/value head with the smallest value of a metric [L, G]. */
 const leastOf =
   (name: string) =>
   (frame: Frame): Cell => {
     const { G } = frame.architecture;
     const at = indexOfMost(Array.from(frame.tensors[name]!.data, (value) => -value));
-    const where = { layer: Math.floor(at / G) + 1, head: (at % G) + 1 };
+    const where = { layer: Math.floor(at / G), head: at % G };
     return { ...cellAt(frame, name, at), where };
   };
 
@@ -75,7 +75,7 @@ export const tableMetrics: readonly TableMetric[] = [
     name: 'sink_1',
     title: 'Sink₁',
     meaning:
-      'Share of heads whose alpha of token 1 exceeds eps; of shares where rows need not sum to 1',
+      'Share of heads whose α₁ exceeds ε; where rows need not sum to 1, α₁ is a share of the row sum',
     reads: ['sink_ratio'],
     digits: 1,
     percent: true,
@@ -84,16 +84,16 @@ export const tableMetrics: readonly TableMetric[] = [
   {
     name: 'sink_1_raw',
     title: 'Sink₁ raw',
-    meaning: 'The same from the weights as the model uses them',
+    meaning: 'The same, computed from raw weights',
     reads: ['sink_ratio_raw'],
     digits: 1,
     percent: true,
     of: perPrompt('sink_ratio_raw'),
   },
   {
-    name: 'even',
-    title: 'even α₁',
-    meaning: 'What even attention would give token 1; above half of eps nothing can be told',
+    name: 'uniform',
+    title: 'uniform α₁',
+    meaning: 'α₁ under uniform attention; above ε, heads cannot be counted',
     reads: ['alpha_uniform'],
     digits: 3,
     of: (frame) => ({ mean: judged(frame).even, deviation: NaN }),
@@ -102,7 +102,7 @@ export const tableMetrics: readonly TableMetric[] = [
     name: 'sink_elsewhere',
     title: 'Sinkₖ, k > 1',
     meaning:
-      'Largest share of heads with a sink at another key: 2 to 10, and any that eight queries see',
+      'Largest share of heads with a sink at another key: k = 2 to 10, and every k that eight queries can see',
     reads: ['sink_ratio'],
     digits: 1,
     percent: true,
@@ -111,7 +111,7 @@ export const tableMetrics: readonly TableMetric[] = [
   {
     name: 'sink_bias',
     title: 'on bias key',
-    meaning: 'Share of heads whose bias key receives more than eps',
+    meaning: 'Share of heads whose bias key receives more than ε',
     reads: ['sink_ratio_bias'],
     digits: 1,
     percent: true,
@@ -121,7 +121,7 @@ export const tableMetrics: readonly TableMetric[] = [
   {
     name: 'loss',
     title: 'loss',
-    meaning: 'Mean loss in nats per token; models with other vocabularies count other tokens',
+    meaning: 'Mean loss in nats per token; not comparable between vocabularies',
     reads: ['loss_mean'],
     digits: 3,
     of: perPrompt('loss_mean'),
@@ -129,7 +129,7 @@ export const tableMetrics: readonly TableMetric[] = [
   {
     name: 'alpha_max',
     title: 'largest α₁',
-    meaning: 'Largest alpha of token 1 of a head, averaged over the prompts first',
+    meaning: 'Largest α₁ of a head, of the means over prompts',
     reads: ['alpha'],
     digits: 3,
     of: alphaMost,
@@ -137,15 +137,17 @@ export const tableMetrics: readonly TableMetric[] = [
   {
     name: 'hidden_ratio',
     title: '‖h₁‖ ratio',
-    meaning: "Token 1's hidden norm over the others' mean, at the layer where it is largest",
+    meaning:
+      'Hidden norm of the first token over the mean of the others, after the layer where it is largest',
     reads: ['hidden_ratio'],
     digits: 2,
     of: hiddenMost,
   },
   {
     name: 'key_ratio_min',
-    title: 'least ‖k₁‖ ratio',
-    meaning: "Token 1's key norm over the others' mean, at the head where it is least",
+    title: 'min ‖k₁‖ ratio',
+    meaning:
+      'Key norm of the first token over the mean of the others, at the head where it is smallest',
     reads: ['key_ratio'],
     digits: 2,
     of: leastOf('key_ratio'),
@@ -153,15 +155,15 @@ export const tableMetrics: readonly TableMetric[] = [
   {
     name: 'value_ratio',
     title: '‖v₁‖ ratio',
-    meaning: "Token 1's value norm over the others' mean, averaged over the heads",
+    meaning: 'Value norm of the first token over the mean of the others, averaged over heads',
     reads: ['value_ratio'],
     digits: 2,
     of: perPrompt('value_ratio'),
   },
   {
     name: 'value_ratio_min',
-    title: 'least ‖v₁‖ ratio',
-    meaning: 'The same at the head where it is least',
+    title: 'min ‖v₁‖ ratio',
+    meaning: 'The same at the head where it is smallest',
     reads: ['value_ratio'],
     digits: 3,
     of: leastOf('value_ratio'),
@@ -180,15 +182,15 @@ export const tableMetrics: readonly TableMetric[] = [
   },
   {
     name: 'row_mass',
-    title: 'row mass',
-    meaning: "Mean sum of a query's weights, over queries and heads",
+    title: 'row sum',
+    meaning: 'Mean sum of the weights of a query, over queries and heads',
     reads: ['row_mass_summary'],
     digits: 3,
     of: perPrompt('row_mass_summary'),
   },
 ];
 
-/** What the table needs of every subject. */
+/** Metrics that the table reads of every subject. */
 export const tableReads = [...new Set(tableMetrics.flatMap(({ reads }) => reads))];
 
 /** The columns of a table of these frames. */
@@ -197,9 +199,9 @@ export function metricsOf(frames: readonly Frame[]): readonly TableMetric[] {
   return tableMetrics.filter((metric) => !metric.isRare || has(metric));
 }
 
-/* Files. No date: the same again. */
+/* Files. They carry no date, so that the same measurement gives the same bytes. */
 
-/** Means and deviations, one number a line. */
+/** Means and standard deviations, one metric per line. */
 export function tableCsv(frames: readonly Frame[], facts: Facts): string {
   const records = frames.flatMap((frame) =>
     tableMetrics.map(({ name, of }) => {
@@ -230,24 +232,24 @@ export function tableCsv(frames: readonly Frame[], facts: Facts): string {
   return csv(notes(frames, facts), head, records);
 }
 
-/** The numbers of each prompt, a prompt a line. */
+/** The numbers of each prompt, one prompt per line. */
 export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
   const names = [...new Set(frames.flatMap(({ perPrompt: each }) => Object.keys(each)))];
   const records = frames.flatMap(({ subject, class: kind, perPrompt: each, sequences }) =>
     Array.from({ length: sequences }, (_, i) => [
       subject,
       CLASS_WORDS[kind],
-      i + 1,
+      i,
       ...names.map((name) => each[name]?.[i] ?? NaN),
     ]),
   );
   return csv(notes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
 }
 
-/** What papers say of their own models; it stands apart, and says so. */
+/** What papers report of their own models, kept apart from measurements. */
 export type ReportedRow = Reported & { readonly title: string };
 
-/** All that was measured. */
+/** Everything that was measured. */
 export function tableJson(
   frames: readonly Frame[],
   { corpus, version, link }: Facts,
@@ -268,7 +270,7 @@ export function tableJson(
   }));
   const whole = {
     corpus,
-    indices: 'counted from 1',
+    indices: 'counted from 0',
     measured_by: `Sinkscope ${version}`,
     link,
     subjects,
@@ -281,7 +283,7 @@ export interface Sorting {
   readonly descending: boolean;
 }
 
-/** Undefined numbers stand last, whichever way is sorted; what is alike keeps its order. */
+/** Undefined numbers come last in both directions; equal rows keep their order. */
 export function sorted<Row>(
   rows: readonly Row[],
   value: (row: Row) => number | string,

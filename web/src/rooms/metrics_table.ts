@@ -1,7 +1,7 @@
 /** The table: a row for each model, sortable by each column; what others report stands below. */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Frame } from '../frame';
-import { CLASS_WORDS, judged, percent, quote, show } from '../words';
+import { CLASS_WORDS, headName, judged, percent, quote, show } from '../words';
 import {
   metricsOf,
   sorted,
@@ -60,28 +60,30 @@ function spreadWords(deviation: number, least: number, say: (x: number) => strin
   return deviation < least ? `± <${say(least)}` : `± ${say(deviation)}`;
 }
 
+/** The place of a value: a head, a layer, or a key, which is another token in every prompt. */
+function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Frame): string {
+  if (key !== undefined)
+    return `position\u00a0${key}${frame.sequences === 1 ? ` ${quote(frame, key)}` : ''}`;
+  return head === undefined ? `after layer\u00a0${layer}` : headName({ layer: layer!, head });
+}
+
 function cellOf(frame: Frame, metric: TableMetric): TemplateResult {
   const cell = metric.of(frame);
   const [value, spread] = cellWords(cell, metric);
   const star = !frame.operation.normalises && metric.name === 'sink_1';
-  // Of several prompts each has another token there.
-  const token = (name: string, i: number) =>
-    name === 'key' && frame.sequences === 1 ? ` ${quote(frame, i - 1)}` : '';
-  const place = Object.entries(cell.where ?? {}).map(
-    ([name, i]) => `${name}\u00a0${i}${token(name, i)}`,
-  );
+  const place = cell.where && placeWords(cell.where, frame);
   return html`<td data-metric=${metric.name}>
     <span class="value">${value}${star ? '*' : ''}</span>
     <span class="spread">${spread}</span>
-    ${place.length ? html`<span class="place">${place.join(', ')}</span>` : nothing}
+    ${place ? html`<span class="place">${place}</span>` : nothing}
   </td>`;
 }
 
 function rowOf({ frame, isStale }: Shown, metrics: readonly TableMetric[]): TemplateResult {
   const { sequences, model } = frame;
   const n = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
-  const stored = model.bits ? `, kept in ${model.bits.toFixed(1)} bits a weight` : '';
-  const short = judged(frame).tells ? '' : ', too short to tell';
+  const stored = model.bits ? `, stored at ${model.bits.toFixed(1)} bits per weight` : '';
+  const short = judged(frame).tells ? '' : ', text too short to count heads';
   return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
     <th scope="row">
       ${frame.title}

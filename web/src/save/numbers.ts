@@ -10,7 +10,7 @@ export interface Quantity {
   readonly axes: readonly string[];
   readonly shape: readonly number[];
   readonly data: ArrayLike<number>;
-  /** Counted from 1, as on the page, where nothing else is said: hidden states begin before layer 1. */
+  /** The first index of each axis; 0 if absent. Hidden states begin at −1, before layer 0. */
   readonly from?: readonly number[];
   /** Of a single axis, where its places are not counted: steps of training. */
   readonly places?: readonly number[];
@@ -33,7 +33,7 @@ export interface Facts {
 
 function verdictOf(frame: Frame) {
   const { sink, of, even, tells, least } = judged(frame);
-  return { sink_1: sink, of, even_attention: even, tells, least_tokens: least };
+  return { sink_1: sink, of, uniform_alpha_1: even, tells, least_tokens: least };
 }
 
 /** What was measured of a subject, and what is needed to measure it again. */
@@ -60,7 +60,7 @@ export function factsOf(frame: Frame) {
     first_tokens: frame.first,
     sequences: frame.sequences,
     ...(verdict ? { verdict } : {}),
-    ...(head ? { layer: head.layer + 1, head: head.head + 1 } : {}),
+    ...(head ? { layer: head.layer, head: head.head } : {}),
     tokens_of_first_prompt: tokens.map(({ id, text }) => ({ id, text })),
   };
 }
@@ -75,7 +75,7 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
   if (places) return [places[i]!];
   const found = shape.map(() => 0);
   for (let axis = shape.length - 1; axis >= 0; axis--) {
-    found[axis] = (i % shape[axis]!) + (from?.[axis] ?? 1);
+    found[axis] = (i % shape[axis]!) + (from?.[axis] ?? 0);
     i = Math.floor(i / shape[axis]!);
   }
   return found;
@@ -111,7 +111,7 @@ export function csv(
 export function notes(frames: readonly Frame[], { corpus, version, link }: Facts) {
   return [
     ['corpus', corpus],
-    ['indices', 'counted from 1'],
+    ['indices', 'counted from 0'],
     ['measured_by', `Sinkscope ${version}`],
     ['link', link],
     ...frames.map((frame) => [frame.subject, stampWords(frame)] as const),
@@ -153,7 +153,7 @@ export function toJson(figure: string, numbers: readonly Numbers[], facts: Facts
   const whole = {
     figure,
     corpus,
-    indices: 'counted from 1',
+    indices: 'counted from 0',
     measured_by: `Sinkscope ${version}`,
     link,
   };

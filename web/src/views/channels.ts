@@ -81,7 +81,7 @@ export const channels: View = {
         shape: [T, D],
         data: layerOf(frame.tensors.hidden!, layer),
       }),
-      { ...quantity('kurtosis', ['layer'], frame.tensors.kurtosis!), from: [0] },
+      { ...quantity('kurtosis', ['layer'], frame.tensors.kurtosis!), from: [-1] },
       {
         ...quantity('super_weight', ['layer', 'place'], frame.tensors.super_weight!),
         labels: ['row, from 0', 'column, from 0', 'token, from 0', 'weight', 'input', 'output'],

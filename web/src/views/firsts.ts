@@ -42,7 +42,7 @@ export const firsts: View = {
   reads: ['hidden_norm', 'hidden_ratio', 'sink_ratio'],
   isGroup: true,
   numbers: (frame) => [
-    { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [0, 1] },
+    { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],
   says: (frame) =>
     `${capital(settingName(frame))}: ${firstsIn(frame)} of ${frame.T - 1} later positions have at least half of token 1’s norm, behind layer ${layerOf(frame)}.`,

@@ -53,7 +53,7 @@ export const norms: View = {
     'massive_at',
   ],
   numbers: ({ tensors }) => [
-    { ...quantity('hidden_norm', ['layer', 'token'], tensors.hidden_norm!), from: [0, 1] },
+    { ...quantity('hidden_norm', ['layer', 'token'], tensors.hidden_norm!), from: [-1, 0] },
     quantity('key_norm', ['layer', 'group', 'token'], tensors.key_norm!),
     quantity('value_norm', ['layer', 'group', 'token'], tensors.value_norm!),
   ],

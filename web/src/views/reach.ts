@@ -82,12 +82,12 @@ export const reach: View = {
   numbers: ({ tensors }) => [
     ...(['reach', 'reach_bare'] as const).flatMap((name) =>
       tensors[name]!.data.length
-        ? [{ ...quantity(name, ['layer', 'token'], tensors[name]!), from: [0, 1] }]
+        ? [{ ...quantity(name, ['layer', 'token'], tensors[name]!), from: [-1, 0] }]
         : [],
     ),
     ...(['mixing', 'mixing_bare'] as const).flatMap((name) =>
       tensors[name]!.data.length
-        ? [{ ...quantity(name, ['layer'], tensors[name]!), from: [0] }]
+        ? [{ ...quantity(name, ['layer'], tensors[name]!), from: [-1] }]
         : [],
     ),
   ],
