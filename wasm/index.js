@@ -1,6 +1,6 @@
 export { cacheBytes, cacheClear, cacheKind, cacheList } from './supply/cache.js';
 export { createEngine } from './engine/client.js';
-export { readEdit } from './engine/edits.js';
+export { editLabel, readEdit } from './engine/edits.js';
 export { filesOfDrop, filesOfList, planFiles } from './supply/disk.js';
 export { openDownload } from './supply/download.js';
 export { SinkscopeError } from './border/errors.js';

@@ -181,6 +181,7 @@ static void add_edits(cJSON *root) {
         cJSON *row = add_row(list);
         add_text(row, "name", edits[i].name);
         add_text(row, "meaning", edits[i].meaning);
+        add_text(row, "label", edits[i].label);
         cJSON_AddBoolToObject(row, "counterfactual", edits[i].counterfactual);
         cJSON_AddBoolToObject(row, "waits", edits[i].idle != NULL);
         add_edit_needs(row, edits[i].needs);

@@ -49,6 +49,12 @@ struct ss_pass;
 
 typedef struct ss_edit_kind {
     const char *name, *meaning;
+    /*
+     * What an edit of this kind is called: text with {parameter}, {at} (layer and head), {heads}
+     * and {after} (a layer of the stream), [parts] that are left out with their parameter, and
+     * alternatives "parameter=value?text|text". editLabel in the npm package fills it in.
+     */
+    const char *label;
     bool counterfactual; /* shows what no trained model computes; else what one would that is served
                             so: a smaller cache, fewer bits */
     int needs;           /* SS_NEEDS_... */

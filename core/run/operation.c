@@ -142,7 +142,7 @@ static const ss_operation table[] = {
      .source = "Gu et al. 2025, section 7.4, table 6: sigmoid without normalisation"},
     {.name = "sigmoid_log_n",
      .label = "sigmoid, bias -log n",
-     .formula = "1 / (1 + exp(-(x_j - log n))), n keys in sight",
+     .formula = "1 / (1 + exp(-(x_j - log n))), n visible keys",
      .proxy = SS_PROXY_SHARE,
      .row = sigmoid_log_n,
      .back = BACK(ss_sigmoid_back),
@@ -172,7 +172,7 @@ static const ss_operation table[] = {
      .source = "OpenAI 2025, gpt-oss: one logit per head beside the keys"},
     {.name = "relu",
      .label = "ReLU / n",
-     .formula = "max(x_j, 0) / n, n keys in sight",
+     .formula = "max(x_j, 0) / n, n visible keys",
      .proxy = SS_PROXY_SHARE,
      .row = relu,
      .back = BACK(ss_relu_back),
@@ -315,8 +315,8 @@ static ss_status check_sinks(const ss_choice *choice, const ss_model *model, ss_
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)
             if (isnan(choice->parameters[p]) && !model->layers[l].sinks)
                 return ss_fail(err, SS_BAD_CONFIG, "sinkscope.attention.parameters",
-                               "expected a tensor self_attn.sinks in layer %d, or the parameter "
-                               "%s in config.json",
+                               "expected a tensor self_attn.sinks in layer %d, or the parameter %s "
+                               "in config.json",
                                l, choice->operation->parameters[p].name);
     return SS_OK;
 }

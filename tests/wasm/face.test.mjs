@@ -9,6 +9,7 @@ import { binaries, files, root, softmax, tiny } from './helper.mjs';
 const {
   createEngine,
   cutText,
+  editLabel,
   fieldsFor,
   filesOfDrop,
   filesOfList,
@@ -224,6 +225,7 @@ const FACE = {
     { tokenizer: tokenizerJson, config: '{}' },
     { limit: 5000 },
   ],
+  editLabel: [editLabel, { kind: 'silence' }, describe],
   readEdit: [readEdit, 'mask:first=1,recent=2', describe],
   judge: [sinkscope.judge, { eps: 0.3, even: 0.1, normalises: true, sink: 0.5, sinkRaw: 0.5 }],
   leastTokens: [sinkscope.leastTokens, 0.3],

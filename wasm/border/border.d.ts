@@ -97,6 +97,8 @@ export interface EditParameter {
 export interface EditKind {
   readonly name: string;
   readonly meaning: string;
+  /** A template of what an edit of this kind is called; `editLabel` fills it in. */
+  readonly label: string;
   /** Shows what no trained model computes; else what a model computes that is served so. */
   readonly counterfactual: boolean;
   /** It may leave the first tokens as they are: a run can take them over. */

@@ -123,3 +123,72 @@ export function readEdit(text, describe) {
   }
   return { kind: name, ...edit };
 }
+
+/** @typedef {{ row: EditKind, given: Record<string, unknown>, describe: Describe }} Told */
+
+/**
+ * What stands for {name} in a label; undefined where the parameter is not given, or as it would be anyway.
+ * @param {string} name @param {Told} told @param {boolean} isFirst whether it begins the label
+ */
+function wordsOf(name, { row, given, describe }, isFirst) {
+  const { layer, head, group } = given;
+  if (name === 'heads') {
+    if (layer !== undefined)
+      return head === undefined ? `every head of layer ${layer}` : `head L${layer}H${head}`;
+    return head === undefined ? 'every head' : `head ${head} of every layer`;
+  }
+  if (name === 'at') {
+    const own = group === undefined ? '' : `key/value head ${group}`;
+    if (layer !== undefined && head !== undefined) return ` in L${layer}H${head}`;
+    if (layer !== undefined) return ` in layer ${layer}${own && `, ${own}`}`;
+    if (head !== undefined || own) return ` in ${own || `head ${head}`} of every layer`;
+    return '';
+  }
+  if (name === 'after') {
+    if (layer === undefined) return '';
+    return Number(layer) === 0 ? ' at the embedding' : ` after layer ${Number(layer) - 1}`;
+  }
+  const parameter = row.parameters.find((one) => one.name === name);
+  const value = given[name] ?? parameter?.default ?? undefined;
+  if (value === undefined || !parameter) return undefined;
+  if (parameter.type === 'operation')
+    return describe.operations.find((one) => one.name === value)?.label ?? String(value);
+  if (parameter.type === 'index' && parameter.below === 'T')
+    return value === 0 ? `${isFirst ? '' : 'the '}first token` : `token ${value}`;
+  return String(value).replace(/^-/, '\u2212');
+}
+
+/**
+ * @param {string} text @param {Told} told
+ */
+function filled(text, told) {
+  const parts = text.replace(/\[([^\]]*)\]/g, (_, part) => {
+    const names = [...part.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+    const isOwn = (/** @type {string} */ name) => {
+      const standard = told.row.parameters.find((one) => one.name === name)?.default ?? undefined;
+      return told.given[name] !== undefined && told.given[name] !== standard;
+    };
+    return names.every(isOwn) ? part : '';
+  });
+  return parts.replace(
+    /\{(\w+)\}/g,
+    (_, name, at) => wordsOf(name, told, at === 0) ?? `no ${name}`,
+  );
+}
+
+/** @type {typeof import('../sinkscope.js').editLabel} */
+export function editLabel(edit, describe) {
+  check(edit, 'object', 'edit');
+  check(describe, 'object', 'describe');
+  checkList(describe.edits, 'object', 'describe.edits');
+  const { kind, parameters, ...own } = /** @type {Given} */ (edit);
+  const row = describe.edits[find(describe.edits, kind, 'edit.kind')];
+  const given = { ...own, ...parameters };
+  const told = { row, given, describe };
+  const texts = row.label.split('|').map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);
+  const value = (/** @type {string} */ name) =>
+    given[name] ?? row.parameters.find((one) => one.name === name)?.default;
+  const [, , , text = row.name] =
+    texts.find(([, name, wanted]) => name === undefined || String(value(name)) === wanted) ?? [];
+  return filled(text, told);
+}

@@ -46,6 +46,13 @@ export type Edit = OperationEdit | MaskEdit | NamedEdit;
  */
 export function readEdit(text: string, describe: Describe): Edit;
 
+/**
+ * What an edit is called: a phrase for titles and legends, with indices from 0.
+ * @throws SinkscopeError 'argument' for a kind that is not in the table
+ * @example editLabel({ kind: 'hide_key', key: 0, layer: 1, head: 3 }, describe) // first token hidden in L1H3
+ */
+export function editLabel(edit: Edit, describe: Describe): string;
+
 export interface Progress {
   /** What is being done: 'read', 'open', 'run', 'generate'. */
   readonly stage: string;
