@@ -1,4 +1,4 @@
-/** Means over the prompts of a question, their spread, and what each prompt says in one number. */
+/** Means and standard deviations over the prompts of a question, and one number per prompt. */
 import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
 import { deviation, mean, type Frame } from './frame';
 import type { OpenModel, Watch } from './models';
@@ -6,7 +6,7 @@ import type { Prompts } from './question';
 
 export type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
 
-/** Means, spread and the numbers of each prompt, under each list of edits. */
+/** Means, standard deviations and the numbers of each prompt, for each list of edits. */
 export async function averages(
   { model }: OpenModel,
   { ids }: Prompts,
@@ -42,9 +42,8 @@ function averagesOf(
 }
 
 /**
- * Loss where each token is predicted from the `window` tokens before it, read anew ("sliding window with
- * re-computation", Xiao et al. 2024): nothing is cached, and what is far is never seen. The first tokens
- * of a text are read together.
+ * Loss where each token is predicted from the `window` tokens before it in a run of its own ("sliding window
+ * with re-computation", Xiao et al. 2024): nothing is cached. One run covers the first tokens of a text.
  */
 export async function recomputed(
   { model }: OpenModel,
@@ -89,7 +88,7 @@ export async function recomputed(
   };
 }
 
-/** Adds what one prompt says in one number, by the names of metrics. */
+/** Adds one number of one prompt to each list, by the names of metrics. */
 export function notePrompt(
   each: Record<string, number[]>,
   told: Readonly<Record<string, Tensor>>,
@@ -98,14 +97,14 @@ export function notePrompt(
     value === undefined ? undefined : (each[name] ??= []).push(value);
   for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
     note(name, told[name]?.data[0]);
-  // Mean, least and largest of every head.
+  // A row of the summary is the mean, the minimum and the maximum of a head.
   const masses = told.row_mass_summary;
   note('row_mass_summary', masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)));
   note('value_ratio', told.value_ratio && mean(told.value_ratio.data));
   return each;
 }
 
-/** Of numbers that each prompt has. */
+/** Mean and standard deviation over the prompts. */
 export function overPrompts(
   { perPrompt }: Frame,
   name: string,
@@ -115,8 +114,8 @@ export function overPrompts(
 }
 
 /**
- * Everything that describe says is averaged: a view that is opened later must not find what is of one
- * prompt alone.
+ * Means of every metric that describe calls averaged, so that a view that is opened later shows means and
+ * not the first prompt.
  */
 export async function allAverages(
   describe: Describe,
@@ -126,7 +125,7 @@ export async function allAverages(
   watch: Watch,
 ): Promise<Averaged> {
   const averaged = describe.metrics.filter((one) => one.averaged);
-  // Not of one head, and compared with the run without what-ifs only where there are any.
+  // Metrics of one head are left out, and comparisons with the baseline where there is no edit.
   const isWhole = ({ arguments: needs }: (typeof averaged)[number]) =>
     !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));
   const metrics = averaged.filter(isWhole).map(({ name }) => name);

@@ -211,7 +211,7 @@ export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3)
   const ran = [...new Set(frames.map(({ T }) => T))].filter((T) => T !== state.T);
   const numbers = html`<div class="numbers">
       ${numberField('T ≤', 'T', [1, context, 1], desk)}
-      ${ran.length ? html`<span class="hint">T = ${ran.join(', ')} ran</span>` : nothing}
+      ${ran.length ? html`<span class="hint">T = ${ran.join(', ')} here</span>` : nothing}
       ${segmented(
         'Prompts',
         [

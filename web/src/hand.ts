@@ -1,7 +1,7 @@
 /**
- * The hand: what is selected on the figures of Explore is taken hold of. A key is hidden, its value
- * dropped, a head silenced, a channel of a token put to 0 or its mean, each as an edit of the subject. Every move is a link, so
- * that the way back is the link before.
+ * Interventions in Explore: the selected key is hidden, its value zeroed, the head ablated, a channel of a
+ * token set to 0 or to its mean, each as an edit of the subject. Every intervention is a link, so that the
+ * browser's Back undoes it.
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
@@ -15,10 +15,10 @@ import {
   type Head,
 } from './frame';
 import { isOfDisk, type State } from './state';
-import { parseSubject, printSubject, type SubjectEdit } from './subject';
+import { labelsOf, parseSubject, printSubject, type SubjectEdit } from './subject';
 import { headWords, quote } from './words';
 
-/** Where the hand reaches: every head, those of the chosen layer, the chosen one. */
+/** The scope of an intervention: every head, those of the selected layer, or the selected one. */
 export type Grip = State['grip'];
 
 interface Move {
@@ -30,28 +30,28 @@ function edit(name: string, ...values: readonly (number | string)[]): SubjectEdi
   return { name, values: values.map(String) };
 }
 
-/** What [layer, head] stand for in an edit: those that are left out mean all. */
+/** The [layer, head] of an edit; those that are left out mean all. */
 function places(grip: Grip, { layer, head }: Head): number[] {
   return { all: [], layer: [layer], head: [layer, head] }[grip];
 }
 
-/** The number of the residual stream that is taken hold of: the chosen one, else the largest. */
+/** The number of the residual stream to intervene on: the selected one, else the largest. */
 function heldNumber(frame: Frame, state: State) {
   const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
     place: [channel, layer, token],
-    where: `behind layer ${layer}, token ${token + 1}`,
+    where: `${layer ? `after layer ${layer - 1}` : 'at the embedding'}, token ${token}`,
   });
   const { channel, query } = state;
   const most = massiveOf(frame);
   if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
-    return most && { ...at(most), name: `${most.channel + 1} (the largest)` };
+    return most && { ...at(most), name: `${most.channel} (the largest)` };
   const layer = most && hiddenLayer(frame, state.layer);
   return layer === undefined
     ? undefined
-    : { ...at({ layer, channel, token: query }), name: String(channel + 1) };
+    : { ...at({ layer, channel, token: query }), name: String(channel) };
 }
 
-/** What can be done with what is selected. */
+/** The interventions on what is selected. */
 export function movesOf(frame: Frame, state: State): Move[] {
   const at = selectedHead(frame, state);
   const { H, G } = frame.architecture;
@@ -59,17 +59,17 @@ export function movesOf(frame: Frame, state: State): Move[] {
   const moves: Move[] = [];
   const key = state.key >= 0 ? state.key : state.query;
   if (key >= 0 && key < frame.T) {
-    const name = `${key + 1} ${quote(frame, key)}`;
+    const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
     const [layer, head] = where;
     const group = head === undefined ? [] : [Math.floor(head / (H / G))];
     const values = layer === undefined ? [] : [layer, ...group];
     moves.push(
-      { says: `Hide key ${name}`, edit: edit('hide_key', key, ...where) },
-      { says: `Drop value ${name}`, edit: edit('scale_value', key, 0, ...values) },
+      { says: `Hide ${name}`, edit: edit('hide_key', key, ...where) },
+      { says: `Zero the value of ${name}`, edit: edit('scale_value', key, 0, ...values) },
     );
   }
   moves.push({
-    says: `Silence ${headWords(at)}`,
+    says: `Ablate ${headWords(at)}`,
     edit: edit('silence', at.layer, at.head),
   });
   const held = heldNumber(frame, state);
@@ -78,7 +78,7 @@ export function movesOf(frame: Frame, state: State): Move[] {
     moves.push(
       { says: `Zero channel ${name} ${where}`, edit: edit('clamp_channel', ...place) },
       {
-        says: `Channel ${place[0]! + 1} there to its mean`,
+        says: `Set channel ${place[0]!} there to its mean`,
         edit: edit('clamp_channel', ...place, 'to=mean'),
       },
     );
@@ -87,7 +87,7 @@ export function movesOf(frame: Frame, state: State): Move[] {
   if (heavy) {
     const { layer, row, column } = heavy;
     moves.push({
-      says: `Zero weight (${row + 1}, ${column + 1}) of layer ${layer + 1}, which writes the largest`,
+      says: `Zero weight (${row}, ${column}) of down in layer ${layer}, which writes the largest value`,
       edit: edit('scale_weight', 'down', layer, row, column, 0),
     });
   }
@@ -97,7 +97,7 @@ export function movesOf(frame: Frame, state: State): Move[] {
 const isSame = (a: SubjectEdit, b: SubjectEdit) =>
   a.name === b.name && a.values.join() === b.values.join();
 
-/** The subject with the edit, or without it where it has it. */
+/** The subject with the edit added, or removed where the subject has it. */
 export function moved(subject: string, wanted: SubjectEdit): string {
   const parsed = parseSubject(subject)!;
   const others = parsed.edits.filter((one) => !isSame(one, wanted));
@@ -109,8 +109,10 @@ export function handControls(desk: Desk, frame: Frame): TemplateResult | typeof 
   const state = desk.state.value;
   if (state.hide.includes('hand')) return nothing;
   const { layer, head } = selectedHead(frame, state);
-  const { edits } = parseSubject(frame.subject)!;
-  /** A link to the state after a move; what no link can name is gone to by hand. */
+  const subject = parseSubject(frame.subject)!;
+  const { edits } = subject;
+  const labels = labelsOf(subject, desk.engine.peek()!.models.describe);
+  /** A link to the state after an intervention; no link can name a model from disk, so a click sets the state. */
   const link = (wanted: SubjectEdit, says: string, isDone: boolean) => {
     const next = moved(frame.subject, wanted);
     const list = state.shown.map((one) => (one === frame.subject ? next : one));
@@ -130,23 +132,19 @@ export function handControls(desk: Desk, frame: Frame): TemplateResult | typeof 
     >`;
   };
   const moves = movesOf(frame, state).filter((one) => !edits.some((own) => isSame(own, one.edit)));
-  return html`<div class="hand" role="group" aria-label="What if">
-    <strong>What if</strong>
+  return html`<div class="hand" role="group" aria-label="Intervene">
+    <strong>Intervene</strong>
     ${moves.map((one) => link(one.edit, one.says, false))}
     ${choices(
-      'keys and values of',
+      'keys and values in',
       state.grip,
       [
         ['all', 'all heads'],
-        ['layer', `layer ${layer + 1}`],
+        ['layer', `layer ${layer}`],
         ['head', headWords({ layer, head })],
       ],
       (grip) => desk.set({ grip: grip as Grip }),
     )}
-    ${edits.length ? html`<span class="done">${edits.map((one) => link(one, editWords(one), true))}</span>` : nothing}
+    ${edits.length ? html`<span class="done">${edits.map((one, i) => link(one, labels[i]!, true))}</span>` : nothing}
   </div>`;
-}
-
-function editWords({ name, values }: SubjectEdit): string {
-  return `${name}${values.length ? `(${values.join(', ')})` : ''}`;
 }

@@ -1,4 +1,4 @@
-/** What of an opened model's run becomes a frame: which names are recorded and read, and how. */
+/** From the run of an opened model to a frame: which names are recorded and read. */
 import {
   fieldsFor,
   type Describe,
@@ -16,16 +16,16 @@ import { isProbed } from './probes';
 import { firstTokens, specialWords, type Prompts, type Question } from './question';
 import { atStep, editsOf, isCounterfactual, operationOf, titleOf, type Subject } from './subject';
 
-/** Names of metrics, fields and probes that are shown, and of those of one head. */
+/** Names of the metrics, fields and probes that are shown, and those of one head. */
 interface Wanted {
   readonly reads: readonly string[];
   readonly headReads: readonly string[];
 }
 
-/** Read for every frame: what the sentences and the choice of a head need. */
+/** Names that every frame has: sentences and the choice of a head need them. */
 const ALWAYS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 
-/** An eviction in every head that decides query by query. */
+/** An eviction that holds in every head and decides query by query. */
 function evictionOf(edits: Frame['edits']) {
   return edits
     .filter((edit): edit is NamedEdit => edit.kind === 'evict')
@@ -35,9 +35,9 @@ function evictionOf(edits: Frame['edits']) {
 }
 
 /**
- * A model goes on behind its context where every head's cache stays inside it.
+ * The largest number of tokens of a run; Infinity where every head's cache stays inside the context.
  *
- * @param window of tokens that are read anew for each prediction
+ * @param window number of tokens in the run of each prediction
  */
 export function contextOf(
   { context, positions }: Frame['architecture'],
@@ -50,10 +50,10 @@ export function contextOf(
   return isEndless ? Infinity : context;
 }
 
-/** A text that is longer is forgotten while it is read, where nothing else is asked of it. */
+/** A longer text is streamed where that suffices: keys outside the cache are dropped during the run. */
 export const LONG = 512;
 
-/** Whether a run need hold only what its cache keeps: the same losses, in bounded memory. */
+/** Whether a run may keep only what its cache holds: the losses are the same, and memory is bounded. */
 export function isStreamed(
   { fields, metrics }: Describe,
   { context }: Frame['architecture'],
@@ -68,13 +68,13 @@ export function isStreamed(
   return T > Math.min(context, LONG) && isAlone && measures.every(isOfKept);
 }
 
-/** Names that this model has something of. */
+/** The names that this model has. */
 export function namesFor(
   { fields, metrics, edits: kinds }: Describe,
   { architecture, edits }: Pick<Frame, 'architecture' | 'edits'>,
   reads: readonly string[],
 ): string[] {
-  // What only a run under an edit of its kind records.
+  // Fields that only a run with an edit of their kind records.
   const absent = kinds
     .filter(({ name }) => !edits.some(({ kind }) => kind === name))
     .flatMap((row) => row.fields);
@@ -83,7 +83,7 @@ export function namesFor(
       absent.includes(one),
     );
   const all = new Set([...ALWAYS, ...reads.filter((name) => !isProbed(name))]);
-  // What fills in says nothing next.
+  // A masked model predicts no next token.
   if (isBidirectional({ architecture })) all.delete('next');
   return [...all].filter((name) => {
     const needs = fields.find((field) => field.name === name)?.needs;
@@ -91,7 +91,7 @@ export function namesFor(
   });
 }
 
-/** Fields that a run must record for what is asked for. */
+/** Fields that a run must record for the wanted names. */
 export function recordedFor(describe: Describe, { reads, headReads }: Wanted): string[] {
   const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
   const own = [...reads, ...headReads].filter((name) => !isProbed(name));
@@ -104,7 +104,7 @@ export function recordedFor(describe: Describe, { reads, headReads }: Wanted): s
   );
 }
 
-/** What a model does anyway: the operation that it was trained with, where that has no parameters. */
+/** Whether an edit changes nothing: the model's own operation, where that has no parameters. */
 function isNoEdit(
   edit: Edit,
   { attention: { operation } }: Frame['architecture'],
@@ -123,7 +123,7 @@ function classOf(
   return arithmetic ? OTHERS[arithmetic].class : 'measured';
 }
 
-/** Without anything measured. */
+/** A frame without any measurement. */
 export async function emptyFrame(
   describe: Describe,
   subject: Subject,
@@ -142,7 +142,7 @@ export async function emptyFrame(
   const { id, title, source, commit, sha256, step, bits } = opened;
   return {
     subject: text,
-    // A checkpoint has its step in its title; it may be the one that lies nearest.
+    // The title of a checkpoint holds its step, which may be the nearest stored one.
     title: titleOf(atStep(named, undefined), title, describe),
     model: { id, title, source, commit, sha256, step, bits },
     class: classOf(edits, subject, describe),
@@ -167,9 +167,9 @@ export async function emptyFrame(
 }
 
 /**
- * Reads what is asked for and not there.
+ * The frame with the wanted names that it lacks, read from its run.
  *
- * @param look the frame that stood there before, and which head of a frame is looked at
+ * @param look the previous frame of the subject, and the selected head of a frame
  */
 export async function completed(
   describe: Describe,
@@ -183,7 +183,7 @@ export async function completed(
   const read = (name: string, at: Partial<Head> = {}): Read =>
     isMetric(name) ? { metric: name, eps: frame.eps, ...at } : { field: name, ...at };
   const names = namesFor(describe, frame, reads).filter((name) => !(name in frame.tensors));
-  // Alpha tells which head is looked at. Where it is read only now, that is likely the same as before.
+  // Alpha decides which head is selected. Until it is read, the previous frame's head is the best guess.
   const like = 'alpha' in frame.tensors ? frame : before;
   const guess = like && headOf(like);
   const hadAt = ({ layer, head }: Head): Readonly<Record<string, Tensor>> =>

@@ -1,19 +1,24 @@
 /**
- * A subject is what is looked at: a model, at a step of its training, in which arithmetic, with edits
- * put in. Each has a text by which a link names it:
+ * A subject is a model, at a step of its training, in one arithmetic, with edits. A link names it by a text:
  *
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
  *     softmax~int8   softmax~relaxed   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
  *
- * No revision of git may hold a ~, and no name of the zoo an @. An edit is an operation that is swapped
- * in, by its name, or a row of describe's table of edits; in brackets are its parameters in the order of
- * the table, or named, as in clamp_channel(35,to=mean); those left out have their defaults.
+ * A git revision cannot contain ~, and no name of the zoo contains @. An edit is the name of an operation
+ * that replaces the model's own, or of a row of describe's table of edits. Its parameters follow in brackets,
+ * in the order of the table or named, as in clamp_channel(35,to=mean); indices count from 0.
  */
-import type { Arithmetic, Describe, Edit, OperationEdit } from 'sinkscope';
+import {
+  editLabel,
+  type Arithmetic,
+  type Describe,
+  type Edit,
+  type OperationEdit,
+} from 'sinkscope';
 import { OTHERS, others, type Other } from './arithmetic';
 import { InputError } from './models';
 
-/** As many as stand side by side. */
+/** The largest number of subjects side by side. */
 export const MOST = 6;
 
 export interface SubjectEdit {
@@ -23,7 +28,7 @@ export interface SubjectEdit {
 
 export interface Subject {
   readonly id: string;
-  /** Of a model of the zoo; checkpoints of a hub are models, named by their revisions. */
+  /** The step of a checkpoint of the zoo; checkpoints of a hub are models named by their revisions. */
   readonly step?: number;
   /** Absent: exact. */
   readonly arithmetic?: Other;
@@ -35,7 +40,7 @@ const HEAD = /^(?<id>[\w-]{1,64}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,
 const EDIT =
   /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\)|=(?<value>-?\d{1,4}(?:\.\d{1,9})?))?$/;
 
-/** @returns undefined for what is no subject */
+/** @returns undefined for a text that names no subject */
 export function parseSubject(text: string): Subject | undefined {
   const [head = '', ...said] = text.split('~');
   const arithmetic = others.find((one) => said.includes(one));
@@ -64,17 +69,17 @@ export function printSubject({ edits, ...model }: Subject): string {
   return `${modelIdOf(model)}${said.join('')}`;
 }
 
-/** The texts of a list; commas inside brackets belong to an edit. */
+/** The subjects of a comma-separated list; commas inside brackets belong to an edit. */
 export function splitSubjects(list: string): string[] {
   return list.split(/,(?![^()]*\))/).filter(Boolean);
 }
 
-/** The model that is opened for a subject; an edit holds for its runs alone. */
+/** The id of the model that a subject opens; edits apply to its runs only. */
 export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): string {
   return `${id}${step === undefined ? '' : `@${step}`}${arithmetic ? `~${arithmetic}` : ''}`;
 }
 
-/** The weights of a model that is opened, and how its products are computed. */
+/** The id of the weights of an opened model, and its arithmetic. */
 export function arithmeticOf(id: string): { weights: string; arithmetic: Arithmetic } {
   const arithmetic = others.find((one) => id.endsWith(`~${one}`));
   return arithmetic
@@ -87,13 +92,13 @@ export function atStep({ step: _, ...subject }: Subject, step: number | undefine
   return step === undefined ? subject : { ...subject, step };
 }
 
-/** The same model without what-ifs. */
+/** The same model without edits. */
 export function unedited(text: string): string {
   const parsed = parseSubject(text);
   return parsed ? printSubject({ ...parsed, edits: [] }) : text;
 }
 
-/** A list with one more, or one less; never none, never more than MOST. */
+/** The list with the text added or removed; it keeps at least one and at most MOST subjects. */
 export function toggled(list: readonly string[], text: string): readonly string[] {
   if (list.includes(text)) return list.length > 1 ? list.filter((one) => one !== text) : list;
   return list.length < MOST ? [...list, text] : list;
@@ -102,7 +107,7 @@ export function toggled(list: readonly string[], text: string): readonly string[
 interface Parameter {
   readonly name: string;
   readonly meaning: string;
-  /** What a form begins with; it is put in where the table says that something must be. */
+  /** The first value of a form, which is used where the table requires a value. */
   readonly default: number | string;
   readonly choices?: readonly string[];
   readonly min: number;
@@ -110,20 +115,20 @@ interface Parameter {
   readonly required?: boolean;
 }
 
-/** No model has as many layers, heads, tokens or channels. */
+/** A bound above the layers, heads, tokens and channels of every model. */
 const MOST_PLACES = 1e6;
 
-/** The edit that swaps the operation, if there is one; of several the last one wins. */
+/** The edit that replaces the operation, if there is one; of several the last one counts. */
 export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
   return edits.findLast((edit): edit is OperationEdit => edit.kind === 'operation');
 }
 
-/** What may be put in at inference: every operation that needs no weights of its own, every other edit. */
+/** What can be replaced at inference: every operation without weights of its own, and every other edit. */
 export interface EditChoice {
   readonly name: string;
   readonly label: string;
   readonly parameters: readonly Parameter[];
-  /** Of operations: what a model that was trained with it does not change by. */
+  /** The operation that the edit puts in; it changes nothing in a model that was trained with it. */
   readonly operation?: string;
   readonly make: (parameters: Readonly<Record<string, number | string>>) => Edit;
 }
@@ -173,7 +178,7 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
   return [...swaps, ...others].filter(({ isHidden }) => !isHidden);
 }
 
-/** @throws InputError for an edit that is not here, or a parameter out of its range */
+/** @throws InputError for an unknown edit, or a parameter out of its range */
 export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   const all = subject.edits.length ? editChoices(describe) : [];
   return subject.edits.map(({ name, values }) => {
@@ -212,23 +217,30 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   });
 }
 
-/** Whether it shows what no trained model computes; else it is what a model computes that is served so. */
+/** Whether any edit makes the run counterfactual; the others show how a model may be served. */
 export function isCounterfactual(edits: readonly Edit[], describe: Describe): boolean {
   return edits.some(
     ({ kind }) => describe.edits.find(({ name }) => name === kind)?.counterfactual ?? true,
   );
 }
 
-/** What a subject is called, by the name of its model without a step. */
+/** A sentence for each edit of a subject; the text of the link where the table of edits refuses it. */
+export function labelsOf(subject: Subject, describe: Describe): string[] {
+  return subject.edits.map((one) => {
+    const alone = { ...subject, edits: [one] };
+    try {
+      return editLabel(editsOf(alone, describe)[0]!, describe);
+    } catch {
+      return printSubject({ id: '', edits: [one] }).slice(1);
+    }
+  });
+}
+
+/** The title of a subject. @param model the title of its model, without a step */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
-  const { step, edits, arithmetic } = subject;
+  const { step, arithmetic } = subject;
   const how = arithmetic ? ` ${OTHERS[arithmetic].title}` : '';
   const at = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;
-  const all = edits.length ? editChoices(describe) : [];
-  const said = edits.map(({ name, values }) => {
-    const choice = all.find((one) => one.name === name);
-    const label = choice?.operation ? choice.label : name;
-    return ` + ${label}${values.length ? ` (${values.join(', ')})` : ''}`;
-  });
-  return `${model}${at}${how}${said.join('')}`;
+  const labels = labelsOf(subject, describe);
+  return `${model}${at}${how}${labels.length ? `, ${labels.join(', ')}` : ''}`;
 }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createEngine, type Describe } from 'sinkscope';
+import { createEngine, type Describe, type EditParameter } from 'sinkscope';
 import { defaults, linkable, linkTo, parseHash, printHash, table, type State } from '../src/state';
 import {
   atStep,
+  editChoices,
   editsOf,
   parseSubject,
   printSubject,
@@ -273,15 +274,49 @@ describe('a subject', () => {
     expect(() => edits('softmax~softmax(1)')).toThrow(/0 parameters/);
   });
 
-  it('has a title that tells what is done to the model', () => {
-    const title = (text: string) => titleOf(parseSubject(text)!, 'Twin', described);
-    expect(title('softmax@1400~sigmoid(-4.8)')).toBe('Twin at step 1,400 + sigmoid (-4.8)');
+  it('is at another step without losing its edits', () => {
     expect(printSubject(atStep(parseSubject('a@4~mask(1,2)')!, undefined))).toBe('a~mask(1,2)');
   });
 });
 
+const base = new URL('../../wasm/', import.meta.url);
+
+describe('the title of an edited model', () => {
+  const link = ({ name, choices, min, max }: EditParameter, value: number) =>
+    `${name}=${choices ? choices.at(-1) : Math.min(max ?? value, Math.max(min ?? value, value))}`;
+
+  it('is a sentence for every edit and every set of its parameters, and never its code', async () => {
+    const engine = await createEngine({ base, worker: false });
+    const table = engine.describe;
+    await engine.close();
+    const title = (text: string) => titleOf(parseSubject(text)!, 'Model', table);
+    let count = 0;
+    for (const { name, parameters } of editChoices(table)) {
+      const all = parameters as unknown as readonly EditParameter[];
+      const must = all.filter(({ required }) => required);
+      for (const more of [[], ...all.map((one) => [one]), all])
+        for (const value of [0, 1, 3]) {
+          const given = [...new Set([...must, ...more])].map((one) => link(one, value));
+          const said = title(`softmax@1400~${name}${given.length ? `(${given.join()})` : ''}`);
+          expect(said).toMatch(/^Model at step 1,400, \S/);
+          const edit = said.replace(/^Model at step 1,400, /, '');
+          // No name of the table of edits, no list of parameters, nothing that is left open.
+          expect(edit, said).not.toMatch(/_|=|[{}\[\]]|undefined|NaN|\(\d+\)$/);
+          expect(edit, said).not.toMatch(/hide key|silence|scale value|clamp|quantise/);
+          count++;
+        }
+    }
+    expect(count).toBeGreaterThan(200);
+    expect(title('softmax~hide_key(0)')).toBe('Model, first token hidden');
+    expect(title('softmax~silence(1,3)~sigmoid')).toBe(
+      'Model, head L1H3 ablated, attention replaced by sigmoid',
+    );
+    // What the table refuses keeps the text of its link; the error says what was expected.
+    expect(title('softmax~nonsense(2)')).toBe('Model, nonsense(2)');
+  });
+});
+
 it('asks by itself what the core asks by itself', async () => {
-  const base = new URL('../../wasm/', import.meta.url);
   const engine = await createEngine({ base, worker: false });
   const { eps, tokens } = engine.describe.defaults;
   await engine.close();
