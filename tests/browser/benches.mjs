@@ -142,7 +142,7 @@ export const benches = {
     );
     assert.match(
       await text(page, '[data-view="kept"] .caption'),
-      /0 of 24 heads \(0%\) keep token 1/,
+      /0 of 24 heads \(0%\) keep the first token/,
     );
     await page.getByLabel('policy of the strips').selectOption('tova');
     await settled(page);

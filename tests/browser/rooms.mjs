@@ -386,7 +386,7 @@ const start = {
       .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
     assert.ok(look > 0.8, `the start mark is coloured: ${look}`);
     await map(page).hover({ position: { x: 5, y: 200 } });
-    assert.match(await text(page, '.readout'), /“<s>”: \d+\.\d% of its attention/);
+    assert.match(await text(page, '.readout'), /attends to “<s>”: \d+\.\d%/);
     assert.equal(await page.locator('.mark.lit:visible').count(), 2, 'the other map follows');
     // Where the words are a row that scrolls, the one that is pointed at comes into sight.
     await page.setViewportSize({ width: 390, height: 844 });
@@ -602,7 +602,7 @@ const reading = {
     for (const key of ['ArrowDown', 'ArrowDown', 'ArrowRight']) await page.keyboard.press(key);
     assert.match(
       await text(page, '[data-view="attention"] .readout'),
-      /query [23] “old” → key [12] “The”: 0\.\d{4}/,
+      /query 2 “old” → key 1 “The”: 0\.\d{4}/,
     );
     assert.equal(await page.locator('.chip[tabindex="0"]').count(), 1);
     await page.locator('.chip[tabindex="0"]').focus();
@@ -789,12 +789,12 @@ const reading = {
     assert.deepEqual(told.reach, [...(await reach(0)).data]);
     assert.deepEqual(told.reach_bare, [...(await reach(1)).data]);
     await engine.close();
-    assert.match(await text(page, '.view-reach .caption'), /Token 6 “at” becomes “\.”/);
+    assert.match(await text(page, '.view-reach .caption'), /Token 5 “at” becomes “\.”/);
     assert.deepEqual(page.troubles, []);
     // In somebody's text, of two models, and of one that has no next token.
     const embed = await stage.open('view=effects&shown=softmax,diffusion', { file: 'embed.html' });
     await embed.waitForSelector('.view-effects .heatmap');
-    assert.match(await text(embed, 'body'), /heads are dormant.*has nothing of this kind/s);
+    assert.match(await text(embed, 'body'), /heads are dormant.*does not apply to/s);
     assert.deepEqual(embed.troubles, []);
     return said;
   },

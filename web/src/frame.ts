@@ -43,6 +43,8 @@ export interface Frame {
   /** What the heads compute: the model's own operation, or the edit's. */
   readonly operation: Operation;
   readonly edits: readonly Edit[];
+  /** What each edit is called, as editLabel of the package says. */
+  readonly labels: readonly string[];
   /** The answer of the same model without them, where it was asked for. */
   readonly base?: Frame;
   readonly question: Question;

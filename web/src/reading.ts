@@ -1,5 +1,6 @@
 /** From the run of an opened model to a frame: which names are recorded and read. */
 import {
+  editLabel,
   fieldsFor,
   type Describe,
   type Edit,
@@ -149,6 +150,7 @@ export async function emptyFrame(
     architecture,
     operation: describe.operations.find((one) => one.name === name)!,
     edits,
+    labels: edits.map((edit) => editLabel(edit, describe)),
     question,
     tokens: prompts.tokens,
     T: prompts.tokens.length,

@@ -29,6 +29,7 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
     },
     operation: { name: 'softmax', label: 'softmax', normalises: true, proxy: 'weights' },
     edits: [],
+    labels: [],
     question: questionOf(defaults),
     tokens: [
       { id: 0, text: '<s>', start: 0, end: 0, special: true },

@@ -68,18 +68,18 @@ describe('a course', () => {
 
   it('says where it stands as the run saw it', () => {
     expect(sentence(course(), tokenizer)).toMatch(
-      /^The strongest column moves once in 2 steps, over 2 places: from place 1 “a” in the first step to place 4 “w5” in the last\. It receives 0\.500 of all attention; spread evenly, each token would get 0\.250\.$/,
+      /^The strongest column moves once in 2 steps, over 2 places: from position 0 “a” in the first step to position 3 “w5” in the last\. It receives 0\.500 of all attention; spread evenly, each token would get 0\.250\.$/,
     );
     expect(sentence(course([2, 2]), tokenizer)).toMatch(
-      /^The strongest column stays at place 3 \(hidden\) in 2 steps\./,
+      /^The strongest column stays at position 2 \(masked\) in 2 steps\./,
     );
   });
 
   it('names a place by what stood there before the step', () => {
     const one = course();
-    expect(named(one, 0, 3, tokenizer)).toBe('place 4 (hidden)');
-    expect(named(one, 1, 3, tokenizer)).toBe('place 4 “w5”');
-    expect(named(one, 1, 2, tokenizer)).toBe('place 3 (hidden)');
+    expect(named(one, 0, 3, tokenizer)).toBe('position 3 (masked)');
+    expect(named(one, 1, 3, tokenizer)).toBe('position 3 “w5”');
+    expect(named(one, 1, 2, tokenizer)).toBe('position 2 (masked)');
   });
 
   it('shows each place as it stands after a step', () => {
@@ -89,7 +89,7 @@ describe('a course', () => {
     const places = placesAt(course(), 0, tokenizer);
     expect(places.map(({ text }) => text)).toEqual(['a', 'b', HIDDEN, 'w5']);
     expect(places.map(({ isSink }) => isSink)).toEqual([true, false, false, false]);
-    expect(places[3]!.title).toBe('place 4, filled in step 1, probability 75.0%');
+    expect(places[3]!.title).toBe('position 3, filled in step 1, probability 75.0%');
   });
 
   it('has no numbers for steps that are not made', () => {
@@ -100,7 +100,7 @@ describe('a course', () => {
   it('is saved with what was filled when', () => {
     const found = quantities(course(), tokenizer);
     const of = (name: string) => [...(found.find((one) => one.name === name)!.data as number[])];
-    expect(of('strongest_place')).toEqual([1, 4]);
+    expect(of('strongest_place')).toEqual([0, 3]);
     expect(of('filled_in_step')).toEqual([NaN, NaN, 2, 1]);
     expect(of('probability')).toEqual([NaN, NaN, 0.5, 0.75]);
     expect(found[0]).toMatchObject({ shape: [2, 4], labels: ['a', 'b', 'w6', 'w5'] });

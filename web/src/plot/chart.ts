@@ -124,7 +124,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   SHOWN.set(root, data);
   const width = Math.max(180, WIDTHS.get(root) ?? 340);
   const bottom = data.xLabel ? BOTTOM : BOTTOM - 13;
-  const { series, log = false, from = 1, kind, cursor, onChoose, height = HEIGHT } = data;
+  const { series, log = false, from = 0, kind, cursor, onChoose, height = HEIGHT } = data;
   const all = series.map((one) => pieces(one, from, log));
   const points = all.flat(2);
   const xs = points.map(([x]) => x);

@@ -48,31 +48,31 @@ function sayCell(
 ): string {
   if (row < 0 && col < 0) return '';
   if (row >= 0 && col < 0)
-    return isPlain ? `${quote(frame, row)} looks back` : `query ${row + 1} ${quote(frame, row)}`;
+    return isPlain ? `${quote(frame, row)} attends to` : `query ${row} ${quote(frame, row)}`;
   if (row < 0)
-    return isPlain ? `who looks at ${quote(frame, col)}` : `key ${col + 1} ${quote(frame, col)}`;
+    return isPlain ? `attention on ${quote(frame, col)}` : `key ${col} ${quote(frame, col)}`;
   const share = percent(shares[row * frame.T + col]!, 1);
   if (isPlain) {
     const [who, what] = [quote(frame, row), quote(frame, col)];
-    if (col >= seenBy(frame, row)) return `${who} cannot see ${what}, which comes later`;
-    return `${who} looks at ${what}: ${share} of its attention`;
+    if (col >= seenBy(frame, row)) return `${who} cannot attend to ${what}, a later token`;
+    return `${who} attends to ${what}: ${percent(weights[row * frame.T + col]!)}`;
   }
-  const names = `query ${row + 1} ${quote(frame, row)} → key ${col + 1} ${quote(frame, col)}`;
+  const names = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
   if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
   if (Number.isNaN(shares[row * frame.T + col])) return `${names}: forgotten (not in the cache)`;
   const weight = show(weights[row * frame.T + col]!, 4);
   if (frame.operation.normalises) return `${names}: ${weight}`;
-  return `${names}: ${share} of the row, weight ${weight} of row mass ${show(massOfRow(weights, frame.T, row), 3)}`;
+  return `${names}: ${share} of the row, weight ${weight} of row sum ${show(massOfRow(weights, frame.T, row), 3)}`;
 }
 
 export const attention: View = {
   name: 'attention',
   title: 'Attention map',
-  question: 'Which words does each word look at?',
+  question: 'Which tokens does each token attend to?',
   how:
-    'Row: the token that looks (query). Column: the token it looks at (key). A sink is a first column ' +
-    'that nearly every row points to. Move over it, or with the arrow keys, to read each weight. Where ' +
-    'rows need not sum to 1, colours are shares of each row.',
+    'Row: query. Column: key. A sink is a column that nearly every row attends to. Point at a cell, or use ' +
+    'the arrow keys, to read its weight. Colors are raw weights: where rows need not sum to 1, a row may be ' +
+    'nearly empty.',
   formula: 'A = softmax(q·k / √K), or what the operation says',
   source: 'Vaswani et al., 2017, section 3.2.1',
   reads: [],
@@ -93,8 +93,8 @@ export const attention: View = {
     const what = operation.normalises ? 'on average' : 'of what its rows carry, on average';
     const short = verdict.tells ? '' : ` ${shortWords(verdict, T, eps)}`;
     return (
-      `Attention weights of ${headWords(at)} of ${title}: ${T} queries by ${T} keys. Token 1, ` +
-      `${quote(frame, 0)}, receives ${percent(alphaOf(frame, at), 0)} ${what}; even attention would give it ` +
+      `Attention weights of ${headWords(at)} of ${title}: ${T} queries by ${T} keys. The first token, ` +
+      `${quote(frame, 0)}, receives ${percent(alphaOf(frame, at), 0)} ${what}; uniform attention would give it ` +
       `${percent(verdict.even, 0)}.${short}`
     );
   },
@@ -116,10 +116,9 @@ export const attention: View = {
       if (!maps) return;
       const { state, at, isPlain } = context;
       const scale = weightScale(context);
-      const share = frame.operation.normalises ? 'weight' : 'share';
       say(title, `${headWords(at)} · ${frame.operation.label}`);
       title.hidden = legend.hidden = Boolean(isPlain);
-      drawLegend(legend, scale, [`${share} ${show(scale.low, 0)}`, '1']);
+      drawLegend(legend, scale, [`weight ${show(scale.low, 0)}`, '1']);
       const words = wordsOf(frame.tokens);
       heatmap.draw({
         rows: frame.T,

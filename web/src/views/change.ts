@@ -41,10 +41,10 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
   const most = indexOfMost(places);
   const [before, after] = [alphaOf(base, at), alphaOf(frame, at)];
   const loss = known.length
-    ? `The loss changes by ${signed(mean(known), 3)} nat a token, most at token ${most + 1} ` +
+    ? `The loss changes by ${signed(mean(known), 3)} nat a token, most at token ${most} ` +
       `${quote(frame, most)}: ${signed(change[most]!)}. `
     : '';
-  return `${loss}Token 1 receives ${percent(after, 0)} in ${headWords(at)}, ${percent(before, 0)} without.`;
+  return `${loss}The first token receives ${percent(after, 0)} in ${headWords(at)}, ${percent(before, 0)} without.`;
 }
 
 export const change: View = {
@@ -102,7 +102,7 @@ export const change: View = {
         xLabel: 'token',
         yLabel: 'loss, nat',
         label: `Loss by token with the what-if and without, ${frame.title}: ${said}`,
-        ...(context.state.query >= 0 ? { cursor: context.state.query + 1 } : {}),
+        ...(context.state.query >= 0 ? { cursor: context.state.query } : {}),
         onChoose: (place) => reach.set({ query: Math.round(place) - 1, key: -1 }),
         series: [
           { name: 'without', color: '--ink-3', values: base.tensors.loss_at!.data, dash: '3 3' },
@@ -130,7 +130,7 @@ export const change: View = {
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `query ${row + 1} ${quote(frame, row)} → key ${col + 1} ${quote(frame, col)}: ` +
+              : `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}: ` +
                 signed(map[row * frame.T + col]!, 3),
         });
       }
@@ -139,7 +139,7 @@ export const change: View = {
         data: alpha,
         scale: diverging(theme, largest([alpha], 0.01)),
         symbol: 'Δα₁',
-        label: `Change of token 1's sink score by layer and head, ${frame.title}`,
+        label: `Change of α₁ by layer and head, ${frame.title}`,
       });
     };
   },

@@ -47,8 +47,8 @@ function saySuperWeight(frame: Frame): string {
   if (!found) return '';
   const { layer, row, column, token, share } = found;
   return (
-    ` Layer ${layer + 1} writes the largest, into channel ${row + 1} of token ${token + 1}; one weight alone ` +
-    `(row ${row + 1}, column ${column + 1} of its feed-forward’s last matrix) makes ${percent(share, 0)} of it.`
+    ` Layer ${layer} writes the largest, into channel ${row} of token ${token}; one weight alone ` +
+    `(row ${row}, column ${column} of its feed-forward’s last matrix) makes ${percent(share, 0)} of it.`
   );
 }
 
@@ -56,7 +56,7 @@ function sayPeak(frame: Frame, { layer, channel, token, size, median }: Peak): s
   const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
     `Behind layer ${layer} one number reaches ${show(size, 1)}, ${show(size / median, 0)} × the median: ` +
-    `channel ${channel + 1} of token ${token + 1}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)}; ` +
+    `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)}; ` +
     `of normal numbers 3.${saySuperWeight(frame)}`
   );
 }
@@ -127,7 +127,7 @@ export const channels: View = {
         describe: ({ row, col }) =>
           row < 0 || col < 0
             ? ''
-            : `token ${row + 1} “${word(frame.tokens[row]?.text ?? '')}”, channel ${col + 1}: |h| = ${show(data[row * D + col]!)}`,
+            : `token ${row} “${word(frame.tokens[row]?.text ?? '')}”, channel ${col}: |h| = ${show(data[row * D + col]!)}`,
       });
     };
   },

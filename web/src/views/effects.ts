@@ -37,7 +37,7 @@ function sentence(frame: Frame, { layer, head }: Head): string {
   return (
     `${dormant} of ${all.length} heads are dormant on this text. Without ${headWords(most)} the loss changes ` +
     `most, by ${signed(most.effect)} nats a token. ${capital(headWords(own))} is ${CALLED[own.label]}` +
-    `${own.dormant ? ' and dormant' : ''}: ${percent(own.share, 0)} of its attention ends on token 1, and ` +
+    `${own.dormant ? ' and dormant' : ''}: ${percent(own.share, 0)} of its attention ends on the first token, and ` +
     `without it the loss changes by ${signed(own.effect)}.`
   );
 }
@@ -48,8 +48,8 @@ export const effects: View = {
   question: 'Which heads would be missed?',
   how:
     'A cell is a head, its colour how much the loss changes when what that head returns is 0. A head is ' +
-    'active where at most ε of its attention ends on token 1. Else it parks its attention: as a ' +
-    'broadcast, where token 1’s value is half or more of what it mixes, so that every token gets the ' +
+    'active where at most ε of its attention ends on the first token. Else it parks its attention: as a ' +
+    'broadcast, where the first token’s value is half or more of what it mixes, so that every token gets the ' +
     'same; as a no-op where it is less. Framed are the dormant: they park, and silencing one changes ' +
     'the loss by less than 0.01 nat. On another text they may be active.',
   formula: 'effect = loss with the head silenced − loss',
@@ -107,7 +107,7 @@ export const effects: View = {
               <th scope="col">heads that are</th>
               <th scope="col">in all</th>
               <th scope="col">dormant</th>
-              <th scope="col">on token 1</th>
+              <th scope="col">on first token</th>
               <th scope="col">loss without one</th>
             </tr>
           </thead>

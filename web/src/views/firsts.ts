@@ -33,9 +33,9 @@ export { layerOf as layerOfFirst };
 export const firsts: View = {
   name: 'firsts',
   title: 'Who looks like a first token',
-  question: 'Whose hidden state is as long as token 1’s?',
+  question: 'Whose hidden state is as long as the first token’s?',
   how:
-    'The length of every token’s hidden state over that of token 1, behind the layer where token 1 ' +
+    'The length of every token’s hidden state over that of the first token, after the layer where the first token ' +
     `stands out most on ordinary text. At ${LIKE} and more a position is counted as one that the model takes for a first.`,
   formula: '‖h_t‖ / ‖h₁‖',
   source: 'Gu et al. 2025, section 3.1 (repeated tokens); Yona et al. 2025',
@@ -45,7 +45,7 @@ export const firsts: View = {
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],
   says: (frame) =>
-    `${capital(settingName(frame))}: ${firstsIn(frame)} of ${frame.T - 1} later positions have at least half of token 1’s norm, behind layer ${layerOf(frame)}.`,
+    `${capital(settingName(frame))}: ${firstsIn(frame)} of ${frame.T - 1} later positions have at least half of the first token’s norm, after layer ${layerOf(frame) - 1}.`,
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
@@ -58,7 +58,7 @@ export const firsts: View = {
       const text = all
         .map((one) => `${name(one)}: ${firstsIn(one, layer)} of ${one.T - 1} positions`)
         .join('; ');
-      say(words, `Behind layer ${layer}, at least half of token 1’s norm: ${text}.`);
+      say(words, `After layer ${layer - 1}, at least half of the first token’s norm: ${text}.`);
       const most = Math.max(
         1.2,
         ...frames.flatMap((one) =>
@@ -68,9 +68,9 @@ export const firsts: View = {
       drawChart(place, {
         kind: 'lines',
         xLabel: 'token',
-        yLabel: '‖h‖ over token 1’s',
+        yLabel: '‖h‖ / ‖h₁‖',
         reach: [0, most],
-        label: `Hidden norms over token 1’s, ${frame.model.title}. ${text}.`,
+        label: `Hidden norms over the first token’s, ${frame.model.title}. ${text}.`,
         series: all.map((one, i) => ({
           name: name(one),
           color: ['--ink-3', '--query', '--sink'][one === whole ? 0 : 2 - (i % 2)]!,

@@ -27,7 +27,7 @@ export const gate: View = {
     const others = T > 1 ? `, ${show(mean(own, 1))} at the others` : '';
     return (
       `All heads: ${show(mean(data))} on average, from ${show(Math.min(...data))} to ` +
-      `${show(Math.max(...data))}. ${headWords(at)}: ${show(own[0]!)} at token 1${others}.`
+      `${show(Math.max(...data))}. ${headWords(at)}: ${show(own[0]!)} at the first token${others}.`
     );
   },
   draw: drawHeads(

@@ -46,7 +46,7 @@ export const geometry: View = {
   how:
     'q·k = ‖q‖‖k‖ cos: a sink is won by direction, not by length. The map has a cell for every query ' +
     'and key, after positions and before scaling. Angles: how often each stands between a query and ' +
-    'key 1 (coloured), and between it and all other keys (grey).',
+    'the first key (colored), and between it and all other keys (grey).',
   formula: 'q·k = ‖q‖ ‖k‖ cos(q, k)',
   source: 'Gu et al., ICLR 2025, figure 2',
   reads: ['cos_gap', 'key_ratio'],
@@ -67,8 +67,8 @@ export const geometry: View = {
     const { first, others } = pairs(cos.data, frame.T);
     const ratio = frame.tensors.key_ratio!.data[at.layer * G + Math.floor(at.head / (H / G))]!;
     return (
-      `Cosine of query and key: ${signed(mean(first))} with key 1, ${signed(mean(others))} with the ` +
-      `others. Key 1 is ${show(ratio)} times as long as they are.`
+      `Cosine of query and key: ${signed(mean(first))} with the first key, ${signed(mean(others))} with the ` +
+      `others. ‖k₁‖ is ${show(ratio)}× the mean norm of the others.`
     );
   },
   draw(root, { point, pointed, effect, set }) {
@@ -126,9 +126,7 @@ export const geometry: View = {
           colWords: wordsOf(frame.tokens),
           label: `${KINDS[state.map]} of every query and key, ${headWords(at)} of ${frame.title}. ${geometry.says(frame, at)}`,
           describe: ({ row, col }) =>
-            row < 0 || col < 0
-              ? ''
-              : `q ${row + 1}, k ${col + 1}: ${show(tensor.data[row * T + col]!)}`,
+            row < 0 || col < 0 ? '' : `q ${row}, k ${col}: ${show(tensor.data[row * T + col]!)}`,
         });
         return;
       }
@@ -142,10 +140,10 @@ export const geometry: View = {
           { angles: others, name: 'others' },
           { angles: first, name: 'sink' },
         ],
-        `Angles between queries and keys: ${near} on average with key 1, ${far} with the others.`,
+        `Angles between queries and keys: ${near} on average with the first key, ${far} with the others.`,
       );
       render(
-        html`<span style="--swatch: var(--sink)">key 1, mean ${near}</span
+        html`<span style="--swatch: var(--sink)">first key, mean ${near}</span
           ><span style="--swatch: var(--ink-3)">other keys, mean ${far}</span>`,
         key,
       );

@@ -14,7 +14,7 @@ const sharesOf = (frame: Frame, at: Head) => READS.map((name) => ofHead(frame.te
 function sentence(frame: Frame, at: Head): string {
   const [gets, mixed, added] = sharesOf(frame, at).map((all) => percent(all[0]!, 0));
   return (
-    `${capital(headWords(at))}: token 1, ${quote(frame, 0)}, gets ${gets} of the attention, is ${mixed} of what ` +
+    `${capital(headWords(at))}: the first token, ${quote(frame, 0)}, gets ${gets} of the attention, is ${mixed} of what ` +
     `the head mixes, and ${added} of what it adds to the stream.`
   );
 }
@@ -26,7 +26,7 @@ export const gives: View = {
   how:
     'A key’s share of what a head mixes is its attention times the length of its value, over the sum of all ' +
     'keys; of what the head adds to the residual stream, the same behind the head’s output matrix. A cell is ' +
-    'a head, its colour what token 1 gives to the stream. Below, the chosen head, key by key: where token 1 ' +
+    'a head, its colour what the first token gives to the stream. Below, the chosen head, key by key: where the first token ' +
     'gets much and gives little, attention is parked.',
   formula: 'mean over t ≥ k of A[t, k] ‖W_O v_k‖ / Σⱼ A[t, j] ‖W_O v_j‖',
   source: 'Kobayashi et al. 2020 (norms of what attention moves); Guo et al. 2024 (value drains)',
@@ -41,8 +41,8 @@ export const gives: View = {
       heads: {
         data: alphaOfKey(frame, 0, 'contribution_out_at'),
         scale: sequential(theme),
-        symbol: 'given by token 1',
-        label: `What token 1 gives in every head of ${frame.title}. ${said}`,
+        symbol: 'given by the first token',
+        label: `What the first token gives in every head of ${frame.title}. ${said}`,
       },
       along: {
         kind: 'lines',

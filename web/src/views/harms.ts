@@ -38,6 +38,7 @@ export const harms: View = {
       const text = own.map(({ name, mean }, i) => `${i + 1}, ${name}: ${signed(mean)}`).join('; ');
       say(words, text);
       drawChart(place, {
+        from: 1,
         kind: 'bars',
         xLabel: 'change',
         yLabel: 'loss above the unedited run, nats',

@@ -4,7 +4,7 @@ import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { show } from '../words';
+import { headName, show } from '../words';
 import { part, say, type Context, type Reach, type View } from './view';
 
 export interface HeadNumbers {
@@ -21,7 +21,7 @@ export interface HeadNumbers {
   readonly more?: (cell: Cell) => string;
 }
 
-const counted = (n: number) => Array.from({ length: n }, (_, i) => String(i + 1));
+const counted = (n: number) => Array.from({ length: n }, (_, i) => String(i));
 
 export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: Reach) {
   const legend = part(root, 'legend-place');
@@ -57,7 +57,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       describe: ({ row, col }) =>
         row < 0 || col < 0
           ? ''
-          : `layer ${row + 1}, head ${col + 1}: ${symbol} = ${show(data[row * H + col]!, 3)}${more?.({ row, col }) ?? ''}`,
+          : `${headName({ layer: row, head: col })}: ${symbol} = ${show(data[row * H + col]!, 3)}${more?.({ row, col }) ?? ''}`,
     });
   };
 }

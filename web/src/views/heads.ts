@@ -2,7 +2,7 @@
 import { masked, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
-import { show } from '../words';
+import { headName, show } from '../words';
 import { weightScale } from './attention';
 import { part, type View } from './view';
 
@@ -69,7 +69,7 @@ export const heads: View = {
       const { data, shape } = frame.tensors.alpha!;
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
-        const name = `layer ${l + 1}, head ${h + 1}, α₁ = ${show(data[i * shape[2]!]!, 3)}`;
+        const name = `${headName({ layer: l, head: h })}, α₁ = ${show(data[i * shape[2]!]!, 3)}`;
         child.setAttribute('aria-pressed', String(l === context.at.layer && h === context.at.head));
         child.setAttribute('aria-label', name);
         child.setAttribute('title', name);

@@ -4,7 +4,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capital, percent, quote, word } from '../words';
+import { capital, headName, percent, quote, word } from '../words';
 import { givenOf, settingName } from './settings';
 import { lastOf, part, say, type View } from './view';
 
@@ -19,10 +19,10 @@ function stays({ tensors, T }: Frame): Float32Array {
 export const kept: View = {
   name: 'kept',
   title: 'What each head keeps',
-  question: 'Which keys stay, and is token 1 among them?',
+  question: 'Which keys stay, and is the first token among them?',
   how:
     'A row for each head, a column for each token of the first prompt. The stronger a key’s colour, the ' +
-    'longer it is kept. The first column is token 1.',
+    'longer it is kept. The first column is the first token.',
   reads: ['evicted', 'keeps_first'],
   fits: (frame) => givenOf(frame, 'evict') !== undefined,
   numbers: ({ tensors }) => [
@@ -32,7 +32,7 @@ export const kept: View = {
   says: (frame) => {
     const keeps = Array.from(frame.tensors.keeps_first!.data);
     const count = Math.round(keeps.length * mean(keeps));
-    return `${capital(settingName(frame))}: ${count} of ${keeps.length} heads (${percent(mean(keeps), 0)}) keep token 1, ${quote(frame, 0)}, to the end.`;
+    return `${capital(settingName(frame))}: ${count} of ${keeps.length} heads (${percent(mean(keeps), 0)}) keep the first token, ${quote(frame, 0)}, to the end.`;
   },
   draw(root, { set, point }) {
     const words = part(root, 'caption', 'p');
@@ -67,8 +67,8 @@ export const kept: View = {
         describe: ({ row, col }) => {
           if (row < 0 || col < 0) return '';
           const gone = frame.tensors.evicted!.data[row * frame.T + col]!;
-          const name = `layer ${Math.floor(row / own) + 1}, head ${(row % own) + 1}: token ${col + 1} “${word(frame.tokens[col]?.text ?? '')}”`;
-          return Number.isNaN(gone) ? `${name} stays` : `${name} is gone at query ${gone + 1}`;
+          const name = `${headName({ layer: Math.floor(row / own), head: row % own })}: token ${col} “${word(frame.tokens[col]?.text ?? '')}”`;
+          return Number.isNaN(gone) ? `${name} stays` : `${name} is evicted at query ${gone}`;
         },
       });
     };

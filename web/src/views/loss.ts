@@ -27,16 +27,16 @@ function running({ tensors, T }: Frame, span: number): { places: number[]; value
   const values: number[] = [];
   // Nothing is predicted of the first token. The last one is always there.
   for (let t = T - 1; t >= least; t -= step) {
-    places.unshift(t + 1);
+    places.unshift(t);
     values.unshift(mean(losses.subarray(Math.max(1, t - span + 1), t + 1)));
   }
   return { places, values };
 }
 
-/** The first position whose query has lost token 1, counted from 1; of a cache that forgets by age. */
+/** The first query that cannot see the first token, where a cache evicts by age. */
 export function leaves(frame: Frame): number {
   const { policy, budget } = givenOf(frame, 'evict') ?? {};
-  return policy === 'window' && Number(budget) < frame.T ? Number(budget) + 1 : NaN;
+  return policy === 'window' && Number(budget) < frame.T ? Number(budget) : NaN;
 }
 
 const said = (frame: Frame) =>
@@ -57,7 +57,7 @@ export const loss: View = {
   question: 'How well is each token predicted?',
   how:
     `The mean of −ln p over the last ${SPAN} tokens, of a long text over a 16th of it, along the text; over ` +
-    'prompts where there are several. A cache that keeps the most recent keys alone loses token 1 at the line.',
+    'prompts where there are several. A cache that keeps the most recent keys alone loses the first token at the line.',
   formula: 'loss(t) = −ln p(token t | tokens before it)',
   source: 'Xiao et al. 2024 (StreamingLLM), figure 3',
   reads: ['loss_at'],
@@ -82,7 +82,7 @@ export const loss: View = {
         yLabel: `loss, mean of ${span} tokens, nats`,
         label: `Loss by position of ${frame.model.title}. ${text}`,
         ...(ends.length ? { reach: [Math.min(...ends), Math.max(...ends)] } : {}),
-        ...(cursor ? { cursor, cursorWords: 'token 1 leaves' } : {}),
+        ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
         series: all.map((one, i) => {
           const at = isUnedited(one) ? 0 : i || 1;
           const dash = DASHES[at % DASHES.length];

@@ -13,7 +13,7 @@ export const mass: View = {
   question: 'Must every row add up to one?',
   how:
     'The sum of a query’s weights. Softmax rows always carry 1; where a row may carry almost nothing, ' +
-    'a large share on token 1 can move nothing at all. The curve is of the first prompt.',
+    'a large share on the first token can move nothing at all. The curve is of the first prompt.',
   formula: 'mass(t) = Σₖ A[t, k]',
   reads: ['row_mass', 'row_mass_summary', 'alpha_raw'],
   numbers: (frame, at) => [

@@ -7,9 +7,9 @@ import { show } from '../words';
 import { lastOf, part, say, type View } from './view';
 
 const KINDS = [
-  { name: 'hidden_norm', title: 'hidden ‖h‖', from: 0 },
-  { name: 'key_norm', title: 'keys ‖k‖', from: 1 },
-  { name: 'value_norm', title: 'values ‖v‖', from: 1 },
+  { name: 'hidden_norm', title: 'hidden ‖h‖', from: -1 },
+  { name: 'key_norm', title: 'keys ‖k‖', from: 0 },
+  { name: 'value_norm', title: 'values ‖v‖', from: 0 },
 ] as const;
 
 /** [rows][.., T] -> for each layer the first token's norm and the others' mean, over heads too. */
@@ -31,7 +31,7 @@ function sayMassive(frame: Frame): string {
   const { layer, channel, token, size, median } = massiveOf(frame)!;
   return (
     `Largest activation: ${show(size, 1)}, ${show(size / median, 0)} × the median, after layer ` +
-    `${layer}, channel ${channel + 1}, token ${token + 1}.`
+    `${layer}, channel ${channel}, token ${token}.`
   );
 }
 
@@ -91,7 +91,7 @@ export const norms: View = {
           reach: [Math.min(...values), Math.max(...values)],
           label: `${title} by layer, ${frame.title}`,
           series: [
-            { name: 'token 1', color: '--sink', values: first },
+            { name: 'first token', color: '--sink', values: first },
             { name: 'mean of the others', color: '--ink-3', values: others },
           ],
         });

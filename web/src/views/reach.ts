@@ -62,7 +62,7 @@ function sentence(frame: Frame): string {
       ? ''
       : ` A token stands ${show(tensors.mixing!.data[architecture.L]!, 1)} from the mean of all there, and ${show(bare, 1)} without.`;
   return (
-    `Token ${change.at + 1} ${quote(frame, change.at)} becomes “${word(other)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: behind the last layer a later ` +
+    `Token ${change.at} ${quote(frame, change.at)} becomes “${word(other)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: behind the last layer a later ` +
     `token moves, on average, by ${moved.join(', ')}.${apart}`
   );
 }
@@ -110,7 +110,7 @@ export const reach: View = {
           cols: T,
           data,
           scale,
-          rowTitle: 'behind layer',
+          rowTitle: 'after layer',
           colTitle: 'token',
           cellShape: (3 * rows) / T,
           label: `How far each token of ${frame.title} moves, ${side.words}. ${sentence(frame)}`,
@@ -118,7 +118,7 @@ export const reach: View = {
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `behind layer ${row}, token ${col + 1} ${quote(frame, col)}: ${percent(data[row * T + col]!)}`,
+              : `${row ? `after layer ${row - 1}` : 'embedding'}, token ${col} ${quote(frame, col)}: ${percent(data[row * T + col]!)}`,
         });
       };
     });

@@ -64,23 +64,23 @@ function sentence(frame: Frame, layer: number): string {
   const alike = others.filter((one) => one === set(0)).length / others.length;
   const like = others.length ? `; ${percent(alike, 0)} of the other tokens choose the same` : '';
   const weights = weightsOf(frame, layer, 0);
-  const named = chosenBy(frame, layer, 0).map((e) => `${e + 1} (${show(weights[e]!)})`);
+  const named = chosenBy(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
   const strongest = Math.max(...alphaOfKey(frame, 0));
   return (
-    `Layer ${layer + 1}: token 1, ${quote(frame, 0)}, goes through expert ${named.join(' and ')}` +
+    `Layer ${layer}: the first token, ${quote(frame, 0)}, goes through expert ${named.join(' and ')}` +
     `${like}. Its largest α₁: ${show(strongest)}.`
   );
 }
 
 function sayCell(frame: Frame, layer: number, expert: number, token: number): string {
   if (token < 0) return '';
-  const who = `token ${token + 1} ${quote(frame, token)}`;
+  const who = `token ${token} ${quote(frame, token)}`;
   if (expert < 0) {
-    const names = chosenBy(frame, layer, token).map((e) => e + 1);
+    const names = chosenBy(frame, layer, token);
     return `${who}: expert ${names.join(' and ')}`;
   }
   const weight = weightsOf(frame, layer, token)[expert];
-  return `${who}, expert ${expert + 1}: ${weight ? `weight ${show(weight, 3)}` : 'not chosen'}`;
+  return `${who}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not chosen'}`;
 }
 
 /** The places of a side's pictures, made once. */
@@ -100,7 +100,7 @@ function build(root: HTMLElement, reach: Reach, choose: (layer: number) => void)
   const layers = (['first', 'others'] as const).map((which) => {
     const place = part(pair, 'plot');
     part(place, 'subtitle', 'p').textContent =
-      which === 'first' ? 'token 1, by layer' : 'mean of the others';
+      which === 'first' ? 'first token, by layer' : 'mean of the others';
     const onChoose = ({ row }: Cell) => choose(row);
     return { which, map: createHeatmap(place, { onChoose }) };
   });
@@ -127,7 +127,7 @@ function drawTokens(
     colTitle: 'token',
     // Four times as wide as high, but no narrower than square.
     cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
-    label: `Weights of ${E} experts for ${T} tokens in layer ${layer + 1} of ${frame.title}.`,
+    label: `Weights of ${E} experts for ${T} tokens in layer ${layer} of ${frame.title}.`,
     chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,
     describe: ({ row, col }) => sayCell(frame, layer, row, col),
   });
@@ -143,7 +143,7 @@ function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32A
     reach: [0, 1],
     percent: true,
     label:
-      `Load of the experts in layer ${layer + 1} of ${frame.title}: ` +
+      `Load of the experts in layer ${layer} of ${frame.title}: ` +
       `${[...values].map((load) => percent(load, 0)).join(', ')} of the tokens.`,
     series: [
       { name: 'tokens that chose it', color: '--query', values },
@@ -152,7 +152,7 @@ function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32A
   });
 }
 
-const WHO = { first: 'token 1', others: 'the others, on average' } as const;
+const WHO = { first: 'first token', others: 'the others, on average' } as const;
 
 function drawLayers(
   map: Heatmap,
@@ -176,7 +176,7 @@ function drawLayers(
     describe: ({ row, col }) =>
       row < 0 || col < 0
         ? ''
-        : `layer ${row + 1}, expert ${col + 1}, ${WHO[which]}: ${show(data[row * E + col]!, 3)}`,
+        : `layer ${row}, expert ${col}, ${WHO[which]}: ${show(data[row * E + col]!, 3)}`,
   });
 }
 

@@ -37,7 +37,7 @@ export const scores: View = {
     if (!found.length) return `No key has a sink in any head of ${frame.title}.`;
     const one = ({ key, sink }: (typeof found)[number]) => {
       const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
-      return `key ${key + 1}${name} in ${percent(sink, 0)}`;
+      return `key ${key}${name} in ${percent(sink, 0)}`;
     };
     return `Sinks stand at ${found.map(one).join(', ')} of the heads.`;
   },

@@ -15,7 +15,7 @@ export const POLICIES: Readonly<Record<string, string>> = {
   random: 'any (random)',
 };
 
-/** By the kinds of edits; others are told as they are written. */
+/** Short legends by the kinds of edits; the others have the labels of the package. */
 const WORDS: Readonly<Record<string, (given: Given) => string>> = {
   evict: ({ policy, budget, first, positions }) => {
     const placed = positions === 'cache' ? ', places in the cache' : '';
@@ -27,14 +27,17 @@ const WORDS: Readonly<Record<string, (given: Given) => string>> = {
   quantise: ({ bits, by = 'token', first = 0 }) =>
     `${bits} bits by ${by}${first ? `, first ${first} exact` : ''}`,
   clamp_channel: ({ channel, to = 'zero', value, layer, token }) => {
-    const where = token === undefined ? '' : ` of token ${Number(token) + 1} behind layer ${layer}`;
-    return `channel ${Number(channel) + 1}${where} to ${to === 'value' ? value : to}`;
+    const where =
+      token === undefined
+        ? ''
+        : ` of token ${token} ${Number(layer) ? `after layer ${Number(layer) - 1}` : 'at the embedding'}`;
+    return `channel ${channel}${where} to ${to === 'value' ? value : to}`;
   },
   scale_weight: ({ matrix, row, column, factor = 0 }) =>
-    `${matrix} (${Number(row) + 1}, ${Number(column) + 1}) × ${factor}`,
+    `${matrix} (${row}, ${column}) × ${factor}`,
 };
 
-export const UNEDITED = 'as it is';
+export const UNEDITED = 'baseline';
 
 export function givenOf(frame: Frame, kind: string): Given | undefined {
   return frame.edits.find((edit) => edit.kind === kind) as Given | undefined;
@@ -42,9 +45,9 @@ export function givenOf(frame: Frame, kind: string): Given | undefined {
 
 export function settingName(frame: Frame): string {
   const { window, input, again } = frame.question;
-  const edits = frame.edits.map((edit) => {
+  const edits = frame.edits.map((edit, i) => {
     const known = WORDS[edit.kind];
-    return known ? known(edit as unknown as Given) : edit.kind;
+    return known ? known(edit as unknown as Given) : frame.labels[i]!;
   });
   const all = [...edits, ...(window ? [`last ${window}, read anew`] : [])];
   if (all.length) return all.join(' and ');

@@ -11,7 +11,7 @@ export const sinks: View = {
   title: 'Sink map',
   question: 'Which heads give the first token most?',
   how:
-    'A cell is a head, its colour α₁: the mean attention that token 1 receives, of rows that need not ' +
+    'A cell is a head, its colour α₁: the mean attention that the first token receives, of rows that need not ' +
     'sum to 1 the mean share. Sink₁ is the share of heads with α₁ above ε. Choose a head to open it.',
   formula: 'α₁ = mean over queries of A[t, 1];  Sink₁ = share of heads with α₁ > ε',
   source: 'Gu et al., ICLR 2025, section 3.2',
@@ -35,7 +35,7 @@ export const sinks: View = {
     const raw = verdict.of !== 'weights';
     const near = frame.tensors.near_eps?.data[0] ?? 0;
     return (
-      `${headsWords(frame, verdict.sink)} give token 1 more than ${percent(frame.eps, 0)}` +
+      `${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)}` +
       `${raw ? ` by share and by weight; rows carry ${show(massOf(frame))} on average` : ''} (even ` +
       `attention: ${percent(verdict.even, 0)})${near ? `; ${show(near, Number.isInteger(near) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
@@ -51,7 +51,7 @@ export const sinks: View = {
         data: alphas(frame),
         scale: sequential(context.theme),
         symbol: 'α₁',
-        label: `Sink score of token 1 by layer and head, ${frame.title}: ${said}`,
+        label: `Sink score of the first token by layer and head, ${frame.title}: ${said}`,
       });
     };
   },

@@ -48,8 +48,8 @@ export const MEASURES: readonly Measure[] = [
   { name: 'sink', short: 'Sink₁', label: 'Sink₁', percent: true, of: plain('sink_ratio') },
   {
     name: 'kept',
-    short: 'Token 1 kept',
-    label: 'heads that keep token 1',
+    short: 'First token kept',
+    label: 'heads that keep the first token',
     percent: true,
     of: ({ tensors }) =>
       tensors.keeps_first && { mean: mean(tensors.keeps_first.data), deviation: NaN },

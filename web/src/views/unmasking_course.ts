@@ -51,7 +51,7 @@ export function placesAt(course: Course, s: number, tokenizer: Pick<Tokenizer, '
   return tokens.map((id, t) => {
     const at = filled.get(t);
     const isSink = sink.place === t;
-    const place = `place ${t + 1}`;
+    const place = `position ${t}`;
     if (at && at.step > s) return { text: HIDDEN, kind: 'hidden', isSink, title: place };
     if (!at) return { text: course.tokens[t]!.text, kind: 'kept', isSink, title: place };
     const kind = at.step === s ? 'now' : 'filled';
@@ -78,11 +78,11 @@ export function named(
   place: number,
   tokenizer: Pick<Tokenizer, 'piece'>,
 ) {
-  if (isHidden(course, s, place)) return `place ${place + 1} (hidden)`;
+  if (isHidden(course, s, place)) return `position ${place} (masked)`;
   const kept = course.tokens[place]!.text;
   const before = course.steps[s - 1]?.tokens[place];
   const isKept = !fillings(course).has(place);
-  return `place ${place + 1} “${readable(isKept ? kept : tokenizer.piece(before!))}”`;
+  return `position ${place} “${readable(isKept ? kept : tokenizer.piece(before!))}”`;
 }
 
 /** What moved, in a sentence. */
@@ -130,7 +130,7 @@ export function quantities(course: Course, tokenizer: Pick<Tokenizer, 'piece'>):
   const data = alphas({ ...course, count: S });
   return [
     { name: 'alpha', axes: ['step', 'place'], shape: [S, T], data, labels },
-    perStep('strongest_place', ({ sink }) => sink.place + 1),
+    perStep('strongest_place', ({ sink }) => sink.place),
     perStep('strongest_alpha', ({ sink }) => sink.alpha),
     perPlace(
       'filled_in_step',
