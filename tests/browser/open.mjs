@@ -277,14 +277,15 @@ export const open = {
         last = now;
       }, 20);
     });
-    const said = page.getByText(/expected an answer within 5\.0 s, none came/).first();
-    await said.waitFor({ timeout: 20_000 });
+    const said = page.getByText(/expected an answer within [\d.]+ s, none came.*machine may be busy/);
+    await said.first().waitFor({ timeout: 240_000 });
+    await page.getByRole('button', { name: 'Wait longer' }).waitFor();
     const longest = await page.evaluate(() => globalThis.longest);
     // Whoever waited for it in the page's thread would stand still for these five seconds.
     assert.ok(longest < 2000, `the page stood still for ${longest} ms`);
     await page.evaluate(() => (location.hash = '#room=explore&shown=softmax'));
     await page.waitForFunction(() =>
-      /on weights trained here/.test(document.querySelector('.about')?.textContent),
+      /on weights trained for this page/.test(document.querySelector('.about')?.textContent),
     );
     await settled(page);
     assert.match(await stamp(page), /MEASURED/);

@@ -37,6 +37,8 @@ ${edits.map(usageOf).join('\n')}
   --workers N        number of workers that share the sequences (the cores, at most 4)
   --endpoint URL     address of the hub
   --cache            keep downloaded files
+  --tokenizer-limit S   seconds that a step of the tokenizer may take on an idle machine; a busy one grants
+                     more, large files too (5)
 
 sinkscope train --help      train a small model
 sinkscope describe [--json] every metric, field, edit and attention operation
@@ -65,6 +67,7 @@ const OPTIONS = /** @type {const} */ ({
   workers: { type: 'string' },
   endpoint: { type: 'string' },
   cache: { type: 'boolean', default: false },
+  'tokenizer-limit': { type: 'string', default: '5' },
   help: { type: 'boolean', default: false },
   version: { type: 'boolean', default: false },
 });
@@ -176,7 +179,8 @@ async function measureModel(engine, name, values) {
   const plan = await findModel(name, hub);
   const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
   const model = await engine.open(modelFiles(plan, hub), { arithmetic });
-  const tokenizer = await planTokenizer(plan, model, hub);
+  const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
+  const tokenizer = await planTokenizer(plan, model, { ...hub, limit });
   /** @type {import('../sinkscope.js').Cut | undefined} */
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);

@@ -9,7 +9,7 @@ import { WORDS, isolate } from './dialect.js';
 import { check } from '../border/arguments.js';
 import { SinkscopeError } from '../border/errors.js';
 import { spell } from './surface.js';
-import { byteLevelFile, checkMerges, refuse, splitPair, template } from './vocabulary.js';
+import { byteLevelFile, rankMerges, refuse, splitPair, template } from './vocabulary.js';
 
 /** @typedef {import('../sinkscope.js').GgufReader} GgufReader */
 /** @typedef {import('../sinkscope.js').TokenizerFiles} TokenizerFiles */
@@ -262,7 +262,7 @@ function readNumbers(value, key, n) {
 function readMerges(read, vocab) {
   const key = 'tokenizer.ggml.merges';
   const merges = readStrings(read, key).map((line, i) => splitPair(line, `${key} ${i}`));
-  checkMerges(merges, (token) => vocab.has(token), key);
+  rankMerges(merges, (token) => vocab.get(token), key);
   return merges;
 }
 

@@ -1,7 +1,8 @@
 /**
  * A tokenizer that nobody vouches for: its patterns may take for ever, and its tables the memory. It
  * works in a worker (worker.js), which is ended when it does not answer; the next question starts
- * another.
+ * another. How long an answer may take grows with what is read and with how slow this machine is, so
+ * that a busy machine refuses no honest tokenizer.
  */
 import { startWorker } from '#text';
 import { checkOptions } from '../border/arguments.js';
@@ -12,9 +13,18 @@ import { SinkscopeError, expect, unpackError } from '../border/errors.js';
 /** @typedef {import('./text.js').EncodeOptions} Options */
 /** @typedef {ReturnType<typeof startWorker>} Worker */
 
-/** Milliseconds that a step of the work may take, and so many more for a text of so many units. */
+/** Milliseconds that a step of the work may take where the machine is idle and the step is small. */
 const LIMIT = 5000;
-const LONG = 2 ** 20;
+
+/** Units of a text, and of files, that grant a step as much time again. */
+const LONG_TEXT = 2 ** 20;
+const LONG_FILES = 2 ** 22;
+
+/** Units that an entry of a list counts for. */
+const ENTRY = 16;
+
+/** Milliseconds that the known piece of worker.js takes where the machine is idle. */
+const KNOWN_PIECE = 30;
 
 /** Of the parts of a source. */
 const KINDS = {
@@ -27,22 +37,43 @@ const KINDS = {
 };
 
 /** @type {typeof import('../sinkscope.js').guardTokenizer} */
-export async function guardTokenizer(source, options = {}) {
-  checkOptions(source, KINDS, 'source');
-  checkOptions(options, { signal: 'signal', limit: 'count' });
-  const { signal, limit = LIMIT } = options;
-  signal?.throwIfAborted();
-  const line = new Line(source, limit);
-  const stop = () => line.close(signal?.reason);
-  signal?.addEventListener('abort', stop, { once: true });
-  try {
-    return new Guarded(line, await line.open());
-  } catch (error) {
-    line.close(closed());
-    throw error;
-  } finally {
-    signal?.removeEventListener('abort', stop);
-  }
+export const guardTokenizer = guardBy(startWorker);
+
+/**
+ * @param {typeof startWorker} start
+ * @returns {typeof import('../sinkscope.js').guardTokenizer}
+ */
+export function guardBy(start) {
+  return async (source, options = {}) => {
+    checkOptions(source, KINDS, 'source');
+    checkOptions(options, { signal: 'signal', limit: 'count' });
+    const { signal, limit = LIMIT } = options;
+    signal?.throwIfAborted();
+    const line = new Line(source, limit, start);
+    const stop = () => line.close(signal?.reason);
+    signal?.addEventListener('abort', stop, { once: true });
+    try {
+      return new Guarded(line, await line.open());
+    } catch (error) {
+      line.close(closed());
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', stop);
+    }
+  };
+}
+
+/**
+ * Units that a tokenizer has to be read from.
+ * @param {Source} source
+ */
+function sizeOf(source) {
+  const parts = 'gguf' in source ? [...source.gguf.values()] : Object.values(source);
+  const sizes = parts.map((part) => {
+    if (typeof part === 'string') return part.length;
+    return ENTRY * (Object(part).length ?? 0);
+  });
+  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 function closed() {
@@ -52,11 +83,14 @@ function closed() {
 /**
  * @param {string} where
  * @param {number} limit
+ * @param {number} slowness
  */
-function tooSlow(where, limit) {
-  const what = where === 'text' ? 'A shorter text may do' : 'Another form of the model may do';
-  const text = `expected an answer within ${(limit / 1000).toFixed(1)} s, none came, and the worker was ended`;
-  return new SinkscopeError('too_slow', where, `${text}: this tokenizer takes too long. ${what}`);
+function tooSlow(where, limit, slowness) {
+  const expected = `expected an answer within ${(limit / 1000).toFixed(1)} s, none came, and the worker was ended`;
+  const pace = slowness > 1 ? ` (it works at 1/${slowness.toFixed(1)} of its usual speed)` : '';
+  const causes = `This machine may be busy${pace}, or the tokenizer may never end`;
+  const what = where === 'text' ? ', or try a shorter text' : '';
+  return new SinkscopeError('too_slow', where, `${expected}. ${causes}: wait longer${what}`);
 }
 
 /**
@@ -71,7 +105,11 @@ function failed(where, reason) {
 /** One question at a time, so that none is charged with the time of another. */
 class Line {
   #source;
+  #size;
   #limit;
+  #start;
+  /** How many times slower than an idle machine this one was when the worker was loaded; 1 at least. */
+  #slowness = 1;
   /** @type {Worker | undefined} */
   #worker;
   /** @type {Promise<unknown>} */
@@ -84,14 +122,17 @@ class Line {
   /**
    * @param {Source} source
    * @param {number} limit
+   * @param {typeof startWorker} start
    */
-  constructor(source, limit) {
+  constructor(source, limit, start) {
     this.#source = source;
+    this.#size = sizeOf(source);
     this.#limit = limit;
+    this.#start = start;
   }
 
   open() {
-    return /** @type {Promise<import('./worker.js').Opened>} */ (this.#queue(() => this.#start()));
+    return /** @type {Promise<import('./worker.js').Opened>} */ (this.#queue(() => this.#begin()));
   }
 
   /** @param {import('./worker.js').Encode} question */
@@ -114,7 +155,7 @@ class Line {
   /** @param {import('./worker.js').Question} question */
   #ask(question) {
     return this.#queue(async () => {
-      if (!this.#worker) await this.#start();
+      if (!this.#worker) await this.#begin();
       return this.#send(question, true);
     });
   }
@@ -129,9 +170,9 @@ class Line {
     return done;
   }
 
-  #start() {
-    this.#worker = startWorker();
-    // It tells when it has been loaded: a slow network is no fault of the tokenizer.
+  #begin() {
+    this.#worker = this.#start();
+    // The worker reports when it has been loaded: a slow network is no fault of the tokenizer.
     return this.#send({ method: 'open', source: this.#source }, false);
   }
 
@@ -143,21 +184,26 @@ class Line {
   #send(question, isLoaded) {
     const worker = /** @type {Worker} */ (this.#worker);
     const where = question.method === 'open' ? 'tokenizer' : 'text';
-    const length = 'text' in question ? question.text.length : 0;
-    const limit = this.#limit * (1 + length / LONG);
+    const share = 'text' in question ? question.text.length / LONG_TEXT : this.#size / LONG_FILES;
     return new Promise((resolve, reject) => {
       /** @type {ReturnType<typeof setTimeout> | undefined} */
       let timer;
       const wait = () => {
+        const limit = this.#limit * this.#slowness * (1 + share);
         clearTimeout(timer);
-        timer = setTimeout(() => this.#fail(tooSlow(where, limit)), limit);
+        timer = setTimeout(() => {
+          // Whoever asks again is ready to wait longer.
+          this.#limit *= 2;
+          this.#fail(tooSlow(where, limit, this.#slowness));
+        }, limit);
       };
       this.#fail = (reason) => {
         clearTimeout(timer);
         this.#end();
         reject(reason);
       };
-      worker.onmessage = ({ data: { isAlive, error, value } }) => {
+      worker.onmessage = ({ data: { isAlive, took, error, value } }) => {
+        if (took !== undefined) this.#slowness = Math.max(1, took / KNOWN_PIECE);
         if (isAlive) return wait();
         clearTimeout(timer);
         if (error) reject(unpackError(error));

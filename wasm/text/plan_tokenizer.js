@@ -31,7 +31,7 @@ const GGUF_KEYS = [
 export async function planTokenizer(plan, model, options = {}) {
   checkPlan(plan);
   if (plan.format === 'gguf') check(model, 'object', 'model');
-  checkOptions(options, { ...ACCESS, signal: 'signal' });
+  checkOptions(options, { ...ACCESS, signal: 'signal', limit: 'count' });
   return guardTokenizer(await sourceOf(plan, model, options), options);
 }
 

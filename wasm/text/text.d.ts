@@ -84,7 +84,9 @@ export type AnyTokenizer = Tokenizer | GuardedTokenizer;
 /**
  * Opens a tokenizer that nobody vouches for: its patterns may take for ever. Every step of the work
  * (reading the files, building the tables, each text) has `limit` milliseconds, 5000 by default, and as
- * many again for each 2^20 units of a text.
+ * many again for each 2^22 units of the files or 2^20 of a text; all this times the slowness of this
+ * machine, which the worker measures on a known piece of work when it starts. After 'too_slow' the next
+ * step has twice the time.
  * @throws SinkscopeError 'too_slow', 'bad_tokenizer', 'unsupported'
  * @example
  * const tokenizer = await guardTokenizer({ tokenizer: await file.text() });
@@ -136,5 +138,11 @@ export function tokenizerOfGguf(read: GgufReader): TokenizerFiles;
 export function planTokenizer(
   plan: Plan,
   model: Pick<Model, 'metadata'>,
-  options?: { readonly token?: string; readonly cache?: boolean; readonly signal?: AbortSignal },
+  options?: {
+    readonly token?: string;
+    readonly cache?: boolean;
+    readonly signal?: AbortSignal;
+    /** As for `guardTokenizer`. */
+    readonly limit?: number;
+  },
 ): Promise<GuardedTokenizer>;

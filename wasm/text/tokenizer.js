@@ -11,10 +11,11 @@ import { createSurface, isByteLevel } from './surface.js';
 import {
   ROLES,
   checkId,
-  checkMerges,
   checkVocab,
+  lookup,
   nameOf,
   parseObject,
+  rankMerges,
   refuse,
 } from './vocabulary.js';
 
@@ -64,16 +65,14 @@ function checkFile(file) {
   const { vocab, merges, continuing_subword_prefix: prefix } = file.model ?? {};
   if (!vocab || typeof vocab !== 'object') refuse('model.vocab', 'expected a table of tokens');
   if (Array.isArray(vocab)) checkPieces(vocab);
-  else checkVocab({ ...vocab }, 'model.vocab');
+  else checkVocab(/** @type {Record<string, unknown>} */ (vocab), 'model.vocab');
   checkAdded(file.added_tokens ?? []);
   if (typeof (prefix ?? '') !== 'string') {
     refuse('model.continuing_subword_prefix', `expected a string, got ${typeof prefix}`);
   }
-  if (file.model.type !== 'BPE') return;
-  if (!Array.isArray(merges)) refuse('model.merges', `expected an array, got ${typeof merges}`);
-  const pairs = merges.map((merge, i) => pairOf(merge, i));
-  const has = (/** @type {string} */ token) => Object.hasOwn(vocab, token);
-  checkMerges(pairs, has, 'model.merges', prefix?.length);
+  if (file.model.type === 'BPE' && !Array.isArray(merges)) {
+    refuse('model.merges', `expected an array, got ${typeof merges}`);
+  }
 }
 
 /** @param {readonly (readonly [string, number])[]} pieces with their scores */
@@ -97,27 +96,26 @@ function checkAdded(added) {
 }
 
 /**
- * @param {string | readonly string[]} merge "a b" or, since tokens may hold spaces, ["a", "b"]
- * @param {number} i
- * @returns {readonly string[]}
- */
-function pairOf(merge, i) {
-  const pair = typeof merge === 'string' ? merge.split(' ') : merge;
-  const isPair =
-    Array.isArray(pair) && pair.length === 2 && pair.every((part) => typeof part === 'string');
-  return isPair ? pair : refuse(`model.merges ${i}`, 'expected two tokens');
-}
-
-/**
  * @param {import('./shapes.js').TokenizerFile} file
  * @param {import('./shapes.js').Settings} settings
  */
 function openLibrary(file, settings) {
   const parts = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null };
   const whole = { ...parts, ...translate(file), added_tokens: file.added_tokens ?? [] };
+  const ranks = ranksOf(file.model);
+  // The library would keep each merge as a string of JSON, which takes longer than the rest of the file.
+  if (ranks) whole.model = { ...whole.model, merges: [] };
   const library = new Library(whole, settings);
+  if (ranks) Object.assign(library.model, { bpe_ranks: ranks });
   mendDecoder(library.decoder);
   return library;
+}
+
+/** @param {import('./shapes.js').TokenizerFile['model']} model */
+function ranksOf({ type, vocab, merges = [], continuing_subword_prefix: prefix }) {
+  if (type !== 'BPE' || Array.isArray(vocab)) return null;
+  const ids = /** @type {Readonly<Record<string, number>>} */ (vocab);
+  return rankMerges(merges, lookup(ids), 'model.merges', prefix?.length);
 }
 
 /** What JavaScript itself trips over; the library's own errors are sentences. */

@@ -5,6 +5,7 @@
  *     vocab.json, merges.txt, tokenizer_config.json -> { json, config } -> openTokenizer
  */
 import { SinkscopeError } from '../border/errors.js';
+import { Ranks } from './merges.js';
 
 /** No vocabulary comes near it; ids beyond it would make tables of holes. */
 const MOST_TOKENS = 1 << 21;
@@ -54,7 +55,7 @@ export function tokenizerOfVocabulary(vocabJson, mergesText, config = {}, specia
   const settings = { ...names, ...parseObject(config, 'tokenizer_config.json') };
   checkVocab(vocab, 'vocab.json');
   const merges = readMerges(mergesText);
-  checkMerges(merges, (token) => Object.hasOwn(vocab, token), 'merges.txt');
+  rankMerges(merges, lookup(vocab), 'merges.txt');
   // GPT-2's own files name no token; whoever has this one means the end and the start of a text.
   const only = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
   const bos = nameOf(settings, 'bos_token') ?? only;
@@ -190,43 +191,80 @@ export function splitPair(line, where) {
 
 /**
  * Ids must be whole numbers, each of one token only.
- * @param {Record<string, unknown>} vocab
+ * @param {Readonly<Record<string, unknown>>} vocab
  * @param {string} where
  * @returns {asserts vocab is Record<string, number>}
  */
 export function checkVocab(vocab, where) {
-  const seen = new Map();
-  for (const [token, id] of Object.entries(vocab)) {
-    checkId(id, `${where} "${token.slice(0, 80)}"`);
-    if (seen.has(id)) refuse(where, `"${token}" and "${seen.get(id)}" have the same id ${id}`);
-    seen.set(id, token);
+  const seen = new Uint8Array(MOST_TOKENS);
+  const tokens = Object.keys(vocab);
+  if (tokens.length === 0) refuse(where, 'expected tokens, got an empty table');
+  for (const token of tokens) {
+    const id = vocab[token];
+    checkId(id, where, token);
+    if (seen[id]) {
+      const first = tokens.find((other) => vocab[other] === id);
+      refuse(where, `"${token}" and "${first}" have the same id ${id}`);
+    }
+    seen[id] = 1;
   }
-  if (seen.size === 0) refuse(where, 'expected tokens, got an empty table');
 }
 
 /**
  * @param {unknown} id
  * @param {string} where
+ * @param {string} [token]
+ * @returns {asserts id is number}
  */
-export function checkId(id, where) {
+export function checkId(id, where, token) {
   if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < MOST_TOKENS) return;
-  refuse(where, `expected an id below ${MOST_TOKENS}, got ${JSON.stringify(id)?.slice(0, 80)}`);
+  const place = token === undefined ? where : `${where} "${token.slice(0, 80)}"`;
+  refuse(place, `expected an id below ${MOST_TOKENS}, got ${JSON.stringify(id)?.slice(0, 80)}`);
 }
 
 /**
- * Pairs must be of tokens that exist, and give one that exists: what they make could not be looked up
- * otherwise.
- * @param {readonly (readonly string[])[]} merges
- * @param {(token: string) => boolean} has
+ * Ranks of merges. Each merge must be of tokens that exist and join to one that exists: the model
+ * could not look up what they make otherwise.
+ * @param {readonly unknown[]} merges each "a b" or, since tokens may hold spaces, ["a", "b"]
+ * @param {(token: string) => number | undefined} idOf
  * @param {string} where
  * @param {number} [skipped] characters that mark a token as continuing a word, dropped when joined
  */
-export function checkMerges(merges, has, where, skipped = 0) {
-  merges.forEach(([left, right], i) => {
+export function rankMerges(merges, idOf, where, skipped = 0) {
+  const ranks = new Ranks(idOf, merges.length);
+  merges.forEach((merge, i) => {
+    const [left, right] = pairOf(merge, where, i);
     const joined = left + right.slice(skipped);
-    if (has(left) && has(right) && has(joined)) return;
-    const missing = [left, right, joined].find((token) => !has(token));
-    const text = `"${left} ${right}" needs "${missing}", which is not in the vocabulary`;
-    refuse(`${where} ${i}`, text);
+    const a = idOf(left);
+    const b = idOf(right);
+    if (a === undefined || b === undefined || idOf(joined) === undefined) {
+      const missing = [left, right, joined].find((token) => idOf(token) === undefined);
+      const text = `"${left} ${right}" needs "${missing}", which is not in the vocabulary`;
+      return refuse(`${where} ${i}`, text);
+    }
+    return ranks.add(a, b, i);
   });
+  return ranks;
+}
+
+/**
+ * @param {unknown} merge
+ * @param {string} where
+ * @param {number} i
+ * @returns {readonly string[]}
+ */
+function pairOf(merge, where, i) {
+  const pair = typeof merge === 'string' ? merge.split(' ') : merge;
+  const isPair =
+    Array.isArray(pair) && pair.length === 2 && pair.every((part) => typeof part === 'string');
+  return isPair ? pair : refuse(`${where} ${i}`, 'expected two tokens');
+}
+
+/**
+ * Looks tokens up in a table that may have been parsed from JSON of anyone.
+ * @param {Readonly<Record<string, number>>} vocab
+ */
+export function lookup(vocab) {
+  return (/** @type {string} */ token) =>
+    Object.hasOwn(vocab, token) ? vocab[token] : undefined;
 }

@@ -409,9 +409,10 @@ export function troubles(shown: readonly Shown[], desk: Desk): TemplateResult | 
       const id = parseSubject(one.subject)?.id ?? '';
       const isNew = isOfHub(id) && !models?.knows(id);
       const act = isNew ? () => desk.open(hubName(id)) : () => desk.engine.peek()?.queue.retry();
+      const again = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
       return html`<p>
         ${said}
-        <button type="button" @click=${act}>${isNew ? `Open ${hubName(id)}` : 'Try again'}</button>
+        <button type="button" @click=${act}>${isNew ? `Open ${hubName(id)}` : again}</button>
       </p>`;
     })}
   </div>`;

@@ -7,6 +7,7 @@ import {
   modelFiles,
   openTokenizer,
   planTokenizer,
+  SinkscopeError,
   type Arithmetic,
   type Describe,
   type Engine,
@@ -91,6 +92,8 @@ export class Models {
   /** Opened by the reader, and shown by nobody yet. */
   #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
+  /** Milliseconds for a step of a tokenizer; doubled whenever a reader is asked to wait longer. */
+  #limit = 5000;
   #timelines: Promise<Timelines> | undefined;
 
   constructor(engine: Engine, zoo: Zoo) {
@@ -227,12 +230,15 @@ export class Models {
       signal,
       onProgress: (p) => watch.onProgress(`Loading ${title}`, p.done, p.total, p),
     });
-    const tokenizer = await planTokenizer(plan, model, { ...options, signal }).catch(
-      async (error: unknown) => {
-        await model.close();
-        throw error;
-      },
-    );
+    const tokenizer = await planTokenizer(plan, model, {
+      ...options,
+      signal,
+      limit: this.#limit,
+    }).catch(async (error: unknown) => {
+      if (isTooSlow(error)) this.#limit *= 2;
+      await model.close();
+      throw error;
+    });
     const opened = { id, title, source, model, tokenizer, commit: plan.commit };
     try {
       return checkSizes(opened);
@@ -315,6 +321,11 @@ export class Models {
     const names = this.zoo.cards.map((one) => one.id).join(', ');
     throw new InputError(`There is no model “${id}” here; there are ${names}.`);
   }
+}
+
+/** The reader may wait longer for what failed so. */
+export function isTooSlow(error: unknown): boolean {
+  return error instanceof SinkscopeError && error.code === 'too_slow';
 }
 
 /** Closes a model, and the worker of its tokenizer if it has one. */

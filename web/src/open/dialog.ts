@@ -3,7 +3,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { filesOfDrop, filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalogue';
-import { ENDPOINT, type Opener, type Several } from './opener';
+import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
 import { loadedWords, planRows, size, type Loaded } from './words';
 
 const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
@@ -178,14 +178,17 @@ function obstacle(plan: Plan, mayRead: boolean): string {
   return '';
 }
 
-function planned(opener: Opener, plan: Plan, kept: number): TemplateResult {
+function planned(
+  opener: Opener,
+  { plan, kept, isSlow }: Stage & { readonly name: 'plan' },
+): TemplateResult {
   const isKept = kept >= plan.bytes && plan.bytes > 0;
   const problem = obstacle(plan, isKept || Boolean(opener.fields.token));
   const back = html`<button type="button" @click=${() => opener.back()}>Back</button>`;
   const go = html`${places(opener)}
     <p class="links">
       <button type="button" class="primary" @click=${() => void opener.load(plan)}>
-        ${isKept ? 'Load from this machine' : 'Download and run'}
+        ${isSlow ? 'Wait longer' : isKept ? 'Load from this machine' : 'Download and run'}
       </button>
       ${back}
     </p>`;
@@ -220,7 +223,7 @@ function body(opener: Opener): TemplateResult {
   if (stage.name === 'ask') return asking(opener, stage.model);
   if (stage.name === 'looking') return looking(opener, stage.what);
   if (stage.name === 'several') return several(opener, stage.models);
-  if (stage.name === 'plan') return planned(opener, stage.plan, stage.kept);
+  if (stage.name === 'plan') return planned(opener, stage);
   if (stage.name === 'loading') return loading(opener, stage.plan, stage.loaded);
   return choosing(opener);
 }

@@ -14,7 +14,7 @@ import {
   type HubOptions,
   type Plan,
 } from 'sinkscope';
-import { InputError, type Models } from '../models';
+import { InputError, isTooSlow, type Models } from '../models';
 import {
   hubName,
   idOfPlan,
@@ -32,7 +32,13 @@ export type Stage =
   | { readonly name: 'looking'; readonly what: string }
   /** Several models: one of them is to be chosen. */
   | { readonly name: 'several'; readonly models: readonly Several[] }
-  | { readonly name: 'plan'; readonly plan: Plan; readonly kept: number }
+  | {
+      readonly name: 'plan';
+      readonly plan: Plan;
+      readonly kept: number;
+      /** The tokenizer did not answer in time. */
+      readonly isSlow?: boolean;
+    }
   | { readonly name: 'loading'; readonly plan: Plan; readonly loaded: Loaded };
 
 export interface Several {
@@ -310,11 +316,14 @@ export class Opener {
     } catch (error) {
       if (job.signal.aborted) return;
       const { stage } = this;
+      const isSlow = isTooSlow(error);
       // What was fetched until then is kept, so that the same plan can go on.
-      const again = stage.name === 'loading' && stage.plan.commit !== undefined;
+      const again = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
       this.stage = again
-        ? { name: 'plan', plan: stage.plan, kept: await keptOf(stage.plan) }
+        ? { name: 'plan', plan: stage.plan, kept: await keptOf(stage.plan), isSlow }
         : { name: 'choose' };
+      // Files that were dropped opened no dialog; now there is a choice to make.
+      if (isSlow) this.isShown = true;
       this.#fail(error);
     }
   }
