@@ -277,7 +277,9 @@ export const open = {
         last = now;
       }, 20);
     });
-    const said = page.getByText(/expected an answer within [\d.]+ s, none came.*machine may be busy/);
+    const said = page.getByText(
+      /expected an answer within [\d.]+ s, none came.*machine may be busy/,
+    );
     await said.first().waitFor({ timeout: 240_000 });
     await page.getByRole('button', { name: 'Wait longer' }).waitFor();
     const longest = await page.evaluate(() => globalThis.longest);

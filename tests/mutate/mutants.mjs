@@ -120,8 +120,8 @@ export default [
   [
     'key_norm of query heads',
     'metrics/table.c',
-    '.question = "How long are the keys?",\n     .unit = "",\n     .shape = {"L", "G", "T"}',
-    '.question = "How long are the keys?",\n     .unit = "",\n     .shape = {"L", "H", "T"}',
+    '.question = "What are the norms of the keys?",\n     .unit = "",\n     .shape = {"L", "G", "T"}',
+    '.question = "What are the norms of the keys?",\n     .unit = "",\n     .shape = {"L", "H", "T"}',
     'golden',
   ],
   [

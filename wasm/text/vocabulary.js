@@ -265,6 +265,5 @@ function pairOf(merge, where, i) {
  * @param {Readonly<Record<string, number>>} vocab
  */
 export function lookup(vocab) {
-  return (/** @type {string} */ token) =>
-    Object.hasOwn(vocab, token) ? vocab[token] : undefined;
+  return (/** @type {string} */ token) => (Object.hasOwn(vocab, token) ? vocab[token] : undefined);
 }

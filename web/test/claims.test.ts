@@ -105,11 +105,16 @@ describe('the sentence of the first screen', () => {
     for (let T = 2; T <= 64; T++) {
       const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
       const words = said(T, even);
-      expect(words).toMatch(/The strongest head, L0H0, gives 84% of its attention to the start token “<s>”/);
+      expect(words).toMatch(
+        /The strongest head, L0H0, gives 84% of its attention to the start token “<s>”/,
+      );
       expect(words).toContain('Mean over all 4 heads: 84%. ');
       const note = `Short text (${T} tokens): uniform attention is already ${(100 * even).toFixed(0)}%.`;
       const plain = `Uniform attention would give ${(100 * even).toFixed(0)}%.`;
-      expect([words.includes(note), words.includes(plain)], `${T}`).toEqual([even > 0.15, even <= 0.15]);
+      expect([words.includes(note), words.includes(plain)], `${T}`).toEqual([
+        even > 0.15,
+        even <= 0.15,
+      ]);
     }
   });
 });
