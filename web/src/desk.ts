@@ -124,7 +124,9 @@ export function reachOf(desk: Desk, scope: Scope): Reach {
     effect: (run) => scope.effect(run),
     timelines: () => {
       const engine = desk.engine.peek();
-      return engine ? engine.models.timelines() : Promise.reject(new Error('No engine yet.'));
+      return engine
+        ? engine.models.timelines()
+        : Promise.reject(new Error('The engine is still loading.'));
     },
     unmask: (...given) => desk.engine.peek()!.queue.unmask(...given),
   };

@@ -131,7 +131,7 @@ export class Figure {
         <div>
           <p>${explained(how)}</p>
           <p class="hint">
-            ${explained('Under it stands what it was measured with: ε, T, what stands first (BOS), how many prompts.')}
+            ${explained('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
           </p>
           ${formula ? html`<p><code>${formula}</code></p>` : ''}
           ${source ? html`<p class="hint">${source}</p>` : ''}

@@ -275,7 +275,7 @@ export class Models {
     { signal, watch, arithmetic }: How & { readonly signal: AbortSignal },
   ): Promise<OpenModel> {
     const card = this.#card(at.id);
-    if (!card.timeline) throw new InputError(`There are no checkpoints of “${at.id}” here.`);
+    if (!card.timeline) throw new InputError(`“${at.id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
     const steps = await timelines.steps(at.id);
     // The last stop is the trained weights themselves.
@@ -319,7 +319,7 @@ export class Models {
     const card = this.zoo.cards.find((one) => one.id === id);
     if (card) return card;
     const names = this.zoo.cards.map((one) => one.id).join(', ');
-    throw new InputError(`There is no model “${id}” here; there are ${names}.`);
+    throw new InputError(`This page has no model “${id}”. It has ${names}.`);
   }
 }
 

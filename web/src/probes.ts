@@ -40,7 +40,7 @@ export interface Probe {
 
 const effects: Probe = {
   names: ['effect'],
-  steps: 'heads silenced',
+  steps: 'heads ablated',
   fits: (model) => !isBidirectional(model),
   measure: async ({ opened, ids, onProgress, ...options }) => {
     const found = await headEffects(opened.model, ids, {

@@ -37,7 +37,7 @@ export const INPUTS: Readonly<Record<State['input'], string>> = {
 
 /** Missing input, which a second try would not find either. */
 const NO_TEXT = 'Type a sentence: there is no text yet.';
-const NO_FILE = 'Choose a file of prompts: a link cannot carry one.';
+const NO_FILE = 'Choose a file of prompts: links do not contain files.';
 
 export function isWanting(error: string): boolean {
   return error === NO_TEXT || error === NO_FILE;

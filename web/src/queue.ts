@@ -487,12 +487,10 @@ export class Queue {
     watch: Watch,
   ): Promise<{ parsed: Subject; opened: OpenModel }> {
     const parsed = parseSubject(subject);
-    if (!parsed) throw new InputError(`“${subject}” is nothing that can be looked at.`);
+    if (!parsed) throw new InputError(`“${subject}” names no model.`);
     const id = modelIdOf(parsed);
     if (isOfHub(id) && !(await this.#around.admit(parsed.id, watch.signal)))
-      throw new InputError(
-        `${hubName(parsed.id)} is not loaded yet: open it, and it is measured too.`,
-      );
+      throw new InputError(`${hubName(parsed.id)} is not loaded yet. Open it to measure it.`);
     watch.signal.throwIfAborted();
     const opened = await this.#get(id, request, watch);
     watch.signal.throwIfAborted();
@@ -815,7 +813,7 @@ export class Queue {
     onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
   ): Promise<void> {
     const held = this.#held.get(frame.subject);
-    if (!held) throw new InputError('The model is not open any more.');
+    if (!held) throw new InputError('The model is no longer open.');
     const { opened } = held;
     await unmask(opened.model, tokens, {
       steps,

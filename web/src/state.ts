@@ -209,7 +209,7 @@ function modern(given: URLSearchParams): URLSearchParams {
 
 export function parseHash(hash: string): Parsed {
   if (hash.length > HASH_MAX)
-    return { state: defaults, problems: ['The link is too long to be one of this page.'] };
+    return { state: defaults, problems: ['The link is too long for this page.'] };
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
   for (const [name, value] of modern(new URLSearchParams(hash.replace(/^#/, '')))) {

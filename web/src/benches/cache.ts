@@ -33,7 +33,7 @@ const keeps = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? 
 export const cache: Bench = {
   name: 'cache',
   title: 'Cache',
-  hint: 'which keys to keep',
+  hint: 'which keys should stay',
   view: sweep,
   detail: kept,
   look: (asked) => editOf(asked.state.policy, asked.state.budget, asked.question.T),
@@ -70,19 +70,21 @@ export const cache: Bench = {
         .sort((a, b) => a.cost - b.cost);
       return [{ title, best: order[0]!, worst: order.at(-1)!, T: whole.T }];
     });
-    if (!all.length) return { heading: 'Which keys to keep', text: '' };
+    if (!all.length) return { heading: 'Which keys should the cache keep?', text: '' };
     const policy = (frame: Frame) => POLICIES[String(givenOf(frame, 'evict')!.policy)];
     const [main] = all;
     const told = all.map(
       ({ title, best, worst }) =>
-        `${title}: “${policy(best.frame)}” costs least, ${signed(best.cost)} nats, and keeps token 1 in ` +
-        `${percent(keeps(best.frame), 0)} of the heads; “${policy(worst.frame)}” costs most, ${signed(worst.cost)}, ` +
+        `${title}: keeping ${policy(best.frame)} changes the loss least, by ${signed(best.cost)} nats, and keeps the first token in ` +
+        `${percent(keeps(best.frame), 0)} of the heads; ${policy(worst.frame)} changes it most, by ${signed(worst.cost)}, ` +
         `and keeps it in ${percent(keeps(worst.frame), 0)}.`,
     );
     const isTold = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
     return {
-      heading: isTold ? 'Who keeps token 1 loses least' : 'Which keys to keep',
-      text: `With ${budget} of ${main!.T} keys. ${told.join(' ')}`,
+      heading: isTold
+        ? 'Policies that keep the first token lose least'
+        : 'Which keys should the cache keep?',
+      text: `KV cache of ${budget} keys, ${main!.T} tokens. ${told.join(' ')}`,
     };
   },
   table: (groups) =>
@@ -94,9 +96,9 @@ export const cache: Bench = {
           name: 'KL, nats',
           of: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4),
         },
-        { name: 'heads that keep token 1', of: (frame) => percent(keeps(frame), 0) },
+        { name: 'heads that keep the first token', of: (frame) => percent(keeps(frame), 0) },
       ],
-      'Loss and what is kept; prompts in brackets',
+      'Loss by eviction policy (number of prompts in brackets)',
     ),
   controls: (desk) => {
     const { state, set, engine } = desk;
@@ -104,7 +106,7 @@ export const cache: Bench = {
     const { policy, length, sweep: how, measure } = state.value;
     const policies = describe ? policiesOf({ describe } as Asked) : [policy];
     return html`${choices(
-      'policy of the strips',
+      'policy shown',
       policy,
       policies.map((name) => [name, POLICIES[name] ?? name] as const),
       (value) => set({ policy: value }),
@@ -112,7 +114,7 @@ export const cache: Bench = {
     ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], desk)}
     ${
       how === 'all'
-        ? check('KL to the unedited run, too', measure === 'kl', (isOn) =>
+        ? check('also KL to the baseline', measure === 'kl', (isOn) =>
             set({ measure: isOn ? 'kl' : 'loss' }),
           )
         : ''

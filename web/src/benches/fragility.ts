@@ -60,7 +60,7 @@ function planHarm({ state, question }: Asked, lead: Frame): Setting[] {
 }
 
 const repeatedOf = ({ question, first }: Frame) =>
-  question.again ? `“${first.at(-1)}”` : 'a word';
+  question.again ? `“${first.at(-1)}”` : 'a random word';
 
 /** How many copies are as long as a first token, of a word and of what stands first. */
 function sayRepeat(groups: readonly Group[]) {
@@ -80,14 +80,14 @@ function sayRepeat(groups: readonly Group[]) {
     return [{ title, ratio, both, counts, own: firstsIn(text, layer), T: text.T, sinks }];
   });
   const [main] = told;
-  if (!main) return { heading: 'One token, again and again', text: '' };
+  if (!main) return { heading: 'What if one token repeats?', text: '' };
   const isMany = (i: number) => main.ratio >= STANDS_OUT && main.counts[i]! > 2 * main.own + 4;
   return {
     heading: isMany(0)
-      ? 'Repeated tokens become first tokens'
+      ? 'Repeated tokens behave like first tokens'
       : isMany(1)
-        ? 'Copies of the first token become first tokens'
-        : 'One token, again and again',
+        ? 'Copies of the first token behave like it'
+        : 'What if one token repeats?',
     text: told
       .map(({ title, ratio, both, counts, own, T, sinks }) => {
         const copies = both.map(
@@ -96,8 +96,8 @@ function sayRepeat(groups: readonly Group[]) {
         return (
           `${title}: ${
             ratio < STANDS_OUT
-              ? `token 1’s hidden state is ${ratio.toFixed(1)} × as long as the others’, so that none is taken for it`
-              : `token 1’s hidden state is ${ratio.toFixed(1)} × as long as the others’; at least half as long as it are those of ${copies.join(', ')}, ${own} of ${T - 1} ordinary tokens`
+              ? `the first token’s hidden norm is only ${ratio.toFixed(1)}× that of the others, so no copy can stand out`
+              : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; at least half of it have ${copies.join(', ')}, and ${own} of ${T - 1} ordinary tokens`
           }. ` + `Sink₁ ${sinks.join(', ')}.`
         );
       })
@@ -135,23 +135,27 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
     ];
   });
   const [main] = told;
-  const one = harm === 'channel' ? 'One channel' : 'One weight';
+  const one = harm === 'channel' ? 'channel' : 'weight';
   const carries = ({ own, most }: (typeof told)[number]) => own > 0.02 && own > 3 * most;
   const isAlone = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
   if (!main)
     return {
-      heading: `${one} of many`,
+      heading: `What does one ${one} carry?`,
       text:
-        isAlone && harm === 'weight' ? 'No model here has one feed-forward for all tokens.' : '',
+        isAlone && harm === 'weight'
+          ? 'None of these models sends all tokens through the same feed-forward layer.'
+          : '',
     };
   return {
-    heading: `${one} ${carries(main) ? 'carries much' : told.some(carries) ? 'of many' : 'of many, and no more'}`,
+    heading: told.some(carries)
+      ? `A single ${one} carries much of ${carries(main) ? 'the loss' : 'one model’s loss'}`
+      : `No single ${one} matters more than others here`,
     text: told
       .map(
         ({ title, own, most, count, sinks, alone, fixed }) =>
-          `${title}: at 0, the ${WORDS[harm]} costs ${signed(own)} nats, ${count} drawn ones at most ${signed(most)}` +
-          `${alone === undefined ? '' : `; that number alone at 0 ${signed(alone)}`}` +
-          `${fixed === undefined ? '' : `, and put to what it is in the first prompt ${signed(fixed)}`}. Sink₁ ${sinks.join(' → ')}.`,
+          `${title}: zeroing the ${WORDS[harm]} changes the loss by ${signed(own)} nats, zeroing one of ${count} random ones by at most ${signed(most)}` +
+          `${alone === undefined ? '' : `; at the first token alone, ${signed(alone)}`}` +
+          `${fixed === undefined ? '' : `, or fixed to its value in the first prompt, ${signed(fixed)}`}. Sink₁ ${sinks.join(' → ')}.`,
       )
       .join(' '),
   };
@@ -159,8 +163,8 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
 
 const WORDS = {
   repeat: '',
-  channel: 'channel of the largest number',
-  weight: 'weight that writes the largest number',
+  channel: 'channel with the largest activation',
+  weight: 'weight that writes the largest activation',
 } as const;
 
 const HARMS = [
@@ -177,7 +181,7 @@ export function viewOf({ harm }: State): View {
 export const fragility: Bench = {
   name: 'fragility',
   title: 'Fragility',
-  hint: 'one number, one token',
+  hint: 'one channel, one weight, one token',
   view: firsts,
   viewOf,
   detail: channels,
@@ -205,28 +209,28 @@ export const fragility: Bench = {
         ...lossColumns,
         { name: 'Sink₁', of: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN) },
         {
-          name: '‖h₁‖ / ‖h‖, most',
+          name: 'max ‖h₁‖ / ‖h‖',
           of: ({ tensors }) =>
             tensors.hidden_ratio && Math.max(...tensors.hidden_ratio.data).toFixed(1),
         },
       ],
-      'What it does; prompts in brackets',
+      'Loss and sink by perturbation (number of prompts in brackets)',
     ),
   controls: (desk) => {
     const { state, set } = desk;
     const { harm, length } = state.value;
-    return html`${segmented('What is done', HARMS, harm, (value) => set({ harm: value }))}
-    ${harm === 'repeat' ? slider('times', 'times', [1, Math.max(127, length)], desk) : ''}`;
+    return html`${segmented('Perturbation', HARMS, harm, (value) => set({ harm: value }))}
+    ${harm === 'repeat' ? slider('repetitions', 'times', [1, Math.max(127, length)], desk) : ''}`;
   },
   foot: () =>
     html`<div class="reported-note">
-      <h2>How models defend</h2>
+      <h2>What makes a model less fragile?</h2>
       <p class="hint">
-        To the first layers a token that comes again and again looks like the first one, so that
-        every copy may become a sink. A start mark that always stands first, a bias key or a sink
-        logit of the heads’ own, a gate, and attention that need not sum to 1 leave less to a single
-        token: compare the key-bias, gated and sigmoid twins. That says nothing of channels: zero
-        one, and of these the key-bias twin, which has no sink, loses most.
+        The first layers cannot tell a repeated token from the first one, so every copy can become a
+        sink. A fixed start token (BOS), a learned bias key or sink logit, a gate, or attention
+        whose rows need not sum to 1 makes a model depend less on one token: compare the key-bias,
+        gated and sigmoid models. Channels are another matter: of these models, the key-bias model,
+        which has no sink, loses most when one channel is zeroed.
       </p>
     </div>`,
 };

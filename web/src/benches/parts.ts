@@ -115,7 +115,7 @@ export const lossColumns: readonly Column[] = [
     },
   },
   {
-    name: 'above the unedited run',
+    name: 'change from baseline',
     of: (frame, whole) =>
       whole && frame !== whole && frame.question.input === whole.question.input
         ? costWords(costOf(frame, whole))

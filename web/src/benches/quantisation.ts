@@ -13,16 +13,16 @@ import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 const BITS = [8, 6, 4, 3, 2];
 const GRAINS = ['tensor', 'token', 'channel', 'group'] as const;
 const SCALES = {
-  tensor: 'one scale in each layer',
-  token: 'a scale for each token',
-  channel: 'a scale for each channel',
-  group: 'a scale for every 32 numbers',
+  tensor: 'one scale per layer',
+  token: 'one scale per token',
+  channel: 'one scale per channel',
+  group: 'one scale per 32 values',
 } as const;
 
 /** Of weights a tensor is a matrix, and a channel one of its outputs. */
 const OF_WEIGHTS = {
-  tensor: 'one scale in each matrix',
-  channel: 'a scale for each output',
+  tensor: 'one scale per matrix',
+  channel: 'one scale per output row',
 } as const;
 
 const WHAT = {
@@ -43,8 +43,8 @@ const exactOf = ({ what, exact }: State) => (what === 'weights' ? 0 : exact);
 
 export const quantisation: Bench = {
   name: 'quantisation',
-  title: 'Quantisation',
-  hint: 'who stretches the scale',
+  title: 'Quantization',
+  hint: 'which token sets the scale',
   view: sweep,
   detail: channels,
   look: () => '',
@@ -85,21 +85,21 @@ export const quantisation: Bench = {
       return plain && kept ? [{ title, plain, kept }] : [];
     });
     const [main] = all;
-    if (!main) return { heading: 'Who stretches the scale', text: '' };
+    if (!main) return { heading: 'Which token sets the scale?', text: '' };
     const isHelped = main.plain.cost > 0.02 && main.kept.cost < main.plain.cost / 2;
-    const first = exact === 1 ? 'token 1' : `the first ${exact} tokens`;
+    const first = exact === 1 ? 'the first token' : `the first ${exact} tokens`;
     const told = all.map(
       ({ title, plain, kept }) =>
-        `${title}: ${signed(plain.cost)} nats, the numbers ${percent(plain.error, 0)} off` +
-        `${exact ? `; ${signed(kept.cost)} with ${first} exact, ${percent(kept.error, 0)} off` : ''}.`,
+        `${title}: the loss changes by ${signed(plain.cost)} nats (relative rounding error ${percent(plain.error, 0)})` +
+        `${exact ? `; with ${first} kept exact, by ${signed(kept.cost)} (${percent(kept.error, 0)})` : ''}.`,
     );
     return {
       heading:
         what === 'weights'
-          ? 'How few bits the weights bear'
+          ? 'How few bits do the weights need?'
           : isHelped
-            ? 'The first token stretches the scale'
-            : 'Who stretches the scale',
+            ? 'The first token sets the scale'
+            : 'Which token sets the scale?',
       text: `${WHAT[what]} in ${bits} bits, ${scaleOf(state, by)}. ${told.join(' ')}`.replace(
         /^./,
         (c) => c.toUpperCase(),
@@ -111,19 +111,19 @@ export const quantisation: Bench = {
       groups,
       [
         ...lossColumns,
-        { name: 'error of what is rounded', of: (frame) => percent(errorOf(frame)) },
+        { name: 'rounding error', of: (frame) => percent(errorOf(frame)) },
         {
           name: 'change of h',
           of: ({ tensors }) => tensors.hidden_change && percent(mean(tensors.hidden_change.data)),
         },
         { name: 'Sink₁', of: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN) },
       ],
-      'Loss and sink in few bits; prompts in brackets',
+      'Loss and sink after quantization (number of prompts in brackets)',
     ),
   controls: (desk) => {
     const { state, set } = desk;
     const { what, sweep: how } = state.value;
-    return html`${choices('what', what, Object.entries(WHAT), (value) =>
+    return html`${choices('quantize', what, Object.entries(WHAT), (value) =>
       set({ what: value as State['what'] }),
     )}
     ${choices(
@@ -134,7 +134,7 @@ export const quantisation: Bench = {
     )}
     ${slider('bits', 'bits', [2, 8], desk)}
     ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], desk)}
-    ${check('every way of sharing a scale', how === 'all', (isOn) =>
+    ${check('all ways to share a scale', how === 'all', (isOn) =>
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;
   },

@@ -31,7 +31,7 @@ const REPORTED = [
   ['all keys', '5641'],
   ['last 1,024', '5158'],
   ['first 4 + last 1,020', '5.40'],
-  ['last 1,024, read anew', '5.43'],
+  ['last 1,024, recomputed', '5.43'],
 ] as const;
 
 function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolean): string {
@@ -46,7 +46,7 @@ function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolea
 function holds([group]: readonly Group[]): string {
   const { bytes } = group?.frames.findLast((frame) => frame.bytes) ?? {};
   return bytes
-    ? ` Beside the model a run holds ${size(bytes.held)}; if it kept every key, ${size(bytes.all)}.`
+    ? ` Besides the weights, the run needs ${size(bytes.held)} of memory; keeping every key would need ${size(bytes.all)}.`
     : '';
 }
 
@@ -60,21 +60,21 @@ function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Fin
   const [main] = all;
   if (!main) return undefined;
   const loss = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
-  const first = firstKeys === 1 ? 'token 1' : `the first ${firstKeys}`;
+  const first = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
   const told = all.map(
     ({ title, window, kept }) =>
-      `${title}: ${loss(window).toFixed(3)} nats a token` +
-      `${kept ? `; with ${first} among the keys ${loss(kept).toFixed(3)}` : ''}.`,
+      `${title}: ${loss(window).toFixed(3)} nats per token` +
+      `${kept ? `; ${loss(kept).toFixed(3)} when the cache also keeps ${first}` : ''}.`,
   );
   const isRescued = main.kept !== undefined && loss(main.window) - loss(main.kept) > 0.05;
   const { T } = main.window;
   return {
     heading: isRescued
-      ? 'With the first token kept, it reads on and on'
-      : 'Forgetting the first token costs little here',
+      ? 'With the first token kept, the model reads on'
+      : 'Losing the first token costs little here',
     text:
       `${T.toLocaleString('en')} tokens, ${Math.round(T / main.whole.T)} times the context of ${main.title}, with the ` +
-      `last ${firstKeys + recentKeys} keys, each by its place in the cache. ${told.join(' ')}${holds(groups)}`,
+      `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${told.join(' ')}${holds(groups)}`,
   };
 }
 
@@ -86,7 +86,7 @@ const longColumns: readonly Column[] = [
 export const streaming: Bench = {
   name: 'streaming',
   title: 'Streaming',
-  hint: 'a cache that forgets',
+  hint: 'a cache of limited size',
   view: loss,
   detail: attention,
   look: ({ state }) => editOf(state, true),
@@ -110,27 +110,27 @@ export const streaming: Bench = {
       return window === undefined ? [] : [{ title, window, kept, end }];
     });
     const [main, ...others] = all;
-    if (!main) return { heading: 'A cache that forgets', text: '' };
+    if (!main) return { heading: 'What happens when the first token leaves the cache?', text: '' };
     if (main.end === undefined)
       return {
-        heading: 'Nothing is forgotten',
-        text: `The text is no longer than the cache of ${firstKeys + recentKeys} keys.`,
+        heading: 'The cache holds the whole text',
+        text: `The text fits into the cache of ${firstKeys + recentKeys} keys: nothing is evicted.`,
       };
+    const words = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
     const rest = (kept: number | undefined) =>
-      kept === undefined ? '' : `, ${signed(kept)} with the first kept`;
+      kept === undefined ? '' : `, with ${words} kept by ${signed(kept)}`;
     const isRescued = main.kept !== undefined && main.window > 0.05 && main.kept < main.window / 2;
-    const words = firstKeys === 1 ? 'the first' : `the first ${firstKeys}`;
     const told = isRescued
-      ? `With only the last ${firstKeys + recentKeys} keys ${main.title} loses ${main.window.toFixed(3)} nats a ` +
-        `token. Keep ${words} among them, and ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} come back` : 'all of it comes back'}.`
-      : `With only the last ${firstKeys + recentKeys} keys ${main.title} changes by ${signed(main.window)} nats a token${rest(main.kept)}.`;
+      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.window.toFixed(3)} nats per ` +
+        `token. Keeping ${words} recovers ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} nats` : 'all of it'}.`
+      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${signed(main.window)} nats per token${rest(main.kept)}.`;
     const beside = others.map(
-      ({ title, window, kept }) => `${title}: ${signed(window)}${rest(kept)}.`,
+      ({ title, window, kept }) => `${title}: by ${signed(window)}${rest(kept)}.`,
     );
     return {
       heading: isRescued
-        ? 'Forget the first token, and the model stumbles'
-        : 'Forgetting the first token costs little here',
+        ? 'Without the first token, the loss rises'
+        : 'Losing the first token costs little here',
       text: [told, ...beside].join(' ') + holds(groups),
     };
   },
@@ -139,7 +139,7 @@ export const streaming: Bench = {
     return settingsTable(
       groups,
       isForgotten ? [...lossColumns, ...longColumns] : lossColumns,
-      'Loss with what the cache keeps; prompts in brackets',
+      'Loss by what the cache keeps (number of prompts in brackets)',
     );
   },
   controls: (desk) => {
@@ -151,12 +151,12 @@ export const streaming: Bench = {
       'positions',
       positions,
       [
-        ['text', 'as in the text'],
-        ['cache', 'by place in the cache'],
+        ['text', 'in the text'],
+        ['cache', 'in the cache'],
       ],
       (value) => set({ positions: value as State['positions'] }),
     )}
-    ${check('recomputed, too (slow)', reread === 'yes', (isOn) => set({ reread: isOn ? 'yes' : 'no' }))}
+    ${check('also recompute (slow)', reread === 'yes', (isOn) => set({ reread: isOn ? 'yes' : 'no' }))}
     ${check(`a text of ${FAR.length.toLocaleString('en')} tokens`, length >= FAR.length, (isOn) =>
       set(
         isOn
@@ -167,7 +167,7 @@ export const streaming: Bench = {
   },
   foot: () =>
     html`<div class="reported-note">
-      <h2>Elsewhere ${reportedBadge}</h2>
+      <h2>In a large model ${reportedBadge}</h2>
       <p class="hint">
         Perplexity of Llama-2-13B over 65,000 tokens (Xiao et al. 2024, figure 1):
         ${REPORTED.map(([what, value], i) => `${i ? '; ' : ''}${what} ${value}`)}.

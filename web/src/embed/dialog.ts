@@ -23,7 +23,7 @@ export function showEmbed(desk: Desk, view: string): void {
   const copy = async (text: string) => {
     try {
       await navigator.clipboard.writeText(text);
-      desk.tell('The embed is copied.');
+      desk.tell('Embed code copied.');
     } catch (error) {
       desk.fail(error);
     }
@@ -42,7 +42,7 @@ export function showEmbed(desk: Desk, view: string): void {
           (value) => (kind.value = Number(value)),
         )}
         <div class="numbers" role="group" aria-label="Controls of the embed">
-          <span class="hint">with controls for</span>
+          <span class="hint">show controls for</span>
           ${CONTROLS.map(
             (name) =>
               html`<label class="check"
@@ -56,7 +56,7 @@ export function showEmbed(desk: Desk, view: string): void {
           )}
         </div>
         <label class="text"
-          ><span class="unseen">To paste</span
+          ><span class="unseen">Code to paste</span
           ><textarea
             readonly
             rows="6"

@@ -50,8 +50,8 @@ const sized = (state: State, base: URL) => `${frame(state, base)}\n${script(base
 
 export const snippets: readonly Snippet[] = [
   { label: 'HTML element', make: both },
-  { label: 'iframe that sizes itself', make: sized },
-  { label: 'iframe alone, for hosts that allow no script', make: frame },
+  { label: 'iframe with automatic height', make: sized },
+  { label: 'iframe only (no script)', make: frame },
   { label: 'Quarto', make: (state, base) => `\`\`\`{=html}\n${sized(state, base)}\n\`\`\`` },
   {
     label: 'Jupyter Book',

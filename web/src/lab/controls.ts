@@ -59,7 +59,7 @@ export class Controls {
       >
         One step
       </button>
-      <button type="button" aria-keyshortcuts="R" @click=${this.#again}>From the start</button>
+      <button type="button" aria-keyshortcuts="R" @click=${this.#again}>Reset</button>
       ${speed ? this.#field('both', speed, settings) : nothing}
       <span class="lab-step"
         >step <strong>${step}</strong> of ${steps} · ${seconds.toFixed(1)} s${cost}</span
@@ -75,10 +75,10 @@ export class Controls {
 
   #courses(isOn: boolean): TemplateResult {
     return segmented(
-      'What is trained',
+      'Training',
       [
-        ['anew', 'Two new models'],
-        ['onward', 'A trained model goes on'],
+        ['anew', 'Train two new models'],
+        ['onward', 'Fine-tune a trained model'],
       ],
       isOn ? 'onward' : 'anew',
       (course) => {
@@ -109,7 +109,7 @@ export class Controls {
       'experiment',
       String(at),
       [
-        ...(at < 0 ? ([['-1', 'your own']] as const) : []),
+        ...(at < 0 ? ([['-1', 'custom']] as const) : []),
         ...own.map(({ title }, i) => [String(i), title] as const),
       ],
       (i) => {
@@ -137,7 +137,7 @@ export class Controls {
       else this.#pair.change('both', { text: 'own' });
     };
     return html`<label class="file"
-        >Your own text<input
+        >Choose a text file<input
           type="file"
           @change=${(event: Event) => void change(event).catch(this.#desk.fail)}
       /></label>
@@ -147,7 +147,7 @@ export class Controls {
               type="button"
               @click=${() => this.#pair.change('both', { text: 'passages' })}
             >
-              This page's passages
+              Use the passages of this page
             </button>`
           : nothing
       }`;
@@ -167,11 +167,11 @@ export class Controls {
       <div class="numbers">
         ${seen.map((wanted) => this.#field(side, named(wanted), settings))}
         <details class="more lab-more">
-          <summary>more</summary>
+          <summary>More settings</summary>
           <div class="lab-fields">
             ${others.map((row) => this.#field(side, row, settings))}
             <p class="hint">
-              Another setting begins both again. The same run on the command line:
+              Changing a setting resets both models. The same run on the command line:
               <code>${commandOf(settings)}</code>
             </p>
           </div>

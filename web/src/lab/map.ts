@@ -4,7 +4,7 @@ import { choices } from '../controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
 import { part } from '../views/view';
-import { percent, show } from '../words';
+import { headName, percent, show } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
 import { caption, headSeen, type Told } from './words';
@@ -54,7 +54,7 @@ function drawMap(map: Heatmap, told: Told, theme: Theme, width: number): void {
   if (!seen) return;
   const { words, setup } = lab;
   const T = words.length;
-  const read = words.map((text) => (text === setup?.first ? 'start' : text));
+  const read = words.map((text) => (text === setup?.first ? '<s>' : text));
   map.draw({
     rows: T,
     cols: T,
@@ -64,10 +64,10 @@ function drawMap(map: Heatmap, told: Told, theme: Theme, width: number): void {
     ...(width >= T * WORD_WIDTH ? { rowWords: read, colWords: read } : {}),
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
-      if (col > row) return `“${read[row]}” cannot see what comes later`;
+      if (col > row) return `“${read[row]}” cannot attend to later tokens`;
       const share = percent(seen.shares[row * T + col]!, 1);
       const weight = show(seen.weights[row * T + col]!, 3);
-      return `${row + 1} “${read[row]}” → ${col + 1} “${read[col]}”: ${share} of its row, weight ${weight}`;
+      return `query ${row} “${read[row]}” → key ${col} “${read[col]}”: ${share} of the row, weight ${weight}`;
     },
   });
 }
@@ -75,10 +75,10 @@ function drawMap(map: Heatmap, told: Told, theme: Theme, width: number): void {
 function actions(told: Told, { inside, saveModel }: Acts) {
   const isDisabled = !told.lab.picture || !told.lab.isThere;
   return html`<button type="button" ?disabled=${isDisabled} @click=${() => inside(told)}>
-      Look inside
+      Open in Explore
     </button>
     <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(told)}>
-      Save the model
+      Save model
     </button>`;
 }
 
@@ -91,10 +91,9 @@ function heads({ lab }: Told, choose: (head: number) => void) {
     'head',
     String(lab.settings.head),
     [
-      ['0', 'the strongest head'],
+      ['-1', 'strongest head'],
       ...Array.from({ length: L * H }, (_, i) => {
-        const title = `layer ${Math.floor(i / H) + 1}, head ${(i % H) + 1}`;
-        return [String(i + 1), title] as const;
+        return [String(i), headName({ layer: Math.floor(i / H), head: i % H })] as const;
       }),
     ],
     (value) => choose(Number(value)),
@@ -107,12 +106,12 @@ function trouble({ lab }: Told, { again }: Acts) {
   const goOn =
     stage === 'lost' && kept
       ? html`<button type="button" @click=${() => void lab.begin(settings, kept)}>
-            Go on from step ${kept.step}
+            Continue from step ${kept.step}
           </button>
-          The optimiser begins anew then, and the digits are others.`
+          The optimizer state is lost, so the numbers will differ from an uninterrupted run.`
       : nothing;
   return html`<p class="trouble" role="alert">
     ${why} ${goOn}
-    ${stage === 'lost' ? html`<button type="button" @click=${again}>From the start</button>` : nothing}
+    ${stage === 'lost' ? html`<button type="button" @click=${again}>Reset</button>` : nothing}
   </p>`;
 }

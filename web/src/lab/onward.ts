@@ -26,7 +26,7 @@ async function textFor(settings: Settings) {
   if (settings.text !== 'own') return { name: 'the passages', text: await passages() };
   if (ownText.value) return ownText.value;
   throw new InputError(
-    'Your text is no part of a link: choose its file again, or take the passages.',
+    'Links do not contain your text: choose its file again, or use the passages of this page.',
   );
 }
 
@@ -37,7 +37,7 @@ async function weightsFor(card: Card, at: number, models: Models) {
     if (!response.ok) throw new InputError(`${card.id}: the server said ${response.status}.`);
     return { config, begin: new Uint8Array(await response.arrayBuffer()) };
   }
-  if (!card.timeline) throw new InputError(`There are no checkpoints of “${card.id}” here.`);
+  if (!card.timeline) throw new InputError(`“${card.id}” has no stored checkpoints.`);
   const { files } = await (await models.timelines()).open(card.id, at, {});
   const [config, weights] = await Promise.all(
     [files.config, files.weights].map((part) => new Response(part as BodyInit).arrayBuffer()),

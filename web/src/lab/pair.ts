@@ -174,7 +174,7 @@ export class Pair {
       void this.pause();
     } else if (!document.hidden && this.#isHidden) {
       this.#isHidden = false;
-      this.#desk.tell('The labs stood still while this tab was hidden.');
+      this.#desk.tell('Training paused while this tab was hidden.');
       this.train();
     }
   }

@@ -13,129 +13,130 @@ export const anew: readonly Preset[] = [
     left: '',
     right: 'operation:sigmoid_log_n',
     claim:
-      'Two models, the same task from the same seed; only the left one has rows that must sum to 1. ' +
-      'Press Train: within ten seconds a column comes on the left map, and none on the right.',
+      'Two models with the same task and seed. Only on the left must each row of attention sum to 1. ' +
+      'Press Train: on the left map the first column turns into a sink, on the right it does not.',
   },
   {
     title: 'softmax or ReLU',
     left: '',
     right: 'operation:relu',
     claim:
-      'ReLU may look at nothing at all. Where there is nothing to copy, does its model need a place to ' +
-      'park its attention?',
+      'With ReLU a query may give no attention to any token. Does this model still need a sink where ' +
+      'there is nothing to copy?',
   },
   {
     title: 'with a key bias',
     left: '',
     right: 'bias_key:head',
     claim:
-      'The right model has one more key, without a value, that every query sees: a place to park that is ' +
-      'not a token. Does the first token keep its column?',
+      'The right model has one more key, with value 0, that every query can attend to and that belongs ' +
+      'to no token. Does the first token still become a sink?',
   },
   {
     title: 'with a sink logit',
     left: '',
     right: 'operation:sink_logit',
     claim:
-      'The right softmax has a learned number in its denominator, as in gpt-oss: a row of weights may sum ' +
-      'to less than 1.',
+      'On the right the softmax denominator has a learned extra term, as in gpt-oss: the weights of a row ' +
+      'may sum to less than 1. Does the sink still appear?',
   },
   {
     title: 'with a gate',
     left: '',
     right: 'gate:output_element',
     claim:
-      'The right model multiplies what its head found by a gate, and can be silent without a sink. Does ' +
-      'it learn to, in so few steps?',
+      'The right model multiplies the output of its head by a gate, so it can write nothing without a sink. ' +
+      'Does it learn to, in so few steps?',
   },
   {
     title: 'AdamW or SGD',
     left: '',
     right: 'optimiser:sgd,learning_rate:1',
     claim:
-      'Guo et al. find that Adam makes the hidden state of the first token a peak, and SGD the sink ' +
-      'alone. See hidden norm: does one layer have such a peak at all?',
+      'Guo et al. find that with Adam the hidden norm of the first token grows large, while SGD only ' +
+      'produces the sink. Watch the hidden norm: does it grow in a model of one layer?',
   },
   {
     title: 'no fixed first token',
     left: '',
     right: 'first:any',
     claim:
-      'On the right every sequence begins with any of the tokens. The place is the same; is it the place ' +
-      'or the token that becomes a sink?',
+      'On the right sequences begin with a random token. Does the sink belong to the position or to ' +
+      'the start token?',
   },
   {
     title: 'weight decay 0.01 or 2',
     left: '',
     right: 'weight_decay:2',
-    claim: 'Two hundred times the weight decay. Does the sink come sooner, later, or stronger?',
+    claim:
+      'The right model has 200 times the weight decay. Does the sink appear sooner or later, weaker or stronger?',
   },
   {
     title: '32 or 64 tokens',
     left: '',
     right: 'length:64,batch:16',
     claim:
-      'The same number of tokens a step, in sequences of twice the length: to give all to one of 64 keys ' +
-      'takes larger scores than of 32.',
+      'The same number of tokens per step, in sequences of twice the length: giving all attention to one ' +
+      'of 64 keys takes larger scores than to one of 32.',
   },
   {
     title: 'eight triggers or one',
     left: '',
     right: 'triggers:1',
     claim:
-      'The fewer positions have anything to copy, the less is learnt of attention. How much must a head ' +
-      'be needed before it parks?',
+      'With fewer positions to copy at, attention is learned more slowly. How often must a head be needed ' +
+      'before a sink appears?',
   },
   {
-    title: 'token vectors large or small',
+    title: 'large or small embeddings',
     left: 'deviation:0',
     right: 'deviation:0,embedding_deviation:0.02',
     claim:
-      'Both begin with matrices as PyTorch draws them; on the right the token vectors begin fifty times ' +
-      'smaller, and what the blocks add outweighs them.',
+      'Both use PyTorch’s default initialization of matrices. On the right the embeddings start 50 times ' +
+      'smaller, so what the blocks add outweighs them.',
   },
 ];
 
-/** Trained models that go on. */
+/** Fine-tuning of trained models. */
 export const onward: readonly Preset[] = [
   {
-    title: 'ReLU, or softmax from here',
+    title: 'ReLU model, continue with softmax',
     left: 'from:relu',
     right: 'from:relu,operation:softmax',
     claim:
-      'Both begin with a model that was trained with ReLU attention and has no sink. The right one goes on ' +
-      'with softmax, whose rows must sum to 1. Press Train: does a sink come?',
+      'Both start from a model that was trained with ReLU attention and has no sink. The right one continues ' +
+      'with softmax, whose rows must sum to 1. Press Train: does a sink appear?',
   },
   {
-    title: 'softmax or sigmoid from here',
+    title: 'softmax model, continue with sigmoid',
     left: 'from:softmax',
     right: 'from:softmax,operation:sigmoid_log_n',
     claim:
-      'Both begin with the trained softmax twin, sink and all. The right one goes on with sigmoid attention, ' +
-      'whose rows need not sum to 1: does it give up its sink?',
+      'Both start from the trained softmax model, which has a sink. The right one continues with sigmoid ' +
+      'attention, whose rows need not sum to 1. Does the sink disappear?',
   },
   {
-    title: 'with or without the start mark',
+    title: 'with or without start token',
     left: 'from:softmax',
     right: 'from:softmax,first:any',
     claim:
-      'The trained softmax twin, with <s> in front of every text and without. The sink is where the mark is: ' +
-      'does another token take its place?',
+      'The trained softmax model continues on texts with the start token <s> (left) and without it (right). ' +
+      'Does the sink move to another token?',
   },
   {
-    title: 'a key bias is put in',
+    title: 'softmax model, add a key bias',
     left: 'from:softmax',
     right: 'from:softmax,bias_key:head',
     claim:
-      'Each head of the right model is given one more key without a value. Does attention leave the start ' +
-      'mark for it, once the sink is there?',
+      'Each head of the right model gets one more key, with value 0. Does attention move from the start ' +
+      'token to this key, although the sink already exists?',
   },
   {
-    title: 'a quarter of the way, then sigmoid',
+    title: 'step 1,000, continue with sigmoid',
     left: 'from:softmax,at:1000,learning_rate:0.003',
     right: 'from:softmax,at:1000,learning_rate:0.003,operation:sigmoid_log_n',
     claim:
-      'The softmax twin after 1,000 of 4,000 steps, when its sink begins. It goes on as it was, and with ' +
-      'sigmoid attention.',
+      'Both start from the softmax model at step 1,000 of 4,000, when its sink begins to form. The left one ' +
+      'continues with softmax, the right one with sigmoid.',
   },
 ];

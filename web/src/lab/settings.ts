@@ -70,7 +70,7 @@ export function readSettings(
     const [name = '', word = ''] = part.split(':');
     const row = rows.find((one) => one.name === name);
     const value = word !== '' && Number.isFinite(Number(word)) ? Number(word) : word;
-    const why = row ? refusal(row, value) : `expected a setting of the lab, found “${name}”`;
+    const why = row ? refusal(row, value) : `expected a lab setting, found “${name}”`;
     if (why) problems.push(why);
     else settings[name] = value;
   }

@@ -94,24 +94,24 @@ const COMMON: readonly Row[] = [
   },
   {
     name: 'head',
-    label: 'head drawn',
-    default: 0,
-    low: 0,
+    label: 'head shown',
+    default: -1,
+    low: -1,
     high: 255,
     whole: true,
     step: 1,
     isView: true,
     isDrawn: true,
-    hint: 'counted through the layers from 1; 0: the one that gives the first token most',
+    hint: 'counted through the layers from 0; −1: the strongest',
   },
   {
     name: 'speed',
     label: 'speed',
     default: 0,
     words: [
-      [0, 'as fast as it goes'],
-      [10, '10 steps a second'],
-      [2, '2 steps a second'],
+      [0, 'as fast as possible'],
+      [10, '10 steps per second'],
+      [2, '2 steps per second'],
     ],
     isView: true,
     isDrawn: true,
@@ -143,7 +143,7 @@ export const ANEW: readonly Row[] = [
   },
   {
     name: 'norm_place',
-    label: 'norm stands',
+    label: 'norm placement',
     default: 'pre',
     words: same('pre', 'post'),
     isModel: true,
@@ -176,7 +176,7 @@ export const ANEW: readonly Row[] = [
       ['shared', 'shared'],
     ],
     isModel: true,
-    hint: 'a learned key without a value, that every query sees',
+    hint: 'a learned key with value 0 that every query can attend to',
   },
   {
     name: 'gate',
@@ -201,7 +201,7 @@ export const ANEW: readonly Row[] = [
     low: 0,
     high: 100,
     step: 'any',
-    hint: 'of the token vectors at the beginning',
+    hint: 'standard deviation of the initial embeddings',
   },
   {
     name: 'deviation',
@@ -210,15 +210,15 @@ export const ANEW: readonly Row[] = [
     low: 0,
     high: 100,
     step: 'any',
-    hint: 'at the beginning; 0: 1/√(3 inputs), as PyTorch draws them',
+    hint: 'standard deviation of the initial matrices; 0: 1/√(3 inputs), PyTorch’s default',
   },
   {
     name: 'task',
     label: 'task',
     default: 'backcopy',
     words: [
-      ['backcopy', 'copy back at a trigger, else go on by pairs'],
-      ['conditional', 'mean of the past at a trigger, else nothing'],
+      ['backcopy', 'copy back at triggers, bigrams elsewhere'],
+      ['conditional', 'mean of the past at triggers, nothing elsewhere'],
     ],
   },
   { name: 'triggers', label: 'triggers', default: 8, low: 1, high: 20, whole: true, step: 1 },
@@ -228,7 +228,7 @@ export const ANEW: readonly Row[] = [
     default: 'fixed',
     words: [
       ['fixed', 'always the same'],
-      ['any', 'any'],
+      ['any', 'random'],
     ],
   },
   LENGTH,
@@ -241,7 +241,7 @@ export const ANEW: readonly Row[] = [
 export const TRAINED = 4000;
 
 /** What a trained model has; another choice makes it a variant. */
-const OWN = [['own', 'as before']] as const;
+const OWN = [['own', 'unchanged']] as const;
 
 /** A model of the zoo that goes on, on a text; its own first value says which. */
 export const ONWARD: readonly Row[] = [
@@ -251,8 +251,8 @@ export const ONWARD: readonly Row[] = [
     name: 'bias_key',
     label: 'key bias',
     default: 'own',
-    words: [...OWN, ['head', 'one a head'], ['shared', 'shared']],
-    hint: 'a learned key without a value, that every query sees',
+    words: [...OWN, ['head', 'one per head'], ['shared', 'shared']],
+    hint: 'a learned key with value 0 that every query can attend to',
   },
   {
     name: 'gate',
@@ -272,13 +272,13 @@ export const ONWARD: readonly Row[] = [
     high: TRAINED,
     whole: true,
     step: 'any',
-    hint: 'of its training, where its checkpoints are kept; the nearest one is taken',
+    hint: 'training step of the checkpoint to start from; the nearest stored one is used',
   },
   {
     name: 'first',
     label: 'first token',
     default: 'own',
-    words: [...OWN, ['fixed', 'the start mark'], ['any', 'none: the text begins']],
+    words: [...OWN, ['fixed', 'start token'], ['any', 'none']],
   },
   OPTIMISER,
   { ...RATE, default: 0.001 },
@@ -290,8 +290,8 @@ export const ONWARD: readonly Row[] = [
     label: 'text',
     default: 'passages',
     words: [
-      ['passages', 'the passages of this page'],
-      ['own', 'a file of yours'],
+      ['passages', 'passages of this page'],
+      ['own', 'your file'],
     ],
     isShared: true,
     isDrawn: true,

@@ -1,7 +1,7 @@
 /** What a lab's numbers say, in sentences that hold for any of them. */
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../state';
-import { percent, show } from '../words';
+import { headName, percent, show } from '../words';
 import type { Lab } from './lab';
 import { isOnward, type Settings } from './settings';
 
@@ -54,13 +54,13 @@ export interface HeadSeen {
 export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefined {
   if (!picture) return undefined;
   const [L = 0, H = 0, T = 0] = picture.shape;
-  const chosen = Number(settings.head ?? 0);
+  const chosen = Number(settings.head ?? -1);
   const elsewhere = sample.flatMap((id, t) =>
     t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : [],
   );
   let best: HeadSeen | undefined;
   for (let i = 0; i < L * H; i++) {
-    if (chosen && i !== Math.min(chosen, L * H) - 1) continue;
+    if (chosen >= 0 && i !== Math.min(chosen, L * H - 1)) continue;
     const weights = picture.data.slice(i * T * T, (i + 1) * T * T);
     const shares = new Float32Array(T * T).fill(NaN);
     for (let t = 0; t < T; t++) {
@@ -106,7 +106,7 @@ const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 /** What a head gives its first token. */
 function ofHead(told: Told, { layer, head, share, weight }: HeadSeen): string {
   const given = amount(told, told.operation?.normalises ? share : weight, share);
-  return `layer ${layer + 1}, head ${head + 1} gives the first token ${given}`;
+  return `head ${headName({ layer, head })} gives the first token ${given}`;
 }
 
 /** Under a map, while it trains. */
@@ -115,27 +115,26 @@ export function caption(told: Told): string {
   const seen = headSeen(lab);
   if (isOnward(lab.settings)) return seen ? ofHead(told, seen) : '';
   if (!lab.log.length) return 'untrained';
-  const verb = parks(told) ? 'parks' : 'puts';
   const many = seen && (lab.picture?.shape[0] ?? 1) * (lab.picture?.shape[1] ?? 1) > 1;
-  const which = many ? `; drawn: layer ${seen.layer + 1}, head ${seen.head + 1}` : '';
-  return `${verb} ${given(told)} on the first token where there is nothing to copy${which}`;
+  const which = many ? `; map: head ${headName(seen)}` : '';
+  return `gives the first token ${given(told)} outside triggers${which}`;
 }
 
 function ofOne(told: Told, side: number): string {
   const { lab, name, operation } = told;
-  const place = side ? 'there' : 'on the first token where there is nothing to copy';
+  const place = side ? '' : ' at positions without a trigger';
   if (!parks(told)) {
     const even = operation?.normalises
-      ? ` (even attention: ${percent(evenOf(lab.settings), 0)})`
+      ? ` (uniform attention: ${percent(evenOf(lab.settings), 0)})`
       : '';
-    return `${capital(name)} puts ${given(told)} ${place}${even}`;
+    return `${capital(name)} gives the first token ${given(told)}${place}${even}`;
   }
   const since = sinceStep(lab.log);
   const above = operation?.normalises ? percent(EPS, 0) : show(EPS);
   return (
-    `${capital(name)} parks ${given(told)} ${place}` +
-    `${since === undefined ? '' : ` (over ${above} since step ${since})`}, and the first token’s value is ` +
-    `${show(recent(lab, 'value_ratio'))} times as long as the others’`
+    `${capital(name)} gives the first token ${given(told)}${place}` +
+    `${since === undefined ? '' : ` (above ${above} since step ${since})`}; the first token’s value norm is ` +
+    `${show(recent(lab, 'value_ratio'))}× that of the others`
   );
 }
 
@@ -143,13 +142,13 @@ function ofOne(told: Told, side: number): string {
 function ofOnward({ name, lab, operation }: Told): string {
   const words = operation?.normalises ? (value: number) => percent(value, 0) : show;
   const what = operation?.normalises
-    ? `attention on the first token (even: ${percent(evenOf(lab.settings), 0)})`
+    ? `attention on the first token (uniform: ${percent(evenOf(lab.settings), 0)})`
     : 'weight on the first token';
   const change = (column: string, print: (value: number) => string) =>
-    `${print(lab.log[0]?.[column] ?? NaN)} became ${print(recent(lab, column))}`;
+    `${print(lab.log[0]?.[column] ?? NaN)} → ${print(recent(lab, column))}`;
   return (
-    `${capital(name)}: ${what} of ${change('first_elsewhere', words)}, its value norm against the others’ of ` +
-    `${change('value_ratio', show)}, a loss of ${change('loss', (value) => value.toFixed(2))}`
+    `${capital(name)}: ${what} ${change('first_elsewhere', words)}, its value norm relative to the others ` +
+    `${change('value_ratio', show)}, loss ${change('loss', (value) => value.toFixed(2))}`
   );
 }
 
@@ -160,7 +159,7 @@ function cost(pair: readonly [Told, Told]): string {
       .map(({ lab }) => recent(lab, `loss_${where}`) - recent(lab, `optimum_${where}`))
       .map((nats) => (Number.isFinite(nats) ? nats.toFixed(2) : '–'))
       .join(' and ');
-  return `Loss above the best possible: ${above('elsewhere')}, at triggers ${above('triggers')}.`;
+  return `Loss above the best possible: ${above('elsewhere')} nats outside triggers, ${above('triggers')} at triggers.`;
 }
 
 /** Who parked, when, and what it cost. */
@@ -171,7 +170,7 @@ export function verdict(pair: readonly [Told, Told]): string {
   const short = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
   if (!short) return said;
   return (
-    `With ${short.length} tokens even attention gives the first one ${percent(evenOf(short), 0)}: too ` +
-    `short to tell of a sink. ${said}`
+    `Short sequences (${short.length} tokens): uniform attention alone gives the first token ` +
+    `${percent(evenOf(short), 0)}. ${said}`
   );
 }

@@ -17,13 +17,13 @@ export const suggestions: readonly Suggestion[] = [
     id: 'EleutherAI/pythia-14m',
     megabytes: 53,
     adds: '',
-    see: 'The smallest of the models of Gu et al., who report sinks even here; 154 checkpoints show them emerge.',
+    see: 'The smallest model of Gu et al., who report sinks even here; 154 checkpoints show them emerge.',
   },
   {
     id: 'EleutherAI/pythia-31m',
     megabytes: 86,
     adds: '',
-    see: 'Reported: within Pythia, larger models have more sink. 154 checkpoints.',
+    see: 'Reported: larger Pythia models have stronger sinks. 154 checkpoints.',
   },
   {
     id: 'EleutherAI/pythia-70m',
@@ -35,13 +35,13 @@ export const suggestions: readonly Suggestion[] = [
     id: 'EleutherAI/pythia-160m',
     megabytes: 375,
     adds: '',
-    see: 'As many layers and heads as GPT-2, with rotary positions in place of learned ones. 154 checkpoints.',
+    see: 'As many layers and heads as GPT-2, with rotary instead of learned positions. 154 checkpoints.',
   },
   {
     id: 'openai-community/gpt2',
     megabytes: 548,
     adds: '',
-    see: 'Learned positions. Reported of GPT2-XL: the sink stays when one token is repeated.',
+    see: 'Learned positions. Reported for GPT2-XL: the sink stays at the first token if one token is repeated.',
   },
   {
     id: 'HuggingFaceTB/SmolLM2-135M',
@@ -59,13 +59,13 @@ export const suggestions: readonly Suggestion[] = [
     id: 'facebook/opt-125m',
     megabytes: 251,
     adds: '</s>',
-    see: 'Token 1 is </s>. Reported: more sink than Pythia of the same size.',
+    see: 'The first token is </s>. Reported: a stronger sink than Pythia of the same size.',
   },
   {
     id: 'roneneldan/TinyStories-1M',
     megabytes: 49,
     adds: '',
-    see: 'Heads of width 4; every other layer sees 256 tokens; scores are not scaled.',
+    see: 'Heads of width 4; every other layer attends to 256 tokens only; scores are not scaled.',
   },
   {
     id: 'roneneldan/TinyStories-8M',
@@ -89,13 +89,13 @@ export const suggestions: readonly Suggestion[] = [
     id: 'Qwen/Qwen3-0.6B',
     megabytes: 1503,
     adds: '',
-    see: 'Keys are normed, so that their directions decide: compare cosine and product.',
+    see: 'Keys are normalized, so only their directions matter: compare cosine and product.',
   },
   {
     id: 'google/gemma-3-270m',
     megabytes: 540,
     adds: '<bos>',
-    see: 'Needs a token of an account that accepted its licence. Reported of Gemma 7B: without BOS its scores collapse.',
+    see: 'Needs an access token of an account that accepted the license. Reported for Gemma 7B: without BOS its scores collapse.',
   },
 ];
 

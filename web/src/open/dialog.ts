@@ -17,7 +17,7 @@ function hubForm(opener: Opener): TemplateResult {
     if (typed) void opener.lookUp(typed);
   };
   return html`<form class="open-name" @submit=${submit}>
-      <label for="open-name">A model of the Hugging Face hub</label>
+      <label for="open-name">Model on Hugging Face</label>
       <input
         id="open-name"
         list="open-names"
@@ -49,7 +49,7 @@ function moreFields(opener: Opener): TemplateResult {
         @input=${(event: Event) => opener.edit({ token: valueOf(event) })}
     /></label>
     <p class="hint">
-      It stays in this page's memory, is sent to the endpoint alone, and is gone when you leave.
+      Kept in memory only, sent only to the endpoint, and forgotten when you leave.
     </p>
     <label
       >Endpoint
@@ -69,7 +69,9 @@ function suggested(opener: Opener): TemplateResult {
         html`<li>
           <button type="button" @click=${() => pick(opener, id)}>
             <strong>${id}</strong>
-            <span>about ${megabytes} MB · ${adds ? `puts ${adds} first` : 'adds no BOS'}</span>
+            <span
+              >about ${megabytes} MB · ${adds ? `starts with ${adds}` : 'adds no start token'}</span
+            >
             <span class="open-see">${see}</span>
           </button>
         </li>`,
@@ -92,8 +94,7 @@ function diskForm(opener: Opener): TemplateResult {
   return html`<div class="open-drop">
     <p>
       <strong>Your own files</strong>: a folder with config.json, weights and a tokenizer, or one
-      GGUF file. Drop them anywhere on the page, or choose them. They are read on this machine and
-      go nowhere else.
+      GGUF file. Drop them anywhere on the page, or choose them. They stay on this machine.
     </p>
     <div class="links">
       <label class="file">Choose files<input type="file" multiple @change=${choose} /></label>
@@ -107,7 +108,7 @@ function diskForm(opener: Opener): TemplateResult {
 function keptLine(opener: Opener): TemplateResult | typeof nothing {
   if (!(opener.keptBytes > 0)) return nothing;
   return html`<p class="open-kept">
-    <span>Kept for the next visit: ${size(opener.keptBytes)}</span>
+    <span>Cached models: ${size(opener.keptBytes)}</span>
     <button type="button" @click=${() => void opener.clear()}>Clear</button>
   </p>`;
 }
@@ -122,7 +123,7 @@ function looking(opener: Opener, what: string): TemplateResult {
 }
 
 function several(opener: Opener, models: readonly Several[]): TemplateResult {
-  return html`<p>There are ${models.length} models. Which one?</p>
+  return html`<p>These files hold ${models.length} models. Which one?</p>
     <ul class="open-list">
       ${models.map(
         (one) =>
@@ -147,8 +148,8 @@ function places(opener: Opener): TemplateResult {
       />${text}</label
     >`;
   return html`<fieldset class="open-sides">
-    <legend>Show it</legend>
-    ${place(false, 'alone')} ${place(true, 'beside what is shown')}
+    <legend>Show the model</legend>
+    ${place(false, 'alone')} ${place(true, 'next to the current one')}
   </fieldset>`;
 }
 
@@ -156,8 +157,8 @@ function places(opener: Opener): TemplateResult {
 function asking(opener: Opener, model: string): TemplateResult {
   const host = new URL(opener.fields.endpoint || ENDPOINT).host;
   return html`<p>
-      This link shows <strong>${model}</strong>, a model of ${host}. Until you agree nothing is
-      asked there. Then its name is, and you see what there is to download before it is.
+      This link shows <strong>${model}</strong> from ${host}. This page contacts ${host} only if you
+      agree, and shows the size before it downloads anything.
     </p>
     <p class="links">
       <button type="button" class="primary" @click=${() => void opener.lookUp(model)}>
@@ -172,9 +173,9 @@ function obstacle(plan: Plan, mayRead: boolean): string {
   const { tokenizer, vocab, merges } = plan.files;
   if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
   if (plan.gated && !mayRead)
-    return 'Its files are given to accounts that accepted its licence: go back and enter a token.';
+    return 'Only accounts that accepted its license can download it: go back and enter an access token.';
   if (plan.format !== 'gguf' && !tokenizer && !(vocab && merges))
-    return 'It has no tokenizer: expected tokenizer.json, or vocab.json with merges.txt.';
+    return 'The model has no tokenizer: expected tokenizer.json, or vocab.json with merges.txt.';
   return '';
 }
 
@@ -215,7 +216,7 @@ function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
     <progress max="1" .value=${share} aria-label="Loaded"></progress>
     <p class="open-loaded">${loadedWords(loaded)}</p>
     <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>
-    <p class="hint">What has come is kept; after a pause the download goes on from there.</p>`;
+    <p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>`;
 }
 
 function body(opener: Opener): TemplateResult {

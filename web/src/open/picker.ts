@@ -7,7 +7,11 @@ import { OTHERS, others, type Other } from '../arithmetic';
 import { field } from '../terms';
 import { editChoices, MOST, parseSubject, printSubject, toggled } from '../subject';
 
-const SOURCES = { zoo: 'trained here', hub: 'from the hub', disk: 'from your disk' } as const;
+const SOURCES = {
+  zoo: 'trained for this page',
+  hub: 'from Hugging Face',
+  disk: 'from your disk',
+} as const;
 
 export class Picker {
   readonly #dialog = document.createElement('dialog');
@@ -86,12 +90,12 @@ export class Picker {
     };
     return html`<form class="numbers" @submit=${submit}>
       <label class="field"
-        ><span>as it was at step</span>
+        ><span>checkpoint at step</span>
         <select name="step">
           ${this.#steps.map((step) => html`<option value=${step}>${step.toLocaleString('en')}</option>`)}
         </select></label
       >
-      <button type="submit" ?disabled=${this.#shown.length >= MOST}>Add step</button>
+      <button type="submit" ?disabled=${this.#shown.length >= MOST}>Add checkpoint</button>
     </form>`;
   }
 
@@ -130,7 +134,7 @@ export class Picker {
     };
     return html`<form class="numbers" @submit=${submit}>
       <label class="field"
-        ><span>put in</span>
+        ><span>counterfactual</span>
         <select
           name="edit"
           @change=${(event: Event) => {
@@ -167,7 +171,7 @@ export class Picker {
                 />`,
               ),
       )}
-      <button type="submit" ?disabled=${this.#shown.length >= MOST}>Add what-if</button>
+      <button type="submit" ?disabled=${this.#shown.length >= MOST}>Add counterfactual</button>
     </form>`;
   }
 
@@ -181,10 +185,10 @@ export class Picker {
       this.#model = valueOf(event);
       void this.#loadSteps();
     };
-    const full = shown.length >= MOST ? `${MOST} at most.` : `${shown.length} of ${MOST}`;
+    const full = shown.length >= MOST ? `At most ${MOST}.` : `${shown.length} of ${MOST}`;
     render(
       html`<div class="open-head">
-          <h2 id="pick-title">What to look at</h2>
+          <h2 id="pick-title">Choose models</h2>
           <span class="hint" role="status">${full}</span>
           <button type="button" aria-label="Close" @click=${() => this.#dialog.close()}>✕</button>
         </div>
@@ -199,13 +203,13 @@ export class Picker {
           ${
             more.length
               ? html`<fieldset class="pick-set">
-                  <legend>steps, what-ifs, other arithmetic</legend>
+                  <legend>checkpoints, counterfactuals, other arithmetic</legend>
                   ${more.map((text) => this.#chip(text, nameOf({ subject: text }, desk)))}
                 </fieldset>`
               : nothing
           }
           <fieldset class="pick-set">
-            <legend>a step of its training, a what-if, or another arithmetic, of</legend>
+            <legend>add a checkpoint, a counterfactual or another arithmetic of a model</legend>
             <label class="field"
               ><span class="unseen">model</span>
               <select @change=${choose}>

@@ -81,25 +81,26 @@ export function planRows(plan: Plan, kept: number): readonly (readonly [string, 
     [
       isRemote ? 'to download' : 'on your disk',
       kept > 0 && isRemote
-        ? `${size(Math.max(0, plan.bytes - kept))}; ${size(kept)} of ${size(plan.bytes)} are kept here`
+        ? `${size(Math.max(0, plan.bytes - kept))}; ${size(kept)} of ${size(plan.bytes)} are cached`
         : plan.bytes
           ? size(plan.bytes)
-          : 'the hub tells no size',
+          : 'size unknown',
     ],
     ['memory', `about ${size(plan.memory)}`],
     ['tokenizer', tokenizerWords(plan)],
   ];
   if (isRemote) {
     rows.unshift(['revision', `${plan.revision ?? 'main'}${commit}`]);
-    rows.push(['licence', plan.licence ?? 'not stated on its card']);
-  } else if (plan.licence) rows.push(['licence', plan.licence]);
-  if (plan.remembered) rows.push(['found', 'on an earlier visit; the hub cannot be reached now']);
+    rows.push(['license', plan.licence ?? 'not stated']);
+  } else if (plan.licence) rows.push(['license', plan.licence]);
+  if (plan.remembered)
+    rows.push(['source', 'cached from an earlier visit (Hugging Face cannot be reached)']);
   return rows;
 }
 
 function tokenizerWords({ format, files }: Plan): string {
-  if (format === 'gguf') return 'the one in the GGUF file';
+  if (format === 'gguf') return 'in the GGUF file';
   if (files.tokenizer) return 'tokenizer.json';
-  if (files.vocab && files.merges) return 'vocab.json with merges.txt';
+  if (files.vocab && files.merges) return 'vocab.json and merges.txt';
   return 'none found';
 }

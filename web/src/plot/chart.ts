@@ -77,7 +77,7 @@ const watcher =
 const short = (x: number) => (x >= 1000 ? `${x / 1000}k` : String(Number(x.toPrecision(3))));
 
 function yTickWords({ percent }: ChartData): (value: number) => string {
-  if (percent) return (value) => `${Number((100 * value).toPrecision(3))} %`;
+  if (percent) return (value) => `${Number((100 * value).toPrecision(3))}%`;
   return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : short(value));
 }
 

@@ -108,7 +108,7 @@ function differs(frames: readonly Frame[], desk: Desk): TemplateResult | typeof 
         </tbody>
       </table>
     </div>
-    <p class="hint">Alike in the other ${found.alike} entries of the descriptions.</p>
+    <p class="hint">${found.alike} other settings identical.</p>
   </div>`;
 }
 
@@ -124,7 +124,9 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const numbersHead = part(numbers, 'figure-head', 'header');
   render(
     html`<h2>Numbers</h2>
-      <p class="question">How sure is it, and over how many prompts?</p>`,
+      <p class="question">
+        What are the means, over how many prompts, and how much do prompts differ?
+      </p>`,
     part(numbersHead, 'figure-title'),
   );
   const menu = addKinds(numbersHead, 'the numbers', SAVES, (kind) => {
@@ -167,13 +169,13 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       html`<h1>Compare</h1>
         ${
           allows(state, 'subjects')
-            ? html`<div class="subject-list" role="group" aria-label="What is compared">
+            ? html`<div class="subject-list" role="group" aria-label="Models compared">
                 ${all.map(
                   (one) =>
                     html`<span class="subject"
                       >${nameOf(one, desk)}<button
                         type="button"
-                        aria-label="Take away ${nameOf(one, desk)}"
+                        aria-label="Remove ${nameOf(one, desk)}"
                         ?disabled=${all.length === 1}
                         @click=${() => desk.set({ shown: state.shown.filter((text) => text !== one.subject) })}
                       >
@@ -213,7 +215,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     );
     const firsts = [...new Set(frames.map(firstWords))];
     const stale = whole.some(({ isStale }) => isStale)
-      ? ' Rows in grey are of the question before.'
+      ? ' Grey rows still show the previous conditions.'
       : '';
     const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${INPUTS[state.input]}.${stale}`;
     render(
@@ -221,7 +223,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
         ? html`${metricsTable({ shown: whole, reported: reportedOf(frames, desk, open.value), sorting: sorting.value, sort: (value) => (sorting.value = value) }, caption)}
             <p class="hint">
               ± is the standard deviation over the prompts. * marks shares of rows that need not sum
-              to 1: read Sink₁ raw and the row mass.
+              to 1: read them with “Sink₁ raw” and “row sum”.
             </p>
             ${seedsTable(cardsOf(frames, desk))}`
         : nothing,

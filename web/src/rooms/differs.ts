@@ -90,11 +90,10 @@ export function differenceLine(
   { differences, alike }: Differences,
   letters: Readonly<Record<string, string>>,
 ): string {
-  if (!differences.length)
-    return `Nothing differs in the ${alike} entries of the architecture descriptions.`;
+  if (!differences.length) return `The architectures are identical in all ${alike} settings.`;
   const said = differences.map(
     ({ path, values }) =>
       `${placeWords(path, letters)}: ${values.map((value) => value ?? '–').join(' | ')}`,
   );
-  return `${said.join('; ')}. Alike in the other ${alike} entries.`;
+  return `${said.join('; ')}. ${alike} other settings identical.`;
 }

@@ -18,6 +18,6 @@ export const rooms: readonly Room[] = [
   { name: 'explore', title: 'Explore', load: () => import('./explore') },
   { name: 'compare', title: 'Compare', load: () => import('./compare') },
   { name: 'training', title: 'Training', load: () => import('./training') },
-  { name: 'purpose', title: 'What it is for', load: () => import('./purpose') },
+  { name: 'purpose', title: 'Why it matters', load: () => import('./purpose') },
   { name: 'lab', title: 'Lab', load: () => import('./lab') },
 ];

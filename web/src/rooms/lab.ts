@@ -70,7 +70,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       problems.length
         ? html`<div class="trouble" role="alert">
-            ${problems.map((why) => html`<p>${why} The default is taken.</p>`)}
+            ${problems.map((why) => html`<p>${why} The default is used.</p>`)}
           </div>`
         : nothing,
       trouble,
@@ -85,7 +85,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const said = pair.isRunning ? '' : verdict(pair.told());
     const begin =
       preset?.claim ??
-      'Two models, the same task from the same seed. Press Train: does a column come on the left of their maps?';
+      'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
     render(
       html`<div class="lab-title">
           <h1>Lab</h1>
@@ -149,22 +149,22 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 function explanation(pair: Pair): TemplateResult {
   const [{ settings, setup }] = pair.labs;
   return html`<details class="more">
-    <summary>What they learn, and how to read this</summary>
+    <summary>What do they learn, and how do I read the maps?</summary>
     <p>
-      ${isOnward(settings) ? ofText(settings, setup?.text) : ofTask(settings)} A cell's colour is
-      its share of the row. Keys, where the focus is in the lab: T trains and pauses, S takes one
-      step, R begins again.
+      ${isOnward(settings) ? ofText(settings, setup?.text) : ofTask(settings)} The color of a cell
+      is its share of the row. Keyboard, while the focus is in the lab: T starts and pauses
+      training, S trains one step, R resets.
     </p>
   </details>`;
 }
 
 function ofTask(settings: Settings): string {
   return (
-    `Sequences over ${letters(settings).length} tokens, begun by a start mark. After a ringed number, a ` +
-    'trigger, the token before it comes again; after any other token the next is drawn from a table of ' +
-    'pairs, so that the best possible loss is known (Bigram-Backcopy, Guo et al. 2024). Attention is ' +
-    'needed at triggers only: what does it do elsewhere? Both labs have the same seed and read the same ' +
-    'batches, unless task, length, batch or triggers differ. The maps are of one sequence that is in no batch.'
+    `The Bigram-Backcopy task (Guo et al. 2024): sequences over ${letters(settings).length} tokens that begin with a ` +
+    'start token. After a trigger (a ringed number) the token before it repeats; after any other token ' +
+    'the next is drawn from a bigram table, so the best possible loss is known. Attention is needed ' +
+    'only at triggers: what does it do elsewhere? Both models have the same seed and read the same ' +
+    'batches, unless task, length, batch or triggers differ. The maps show a sequence that is in no batch.'
   );
 }
 
@@ -176,14 +176,13 @@ function ofText(
   const times = (Number(steps) * Number(batch) * Number(length)) / tokens;
   const what =
     text?.name === undefined || text.name === 'the passages'
-      ? 'passages of children’s books in the public domain, which ship with this page and which no model of ' +
-        'the zoo was trained on: their own text does not ship'
+      ? 'passages of children’s books in the public domain that ship with this page; no model of this page ' +
+        'was trained on them'
       : `your text ${text.name}`;
   return (
-    `The weights go on from where their training stood, with AdamW begun anew, on ${what}: ` +
-    `${tokens.toLocaleString('en')} tokens. ${steps} steps read each of them about ` +
-    `${times.toFixed(1)} times, and what is read again and again is learnt by heart: look at the ` +
-    'attention, and take the loss for what it is. Both labs read the same batches. The maps are of one piece of ' +
-    'the text.'
+    `Fine-tuning starts from the trained weights with a new AdamW state, on ${what}: ` +
+    `${tokens.toLocaleString('en')} tokens. ${steps} steps read each token about ` +
+    `${times.toFixed(1)} times, so the model memorizes the text: the training loss falls below what it ` +
+    'would be on new text. Both models read the same batches. The maps show one piece of the text.'
   );
 }

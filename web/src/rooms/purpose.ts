@@ -244,7 +244,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       outer.set({ shown: bases.filter((one) => one !== base), at: 0 });
     render(
       allows(state, 'subjects')
-        ? html`<div class="subject-list" role="group" aria-label="What is measured">
+        ? html`<div class="subject-list" role="group" aria-label="Models">
             ${bases.map((base) => {
               const name = nameOf({ subject: base }, outer);
               return html`<span class="subject"
@@ -257,7 +257,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
                   ${name}</button
                 ><button
                   type="button"
-                  aria-label="Take away ${name}"
+                  aria-label="Remove ${name}"
                   ?disabled=${bases.length === 1}
                   @click=${() => without(base)}
                 >
@@ -284,7 +284,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
     const asked = frames.filter(({ question }) => question.input === from);
     const all = [...new Set(asked.map(({ T }) => T))];
     const ran = all.filter((T) => T < length);
-    const where = ran.length < all.length ? ' where no cache forgets' : '';
+    const where = ran.length < all.length ? ' without eviction' : '';
     const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
     render(
       html`<div class="question-controls">
@@ -300,7 +300,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
           ${numberField('prompts ≤', 'runs', [1, 1000, 1], outer)} ${firstField(outer, frames)}
         </div>
         <p class="hint">
-          ${ran.length ? `${ran.join(', ')} tokens ran${where}: as many as the texts or the models have. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
+          ${ran.length ? `Only ${ran.join(', ')} tokens ran${where}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
         </p>
       </div>`,
       asking,

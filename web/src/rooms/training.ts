@@ -35,23 +35,23 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const said = fresh.map((frame) => {
       const verdict = judged(frame);
       if (!verdict.tells) return shortWords(verdict, frame.T, frame.eps);
-      return `${frame.title}: ${headsWords(frame, verdict.sink)} give token 1 more than ${percent(frame.eps, 0)}`;
+      return `${frame.title}: ${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
     const isFailed = all.some(({ error }) => error);
     const evens = fresh.map(judged).flatMap((one) => (one.tells ? percent(one.even, 0) : []));
     const even = evens.length
-      ? `; even attention would give it ${[...new Set(evens)].join(' / ')}`
+      ? `; uniform attention would give it ${[...new Set(evens)].join(' / ')}`
       : '';
     render(
       html`<h1>Training</h1>
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(said.length ? `${[...new Set(said)].join('; ').replace(/\.?$/, '')}${even}.` : isFailed ? '' : 'The models are coming …', true)}
+          ${explained(said.length ? `${[...new Set(said)].join('; ').replace(/\.?$/, '')}${even}.` : isFailed ? '' : 'Loading the models …', true)}
         </p>
         ${
           allows(state, 'subjects')
             ? html`<div class="subject-list">
                 ${all.map((one) => html`<span class="subject">${nameOf(one, desk)}</span>`)}
-                <button type="button" class="add" @click=${desk.pick}>Choose</button>
+                <button type="button" class="add" @click=${desk.pick}>Choose models</button>
               </div>`
             : nothing
         }

@@ -184,7 +184,7 @@ export class Walk {
       return html`<p class="hint">
         These models have no stored checkpoints.
         <button type="button" @click=${() => this.#desk.set({ shown: ['softmax', 'sigmoid'] })}>
-          Show the twins
+          Show the softmax and sigmoid models
         </button>
       </p>`;
     const index = this.#index();

@@ -22,7 +22,7 @@ function start(): Worker | undefined {
   }
   worker.onmessage = ({ data }: MessageEvent<Answer>) => jobs.get(data.job)?.hear(data);
   worker.onerror = ({ message }) => {
-    const error = { code: 'lost', where: 'timeline', text: message || 'its worker has ended' };
+    const error = { code: 'lost', where: 'timeline', text: message || 'its worker ended' };
     worker = undefined;
     for (const [job, { hear }] of jobs) hear({ job, error });
   };

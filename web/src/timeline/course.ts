@@ -26,7 +26,7 @@ export interface Quantity {
 export const QUANTITIES: readonly Quantity[] = [
   {
     name: 'loss',
-    title: 'loss, text held out',
+    title: 'held-out loss',
     short: 'loss',
     inLog: 'held_out_loss',
     inCheckpoint: 'loss',
@@ -61,7 +61,7 @@ export const QUANTITIES: readonly Quantity[] = [
   },
   {
     name: 'hidden_ratio',
-    title: '‖h₁‖ over the others, largest layer',
+    title: '‖h₁‖ relative to the others, max over layers',
     short: '‖h₁‖',
     inLog: 'hidden_ratio',
     inCheckpoint: 'hidden_ratio',
@@ -74,7 +74,7 @@ export const QUANTITIES: readonly Quantity[] = [
   },
   {
     name: 'value_ratio',
-    title: '‖v₁‖ over the others, mean head',
+    title: '‖v₁‖ relative to the others, mean over heads',
     short: '‖v₁‖',
     inLog: 'value_ratio',
     inCheckpoint: 'value_ratio',
@@ -87,8 +87,8 @@ export const QUANTITIES: readonly Quantity[] = [
   },
   {
     name: 'row_mass',
-    title: 'row mass, mean',
-    short: 'row mass',
+    title: 'mean row sum',
+    short: 'row sum',
     inLog: 'row_mass',
     inCheckpoint: 'row_mass_mean',
     inSeeds: 'row_mass',

@@ -160,7 +160,7 @@ export function spreadOf(
 
 /** Which weights these are not. */
 export const OTHER_RUNS =
-  'Long runs are trained anew, for more steps, with a learning rate that falls later: the weights here are not theirs, and losses and sinks at the same step are others.';
+  'Long runs are separate trainings with more steps and a later learning-rate decay: the weights shown here come from shorter runs, so losses and sinks at the same step differ.';
 
 /** What the seeds have alike and apart; empty where there are fewer than two. */
 export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string {
@@ -183,6 +183,6 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
 export function whichWords({ seeds, step, steps, tokens }: Spread): string {
   const [at, of] = [step, steps].map((one) => one.toLocaleString('en'));
   const which = tokens.join(' and ');
-  const where = which === '1' ? '' : ` (of token ${which}, where this recipe has its sink)`;
+  const where = which === '1' ? '' : ` (at token ${which}, where this recipe has its sink)`;
   return `${seeds} seeds, at step ${at} of runs of ${of}${where}`;
 }

@@ -9,11 +9,11 @@ import type { View } from './view';
 export const bias: View = {
   name: 'bias',
   title: 'Bias key',
-  question: 'Does something else take what a sink would take?',
+  question: 'Does a bias key replace the sink?',
   how:
-    'A bias key belongs to no token: it is trained, in every layer. A cell is a head, its colour ' +
-    'α∗: the mean attention that the bias key receives. Sink∗ is the share of heads with α∗ > ε. ' +
-    'Below, the chosen head’s rows in the first prompt: what the bias key takes, the tokens lack.',
+    'A bias key is a learned key that belongs to no token, in every layer. Each cell is a head; its color is ' +
+    'α∗, the mean attention that the bias key receives. Sink∗ is the share of heads with α∗ > ε. ' +
+    'Below: how each query of the selected head divides its attention between bias key and tokens (first prompt).',
   source: 'Gu et al., ICLR 2025, table 4',
   reads: ['alpha_bias', 'sink_ratio_bias', 'att_bias', 'row_mass'],
   fits: ({ architecture }) => architecture.bias_key !== null,
@@ -23,7 +23,7 @@ export const bias: View = {
     quantity('weight_of_bias', ['layer', 'head', 'query'], tensors.att_bias!),
   ],
   says: (frame) =>
-    `The bias key takes more than ${percent(frame.eps, 0)} in ` +
+    `The bias key receives more than ${percent(frame.eps, 0)} of the attention in ` +
     `${headsWords(frame, frame.tensors.sink_ratio_bias!.data[0]!)}; largest α∗ ` +
     `${show(Math.max(...frame.tensors.alpha_bias!.data))}.`,
   draw: drawHeads(

@@ -41,19 +41,19 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
   const most = indexOfMost(places);
   const [before, after] = [alphaOf(base, at), alphaOf(frame, at)];
   const loss = known.length
-    ? `The loss changes by ${signed(mean(known), 3)} nat a token, most at token ${most} ` +
+    ? `The loss changes by ${signed(mean(known), 3)} nats per token, most at token ${most} ` +
       `${quote(frame, most)}: ${signed(change[most]!)}. `
     : '';
-  return `${loss}The first token receives ${percent(after, 0)} in ${headWords(at)}, ${percent(before, 0)} without.`;
+  return `${loss}The first token receives ${percent(after, 0)} of the attention of ${headWords(at)}, ${percent(before, 0)} in the baseline.`;
 }
 
 export const change: View = {
   name: 'change',
   title: 'What changes',
-  question: 'What does the what-if change?',
+  question: 'What does the intervention change?',
   how:
-    'The same text through the same model, with the what-if minus without: one colour where there is ' +
-    'more of it, the other where there is less. Above each token, how much worse it is predicted.',
+    'Intervention minus baseline, same model, same text: one color for increases, ' +
+    'the other for decreases. The bars above the tokens show how much the loss of each token rises.',
   reads: ['loss_at', 'alpha'],
   headReads: ['att'],
   compares: true,
@@ -73,7 +73,7 @@ export const change: View = {
   },
   says: (frame, at) => {
     const base = baseOf(frame);
-    return base ? sentence(frame, base, at) : 'Nothing is changed.';
+    return base ? sentence(frame, base, at) : 'No intervention yet.';
   },
   draw(root, reach) {
     const words = part(root, 'caption', 'p');
@@ -101,7 +101,7 @@ export const change: View = {
         kind: 'lines',
         xLabel: 'token',
         yLabel: 'loss, nat',
-        label: `Loss by token with the what-if and without, ${frame.title}: ${said}`,
+        label: `Loss by token with the intervention and without, ${frame.title}: ${said}`,
         ...(context.state.query >= 0 ? { cursor: context.state.query } : {}),
         onChoose: (place) => reach.set({ query: Math.round(place) - 1, key: -1 }),
         series: [
@@ -126,7 +126,7 @@ export const change: View = {
           colTitle: 'key',
           rowWords: named,
           colWords: named,
-          label: `Attention of ${headWords(at)} of ${frame.title}, minus that without: ${said}`,
+          label: `Attention of ${headWords(at)} of ${frame.title} minus baseline: ${said}`,
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''

@@ -47,29 +47,29 @@ function saySuperWeight(frame: Frame): string {
   if (!found) return '';
   const { layer, row, column, token, share } = found;
   return (
-    ` Layer ${layer} writes the largest, into channel ${row} of token ${token}; one weight alone ` +
-    `(row ${row}, column ${column} of its feed-forward’s last matrix) makes ${percent(share, 0)} of it.`
+    ` Layer ${layer} writes the largest activation, into channel ${row} of token ${token}; a single weight ` +
+    `(row ${row}, column ${column} of the down projection) contributes ${percent(share, 0)} of it.`
   );
 }
 
 function sayPeak(frame: Frame, { layer, channel, token, size, median }: Peak): string {
   const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
-    `Behind layer ${layer} one number reaches ${show(size, 1)}, ${show(size / median, 0)} × the median: ` +
-    `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)}; ` +
-    `of normal numbers 3.${saySuperWeight(frame)}`
+    `After layer ${layer}, the largest activation is ${show(size, 1)}, ${show(size / median, 0)}× the median: ` +
+    `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)} ` +
+    `(a normal distribution has 3).${saySuperWeight(frame)}`
   );
 }
 
 export const channels: View = {
   name: 'channels',
-  title: 'Token by channel',
-  question: 'Which number stretches the scale?',
+  title: 'Activations',
+  question: 'Are there massive activations?',
   how:
-    'Sizes of the residual stream’s numbers on the first prompt, token down and channel across, behind ' +
-    'the chosen layer or the one where the largest stands out most. A scale that must reach the largest ' +
-    'leaves few steps for all others. Kurtosis tells how far the few stand from the rest. A super weight ' +
-    'is one number of the feed-forward that alone makes such a number. Choose a number to take hold of it.',
+    'Absolute activations of the residual stream on the first prompt; rows are tokens, columns channels, after ' +
+    'the selected layer, or the one with the most extreme activation. A quantization scale must cover the largest ' +
+    'value, which leaves few steps for all others. Kurtosis measures how extreme the largest are. A super weight ' +
+    'is a single weight that causes such an activation. Select a cell to intervene on it.',
   formula: 'kurtosis = mean (h − mean h)⁴ / (mean (h − mean h)²)²',
   source: 'Sun et al. 2024 (massive activations); Yu et al. 2024 (super weights)',
   reads: ['hidden', 'massive', 'kurtosis', 'super_weight'],

@@ -35,24 +35,24 @@ function sentence(frame: Frame, { layer, head }: Head): string {
   const dormant = all.filter((one) => one.dormant).length;
   const most = all.reduce((a, b) => (b.effect > a.effect ? b : a));
   return (
-    `${dormant} of ${all.length} heads are dormant on this text. Without ${headWords(most)} the loss changes ` +
-    `most, by ${signed(most.effect)} nats a token. ${capital(headWords(own))} is ${CALLED[own.label]}` +
-    `${own.dormant ? ' and dormant' : ''}: ${percent(own.share, 0)} of its attention ends on the first token, and ` +
-    `without it the loss changes by ${signed(own.effect)}.`
+    `${dormant} of ${all.length} heads are dormant on this text. Ablating ${headWords(most)} changes the loss ` +
+    `most, by ${signed(most.effect)} nats per token. ${capital(headWords(own))} is ${CALLED[own.label]}` +
+    `${own.dormant ? ' and dormant' : ''}: ${percent(own.share, 0)} of its attention goes to the first token, and ` +
+    `ablating it changes the loss by ${signed(own.effect)}.`
   );
 }
 
 export const effects: View = {
   name: 'effects',
-  title: 'What each head does',
-  question: 'Which heads would be missed?',
+  title: 'Head ablation',
+  question: 'Which heads matter?',
   how:
-    'A cell is a head, its colour how much the loss changes when what that head returns is 0. A head is ' +
-    'active where at most ε of its attention ends on the first token. Else it parks its attention: as a ' +
-    'broadcast, where the first token’s value is half or more of what it mixes, so that every token gets the ' +
-    'same; as a no-op where it is less. Framed are the dormant: they park, and silencing one changes ' +
-    'the loss by less than 0.01 nat. On another text they may be active.',
-  formula: 'effect = loss with the head silenced − loss',
+    'Each cell is a head; its color shows how much the loss changes when the output of that head is set to 0. A head is ' +
+    'active if at most ε of its attention goes to the first token. Otherwise it is a ' +
+    'broadcast head if the first token’s value makes up half or more of its output, so that every token receives the ' +
+    'same vector, and a no-op head otherwise. Frames mark dormant heads: not active, and ablating one changes ' +
+    'the loss by less than 0.01 nats. On another text they may be active.',
+  formula: 'effect = loss with the head ablated − loss',
   source: 'Guo et al. 2024 (dormant heads); arXiv 2606.08105 (no-op and broadcast)',
   reads: ['effect', 'first_share', 'contribution'],
   fits: (frame) => !isBidirectional(frame),
@@ -81,7 +81,7 @@ export const effects: View = {
     const table = part(root, 'table-place');
     table.tabIndex = 0;
     table.setAttribute('role', 'region');
-    table.setAttribute('aria-label', 'Heads by what they do');
+    table.setAttribute('aria-label', 'Heads by kind');
     return (frame, context) => {
       const all = judgedHeads(frame);
       const said = sentence(frame, context.at);
@@ -94,7 +94,7 @@ export const effects: View = {
         data: frame.tensors.effect!.data,
         scale: diverging(context.theme, size),
         symbol: 'Δloss',
-        label: `Change of the loss with each head silenced, ${frame.title}. ${said}`,
+        label: `Change of the loss with each head ablated, ${frame.title}. ${said}`,
         outlined: all
           .filter((one) => one.dormant)
           .map(({ layer, head }) => ({ row: layer, col: head })),
@@ -104,11 +104,11 @@ export const effects: View = {
         html`<table class="metrics settings">
           <thead>
             <tr>
-              <th scope="col">heads that are</th>
-              <th scope="col">in all</th>
+              <th scope="col">heads</th>
+              <th scope="col">count</th>
               <th scope="col">dormant</th>
-              <th scope="col">on first token</th>
-              <th scope="col">loss without one</th>
+              <th scope="col">attention on first token</th>
+              <th scope="col">loss change, one ablated</th>
             </tr>
           </thead>
           <tbody>

@@ -32,11 +32,11 @@ export { layerOf as layerOfFirst };
 
 export const firsts: View = {
   name: 'firsts',
-  title: 'Who looks like a first token',
-  question: 'Whose hidden state is as long as the first token’s?',
+  title: 'Tokens like the first',
+  question: 'Which tokens have a hidden norm like the first token’s?',
   how:
-    'The length of every token’s hidden state over that of the first token, after the layer where the first token ' +
-    `stands out most on ordinary text. At ${LIKE} and more a position is counted as one that the model takes for a first.`,
+    'Hidden norm of each token divided by that of the first token, after the layer where the first token ' +
+    `stands out most on ordinary text. Positions with ${LIKE} or more are counted.`,
   formula: '‖h_t‖ / ‖h₁‖',
   source: 'Gu et al. 2025, section 3.1 (repeated tokens); Yona et al. 2025',
   reads: ['hidden_norm', 'hidden_ratio', 'sink_ratio'],

@@ -11,9 +11,9 @@ export const gate: View = {
   title: 'Gate',
   question: 'Can a head be silent without a sink?',
   how:
-    'A gate is a sigmoid of a token’s hidden state that multiplies what a head returns to it, or ' +
-    'its value. A cell is a head, its colour the mean of the gate: near 0 the head is silent, and ' +
-    'need not park its attention to be so. Below, the chosen head’s gate at every token of the first prompt.',
+    'A gate is a sigmoid of a token’s hidden state that multiplies the output of a head, or ' +
+    'its value. Each cell is a head; its color is the mean gate. Near 0 the head writes almost nothing and ' +
+    'does not need a sink for that. Below: the gate of the selected head at each token of the first prompt.',
   source: 'Qiu et al., 2025 (gated attention)',
   reads: ['gate_mean', 'gate'],
   fits: ({ architecture }) => architecture.gate !== null,
@@ -26,7 +26,7 @@ export const gate: View = {
     const { data } = tensors.gate_mean!;
     const others = T > 1 ? `, ${show(mean(own, 1))} at the others` : '';
     return (
-      `All heads: ${show(mean(data))} on average, from ${show(Math.min(...data))} to ` +
+      `Mean gate over all heads: ${show(mean(data))}, from ${show(Math.min(...data))} to ` +
       `${show(Math.max(...data))}. ${headWords(at)}: ${show(own[0]!)} at the first token${others}.`
     );
   },

@@ -41,12 +41,12 @@ const cosOf = (frame: Frame) => frame.head?.tensors.qk_cos;
 
 export const geometry: View = {
   name: 'geometry',
-  title: 'Why here',
-  question: 'Why do the rows point there?',
+  title: 'Query-key geometry',
+  question: 'Why does the first key get the highest scores?',
   how:
-    'q·k = ‖q‖‖k‖ cos: a sink is won by direction, not by length. The map has a cell for every query ' +
-    'and key, after positions and before scaling. Angles: how often each stands between a query and ' +
-    'the first key (colored), and between it and all other keys (grey).',
+    'q·k = ‖q‖‖k‖ cos: direction or norm can make a key win. The map has a cell for every query ' +
+    'and key, after positional encoding and before scaling. Angles: how often each occurs between a query and ' +
+    'the first key (colored) or any other key (grey).',
   formula: 'q·k = ‖q‖ ‖k‖ cos(q, k)',
   source: 'Gu et al., ICLR 2025, figure 2',
   reads: ['cos_gap', 'key_ratio'],
@@ -86,7 +86,7 @@ export const geometry: View = {
     const rose = part(root, 'rose');
     const key = part(root, 'chart-key', 'p');
     kinds.setAttribute('role', 'group');
-    kinds.setAttribute('aria-label', 'What is mapped');
+    kinds.setAttribute('aria-label', 'Quantity of the map');
     const anglesOf = lastOf((frame: Frame) => angles(cosOf(frame)!.data, frame.T));
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let rosed: unknown;

@@ -14,20 +14,20 @@ const sharesOf = (frame: Frame, at: Head) => READS.map((name) => ofHead(frame.te
 function sentence(frame: Frame, at: Head): string {
   const [gets, mixed, added] = sharesOf(frame, at).map((all) => percent(all[0]!, 0));
   return (
-    `${capital(headWords(at))}: the first token, ${quote(frame, 0)}, gets ${gets} of the attention, is ${mixed} of what ` +
-    `the head mixes, and ${added} of what it adds to the stream.`
+    `${capital(headWords(at))}: the first token, ${quote(frame, 0)}, receives ${gets} of the attention, contributes ${mixed} of the ` +
+    `head’s output before the output matrix and ${added} after it.`
   );
 }
 
 export const gives: View = {
   name: 'gives',
-  title: 'What a key gives',
-  question: 'Does what is looked at also move something?',
+  title: 'What a key contributes',
+  question: 'Does attention on the first token write anything?',
   how:
-    'A key’s share of what a head mixes is its attention times the length of its value, over the sum of all ' +
-    'keys; of what the head adds to the residual stream, the same behind the head’s output matrix. A cell is ' +
-    'a head, its colour what the first token gives to the stream. Below, the chosen head, key by key: where the first token ' +
-    'gets much and gives little, attention is parked.',
+    'The contribution of a key is its attention times the norm of its value, as a share of the sum over all ' +
+    'keys, before and after the output matrix W_O. Each cell is ' +
+    'a head; its color is the contribution of the first token to the residual stream. Below, the selected head key by key: if the first token ' +
+    'receives much attention and contributes little, the head writes almost nothing.',
   formula: 'mean over t ≥ k of A[t, k] ‖W_O v_k‖ / Σⱼ A[t, j] ‖W_O v_j‖',
   source: 'Kobayashi et al. 2020 (norms of what attention moves); Guo et al. 2024 (value drains)',
   reads: ['contribution_out_at', 'contribution_at', 'alpha'],
@@ -41,19 +41,19 @@ export const gives: View = {
       heads: {
         data: alphaOfKey(frame, 0, 'contribution_out_at'),
         scale: sequential(theme),
-        symbol: 'given by the first token',
-        label: `What the first token gives in every head of ${frame.title}. ${said}`,
+        symbol: 'contribution of the first token',
+        label: `Contribution of the first token in every head of ${frame.title}. ${said}`,
       },
       along: {
         kind: 'lines',
         xLabel: 'key k',
         yLabel: 'share',
         reach: [0, 1],
-        label: `What each key gets and gives, ${headWords(at)} of ${frame.title}. ${said}`,
+        label: `Attention and contribution of each key, ${headWords(at)} of ${frame.title}. ${said}`,
         series: [
           { name: 'gets', color: '--sink', values: gets! },
-          { name: 'gives to the mixture', color: '--ink-3', values: mixed!, dash: '3,3' },
-          { name: 'gives to the stream', color: '--query', values: added! },
+          { name: 'contribution before W_O', color: '--ink-3', values: mixed!, dash: '3,3' },
+          { name: 'contribution after W_O', color: '--query', values: added! },
         ],
       },
     };

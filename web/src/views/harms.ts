@@ -8,11 +8,11 @@ import { part, say, type View } from './view';
 
 export const harms: View = {
   name: 'harms',
-  title: 'What each costs',
-  question: 'Is it that one, or would any do as much?',
+  title: 'Loss by perturbation',
+  question: 'Is this one special, or would any other do the same?',
   how:
-    'The first bar is the one that is meant; beside it stand others of its kind, drawn by the seed. ' +
-    'Height: loss above the unedited run, mean over the prompts.',
+    'The first bar is the perturbed channel or weight; the others are random ones of the same kind (set by the seed). ' +
+    'Height: loss above the baseline, mean over prompts.',
   source: 'Sun et al. 2024, table 3; Yu et al. 2024 (super weights)',
   reads: ['loss_mean'],
   isGroup: true,
@@ -41,12 +41,12 @@ export const harms: View = {
         from: 1,
         kind: 'bars',
         xLabel: 'change',
-        yLabel: 'loss above the unedited run, nats',
+        yLabel: 'loss above baseline, nats',
         reach: [Math.min(0, ...each.flat()), largest(each)],
         label: `${frame.model.title}. ${text}.`,
         series: [
           {
-            name: 'the one that is meant, then others',
+            name: 'the selected one, then random ones',
             color: '--sink',
             values: own.map(({ mean }) => mean),
           },

@@ -14,8 +14,8 @@ function mapOf(frame: Frame, i: number): Float32Array {
 export const heads: View = {
   name: 'heads',
   title: 'All heads',
-  question: 'What do all the heads look at?',
-  how: 'The maps of all heads, a row for each layer. Choose one to open it.',
+  question: 'What does every head attend to?',
+  how: 'The maps of all heads, one row per layer. Select one to open it.',
   reads: ['att'],
   numbers: (frame) => {
     const { L, H } = frame.architecture;

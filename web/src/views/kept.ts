@@ -18,11 +18,11 @@ function stays({ tensors, T }: Frame): Float32Array {
 
 export const kept: View = {
   name: 'kept',
-  title: 'What each head keeps',
-  question: 'Which keys stay, and is the first token among them?',
+  title: 'Keys in the cache',
+  question: 'Which keys does each head keep?',
   how:
-    'A row for each head, a column for each token of the first prompt. The stronger a key’s colour, the ' +
-    'longer it is kept. The first column is the first token.',
+    'Rows are heads, columns the tokens of the first prompt. The stronger the color of a key, the ' +
+    'longer the cache keeps it. The first column is the first token.',
   reads: ['evicted', 'keeps_first'],
   fits: (frame) => givenOf(frame, 'evict') !== undefined,
   numbers: ({ tensors }) => [
@@ -32,7 +32,7 @@ export const kept: View = {
   says: (frame) => {
     const keeps = Array.from(frame.tensors.keeps_first!.data);
     const count = Math.round(keeps.length * mean(keeps));
-    return `${capital(settingName(frame))}: ${count} of ${keeps.length} heads (${percent(mean(keeps), 0)}) keep the first token, ${quote(frame, 0)}, to the end.`;
+    return `${capital(settingName(frame))}: ${count} of ${keeps.length} heads (${percent(mean(keeps), 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
   },
   draw(root, { set, point }) {
     const words = part(root, 'caption', 'p');
@@ -53,7 +53,7 @@ export const kept: View = {
       heads = own;
       say(words, kept.says(frame, at));
       const scale = sequential(theme);
-      drawLegend(legend, scale, ['dropped at once', 'kept to the end']);
+      drawLegend(legend, scale, ['evicted at once', 'kept until the end']);
       map.draw({
         rows: L * own,
         cols: frame.T,

@@ -56,8 +56,8 @@ export const loss: View = {
   title: 'Loss by position',
   question: 'How well is each token predicted?',
   how:
-    `The mean of −ln p over the last ${SPAN} tokens, of a long text over a 16th of it, along the text; over ` +
-    'prompts where there are several. A cache that keeps the most recent keys alone loses the first token at the line.',
+    `Mean of −ln p over the last ${SPAN} tokens (a 16th of the text if it is long), along the text, averaged over ` +
+    'prompts. At the line, a cache of only the most recent keys loses the first token.',
   formula: 'loss(t) = −ln p(token t | tokens before it)',
   source: 'Xiao et al. 2024 (StreamingLLM), figure 3',
   reads: ['loss_at'],

@@ -9,11 +9,11 @@ const massesOf = (frame: Frame, at: Head) => ofHead(frame.tensors.row_mass!, at)
 
 export const mass: View = {
   name: 'mass',
-  title: 'Row mass',
-  question: 'Must every row add up to one?',
+  title: 'Attention row sum',
+  question: 'Do rows sum to 1?',
   how:
-    'The sum of a query’s weights. Softmax rows always carry 1; where a row may carry almost nothing, ' +
-    'a large share on the first token can move nothing at all. The curve is of the first prompt.',
+    'The sum of a query’s attention weights. Softmax rows always sum to 1. Where a row may sum to almost 0, ' +
+    'a large share on the first token can write almost nothing. The curve shows the first prompt.',
   formula: 'mass(t) = Σₖ A[t, k]',
   reads: ['row_mass', 'row_mass_summary', 'alpha_raw'],
   numbers: (frame, at) => [
@@ -23,7 +23,7 @@ export const mass: View = {
     const [average, least, most] = ofHead(tensors.row_mass_summary!, at);
     const raw = ofHead(tensors.alpha_raw!, at)[0]!;
     return (
-      `${headWords(at)}: mean ${show(average!)}, least ${show(least!)}, most ${show(most!)}; ` +
+      `${headWords(at)}: mean ${show(average!)}, min ${show(least!)}, max ${show(most!)}; ` +
       `unnormalised α₁ ${show(raw, 3)}.`
     );
   },
@@ -35,7 +35,7 @@ export const mass: View = {
       drawChart(place, {
         kind: 'lines',
         xLabel: 'query t',
-        yLabel: 'row mass',
+        yLabel: 'row sum',
         reach: [
           0,
           1.1 *
@@ -49,7 +49,7 @@ export const mass: View = {
               1,
             ),
         ],
-        label: `Row mass by query, ${headWords(at)} of ${frame.title}`,
+        label: `Row sum by query, ${headWords(at)} of ${frame.title}`,
         series: [{ name: frame.operation.label, color: '--query', values: massesOf(frame, at) }],
       });
     };

@@ -7,8 +7,8 @@ import { part, say, type View } from './view';
 export const next: View = {
   name: 'next',
   title: 'Output',
-  question: 'What would it say next?',
-  how: 'The likeliest continuations after the last token, and how well the text was predicted.',
+  question: 'Which token comes next?',
+  how: 'The most probable next tokens, and how well the model predicts the text.',
   reads: ['loss_mean', 'next'],
   fits: (frame) => !isBidirectional(frame),
   numbers: ({ next: likely }) => [
@@ -23,9 +23,9 @@ export const next: View = {
   says: ({ tensors, sequences, generated }) => {
     const loss = tensors.loss_mean!.data[0]!;
     return (
-      `Mean loss ${show(loss, 3)} nat per token (perplexity ${show(Math.exp(loss), 1)})` +
-      (sequences > 1 ? ', of all prompts; the first of them is continued' : '') +
-      (generated ? `, ${generated} of the tokens generated` : '')
+      `Mean loss ${show(loss, 3)} nats per token (perplexity ${show(Math.exp(loss), 1)})` +
+      (sequences > 1 ? ' over all prompts; the list continues the first one' : '') +
+      (generated ? `; ${generated} of the tokens are generated` : '')
     );
   },
   draw(root) {

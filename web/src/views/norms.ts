@@ -30,7 +30,7 @@ export function profile(tensor: Tensor): { first: number[]; others: number[] } {
 function sayMassive(frame: Frame): string {
   const { layer, channel, token, size, median } = massiveOf(frame)!;
   return (
-    `Largest activation: ${show(size, 1)}, ${show(size / median, 0)} × the median, after layer ` +
+    `Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, after layer ` +
     `${layer}, channel ${channel}, token ${token}.`
   );
 }
@@ -38,10 +38,10 @@ function sayMassive(frame: Frame): string {
 export const norms: View = {
   name: 'norms',
   title: 'Norms',
-  question: 'What does the first word weigh inside?',
+  question: 'How large are the vectors of the first token?',
   how:
-    'In trained softmax models the first token often has a huge hidden state and a tiny value: ' +
-    'attention parked there moves nothing (value drain). Hidden states before the final norm.',
+    'In trained softmax models the first token often has a large hidden norm and a small value norm: ' +
+    'attention on it then writes almost nothing (value drain). Hidden states before the final norm.',
   source: 'Sun et al., 2024 (massive activations); Gu et al., ICLR 2025, section 3.3',
   reads: [
     'hidden_norm',
@@ -61,8 +61,8 @@ export const norms: View = {
     const ratio = Math.max(...frame.tensors.hidden_ratio!.data);
     const drain = Math.min(...frame.tensors.value_ratio!.data);
     return (
-      `First token against the others: hidden norm up to ${show(ratio, 1)} ×, value norm down to ` +
-      `${show(drain)} ×. ${sayMassive(frame)}`
+      `First token relative to the others: hidden norm up to ${show(ratio, 1)}×, value norm down to ` +
+      `${show(drain)}×. ${sayMassive(frame)}`
     );
   },
   draw(root) {

@@ -35,7 +35,7 @@ function padded({ shape, data }: Tensor, T: number): Float32Array {
 function sidesOf({ tensors, first, T }: Frame): Side[] {
   const named = first.map((text) => `“${word(text)}”`).join(' ');
   const both = [
-    [named ? `with ${named} first` : 'as it stands', tensors.reach!],
+    [named ? `with ${named} first` : 'in the baseline', tensors.reach!],
     [`without ${named}`, tensors.reach_bare!],
   ] as const;
   return both.flatMap(([words, tensor]) =>
@@ -52,30 +52,30 @@ function sentence(frame: Frame): string {
   const change = exchanged(frame);
   const sides = sidesOf(frame);
   if (!change || !sides.length)
-    return `${frame.title}: the text is too short, or all of one token: there is nothing to change.`;
+    return `${frame.title}: the text is too short, or has only one kind of token, so no token can be replaced.`;
   const { tensors, architecture } = frame;
   const other = frame.tokens.find(({ id }) => id === change.token)!.text;
-  const moved = sides.map((one) => `${percent(later(one, change.at))} of its length ${one.words}`);
+  const moved = sides.map((one) => `${percent(later(one, change.at))} of its norm ${one.words}`);
   const bare = tensors.mixing_bare!.data[architecture.L];
   const apart =
     bare === undefined
       ? ''
-      : ` A token stands ${show(tensors.mixing!.data[architecture.L]!, 1)} from the mean of all there, and ${show(bare, 1)} without.`;
+      : ` The mean distance of a token from the mean over tokens is ${show(tensors.mixing!.data[architecture.L]!, 1)}, and ${show(bare, 1)} without the first token.`;
   return (
-    `Token ${change.at} ${quote(frame, change.at)} becomes “${word(other)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: behind the last layer a later ` +
-    `token moves, on average, by ${moved.join(', ')}.${apart}`
+    `Replacing token ${change.at}, ${quote(frame, change.at)}, by “${word(other)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
+    `token changes on average by ${moved.join(', ')}.${apart}`
   );
 }
 
 export const reach: View = {
   name: 'reach',
-  title: 'Reach of one token',
-  question: 'How far does one changed token reach?',
+  title: 'Influence of one token',
+  question: 'How far does one changed token spread?',
   how:
-    'An early token of the text is exchanged for another of its tokens. Layers down, tokens across; the ' +
-    'colour is how far the token’s residual stream moves, of its own length. Attention that is parked on ' +
-    'a first token of little value mixes the tokens less, so that one of them reaches less far. Without ' +
-    'that token a model that was trained with it reads a text as it never did.',
+    'An early token is replaced by another token of the text. Rows are layers, columns tokens; the ' +
+    'color is the change of the token’s residual stream relative to its norm. Attention on ' +
+    'a first token with a small value mixes tokens less, so a change spreads less. Without ' +
+    'the first token, the model sees a kind of text it was not trained on.',
   formula: '‖h − h′‖ / ‖h′‖;  distance from the mean: ‖h − mean h‖ over √T',
   source: 'Barbero et al. 2025 (why LLMs attend to the first token)',
   reads: ['reach', 'reach_bare', 'mixing', 'mixing_bare'],
@@ -129,7 +129,7 @@ export const reach: View = {
       const most = largest(all);
       const scale = sequential(theme, Math.min(1, most), true);
       say(words, sentence(frame));
-      drawLegend(legend, scale, ['0', most > 1 ? '100 % and more' : percent(most, 0)]);
+      drawLegend(legend, scale, ['0', most > 1 ? '100% or more' : percent(most, 0)]);
       maps.forEach((draw, i) => draw(frame, sides[i], scale));
     };
   },

@@ -62,12 +62,12 @@ function sentence(frame: Frame, layer: number): string {
       .join();
   const others = Array.from({ length: frame.T - 1 }, (_, i) => set(i + 1));
   const alike = others.filter((one) => one === set(0)).length / others.length;
-  const like = others.length ? `; ${percent(alike, 0)} of the other tokens choose the same` : '';
+  const like = others.length ? `; ${percent(alike, 0)} of the other tokens use the same` : '';
   const weights = weightsOf(frame, layer, 0);
   const named = chosenBy(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
   const strongest = Math.max(...alphaOfKey(frame, 0));
   return (
-    `Layer ${layer}: the first token, ${quote(frame, 0)}, goes through expert ${named.join(' and ')}` +
+    `Layer ${layer}: the first token, ${quote(frame, 0)}, is routed to expert ${named.join(' and ')}` +
     `${like}. Its largest α₁: ${show(strongest)}.`
   );
 }
@@ -80,7 +80,7 @@ function sayCell(frame: Frame, layer: number, expert: number, token: number): st
     return `${who}: expert ${names.join(' and ')}`;
   }
   const weight = weightsOf(frame, layer, token)[expert];
-  return `${who}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not chosen'}`;
+  return `${who}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
 }
 
 /** The places of a side's pictures, made once. */
@@ -146,13 +146,13 @@ function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32A
       `Load of the experts in layer ${layer} of ${frame.title}: ` +
       `${[...values].map((load) => percent(load, 0)).join(', ')} of the tokens.`,
     series: [
-      { name: 'tokens that chose it', color: '--query', values },
-      { name: 'if all had the same', color: '--ink-3', values: values.map(() => chosen / E) },
+      { name: 'tokens routed to it', color: '--query', values },
+      { name: 'uniform load', color: '--ink-3', values: values.map(() => chosen / E) },
     ],
   });
 }
 
-const WHO = { first: 'first token', others: 'the others, on average' } as const;
+const WHO = { first: 'first token', others: 'mean of the others' } as const;
 
 function drawLayers(
   map: Heatmap,
@@ -183,11 +183,11 @@ function drawLayers(
 export const router: View = {
   name: 'router',
   title: 'Router',
-  question: 'Does the sink token have experts of its own?',
+  question: 'Does the first token have its own experts?',
   how:
-    'In each layer a router sends every token through a few of the experts. Column: a token, ' +
-    'colour: the weight of each expert for it. Do the experts share the work, and does the sink ' +
-    'token go where the others go?',
+    'In each layer a router sends every token to a few experts. Column: token; ' +
+    'color: weight of each expert. Is the load balanced, and is the first ' +
+    'token routed like the others?',
   reads: ['router', 'alpha'],
   fits: ({ architecture }) => architecture.E > 0,
   numbers: (frame) => {

@@ -20,10 +20,10 @@ const alphas = (frame: Frame, at: Head) =>
 export const scores: View = {
   name: 'scores',
   title: 'Positions',
-  question: 'Is it only the first word, or others too?',
+  question: 'Is the sink only at the first token?',
   how:
-    'Bars: αₖ of the chosen head for every key that at least eight queries see; dashed is what even ' +
-    'attention would give. Below: Sinkₖ, the share of all heads with αₖ above ε, at every such key.',
+    'Bars: αₖ of the selected head for every key that at least eight queries can see; dashed: uniform ' +
+    'attention. Below: Sinkₖ, the share of all heads with αₖ > ε, for the same keys (k = position + 1).',
   formula: 'αₖ = mean over t ≥ k of A[t, k]',
   source: 'Gu et al., ICLR 2025, section 3.2',
   reads: ['alpha', 'sink_ratio', 'alpha_uniform'],
@@ -39,7 +39,7 @@ export const scores: View = {
       const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
       return `key ${key}${name} in ${percent(sink, 0)}`;
     };
-    return `Sinks stand at ${found.map(one).join(', ')} of the heads.`;
+    return `Sinks: ${found.map(one).join(', ')} of the heads.`;
   },
   draw(root) {
     const words = part(root, 'caption', 'p');
@@ -56,7 +56,7 @@ export const scores: View = {
         label: `Sink score by key position, ${where} of ${frame.title}`,
         series: [
           { name: where, color: '--sink', values: alphas(frame, at) },
-          { name: 'even attention', color: '--ink-2', values: uniform, dash: '3,3' },
+          { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
         ],
       });
       const shares = (one: Frame) => one.tensors.sink_ratio!.data.subarray(0, keysOf(one));

@@ -5,27 +5,27 @@ type Given = Readonly<Record<string, string | number | undefined>>;
 
 /** What a cache keeps, by the names of policies. */
 export const POLICIES: Readonly<Record<string, string>> = {
-  window: 'the most recent',
-  first: 'first and most recent',
-  h2o: 'most attended (H2O)',
-  tova: 'attended last (TOVA)',
-  snapkv: 'by a prompt’s end (SnapKV)',
-  key_norm: 'shortest keys (key_norm)',
-  vatp: 'attended × value (VATP)',
-  random: 'any (random)',
+  window: 'the most recent keys',
+  first: 'the first and the most recent keys',
+  h2o: 'the most attended keys (H2O)',
+  tova: 'the keys the last query attends to (TOVA)',
+  snapkv: 'the keys the prompt’s end attends to (SnapKV)',
+  key_norm: 'keys with small norms (key_norm)',
+  vatp: 'keys by attention × value norm (VATP)',
+  random: 'random keys',
 };
 
 /** Short legends by the kinds of edits; the others have the labels of the package. */
 const WORDS: Readonly<Record<string, (given: Given) => string>> = {
   evict: ({ policy, budget, first, positions }) => {
-    const placed = positions === 'cache' ? ', places in the cache' : '';
+    const placed = positions === 'cache' ? ', cache positions' : '';
     if (policy === 'window') return `last ${budget}${placed}`;
     if (policy === 'first')
       return `first ${first} + last ${Number(budget) - Number(first)}${placed}`;
     return `${POLICIES[String(policy)] ?? policy}, ${budget} keys${placed}`;
   },
   quantise: ({ bits, by = 'token', first = 0 }) =>
-    `${bits} bits by ${by}${first ? `, first ${first} exact` : ''}`,
+    `${bits} bits per ${by}${first ? `, first ${first} exact` : ''}`,
   clamp_channel: ({ channel, to = 'zero', value, layer, token }) => {
     const where =
       token === undefined
@@ -49,7 +49,7 @@ export function settingName(frame: Frame): string {
     const known = WORDS[edit.kind];
     return known ? known(edit as unknown as Given) : frame.labels[i]!;
   });
-  const all = [...edits, ...(window ? [`last ${window}, read anew`] : [])];
+  const all = [...edits, ...(window ? [`last ${window}, recomputed`] : [])];
   if (all.length) return all.join(' and ');
   if (input !== 'repeat') return UNEDITED;
   const what = again ? frame.first.map((text) => `“${text}”`).join(' ') : 'a word';

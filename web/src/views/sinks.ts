@@ -9,10 +9,10 @@ import { lastOf, part, say, type View } from './view';
 export const sinks: View = {
   name: 'sinks',
   title: 'Sink map',
-  question: 'Which heads give the first token most?',
+  question: 'Which heads have a sink?',
   how:
-    'A cell is a head, its colour α₁: the mean attention that the first token receives, of rows that need not ' +
-    'sum to 1 the mean share. Sink₁ is the share of heads with α₁ above ε. Choose a head to open it.',
+    'Each cell is a head; its color is α₁, the mean attention on the first token (where rows need not ' +
+    'sum to 1, the mean share). Sink₁ is the share of heads with α₁ > ε. Select a head to open it.',
   formula: 'α₁ = mean over queries of A[t, 1];  Sink₁ = share of heads with α₁ > ε',
   source: 'Gu et al., ICLR 2025, section 3.2',
   reads: ['alpha', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'near_eps', 'row_mass_summary'],
@@ -36,7 +36,7 @@ export const sinks: View = {
     const near = frame.tensors.near_eps?.data[0] ?? 0;
     return (
       `${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)}` +
-      `${raw ? ` by share and by weight; rows carry ${show(massOf(frame))} on average` : ''} (even ` +
+      `${raw ? ` both as a share and as a raw weight; rows sum to ${show(massOf(frame))} on average` : ''} (uniform ` +
       `attention: ${percent(verdict.even, 0)})${near ? `; ${show(near, Number.isInteger(near) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
   },
@@ -51,7 +51,7 @@ export const sinks: View = {
         data: alphas(frame),
         scale: sequential(context.theme),
         symbol: 'α₁',
-        label: `Sink score of the first token by layer and head, ${frame.title}: ${said}`,
+        label: `α₁ by layer and head, ${frame.title}: ${said}`,
       });
     };
   },

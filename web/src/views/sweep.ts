@@ -8,7 +8,7 @@ import { part, say, type View } from './view';
 
 /** Edits that are swept, and along what. */
 const AXES = [
-  { kind: 'evict', parameter: 'budget', label: 'keys that are kept' },
+  { kind: 'evict', parameter: 'budget', label: 'keys kept' },
   { kind: 'quantise', parameter: 'bits', label: 'bits' },
 ] as const;
 
@@ -41,14 +41,14 @@ export const MEASURES: readonly Measure[] = [
   {
     name: 'loss',
     short: 'Loss',
-    label: 'loss above the unedited run, nats',
+    label: 'loss above baseline, nats',
     of: (frame, whole) => whole && costOf(frame, whole),
   },
-  { name: 'kl', short: 'KL', label: 'KL to the unedited run, nats', of: plain('kl_mean') },
+  { name: 'kl', short: 'KL', label: 'KL to the baseline, nats', of: plain('kl_mean') },
   { name: 'sink', short: 'Sink₁', label: 'Sink₁', percent: true, of: plain('sink_ratio') },
   {
     name: 'kept',
-    short: 'First token kept',
+    short: 'First token',
     label: 'heads that keep the first token',
     percent: true,
     of: ({ tensors }) =>
@@ -57,7 +57,7 @@ export const MEASURES: readonly Measure[] = [
   {
     name: 'error',
     short: 'Error',
-    label: 'error of what is rounded',
+    label: 'rounding error',
     percent: true,
     of: (frame) => {
       const error = errorOf(frame);
@@ -67,7 +67,7 @@ export const MEASURES: readonly Measure[] = [
   {
     name: 'change',
     short: 'Change of h',
-    label: 'change of h, of its length',
+    label: 'relative change of h',
     percent: true,
     of: ({ tensors }) =>
       tensors.hidden_change && { mean: mean(tensors.hidden_change.data), deviation: NaN },
@@ -101,11 +101,11 @@ const NUMBERS = [
 
 export const sweep: View = {
   name: 'sweep',
-  title: 'What it costs',
-  question: 'How much can be saved, and how?',
+  title: 'Loss by setting',
+  question: 'How much does each setting change the loss?',
   how:
-    'Each point is a setting, over the prompts; the bar is their standard deviation. 0 is the unedited ' +
-    'run on the same prompts. KL tells how far all predictions move, whether they get better or worse.',
+    'Each point is a setting, averaged over prompts; bars are standard deviations over prompts. 0 is the baseline ' +
+    'on the same prompts. KL measures how much all predictions change, for better or worse.',
   source:
     'Xiao et al. 2024; Zhang et al. 2023 (H2O); Oren et al. 2024 (TOVA); Liu et al. 2024 (IntactKV)',
   reads: ['loss_mean'],
@@ -179,7 +179,7 @@ export const sweep: View = {
       const best = series.map(({ name, values }) => `${name} ${last(values)}`).join(', ');
       const label = points[0]?.axis.label ?? '';
       const text = `${measure.label}: at most ${label}, ${best}.`;
-      say(words, series.length ? '' : 'No setting is measured yet.');
+      say(words, series.length ? '' : 'Measuring the first setting …');
       drawChart(place, {
         kind: 'lines',
         doubling: true,

@@ -64,7 +64,7 @@ function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
     const steps = runs[0]!.training.steps.toLocaleString('en');
     return [
       {
-        name: `${course?.title ?? model.title}, long runs: mean, least and most of ${runs.length} seeds, on the way to ${steps} steps`,
+        name: `${course?.title ?? model.title}, long runs: mean and min-max of ${runs.length} seeds, runs of ${steps} steps`,
         color: (course?.style ?? styleOf(courses.length + i)).color,
         dash: '1,3',
         places: points.map(({ step }) => step),
@@ -98,7 +98,7 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
           const values = [...found.visits.values()].map((sink) => 100 * sink);
           return [
             {
-              name: `${found.repository}, steps visited`,
+              name: `${found.repository}, visited steps`,
               color: styleOf(courses.length + i).color,
               places: [...found.visits.keys()],
               values,
@@ -128,7 +128,7 @@ function told(frame: Frame, outcomes?: readonly Outcome[]): string[] {
     // Its logs may still be on their way.
     ...(over.length || (SEEDS[id]?.length && !long.get(id)?.length)
       ? over
-      : ['One seed: how far another would differ is not known.']),
+      : ['One seed: the variation between seeds is unknown.']),
   ];
 }
 
@@ -140,10 +140,10 @@ function seedsTold(frame: Frame, outcomes?: readonly Outcome[]): string[] {
 export const training: View = {
   name: 'training',
   title: 'Through training',
-  question: 'When does it appear?',
+  question: 'When does the sink appear?',
   how:
-    `Lines: noted during the run, on ${LOGGED_ON} held-out sequences. The models that are shown stand ` +
-    'out. Choose a place in the chart to go to the nearest checkpoint.',
+    `Lines: measured during training on ${LOGGED_ON} held-out sequences. The selected models are ` +
+    'highlighted. Select a point to go to the nearest checkpoint.',
   isOfAll: true,
   reads: ['sink_ratio'],
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,

@@ -56,12 +56,12 @@ async function run(
 export const unmasking: View = {
   name: 'unmasking',
   title: 'Unmasking',
-  question: 'Where does it look while it fills in the blanks?',
+  question: 'Where does attention go while masked tokens are filled in?',
   how:
-    'Places after the text are hidden, and the model fills them in, a few in each step, those it is ' +
-    'surest of first. Row: a step, column: a token, colour: the mean attention that it receives, ' +
-    'outlined where it is largest.',
-  source: 'arXiv 2510.15731 reports of large models that this place moves from step to step',
+    'Positions after the text are masked. In each step the model fills in those it is ' +
+    'most certain of. Row: step; column: token; color: mean attention it receives, ' +
+    'outlined at the maximum.',
+  source: 'arXiv 2510.15731 reports that this maximum moves from step to step in large models',
   reads: ['alpha'],
   fits: isMasked,
   numbers: (frame) => {
@@ -146,7 +146,7 @@ export const unmasking: View = {
         html`<button type="button" class="primary" @click=${() => void toggle()}>
             ${job ? 'Stop' : 'Unmask'}
           </button>
-          ${numberField('hidden places', 'masked', [1, frame.architecture.context - 1, 1], desk)}
+          ${numberField('masked positions', 'masked', [1, frame.architecture.context - 1, 1], desk)}
           ${numberField('steps', 'denoise', [1, 1024, 1], desk)}
           ${count > 1 ? slider(count) : nothing}`,
         controls,

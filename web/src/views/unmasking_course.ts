@@ -93,16 +93,16 @@ export function sentence(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): s
   const range = least === most ? least : `${least} to ${most}`;
   const even = show(1 / course.tokens.length, 3);
   const all = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
-  const share = `It receives ${range} of all attention; spread evenly, each token would get ${even}.`;
+  const share = `It receives ${range} of all attention; uniform attention would give each token ${even}.`;
   const [first, last] = [0, steps.length - 1].map((s) =>
     named(course, s, steps[s]!.sink.place, tokenizer),
   );
   const moves = movesOf(steps);
-  if (!moves) return `The strongest column stays at ${first} in ${all}. ${share}`;
+  if (!moves) return `The most attended token is ${first} in ${all}. ${share}`;
   const places = new Set(steps.map(({ sink }) => sink.place)).size;
   return (
-    `The strongest column moves ${moves === 1 ? 'once' : `${moves} times`} in ${all}, over ${places} ` +
-    `places: from ${first} in the first step to ${last} in the last. ${share}`
+    `The most attended token changes ${moves === 1 ? 'once' : `${moves} times`} in ${all}, among ${places} ` +
+    `positions: from ${first} in the first step to ${last} in the last. ${share}`
   );
 }
 
