@@ -33,7 +33,7 @@ export const benches = {
     stage,
   ) {
     const page = await stage.open('room=purpose&runs=3');
-    assert.match(await text(page, 'h1'), /Forget the first token, and the model stumbles/);
+    assert.match(await text(page, 'h1'), /Without the first token, the loss rises/);
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
     const [whole, window, first] = await Promise.all([
       measured(folder, '', 3),
@@ -45,9 +45,9 @@ export const benches = {
       losses.slice(0, 3),
       [whole, window, first].map((loss) => `${loss.toFixed(3)} (3)`),
     );
-    const [, said] = /Softmax model loses ([\d.]+) nats/.exec(await finding(page));
+    const [, said] = /the loss of Softmax model rises by ([\d.]+) nats/.exec(await finding(page));
     assert.equal(said, (window - whole).toFixed(3));
-    assert.match(await text(page, '.chart-picture'), /token 1 leaves/);
+    assert.match(await text(page, '.chart-picture'), /first token leaves/);
     // Two models on one scale, and the map of what a head still sees.
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
     assert.match(await text(page, '[data-view="attention"]'), /evict \(first, 24, 1\)/);
@@ -83,8 +83,8 @@ export const benches = {
 
   async 'streaming goes on behind the trained length, by places in the cache'(stage) {
     const page = await stage.open('room=purpose&shown=softmax&runs=1&length=300&positions=cache');
-    assert.match(await text(page, '[data-view="loss"]'), /first 1 \+ last 23, places in the cache/);
-    assert.match(await text(page, '.question .hint'), /128 tokens ran/);
+    assert.match(await text(page, '[data-view="loss"]'), /first 1 \+ last 23, cache positions/);
+    assert.match(await text(page, '.question .hint'), /128, 300 tokens ran/);
     const ticks = await page.locator('.chart-picture text').allTextContents();
     assert.ok(ticks.includes('300'), 'the axis goes to the end of the text');
     // A book of the reader's is one text, whatever its lines.
@@ -118,18 +118,19 @@ export const benches = {
     await settled(page);
     const said = await finding(page);
     const [, window, kept] =
-      /4,000 tokens, 31 times the context of Softmax model, with the last 24 keys.* Softmax model: ([\d.]+) nats a token; with token 1 among the keys ([\d.]+)\./.exec(
+      /4,000 tokens, 31 times the context of Softmax model, with the last 24 keys.* Softmax model: ([\d.]+) nats per token; ([\d.]+) when the cache also keeps the first token\./.exec(
         said,
       );
     assert.ok(Number(window) - Number(kept) > 0.1, said);
-    const [, held, all] = /a run holds ([\d.]+) MB; if it kept every key, (\d+) MB/.exec(said);
+    const [, held, all] =
+      /the run needs ([\d.]+) MB of memory; keeping every key would need (\d+) MB/.exec(said);
     assert.ok(Number(held) < 3 && Number(all) > 25, said);
     assert.deepEqual(await column(page, 5), ['128', '4,000', '4,000']);
     // Another's page would keep all of it.
     assert.ok(await page.locator('[data-view="loss"] .code').isHidden());
     await page.getByLabel('a text of 4,000 tokens').click();
     await settled(page);
-    assert.match(await text(page, 'h1'), /Forget the first token, and the model stumbles/);
+    assert.match(await text(page, 'h1'), /Without the first token, the loss rises/);
     assert.deepEqual(page.troubles, []);
     return said;
   },
@@ -144,21 +145,24 @@ export const benches = {
       await text(page, '[data-view="kept"] .caption'),
       /0 of 24 heads \(0%\) keep the first token/,
     );
-    await page.getByLabel('policy of the strips').selectOption('tova');
+    await page.getByLabel('policy shown').selectOption('tova');
     await settled(page);
     assert.match(
       await text(page, '[data-view="kept"] .caption'),
-      /^Attended last \(TOVA\), 16 keys: \d+ of 24 heads/,
+      /^The keys the last query attends to \(TOVA\), 16 keys: \d+ of 24 heads/,
     );
     assert.deepEqual(await page.locator('.chart-key span').allTextContents(), [
-      'the most recent',
-      'first and most recent',
-      'most attended (H2O)',
-      'attended last (TOVA)',
+      'the most recent keys',
+      'the first and the most recent keys',
+      'the most attended keys (H2O)',
+      'the keys the last query attends to (TOVA)',
     ]);
     await page.getByRole('button', { name: 'KL', exact: true }).click();
-    assert.match(await text(page, '.chart-picture .axis'), /KL to the unedited run/);
-    assert.match(await finding(page), /With 16 of 64 keys.*“the most recent” costs most/s);
+    assert.match(await text(page, '.chart-picture .axis'), /KL to the baseline/);
+    assert.match(
+      await finding(page),
+      /KV cache of 16 keys, 64 tokens.*; the most recent keys changes? it most/s,
+    );
     const wrong = await stage.open(
       'room=purpose&bench=cache&shown=softmax&runs=1&length=32&policy=nose',
     );
@@ -193,20 +197,22 @@ export const benches = {
   async 'quantisation: the first token stretches the scale of the softmax twin alone'(stage) {
     const page = await stage.open('room=purpose&bench=quantisation&runs=2&length=64');
     const costs = [
-      ...(await finding(page)).matchAll(/\+([\d.]+) nats, the.+?off; .([\d.]+) with/g),
+      ...(await finding(page)).matchAll(
+        /by \+([\d.]+) nats \(relative.+?kept exact, by .([\d.]+)/g,
+      ),
     ];
     const [[plain, kept], [other, otherKept]] = costs.map(([, ...two]) => two.map(Number));
     assert.ok(plain > 0.3 && kept < plain / 5, `softmax ${plain} and ${kept}`);
     assert.ok(other < plain / 5 && otherKept < plain / 5, `sigmoid ${other} and ${otherKept}`);
-    assert.match(await text(page, '[data-view="channels"] .caption'), /of token 1, “<s>”/);
+    assert.match(await text(page, '[data-view="channels"] .caption'), /of token 0, “<s>”/);
     await page.getByRole('button', { name: 'Error', exact: true }).first().click();
-    assert.match(await text(page, '.chart-picture .axis'), /error of what is rounded/);
+    assert.match(await text(page, '.chart-picture .axis'), /rounding error/);
     // Weights belong to no token, so that none can be exact.
     await page.locator('.bench-controls select').first().selectOption('weights');
     await settled(page);
     assert.match(
       await finding(page),
-      /Weights in 6 bits, one scale in each matrix\. Softmax model: [+−]0\.\d+ nats, the numbers [1-9] % off\. Sigmoid model/,
+      /Weights in 6 bits, one scale per matrix\. Softmax model: the loss changes by [+−]0\.\d+ nats \(relative rounding error [1-9]%\)\. Sigmoid model/,
     );
     assert.equal(await page.getByText('first tokens exact').count(), 0);
     assert.deepEqual(page.troubles, []);
@@ -216,7 +222,7 @@ export const benches = {
   async 'fragility: repeated tokens, a channel, a weight, beside drawn ones'(stage) {
     // From another room: its frames have not read what this bench is made of.
     const page = await stage.open('bench=fragility&runs=2&times=40&harm=channel');
-    await page.getByRole('link', { name: 'What it is for' }).click();
+    await page.getByRole('link', { name: 'Why it matters' }).click();
     await page.waitForSelector('[data-view="harms"] .chart-picture');
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="firsts"] .chart-picture');
@@ -225,7 +231,7 @@ export const benches = {
     // sigmoid twin has no such place.
     assert.match(
       await finding(page),
-      /others’; at least half as long as it are those of 0 of 40 copies of a word, 40 of 40 copies of “<s>”, 0 of 119.*0\.0% on “<s>”\. Sigmoid model: token 1’s hidden state is 1\.\d × as long/s,
+      /at least half of it have 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
     );
     // In another's page copies are copies, too.
     await page.locator('[data-view="firsts"] .code').click();
@@ -235,9 +241,12 @@ export const benches = {
     for (const [name, view] of [
       [
         'zero a channel',
-        /the channel of the largest number costs .* 5 drawn ones at most .*alone at 0 .0\.0\d\d, and put to what it is in the first prompt [+−]0\.000/s,
+        /zeroing the channel with the largest activation changes the loss by .* 5 random ones by at most .*at the first token alone, .0\.0\d\d, or fixed to its value in the first prompt, [+−]0\.000/s,
       ],
-      ['zero a weight', /the weight that writes the largest number costs .* 5 drawn ones at most/s],
+      [
+        'zero a weight',
+        /zeroing the weight that writes the largest activation changes the loss by .* 5 random ones by at most/s,
+      ],
     ]) {
       await page.getByRole('button', { name }).click();
       await page.waitForSelector('[data-view="harms"] .chart-picture');

@@ -110,9 +110,13 @@ async function contrast(stage) {
     );
   });
   const said = (await text(page, '[data-finding]')).trim();
-  assert.match(said, /^Softmax parks \d\d% of its attention on the first token/, said);
-  assert.match(said, /Sigmoid, bias -log n puts a weight of 0\.0\d \(/, said);
-  assert.match(said, /Loss above the best possible: 0\.\d\d and 0\.\d\d, at triggers/, said);
+  assert.match(said, /^Softmax gives the first token \d\d% of its attention/, said);
+  assert.match(said, /Sigmoid, bias -log n gives the first token a weight of 0\.0\d \(/, said);
+  assert.match(
+    said,
+    /Loss above the best possible: 0\.\d\d and 0\.\d\d nats outside triggers/,
+    said,
+  );
   assert.deepEqual(page.troubles, []);
 }
 contrast.seconds = 120;
@@ -157,7 +161,7 @@ export const lab = {
     await ended(page);
     assert.equal(await stepOf(page), 40);
     const first = await saved(page);
-    await button(page, 'From the start').click();
+    await button(page, 'Reset').click();
     await ready(page);
     await button(page, 'Train').click();
     await ended(page);
@@ -203,13 +207,13 @@ export const lab = {
     const page = await enter(stage, small(SMALL, `operation:relu,${more},${SMALL}`));
     await button(page, 'Train').click();
     await ended(page);
-    await button(page, 'Look inside').last().click();
+    await button(page, 'Open in Explore').last().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
     await settled(page);
     const special = await inspect(page);
     await page.getByRole('link', { name: 'Lab', exact: true }).click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
-    await button(page, 'Look inside').first().click();
+    await button(page, 'Open in Explore').first().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
     await settled(page);
     assert.match(await text(page, '.subject-list'), /softmax, .* after 40 steps/);
@@ -225,7 +229,7 @@ export const lab = {
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
     assert.equal(await stepOf(page), 40);
     const coming = page.waitForEvent('download');
-    await button(page, 'Save the model').last().click();
+    await button(page, 'Save model').last().click();
     assert.match((await coming).suggestedFilename(), /config\.json/);
     assert.deepEqual(page.troubles, []);
   },
@@ -242,7 +246,7 @@ export const lab = {
       /step \d+: the (loss|gradient) is no longer a number/,
     );
     await page.waitForFunction(() => document.querySelector('.lab-step strong') !== null);
-    await button(page, 'Look inside').first().click();
+    await button(page, 'Open in Explore').first().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
     assert.deepEqual(page.troubles, []);
     await page.context().close();
@@ -252,7 +256,7 @@ export const lab = {
     );
     const said = await text(absurd, '.lab-trouble');
     assert.match(said, /Lab 1: width: expected 16, 32, 64, 128, found “100000”/);
-    assert.match(said, /Lab 1: expected a setting of the lab, found “depth”/);
+    assert.match(said, /Lab 1: expected a lab setting, found “depth”/);
     assert.match(said, /Lab 2: batch: expected a whole number from 1 to 256, found “0”/);
     assert.match(said, /Lab 2: length: expected a whole number from 4 to 128, found “1000000000”/);
     assert.deepEqual(absurd.troubles, []);
@@ -291,7 +295,7 @@ export const lab = {
       (n) => Number(document.querySelector('.lab-step strong').textContent) > n,
       at,
     );
-    assert.match(await text(page, '#messages'), /stood still while this tab was hidden/);
+    assert.match(await text(page, '#messages'), /Training paused while this tab was hidden/);
     // A checkpoint is kept with the first picture after three seconds.
     const seconds = (line) => Number(line.match(/([\d.]+) s/)[1]);
     const began = seconds(await text(page, '.lab-step'));
@@ -306,14 +310,14 @@ export const lab = {
         worker.dispatchEvent(new ErrorEvent('error', { message: 'gone' })),
       ),
     );
-    const go = page.getByRole('button', { name: /^Go on from step \d+$/ });
+    const go = page.getByRole('button', { name: /^Continue from step \d+$/ });
     await go.first().waitFor();
     const kept = Number((await go.first().textContent()).match(/\d+/)[0]);
     assert.ok(kept > 0);
     await go.first().click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-under .trouble').length === 1);
     const lost = page.locator('.lab-under', { has: page.locator('.trouble') });
-    assert.ok(await lost.getByRole('button', { name: 'Look inside' }).isDisabled());
+    assert.ok(await lost.getByRole('button', { name: 'Open in Explore' }).isDisabled());
     assert.deepEqual(page.troubles, []);
   },
 
@@ -324,7 +328,7 @@ export const lab = {
     await page.locator('.message.error').waitFor();
     assert.match(await text(page, '.message'), /sinkscope\.lab.*503/);
     await page.unroute(/sinkscope\.lab/);
-    await button(page, 'From the start').click();
+    await button(page, 'Reset').click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
     await ready(page);
     await button(page, 'One step').click();
@@ -362,17 +366,14 @@ export const lab = {
     const said = await text(page, '[data-finding]');
     assert.match(
       said,
-      /Softmax model, .*: attention on the first token \(even: \d+%\) of \d+% became \d+%/,
+      /Softmax model, .*: attention on the first token \(uniform: \d+%\) \d+% → \d+%/,
       said,
     );
     // Another head is drawn, and nothing begins anew.
-    await page.selectOption('.lab-map[data-side=left] select', '3');
-    await page.waitForFunction(() => /left=from:softmax,.*head:3/.test(location.hash));
+    await page.selectOption('.lab-map[data-side=left] select', '2');
+    await page.waitForFunction(() => /left=from:softmax,.*head:2/.test(location.hash));
     await settled(page);
-    assert.match(
-      await text(page, '.lab-map .caption'),
-      /layer 1, head 3 gives the first token \d+%/,
-    );
+    assert.match(await text(page, '.lab-map .caption'), /head L0H2 gives the first token \d+%/);
     assert.equal(await stepOf(page), 4);
     assert.deepEqual(await violations(page), []);
     await page.screenshot({ path: `${pictures}/lab-onward.png` });
@@ -397,7 +398,7 @@ export const lab = {
     await button(page, 'Train').click();
     await ended(page);
     assert.match(await text(page, '.lab-foot'), /your text own\.txt: \d\d\d tokens/);
-    await button(page, 'Look inside').last().click();
+    await button(page, 'Open in Explore').last().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
     await settled(page);
     assert.match(await text(page, '.subject-list'), /sigmoid, bias -log n.* after 4 steps/i);
@@ -411,7 +412,7 @@ export const lab = {
     );
     const why = await absurd.locator('.lab-under .trouble').allTextContents();
     assert.match(why[0], /expected a model that can be trained here, found one with experts/);
-    assert.match(why[1], /Your text is no part of a link/);
+    assert.match(why[1], /Links do not contain your text/);
     assert.deepEqual(absurd.troubles, []);
   },
 

@@ -344,7 +344,7 @@ export const open = {
     await page.keyboard.press('End');
     await shows(143000);
     await settled(page);
-    assert.match(await text(page, '.chart-key'), /pythia-14m, steps visited/);
+    assert.match(await text(page, '.chart-key'), /pythia-14m, visited steps/);
     assert.match(decodeURIComponent(page.url()), /shown=hub:EleutherAI\/pythia-14m@step143000/);
     // A step that the hub has not: the last frame stays, and the place is named.
     await page.keyboard.press('ArrowLeft');
@@ -381,11 +381,11 @@ export const open = {
 
   async 'another special token may stand first, and the tokenizer’s own are shown'(stage) {
     const { page } = await openPage(stage);
-    await page.locator('.question summary', { hasText: 'first token' }).click();
-    const field = page.getByLabel('first token');
+    await page.locator('.question summary', { hasText: 'start token' }).click();
+    const field = page.getByLabel('first token', { exact: true });
     const names = (await field.locator('option').allTextContents()).map((name) => name.trim());
     assert.ok(
-      names.some((name) => /^the tokenizer’s own: /.test(name)),
+      names.some((name) => /^the tokenizer’s default: /.test(name)),
       names.join(),
     );
     const other = names.find((name) => /^<\|/.test(name));

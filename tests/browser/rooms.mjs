@@ -173,7 +173,7 @@ const start = {
     const page = await stage.open();
     await page.evaluate(() => {
       const bar = document.querySelector('.rooms');
-      for (const name of ['What it is for', 'Lab', 'Lessons'].slice(bar.childElementCount - 4)) {
+      for (const name of ['Why it matters', 'Lab', 'Lessons'].slice(bar.childElementCount - 4)) {
         const link = bar.lastElementChild.cloneNode();
         link.textContent = name;
         bar.append(link);
@@ -201,7 +201,7 @@ const start = {
       await page.locator('nav.rooms').getByRole('link', { name, exact: true }).click();
       await page.waitForFunction(
         (title) => document.title.startsWith(`${title} ·`) && document.querySelector('#main .room'),
-        name,
+        name === 'Start' ? 'Why do language models stare at the first token?' : name,
       );
       await page.waitForTimeout(100);
     }
@@ -645,8 +645,8 @@ const reading = {
     );
     const before = found[0].data.slice(1);
     const rise = edited.found[0].data[0] - before.reduce((a, b) => a + b) / before.length;
-    assert.ok(said.includes(`+${rise.toFixed(3)} nat a token`), said);
-    assert.match(said, /0% in head L3H1, \d\d% without/);
+    assert.ok(said.includes(`+${rise.toFixed(3)} nats per token`), said);
+    assert.match(said, /0% of the attention of head L3H1, \d\d% in the baseline/);
     assert.ok((await colours(page, '.view-change .heatmap canvas')) > 4);
     // By the keyboard, and on top of what is there.
     await move('Ablate head L3H1').focus();
@@ -680,7 +680,10 @@ const reading = {
   async 'the hand takes hold of a number where token and channel meet, by the keyboard too'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=channels');
     const picture = page.locator('.view-channels .heatmap');
-    assert.match(await text(page, '.view-channels .caption'), /Kurtosis \d+; of normal numbers 3/);
+    assert.match(
+      await text(page, '.view-channels .caption'),
+      /Kurtosis \d+ \(a normal distribution has 3\)/,
+    );
     const box = await picture.boundingBox();
     // Of 128 channels and 26 tokens: channel 64, token 2.
     await picture.click({ position: { x: (64.5 * box.width) / 128, y: (2.5 * box.height) / 26 } });
@@ -764,16 +767,16 @@ const reading = {
       24,
     );
 
-    await page.getByRole('button', { name: 'What a key gives' }).click();
+    await page.getByRole('button', { name: 'What a key contributes' }).click();
     await page.waitForSelector('.view-gives .heatmap');
     await settled(page);
     const given = await inNode('softmax', prompt, 'auto', [{ metric: 'contribution_out_at' }]);
     const { data } = given.found[0];
     assert.deepEqual((await saved('gives')).contribution_out_at, [...data]);
-    const part = `${(100 * data[20 * given.T]).toFixed(0)} % of what it adds to the stream`;
+    const part = `and ${(100 * data[20 * given.T]).toFixed(0)}% after it.`;
     assert.ok((await text(page, '.view-gives .caption')).includes(part), part);
 
-    await page.getByRole('button', { name: 'Reach of one token' }).click();
+    await page.getByRole('button', { name: 'Influence of one token' }).click();
     await page.waitForSelector('.view-reach .heatmap');
     await settled(page);
     const { engine, model, ids } = await openInNode('softmax', prompt, 'auto');
@@ -789,7 +792,7 @@ const reading = {
     assert.deepEqual(told.reach, [...(await reach(0)).data]);
     assert.deepEqual(told.reach_bare, [...(await reach(1)).data]);
     await engine.close();
-    assert.match(await text(page, '.view-reach .caption'), /Token 5 “at” becomes “\.”/);
+    assert.match(await text(page, '.view-reach .caption'), /Replacing token 5, “at”, by “\.”/);
     assert.deepEqual(page.troubles, []);
     // In somebody's text, of two models, and of one that has no next token.
     const embed = await stage.open('view=effects&shown=softmax,diffusion', { file: 'embed.html' });
@@ -810,7 +813,7 @@ const reading = {
     const drawn = await chips(page);
     assert.equal(drawn.length, 16);
     await page.locator('.question summary', { hasText: 'start token' }).click();
-    await page.getByLabel('first token').selectOption('none');
+    await page.getByLabel('first token', { exact: true }).selectOption('none');
     await settled(page);
     assert.ok(!(await chips(page)).includes('<s>'));
     assert.match(await text(page, '[data-view="attention"] .stamp'), /T = 16 · no start token/);
@@ -838,7 +841,7 @@ const reading = {
       new RegExp(`T = ${before + made} `),
     );
     // What takes runs of its own waits for the last token, and is then of the longer text.
-    await page.getByRole('button', { name: 'What each head does' }).click();
+    await page.getByRole('button', { name: 'Head ablation' }).click();
     await page.waitForSelector('.view-effects .heatmap');
     await page.getByRole('button', { name: 'Generate 16 tokens' }).click();
     await settled(page);
@@ -926,14 +929,14 @@ const comparing = {
     await page.locator('#pick label', { hasText: /^Softmax1$/ }).click();
     await page.waitForSelector('#pick select[name="step"]');
     await page.locator('#pick select[name="step"]').selectOption('1000');
-    await page.getByRole('button', { name: 'Add step' }).click();
+    await page.getByRole('button', { name: 'Add checkpoint' }).click();
     const offered = await page.locator('#pick select[name="edit"] option').allTextContents();
-    assert.ok(!offered.includes('softmax'), 'what a model was trained with is no what-if');
+    assert.ok(!offered.includes('softmax'), 'what a model was trained with is no counterfactual');
     const groups = page.locator('#pick optgroup');
     assert.equal(await groups.first().getAttribute('label'), 'operation');
     assert.ok((await groups.count()) > 5);
     await page.locator('#pick select[name="edit"]').selectOption('softpick');
-    await page.getByRole('button', { name: 'Add what-if' }).click();
+    await page.getByRole('button', { name: 'Add counterfactual' }).click();
     await page.getByRole('button', { name: 'Done' }).click();
     await page.waitForFunction(
       () => document.querySelectorAll('.metrics tr[data-subject]').length === 5,
@@ -943,7 +946,7 @@ const comparing = {
       decodeURIComponent(page.url()),
       /shown=softmax,sigmoid,softmax1,softmax@1000,softmax~softpick/,
     );
-    await page.getByRole('button', { name: 'Take away Sigmoid model' }).click();
+    await page.getByRole('button', { name: 'Remove Sigmoid model' }).click();
     await page.waitForFunction(
       () => document.querySelectorAll('.metrics tr[data-subject]').length === 4,
     );
@@ -962,7 +965,7 @@ const eight = {
     const exact = await rowOf('softmax').textContent();
     await page.getByRole('button', { name: '+ add' }).click();
     await page.getByRole('button', { name: 'Add in 8 bits' }).click();
-    await page.getByRole('button', { name: 'Add in relaxed floats' }).click();
+    await page.getByRole('button', { name: 'Add with relaxed floats' }).click();
     await page.getByRole('button', { name: 'Done' }).click();
     await rowOf('softmax~int8').waitFor();
     await rowOf('softmax~relaxed').waitFor();
@@ -974,7 +977,7 @@ const eight = {
     assert.notEqual(numbers(eight), numbers(exact));
     assert.equal(await rowOf('softmax').textContent(), exact);
     const relaxed = await rowOf('softmax~relaxed').textContent();
-    assert.match(relaxed, /Softmax model in relaxed floats\s+RELAXED 1 prompt/);
+    assert.match(relaxed, /Softmax model with relaxed floats\s+RELAXED 1 prompt/);
     assert.equal(numbers(relaxed), numbers(exact), 'other last digits only');
     const badge = (subject) => page.locator(`.cell[data-subject="${subject}"] .badge`).first();
     assert.equal(await badge('softmax~int8').textContent(), 'APPROXIMATE');
@@ -1106,13 +1109,13 @@ const training = {
     assert.equal(shown.drawn, 1);
     assert.ok(
       shown.said.includes(
-        `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of 16,000: Sink₁ ${low} to ${high} %`,
+        `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of 16,000: Sink₁ ${low} to ${high}%`,
       ),
       shown.said,
     );
     assert.match(
       shown.said,
-      /^Softmax model, seed 1, at step 4,000: .*the weights here are not theirs/s,
+      /^Softmax model, seed 1, at step 4,000: .*the weights shown here come from shorter runs/s,
     );
     // Long runs of it are not planned: its 2,000 steps are those of softmax.
     assert.deepEqual(await logs('short'), []);
@@ -1149,7 +1152,7 @@ const training = {
     assert.match(
       text,
       new RegExp(
-        `${seeds} pairs of seeds, α₁ above even attention: less sink than softmax: −0\\.\\d{3} `,
+        `${seeds} pairs of seeds, α₁ above uniform attention: less sink than softmax: −0\\.\\d{3} `,
       ),
     );
     const about = await stage.open('room=explore&shown=short');
@@ -1186,7 +1189,7 @@ const training = {
     const page = await stage.open('room=explore&shown=diffusion&view=unmasking&masked=8&denoise=4');
     await page.getByRole('button', { name: 'Unmask', exact: true }).click();
     await page.waitForFunction(() =>
-      /strongest column/.test(document.querySelector('.unmask-controls + .caption').textContent),
+      /most attended token/.test(document.querySelector('.unmask-controls + .caption').textContent),
     );
     assert.equal(await page.locator('.unmask-map canvas').evaluate((canvas) => canvas.height), 4);
     assert.equal(await page.locator('.unmask-text .hidden').count(), 0);
@@ -1207,9 +1210,9 @@ const links = {
     await page.locator('[data-view="sinks"] .heatmap').click({ position: { x: 60, y: 60 } });
     await page.getByRole('button', { name: 'Norms', exact: true }).click();
     await settled(page);
-    await page.getByRole('button', { name: 'Link', exact: true }).click();
+    await page.getByRole('button', { name: 'Share', exact: true }).click();
     await page.waitForFunction(() =>
-      /link is copied/.test(document.querySelector('.message').textContent),
+      /Link copied/.test(document.querySelector('.message').textContent),
     );
     const link = await page.evaluate(() => navigator.clipboard.readText());
     const other = await stage.open(new URL(link).hash.slice(1));
@@ -1224,7 +1227,7 @@ const links = {
   async 'links of earlier versions open; one pasted over the page is followed'(stage) {
     const page = await stage.open('a=key-bias&b=&bos=0&T=30');
     assert.equal(await page.getAttribute('main', 'data-room'), 'explore');
-    assert.match(await text(page, '[data-view="attention"] .stamp'), /nothing first .* Key bias/);
+    assert.match(await text(page, '[data-view="attention"] .stamp'), /no start token .* Key bias/);
     await page.evaluate(
       () => (location.hash = '#compare=softmax,softmax~sigmoid%3D-4.8&corpus=text'),
     );
@@ -1286,7 +1289,10 @@ const links = {
       if (!hash.startsWith('room=explore'))
         assert.ok((await text(page, '.message')).length > 20, hash);
       if (hash.includes('nowhere'))
-        assert.match(await text(page, '.message'), /the room “nowhere”, which is not here/);
+        assert.match(
+          await text(page, '.message'),
+          /the room “nowhere”, which this page does not have/,
+        );
       await type(page, 'Still here, and reading.');
       assert.ok((await chips(page)).length > 3, hash);
       assert.deepEqual(page.troubles, [], hash);

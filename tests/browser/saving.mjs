@@ -29,7 +29,7 @@ export const saving = {
     const page = await stage.open('room=compare&view=norms');
     await page.waitForSelector('[data-view="norms"] .cell:nth-child(2) .chart-picture');
     const { name, bytes } = await save(page, 'norms', 'SVG');
-    assert.match(name, /^sinkscope-norms-softmax-twin-sigmoid-twin\.svg$/);
+    assert.match(name, /^sinkscope-norms-softmax-model-sigmoid-model\.svg$/);
     const text = bytes.toString();
     assert.match(await asXml(page, text), /^svg \d\d/);
     assert.match(text, /Softmax model.*Sigmoid model/s);
@@ -59,7 +59,7 @@ export const saving = {
     for (const one of json.subjects) {
       assert.deepEqual(
         [one.T, one.eps, one.verdict.tells, one.verdict.least_tokens],
-        [12, 0.3, false, 26],
+        [12, 0.3, true, 10],
       );
       assert.equal(one.quantities.find(({ name }) => name === 'alpha_1').data.length, 24);
     }

@@ -149,7 +149,9 @@ export async function settled(page) {
   );
 }
 
-export const text = (page, selector) => page.textContent(selector);
+/** As a reader sees it: white space of any length is a space. */
+export const text = async (page, selector) =>
+  (await page.textContent(selector)).replaceAll(/\s+/g, ' ').trim();
 export const chips = (page) => page.locator('.chip').allTextContents();
 
 /** Chooses from a figure's menu; the name and bytes of the file. */

@@ -125,7 +125,7 @@ export const trouble = {
     const page = await explore(stage);
     await choose(page, await model());
     await page.waitForFunction(() =>
-      /weights you opened/.test(document.querySelector('.subjects')?.textContent),
+      /from your disk/.test(document.querySelector('.about')?.textContent),
     );
     await settled(page);
     assert.match(await text(page, '[data-view="attention"] .stamp'), /my\.safetensors/);

@@ -91,8 +91,8 @@ test('the command line says that it is approximate', async () => {
   const args = ['measure', fileURLToPath(softmax), '--text-file', text, '--sequences', '4'];
   const told = async (...more) =>
     (await promisify(execFile)(process.execPath, [cli, ...args, ...more])).stdout;
-  assert.match(await told('--arithmetic', 'int8'), /\napproximate: arithmetic int8\n/);
-  assert.match(await told('--arithmetic', 'relaxed'), /\nrelaxed: arithmetic relaxed, /);
+  assert.match(await told('--arithmetic', 'int8'), /\napproximate: products in 8 bits\n/);
+  assert.match(await told('--arithmetic', 'relaxed'), /\nrelaxed: fused multiply-add, /);
   assert.doesNotMatch(await told(), /approximate|relaxed/);
   const [exact, eight] = await Promise.all(
     ['exact', 'int8'].map(async (one) => JSON.parse(await told('--arithmetic', one, '--json'))),

@@ -83,8 +83,10 @@ describe('what changes', () => {
     expect(change.fits!(after)).toBe(true);
     expect(change.fits!(before)).toBe(false);
     const said = change.says(after, { layer: 1, head: 0 });
-    expect(said).toContain('+1.750 nat a token, most at token 2');
-    expect(said).toContain('The first token receives 20% in head L1H0, 90% without.');
+    expect(said).toContain('+1.750 nats per token, most at token 2');
+    expect(said).toContain(
+      'The first token receives 20% of the attention of head L1H0, 90% in the baseline.',
+    );
   });
 
   test('is nothing beside another text', () => {

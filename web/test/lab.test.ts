@@ -66,7 +66,7 @@ describe('a link to a lab', () => {
     expect(absurd.settings.from).toBe('softmax');
     expect(absurd.problems).toEqual([
       'model: expected softmax, relu, found “nothing”',
-      'expected a setting of the lab, found “width”',
+      'expected a lab setting, found “width”',
       'length: expected a whole number from 4 to 128, found “1000000000”',
     ]);
   });
@@ -122,17 +122,18 @@ describe('what a lab says', () => {
     const left = told(trained('', 0.6, 0.6), 'softmax');
     const right = told(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(
-      'Softmax parks 60% of its attention on the first token where there is nothing to copy (over ' +
-        '30% since step 58), and the first token’s value is 0.25 times as long as the others’. ReLU / n puts a ' +
-        'weight of 0.01 (50% of its row) there. Loss above the best possible: 0.01 and 0.01, at triggers 0.50 and 0.50.',
+      'Softmax gives the first token 60% of its attention at positions without a trigger (above 30% since ' +
+        'step 58); the first token’s value norm is 0.25× that of the others. ReLU / n gives the first token a ' +
+        'weight of 0.01 (50% of its row). Loss above the best possible: 0.01 and 0.01 nats outside triggers, ' +
+        '0.50 and 0.50 at triggers.',
     );
     expect(verdict([right, left])).toMatch(
-      /^ReLU \/ n puts a weight of 0.01 \(50% of its row\) on the first token .* copy\. Softmax parks 60% of its attention there \(/,
+      /^ReLU \/ n gives the first token a weight of 0.01 \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
     );
     const weak = told(trained('', 0.2, 0.2), 'softmax');
     const heavy = told(trained('operation:relu', 0.6, 0.5), 'ReLU / n');
     expect(verdict([weak, heavy])).toMatch(
-      /^Softmax puts 20% of its attention on .* copy \(even attention: 10%\)\. ReLU \/ n parks a weight of 0.60 \(50% of its row\) there \(over 0.30 since/,
+      /^Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 0.60 \(50% of its row\) \(above 0.30 since/,
     );
     expect(sinceStep(left.lab.log)).toBe(58);
     expect(headSeen(left.lab)!.share).toBeCloseTo(0.6, 6);
@@ -140,7 +141,9 @@ describe('what a lab says', () => {
 
   it('says no more than the numbers do of a short sequence', () => {
     const short = told(trained('length:8', 0.5, 0.5), 'softmax');
-    expect(verdict([short, short])).toMatch(/With 8 tokens .* 25%: too short to tell/);
+    expect(verdict([short, short])).toMatch(
+      /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
+    );
   });
 });
 
@@ -159,17 +162,15 @@ describe('what a trained model says that goes on', () => {
   };
 
   it('is what its first token was given then and now, and the head that is drawn', () => {
-    const pair = [onward('from:softmax', 'a'), onward('from:relu,head:2', 'b')] as const;
+    const pair = [onward('from:softmax', 'a'), onward('from:relu,head:1', 'b')] as const;
     expect(verdict(pair)).toBe(
-      'A: attention on the first token (even: 6%) of 50% became 30%, its value norm against the others’ ' +
-        'of 0.30 became 0.60, a loss of 3.00 became 2.50. B: attention on the first token (even: 6%) of ' +
-        '50% became 30%, its value norm against the others’ of 0.30 became 0.60, a loss of 3.00 became 2.50.',
+      'A: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others ' +
+        '0.30 → 0.60, loss 3.00 → 2.50. B: attention on the first token (uniform: 6%) 50% → 30%, its value ' +
+        'norm relative to the others 0.30 → 0.60, loss 3.00 → 2.50.',
     );
-    expect(caption(pair[0])).toBe('layer 1, head 1 gives the first token 80% of its attention');
+    expect(caption(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
     const raw = { ...pair[1], operation: operations[1] };
-    expect(caption(raw)).toBe(
-      'layer 1, head 2 gives the first token a weight of 0.30 (30% of its row)',
-    );
+    expect(caption(raw)).toBe('head L0H1 gives the first token a weight of 0.30 (30% of its row)');
   });
 });
 

@@ -61,9 +61,9 @@ describe('a plan', () => {
 
   it('says what there is to download, what it needs and what it may be used for', () => {
     const rows = new Map(planRows(plan(), 2e6));
-    expect(rows.get('to download')).toBe('3.0 MB; 2.0 MB of 5.0 MB are kept here');
+    expect(rows.get('to download')).toBe('3.0 MB; 2.0 MB of 5.0 MB are cached');
     expect(rows.get('memory')).toBe('about 7.0 MB');
-    expect(rows.get('licence')).toBe('not stated on its card');
+    expect(rows.get('license')).toBe('not stated');
     expect(rows.get('revision')).toBe('main (commit 01234567)');
   });
 

@@ -67,7 +67,7 @@ describe('runs over seeds', () => {
       ].map((sinks) => expect.objectContaining({ 'sink_0.3': sinks })),
     );
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
-    expect(seedWords(moved)).toMatch(/\(of token 1 and 2, where this recipe has its sink\)/);
+    expect(seedWords(moved)).toMatch(/\(at positions 0 and 1, where this recipe has its sink\)/);
   });
   it('have no interval that leaves the values that the outcome can have', () => {
     const outcome = OUTCOMES.find(({ name }) => name === 'sink_0.3')!;

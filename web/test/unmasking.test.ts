@@ -68,10 +68,10 @@ describe('a course', () => {
 
   it('says where it stands as the run saw it', () => {
     expect(sentence(course(), tokenizer)).toMatch(
-      /^The strongest column moves once in 2 steps, over 2 places: from position 0 “a” in the first step to position 3 “w5” in the last\. It receives 0\.500 of all attention; spread evenly, each token would get 0\.250\.$/,
+      /^The most attended token changes once in 2 steps, among 2 positions: from position 0 “a” in the first step to position 3 “w5” in the last\. It receives 0\.500 of all attention; uniform attention would give each token 0\.250\.$/,
     );
     expect(sentence(course([2, 2]), tokenizer)).toMatch(
-      /^The strongest column stays at position 2 \(masked\) in 2 steps\./,
+      /^The most attended token is position 2 \(masked\) in 2 steps\./,
     );
   });
 

@@ -182,7 +182,8 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
 /** Of how many seeds, when, and where the sink was looked for if not at token 1. */
 export function whichWords({ seeds, step, steps, tokens }: Spread): string {
   const [at, of] = [step, steps].map((one) => one.toLocaleString('en'));
-  const which = tokens.join(' and ');
-  const where = which === '1' ? '' : ` (at token ${which}, where this recipe has its sink)`;
+  const places = tokens.map((token) => token - 1);
+  const which = `${places.length > 1 ? 'positions' : 'position'} ${places.join(' and ')}`;
+  const where = which === 'position 0' ? '' : ` (at ${which}, where this recipe has its sink)`;
   return `${seeds} seeds, at step ${at} of runs of ${of}${where}`;
 }
