@@ -16,6 +16,7 @@ export { openTimeline } from './supply/timeline.js';
 export { openTokenizer } from './text/tokenizer.js';
 export { tokenizerOfVocabulary } from './text/vocabulary.js';
 export { LAB_MODEL, labConfig } from './lab/model.js';
+export { checkLabRecipe, labFolder, labTokenizer, sha256 } from './lab/folder.js';
 export { labOnward } from './lab/onward.js';
 export { spread } from './study/spread.js';
 export { unmask } from './study/unmask.js';

@@ -118,7 +118,7 @@ export const open = {
     );
     await openDialog(page);
     await page.waitForFunction(() =>
-      /Kept.*\d MB/.test(document.querySelector('.open-kept')?.textContent),
+      /Cached models: .*\d MB/.test(document.querySelector('.open-kept')?.textContent),
     );
     await page.click('.open-kept button');
     await page.waitForFunction(() => !document.querySelector('.open-kept'));
@@ -184,7 +184,7 @@ export const open = {
     hub.reset();
     await lookUp(page, 'sinkscope/sigmoid');
     await page.waitForSelector('.open-plan');
-    assert.match(await plan(page), /are kept here/);
+    assert.match(await plan(page), /are cached/);
     await page.click('#open .primary');
     await page.waitForSelector('#open', { state: 'hidden' });
     await settled(page);

@@ -1,7 +1,8 @@
 // The lab: the same bits in both builds, a sink that emerges or does not, a file that opens, bad input.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,12 +11,15 @@ import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
   LAB_MODEL,
+  checkLabRecipe,
   createEngine,
   labConfig,
   labOnward,
+  labTokenizer,
   openTimeline,
   openTokenizer,
 } from '../../wasm/index.js';
+import { openOut } from '../../wasm/command/out_folder.js';
 import { root } from './helper.mjs';
 
 const cli = fileURLToPath(new URL('wasm/cli.js', root));
@@ -254,6 +258,162 @@ test('the command line prints the same digits, and writes what opens', async () 
   assert.deepEqual(JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')), config);
   assert.equal(hash(readFileSync(join(out, 'model.safetensors'))), hash(weights));
   assert.equal(LAB_MODEL.operation, 'softmax');
+});
+
+/** What a folder holds that repeats and opens, by name. */
+const contents = (at) =>
+  Object.fromEntries(readdirSync(at).map((name) => [name, hash(readFileSync(join(at, name)))]));
+
+test('what the command line writes is a whole folder: it opens, is measured, goes on and is repeated', async () => {
+  const [out, again, text] = ['whole', 'again', 'corpus.txt'].map((name) => join(folder, name));
+  const tell = (...args) => promisify(execFile)(process.execPath, [cli, ...args.map(String)]);
+  const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, v]);
+  await tell('train', ...choices, '--seed', 7, '--warm-up', 2, '--fall', 0.5, '--out', out);
+  assert.deepEqual(readdirSync(out).sort(), [
+    ...['config.json', 'model.safetensors', 'recipe.json'],
+    ...['tokenizer.json', 'tokenizer_config.json'],
+  ]);
+  const { settings, steps_done: steps } = JSON.parse(readFileSync(join(out, 'recipe.json')));
+  assert.deepEqual([settings.seed, settings.triggers, settings.beta1, steps], [7, 3, 0.9, 6]);
+  // The same digits, from the folder alone.
+  await tell('train', '--recipe', out, '--out', again);
+  assert.deepEqual(contents(again), contents(out));
+  // Its letters are its tokens.
+  const letters = 'abcdefghijklmnopqrst';
+  writeFileSync(text, letters.repeat(40));
+  const measured = ['--text-file', text, '--tokens', 16, '--sequences', 2, '--json'];
+  const { stdout } = await tell('measure', out, '--special', '<s>', ...measured);
+  assert.deepEqual(JSON.parse(stdout).architecture.V, 24);
+  // On from it, on a text, and this once more though the text has gone.
+  const [onward, twice] = ['onward', 'twice'].map((name) => join(folder, name));
+  const sizes = ['--batch', 1, '--length', 12, '--steps', 3];
+  await tell('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
+  rmSync(text);
+  await tell('train', '--recipe', onward, '--out', twice);
+  assert.deepEqual(contents(twice), contents(onward));
+  assert.equal(JSON.parse(readFileSync(join(twice, 'recipe.json'))).text.name, 'corpus.txt');
+  // Another model, or another text, is not what was repeated.
+  await assert.rejects(
+    tell('train', '--recipe', onward, '--from', onward),
+    /--from .*onward: expected the bytes that the recipe names, sha256 [0-9a-f]{64}, found/,
+  );
+  writeFileSync(join(onward, 'text.txt'), letters);
+  await assert.rejects(tell('train', '--recipe', onward), /--text-file .*expected the bytes/);
+  await assert.rejects(tell('train', '--recipe', out, '--seed', 2), /no other setting, got "seed"/);
+});
+
+test('a recipe.json of anybody is refused with what is wrong in it', async () => {
+  const good = { settings: { seed: 1 }, steps_done: 2 };
+  assert.equal(checkLabRecipe(good).from, null);
+  for (const [bad, said] of [
+    [null, /recipe\.json: expected an object/],
+    [{ ...good, settings: [] }, /settings: expected an object, got a list of 0/],
+    [{ ...good, settings: { seed: {} } }, /settings\.seed: expected a number or a word/],
+    [{ ...good, steps_done: -1 }, /steps_done: expected an integer from 0/],
+    [{ ...good, from: 'x' }, /from: expected an object/],
+    [{ ...good, from: { model: 'x', step: 1.5 } }, /from\.step: expected an integer/],
+    [{ ...good, text: { sha256: 3 } }, /text\.sha256: expected/],
+    [{ ...good, resumed: [40] }, /training in one go.*after step 40/],
+  ])
+    assert.throws(() => checkLabRecipe(bad), { code: 'argument', message: said });
+});
+
+test('a vocabulary of any size has a word for each token, and each word is its token', () => {
+  for (const [vocabulary, triggers, first] of [
+    [24, 3, 0],
+    [64, 8, -1],
+    [65, 30, 64],
+    [12_000, 25, 5],
+    [50_000, 50_000, 0],
+  ]) {
+    const {
+      words,
+      tokenizer: json,
+      tokenizerConfig,
+    } = labTokenizer({ vocabulary, triggers, first });
+    assert.equal(new Set(words).size, vocabulary);
+    const tokenizer = openTokenizer(json, tokenizerConfig);
+    const one = words.findIndex((word, id) => id !== first && word.length === 1);
+    assert.deepEqual(
+      tokenizer.encode(words[one] + words[vocabulary > 20 ? 20 : 2], { special: 'none' })[0].id,
+      one,
+    );
+  }
+  assert.throws(() => labTokenizer({ vocabulary: 4, first: 4 }), { code: 'argument' });
+});
+
+test('a place that cannot be written to is refused before the first step, and a write that hangs ends', async () => {
+  const tell = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
+  const file = join(folder, 'a-file');
+  writeFileSync(file, '');
+  // The machine's own places that no process writes to, in which Node's recursive mkdir never ends.
+  const places = ['/proc/sinkscope/x', '/dev/null/x', join(file, 'x')];
+  for (const place of places.filter((path) => process.platform === 'linux' || path[1] !== 'p')) {
+    const { stdout, stderr } = await tell('--steps', '100000', '--out', place).catch(
+      (error) => error,
+    );
+    assert.equal(stdout, '', place);
+    assert.match(stderr, /--out: .*expected a folder that can be written to, found/, place);
+  }
+  const never = await openOut(join(folder, 'never'), 50);
+  // A pipe in the place of the file is replaced: nobody waits for its reader.
+  await promisify(execFile)('mkfifo', [join(folder, 'never', 'config.json')]);
+  await never.write([{ path: 'config.json', data: '{}' }]);
+  assert.equal(readFileSync(join(folder, 'never', 'config.json'), 'utf8'), '{}');
+  // A folder in the way is no place for a file.
+  await assert.rejects(never.write([{ path: '.', data: '' }]), { code: 'write' });
+});
+
+test('what is interrupted is kept, with the steps that it has had', async () => {
+  const out = join(folder, 'interrupted');
+  const choices = Object.entries(SMALL).flatMap(([k, v]) => [`--${k}`, `${v}`]);
+  const args = [cli, 'train', ...choices, '--length', '16', '--steps', '1000000', '--every', '1'];
+  const child = execFile(process.execPath, [...args, '--out', out]);
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  child.kill('SIGINT');
+  const [code] = await once(child, 'exit');
+  assert.equal(code, 130);
+  const recipe = JSON.parse(readFileSync(join(out, 'recipe.json'), 'utf8'));
+  assert.ok(recipe.steps_done > 0 && recipe.settings.steps === 1_000_000);
+  const again = join(folder, 'interrupted-again');
+  await promisify(execFile)(process.execPath, [cli, 'train', '--recipe', out, '--out', again]);
+  assert.deepEqual(contents(again), contents(out));
+});
+
+test('a text that never ends, is none, or is not there is refused in a sentence', async () => {
+  const bytes = join(folder, 'bytes');
+  writeFileSync(bytes, Buffer.from([65, 0xff, 66]));
+  const model = fileURLToPath(new URL('models/zoo/softmax/', root));
+  for (const [file, said] of [
+    ...(process.platform === 'linux' ? [['/dev/zero', /expected at most \d+ bytes of text/]] : []),
+    [bytes, /expected UTF-8 text/],
+    [join(folder, 'nowhere'), /expected a file of text, found none that can be read \(ENOENT\)/],
+    [folder, /expected a file of text, found none that can be read \(EISDIR\)/],
+  ])
+    for (const command of [
+      ['measure', model],
+      ['train', '--from', model],
+    ])
+      await assert.rejects(
+        promisify(execFile)(process.execPath, [cli, ...command, '--text-file', file]),
+        said,
+      );
+});
+
+test('a model to go on from that is not there is refused with its name', async () => {
+  const model = fileURLToPath(new URL('models/zoo/softmax/', root));
+  const file = join(folder, 'some.txt');
+  writeFileSync(file, 'Once there was a king. '.repeat(20));
+  for (const [from, said] of [
+    [`${model}@-1`, /--from: step: expected a whole number from 0 on, got "-1"/],
+    [`${model}@x`, /--from: step: expected a whole number from 0 on, got "x"/],
+    ['nowhere', /nowhere\/config\.json: expected a file, found none \(ENOENT\)/],
+    ['nowhere@3', /index\.json: expected a file, found none \(ENOENT\)/],
+  ])
+    await assert.rejects(
+      promisify(execFile)(process.execPath, [cli, 'train', '--from', from, '--text-file', file]),
+      said,
+    );
 });
 
 test('the command line goes on from a folder, with its tokenizer, on a text', async () => {

@@ -12,6 +12,7 @@ import { resolveHub } from '../supply/hub.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../supply/plan.js';
 import { planTokenizer } from '../text/plan_tokenizer.js';
+import { readText } from './text_file.js';
 import { train, trainUsage } from './train.js';
 
 /** @param {import('../sinkscope.js').Describe} describe */
@@ -173,7 +174,7 @@ async function measureModel(engine, name, values) {
   const thresholds = given.map((/** @type {string} */ one) => number(one, 0, 1, '--eps'));
   const eps = thresholds.length > 1 ? thresholds : thresholds[0];
   const edits = (values.edit ?? []).map((/** @type {string} */ text) => readEdit(text, describe));
-  const text = await readFile(path, 'utf8');
+  const text = await readText(path, '--text-file');
   const token = process.env.HF_TOKEN || undefined;
   const hub = { token, endpoint: values.endpoint, cache: values.cache };
   const plan = await findModel(name, hub);
@@ -396,5 +397,7 @@ export async function runCommand(args) {
       `sinkscope: ${known ? /** @type {Error} */ (error).message : String(error)}\n`,
     );
     process.exitCode = 1;
+    // A write that hangs would keep the process.
+    if (error instanceof SinkscopeError && error.code === 'write') process.exit();
   }
 }

@@ -1,14 +1,17 @@
 /** `sinkscope train`: the lab, for a script. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { check } from '../border/arguments.js';
-import { expect, unlike } from '../border/errors.js';
+import { SinkscopeError, expect, unlike } from '../border/errors.js';
+import { checkLabRecipe, labFolder, labTokenizer, sha256 } from '../lab/folder.js';
 import { LAB_MODEL, labConfig } from '../lab/model.js';
 import { labOnward } from '../lab/onward.js';
 import { openTimeline } from '../supply/timeline.js';
 import { openTokenizer } from '../text/tokenizer.js';
+import { openOut } from './out_folder.js';
+import { codeOf, readText } from './text_file.js';
 
 /** @typedef {import('../sinkscope.js').Engine} Engine */
 /** @typedef {import('../sinkscope.js').Setting} Setting */
@@ -35,12 +38,15 @@ ${settings.map(usageOf).join('\n')}
   --begin FILE           weights to begin with, safetensors
   --text-file FILE       UTF-8 text for the task text, with
   --tokenizer FILE       its tokenizer.json
-  --from FOLDER[@STEP]   goes on from this model, or from a checkpoint of its timeline, with its tokenizer,
-                         on the text: gently, 100 steps where nothing else is said; --operation,
-                         --bias-key and --gate make it another variant
+  --from FOLDER[@STEP]   fine-tunes this model, or a checkpoint of its timeline, with its tokenizer, on the
+                         text; gentle defaults and 100 steps; --operation, --bias-key and --gate make it
+                         another variant
+  --recipe FOLDER        repeats the training that wrote this folder, to the same digits; --from and
+                         --text-file say where its model and text lie now
   --every N              steps from one line to the next (10)
   --json                 each line everything that is measured, as JSON
-  --out FOLDER           writes config.json, model.safetensors and recipe.json
+  --out FOLDER           writes a model that opens anywhere, with its tokenizer, and recipe.json; Ctrl-C
+                         keeps what is trained so far
   --kernels K            auto, simd or base (auto)
   --workers N            that share each batch; the digits do not depend on it (1)
 `;
@@ -55,7 +61,8 @@ export async function train(engine, args, print) {
   const names = [
     ...settings.map(({ name }) => name),
     ...Object.keys(LAB_MODEL),
-    ...['config', 'begin', 'from', 'text-file', 'tokenizer', 'every', 'out', 'kernels', 'workers'],
+    ...['config', 'begin', 'from', 'recipe', 'text-file', 'tokenizer', 'every', 'out'],
+    ...['kernels', 'workers'],
   ];
   const parsed = /** @type {{ values: object }} */ (
     parseArgs({
@@ -79,25 +86,80 @@ export async function train(engine, args, print) {
   };
   for (const { name, words } of settings)
     if (!words) check(chosen.recipe[name] ?? 0, 'number', `--${option(name)}`);
-  const setting = await settingOf(values, chosen);
-  const { config, recipe } = setting;
-  const training = await engine.train({ ...setting, workers: Number(values.workers ?? 1) });
   const every = Number(values.every ?? 10);
   expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
+  const defaults = Object.fromEntries(settings.map((row) => [row.name, row.default]));
+  const setting = values.recipe
+    ? await repeated(values.recipe, values, chosen)
+    : await settingOf(values, chosen);
+  const { config, recipe, begin, text } = setting;
+  const planned = { ...defaults, ...recipe };
+  const out = values.out === undefined ? undefined : await openOut(values.out);
+  const keep = out && (await keeper(out, setting, planned));
+  const workers = Number(values.workers ?? 1);
+  const training = await engine.train({ config, recipe, begin, text: text?.ids, workers });
   const show = values.json
     ? (/** @type {object} */ entry) => print(`${JSON.stringify(entry)}\n`)
     : (/** @type {import('../sinkscope.js').LogEntry} */ entry) => print(line(entry));
-  const { default: standard } = /** @type {Setting} */ (
-    settings.find(({ name }) => name === 'steps')
-  );
+  const job = new AbortController();
+  const stop = () => job.abort();
+  process.once('SIGINT', stop);
+  let done = 0;
   try {
-    for await (const entry of training.run(Number(recipe.steps ?? standard)))
+    const { signal } = job;
+    for await (const entry of training.run(setting.steps ?? Number(planned.steps), { signal })) {
+      done++;
       if (entry.step % every === 0) show(entry);
+    }
     show(await training.look());
+  } catch (error) {
+    if (!job.signal.aborted) throw error;
+    process.stderr.write(`sinkscope: stopped after ${done} steps\n`);
+    process.exitCode = 130;
   } finally {
-    if (values.out) await write(values.out, { config, recipe, weights: await training.weights() });
+    process.removeListener('SIGINT', stop);
+    if (keep) await keep(await training.weights(), done);
     await training.close();
   }
+}
+
+/**
+ * What a training is made of, and how its folder tells of it.
+ * @typedef {object} Made
+ * @property {object} config
+ * @property {Record<string, number | string>} recipe
+ * @property {Uint8Array} [begin]
+ * @property {number} [steps] to take, where these are not those of the recipe
+ * @property {{ ids: Int32Array, words: string, name: string }} [text]
+ * @property {{ tokenizer: string, tokenizerConfig?: string }} [reads] absent: the lab's own characters
+ * @property {{ model: string, step: number | null } | null} from
+ */
+
+/**
+ * Writes the folder; what is known before the first step is written at once.
+ * @param {Awaited<ReturnType<typeof openOut>>} out
+ * @param {Made} made
+ * @param {Record<string, number | string>} planned every setting
+ */
+async function keeper(out, { config, begin, text, reads, from }, planned) {
+  const { vocab_size: vocabulary } = /** @type {{ vocab_size?: number }} */ (config);
+  const { triggers, first } = /** @type {Record<string, number>} */ (planned);
+  const own = reads ?? labTokenizer({ vocabulary, triggers, first });
+  const source = begin && from && { ...from, sha256: await sha256(begin) };
+  const words = text && {
+    name: text.name,
+    tokens: text.ids.length,
+    sha256: await sha256(text.words),
+  };
+  const folder = (/** @type {Uint8Array} */ weights, /** @type {number} */ done) =>
+    labFolder({
+      ...{ config, weights, tokenizer: own.tokenizer, tokenizerConfig: own.tokenizerConfig },
+      recipe: { settings: planned, steps_done: done, from: source ?? null, text: words ?? null },
+      ...(text ? { text: text.words } : {}),
+    });
+  await out.write(folder(new Uint8Array(), 0).filter(({ path }) => path !== 'model.safetensors'));
+  return (/** @type {Uint8Array} */ weights, /** @type {number} */ done) =>
+    out.write(folder(weights, done));
 }
 
 /** @param {string} text */
@@ -108,59 +170,155 @@ function typed(text) {
 /**
  * @param {Values} values
  * @param {{ model: Record<string, number | string>, recipe: Record<string, number | string> }} chosen
+ * @returns {Promise<Made>}
  */
 async function settingOf(values, { model, recipe }) {
   if (values.from !== undefined) {
-    const [, folder = '', step] = /^(.*?)(?:@(\d+))?$/s.exec(values.from) ?? [];
-    const tokenizer = values.tokenizer ?? join(folder, 'tokenizer.json');
-    const trained = step === undefined ? files(folder) : checkpoint(folder, Number(step));
-    const { config, weights } = await trained;
+    const source = await sourceOf(values.from);
+    if (!values['text-file']) throw unlike('--text-file', 'a text to go on with', undefined);
+    const reads = await tokenizerOf(values.tokenizer ?? join(source.folder, 'tokenizer.json'));
     return {
-      ...labOnward(JSON.parse(config), model, recipe),
-      begin: weights,
-      text: await readText(values['text-file'] ?? '', tokenizer),
+      ...labOnward(JSON.parse(source.config), model, recipe),
+      begin: source.weights,
+      text: await textOf(values['text-file'], reads),
+      reads,
+      from: { model: source.folder, step: source.step },
     };
   }
-  const json = async (/** @type {string} */ file) => JSON.parse(await readFile(file, 'utf8'));
-  const bytes = async (/** @type {string} */ file) => new Uint8Array(await readFile(file));
-  const text = values['text-file'];
+  const file = values['text-file'];
+  if (file !== undefined && values.tokenizer === undefined)
+    throw unlike('--tokenizer', 'a tokenizer.json', undefined);
+  const reads = values.tokenizer === undefined ? undefined : await tokenizerOf(values.tokenizer);
   return {
-    config: values.config ? await json(values.config) : labConfig(model),
+    config: values.config ? parsed(values.config, await bytesOf(values.config)) : labConfig(model),
     recipe,
-    begin: values.begin ? await bytes(values.begin) : undefined,
-    text: text === undefined ? undefined : await readText(text, values.tokenizer),
+    begin: values.begin ? await bytesOf(values.begin) : undefined,
+    text: file === undefined || !reads ? undefined : await textOf(file, reads),
+    reads,
+    from: values.begin ? { model: values.begin, step: null } : null,
   };
 }
 
-/** @param {string} folder */
-async function files(folder) {
-  const [config, weights] = await Promise.all([
-    readFile(join(folder, 'config.json'), 'utf8'),
-    readFile(join(folder, 'model.safetensors')),
-  ]);
-  return { config, weights: new Uint8Array(weights) };
+/**
+ * A training once more, as its folder tells; what it began with and read must be the same bytes.
+ * @param {string} folder
+ * @param {Values} values
+ * @param {{ model: object, recipe: object }} chosen
+ * @returns {Promise<Made>}
+ */
+async function repeated(folder, values, { model, recipe: others }) {
+  const given = [...Object.keys(model), ...Object.keys(others)];
+  expect(given.length === 0, '--recipe', 'no other setting', given.map(option).join(', '));
+  const read = async (/** @type {string} */ name) => {
+    const path = join(folder, name);
+    return parsed(path, await bytesOf(path));
+  };
+  const [recipe, config] = [checkLabRecipe(await read('recipe.json')), await read('config.json')];
+  const { settings, steps_done: steps, from, text } = recipe;
+  const step = from?.step;
+  const named = from && (values.from ?? `${from.model}${Number.isInteger(step) ? `@${step}` : ''}`);
+  const begin = named ? await beginOf(named) : undefined;
+  if (begin) await same(`--from ${named}`, begin, from?.sha256);
+  const reads = text ? await tokenizerOf(join(folder, 'tokenizer.json')) : undefined;
+  const file = values['text-file'] ?? join(folder, 'text.txt');
+  const own = reads && (await textOf(file, reads));
+  if (own) await same(`--text-file ${file}`, own.words, text?.sha256);
+  return {
+    ...{ config, recipe: settings, steps, begin, reads },
+    text: own && text ? { ...own, name: text.name } : undefined,
+    from: from && { model: from.model, step: from.step ?? null },
+  };
 }
 
 /**
- * @param {string} folder
- * @param {number} step
+ * @param {string} where
+ * @param {Uint8Array | string} data
+ * @param {string | undefined} expected
  */
-async function checkpoint(folder, step) {
-  const timeline = await openTimeline(pathToFileURL(join(folder, 'timeline', 'index.json')));
-  const { config, weights } = await timeline.open(step);
-  return { config: String(config), weights: /** @type {Uint8Array} */ (weights) };
+async function same(where, data, expected) {
+  const found = await sha256(data);
+  if (expected !== undefined && found !== expected)
+    throw new SinkscopeError(
+      'read',
+      where,
+      `expected the bytes that the recipe names, sha256 ${expected}, found ${found}`,
+    );
+}
+
+/**
+ * A folder's model, or a file of weights.
+ * @param {string} name
+ */
+async function beginOf(name) {
+  const there = await stat(name).catch(() => undefined);
+  return there?.isFile() ? bytesOf(name) : (await sourceOf(name)).weights;
+}
+
+/**
+ * A model by its folder, with @STEP a checkpoint of its timeline.
+ * @param {string} name
+ */
+async function sourceOf(name) {
+  const at = name.lastIndexOf('@');
+  const isFolder = at < 0 || (await stat(name).catch(() => undefined));
+  const folder = isFolder ? name : name.slice(0, at);
+  const word = isFolder ? undefined : name.slice(at + 1);
+  if (word === undefined) {
+    const config = new TextDecoder().decode(await bytesOf(join(folder, 'config.json')));
+    const weights = await bytesOf(join(folder, 'model.safetensors'));
+    return { folder, step: null, config, weights };
+  }
+  expect(/^\d{1,9}$/.test(word), '--from: step', 'a whole number from 0 on', word);
+  const path = join(folder, 'timeline', 'index.json');
+  await bytesOf(path);
+  const timeline = await openTimeline(pathToFileURL(path));
+  const { config, weights } = await timeline.open(Number(word));
+  return {
+    ...{ folder, step: Number(word), config: String(config) },
+    weights: /** @type {Uint8Array} */ (weights),
+  };
+}
+
+/** @param {string} path */
+async function bytesOf(path) {
+  try {
+    return new Uint8Array(await readFile(path));
+  } catch (error) {
+    throw new SinkscopeError('read', path, `expected a file, found none (${codeOf(error)})`);
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {Uint8Array} bytes
+ */
+function parsed(path, bytes) {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch (error) {
+    throw new SinkscopeError('read', path, `expected JSON, found none: ${String(error)}`);
+  }
+}
+
+/**
+ * A tokenizer.json, and the tokenizer_config.json beside it where there is one.
+ * @param {string} path
+ */
+async function tokenizerOf(path) {
+  const tokenizer = new TextDecoder().decode(await bytesOf(path));
+  const beside = join(path, '..', 'tokenizer_config.json');
+  const tokenizerConfig = await readFile(beside, 'utf8').catch(() => undefined);
+  return { tokenizer, ...(tokenizerConfig === undefined ? {} : { tokenizerConfig }) };
 }
 
 /**
  * @param {string} file
- * @param {string | undefined} tokenizerFile
+ * @param {{ tokenizer: string }} reads
  */
-async function readText(file, tokenizerFile) {
-  if (!file) throw unlike('--text-file', 'a text to go on with', undefined);
-  if (tokenizerFile === undefined) throw unlike('--tokenizer', 'a tokenizer.json', undefined);
-  const tokenizer = openTokenizer(await readFile(tokenizerFile, 'utf8'));
-  const tokens = tokenizer.encode(await readFile(file, 'utf8'), { special: 'none' });
-  return Int32Array.from(tokens, ({ id }) => id);
+async function textOf(file, { tokenizer }) {
+  const words = await readText(file, '--text-file');
+  const tokens = openTokenizer(tokenizer).encode(words, { special: 'none' });
+  return { ids: Int32Array.from(tokens, ({ id }) => id), words, name: basename(file) };
 }
 
 /** @param {import('../sinkscope.js').LogEntry} entry */
@@ -179,16 +337,4 @@ function line({
     `elsewhere ${fixed(loss_elsewhere)})  attention on the first token ${fixed(first_elsewhere)} ` +
     `(from triggers ${fixed(first_triggers)})  its value norm ${fixed(value_ratio)}\n`
   );
-}
-
-/**
- * @param {string} folder
- * @param {{ config: object, recipe: object, weights: Uint8Array }} made
- */
-async function write(folder, { config, recipe, weights }) {
-  await mkdir(folder, { recursive: true });
-  const json = (/** @type {object} */ value) => `${JSON.stringify(value, null, 2)}\n`;
-  await writeFile(join(folder, 'config.json'), json(config));
-  await writeFile(join(folder, 'recipe.json'), json(recipe));
-  await writeFile(join(folder, 'model.safetensors'), weights);
 }

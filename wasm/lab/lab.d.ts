@@ -95,3 +95,60 @@ export declare function labOnward(
   changes?: { readonly operation?: string; readonly bias_key?: string; readonly gate?: string },
   recipe?: Readonly<Record<string, number | string>>,
 ): Required<Pick<TrainOptions, 'config' | 'recipe'>>;
+
+/** What recipe.json says of a training: enough to repeat it to the same digits. */
+export interface LabRecipe {
+  /** Settings of `describe.training.settings` by name. */
+  readonly settings: Readonly<Record<string, number | string>>;
+  /** Updates that the weights have had; at most `settings.steps` where the learning rate falls. */
+  readonly steps_done: number;
+  /** The weights it began with: a folder, a step of its timeline, the hash of the file; null: random ones. */
+  readonly from: {
+    readonly model: string;
+    readonly step?: number | null;
+    readonly sha256?: string;
+  } | null;
+  /** Of the task text; `text.txt` lies beside the recipe. */
+  readonly text: {
+    readonly name: string;
+    readonly tokens: number;
+    readonly sha256?: string;
+  } | null;
+  /** Steps after which the training went on from its weights alone, without the optimizer's state. */
+  readonly resumed?: readonly number[];
+}
+
+export interface LabTokenizer {
+  /** A token as it reads, by its id. */
+  readonly words: readonly string[];
+  /** tokenizer.json. */
+  readonly tokenizer: string;
+  /** tokenizer_config.json. */
+  readonly tokenizerConfig: string;
+}
+
+/** A tokenizer for the lab's own tasks, in which every token is a character; `first` is <s>, -1: none is. */
+export declare function labTokenizer(shape?: {
+  readonly vocabulary?: number;
+  readonly triggers?: number;
+  readonly first?: number;
+}): LabTokenizer;
+
+/** A trained model as files: what `planFiles`, the command line and transformers open, and recipe.json. */
+export declare function labFolder(made: {
+  readonly config: object;
+  readonly weights: Uint8Array;
+  readonly tokenizer: string;
+  readonly tokenizerConfig?: string;
+  readonly recipe: LabRecipe;
+  readonly text?: string;
+}): { readonly path: string; readonly data: string | Uint8Array }[];
+
+/**
+ * A recipe.json as it was parsed.
+ * @throws SinkscopeError 'argument' with what is expected and what was found
+ */
+export declare function checkLabRecipe(read: unknown): LabRecipe;
+
+/** In hexadecimal, of bytes or of a text's UTF-8; undefined in a page of plain http. */
+export declare function sha256(data: Uint8Array | string): Promise<string | undefined>;

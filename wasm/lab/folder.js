@@ -1,0 +1,155 @@
+/**
+ * A trained model as a whole folder: what Explore, `sinkscope measure` and transformers open, and a
+ * recipe that trains it again to the same digits.
+ */
+import { check } from '../border/arguments.js';
+import { expect, expectInteger, unlike } from '../border/errors.js';
+
+/** @typedef {import('../sinkscope.js').LabRecipe} LabRecipe */
+/** @typedef {import('../sinkscope.js').LabTokenizer} LabTokenizer */
+
+const FIRST = '<s>';
+const SPECIAL = {
+  single_word: false,
+  lstrip: false,
+  rstrip: false,
+  normalized: false,
+  special: true,
+};
+
+/**
+ * `count` characters from this one on.
+ * @param {string} from
+ * @param {number} count
+ */
+function run(from, count) {
+  const first = /** @type {number} */ (from.codePointAt(0));
+  return Array.from({ length: Math.max(0, count) }, (_, i) => String.fromCodePoint(first + i));
+}
+
+/**
+ * A tokenizer for the lab's tasks, whose tokens are numbers only: triggers read as ringed numbers (as
+ * CJK characters beyond the 20th), the others as letters, digits and, in a large vocabulary, Hangul.
+ * @param {{ vocabulary?: number, triggers?: number, first?: number }} [shape]
+ * @returns {LabTokenizer}
+ */
+export function labTokenizer({ vocabulary = 64, triggers = 8, first = 0 } = {}) {
+  expectInteger(vocabulary, 1, 2 ** 24, 'vocabulary');
+  expectInteger(triggers, 0, 2 ** 24, 'triggers');
+  expectInteger(first, -1, vocabulary - 1, 'first');
+  const some = Math.min(triggers, vocabulary);
+  const ringed = [...run('①', Math.min(some, 20)), ...run('一', Math.min(some - 20, 20_000))];
+  const plain = [...run('a', 26), ...run('A', 26), ...run('0', 10), '+', '='];
+  const words = ['*', ...ringed, ...plain, ...run('가', 11_000)].slice(0, vocabulary);
+  for (let id = words.length; id < vocabulary; id++) words.push(`<${id}>`);
+  if (first >= 0) words[first] = FIRST;
+  const config = {
+    tokenizer_class: 'PreTrainedTokenizerFast',
+    ...(first >= 0 ? { bos_token: FIRST } : {}),
+  };
+  return {
+    words,
+    tokenizer: JSON.stringify({
+      version: '1.0',
+      truncation: null,
+      padding: null,
+      added_tokens: first >= 0 ? [{ id: first, content: FIRST, ...SPECIAL }] : [],
+      normalizer: null,
+      pre_tokenizer: null,
+      post_processor: null,
+      decoder: null,
+      model: {
+        type: 'BPE',
+        dropout: null,
+        unk_token: null,
+        continuing_subword_prefix: null,
+        end_of_word_suffix: null,
+        fuse_unk: false,
+        byte_fallback: false,
+        vocab: Object.fromEntries(words.map((text, id) => [text, id])),
+        merges: [],
+      },
+    }),
+    tokenizerConfig: JSON.stringify(config, null, 2),
+  };
+}
+
+/**
+ * The files of the folder. A recipe with a text names it `text.txt`, and the text is one of them.
+ * @param {{ config: object, weights: Uint8Array, tokenizer: string, tokenizerConfig?: string,
+ *   recipe: LabRecipe, text?: string }} made
+ * @returns {{ path: string, data: string | Uint8Array }[]}
+ */
+export function labFolder({ config, weights, tokenizer, tokenizerConfig, recipe, text }) {
+  const json = (/** @type {object} */ value) => `${JSON.stringify(value, null, 2)}\n`;
+  return [
+    { path: 'config.json', data: json(config) },
+    { path: 'model.safetensors', data: weights },
+    { path: 'tokenizer.json', data: tokenizer },
+    ...(tokenizerConfig ? [{ path: 'tokenizer_config.json', data: tokenizerConfig }] : []),
+    ...(text === undefined ? [] : [{ path: 'text.txt', data: text }]),
+    { path: 'recipe.json', data: json(recipe) },
+  ];
+}
+
+/**
+ * Of bytes, or of a text as UTF-8; undefined where there is no crypto, as on a page of plain http.
+ * @param {Uint8Array | string} data
+ */
+export async function sha256(data) {
+  if (!globalThis.crypto?.subtle) return undefined;
+  const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data;
+  const hash = await crypto.subtle.digest('SHA-256', /** @type {BufferSource} */ (bytes));
+  return Array.from(new Uint8Array(hash), (one) => one.toString(16).padStart(2, '0')).join('');
+}
+
+/**
+ * A recipe.json that was read, or the error that says what is wrong with it.
+ * @param {unknown} read
+ * @returns {LabRecipe}
+ */
+export function checkLabRecipe(read) {
+  check(read, 'object', 'recipe.json');
+  const {
+    settings,
+    steps_done,
+    from = null,
+    text = null,
+    resumed = [],
+  } = /** @type {Record<string, unknown>} */ (read);
+  const where = (/** @type {string} */ name) => `recipe.json: ${name}`;
+  check(settings, 'object', where('settings'));
+  expect(!Array.isArray(settings), where('settings'), 'an object', settings);
+  for (const [name, value] of Object.entries(/** @type {object} */ (settings)))
+    expect(
+      typeof value === 'number' || typeof value === 'string',
+      where(`settings.${name}`),
+      'a number or a word',
+      value,
+    );
+  expectInteger(steps_done, 0, 2 ** 31 - 1, where('steps_done'));
+  expect(Array.isArray(resumed), where('resumed'), 'a list of steps', resumed);
+  if (/** @type {unknown[]} */ (resumed).length)
+    throw unlike(
+      where('resumed'),
+      'a training in one go, which alone can be repeated',
+      `one that lost its optimizer state after step ${/** @type {unknown[]} */ (resumed).join(', ')}`,
+    );
+  if (from !== null) {
+    check(from, 'object', where('from'));
+    const {
+      model,
+      step = null,
+      sha256: hash = null,
+    } = /** @type {Record<string, unknown>} */ (from);
+    check(model, 'text', where('from.model'));
+    if (step !== null) expectInteger(step, 0, 2 ** 31 - 1, where('from.step'));
+    if (hash !== null) check(hash, 'text', where('from.sha256'));
+  }
+  if (text !== null) {
+    check(text, 'object', where('text'));
+    const { sha256: hash = null } = /** @type {Record<string, unknown>} */ (text);
+    if (hash !== null) check(hash, 'text', where('text.sha256'));
+  }
+  return /** @type {LabRecipe} */ ({ settings, steps_done, from, text });
+}
