@@ -81,6 +81,18 @@ ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err);
 void ss_train_add(ss_train *train, bool anew);
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err);
 
+/*
+ * All that the next step depends on beside the recipe and the text: a training that is resumed with
+ * these bytes goes on to the same bits. Little-endian: "SSTS", the steps so far, the number n of
+ * weights, then weights[n], the optimiser's means[n] and mean squares[n] as F32.
+ */
+size_t ss_train_state_bytes(const ss_train *train);
+void ss_train_state(const ss_train *train, unsigned char *out);
+
+/* SS_BAD_FILE with the byte where they are no such state, or one of another model; the training is
+ * then as before. */
+ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err);
+
 /* tokens[T] of the task that no step learns from: those of a number are the same at any step. Good
  * until the next step. */
 const int32_t *ss_train_sample(ss_train *train, uint32_t number);

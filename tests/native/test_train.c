@@ -427,6 +427,99 @@ static void shared(const char *batch) {
     close_train(both[1]);
 }
 
+/* Another training of the recipe, resumed with a state of `from`; the bytes, to be freed. */
+static unsigned char *state_of(const ss_train *from) {
+    unsigned char *state = malloc(ss_train_state_bytes(from));
+    ss_train_state(from, state);
+    return state;
+}
+
+static void resumes(const char *recipe, int before) {
+    CASE("what is resumed with a state goes on to the bits of what was never interrupted");
+    opened_train *whole = open_train(lab("softmax"), recipe);
+    opened_train *later = open_train(lab("softmax"), recipe);
+    ss_log_entry expected, entry;
+    ss_error err;
+    for (int i = 0; i < before; i++)
+        must(ss_train_step(&whole->train, &expected, &err), &err, "step");
+    unsigned char *state = state_of(&whole->train);
+    size_t n = ss_train_state_bytes(&whole->train);
+    /* It may have gone elsewhere in between. */
+    must(ss_train_step(&later->train, &entry, &err), &err, "astray");
+    must(ss_train_resume(&later->train, (ss_bytes){state, n}, &err), &err, "resume");
+    CHECK_INT(later->train.step, before);
+    unsigned char *same = state_of(&later->train);
+    CHECK_BITS(same, state, n);
+    for (int i = 0; i < 3; i++) {
+        must(ss_train_step(&whole->train, &expected, &err), &err, "step");
+        must(ss_train_step(&later->train, &entry, &err), &err, "step");
+        CHECK_BITS(&entry, &expected, sizeof entry);
+    }
+    CHECK_BITS(later->train.weights.numbers, whole->train.weights.numbers,
+               whole->train.weights.n * sizeof(float));
+    free(state);
+    free(same);
+    close_train(whole);
+    close_train(later);
+}
+
+static void broken_states(void) {
+    CASE("a state of other bytes is refused with its place, and the training is as before");
+    opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":1}");
+    ss_train *train = &opened->train;
+    size_t n = ss_train_state_bytes(train), numbers = train->weights.n;
+    unsigned char *good = state_of(train), *bad = malloc(n + 4);
+    float values[] = {NAN, INFINITY, -1.0f};
+    ss_error err;
+    for (int i = 0; i < 8; i++) {
+        size_t bytes = i == 0 ? n - 4 : i == 1 ? n + 4 : i == 2 ? 0 : n;
+        memcpy(bad, good, n);
+        if (i == 3) bad[0] ^= 1;
+        if (i == 4) bad[7] |= 0x80; /* steps */
+        if (i == 5) bad[8] ^= 1;    /* weights */
+        if (i == 6) memcpy(bad + 12, &values[0], 4);
+        if (i == 7) memcpy(bad + 12 + 8 * numbers, &values[2], 4);
+        CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, bytes}, &err), SS_BAD_FILE);
+        CHECK(strstr(err.text, "expected") != NULL);
+        unsigned char *now = state_of(train);
+        CHECK_BITS(now, good, n);
+        free(now);
+    }
+    /* The last number of each of the three, and a negative weight, which is one. */
+    for (size_t i = 1; i <= 3; i++) {
+        memcpy(bad, good, n);
+        memcpy(bad + 12 + 4 * (i * numbers - 1), &values[1], 4);
+        CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, n}, &err), SS_BAD_FILE);
+    }
+    memcpy(bad, good, n);
+    memcpy(bad + 12, &values[2], 4);
+    must(ss_train_resume(train, (ss_bytes){bad, n}, &err), &err, "negative");
+    free(good);
+    free(bad);
+    close_train(opened);
+}
+
+static void resumed_divergence(void) {
+    CASE("what explodes in the first step after a state keeps the weights of the state");
+    opened_train *opened =
+        open_train(lab("identity"), "{\"batch\":4,\"length\":12,\"learning_rate\":1e25,"
+                                    "\"optimiser\":\"sgd\"}");
+    ss_train *train = &opened->train;
+    ss_log_entry entry;
+    ss_error err;
+    must(ss_train_step(train, &entry, &err), &err, "step");
+    unsigned char *state = state_of(train);
+    size_t n = ss_train_state_bytes(train);
+    ss_status status = ss_train_resume(train, (ss_bytes){state, n}, &err);
+    /* Weights may have left the finite numbers; then the state itself is refused. */
+    if (status == SS_OK) status = ss_train_step(train, &entry, &err);
+    CHECK(status == SS_DIVERGED || status == SS_BAD_FILE);
+    if (status == SS_DIVERGED)
+        CHECK_BITS(train->weights.numbers, state + 12, train->weights.n * sizeof(float));
+    free(state);
+    close_train(opened);
+}
+
 static void begins(void) {
     CASE("what a file to begin with lacks is refused by its name; of another shape, too");
     opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":1}");
@@ -532,6 +625,10 @@ int main(void) {
     shared("9");
     shared("3");
     begins();
+    resumes("{\"batch\":4,\"length\":12,\"warm_up\":3,\"steps\":8,\"fall\":0.5}", 4);
+    resumes("{\"batch\":5,\"length\":12,\"optimiser\":\"sgd\",\"learning_rate\":0.1}", 0);
+    broken_states();
+    resumed_divergence();
     divergence();
     refusals();
     memory();

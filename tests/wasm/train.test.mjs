@@ -106,6 +106,30 @@ for (const worker of [true, false]) {
   });
 }
 
+test('a training goes on from its state to the same bits, by itself or shared; other bytes are refused', async () => {
+  const config = labConfig(SMALL);
+  const { log, weights } = await trained('auto', config, RECIPE);
+  const own = await createEngine({ lab: true, worker: false, workers: 2 });
+  const begun = await own.train({ config, recipe: RECIPE });
+  await begun.step(2);
+  const state = await begun.state();
+  await begun.step(1);
+  for (const workers of [1, 2]) {
+    const training = await own.train({ config, recipe: RECIPE, state, workers });
+    assert.deepEqual([...(await training.step(4)), await training.look()], log.slice(2));
+    assert.equal(hash(await training.weights()), hash(weights));
+    await training.close();
+  }
+  const bad = state.slice();
+  bad[0] ^= 1;
+  const wanted = { code: 'bad_file', message: /state.*expected the state of a training/ };
+  await assert.rejects(own.train({ config, recipe: RECIPE, state: bad }), wanted);
+  const wide = labConfig({ ...SMALL, inner: 64 });
+  await assert.rejects(own.train({ config: wide, recipe: RECIPE, state }), { code: 'bad_file' });
+  await assert.rejects(own.train({ config, recipe: RECIPE, state: 'x' }), { code: 'argument' });
+  await own.close();
+});
+
 test('what explodes in a shared training ends as it does in one worker; a closed one is closed', async () => {
   const own = await createEngine({ lab: true, workers: 2 });
   const config = labConfig({ ...SMALL, operation: 'identity' });

@@ -5,7 +5,8 @@
 
 typedef struct wasm_train {
     void *block;
-    float numbers[32]; /* the last entry of the log */
+    unsigned char *state; /* as it was asked for last, or NULL */
+    float numbers[32];    /* the last entry of the log */
     ss_arch arch;
     ss_recipe recipe;
     ss_train train;
@@ -14,6 +15,7 @@ typedef struct wasm_train {
 /* Frees all but the text. */
 void ss_wasm_train_end(wasm_train *train) {
     if (train) free(train->block);
+    if (train) free(train->state);
     free(train);
 }
 
@@ -90,6 +92,23 @@ int ss_wasm_train_finish(wasm_train *train, int update, wasm_view *view) {
 int ss_wasm_train_weights(const wasm_train *train, wasm_view *view) {
     ss_bytes file = train->train.weights.file;
     return wasm_view_bytes(view, file.data, file.n);
+}
+
+/* What goes on to the same bits: bytes that are good until the next call. A status. */
+int ss_wasm_train_state(wasm_train *train, wasm_view *view) {
+    size_t bytes = ss_train_state_bytes(&train->train);
+    free(train->state);
+    train->state = malloc(bytes);
+    if (!train->state)
+        return (int)ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a state of %lu bytes",
+                            (unsigned long)bytes);
+    ss_train_state(&train->train, train->state);
+    return wasm_view_bytes(view, train->state, bytes);
+}
+
+/* Goes on from such bytes. A status. */
+int ss_wasm_train_resume(wasm_train *train, const uint8_t *state, uint32_t bytes) {
+    return (int)ss_train_resume(&train->train, (ss_bytes){state, bytes}, &wasm_error);
 }
 
 /* Tokens that no step learns from. A status. */

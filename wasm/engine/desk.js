@@ -158,6 +158,12 @@ export class Desk {
     return transfer(file, [file.buffer]);
   }
 
+  /** @param {number} id */
+  async trainingState(id) {
+    const state = await this.#lab.state(id);
+    return transfer(state, [state.buffer]);
+  }
+
   /**
    * What the weights as they are do with these tokens: they are opened for this once.
    * @param {number} id

@@ -24,6 +24,11 @@ export interface TrainOptions {
   /** A safetensors file of the same model, to go on from; else weights are drawn from the seed. */
   readonly begin?: Uint8Array;
   /**
+   * What `Training.state` gave of a training with the same config, recipe and text: it goes on with the
+   * bits of one that was never interrupted.
+   */
+  readonly state?: Uint8Array;
+  /**
    * Among how many of the engine's workers each batch is shared, at most describe.training.parts;
    * default: 1. The bits do not depend on it.
    */
@@ -61,6 +66,8 @@ export interface Training {
   read(tokens: ArrayLike<number>, reads: readonly Read[]): Promise<Tensor[]>;
   /** The weights as they are: a safetensors file. */
   weights(): Promise<Uint8Array>;
+  /** All that the next step depends on beside config, recipe and text, for `TrainOptions.state`. */
+  state(): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 

@@ -11,7 +11,8 @@ import { Helper, Parts, help } from './share.js';
  * @typedef {{ address: number, config: string, text: number, parts: Parts, own: readonly number[],
  *   helpers: readonly Helper[], leave?: () => void, busy?: Promise<unknown>, failure?: unknown }} OpenTraining
  */
-/** @typedef {{ config: string, recipe: string, text: Int32Array, begin?: Uint8Array }} Wanted */
+/** @typedef {{ config: string, recipe: string, text: Int32Array, begin?: Uint8Array,
+ *   state?: Uint8Array }} Wanted */
 
 const utf8 = new TextEncoder();
 
@@ -32,7 +33,7 @@ export class Trainer {
   }
 
   /** @param {Wanted} wanted */
-  begin({ config, recipe, text, begin }) {
+  begin({ config, recipe, text, begin, state }) {
     const module = this.#module;
     const words = utf8.encode(config);
     const settings = utf8.encode(recipe);
@@ -52,6 +53,13 @@ export class Trainer {
       const address = begin
         ? module.lend(begin, (data) => module.lend(Uint32Array.of(data, begin.length), train))
         : train(0);
+      if (state)
+        try {
+          module.lend(state, (data) => module.check('train_resume', address, data, state.length));
+        } catch (error) {
+          module.call('train_end', address);
+          throw error;
+        }
       const parts = new Parts(module, address);
       const own = Array.from({ length: this.#parts }, (_, part) => part);
       this.#trainings.set(++this.#last, { address, config, text: at, parts, own, helpers: [] });
@@ -178,6 +186,14 @@ export class Trainer {
    */
   weights(id) {
     return this.#module.file('train_weights', this.#training(id).address);
+  }
+
+  /**
+   * All that its next step depends on, once no step is under way.
+   * @param {number} id
+   */
+  state(id) {
+    return this.#alone(id, async ({ address }) => this.#module.file('train_state', address));
   }
 
   /** @param {number} id */

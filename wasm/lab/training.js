@@ -19,14 +19,16 @@ const SLICE = 100;
  */
 export async function beginTraining(links, described, options) {
   checkOptions(options, { config: 'object', recipe: 'object', text: 'list' });
-  const { config, recipe = {}, text = [], begin } = options;
+  const { config, recipe = {}, text = [], begin, state } = options;
   check(config, 'object', 'config');
   expect(begin === undefined || begin instanceof Uint8Array, 'begin', 'a Uint8Array', begin);
+  expect(state === undefined || state instanceof Uint8Array, 'state', 'a Uint8Array', state);
   const wanted = () => ({
     config: JSON.stringify(config),
     recipe: JSON.stringify(recipe),
     text: Int32Array.from(text),
     begin,
+    state,
   });
   const seats = await Promise.all(
     links.map((link) =>
@@ -127,6 +129,11 @@ class Training {
   /** @returns {Promise<Uint8Array>} */
   async weights() {
     return this.#ask((desk, id) => desk.trainedWeights(id));
+  }
+
+  /** @returns {Promise<Uint8Array>} */
+  async state() {
+    return this.#ask((desk, id) => desk.trainingState(id));
   }
 
   /**
