@@ -188,8 +188,9 @@ static const ss_edit_kind table[] = {
     {.name = "evict",
      .meaning = "each head's KV cache holds so many keys, the query's own included; keys over the "
                 "budget are evicted for good before each query",
-     .label = "KV cache of {budget} keys ({policy}[, first {first} kept][, positions in the "
-              "{positions}]){at}",
+     .label = "KV cache of {budget} keys, policy {policy}[, first tokens kept: {first}][, "
+              "positions in the "
+              "{positions}]{at}",
      .needs = SS_NEEDS_CAUSAL,
      .fields = SS_BIT(SS_FIELD_EVICTED),
      .places = SS_AT_SIGHT | SS_AT_SCORES | SS_AT_WEIGHTS,

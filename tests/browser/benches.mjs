@@ -50,7 +50,7 @@ export const benches = {
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
     // Two models on one scale, and the map of what a head still sees.
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
-    assert.match(await text(page, '[data-view="attention"]'), /evict \(first, 24, 1\)/);
+    assert.match(await text(page, '[data-view="attention"]'), /KV cache of 24 keys, policy first, first tokens kept: 1/);
     // What is saved says what was measured, on which passages.
     const menu = page.locator('[data-view="loss"] .save');
     const saved = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
@@ -84,7 +84,7 @@ export const benches = {
   async 'streaming goes on behind the trained length, by places in the cache'(stage) {
     const page = await stage.open('room=purpose&shown=softmax&runs=1&length=300&positions=cache');
     assert.match(await text(page, '[data-view="loss"]'), /first 1 \+ last 23, cache positions/);
-    assert.match(await text(page, '.question .hint'), /128, 300 tokens ran/);
+    assert.match(await text(page, '.question .hint'), /Only 128 tokens ran without eviction/);
     const ticks = await page.locator('.chart-picture text').allTextContents();
     assert.ok(ticks.includes('300'), 'the axis goes to the end of the text');
     // A book of the reader's is one text, whatever its lines.
@@ -161,7 +161,7 @@ export const benches = {
     assert.match(await text(page, '.chart-picture .axis'), /KL to the baseline/);
     assert.match(
       await finding(page),
-      /KV cache of 16 keys, 64 tokens.*; the most recent keys changes? it most/s,
+      /KV cache of 16 keys, 64 tokens\..*; the most recent keys changes it most/s,
     );
     const wrong = await stage.open(
       'room=purpose&bench=cache&shown=softmax&runs=1&length=32&policy=nose',

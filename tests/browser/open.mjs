@@ -133,7 +133,7 @@ export const open = {
     await page.waitForSelector('#open[open] .primary');
     assert.match(
       await text(page, '#open'),
-      /This link shows sinkscope\/sigmoid.*Until you agree nothing is\s+asked/s,
+      /This link shows sinkscope\/sigmoid.*contacts .* only if you agree/s,
     );
     assert.equal(hub.log.length, 0, 'nothing left the origin');
     assert.match(await text(page, '.trouble'), /sinkscope\/sigmoid is not loaded yet/);

@@ -760,7 +760,7 @@ const reading = {
     assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
     const said = await text(page, '.view-effects .caption');
     assert.match(said, /\d+ of 24 heads are dormant on this text/);
-    assert.ok(said.includes(`the loss changes by +${rise.toFixed(3)}`), said);
+    assert.ok(said.includes(`changes the loss by +${rise.toFixed(3)}`), said);
     const counts = await page.locator('.view-effects td:nth-child(2)').allTextContents();
     assert.equal(
       counts.map(Number).reduce((a, b) => a + b),

@@ -30,10 +30,10 @@ const labels = {
   'clamp_channel:channel=3,to=value,value=2.5': 'channel 3 set to 2.5',
   'swap_positions:a=0,b=5': 'positions of the first token and token 5 swapped',
   'swap_positions:a=0,b=5,replace=yes': 'first token moved to the position of token 5',
-  'evict:policy=window,budget=24': 'KV cache of 24 keys (window)',
-  'evict:policy=first,first=1,budget=24': 'KV cache of 24 keys (first, first 1 kept)',
+  'evict:policy=window,budget=24': 'KV cache of 24 keys, policy window',
+  'evict:policy=first,first=1,budget=24': 'KV cache of 24 keys, policy first, first tokens kept: 1',
   'evict:policy=window,budget=8,positions=cache,layer=1,head=1':
-    'KV cache of 8 keys (window, positions in the cache) in L1H1',
+    'KV cache of 8 keys, policy window, positions in the cache in L1H1',
   'quantise:what=keys,bits=4': 'keys rounded to 4 bits',
   'quantise:what=keys,bits=4,by=tensor,first=1':
     'keys rounded to 4 bits by tensor, first 1 tokens exact',

@@ -304,10 +304,10 @@ function previewWords({ subject, model: { bits } }: Frame, desk: Desk): string {
 }
 
 /** The caption of a map, computed from the map. */
-function captionOf(frame: Frame, at: Head, isStrongest: boolean): string {
+function captionOf(frame: Frame, at: Head, isStrongest: boolean): TemplateResult {
   const which = isStrongest ? 'strongest head' : 'head';
   const sums = isFree(frame) ? `rows sum to ${rowSum(frame)}` : 'rows sum to 100%';
-  return `${which} ${headName(at)} · ${sums}`;
+  return html`<span class="wide">${which} </span>${headName(at)} · ${sums}`;
 }
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
