@@ -50,7 +50,10 @@ export const benches = {
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
     // Two models on one scale, and the map of what a head still sees.
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
-    assert.match(await text(page, '[data-view="attention"]'), /KV cache of 24 keys, policy first, first tokens kept: 1/);
+    assert.match(
+      await text(page, '[data-view="attention"]'),
+      /KV cache of 24 keys, policy first, first tokens kept: 1/,
+    );
     // What is saved says what was measured, on which passages.
     const menu = page.locator('[data-view="loss"] .save');
     const saved = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
@@ -86,7 +89,7 @@ export const benches = {
     assert.match(await text(page, '[data-view="loss"]'), /first 1 \+ last 23, cache positions/);
     assert.match(await text(page, '.question .hint'), /Only 128 tokens ran without eviction/);
     const ticks = await page.locator('.chart-picture text').allTextContents();
-    assert.ok(ticks.includes('300'), 'the axis goes to the end of the text');
+    assert.ok(ticks.includes('250'), `the axis goes on behind the trained 128: ${ticks}`);
     // A book of the reader's is one text, whatever its lines.
     await page.getByLabel('prompts from').selectOption('file');
     const passages = JSON.parse(await readFile(`${root}models/zoo/heldout.json`, 'utf8'));
@@ -161,7 +164,7 @@ export const benches = {
     assert.match(await text(page, '.chart-picture .axis'), /KL to the baseline/);
     assert.match(
       await finding(page),
-      /KV cache of 16 keys, 64 tokens\..*; the most recent keys changes it most/s,
+      /KV cache of 16 keys, 64 tokens\..*; keeping the most recent keys changes it most/s,
     );
     const wrong = await stage.open(
       'room=purpose&bench=cache&shown=softmax&runs=1&length=32&policy=nose',
@@ -169,7 +172,7 @@ export const benches = {
     assert.match(await text(wrong, '.trouble'), /expected policy to be window, first.*found nose/);
     // The strips of a model whose cache forgets nothing are none, also in somebody's text.
     const embed = await stage.open('view=kept&shown=softmax', { file: 'embed.html', waits: false });
-    await embed.waitForFunction(() => /has nothing of this kind/.test(document.body.textContent));
+    await embed.waitForFunction(() => /does not apply to/.test(document.body.textContent));
     assert.deepEqual([...page.troubles, ...wrong.troubles, ...embed.troubles], []);
     return finding(page);
   },

@@ -1,8 +1,15 @@
 /** The lab: two models in training, as a reader trains them. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { unzipSync } from '../../web/node_modules/fflate/esm/index.mjs';
 import {
   inAllSizes,
   pictures,
+  root,
   saveFrom,
   settled,
   staysWithin,
@@ -32,6 +39,13 @@ async function ready(page) {
   await settled(page);
 }
 
+/** Reloads the page; the lab is there once it tells how long its steps take. */
+async function again(page) {
+  await page.reload();
+  await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step')?.textContent));
+  await ready(page);
+}
+
 const ended = (page) =>
   page.waitForFunction(
     () => /more steps/.test(document.querySelector('.lab-buttons .train').textContent),
@@ -45,9 +59,24 @@ async function saved(page) {
   return JSON.parse(String(bytes));
 }
 
+/** The folder that a lab's ZIP archive holds: its name, and its files by theirs. */
+async function savedModel(page, which) {
+  const coming = page.waitForEvent('download');
+  await button(page, 'Save model')[which]().click();
+  const download = await coming;
+  const found = unzipSync(await readFile(await download.path()));
+  const [name] = Object.keys(found)[0].split('/');
+  assert.equal(download.suggestedFilename(), `${name}.zip`);
+  const files = Object.entries(found).map(([path, bytes]) => [path.slice(name.length + 1), bytes]);
+  return { name, files: Object.fromEntries(files) };
+}
+
+const tell = (...args) =>
+  promisify(execFile)(process.execPath, [`${root}wasm/cli.js`, ...args], { cwd: root });
+
 /** Every view that Explore offers of what was opened draws something; their titles. */
 async function inspect(page) {
-  const tabs = page.getByRole('navigation', { name: 'What to inspect' });
+  const tabs = page.getByRole('navigation', { name: 'Inspector' });
   const titles = (await tabs.getByRole('button').allTextContents()).map((title) => title.trim());
   for (const title of titles) {
     const tab = tabs.getByRole('button', { name: title, exact: true });
@@ -218,7 +247,7 @@ export const lab = {
     await settled(page);
     assert.match(await text(page, '.subject-list'), /softmax, .* after 40 steps/);
     const plain = await inspect(page);
-    assert.ok(plain.length >= 11, plain.join(', '));
+    assert.ok(plain.length >= 11, `${plain}`);
     assert.deepEqual(
       special.filter((title) => !plain.includes(title)),
       ['Bias key', 'Gate'],
@@ -228,10 +257,95 @@ export const lab = {
     await page.getByRole('link', { name: 'Lab', exact: true }).click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
     assert.equal(await stepOf(page), 40);
-    const coming = page.waitForEvent('download');
-    await button(page, 'Save model').last().click();
-    assert.match((await coming).suggestedFilename(), /config\.json/);
+    assert.match(Object.keys((await savedModel(page, 'last')).files).join(), /config\.json,model/);
     assert.deepEqual(page.troubles, []);
+  },
+
+  async 'a saved model is a whole folder: the command line opens it, and trains it again to the same bytes'(
+    stage,
+  ) {
+    const size = 'length:16,batch:2,steps:3';
+    const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
+    try {
+      for (const [i, hash] of [
+        small(SMALL, `operation:relu,first:any,seed:5,${SMALL}`),
+        small(`from:softmax,at:1000,${size}`, `from:softmax,operation:sigmoid_log_n,${size}`),
+      ].entries()) {
+        const page = await enter(stage, hash);
+        await button(page, 'Train').click();
+        await ended(page);
+        for (const which of ['first', 'last']) {
+          const { name, files } = await savedModel(page, which);
+          const place = join(folder, name);
+          await mkdir(place);
+          for (const [path, bytes] of Object.entries(files))
+            await writeFile(join(place, path), bytes);
+          const again = `${place}-again`;
+          await tell('train', '--recipe', place, '--out', again);
+          assert.deepEqual((await readdir(again)).sort(), Object.keys(files).sort());
+          const weights = await readFile(join(again, 'model.safetensors'));
+          assert.ok(weights.equals(files['model.safetensors']), `${name}: the same bytes`);
+          const text = join(folder, 'text.txt');
+          await writeFile(
+            text,
+            i ? 'Once there was a king. '.repeat(9) : 'abcdefghijklmnop'.repeat(9),
+          );
+          const asked = ['--text-file', text, '--tokens', '12', '--sequences', '2'];
+          assert.match(
+            (await tell('measure', place, ...asked)).stdout,
+            /measured over 2 sequences/,
+          );
+        }
+        await page.context().close();
+      }
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  },
+
+  async 'a training goes on after a reload, and comes to the digits of one that was never interrupted'(
+    stage,
+  ) {
+    const size = 'width:32,length:24,batch:16,steps:150';
+    const hash = small(size, `operation:relu,${size}`);
+    const first = await enter(stage, hash);
+    await button(first, 'Train').click();
+    await ended(first);
+    const whole = await saved(first);
+    await button(first, 'Reset').click();
+    await ready(first);
+    await button(first, 'Train').click();
+    await first.waitForFunction(
+      () => Number(document.querySelector('.lab-step strong').textContent) > 9,
+    );
+    await button(first, 'Pause').click();
+    await button(first, 'Train').waitFor();
+    const at = await stepOf(first);
+    await again(first);
+    assert.equal(await stepOf(first), at);
+    assert.match(await text(first, '#messages'), new RegExp(`restored at step ${at}\\.`));
+    await button(first, 'Train').click();
+    await ended(first);
+    assert.deepEqual((await saved(first)).labs, whole.labs);
+    // Other settings are another training; Reset forgets what was kept.
+    await button(first, 'Reset').click();
+    await ready(first);
+    await again(first);
+    assert.equal(await stepOf(first), 0);
+    assert.deepEqual(first.troubles, []);
+    // What another build, or nobody, has written there is none.
+    await first.evaluate(async () => {
+      const open = indexedDB.open('keyval-store');
+      const db = await new Promise((done) => (open.onsuccess = () => done(open.result)));
+      const store = db.transaction('keyval', 'readwrite').objectStore('keyval');
+      store.put({ of: 'x', step: 3, log: [1, 2, 3], state: new Uint8Array(4) }, 'lab-0');
+      store.put('nonsense', 'lab-1');
+      await new Promise((done) => (store.transaction.oncomplete = done));
+      db.close();
+    });
+    await again(first);
+    assert.equal(await stepOf(first), 0);
+    assert.deepEqual(first.troubles, []);
   },
 
   async 'what explodes in the lab stops with its step; absurd settings are refused with their number'(

@@ -76,8 +76,8 @@ export const cache: Bench = {
     const told = all.map(
       ({ title, best, worst }) =>
         `${title}: keeping ${policy(best.frame)} changes the loss least, by ${signed(best.cost)} nats, and keeps the first token in ` +
-        `${percent(keeps(best.frame), 0)} of the heads; ${policy(worst.frame)} changes it most, by ${signed(worst.cost)}, ` +
-        `and keeps it in ${percent(keeps(worst.frame), 0)}.`,
+        `${percent(keeps(best.frame), 0)} of the heads; keeping ${policy(worst.frame)} changes it most, by ${signed(worst.cost)}, ` +
+        `and keeps the first token in ${percent(keeps(worst.frame), 0)}.`,
     );
     const isTold = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
     return {

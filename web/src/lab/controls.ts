@@ -4,6 +4,7 @@ import { choices, segmented } from '../controls';
 import type { Desk } from '../desk';
 import { field } from '../terms';
 import { ownText } from './onward';
+import { keepText } from './store';
 import { moreSteps, type Pair, type Side } from './pair';
 import { anew, onward } from './presets';
 import { commandOf, isOnward, refusal, type Setting, type Settings } from './settings';
@@ -132,6 +133,7 @@ export class Controls {
       const [chosen] = input.files ?? [];
       if (!chosen) return;
       ownText.value = { name: chosen.name, text: await chosen.text() };
+      await keepText(ownText.value);
       input.value = '';
       if (settings.text === 'own') this.#pair.again();
       else this.#pair.change('both', { text: 'own' });

@@ -1,25 +1,49 @@
 /** A lab's model as files that open anywhere, and its log as a sheet or as JSON. */
-import type { DiskFile, LogEntry } from 'sinkscope';
+import { strToU8, zipSync } from 'fflate';
+import { labFolder, sha256, type DiskFile, type LabRecipe, type LogEntry } from 'sinkscope';
 import { csv } from '../save/numbers';
 import { commandOf, type Settings } from './settings';
 import type { Setup } from './setup';
 
-/** What Explore and transformers open. */
-export function modelFiles(
-  folder: string,
-  { options, tokenizer, tokenizerConfig }: Setup,
-  weights: Uint8Array,
-): readonly DiskFile[] {
-  const file = (name: string, content: string | Uint8Array): DiskFile => ({
-    path: `${folder}/${name}`,
-    file: new Blob([content as BlobPart]),
+/** A trained model, and what repeats its training. */
+export interface Trained {
+  readonly setup: Setup;
+  readonly weights: Uint8Array;
+  readonly steps: number;
+  /** Every setting of the trainer by name, with its default. */
+  readonly defaults: LabRecipe['settings'];
+}
+
+/** The folder that `train --out` writes too: Explore, transformers and the command line open it. */
+async function folderOf({ setup, weights, steps, defaults }: Trained) {
+  const { options, tokenizer, tokenizerConfig, source, text } = setup;
+  const recipe = {
+    settings: { ...defaults, ...options.recipe },
+    steps_done: steps,
+    from: source ? { ...source, sha256: await sha256(options.begin!) } : null,
+    text: text ? { name: text.name, tokens: text.tokens, sha256: await sha256(text.words) } : null,
+  } as LabRecipe;
+  return labFolder({
+    ...{ config: options.config, weights, tokenizer, tokenizerConfig, recipe },
+    ...(text ? { text: text.words } : {}),
   });
-  return [
-    file('config.json', JSON.stringify(options.config, null, 2)),
-    file('model.safetensors', weights),
-    file('tokenizer.json', tokenizer),
-    file('tokenizer_config.json', tokenizerConfig),
-  ];
+}
+
+/** As Explore opens it. */
+export async function modelFiles(folder: string, trained: Trained): Promise<readonly DiskFile[]> {
+  return (await folderOf(trained)).map(({ path, data }) => ({
+    path: `${folder}/${path}`,
+    file: new Blob([data as BlobPart]),
+  }));
+}
+
+/** As one file to keep: a ZIP archive with the folder in it. */
+export async function modelZip(folder: string, trained: Trained): Promise<Blob> {
+  const files = (await folderOf(trained)).map(
+    ({ path, data }) =>
+      [`${folder}/${path}`, typeof data === 'string' ? strToU8(data) : data] as const,
+  );
+  return new Blob([zipSync(Object.fromEntries(files)) as BlobPart], { type: 'application/zip' });
 }
 
 export interface Logged {

@@ -2,7 +2,7 @@
 import type { Desk } from '../desk';
 import { figureOf, pngOf, svgText } from '../save/figure';
 import { hand, type Kind } from '../save/menu';
-import { logCsv, logJson, modelFiles, type Logged } from './files';
+import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
 import type { Told } from './words';
 
 /** The model as Explore opens it, with the sample as its text. */
@@ -10,7 +10,6 @@ export async function openInside({ name, lab }: Told, desk: Desk): Promise<void>
   const { setup, words, settings, step } = lab;
   const isFixed = setup!.first !== undefined;
   const title = `${name} after ${step} steps`.replaceAll('/', ' ');
-  const weights = await lab.weights();
   desk.set({
     input: 'text',
     prompt: words.slice(isFixed ? 1 : 0).join(''),
@@ -18,12 +17,14 @@ export async function openInside({ name, lab }: Told, desk: Desk): Promise<void>
     T: Number(settings.length),
     n: 1,
   });
-  desk.inside(modelFiles(title, setup!, weights));
+  desk.inside(await modelFiles(title, await lab.trained()));
 }
 
-export async function saveModel({ lab }: Told): Promise<void> {
-  const files = modelFiles('', lab.setup!, await lab.weights());
-  for (const { path, file } of files) hand(file, path.slice(1));
+/** The whole folder as one ZIP archive. */
+export async function saveModel({ name, lab }: Told): Promise<void> {
+  const words = `${name} after ${lab.step} steps`.toLowerCase();
+  const folder = `sinkscope-lab-${words.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
+  hand(await modelZip(folder, await lab.trained()), `${folder}.zip`);
 }
 
 interface Shown {

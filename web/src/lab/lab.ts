@@ -6,8 +6,10 @@ import { signal } from '@preact/signals-core';
 import { createEngine, SinkscopeError, type Engine, type LogEntry, type Training } from 'sinkscope';
 import { base } from '../base';
 import { sentence } from '../open/words';
-import type { Settings } from './settings';
+import type { Trained } from './files';
+import { recipeOf, type Settings } from './settings';
 import type { Setup } from './setup';
+import { forget, keep, keptOf, type Kept } from './store';
 
 export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lost' | 'refused';
 
@@ -48,8 +50,8 @@ export class Lab {
   setup: Setup | undefined;
   /** Seconds that it has trained. */
   seconds = 0;
-  /** Of the weights that are kept; undefined: none are. */
-  kept: { readonly step: number; readonly weights: Uint8Array } | undefined;
+  /** From where it can go on should its worker end; undefined: nothing is kept. */
+  kept: Kept | undefined;
   readonly #prepare: (settings: Settings) => Promise<Setup>;
   /** Of a pass forwards, before anything was trained. */
   #lookSeconds = NaN;
@@ -60,7 +62,12 @@ export class Lab {
   /** One beginning after the other. */
   #turn = 0;
 
-  constructor(prepare: (settings: Settings) => Promise<Setup>) {
+  readonly #side: number;
+  /** All that its digits depend on, as words. */
+  #of = '';
+
+  constructor(side: number, prepare: (settings: Settings) => Promise<Setup>) {
+    this.#side = side;
     this.#prepare = prepare;
   }
 
@@ -95,18 +102,37 @@ export class Lab {
     return this.#engine;
   }
 
-  /** A new model with these settings, or from the weights that are kept. */
-  async begin(settings: Settings, from?: { readonly step: number; readonly weights: Uint8Array }) {
+  /** These settings where they stood at the last visit, else from their first step. */
+  async restore(settings: Settings): Promise<void> {
+    const turn = ++this.#turn;
+    this.settings = settings;
+    this.#show('loading');
+    const kept = await keptOf(this.#side, await this.#nameOf(settings)).catch(() => undefined);
+    if (turn !== this.#turn) return;
+    if (kept) await this.begin(settings, kept);
+    // A state that this build does not know is none.
+    if (!kept || (turn + 1 === this.#turn && this.stage === 'refused')) await this.begin(settings);
+  }
+
+  /** A training's settings and the build whose digits they give. */
+  async #nameOf(settings: Settings): Promise<string> {
+    const { describe } = await this.engine();
+    return `${describe.version} ${recipeOf(settings)}`;
+  }
+
+  /** A new model with these settings, or the one that is kept. */
+  async begin(settings: Settings, from?: Kept): Promise<void> {
     const turn = ++this.#turn;
     this.settings = settings;
     this.#show('loading');
     await this.pause();
     if (turn !== this.#turn) return;
-    this.log = this.log.slice(0, from?.step ?? 0);
+    this.log = [...(from?.log ?? [])];
     this.kept = from;
+    this.seconds = from?.seconds ?? 0;
     if (!from) {
-      this.seconds = 0;
       this.picture = undefined;
+      await forget(this.#side);
     }
     const old = this.#training;
     this.#training = undefined;
@@ -114,16 +140,18 @@ export class Lab {
     try {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
       if (turn !== this.#turn) return;
-      const begin = from ? { begin: from.weights } : {};
+      const state = from ? { state: from.state } : {};
+      this.#of = await this.#nameOf(settings);
       const workers = Math.min(WORKERS, engine.describe.training!.parts);
-      const training = await engine.train({ ...setup.options, ...begin, workers });
+      const training = await engine.train({ ...setup.options, ...state, workers });
       if (turn !== this.#turn) return void training.close().catch(() => {});
       this.#training = training;
       this.setup = setup;
       this.sample = await this.#choose(training);
       await this.#look();
       this.#lookSeconds = Math.min(await timed(training), await timed(training));
-      if (turn === this.#turn) this.#show('ready');
+      const isOver = this.step >= Number(settings.steps);
+      if (turn === this.#turn) this.#show(isOver ? 'ended' : 'ready');
     } catch (error) {
       if (turn === this.#turn) this.#fail(error, 'refused');
     }
@@ -166,7 +194,7 @@ export class Lab {
       this.seconds += (now - drawn) / 1000;
       drawn = now;
       if (now - kept > KEEP_MS) {
-        this.kept = { step: this.step, weights: await training.weights() };
+        await this.#keep(training);
         kept = now;
       }
       this.changed.value = this.changed.peek() + 1;
@@ -177,13 +205,23 @@ export class Lab {
         if (performance.now() - drawn >= FRAME_MS) await frame();
       }
       await frame();
+      await this.#keep(training);
       this.#show(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
     } catch (error) {
       if (signal.aborted) {
-        await frame().catch(() => {});
+        await frame()
+          .then(() => this.#keep(training))
+          .catch(() => {});
         this.#show('ready');
       } else this.#fail(error, 'lost');
     }
+  }
+
+  /** The steps so far, for the case that the worker ends, or the visit. */
+  async #keep(training: Training): Promise<void> {
+    const { step, seconds } = this;
+    this.kept = { step, seconds, log: [...this.log], state: await training.state() };
+    await keep(this.#side, this.#of, this.kept);
   }
 
   async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
@@ -218,9 +256,17 @@ export class Lab {
     this.picture = att as Picture;
   }
 
-  async weights(): Promise<Uint8Array> {
-    if (!this.#training) throw new Error('There is no model yet.');
-    return this.#training.weights();
+  /** The model as it is now, and what repeats its training. */
+  async trained(): Promise<Trained> {
+    if (!this.#training || !this.setup) throw new Error('The model is still loading.');
+    const { describe } = await this.engine();
+    const settings = describe.training!.settings.map((row) => [row.name, row.default] as const);
+    return {
+      setup: this.setup,
+      weights: await this.#training.weights(),
+      steps: this.step,
+      defaults: Object.fromEntries(settings),
+    };
   }
 
   #fail(error: unknown, otherwise: 'lost' | 'refused'): void {

@@ -106,9 +106,8 @@ function trouble({ lab }: Told, { again }: Acts) {
   const goOn =
     stage === 'lost' && kept
       ? html`<button type="button" @click=${() => void lab.begin(settings, kept)}>
-            Continue from step ${kept.step}
-          </button>
-          The optimizer state is lost, so the numbers will differ from an uninterrupted run.`
+          Continue from step ${kept.step}
+        </button>`
       : nothing;
   return html`<p class="trouble" role="alert">
     ${why} ${goOn}

@@ -5,12 +5,11 @@ import { InputError, type Models } from '../models';
 import { textOf, zooAddress, type Card } from '../zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
+import { keptText, type OwnText } from './store';
 import { TRAINED } from './table';
 
-/** The reader's text, for this visit. */
-export const ownText = signal<{ readonly name: string; readonly text: string } | undefined>(
-  undefined,
-);
+/** The reader's text, which this browser keeps. */
+export const ownText = signal<OwnText | undefined>(undefined);
 
 /** Children's books that no model of the zoo was trained on; in the public domain. */
 const PASSAGES = ['heldout.json', 'heldout-long.json'];
@@ -24,6 +23,7 @@ async function passages(): Promise<string> {
 
 async function textFor(settings: Settings) {
   if (settings.text !== 'own') return { name: 'the passages', text: await passages() };
+  ownText.value ??= await keptText();
   if (ownText.value) return ownText.value;
   throw new InputError(
     'Links do not contain your text: choose its file again, or use the passages of this page.',
@@ -35,14 +35,19 @@ async function weightsFor(card: Card, at: number, models: Models) {
     const file = fetch(zooAddress(`${card.id}/model.safetensors`));
     const [config, response] = await Promise.all([textOf(`${card.id}/config.json`), file]);
     if (!response.ok) throw new InputError(`${card.id}: the server said ${response.status}.`);
-    return { config, begin: new Uint8Array(await response.arrayBuffer()) };
+    const begin = new Uint8Array(await response.arrayBuffer());
+    return { config, begin, step: TRAINED };
   }
   if (!card.timeline) throw new InputError(`“${card.id}” has no stored checkpoints.`);
-  const { files } = await (await models.timelines()).open(card.id, at, {});
+  const { files, facts } = await (await models.timelines()).open(card.id, at, {});
   const [config, weights] = await Promise.all(
     [files.config, files.weights].map((part) => new Response(part as BodyInit).arrayBuffer()),
   );
-  return { config: new TextDecoder().decode(config), begin: new Uint8Array(weights!) };
+  return {
+    config: new TextDecoder().decode(config),
+    begin: new Uint8Array(weights!),
+    step: facts.step,
+  };
 }
 
 function changesOf(settings: Settings): Record<string, string> {
@@ -73,7 +78,11 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
     piece: (id) => pieceOf(tokenizer, id),
     tokenizer: tokenizerFile,
     tokenizerConfig,
-    text: { tokens: text.length, name: found.name },
+    text: { tokens: text.length, name: found.name, words: found.text },
+    source: {
+      model: `models/zoo/${card.id}`,
+      step: Number(settings.at) >= TRAINED ? null : trained.step,
+    },
     ...(stands >= 0 ? { first: pieceOf(tokenizer, stands) } : {}),
   };
 }

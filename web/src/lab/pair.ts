@@ -40,7 +40,7 @@ export class Pair {
 
   constructor(desk: Desk, scope: Scope) {
     this.#desk = desk;
-    this.labs = labs ??= [new Lab(setUp), new Lab(setUp)];
+    this.labs = labs ??= [new Lab(0, setUp), new Lab(1, setUp)];
     const seen = () => this.#seen();
     document.addEventListener('visibilitychange', seen);
     scope.onEnd(() => document.removeEventListener('visibilitychange', seen));
@@ -105,10 +105,16 @@ export class Pair {
     const isOther = this.labs.some(
       (lab, i) => !('seed' in lab.settings) || recipeOf(lab.settings) !== recipeOf(wanted[i]!),
     );
-    if (isOther) return this.again();
+    if (isOther) return void this.#restore(wanted);
     const [before] = this.labs.map(({ settings }) => settings.speed);
     this.labs.forEach((lab, i) => lab.adjust(wanted[i]!));
     if (this.isRunning && before !== wanted[0]!.speed) void this.pause().then(() => this.train());
+  }
+
+  async #restore(wanted: readonly Settings[]): Promise<void> {
+    await Promise.all(this.labs.map((lab, i) => lab.restore(wanted[i]!)));
+    const isSame = this.labs.every((lab, i) => lab.settings === wanted[i]);
+    if (isSame && this.step > 0) this.#desk.tell(`Your training is restored at step ${this.step}.`);
   }
 
   get isRunning(): boolean {

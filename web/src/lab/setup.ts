@@ -11,5 +11,7 @@ export interface Setup {
   /** The token that stands before every sequence; absent: none does. */
   readonly first?: string;
   /** Of a text: how many tokens it has, and what it is called. */
-  readonly text?: { readonly tokens: number; readonly name: string };
+  readonly text?: { readonly tokens: number; readonly name: string; readonly words: string };
+  /** The model that it goes on from, by its folder, and the step of its timeline. */
+  readonly source?: { readonly model: string; readonly step: number | null };
 }
