@@ -198,7 +198,8 @@ export const lab = {
     const { bytes } = await saveFrom(page, page.locator('.lab-bar .save'), 'CSV');
     assert.equal(String(bytes).match(/^relu[^,]*,/gim).length, 40);
     const picture = await saveFrom(page, page.locator('.lab-bar .save'), 'SVG');
-    assert.match(String(picture.bytes), /<image[^]*<path/);
+    assert.match(String(picture.bytes), /<title>Lab: softmax after 40 steps \| /);
+    assert.match(String(picture.bytes), /<g [^>]*scale\([^]*<path/);
     assert.match(
       await page.evaluate(() => location.hash),
       /left=width:16,length:12,batch:4,steps:40/,

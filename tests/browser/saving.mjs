@@ -2,26 +2,88 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { parse } from '../../web/node_modules/csv-parse/lib/sync.js';
-import { root, saveFrom, settled } from './stage.mjs';
+import { pictures, root, saveFrom, settled } from './stage.mjs';
 
 const menu = (page, view) => page.locator(`[data-view="${view}"] .save`);
 const save = async (page, view, kind) => saveFrom(page, menu(page, view), kind);
+
+/** What a function comes to on an empty page. */
+async function elsewhere(page, run, given) {
+  const empty = await page.context().newPage();
+  const said = await empty.evaluate(run, given);
+  await empty.close();
+  return said;
+}
 
 /**
  * A text as XML, by the browser's own parser: its root's name, or what is wrong. On an empty page, for
  * the policy of Sinkscope's lets no text become markup.
  */
-async function asXml(page, text) {
-  const empty = await page.context().newPage();
-  const said = await empty.evaluate((xml) => {
-    const made = new DOMParser().parseFromString(xml, 'image/svg+xml');
-    const wrong = made.querySelector('parsererror');
-    return wrong
-      ? wrong.textContent
-      : `${made.documentElement.localName} ${made.querySelectorAll('text').length}`;
-  }, text);
-  await empty.close();
-  return said;
+const asXml = (page, text) =>
+  elsewhere(
+    page,
+    (xml) => {
+      const made = new DOMParser().parseFromString(xml, 'image/svg+xml');
+      const wrong = made.querySelector('parsererror');
+      return wrong
+        ? wrong.textContent
+        : `${made.documentElement.localName} ${made.querySelectorAll('text').length}`;
+    },
+    text,
+  );
+
+/** Opens the softmax model as the reader's own, in whose vocabulary token 2 reads like this. */
+async function openWith(page, content) {
+  const zoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
+  const json = JSON.parse(await zoo('tokenizer.json'));
+  const plain = { single_word: false, lstrip: false, rstrip: false, normalized: false };
+  json.added_tokens.push({ id: 2, content, ...plain, special: false });
+  const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
+  await page.setInputFiles('#open .file:not(.folder) input', [
+    file('config.json', await zoo('config.json')),
+    file('own.safetensors', await zoo('model.safetensors')),
+    file('tokenizer.json', Buffer.from(JSON.stringify(json))),
+  ]);
+  await page.waitForFunction(() =>
+    /own\.safetensors/.test(document.querySelector('[data-view="attention"] .stamp')?.textContent),
+  );
+}
+
+/** The pixels of every canvas. */
+const pixels = (page, selector) =>
+  page.$$eval(selector, (all) =>
+    all.map((one) => {
+      const { width, height } = one;
+      return { width, data: [...one.getContext('2d').getImageData(0, 0, width, height).data] };
+    }),
+  );
+
+/** The colour of a saved picture's paper, and of each of its maps how many cells are of another colour. */
+async function compared({ xml, cells }) {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(xml)}`;
+  await image.decode();
+  const canvas = document.createElement('canvas');
+  Object.assign(canvas, { width: image.width, height: image.height });
+  const context = canvas.getContext('2d');
+  context.drawImage(image, 0, 0);
+  const at = (x, y) => [...context.getImageData(Math.round(x), Math.round(y), 1, 1).data];
+  const made = new DOMParser().parseFromString(xml, 'image/svg+xml');
+  const maps = [...made.querySelectorAll('g[shape-rendering]')];
+  const wrong = maps.map((map, i) => {
+    const [x, y, w, h] = map
+      .getAttribute('transform')
+      .match(/[\d.]+/g)
+      .map(Number);
+    const { width, data } = cells[i];
+    let count = 0;
+    for (let n = 0; n < data.length / 4; n++) {
+      const seen = at(x + ((n % width) + 0.5) * w, y + (Math.floor(n / width) + 0.5) * h);
+      if (data.slice(4 * n, 4 * n + 3).some((byte, j) => byte !== seen[j])) count++;
+    }
+    return count;
+  });
+  return { paper: at(2, 2), wrong };
 }
 
 export const saving = {
@@ -40,9 +102,115 @@ export const saving = {
     assert.doesNotMatch(text, /<image/);
     const png = await save(page, 'norms', 'PNG');
     assert.equal(png.bytes.subarray(1, 4).toString(), 'PNG');
-    const map = await save(page, 'attention', 'SVG');
-    assert.equal((map.bytes.toString().match(/<image/g) ?? []).length, 2, 'a map for each');
-    assert.match(map.bytes.toString(), />thought</, 'and its words');
+    const map = (await save(page, 'attention', 'SVG')).bytes.toString();
+    assert.doesNotMatch(map, /<image/);
+    assert.match(map, />thought</, 'its words');
+    assert.match(map, />query<.*>key</s, 'its axes');
+    assert.match(map, />head L1H3 · softmax<.*>head L3H3 · sigmoid</s, 'its heads');
+  },
+
+  async 'a saved map has each cell as it is drawn, on white paper in any theme, and says what it is'(
+    stage,
+  ) {
+    const page = await stage.open('room=compare&view=geometry', { scheme: 'dark' });
+    await page.waitForSelector('[data-view="geometry"] .cell:nth-child(2) canvas');
+    const before = await pixels(page, '[data-view="attention"] canvas');
+    const dark = (await save(page, 'attention', 'SVG')).bytes.toString();
+    assert.deepEqual(
+      await pixels(page, '[data-view="attention"] canvas'),
+      before,
+      'the page is as it was',
+    );
+    assert.equal(await page.getAttribute('html', 'data-theme'), 'dark');
+    const light = await stage.open('room=compare&view=geometry');
+    const bright = (await save(light, 'attention', 'SVG')).bytes.toString();
+    assert.equal(dark, bright);
+    // Every cell: drawn by its path at its place with the colour of its pixel.
+    const drawn = await elsewhere(light, compared, {
+      xml: bright,
+      cells: await pixels(light, '[data-view="attention"] canvas'),
+    });
+    assert.deepEqual(drawn, { paper: [255, 255, 255, 255], wrong: [0, 0] });
+    // For programs: a name, a description, the conditions.
+    assert.match(bright, /<title>Attention map: Softmax model, Sigmoid model<\/title>/);
+    assert.match(bright, /<desc>[^<]*93% on average[^<]*T = 26[^<]*<\/desc>/);
+    const [, json] = /<metadata>([^<]*)<\/metadata>/.exec(bright);
+    const facts = JSON.parse(
+      json.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
+    );
+    assert.deepEqual([facts.subjects[0].T, facts.subjects[1].operation], [26, 'sigmoid']);
+    assert.equal(facts.link, undefined, 'this machine is nobody else’s');
+    assert.doesNotMatch(bright, /127\.0\.0\.1|localhost/);
+    // Of what a reader acts with there is the choice that is taken.
+    const other = (await save(light, 'geometry', 'SVG')).bytes.toString();
+    assert.match(other, />cosine</);
+    assert.doesNotMatch(other, />(q·k|angles|‖q‖‖k‖)</);
+    assert.deepEqual([...page.troubles, ...light.troubles], []);
+  },
+
+  async 'maps of several models lie on one line, on the page and in the file'(stage) {
+    const shown = 'softmax,softmax~softpick,key-bias,gated,lr-1e-3,sigmoid';
+    const page = await stage.open(`room=compare&shown=${shown}`);
+    for (const view of ['attention', 'sinks']) {
+      const tops = await page.$$eval(`[data-view="${view}"] canvas`, (all) =>
+        all.map((one) => Math.round(one.getBoundingClientRect().top)),
+      );
+      assert.equal(new Set(tops).size, 1, `${view}: ${tops}`);
+      const { bytes } = await save(page, view, 'SVG');
+      const places = [...bytes.toString().matchAll(/translate\([\d.]+ ([\d.]+)\) scale/g)];
+      assert.equal(places.length, 6);
+      assert.equal(new Set(places.map(([, y]) => Math.round(y))).size, 1);
+    }
+  },
+
+  async 'a token of 24 letters is cut in the gutter of its map, in every room and file'(stage) {
+    const long = 'supercalifragilisticexpi';
+    const page = await stage.open('room=explore');
+    await openWith(page, long);
+    const words = `The ${long} man and the ${long} sat at the door of the house by the sea.`;
+    await page.fill('textarea', words);
+    await page.waitForFunction(
+      (one) =>
+        [...document.querySelectorAll('.chip')].some((chip) => chip.textContent.includes(one)),
+      long,
+    );
+    for (const room of ['Explore', 'Start', 'Compare', 'Training', 'Why it matters']) {
+      await page.locator('nav.rooms').getByRole('link', { name: room, exact: true }).click();
+      await page.waitForSelector('[data-view] canvas');
+      await settled(page);
+      const beyond = await page.evaluate(() =>
+        [...document.querySelectorAll('.map-inner')].flatMap((map) => {
+          const { left } = map.querySelector('.heatmap').getBoundingClientRect();
+          return [...map.querySelectorAll('.row-words span')]
+            .filter((span) => span.checkVisibility())
+            .filter((span) => span.getBoundingClientRect().right > left + 0.5)
+            .map((span) => span.textContent);
+        }),
+      );
+      assert.deepEqual(beyond, [], room);
+    }
+    await page.locator('nav.rooms').getByRole('link', { name: 'Explore', exact: true }).click();
+    await page.waitForSelector('[data-view="attention"] .row-words span');
+    await settled(page);
+    const label = page.locator(`[data-view="attention"] .row-words span[title="${long}"]`);
+    assert.equal(await label.count(), 2, 'the whole of it is told on hover');
+    await page.screenshot({ path: `${pictures}/long-token.png` });
+    const svg = (await save(page, 'attention', 'SVG')).bytes.toString();
+    assert.match(svg, />super[a-z]{0,6}…</);
+    const ends = await elsewhere(
+      page,
+      (xml) => {
+        const made = new DOMParser().parseFromString(xml, 'image/svg+xml').documentElement;
+        document.body.append(document.importNode(made, true));
+        const { left } = document.querySelector('g[shape-rendering]').getBoundingClientRect();
+        return [...document.querySelectorAll('text[text-anchor="end"]:not([transform])')]
+          .filter((one) => one.textContent !== 'key')
+          .map((one) => one.getBoundingClientRect().right - left);
+      },
+      svg,
+    );
+    assert.ok(ends.length > 10 && ends.every((end) => end <= 0.5), `${ends}`);
+    assert.deepEqual(page.troubles, []);
   },
 
   async 'numbers of every subject, with all that is needed to get them again'(stage) {
@@ -77,32 +245,7 @@ export const saving = {
 
   async 'control characters in a token are seen, and the picture is still XML'(stage) {
     const page = await stage.open('room=explore');
-    const zoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
-    const json = JSON.parse(await zoo('tokenizer.json'));
-    // The vocabulary's “ the” reads as an escape, a bell and half a surrogate in this one.
-    json.model.vocab = Object.fromEntries(
-      Object.entries(json.model.vocab).map(([name, id]) => [name, id]),
-    );
-    json.added_tokens.push({
-      id: 2,
-      content: '\u001b\u0007',
-      single_word: false,
-      lstrip: false,
-      rstrip: false,
-      normalized: false,
-      special: false,
-    });
-    const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
-    await page.setInputFiles('#open .file:not(.folder) input', [
-      file('config.json', await zoo('config.json')),
-      file('own.safetensors', await zoo('model.safetensors')),
-      file('tokenizer.json', Buffer.from(JSON.stringify(json))),
-    ]);
-    await page.waitForFunction(() =>
-      /own\.safetensors/.test(
-        document.querySelector('[data-view="attention"] .stamp')?.textContent,
-      ),
-    );
+    await openWith(page, '\u001b\u0007');
     await page.fill('textarea', 'The old \u001b\u0007 man \u001b\u0007 sat.');
     await page.waitForFunction(() =>
       [...document.querySelectorAll('.chip')].some((chip) => chip.textContent.includes('␛␇')),

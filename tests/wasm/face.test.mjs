@@ -7,6 +7,7 @@ import * as sinkscope from '../../wasm/index.js';
 import { binaries, files, root, softmax, tiny } from './helper.mjs';
 
 const {
+  checkLabRecipe,
   createEngine,
   cutText,
   editLabel,
@@ -16,6 +17,8 @@ const {
   guardTokenizer,
   headEffects,
   labConfig,
+  labFolder,
+  labTokenizer,
   labelHead,
   labOnward,
   measure,
@@ -28,12 +31,20 @@ const {
   planTokenizer,
   readEdit,
   resolveHub,
+  sha256,
   spread,
   sweep,
   tokenizerOfGguf,
   tokenizerOfVocabulary,
   unmask,
 } = sinkscope;
+
+const LAB_FOLDER = {
+  config: {},
+  weights: new Uint8Array(1),
+  tokenizer: '{}',
+  recipe: { settings: {}, steps_done: 0, from: null, text: null },
+};
 
 /** What does not belong there; undefined is what one leaves out by mistake. */
 const JUNK = {
@@ -174,6 +185,10 @@ const FACE = {
     { operation: 'sigmoid' },
     { batch: 1 },
   ],
+  labTokenizer: [labTokenizer, { vocabulary: 8, triggers: 2, first: 0 }],
+  labFolder: [labFolder, LAB_FOLDER],
+  checkLabRecipe: [checkLabRecipe, LAB_FOLDER.recipe],
+  sha256: [sha256, 'a'],
   'engine.train': [
     async (options) => (await engine.train(options)).close(),
     { config: labConfig({ width: 8, inner: 8 }), recipe: { batch: 2 }, text: [1], begin: weights },

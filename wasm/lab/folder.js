@@ -2,7 +2,7 @@
  * A trained model as a whole folder: what Explore, `sinkscope measure` and transformers open, and a
  * recipe that trains it again to the same digits.
  */
-import { check } from '../border/arguments.js';
+import { check, checkOptions } from '../border/arguments.js';
 import { expect, expectInteger, unlike } from '../border/errors.js';
 
 /** @typedef {import('../sinkscope.js').LabRecipe} LabRecipe */
@@ -33,7 +33,9 @@ function run(from, count) {
  * @param {{ vocabulary?: number, triggers?: number, first?: number }} [shape]
  * @returns {LabTokenizer}
  */
-export function labTokenizer({ vocabulary = 64, triggers = 8, first = 0 } = {}) {
+export function labTokenizer(shape = {}) {
+  check(shape, 'object', 'shape');
+  const { vocabulary = 64, triggers = 8, first = 0 } = shape;
   expectInteger(vocabulary, 1, 2 ** 24, 'vocabulary');
   expectInteger(triggers, 0, 2 ** 24, 'triggers');
   expectInteger(first, -1, vocabulary - 1, 'first');
@@ -80,7 +82,13 @@ export function labTokenizer({ vocabulary = 64, triggers = 8, first = 0 } = {}) 
  *   recipe: LabRecipe, text?: string }} made
  * @returns {{ path: string, data: string | Uint8Array }[]}
  */
-export function labFolder({ config, weights, tokenizer, tokenizerConfig, recipe, text }) {
+export function labFolder(made) {
+  checkOptions(made, { tokenizerConfig: 'text', text: 'text' }, 'made');
+  const { config, weights, tokenizer, tokenizerConfig, recipe, text } = made;
+  check(config, 'object', 'config');
+  expect(weights instanceof Uint8Array, 'weights', 'a Uint8Array', weights);
+  check(tokenizer, 'text', 'tokenizer');
+  checkLabRecipe({ ...recipe, resumed: [] });
   const json = (/** @type {object} */ value) => `${JSON.stringify(value, null, 2)}\n`;
   return [
     { path: 'config.json', data: json(config) },
@@ -97,6 +105,8 @@ export function labFolder({ config, weights, tokenizer, tokenizerConfig, recipe,
  * @param {Uint8Array | string} data
  */
 export async function sha256(data) {
+  const isKnown = typeof data === 'string' || data instanceof Uint8Array;
+  expect(isKnown, 'data', 'a string or a Uint8Array', data);
   if (!globalThis.crypto?.subtle) return undefined;
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data;
   const hash = await crypto.subtle.digest('SHA-256', /** @type {BufferSource} */ (bytes));

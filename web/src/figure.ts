@@ -8,7 +8,8 @@ import { framesOf, reachOf, Scope, type Desk, type Shown } from './desk';
 import { selectedHead, type Frame } from './frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from './subject';
 import { differsIn, type State } from './state';
-import { addKinds, fileName, fileOf, hand, KINDS } from './save/menu';
+import type { Theme } from './plot/color';
+import { addKinds, fileName, fileOf, hand, KINDS, onPaper } from './save/menu';
 import { explained } from './terms';
 import { isRead, part, say, type Context, type Update, type View } from './views/view';
 import { CLASS_WORDS, stampWords } from './words';
@@ -63,6 +64,8 @@ export class Figure {
   #drawn: State | undefined;
   #isSeen = false;
   #isDue = false;
+  /** While a picture of it is taken. */
+  #paper: Theme | undefined;
 
   constructor(place: Element, view: View, desk: Desk, parent: Scope, look: FigureLook = {}) {
     this.#view = view;
@@ -147,8 +150,10 @@ export class Figure {
         name: this.#view.name,
         title,
         place: this.#grid,
+        says: numbers.map(({ frame }) => this.#view.says(frame, this.#at(frame))),
         numbers,
         facts: this.#desk.facts(),
+        onPaper: <T>(take: () => T): T => onPaper(this.#grid, (theme) => this.#drawIn(theme), take),
       };
       void fileOf(kind, figure).then((file) => hand(file, fileName(figure, kind)), this.#desk.fail);
     });
@@ -194,6 +199,12 @@ export class Figure {
     const stamp = part(root, 'stamp', 'p');
     scope.onEnd(() => root.remove());
     return { root, title, badge, stamp, update, scope };
+  }
+
+  /** Once in this theme; absent: in the reader's. */
+  #drawIn(theme?: Theme): void {
+    this.#paper = theme;
+    this.#draw();
   }
 
   #draw(): void {
@@ -261,7 +272,13 @@ export class Figure {
     say(badge, CLASS_WORDS[kind]);
     badge.hidden = kind === 'measured';
     const state = this.#desk.state.peek();
-    const context = { state, theme: this.#desk.theme.peek(), at: this.#at(frame), frames, group };
+    const context = {
+      state,
+      theme: this.#paper ?? this.#desk.theme.peek(),
+      at: this.#at(frame),
+      frames,
+      group,
+    };
     update(frame, { ...context, ...extra?.(frame, i) });
     stamp.hidden = Boolean(isBare);
     // One of them may end at its context, where others read on.

@@ -301,7 +301,7 @@ describe('the title of an edited model', () => {
           expect(said).toMatch(/^Model at step 1,400, \S/);
           const edit = said.replace(/^Model at step 1,400, /, '');
           // No name of the table of edits, no list of parameters, nothing that is left open.
-          expect(edit, said).not.toMatch(/_|=|[{}\[\]]|undefined|NaN|\(\d+\)$/);
+          expect(edit, said).not.toMatch(/_|=|[{}[\]]|undefined|NaN|\(\d+\)$/);
           expect(edit, said).not.toMatch(/hide key|silence|scale value|clamp|quantise/);
           count++;
         }

@@ -1,9 +1,11 @@
 /** What the reader takes along: a model into Explore or onto the disk, the log, the picture. */
 import type { Desk } from '../desk';
+import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
-import { hand, type Kind } from '../save/menu';
+import { aboutOf, hand, onPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
-import type { Told } from './words';
+import { commandOf } from './settings';
+import { verdict, type Told } from './words';
 
 /** The model as Explore opens it, with the sample as its text. */
 export async function openInside({ name, lab }: Told, desk: Desk): Promise<void> {
@@ -32,9 +34,11 @@ interface Shown {
   readonly columns: readonly string[];
   readonly grid: HTMLElement;
   readonly desk: Desk;
+  /** Draws the room in the theme of the document. */
+  readonly draw: (theme?: Theme) => void;
 }
 
-async function fileOf(kind: Kind, { told, columns, grid, desk }: Shown): Promise<Blob> {
+async function fileOf(kind: Kind, { told, columns, grid, desk, draw }: Shown): Promise<Blob> {
   const logged = told.map(({ name, lab }): Logged => {
     return { name, settings: lab.settings, log: lab.log };
   });
@@ -42,8 +46,16 @@ async function fileOf(kind: Kind, { told, columns, grid, desk }: Shown): Promise
   const origin = { version, link };
   if (kind === 'CSV') return new Blob([logCsv(logged, columns, origin)], { type: 'text/csv' });
   if (kind === 'JSON') return new Blob([logJson(logged, origin)], { type: 'application/json' });
-  const title = told.map(({ name }) => name).join(' | ');
-  const picture = figureOf(grid, title, link.slice(0, 120));
+  const about = aboutOf({ name: 'lab', title: 'Lab', says: [], numbers: [], facts: desk.facts() });
+  const titles = told.map(({ name, lab }) => `${name} after ${lab.step} steps`);
+  const commands = logged.map(({ settings }) => commandOf(settings));
+  const own = {
+    ...about,
+    title: `Lab: ${titles.join(' | ')}`,
+    description: [verdict([told[0]!, told[1]!]), ...commands].join('\n'),
+    facts: { ...about.facts, corpus: undefined, subjects: commands },
+  };
+  const picture = onPaper(grid, draw, () => figureOf(grid, own));
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 

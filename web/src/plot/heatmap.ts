@@ -110,7 +110,10 @@ function fill(
 /** @param words none where there are too many to be read */
 function write(place: HTMLElement, words: readonly string[] = []): void {
   fill(place, words.length, (span, i) => {
-    if (span.textContent !== words[i]) span.textContent = words[i]!;
+    if (span.textContent === words[i]) return;
+    // A word that is too long for its place is cut there; the whole of it is told on hover.
+    span.textContent = words[i]!;
+    span.title = words[i]!;
   });
 }
 

@@ -50,7 +50,13 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     'the lab',
     KINDS,
     (kind) =>
-      void save(kind, { told: pair.told(), columns: pair.columns, grid, desk }).catch(desk.fail),
+      void save(kind, {
+        told: pair.told(),
+        columns: pair.columns,
+        grid,
+        desk,
+        draw: drawMaps,
+      }).catch(desk.fail),
   );
 
   bench.addEventListener('keydown', (event) => {
@@ -98,6 +104,11 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     );
   }
 
+  const drawMaps = (theme = desk.theme.peek()) => {
+    const told = pair.told();
+    told.forEach((one, i) => maps[i]!(one, theme));
+    drawCharts(told);
+  };
   let drawn = 0;
   let due = 0;
   const draw = () => {
@@ -107,9 +118,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     menu.hidden = !allows(desk.state.value, 'save');
     render(controls.bar(), buttons);
     drawHead();
-    const told = pair.told();
-    told.forEach((one, i) => maps[i]!(one, desk.theme.value));
-    drawCharts(told);
+    drawMaps();
     render(explanation(pair), foot);
   };
   scope.onEnd(() => clearTimeout(due));

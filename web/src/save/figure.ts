@@ -1,10 +1,12 @@
 /**
- * A figure as one SVG that needs nothing else: the charts stay vectors, maps become images of one
- * pixel a cell, texts stay texts. What is on the screen is taken as it stands there, colours and all.
+ * A figure as one SVG that needs nothing else: charts and maps are vectors, texts stay texts, controls
+ * are left out, and what the figure shows is told to programs as well.
  */
 
 const SVG = 'http://www.w3.org/2000/svg';
 const MARGIN = 12;
+/** Fonts that other programs have; each text is as wide as it was on the screen. */
+const FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 /** Room for the title. */
 const HEAD = 34;
 
@@ -53,16 +55,56 @@ function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   const box = boxOf(svg, origin);
   for (const [key, value] of Object.entries(box)) copy.setAttribute(key, String(value));
   copy.setAttribute('color', getComputedStyle(svg).color);
+  for (const text of copy.querySelectorAll('text')) text.setAttribute('font-family', FONT);
   return copy;
 }
 
-function map(canvas: HTMLCanvasElement, origin: Place): SVGElement {
-  return make('image', {
-    ...boxOf(canvas, origin),
-    href: canvas.toDataURL(),
-    preserveAspectRatio: 'none',
-    style: 'image-rendering: pixelated',
+/** More cells than this are pixels in a file, too: as paths they would be larger than the picture is worth. */
+const MOST_PATHS = 40_000;
+/** What pixels are blown up to, so that no program smooths one cell into the next. */
+const PIXELS = 2048;
+
+/** A map as one path for each of its colours, a square for each run of cells. */
+function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] {
+  const paths = new Map<number, string>();
+  for (let row = 0; row < height; row++)
+    for (let col = 0; col < width;) {
+      const color = data[row * width + col]!;
+      const from = col;
+      while (col < width && data[row * width + col] === color) col++;
+      // The alpha of a pixel lies in its highest byte.
+      if (color >>> 24) {
+        const run = `M${from} ${row}h${col - from}v1h${from - col}z`;
+        paths.set(color, (paths.get(color) ?? '') + run);
+      }
+    }
+  return [...paths].map(([color, d]) => {
+    const [r, g, b] = [color & 255, (color >> 8) & 255, (color >> 16) & 255];
+    return make('path', { d, fill: `#${[r, g, b].map(hex).join('')}` });
   });
+}
+
+const hex = (byte: number) => byte.toString(16).padStart(2, '0');
+
+function map(canvas: HTMLCanvasElement, origin: Place): SVGElement {
+  const { x, y, width, height } = boxOf(canvas, origin);
+  const image = canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height);
+  if (image.width * image.height <= MOST_PATHS) {
+    const group = make('g', {
+      transform: `translate(${x} ${y}) scale(${width / image.width} ${height / image.height})`,
+      'shape-rendering': 'crispEdges',
+    });
+    group.append(...cellsOf(image, new Uint32Array(image.data.buffer)));
+    return group;
+  }
+  const times = Math.max(1, Math.ceil(PIXELS / Math.max(image.width, image.height)));
+  const large = document.createElement('canvas');
+  Object.assign(large, { width: times * image.width, height: times * image.height });
+  const context = large.getContext('2d')!;
+  context.imageSmoothingEnabled = false;
+  context.drawImage(canvas, 0, 0, large.width, large.height);
+  const href = large.toDataURL();
+  return make('image', { x, y, width, height, href, preserveAspectRatio: 'none' });
 }
 
 /** Mixed colours are written as color(srgb r g b / a), which few programs but browsers know. */
@@ -111,19 +153,63 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   }
 }
 
+/** What a reader acts with is not of a figure. Of several choices it says the one that is taken. */
+const CONTROLS = 'svg, .save, .readout, button, input, select, textarea, summary, label, a.button';
+/** The longest part of a text that a width has room for, with an ellipsis where it is not all of it. */
+function shortened(text: string, width: number, font: string): string {
+  const context = (measuring ??= document.createElement('canvas').getContext('2d')!);
+  context.font = font;
+  const fits = (one: string) => context.measureText(one).width <= width + 1;
+  if (fits(text)) return text;
+  const letters = [...text];
+  while (letters.length > 1 && !fits(`${letters.join('')}…`)) letters.pop();
+  return `${letters.join('')}…`;
+}
+let measuring: CanvasRenderingContext2D | undefined;
+
+/** A word of a map's row or column stands in a place of its own: it ends where that ends. */
+function label(span: HTMLElement, origin: Place): SVGElement {
+  const { color, fontSize } = getComputedStyle(span);
+  const { x, y, width, height } = boxOf(span, origin);
+  const isUpright = getComputedStyle(span).writingMode !== 'horizontal-tb';
+  const isRow = Boolean(span.closest('.row-words'));
+  const room = isUpright ? height - 4 : width - 5;
+  const middle = isUpright ? x + width / 2 : y + height / 2;
+  const drop = 0.36 * parseFloat(fontSize);
+  const made = make('text', {
+    fill: color,
+    'font-size': fontSize,
+    'font-family': FONT,
+    'text-anchor': isRow ? 'end' : isUpright ? 'start' : 'middle',
+    ...(isUpright
+      ? { transform: `translate(${middle - drop} ${y + 4}) rotate(90)` }
+      : { x: isRow ? x + width - 5 : x + width / 2, y: middle + drop }),
+  });
+  made.textContent = shortened(span.textContent ?? '', room, `${fontSize} ${FONT}`);
+  return made;
+}
+
 function texts(cell: Element, origin: Place): SVGElement[] {
-  const found: SVGElement[] = [];
+  const found: SVGElement[] = visible<HTMLElement>(cell, ':is(.row-words, .col-words) span')
+    .filter(({ textContent }) => textContent)
+    .map((span) => label(span, origin));
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode as Text;
     const parent = node.parentElement!;
-    if (parent.closest('svg, .save, .readout') || !parent.checkVisibility()) continue;
-    const { color, fontSize, fontFamily, fontWeight } = getComputedStyle(parent);
+    const isChosen = parent.closest('.segmented [aria-pressed="true"]');
+    if (parent.closest('.row-words, .col-words') || !parent.checkVisibility()) continue;
+    // A word that is explained on the page is a button there.
+    if (!isChosen && !parent.closest('.term') && parent.closest(CONTROLS)) continue;
+    const { fontSize, fontWeight } = getComputedStyle(parent);
+    const { color } = getComputedStyle(isChosen ? cell : parent);
     for (const { text, range } of linesOf(node)) {
-      const { x, y, height } = boxOf(range, origin);
-      const style = { fill: color, 'font-size': fontSize, 'font-family': fontFamily };
-      // Glyphs stand on a line at about four fifths of their box.
-      const made = make('text', { x, y: y + 0.78 * height, 'font-weight': fontWeight, ...style });
+      const { x, y, width, height } = boxOf(range, origin);
+      // Glyphs stand on a line at about four fifths of their box; another font is as wide as this one.
+      const made = make('text', {
+        ...{ x, y: y + 0.78 * height, textLength: width, lengthAdjust: 'spacingAndGlyphs' },
+        ...{ fill: color, 'font-size': fontSize, 'font-family': FONT, 'font-weight': fontWeight },
+      });
       made.textContent = text;
       found.push(made);
     }
@@ -154,43 +240,68 @@ function frames(cell: Element, origin: Place): SVGElement[] {
 
 /** Names of a map's axes, which a style sheet writes beside it. */
 function axes(cell: Element, origin: Place): SVGElement[] {
-  return visible<HTMLElement>(cell, '.heatmap').flatMap((heatmap) => {
-    const { x, y, width, height } = boxOf(heatmap, origin);
-    const fill = getComputedStyle(heatmap, '::before').color;
-    const middle = { fill, 'font-size': 12, 'font-family': 'sans-serif', 'text-anchor': 'middle' };
-    const turned = `translate(${x - 6} ${y + height / 2}) rotate(-90)`;
-    const rows = make('text', { ...middle, transform: turned });
-    rows.textContent = heatmap.dataset.row ?? '';
-    const columns = make('text', { ...middle, x: x + width / 2, y: y + height + 15 });
-    columns.textContent = heatmap.dataset.col ?? '';
+  return visible<HTMLElement>(cell, '.map-inner').flatMap((inner) => {
+    const { x, y, width, height } = boxOf(inner, origin);
+    const fill = getComputedStyle(inner, '::before').color;
+    const font = { fill, 'font-size': 11, 'font-family': FONT, 'text-anchor': 'end' };
+    const rows = make('text', { ...font, transform: `translate(${x + 9} ${y}) rotate(-90)` });
+    rows.textContent = inner.dataset.row ?? '';
+    const columns = make('text', { ...font, x: x + width, y: y + height - 1 });
+    columns.textContent = inner.dataset.col ?? '';
     return [rows, columns].filter(({ textContent }) => textContent);
   });
 }
 
-/** A line over or under the figure. */
-function caption(text: string, y: number, size: number, weight: number): SVGElement {
+/** A line over or under the figure, as long as the figure is wide. */
+function caption(
+  text: string,
+  y: number,
+  [size, weight]: readonly [number, number],
+  width: number,
+) {
   const fill = getComputedStyle(document.body).color;
-  const font = { 'font-family': 'sans-serif', 'font-size': size, 'font-weight': weight };
+  const font = { 'font-family': FONT, 'font-size': size, 'font-weight': weight };
   const made = make('text', { x: MARGIN, y, fill, ...font });
+  made.textContent = shortened(text, width - 2 * MARGIN, `${weight} ${size}px ${FONT}`);
+  return made;
+}
+
+/** What a program, and a screen reader, learns of a figure. */
+export interface About {
+  readonly title: string;
+  /** The conditions, and what was found, in words. */
+  readonly description: string;
+  /** The same for a program. */
+  readonly facts: object;
+  /** Stands under the figure. */
+  readonly note: string;
+}
+
+function named(name: string, text: string): SVGElement {
+  const made = make(name, {});
   made.textContent = text;
   return made;
 }
 
 /**
- * @param cell what a view drew for one side, with its conditions
- * @param title stands over it
- * @param note stands under it
+ * @param cell what a view drew, with its conditions
+ * @param about its title stands over it
  */
-export function figureOf(cell: HTMLElement, title: string, note: string): SVGSVGElement {
+export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
   const box = cell.getBoundingClientRect();
   const origin = { left: box.left - MARGIN, top: box.top - HEAD };
   const width = Math.ceil(box.width) + 2 * MARGIN;
   const height = Math.ceil(box.height) + HEAD + MARGIN + 16;
   const size = { width, height };
-  const svg = make('svg', { xmlns: SVG, ...size, viewBox: `0 0 ${width} ${height}` });
+  const svg = make('svg', {
+    ...{ xmlns: SVG, ...size, viewBox: `0 0 ${width} ${height}`, role: 'img' },
+  });
   svg.append(
-    make('rect', { ...size, fill: getComputedStyle(document.body).backgroundColor }),
-    caption(title, 22, 15, 600),
+    named('title', about.title),
+    named('desc', about.description),
+    named('metadata', JSON.stringify(about.facts)),
+    make('rect', { ...size, fill: '#ffffff' }),
+    caption(about.title, 22, [15, 600], width),
     ...visible<HTMLCanvasElement>(cell, 'canvas').map((one) => map(one, origin)),
     ...visible(cell, '.legend-bar, .next li').flatMap((one, i) => bar(one, origin, i)),
     ...visible<SVGSVGElement>(cell, 'svg').map((one) => chart(one, origin)),
@@ -198,7 +309,7 @@ export function figureOf(cell: HTMLElement, title: string, note: string): SVGSVG
     ...swatches(cell, origin),
     ...axes(cell, origin),
     ...texts(cell, origin),
-    caption(note, height - 10, 10, 400),
+    caption(about.note, height - 10, [10, 400], width),
   );
   return svg as SVGSVGElement;
 }

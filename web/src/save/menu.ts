@@ -1,21 +1,69 @@
 /** A small menu on every figure: the picture, or its numbers, as a file. */
-import { figureOf, pngOf, svgText } from './figure';
-import { toCsv, toJson, type Facts, type Numbers } from './numbers';
+import type { Theme } from '../plot/color';
+import { stampWords } from '../words';
+import { figureOf, pngOf, svgText, type About } from './figure';
+import { factsOf, toCsv, toJson, type Facts, type Numbers } from './numbers';
 
 export interface Figure {
   readonly name: string;
   readonly title: string;
   readonly place: HTMLElement;
+  /** What the view says of its frames. */
+  readonly says: readonly string[];
   readonly numbers: readonly Numbers[];
   readonly facts: Facts;
+  /** Draws on white paper whatever the reader's theme is, takes what is drawn, and draws as before. */
+  readonly onPaper: <T>(take: () => T) => T;
 }
 
 export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export type Kind = (typeof KINDS)[number];
 
-function pictureOf({ place, title, facts: { link } }: Figure): SVGSVGElement {
-  // A long text is in the link, too; a picture has no room for it.
-  return figureOf(place, title, link.length > 120 ? `${link.slice(0, 119)}…` : link);
+/** An address that others can open: not of this machine, nor of a network at home. */
+export function isPublic(link: string): boolean {
+  const { protocol, hostname } = new URL(link);
+  const isOwn =
+    !hostname.includes('.') ||
+    /^(127|10|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\.|\.(local|internal|test|home\.arpa)$/.test(
+      hostname,
+    ) ||
+    hostname.startsWith('[');
+  return protocol.startsWith('http') && !isOwn;
+}
+
+/** What stands under a picture, and for programs in it. */
+export function aboutOf({
+  name,
+  title,
+  says,
+  numbers,
+  facts,
+}: Omit<Figure, 'place' | 'onPaper'>): About {
+  const { corpus, version, link } = facts;
+  const frames = numbers.map(({ frame }) => frame);
+  const models = [...new Set(frames.map((frame) => frame.title))].join(', ');
+  const address = isPublic(link) ? { link } : {};
+  return {
+    title: models ? `${title}: ${models}` : title,
+    description: [...says, ...frames.map(stampWords)].join('\n'),
+    facts: {
+      figure: name,
+      measured_by: `Sinkscope ${version}`,
+      ...address,
+      corpus,
+      subjects: frames.map(factsOf),
+    },
+    // A long text is in the link, too; a picture has no room for it.
+    note: [
+      'Sinkscope',
+      version,
+      ...(isPublic(link) ? [new URL(link).origin + new URL(link).pathname] : []),
+    ].join(' '),
+  };
+}
+
+function pictureOf(figure: Figure): SVGSVGElement {
+  return figure.onPaper(() => figureOf(figure.place, aboutOf(figure)));
 }
 
 export async function fileOf(kind: Kind, figure: Figure): Promise<Blob> {
@@ -37,6 +85,25 @@ export function fileName(
     .join('-');
   const model = titles.toLowerCase().replace(/[^\p{L}\p{N}.]+/gu, '-');
   return `sinkscope-${name}-${model}.${kind.toLowerCase()}`.slice(-120);
+}
+
+/**
+ * Takes a picture of an element as it looks in the light theme: nothing is painted in between.
+ * @param draw draws it in a theme, or in the reader's
+ */
+export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take: () => T): T {
+  const root = element.getRootNode();
+  const themed = root instanceof ShadowRoot ? (root.host as HTMLElement) : document.documentElement;
+  const { theme } = themed.dataset;
+  themed.dataset.theme = 'light';
+  draw('light');
+  try {
+    return take();
+  } finally {
+    if (theme === undefined) delete themed.dataset.theme;
+    else themed.dataset.theme = theme;
+    draw();
+  }
 }
 
 /** Gives the reader a file. */
