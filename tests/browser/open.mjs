@@ -244,6 +244,60 @@ export const open = {
     assert.equal(hub.seen(/huge.*safetensors/).length, 0);
   },
 
+  async 'a link of a model on the disk says what it lacks, or names it for whoever has the same files'(
+    stage,
+  ) {
+    const { page, hub } = await openPage(stage);
+    await drop(page, await folderOf('sigmoid'));
+    await page.waitForFunction(() =>
+      /from your disk/.test(document.querySelector('.about')?.textContent),
+    );
+    await settled(page);
+    const link = () => page.evaluate(() => navigator.clipboard.readText());
+    await page.getByRole('button', { name: 'Share' }).click();
+    const said = page.locator('.unshared');
+    await said.locator('button').first().waitFor();
+    assert.match(
+      await text(page, '.unshared'),
+      /The link does not contain .*, because those files are on your disk: it opens the softmax and sigmoid models instead\./,
+    );
+    assert.doesNotMatch(await link(), /disk/);
+    await said.getByRole('button', { name: 'Include name and fingerprint' }).click();
+    await page.getByText(/is asked for the files of .*fingerprint [0-9a-f]{16}/).waitFor();
+    const named = await link();
+    assert.match(named, /shown=disk:[0-9a-f]{16}\/[\w.-]+/);
+    const before = await finding(page);
+    // Somebody else: is asked for the files, and nobody else is asked for anything.
+    const other = await stage.open(new URL(named).hash.slice(1), { waits: false });
+    await other.waitForSelector('#open[open]');
+    assert.match(
+      await text(other, '#open'),
+      /was on the disk of whoever shared it.*Choose the same files/s,
+    );
+    await drop(other, await folderOf('softmax'));
+    await other.waitForSelector('.open-error:not([hidden])');
+    assert.match(
+      await error(other),
+      /expected the files that the link names, fingerprint [0-9a-f]{16}, found [0-9a-f]{16}/,
+    );
+    await drop(other, await folderOf('sigmoid'));
+    await other.waitForFunction(() =>
+      /from your disk/.test(document.querySelector('.about')?.textContent),
+    );
+    await settled(other);
+    assert.equal(await finding(other), before);
+    // Who declines is not asked again, and may think better of it.
+    const third = await stage.open(new URL(named).hash.slice(1), { waits: false });
+    await third.waitForSelector('#open[open]');
+    await third.getByRole('button', { name: 'Not now' }).click();
+    const again = third.getByRole('button', { name: /^Open / });
+    await again.last().click();
+    await third.waitForSelector('#open[open]');
+    assert.match(await text(third, '#open'), /was on the disk of whoever shared it/);
+    assert.equal(hub.log.length, 0);
+    assert.deepEqual(troubles(page, hub), []);
+  },
+
   async 'a dropped folder opens, stays out of links, and asks nobody'(stage) {
     const { page, hub } = await openPage(stage);
     await drop(page, await folderOf('sigmoid'));
@@ -253,7 +307,7 @@ export const open = {
     await settled(page);
     assert.match(await text(page, '.subject-list'), /model\.safetensors/);
     await page.waitForTimeout(300);
-    assert.ok(!page.url().includes('own-'));
+    assert.ok(!page.url().includes('disk'));
     assert.equal(hub.log.length, 0);
     assert.deepEqual(troubles(page, hub), []);
   },

@@ -3,9 +3,9 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { framesOf, type Desk, type Scope, type Shown } from './desk';
 import { isBidirectional, type Frame } from './frame';
-import { hubName, isOfHub } from './open/words';
+import { hubName, isOfHub, nameOfId } from './open/words';
 import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from './question';
-import { defaults, type State } from './state';
+import { defaults, isOfDisk, type State } from './state';
 import { parseSubject, titleOf } from './subject';
 import { field } from './terms';
 import { mapsOf } from './views/attention';
@@ -358,11 +358,7 @@ export function nameOf({ subject, frame }: Pick<Shown, 'subject' | 'frame'>, des
   const models = desk.engine.value?.models;
   if (!parsed || !models) return subject;
   const known = models.choices.find(({ id }) => id === parsed.id)?.title;
-  return titleOf(
-    parsed,
-    known ?? (isOfHub(parsed.id) ? hubName(parsed.id) : parsed.id),
-    models.describe,
-  );
+  return titleOf(parsed, known ?? nameOfId(parsed.id), models.describe);
 }
 
 export function generateControls(
@@ -407,12 +403,13 @@ export function troubles(shown: readonly Shown[], desk: Desk): TemplateResult | 
       const said = `${nameOf(one, desk)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${kept}`;
       const models = desk.engine.value?.models;
       const id = parseSubject(one.subject)?.id ?? '';
-      const isNew = isOfHub(id) && !models?.knows(id);
-      const act = isNew ? () => desk.open(hubName(id)) : () => desk.engine.peek()?.queue.retry();
+      const isNew = (isOfHub(id) || isOfDisk(id)) && !models?.knows(id);
+      const wanted = isOfHub(id) ? hubName(id) : id;
+      const act = isNew ? () => desk.open(wanted) : () => desk.engine.peek()?.queue.retry();
       const again = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
       return html`<p>
         ${said}
-        <button type="button" @click=${act}>${isNew ? `Open ${hubName(id)}` : again}</button>
+        <button type="button" @click=${act}>${isNew ? `Open ${nameOfId(id)}` : again}</button>
       </p>`;
     })}
   </div>`;

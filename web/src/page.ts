@@ -7,19 +7,19 @@ import { html, nothing, render } from 'lit';
 import { createEngine } from 'sinkscope';
 import { OTHERS, others } from './arithmetic';
 import { base } from './base';
-import { choices } from './controls';
+import { choices, nameOf } from './controls';
 import { Scope, type Desk, type Engine } from './desk';
 import { Models } from './models';
 import { acceptDrops, createDialog } from './open/dialog';
 import { Opener } from './open/opener';
 import { Picker } from './open/picker';
-import { isOfHub, sentence } from './open/words';
+import { fingerprintOf, isOfHub, nameOfId, sentence } from './open/words';
 import type { Theme } from './plot/color';
 import { Queue } from './queue';
 import { promptsOfFile, type PromptFile, type Question } from './question';
 import { rooms, type Build } from './rooms/index';
 import { sources } from './rooms/sources';
-import { defaults, linkable, linkTo, parseHash, printHash, type State } from './state';
+import { defaults, isOfDisk, linkable, linkTo, parseHash, printHash, type State } from './state';
 import { parseSubject } from './subject';
 import { part, say, type Pointed } from './views/view';
 import { heldOutFile, openZoo, type Zoo } from './zoo';
@@ -125,14 +125,34 @@ function address(change: Partial<State> = {}): string {
   return new URL(`./${linkTo(state.peek(), change)}`, location.href.split('#')[0]).href;
 }
 
-async function copyLink(): Promise<void> {
-  const text = address();
+async function copied(text: string): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);
-    tell('Link copied.');
+    return 'Link copied.';
   } catch {
-    tell(`Copy this link: ${text}`);
+    return `Copy this link: ${text}`;
   }
+}
+
+/** Models of the disk that the link which was just copied leaves out. */
+const leftOut = signal<readonly string[]>([]);
+
+async function copyLink(): Promise<void> {
+  const { shown, input } = state.peek();
+  const said = [await copied(address())];
+  if (input === 'file') said.push('It does not contain your file of prompts.');
+  leftOut.value = shown.filter((one) => isOfDisk(one));
+  tell(said.join(' '));
+}
+
+/** The link with the names of the disk's models, for whoever has the same files. */
+async function copyNames(): Promise<void> {
+  const ids = [...new Set(leftOut.value.map((one) => parseSubject(one)!.id))];
+  leftOut.value = [];
+  const hash = `#${printHash(linkable(state.peek(), true))}`;
+  const said = await copied(new URL(`./${hash}`, location.href.split('#')[0]).href);
+  const names = ids.map((id) => `${nameOfId(id)} (fingerprint ${fingerprintOf(id)})`);
+  tell(`${said} Whoever opens it is asked for the files of ${names.join(', ')}.`);
 }
 
 /* The address. */
@@ -190,7 +210,7 @@ function checkNames(): void {
   }
   const isHere = (text: string) => {
     const id = parseSubject(text)?.id ?? '';
-    return isOfHub(id) || models.knows(id);
+    return isOfHub(id) || isOfDisk(id) || models.knows(id);
   };
   const gone = now.shown.filter((text) => !isHere(text));
   const left = now.shown.filter(isHere);
@@ -256,6 +276,24 @@ function messages(place: HTMLElement): void {
           </p>`
         : nothing,
       update,
+    );
+  });
+  const unshared = part(place, 'unshared');
+  effect(() => {
+    const names = [...new Set(leftOut.value.map((one) => nameOf({ subject: one }, desk)))];
+    const isAll = names.length && state.value.shown.every((one) => isOfDisk(one));
+    render(
+      names.length
+        ? html`<p class="message" role="status">
+            The link does not contain ${names.join(', ')}, because those files are on your
+            disk${isAll ? ': it opens the softmax and sigmoid models instead' : ''}.
+            <button type="button" @click=${() => void copyNames()}>
+              Include name and fingerprint
+            </button>
+            <button type="button" aria-label="Close" @click=${() => (leftOut.value = [])}>✕</button>
+          </p>`
+        : nothing,
+      unshared,
     );
   });
   const text = part(place, 'message', 'p');

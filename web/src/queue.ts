@@ -12,9 +12,10 @@ import { allAverages, averages, recomputed } from './averages';
 import { isBidirectional, selectedHead, type Frame, type Head } from './frame';
 import { InputError, roundedId, type Models, type OpenModel, type Watch } from './models';
 import { probes, type Probe } from './probes';
-import { hubName, isOfHub, loadedWords, sentence } from './open/words';
+import { isOfHub, loadedWords, nameOfId, sentence } from './open/words';
 import { keyOf, promptsOf, type Prompts, type Question } from './question';
 import { completed, contextOf, emptyFrame, isStreamed, namesFor, recordedFor } from './reading';
+import { isOfDisk } from './state';
 import { editsOf, modelIdOf, parseSubject, type Subject } from './subject';
 
 /** A setting of which means alone are wanted: no run of it is kept. */
@@ -489,8 +490,8 @@ export class Queue {
     const parsed = parseSubject(subject);
     if (!parsed) throw new InputError(`“${subject}” names no model.`);
     const id = modelIdOf(parsed);
-    if (isOfHub(id) && !(await this.#around.admit(parsed.id, watch.signal)))
-      throw new InputError(`${hubName(parsed.id)} is not loaded yet. Open it to measure it.`);
+    if ((isOfHub(id) || isOfDisk(id)) && !(await this.#around.admit(parsed.id, watch.signal)))
+      throw new InputError(`${nameOfId(parsed.id)} is not loaded yet. Open it to measure it.`);
     watch.signal.throwIfAborted();
     const opened = await this.#get(id, request, watch);
     watch.signal.throwIfAborted();
@@ -588,7 +589,13 @@ export class Queue {
   /** Begins to open a model of the zoo that will be needed soon. */
   #begin(subject: string, request: Request): void {
     const parsed = parseSubject(subject);
-    if (!parsed || isOfHub(parsed.id) || !this.#around.models.knows(parsed.id)) return;
+    if (
+      !parsed ||
+      isOfHub(parsed.id) ||
+      isOfDisk(parsed.id) ||
+      !this.#around.models.knows(parsed.id)
+    )
+      return;
     const watch = this.#watch(new AbortController().signal);
     this.#get(modelIdOf(parsed), request, watch).catch(() => {});
   }

@@ -261,12 +261,15 @@ export function printHash(state: State): string {
 
 /** What the reader opened from the disk is nobody else's to open. */
 export function isOfDisk(subject: string): boolean {
-  return /^own-\d+(?![\w-])/.test(subject);
+  return subject.startsWith('disk:');
 }
 
-/** The state without what another reader has not. */
-export function linkable(state: State): State {
-  const shown = state.shown.filter((one) => !isOfDisk(one));
+/**
+ * The state without what another reader has not.
+ * @param isNamed whether models of the disk are named, for whoever has the same files
+ */
+export function linkable(state: State, isNamed = false): State {
+  const shown = state.shown.filter((one) => isNamed || !isOfDisk(one));
   const input = state.input === 'file' ? defaults.input : state.input;
   const prompt = state.prompt.length > PROMPT_MAX ? defaults.prompt : state.prompt;
   return { ...state, shown: shown.length ? shown : defaults.shown, input, prompt };

@@ -3,6 +3,7 @@
  *
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
  *     softmax~int8   softmax~relaxed   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
+ *     disk:FINGERPRINT/name, a model on somebody's disk
  *
  * A git revision cannot contain ~, and no name of the zoo contains @. An edit is the name of an operation
  * that replaces the model's own, or of a row of describe's table of edits. Its parameters follow in brackets,
@@ -35,7 +36,8 @@ export interface Subject {
   readonly edits: readonly SubjectEdit[];
 }
 
-const HEAD = /^(?<id>[\w-]{1,64}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
+const HEAD =
+  /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
 /** Links of earlier versions wrote a single parameter behind an equals sign. */
 const EDIT =
   /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\)|=(?<value>-?\d{1,4}(?:\.\d{1,9})?))?$/;

@@ -80,13 +80,17 @@ describe('a plan', () => {
 
 describe('links', () => {
   it('do not carry what is on the disk', () => {
-    expect([isOfDisk('own-2'), isOfDisk('softmax'), isOfDisk('hub:own-2')]).toEqual([
+    const disk = 'disk:0123456789abcdef/my.safetensors';
+    expect([isOfDisk(disk), isOfDisk('softmax'), isOfDisk('hub:a/disk')]).toEqual([
       true,
       false,
       false,
     ]);
-    const state = { ...defaults, shown: ['own-1', 'hub:owner/name'] };
+    const state = { ...defaults, shown: [disk, 'hub:owner/name'] };
     expect(linkable(state)).toEqual({ ...state, shown: ['hub:owner/name'] });
+    // Unless the reader wants them named, for whoever has the same files.
+    const named = linkable(state, true);
+    expect(parseHash(`#${printHash(named)}`).state.shown).toEqual(state.shown);
   });
 
   it('take no hub name that could break out of an address', () => {

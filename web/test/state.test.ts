@@ -130,11 +130,17 @@ describe('the state', () => {
   it('hands on nothing that lies on the reader’s disk', () => {
     const own = {
       ...defaults,
-      shown: ['own-1', 'own-2~sigmoid', 'softmax'],
+      shown: [
+        'disk:0123456789abcdef/my.safetensors',
+        'disk:0123456789abcdef/my.safetensors~sigmoid',
+        'softmax',
+      ],
       input: 'file',
     } as State;
     expect(linkable(own)).toMatchObject({ shown: ['softmax'], input: 'text' });
-    expect(linkTo({ ...own, shown: ['own-1'] }, { room: 'explore' })).toBe('#room=explore');
+    expect(
+      linkTo({ ...own, shown: ['disk:0123456789abcdef/my.safetensors'] }, { room: 'explore' }),
+    ).toBe('#room=explore');
   });
 });
 
@@ -152,7 +158,7 @@ describe('a subject', () => {
     'hub:owner/name@12~mask(1,32)',
     'hub:o/n@main:file.gguf',
     'hub:owner/name@main~int8~mask(1,32)',
-    'own-3',
+    'disk:0123456789abcdef/my.safetensors',
   ];
   for (const text of texts)
     it(`is read and written: ${text}`, () => expect(printSubject(parseSubject(text)!)).toBe(text));

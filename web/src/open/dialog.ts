@@ -4,7 +4,8 @@ import { live } from 'lit/directives/live.js';
 import { filesOfDrop, filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalogue';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
-import { loadedWords, planRows, size, type Loaded } from './words';
+import { isOfDisk } from '../state';
+import { fingerprintOf, loadedWords, nameOfId, planRows, size, type Loaded } from './words';
 
 const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
 
@@ -154,7 +155,17 @@ function places(opener: Opener): TemplateResult {
 }
 
 /** A link's model: the reader says first whether anybody is asked for it. */
-function asking(opener: Opener, model: string): TemplateResult {
+function asking(opener: Opener, id: string): TemplateResult {
+  const model = nameOfId(id);
+  const no = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;
+  if (isOfDisk(id))
+    return html`<p>
+        This link shows <strong>${model}</strong>, which was on the disk of whoever shared it. The
+        link holds its name and fingerprint (${fingerprintOf(id)}), not its files. Choose the same
+        files to open it.
+      </p>
+      ${diskForm(opener)}
+      <p class="links">${no}</p>`;
   const host = new URL(opener.fields.endpoint || ENDPOINT).host;
   return html`<p>
       This link shows <strong>${model}</strong> from ${host}. This page contacts ${host} only if you
@@ -164,7 +175,7 @@ function asking(opener: Opener, model: string): TemplateResult {
       <button type="button" class="primary" @click=${() => void opener.lookUp(model)}>
         Look it up
       </button>
-      <button type="button" @click=${() => opener.hide()}>Not now</button>
+      ${no}
     </p>`;
 }
 
@@ -221,7 +232,7 @@ function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
 
 function body(opener: Opener): TemplateResult {
   const { stage } = opener;
-  if (stage.name === 'ask') return asking(opener, stage.model);
+  if (stage.name === 'ask') return asking(opener, stage.id);
   if (stage.name === 'looking') return looking(opener, stage.what);
   if (stage.name === 'several') return several(opener, stage.models);
   if (stage.name === 'plan') return planned(opener, stage);

@@ -15,11 +15,15 @@ import {
   type Plan,
 } from 'sinkscope';
 import { InputError, isTooSlow, type Models } from '../models';
+import { isOfDisk } from '../state';
 import {
+  fingerprintOf,
   hubName,
+  idOfFiles,
   idOfPlan,
   isOfHub,
   loadedWords,
+  nameOfId,
   sentence,
   titleOfFiles,
   type Loaded,
@@ -27,8 +31,8 @@ import {
 
 export type Stage =
   | { readonly name: 'choose' }
-  /** A link wants a model of the hub, which is not asked for it before the reader agrees. */
-  | { readonly name: 'ask'; readonly model: string }
+  /** A link wants a model: a hub is not asked for it before the reader agrees, files are the reader's. */
+  | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
   /** Several models: one of them is to be chosen. */
   | { readonly name: 'several'; readonly models: readonly Several[] }
@@ -94,8 +98,6 @@ export class Opener {
   readonly #declined = new Set<string>();
   /** Repositories whose checkpoints the reader walks through: none of them is asked about again. */
   readonly #trusted = new Set<string>();
-  #count = 0;
-
   constructor(around: Surroundings) {
     this.#around = around;
   }
@@ -127,6 +129,12 @@ export class Opener {
   invite(name?: string): void {
     this.show();
     if (name === undefined) return;
+    if (isOfDisk(name)) {
+      this.#declined.delete(name);
+      this.#asked = [name, ...this.#asked.filter((one) => one !== name)];
+      this.#askNext();
+      return;
+    }
     this.edit({ name });
     void this.lookUp(name);
   }
@@ -195,13 +203,14 @@ export class Opener {
   }
 
   /**
-   * A link, or the training slider, wants a model of the hub. Nobody is asked for it before the reader
-   * agrees, here or when it was opened on an earlier visit and kept.
+   * A link, or the training slider, wants a model of the hub or of a disk. Nobody is asked for it before the
+   * reader agrees, here or when it was opened on an earlier visit and kept; files the reader has to choose.
    * @returns whether it may be opened now; if not, the reader is asked, and `opened` follows
    */
   async admit(id: string, signal: AbortSignal): Promise<boolean> {
     const models = this.#around.models()!;
-    if (!isOfHub(id) || models.knows(id)) return true;
+    if (!(isOfHub(id) || isOfDisk(id)) || models.knows(id)) return true;
+    if (isOfDisk(id)) return this.#ask(id);
     const [repository = ''] = hubName(id).split(/[@:]/);
     const isPassing = this.#trusted.has(repository);
     if (isPassing || (await isKept(repository))) {
@@ -212,6 +221,11 @@ export class Opener {
         return true;
       }
     }
+    return this.#ask(id);
+  }
+
+  /** Puts the question to the reader; the model is not open yet. */
+  #ask(id: string): false {
     if (this.#declined.has(id)) return false;
     this.#asked = [...new Set([...this.#asked, id])];
     if (!this.isShown || this.stage.name === 'choose') this.#askNext();
@@ -225,10 +239,9 @@ export class Opener {
       this.#around.changed();
       return;
     }
-    const model = hubName(next);
-    this.fields = { ...this.fields, name: model };
+    if (isOfHub(next)) this.fields = { ...this.fields, name: hubName(next) };
     this.show();
-    this.#set({ name: 'ask', model });
+    this.#set({ name: 'ask', id: next });
   }
 
   #resolve(name: string, signal: AbortSignal, onRetry?: HubOptions['onRetry']): Promise<Plan> {
@@ -267,7 +280,8 @@ export class Opener {
     const models = this.#around.models();
     if (!models) throw new Error('The engine is not running yet; try again in a moment.');
     const recipe = this.#recipe(plan);
-    const id = recipe.source === 'hub' ? idOfPlan(plan) : `own-${++this.#count}`;
+    const id = recipe.source === 'hub' ? idOfPlan(plan) : await idOfFiles(plan);
+    if (recipe.source === 'disk') this.#compare(id);
     this.#set({ name: 'loading', plan, loaded: { done: 0, total: plan.bytes } });
     models.admit(id, recipe);
     models.pin(id);
@@ -293,6 +307,16 @@ export class Opener {
       signal.removeEventListener('abort', stop);
     }
     this.#finish(id);
+  }
+
+  /** Files that a link asked for are those that it names, or they are refused. */
+  #compare(id: string): void {
+    const wanted = this.#asked.find(isOfDisk);
+    if (!wanted || !this.isShown || fingerprintOf(wanted) === fingerprintOf(id)) return;
+    throw new InputError(
+      `${nameOfId(id)}: expected the files that the link names, fingerprint ${fingerprintOf(wanted)}, ` +
+        `found ${fingerprintOf(id)}. Close this dialog to open other files.`,
+    );
   }
 
   #finish(id: string): void {
@@ -321,7 +345,9 @@ export class Opener {
       const again = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
       this.stage = again
         ? { name: 'plan', plan: stage.plan, kept: await keptOf(stage.plan), isSlow }
-        : { name: 'choose' };
+        : this.#asked[0]
+          ? { name: 'ask', id: this.#asked[0] }
+          : { name: 'choose' };
       // Files that were dropped opened no dialog; now there is a choice to make.
       if (isSlow) this.isShown = true;
       this.#fail(error);
