@@ -1,7 +1,7 @@
 // The command line against what the independent reference measured of the same model and texts.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -133,6 +133,30 @@ test('--version and describe say what there is', async () => {
   const { stdout } = await run('describe');
   for (const table of ['metrics', 'fields', 'edits', 'operations'])
     for (const { name } of all[table]) assert.match(stdout, new RegExp(`^  ${name} `, 'm'));
+});
+
+test('the tokenizer decides what a text starts with; its start token may be asked for, or none', async () => {
+  const own = join(folder, 'adds-none');
+  cpSync(zoo('softmax'), own, { recursive: true, filter: (path) => !/seeds|timeline/.test(path) });
+  const file = join(own, 'tokenizer.json');
+  const json = JSON.parse(readFileSync(file, 'utf8'));
+  writeFileSync(file, JSON.stringify({ ...json, post_processor: null }));
+  const first = async (model, ...more) =>
+    (await measure(model, '--text-file', whole, '--tokens', '32', '--sequences', '2', ...more))
+      .first;
+  assert.equal(await first(zoo('softmax')), '<s>');
+  assert.notEqual(await first(own), '<s>');
+  assert.equal(await first(own, '--special', 'bos'), '<s>');
+  assert.notEqual(await first(zoo('softmax'), '--special', 'none'), '<s>');
+  const config = join(own, 'tokenizer_config.json');
+  writeFileSync(
+    config,
+    JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), bos_token: null }),
+  );
+  await assert.rejects(
+    first(own, '--special', 'bos'),
+    /--special: expected auto or none .*got "bos"/,
+  );
 });
 
 test('a reader that closes the pipe ends every command quietly', async () => {

@@ -27,7 +27,8 @@ MODEL        a folder with config.json and weights, a .gguf file, or owner/name[
   --tokens T         tokens in a sequence, special tokens included (${defaults.tokens})
   --sequences N      number of sequences, at most (100)
   --eps E[,E...]     threshold of Sink_k, or several that one run serves (${defaults.eps})
-  --special S        special tokens in front: auto (the tokenizer's own), none, or a token (auto)
+  --special S        what a text starts with: auto (what the tokenizer adds, as in transformers), bos (its
+                     start token, though it adds none), none, or a special token (auto)
   --edit NAME:key=value,key=value   an edit of the run; several combine:
 ${edits.map(usageOf).join('\n')}
   --streaming        hold only what an eviction keeps of a long text, and report its loss alone
@@ -167,7 +168,6 @@ async function measureModel(engine, name, values) {
   const wanted = {
     tokens: whole(values.tokens ?? String(defaults.tokens), '--tokens'),
     sequences: whole(values.sequences, '--sequences'),
-    special: isWay(values.special) ? values.special : [values.special],
     lines: values.lines,
   };
   const given = (values.eps ?? String(defaults.eps)).split(',');
@@ -185,13 +185,13 @@ async function measureModel(engine, name, values) {
   /** @type {import('../sinkscope.js').Cut | undefined} */
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
-  const sequences = await cutText(tokenizer, text, { ...wanted, onCut });
+  const special = specialOf(tokenizer, values.special);
+  const sequences = await cutText(tokenizer, text, { ...wanted, special, onCut });
   tokenizer.close();
   const { streaming } = values;
   const result = await measure(model, sequences, { eps, edits, streaming });
   const [first] = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
   const { architecture } = model;
-  const { special } = values;
   const loss = result.metrics.loss_mean?.mean[0];
   const kind = classOf(edits, describe);
   const least_tokens = leastTokens(result.eps);
@@ -200,7 +200,7 @@ async function measureModel(engine, name, values) {
     model: name,
     class: kind,
     arithmetic,
-    special,
+    special: values.special,
     first,
     architecture,
     edits,
@@ -212,11 +212,17 @@ async function measureModel(engine, name, values) {
 }
 
 /**
+ * @param {Pick<import('../sinkscope.js').Tokenizer, 'bos' | 'piece'>} tokenizer
  * @param {string} special
- * @returns {special is 'auto' | 'none'}
+ * @returns {'auto' | 'none' | string[]}
  */
-function isWay(special) {
-  return special === 'auto' || special === 'none';
+function specialOf(tokenizer, special) {
+  if (special === 'auto' || special === 'none') return special;
+  if (special !== 'bos') return [special];
+  const { bos } = tokenizer;
+  if (bos === null)
+    throw unlike('--special', 'auto or none of a tokenizer without start token', special);
+  return [tokenizer.piece(bos)];
 }
 
 /**

@@ -140,15 +140,18 @@ export function firstField({ state, set }: Desk, frames: readonly Frame[]): Temp
     frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'none'),
   );
   const known = new Set([...frames.flatMap(({ special }) => special.choices), first]);
-  const own = [...known].filter((name) => name && name !== 'auto' && name !== 'none');
+  const own = [...known].filter((name) => name && name !== 'bos' && name !== 'none');
   const bos = frames.find(({ special }) => special.bos)?.special.bos;
+  const isAdded = frames.every(({ special }) => special.automatic[0] === special.bos);
   return choices(
     'first token',
     first,
     [
-      ['', bos ? `start token ${readable(bos)}` : 'start token'],
+      ['', `the tokenizer’s default: ${[...automatic].join(' / ')}`],
       ['none', 'none'],
-      ['auto', `the tokenizer’s default: ${[...automatic].join(' / ')}`],
+      ...(bos && !(isAdded && first !== 'bos')
+        ? [['bos', `start token ${readable(bos)}`] as const]
+        : []),
       ...own
         .filter((name) => name !== bos || first === name)
         .map((name) => [name, readable(name)] as const),
@@ -190,12 +193,14 @@ export function startToken(
   const known = frames.find(({ special }) => special.bos);
   if (!said.length || !known) return nothing;
   const isWithout = known.first.length === 0;
+  // A link to what a tokenizer does itself needs no word.
+  const given = known.special.automatic[0] === known.special.bos ? '' : 'bos';
   const bos = readable(known.special.bos!);
   return html`<p class="starts">
     <span>Text ${isWithout ? 'has no start token' : said.join(' / ')}</span>
     <button
       type="button"
-      @click=${() => set({ first: isWithout ? '' : 'none', query: -1, key: -1 })}
+      @click=${() => set({ first: isWithout ? given : 'none', query: -1, key: -1 })}
     >
       ${isWithout ? `Start with ${bos}` : 'Remove it'}
     </button>

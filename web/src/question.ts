@@ -122,18 +122,17 @@ export function firstTokens(tokens: readonly Token[]): string[] {
 }
 
 /**
- * The special tokens that a text starts with. A tokenizer without the requested token takes its BOS token,
- * if it has one, followed by its own further special tokens.
+ * The special tokens that a text starts with, by the page's `first`. A tokenizer that lacks the requested
+ * token adds its own.
  */
 export async function specialOf(
   tokenizer: Tokenizer,
   first: string,
 ): Promise<'auto' | 'none' | string[]> {
-  if (first === 'none' || first === 'auto') return first;
+  if (first === 'none') return first;
   if (first && tokenizer.specials.some(({ text }) => text === first)) return [first];
   const { automatic, bos } = await specialWords(tokenizer);
-  if (bos === null) return 'none';
-  return automatic[0] === bos ? 'auto' : [bos];
+  return first === 'bos' && bos !== null && automatic[0] !== bos ? [bos] : 'auto';
 }
 
 type Special = Awaited<ReturnType<typeof specialOf>>;

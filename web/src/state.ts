@@ -87,7 +87,10 @@ export const table = {
   input: choice('text', 'text', 'heldout', 'random', 'repeat', 'file'),
   prompt: text(STORY, PROMPT_MAX),
   seed: number(1, 0, 4294967295),
-  /** What stands first: empty is BOS, none nothing, auto the tokenizer's own, else a special token. */
+  /**
+   * What a text starts with: empty is what the tokenizer itself adds, as in transformers and on the command
+   * line; bos its start token, though it adds none; none nothing; else a special token.
+   */
   first: text('', 64),
   /** Tokens that are run and measured, at most. */
   T: number(64, 1, 4096),

@@ -38,7 +38,7 @@ const tokenizer = {
 } as unknown as Tokenizer;
 
 const ask = (change: Partial<State>, texts: string[] = [], context = 99) =>
-  promptsOf(tokenizer, questionOf({ ...defaults, ...change }), context, texts);
+  promptsOf(tokenizer, questionOf({ ...defaults, first: 'bos', ...change }), context, texts);
 
 describe('a question', () => {
   it('has one key for all that is answered alike', () => {
@@ -100,12 +100,14 @@ describe('a question', () => {
   it('begins with what is named, if the tokenizer has it', async () => {
     const first = async (name: string) =>
       firstTokens((await ask({ prompt: 'a', first: name })).tokens);
-    expect(await first('')).toEqual(['<s>']);
+    // The tokenizer decides, as on the command line; the reader may want its start token all the same.
+    expect(await first('')).toEqual([]);
+    expect(await first('bos')).toEqual(['<s>']);
     expect(await first('</s>')).toEqual(['</s>']);
-    expect(await first('[CLS]')).toEqual(['<s>']);
-    expect(await first('auto')).toEqual([]);
+    expect(await first('[CLS]')).toEqual([]);
     expect(await first('none')).toEqual([]);
-    expect(await specialOf({ ...tokenizer, bos: null }, '')).toBe('none');
+    expect(await specialOf(tokenizer, '')).toBe('auto');
+    expect(await specialOf({ ...tokenizer, bos: null }, 'bos')).toBe('auto');
     expect(await specialWords(tokenizer)).toEqual({
       automatic: [],
       bos: '<s>',
