@@ -349,6 +349,34 @@ export const lab = {
     assert.deepEqual(first.troubles, []);
   },
 
+  async 'the command beside a lab prints its digits'(stage) {
+    const size = 'length:16,batch:2,steps:3';
+    for (const hash of [
+      small(SMALL, `operation:relu,first:any,seed:4,triggers:3,layers:2,${SMALL}`),
+      small(
+        `from:softmax,${size}`,
+        `from:softmax,at:1000,operation:sigmoid_log_n,first:any,${size}`,
+      ),
+    ]) {
+      const page = await enter(stage, hash);
+      await button(page, 'Train').click();
+      await ended(page);
+      const { labs } = await saved(page);
+      const commands = await page.$$eval('.lab-set .copy-command', (all) =>
+        all.map((one) => one.title),
+      );
+      assert.equal(commands.length, 2);
+      for (const [i, command] of commands.entries()) {
+        const args = command.replace(/^sinkscope /, '').split(' ');
+        const lines = (await tell(...args, '--every', '1')).stdout.trim().split('\n');
+        // The last line is of what the next step would begin with.
+        assert.deepEqual(lines.slice(0, -1).map(JSON.parse), labs[i].log, command);
+      }
+      assert.deepEqual(page.troubles, []);
+      await page.context().close();
+    }
+  },
+
   async 'what explodes in the lab stops with its step; absurd settings are refused with their number'(
     stage,
   ) {

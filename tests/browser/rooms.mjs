@@ -1,7 +1,9 @@
 /** The rooms, as a reader goes through them: what is seen, pointed at, typed, chosen and followed. */
 import assert from 'node:assert/strict';
+import { exec } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.js';
 import {
   chips,
@@ -954,6 +956,85 @@ const comparing = {
   },
 };
 
+/** What a shell makes of a command of the page, where the package is this one. */
+async function ran(command) {
+  const own = command.replace(/^sinkscope /, `'${process.execPath}' wasm/cli.js `);
+  return JSON.parse((await promisify(exec)(`${own} --json`, { cwd: root })).stdout);
+}
+
+const commands = {
+  async 'the command beside a number prints its digits: texts, passages, checkpoints, edits, tokens'(
+    stage,
+  ) {
+    const subjects = 'softmax,softmax@1000,sigmoid~hide_key(0),softmax~int8';
+    const cases = [
+      `shown=${subjects}&prompt=${encodeURIComponent("The king's “old” dog & $HOME sat; then it ran over the hill. ".repeat(2))}`,
+      `shown=${subjects}&input=heldout&n=5&T=48&first=none`,
+      'shown=softmax,softmax~mask(first=1,recent=9)&input=heldout&n=4&T=120&eps=0.2',
+      'shown=softmax,sigmoid&input=random&n=3&T=20',
+      'shown=no-bos&input=repeat&T=18&first=bos',
+    ];
+    for (const hash of cases) {
+      const page = await stage.open(`room=compare&${hash}`);
+      const rows = page.locator('.metrics tr[data-subject]:not(.stale)');
+      const count = hash.split('&')[0].split(/,(?![^(]*\))/).length;
+      await page.waitForFunction(
+        (n) => document.querySelectorAll('.metrics tr[data-subject]:not(.stale)').length === n,
+        count,
+      );
+      await settled(page);
+      for (let i = 0; i < count; i++) {
+        const row = rows.nth(i);
+        const command = await row.locator('.copy-command').getAttribute('title');
+        const { metrics, loss } = await ran(command);
+        const shown = async (name) =>
+          (await row.locator(`[data-metric="${name}"] .value`).textContent()).replace('*', '');
+        assert.equal(await shown('loss'), loss.toFixed(3), command);
+        const told = 100 * metrics.sink_ratio.mean[0];
+        assert.ok(Math.abs(parseFloat(await shown('sink_1')) - told) <= 0.05, command);
+      }
+      assert.deepEqual(page.troubles, []);
+      await page.context().close();
+    }
+    // Copied as it is shown.
+    const page = await stage.open('room=compare&shown=softmax');
+    const button = page.locator('.metrics .copy-command').first();
+    await button.click();
+    await page.locator('.copy-command.copied').waitFor();
+    assert.equal(
+      await page.evaluate(() => navigator.clipboard.readText()),
+      await button.getAttribute('title'),
+    );
+  },
+
+  async 'the command beside each row of a bench prints its loss'(stage) {
+    for (const hash of [
+      'runs=2&length=64',
+      'bench=cache&runs=2&length=48&shown=softmax',
+      'bench=quantisation&runs=2&length=48&shown=sigmoid',
+      'bench=fragility&runs=2&times=20&shown=softmax',
+      'bench=fragility&harm=channel&runs=2&length=40&shown=softmax',
+      'runs=1&length=300&positions=cache&shown=softmax',
+    ]) {
+      const page = await stage.open(`room=purpose&${hash}`);
+      await page.waitForSelector('.settings tbody tr');
+      await settled(page);
+      const rows = await page.$$eval('.settings tbody tr', (all) =>
+        all.map((row) => [row.cells[2].textContent, row.querySelector('.copy-command')?.title]),
+      );
+      assert.ok(rows.length > 1, hash);
+      // A few of many, the last one too.
+      for (const [said, command] of [...rows.slice(0, 4), rows.at(-1)]) {
+        const { loss, metrics } = await ran(command);
+        const value = loss ?? metrics.loss_mean.mean[0];
+        assert.equal(said.split(' (')[0].trim(), value.toFixed(3), command);
+      }
+      assert.deepEqual(page.troubles, []);
+      await page.context().close();
+    }
+  },
+};
+
 const eight = {
   async 'products in eight bits and relaxed floats are chosen, marked on figures, and leave exact numbers as they are'(
     stage,
@@ -1317,6 +1398,7 @@ export const rooms = {
   ...start,
   ...reading,
   ...comparing,
+  ...commands,
   ...eight,
   ...training,
   ...links,

@@ -209,7 +209,7 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
   assert.deepEqual([tells, least], [true, 10]);
   assert.match((await run('--help')).stdout, /sinkscope measure MODEL/);
   const cases = [
-    [['measure', zoo('softmax')], /--text-file: expected a file/],
+    [['measure', zoo('softmax')], /text: expected one of --text-file, --text and --ids/],
     [
       ['measure', zoo('softmax'), '--text-file', whole, '--tokens', 'x'],
       /--tokens: expected a whole/,
@@ -244,6 +244,15 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
     [['measure', folder, '--text-file', whole], /expected model.safetensors/],
     [['measure', zoo('softmax'), '--text-file', join(folder, 'none')], /ENOENT/],
     [['measure', zoo('softmax'), '--text-file', whole, '--tokens', '4000'], /at most|expected/],
+    [['measure', zoo('softmax'), '--ids', '0,x'], /--ids: expected token ids/],
+    [['measure', zoo('softmax'), '--ids', '0,1', '--text', 'a'], /expected one of --text-file/],
+    [['measure', zoo('softmax'), '--ids', '0,1,2', '--ids', '0'], /sequences\[1\]\.length/],
+    [['measure', `${zoo('softmax')}@1401`, '--ids', '0,1'], /step: expected one of 0, 10/],
+    [['measure', `${zoo('softmax')}@x`, '--ids', '0,1'], /MODEL: step: expected a whole number/],
+    [
+      ['measure', zoo('softmax'), '--lines', '--text-file', join(zoo('softmax'), 'config.json')],
+      /expected a JSON list of texts, found none/,
+    ],
     [['grow'], /command: expected "measure", "train" or "describe"/],
   ];
   for (const [args, message] of cases) {

@@ -12,18 +12,26 @@ import { resolveHub } from '../supply/hub.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../supply/plan.js';
 import { planTokenizer } from '../text/plan_tokenizer.js';
-import { readText } from './text_file.js';
-import { train, trainUsage } from './train.js';
+import { listOf, readText } from './text_file.js';
+import { sourceOf, train, trainUsage } from './train.js';
 
 /** @param {import('../sinkscope.js').Describe} describe */
-const usage = ({ defaults, edits }) => `sinkscope measure MODEL --text-file FILE
+const usage = ({
+  defaults,
+  edits,
+}) => `sinkscope measure MODEL --text-file FILE | --text TEXT | --ids 0,17,392
 
 Measures the attention sinks of a model over a text (Gu et al., ICLR 2025).
 Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
 
-MODEL        a folder with config.json and weights, a .gguf file, or owner/name[@revision] on the hub
+MODEL        a folder with config.json and weights, a .gguf file, or owner/name[@revision] on the hub;
+             FOLDER@STEP is a checkpoint of its timeline
   --text-file FILE   UTF-8 text, cut into sequences one after the other
-  --lines            each line is a text of its own, and its first tokens are one sequence
+  --lines            each line, or in a .json file each text of its list, is a text of its own, and its
+                     first tokens are one sequence
+  --join N           so many of these texts in a row are one, with a blank line between them (1)
+  --text TEXT        the text itself
+  --ids I,I,...      token ids of a sequence, special ones included; several sequences of one length combine
   --tokens T         tokens in a sequence, special tokens included (${defaults.tokens})
   --sequences N      number of sequences, at most (100)
   --eps E[,E...]     threshold of Sink_k, or several that one run serves (${defaults.eps})
@@ -56,7 +64,10 @@ function usageOf({ name, meaning, parameters }) {
 
 const OPTIONS = /** @type {const} */ ({
   'text-file': { type: 'string' },
+  text: { type: 'string' },
+  ids: { type: 'string', multiple: true },
   lines: { type: 'boolean', default: false },
+  join: { type: 'string', default: '1' },
   tokens: { type: 'string' },
   sequences: { type: 'string', default: '100' },
   eps: { type: 'string' },
@@ -161,8 +172,6 @@ async function mainTrain(args, print) {
  * @param {Values} values
  */
 async function measureModel(engine, name, values) {
-  const path = values['text-file'];
-  if (path === undefined) throw unlike('--text-file', 'a file', path);
   const { describe } = engine;
   const { defaults } = describe;
   const wanted = {
@@ -174,19 +183,22 @@ async function measureModel(engine, name, values) {
   const thresholds = given.map((/** @type {string} */ one) => number(one, 0, 1, '--eps'));
   const eps = thresholds.length > 1 ? thresholds : thresholds[0];
   const edits = (values.edit ?? []).map((/** @type {string} */ text) => readEdit(text, describe));
-  const text = await readText(path, '--text-file');
   const token = process.env.HF_TOKEN || undefined;
   const hub = { token, endpoint: values.endpoint, cache: values.cache };
-  const plan = await findModel(name, hub);
+  const texts = await textsOf(values);
+  const checkpoint = await checkpointOf(name);
+  const plan = await findModel(checkpoint?.folder ?? name, hub);
   const arithmetic = /** @type {import('../sinkscope.js').Arithmetic} */ (values.arithmetic);
-  const model = await engine.open(modelFiles(plan, hub), { arithmetic });
+  const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
   const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
   const tokenizer = await planTokenizer(plan, model, { ...hub, limit });
   /** @type {import('../sinkscope.js').Cut | undefined} */
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
   const special = specialOf(tokenizer, values.special);
-  const sequences = await cutText(tokenizer, text, { ...wanted, special, onCut });
+  const sequences = Array.isArray(texts?.ids)
+    ? texts.ids
+    : await cutText(tokenizer, texts.text, { ...wanted, special, onCut });
   tokenizer.close();
   const { streaming } = values;
   const result = await measure(model, sequences, { eps, edits, streaming });
@@ -256,6 +268,44 @@ function number(text, low, high, name) {
 }
 
 /**
+ * What is measured: a text, the texts of a list, or ids.
+ * @param {Values} values
+ * @returns {Promise<{ ids: number[][] } | { ids?: undefined, text: string | string[] }>}
+ */
+async function textsOf({ 'text-file': path, text, ids, lines, join: together }) {
+  const given = [path, text, ids].filter((one) => one !== undefined);
+  expect(
+    given.length === 1,
+    'text',
+    'one of --text-file, --text and --ids',
+    given.length || undefined,
+  );
+  if (ids) return { ids: ids.map((/** @type {string} */ list) => idsOf(list)) };
+  if (text !== undefined) return { text };
+  const read = await readText(String(path), '--text-file');
+  const isJson = /\.json$/i.test(String(path));
+  const list = isJson
+    ? listOf(String(path), read)
+    : read.split(/\r?\n/).filter((one) => one.trim());
+  const each = whole(together, '--join');
+  if (!lines) return { text: read };
+  if (list) {
+    const count = Math.max(1, Math.floor(list.length / each));
+    const starts = Array.from({ length: count }, (_, i) => i * each);
+    return { text: starts.map((from) => list.slice(from, from + each).join('\n\n')) };
+  }
+  const where = `--text-file: ${path}`;
+  throw new SinkscopeError('read', where, 'expected a JSON list of texts, found none');
+}
+
+/** @param {string} list */
+function idsOf(list) {
+  const ids = list.split(',').map((one) => (/^\d{1,9}$/.test(one.trim()) ? Number(one) : NaN));
+  expect(ids.every(Number.isInteger), '--ids', 'token ids separated by commas', list.slice(0, 80));
+  return ids;
+}
+
+/**
  * A path that is there is taken from the disk; all else is a name on the hub.
  * @param {string} name
  * @param {{ token?: string, endpoint?: string, cache: boolean }} hub
@@ -278,6 +328,18 @@ async function findModel(name, hub) {
   if (others.length === 0) return plan;
   const ids = [plan, ...others].map(({ id }) => id).join(', ');
   throw new SinkscopeError('argument', name, `expected one model, found ${ids}; name a file`);
+}
+
+/**
+ * The files of FOLDER@STEP; undefined for all other names.
+ * @param {string} name
+ */
+async function checkpointOf(name) {
+  const at = name.lastIndexOf('@');
+  const isFolder = await stat(name.slice(0, Math.max(0, at))).catch(() => undefined);
+  if (at < 0 || (await stat(name).catch(() => undefined)) || !isFolder?.isDirectory())
+    return undefined;
+  return sourceOf(name, 'MODEL');
 }
 
 /** What is said of numbers that are not exact. */

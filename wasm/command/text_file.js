@@ -31,6 +31,23 @@ export async function readText(path, where) {
   }
 }
 
+/**
+ * The texts of a .json file that is a list of them; undefined for any other file.
+ * @param {string} path
+ * @param {string} text what the file holds
+ * @returns {string[] | undefined}
+ */
+export function listOf(path, text) {
+  if (!/\.json$/i.test(path)) return undefined;
+  try {
+    /** @type {unknown} */
+    const list = JSON.parse(text);
+    return Array.isArray(list) && list.every((one) => typeof one === 'string') ? list : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** @param {unknown} error */
 export function codeOf(error) {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error);

@@ -11,11 +11,11 @@ import { labOnward } from '../lab/onward.js';
 import { openTimeline } from '../supply/timeline.js';
 import { openTokenizer } from '../text/tokenizer.js';
 import { openOut } from './out_folder.js';
-import { codeOf, readText } from './text_file.js';
+import { codeOf, listOf, readText } from './text_file.js';
 
 /** @typedef {import('../sinkscope.js').Engine} Engine */
 /** @typedef {import('../sinkscope.js').Setting} Setting */
-/** @typedef {Record<string, string | undefined>} Values */
+/** @typedef {Record<string, string | undefined> & { 'text-file'?: string[] }} Values */
 
 const option = (/** @type {string} */ name) => name.replaceAll('_', '-');
 
@@ -36,7 +36,7 @@ ${settings.map(usageOf).join('\n')}
       .join(' ')}
   --config FILE          a config.json instead of these
   --begin FILE           weights to begin with, safetensors
-  --text-file FILE       UTF-8 text for the task text, with
+  --text-file FILE       UTF-8 text for the task text, or a JSON list of texts; several follow one another; with
   --tokenizer FILE       its tokenizer.json
   --from FOLDER[@STEP]   fine-tunes this model, or a checkpoint of its timeline, with its tokenizer, on the
                          text; gentle defaults and 100 steps; --operation, --bias-key and --gate make it
@@ -70,6 +70,7 @@ export async function train(engine, args, print) {
       options: {
         ...Object.fromEntries(names.map((name) => [option(name), { type: 'string' }])),
         json: { type: 'boolean' },
+        'text-file': { type: 'string', multiple: true },
       },
     })
   );
@@ -220,9 +221,9 @@ async function repeated(folder, values, { model, recipe: others }) {
   const begin = named ? await beginOf(named) : undefined;
   if (begin) await same(`--from ${named}`, begin, from?.sha256);
   const reads = text ? await tokenizerOf(join(folder, 'tokenizer.json')) : undefined;
-  const file = values['text-file'] ?? join(folder, 'text.txt');
-  const own = reads && (await textOf(file, reads));
-  if (own) await same(`--text-file ${file}`, own.words, text?.sha256);
+  const files = values['text-file'] ?? [join(folder, 'text.txt')];
+  const own = reads && (await textOf(files, reads));
+  if (own) await same(`--text-file ${files.join(' --text-file ')}`, own.words, text?.sha256);
   return {
     ...{ config, recipe: settings, steps, begin, reads },
     text: own && text ? { ...own, name: text.name } : undefined,
@@ -257,8 +258,9 @@ async function beginOf(name) {
 /**
  * A model by its folder, with @STEP a checkpoint of its timeline.
  * @param {string} name
+ * @param {string} [where] names it
  */
-async function sourceOf(name) {
+export async function sourceOf(name, where = '--from') {
   const at = name.lastIndexOf('@');
   const isFolder = at < 0 || (await stat(name).catch(() => undefined));
   const folder = isFolder ? name : name.slice(0, at);
@@ -268,7 +270,7 @@ async function sourceOf(name) {
     const weights = await bytesOf(join(folder, 'model.safetensors'));
     return { folder, step: null, config, weights };
   }
-  expect(/^\d{1,9}$/.test(word), '--from: step', 'a whole number from 0 on', word);
+  expect(/^\d{1,9}$/.test(word), `${where}: step`, 'a whole number from 0 on', word);
   const path = join(folder, 'timeline', 'index.json');
   await bytesOf(path);
   const timeline = await openTimeline(pathToFileURL(path));
@@ -312,13 +314,23 @@ async function tokenizerOf(path) {
 }
 
 /**
- * @param {string} file
+ * @param {readonly string[]} files
  * @param {{ tokenizer: string }} reads
  */
-async function textOf(file, { tokenizer }) {
-  const words = await readText(file, '--text-file');
+async function textOf(files, { tokenizer }) {
+  const texts = await Promise.all(
+    files.map(async (file) => {
+      const text = await readText(file, '--text-file');
+      return listOf(file, text)?.join('\n') ?? text;
+    }),
+  );
+  const words = texts.join('\n');
   const tokens = openTokenizer(tokenizer).encode(words, { special: 'none' });
-  return { ids: Int32Array.from(tokens, ({ id }) => id), words, name: basename(file) };
+  return {
+    ids: Int32Array.from(tokens, ({ id }) => id),
+    words,
+    name: files.map((file) => basename(file)).join(', '),
+  };
 }
 
 /** @param {import('../sinkscope.js').LogEntry} entry */

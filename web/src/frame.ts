@@ -52,6 +52,8 @@ export interface Frame {
   readonly tokens: readonly Token[];
   readonly T: number;
   readonly eps: number;
+  /** The ids of all prompts, as they were run. */
+  readonly ids: readonly (readonly number[])[];
   /** Tokens of the first prompt that were left out because T or the context is shorter. */
   readonly dropped: number;
   readonly generated: number;

@@ -763,6 +763,7 @@ export class Queue {
           ...rest,
           tokens: [...frame.tokens, token],
           T: frame.T + 1,
+          ids: [[...frame.tokens, token].map(({ id }) => id)],
           generated: frame.generated + 1,
           sequences: 1,
           tensors: {},

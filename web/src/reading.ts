@@ -154,6 +154,7 @@ export async function emptyFrame(
     question,
     tokens: prompts.tokens,
     T: prompts.tokens.length,
+    ids: prompts.ids,
     eps: question.eps,
     dropped: prompts.dropped,
     generated: 0,

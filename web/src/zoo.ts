@@ -129,9 +129,21 @@ export function zooAddress(path: string): URL {
 /** Tokens that every one of the hundred passages has, and every one of the forty long ones. */
 const [SHORT, LONG] = [100, 150];
 
+/** Two corpora of children's books that no model of the zoo was trained on, in the public domain. */
+export const PASSAGES = ['heldout.json', 'heldout-long.json'] as const;
+
+/** How the corpus is called that so many tokens are taken from. */
+export function corpusName(tokens: number): string {
+  return tokens <= SHORT ? '100 short passages' : '40 long passages';
+}
+
+/** Long passages that make one prompt of so many tokens. */
+export const passagesEach = (tokens: number): number =>
+  tokens <= SHORT ? 1 : Math.ceil(tokens / LONG);
+
 /** The passages that so many tokens are taken from. */
 export function heldOutFile(tokens: number): string {
-  return tokens <= SHORT ? 'heldout.json' : 'heldout-long.json';
+  return PASSAGES[tokens <= SHORT ? 0 : 1];
 }
 
 export async function openZoo(): Promise<Zoo> {
@@ -156,7 +168,7 @@ export async function openZoo(): Promise<Zoo> {
     heldOut: async (tokens) => {
       const passages = await read(heldOutFile(tokens));
       if (tokens <= SHORT) return passages;
-      const each = Math.ceil(tokens / LONG);
+      const each = passagesEach(tokens);
       // Of more tokens than there are, one text of all.
       const count = Math.max(1, Math.floor(passages.length / each));
       const starts = Array.from({ length: count }, (_, i) => i * each);

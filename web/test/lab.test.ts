@@ -59,7 +59,7 @@ describe('a link to a lab', () => {
     expect(settings).toMatchObject({ batch: 8, weight_decay: 1, steps: 100, text: 'passages' });
     expect(printSettings(settings)).toBe('from:softmax,operation:relu,at:1000,first:any');
     expect(commandOf(readSettings('from:softmax,operation:relu,first:any', rows).settings)).toBe(
-      'sinkscope train --from models/zoo/softmax --operation relu --first=-1 --text-file FILE --json',
+      'sinkscope train --from models/zoo/softmax --operation relu --first=-1 --text-file models/zoo/heldout.json --text-file models/zoo/heldout-long.json --json',
     );
     expect(commandOf(settings)).toMatch(/--from models\/zoo\/softmax@1000 /);
     const absurd = readSettings('from:nothing,width:32,length:1e9', rows);

@@ -6,7 +6,7 @@ import type { TemplateResult } from 'lit';
 import type { Describe } from 'sinkscope';
 import type { Desk } from '../desk';
 import type { Frame } from '../frame';
-import type { Question } from '../question';
+import type { PromptFile, Question } from '../question';
 import type { State } from '../state';
 import type { View } from '../views/view';
 
@@ -54,7 +54,8 @@ export interface Bench {
   readonly lead: number;
   /** A heading and a sentence, of the numbers that are there. */
   readonly says: (groups: readonly Group[], state: State) => Finding;
-  readonly table: (groups: readonly Group[]) => TemplateResult;
+  /** @param file the reader's prompts, where a command names them */
+  readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
   readonly controls: (desk: Desk) => TemplateResult;
   readonly foot?: () => TemplateResult;
 }

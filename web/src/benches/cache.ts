@@ -87,7 +87,7 @@ export const cache: Bench = {
       text: `KV cache of ${budget} keys, ${main!.T} tokens. ${told.join(' ')}`,
     };
   },
-  table: (groups) =>
+  table: (groups, file) =>
     settingsTable(
       groups,
       [
@@ -99,6 +99,7 @@ export const cache: Bench = {
         { name: 'heads that keep the first token', of: (frame) => percent(keeps(frame), 0) },
       ],
       'Loss by eviction policy (number of prompts in brackets)',
+      file,
     ),
   controls: (desk) => {
     const { state, set, engine } = desk;

@@ -202,7 +202,7 @@ export const fragility: Bench = {
   },
   lead: 9,
   says: (groups, state) => (state.harm === 'repeat' ? sayRepeat(groups) : sayHarm(groups, state)),
-  table: (groups) =>
+  table: (groups, file) =>
     settingsTable(
       groups,
       [
@@ -215,6 +215,7 @@ export const fragility: Bench = {
         },
       ],
       'Loss and sink by perturbation (number of prompts in brackets)',
+      file,
     ),
   controls: (desk) => {
     const { state, set } = desk;

@@ -1,9 +1,11 @@
 /** What the benches' sentences, tables and controls are made of. */
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
+import { commandOf, copyCommand } from '../command';
 import { valueOf } from '../controls';
 import type { Desk } from '../desk';
 import type { Frame } from '../frame';
+import type { PromptFile } from '../question';
 import type { State } from '../state';
 import { costOf, isUnedited, settingName, signed, type Cost } from '../views/settings';
 
@@ -71,6 +73,7 @@ export function settingsTable(
   groups: readonly { readonly title: string; readonly frames: readonly Frame[] }[],
   columns: readonly Column[],
   caption: string,
+  file: PromptFile | undefined,
 ): TemplateResult {
   const count = groups.reduce((sum, { frames }) => sum + frames.length, 0);
   return html`<details class="more" ?open=${count <= MOST_OPEN}>
@@ -85,6 +88,7 @@ export function settingsTable(
             <th scope="col">model</th>
             <th scope="col">setting</th>
             ${columns.map(({ name }) => html`<th scope="col">${name}</th>`)}
+            <th scope="col">command</th>
           </tr>
         </thead>
         <tbody>
@@ -96,6 +100,7 @@ export function settingsTable(
                   ${i ? html`<td></td>` : html`<th scope="row">${title}</th>`}
                   <td>${settingName(frame)}</td>
                   ${columns.map(({ of }) => html`<td>${of(frame, whole) ?? '–'}</td>`)}
+                  <td>${copyCommand(commandOf(frame, file))}</td>
                 </tr>`,
             );
           })}

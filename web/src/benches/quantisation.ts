@@ -106,7 +106,7 @@ export const quantisation: Bench = {
       ),
     };
   },
-  table: (groups) =>
+  table: (groups, file) =>
     settingsTable(
       groups,
       [
@@ -119,6 +119,7 @@ export const quantisation: Bench = {
         { name: 'Sink₁', of: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN) },
       ],
       'Loss and sink after quantization (number of prompts in brackets)',
+      file,
     ),
   controls: (desk) => {
     const { state, set } = desk;

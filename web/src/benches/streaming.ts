@@ -134,12 +134,13 @@ export const streaming: Bench = {
       text: [told, ...beside].join(' ') + holds(groups),
     };
   },
-  table: (groups) => {
+  table: (groups, file) => {
     const isForgotten = groups.some(({ frames }) => frames.some(({ bytes }) => bytes));
     return settingsTable(
       groups,
       isForgotten ? [...lossColumns, ...longColumns] : lossColumns,
       'Loss by what the cache keeps (number of prompts in brackets)',
+      file,
     );
   },
   controls: (desk) => {

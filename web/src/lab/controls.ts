@@ -1,5 +1,6 @@
 /** The lab's buttons, and the fields of its settings. */
 import { html, nothing, type TemplateResult } from 'lit';
+import { copyCommand } from '../command';
 import { choices, segmented } from '../controls';
 import type { Desk } from '../desk';
 import { field } from '../terms';
@@ -174,7 +175,7 @@ export class Controls {
             ${others.map((row) => this.#field(side, row, settings))}
             <p class="hint">
               Changing a setting resets both models. The same run on the command line:
-              <code>${commandOf(settings)}</code>
+              <code>${commandOf(settings)}</code> ${copyCommand(commandOf(settings))}
             </p>
           </div>
         </details>

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals-core';
 import { labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
 import { InputError, type Models } from '../models';
-import { textOf, zooAddress, type Card } from '../zoo';
+import { PASSAGES, textOf, zooAddress, type Card } from '../zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
 import { keptText, type OwnText } from './store';
@@ -11,8 +11,6 @@ import { TRAINED } from './table';
 /** The reader's text, which this browser keeps. */
 export const ownText = signal<OwnText | undefined>(undefined);
 
-/** Children's books that no model of the zoo was trained on; in the public domain. */
-const PASSAGES = ['heldout.json', 'heldout-long.json'];
 /** What stands before a sequence: <s> is token 0 of every model of the zoo. */
 const FIRST: Readonly<Record<string, number>> = { fixed: 0, any: -1 };
 

@@ -3,7 +3,7 @@
  * `from:softmax,first:any`, and any text that is not of its table is refused with what stood there.
  */
 import type { Describe } from 'sinkscope';
-import type { Card } from '../zoo';
+import { PASSAGES, type Card } from '../zoo';
 import { ANEW, ONWARD, TRAINED, type Row, type Value } from './table';
 
 export type Settings = Readonly<Record<string, Value>>;
@@ -116,7 +116,12 @@ export function commandOf(settings: Settings): string {
   });
   if (settings.first === 'any') words.push('--first=-1');
   if (settings.first === 'fixed' && isOnward(settings)) words.push('--first=0');
-  if (isOnward(settings)) words.push('--text-file FILE');
+  if (isOnward(settings))
+    words.push(
+      settings.text === 'own'
+        ? '--text-file FILE'
+        : PASSAGES.map((file) => `--text-file models/zoo/${file}`).join(' '),
+    );
   else {
     if (settings.width !== defaults.width) words.push(`--inner ${4 * Number(settings.width)}`);
     if (settings.length !== defaults.length) words.push(`--context ${settings.length}`);

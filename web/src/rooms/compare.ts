@@ -13,7 +13,7 @@ import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { part } from '../views/view';
 import { comparison, firstWords } from '../words';
-import type { Card, OpenModels } from '../zoo';
+import { corpusName, type Card, type OpenModels } from '../zoo';
 import { differenceLine, differencesOf, placeWords } from './differs';
 import { Inspector } from './inspect';
 import {
@@ -217,10 +217,10 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const stale = whole.some(({ isStale }) => isStale)
       ? ' Grey rows still show the previous conditions.'
       : '';
-    const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${INPUTS[state.input]}.${stale}`;
+    const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${state.input === 'heldout' ? `held-out text: ${corpusName(state.T)}` : INPUTS[state.input]}.${stale}`;
     render(
       whole.length
-        ? html`${metricsTable({ shown: whole, reported: reportedOf(frames, desk, open.value), sorting: sorting.value, sort: (value) => (sorting.value = value) }, caption)}
+        ? html`${metricsTable({ shown: whole, reported: reportedOf(frames, desk, open.value), sorting: sorting.value, sort: (value) => (sorting.value = value), file: desk.file.value }, caption)}
             <p class="hint">
               ± is the standard deviation over the prompts. * marks shares of rows that need not sum
               to 1: read them with “Sink₁ raw” and “row sum”.

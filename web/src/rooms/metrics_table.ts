@@ -1,6 +1,8 @@
 /** The table: a row for each model, sortable by each column; what others report stands below. */
 import { html, nothing, type TemplateResult } from 'lit';
+import { commandOf, copyCommand } from '../command';
 import type { Frame } from '../frame';
+import type { PromptFile } from '../question';
 import { CLASS_WORDS, headName, judged, percent, quote, show } from '../words';
 import {
   metricsOf,
@@ -23,6 +25,8 @@ export interface TableParts {
   readonly reported: readonly ReportedRow[];
   readonly sorting: Sorting;
   readonly sort: (sorting: Sorting) => void;
+  /** The reader's prompts, where a command names them. */
+  readonly file: PromptFile | undefined;
 }
 
 /** The column of names. */
@@ -79,14 +83,18 @@ function cellOf(frame: Frame, metric: TableMetric): TemplateResult {
   </td>`;
 }
 
-function rowOf({ frame, isStale }: Shown, metrics: readonly TableMetric[]): TemplateResult {
+function rowOf(
+  { frame, isStale }: Shown,
+  metrics: readonly TableMetric[],
+  file: PromptFile | undefined,
+): TemplateResult {
   const { sequences, model } = frame;
   const n = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
   const stored = model.bits ? `, stored at ${model.bits.toFixed(1)} bits per weight` : '';
   const short = judged(frame).tells ? '' : ', text too short to count heads';
   return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
     <th scope="row">
-      ${frame.title}
+      ${frame.title} ${copyCommand(commandOf(frame, file))}
       <span class="row-class"
         ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${n}${stored}${short}</span
       >
@@ -177,7 +185,7 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
         </tr>
       </thead>
       <tbody>
-        ${rows.map((row) => rowOf(row, metrics))}
+        ${rows.map((row) => rowOf(row, metrics, parts.file))}
       </tbody>
       ${reportedRows(parts, metrics)}
     </table>

@@ -227,7 +227,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       head,
     );
     render(bench().controls(outer), controls);
-    render(named.length ? bench().table(named) : nothing, table);
+    render(named.length ? bench().table(named, outer.file.value) : nothing, table);
     render(bench().foot?.() ?? nothing, foot);
     figures.both[0]!.update(
       groups.flatMap(({ frames, isStale }) =>
