@@ -262,13 +262,55 @@ void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_b
     if (has_bias) norm->bias = ss_load_numbers(loader, part_of(name, "bias").text, 0, n);
 }
 
+/* A block of every type fits into so many numbers, and a row is whole blocks. */
+#define AT_ONCE 256
+
+/* Numbers [at, at + n) of a row of a matrix [out][in]. */
+static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, size_t n) {
+    const unsigned char *data = w->data;
+    ss_unpack(out, data + ss_dtype_bytes(w->type, row * w->in + at), w->type, n);
+    if (w->scales) ss_scale(out, w->scales[row], n);
+}
+
+/* A head that is said to be the embedding, and that the file has all the same, holds its numbers.
+ */
+static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix *embedding,
+                       const char *name) {
+    float a[AT_ONCE], b[AT_ONCE];
+    size_t bytes = ss_dtype_bytes(head->type, head->out * head->in);
+    if (head->type == embedding->type && !head->scales &&
+        !memcmp(head->data, embedding->data, bytes))
+        return;
+    for (size_t row = 0; row < head->out && loader->status == SS_OK; row++)
+        for (size_t at = 0; at < head->in && loader->status == SS_OK; at += AT_ONCE) {
+            size_t n = head->in - at < AT_ONCE ? head->in - at : AT_ONCE, i = 0;
+            unpack_row(a, head, row, at, n);
+            unpack_row(b, embedding, row, at, n);
+            while (i < n && a[i] == b[i]) i++;
+            if (i < n)
+                loader->status = ss_fail(
+                    loader->err, SS_BAD_TENSOR, part_of(name, "weight").text,
+                    "expected the numbers of the token embedding, for tie_word_embeddings is true, "
+                    "found %g instead of %g in row %lu, column %lu: remove this tensor, or set "
+                    "tie_word_embeddings to false",
+                    (double)a[i], (double)b[i], (unsigned long)row, (unsigned long)(at + i));
+        }
+}
+
 void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     const char *prefix = loader->prefix;
-    model->head = model->embedding;
-    if (model->arch.tied) return;
+    size_t parameters = loader->parameters, D = (size_t)model->arch.D, V = (size_t)model->arch.V;
+    ss_linear head = model->embedding;
+    bool tied = model->arch.tied;
     loader->prefix = "";
-    ss_load_linear(loader, &model->head, name, false, (size_t)model->arch.D, (size_t)model->arch.V);
+    /* A tied model is listed, and trained, with one tensor for both. */
+    bool doubled = tied && !loader->lister && ss_load_has(loader, part_of(name, "weight").text);
+    if (!tied || doubled) ss_load_linear(loader, &head, name, false, D, V);
+    if (doubled && loader->arena->block && loader->status == SS_OK)
+        check_tied(loader, &head.w, &model->embedding.w, name);
     loader->prefix = prefix;
+    model->head = tied ? model->embedding : head;
+    if (tied) loader->parameters = parameters;
 }
 
 /* n cleared pieces of a model; NULL while measuring or, with an error, when the arena is full. */

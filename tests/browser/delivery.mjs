@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, listens } from './drivers.mjs';
-import { pageRoot, root } from './stage.mjs';
+import { createHost, pageRoot, root } from './stage.mjs';
 
 /** Static servers as a course has them: no headers of ours, types by their own tables. */
 const SERVERS = {
@@ -162,13 +162,50 @@ export const delivery = {
     assert.match(await readFile(join(pageRoot, 'LICENSE'), 'utf8'), /Apache License/);
   },
 
+  async 'a sandboxed frame whose host lets no other origin read its scripts says so'(stage) {
+    const host = createHost({ sent: {} });
+    await new Promise((done) => host.listen(0, '127.0.0.1', done));
+    try {
+      const page = await (await stage.browser.newContext()).newPage();
+      const address = `http://127.0.0.1:${host.address().port}/embed.html`;
+      await page.setContent(
+        `<iframe sandbox="allow-scripts" src="${address}" width="700" height="500"></iframe>`,
+      );
+      const frame = page.frameLocator('iframe');
+      await frame.locator('#plain-sandbox').waitFor({ state: 'visible' });
+      const said = await frame.locator('#plain-sandbox').textContent();
+      assert.match(said, /sandboxed frame.*Access-Control-Allow-Origin/);
+      assert.equal(await frame.locator('#plain-host').isVisible(), false);
+    } finally {
+      host.close();
+    }
+  },
+
+  async 'a page whose policy forbids WebAssembly names the word that is missing'({ browser }) {
+    const without = (value) => value.replace(" 'wasm-unsafe-eval'", '');
+    const sent = { 'content-security-policy': "script-src 'self'; worker-src 'self'" };
+    const host = createHost({ sent, change: without });
+    await new Promise((done) => host.listen(0, '127.0.0.1', done));
+    try {
+      const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
+      await page.goto(`http://127.0.0.1:${host.address().port}/`);
+      await page.waitForFunction(() => /wasm-unsafe-eval/.test(document.body.textContent));
+      assert.match(
+        await page.textContent('#messages'),
+        /expected a page that may run WebAssembly, found a Content-Security-Policy without 'wasm-unsafe-eval' in script-src/,
+      );
+    } finally {
+      host.close();
+    }
+  },
+
   async 'without JavaScript there is a picture, and a sentence of what it is'(stage) {
     const context = await stage.browser.newContext({ javaScriptEnabled: false });
     const page = await context.newPage();
     for (const file of ['index.html', 'embed.html']) {
       await page.goto(`${stage.origin}/${file}`);
       await page.locator('#plain img').waitFor({ state: 'visible', timeout: 1000 });
-      assert.match(await page.locator('#plain').textContent(), /needs JavaScript/);
+      assert.match(await page.locator('#plain').textContent(), /JavaScript is off/);
     }
   },
 };

@@ -130,7 +130,7 @@ const steps = {
       );
     };
     await until(browser, 'the picture', isShown);
-    assert.match(await textOf(browser, '#plain'), /serve its folder/);
+    assert.match(await textOf(browser, '#plain'), /Serve its folder/);
   },
 
   async 'compares three models'(browser, address) {

@@ -51,10 +51,16 @@ const headers = Object.fromEntries(
 /**
  * A server as a static host is one, with the headers that the page asks for, of what lies in
  * `folder()`. `allowed` are origins that the policy then lets the page ask too: the test's hub,
- * which has no certificate.
+ * which has no certificate. `change` is done to each header and page.
  */
-export function createHost({ allowed = [], folder = () => pageRoot, sent = headers } = {}) {
-  const widen = (text) => text.replace('connect-src', ['connect-src', ...allowed].join(' '));
+export function createHost({
+  allowed = [],
+  folder = () => pageRoot,
+  sent = headers,
+  change = (text) => text,
+} = {}) {
+  const widen = (text) =>
+    change(text.replace('connect-src', ['connect-src', ...allowed].join(' ')));
   return createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
     const file = join(folder(), path === '/' ? 'index.html' : path);

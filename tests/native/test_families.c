@@ -453,7 +453,6 @@ static void every_key_counts(void) {
         {"hf-gpt_neox", "\"use_parallel_residual\": true", "\"use_parallel_residual\": false"},
         {"hf-gpt_neox", "\"hidden_act\": \"gelu\"", "\"hidden_act\": \"gelu_new\""},
         {"hf-gpt_neox", "\"layer_norm_eps\": 1e-05", "\"layer_norm_eps\": 1e-02"},
-        {"hf-gpt_neox", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true"},
         {"hf-gpt_neox", "\"attention_bias\": true", "\"attention_bias\": false"},
         {"hf-gpt_neox-serial", "\"rope_theta\": 500.0", "\"rope_theta\": 50.0"},
         {"hf-gpt_neox-serial", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 1.0"},

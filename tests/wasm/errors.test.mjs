@@ -1,7 +1,11 @@
+import { mkdtempSync, openAsBlob, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { SinkscopeError, createEngine } from '../../wasm/index.js';
 import { binaries, failure, files, randomModel, tiny, withEngine } from './helper.mjs';
+import { fileOf, tensorsOf } from '../safetensors.mjs';
 
 const { config, weights } = files(tiny);
 const edited = (change) => {
@@ -161,4 +165,81 @@ test('an error is an Error', () => {
   const error = new SinkscopeError('bad_file', 'header', 'expected 8 bytes, got 3');
   assert.ok(error instanceof Error);
   assert.equal(error.message, 'header: expected 8 bytes, got 3');
+});
+
+test('a head that a tied model has all the same is the embedding, or is refused with its place', async () => {
+  await withEngine({}, async (engine) => {
+    const { config, weights } = files(tiny);
+    const tensors = tensorsOf(weights);
+    const of = (name) => tensors.find(([own]) => own === name);
+    const [, entry, embedding] = of('model.embed_tokens.weight');
+    const tied = JSON.stringify({ ...JSON.parse(config), tie_word_embeddings: true });
+    const others = tensors.filter(([name]) => name !== 'lm_head.weight');
+    const logits = async (list) => {
+      const model = await engine.open({ config: tied, weights: new Uint8Array(fileOf(list)) });
+      const run = await model.run([1, 2, 3], { fields: ['logits'] });
+      const { data } = await run.field('logits');
+      const { parameters } = model.architecture;
+      await model.close();
+      return [...data, parameters];
+    };
+    const expected = await logits(others);
+    // In the same type, and in another whose numbers are the same.
+    const floats = new Float32Array(Uint8Array.from(embedding).buffer);
+    const rounded = floats.map((x) => Math.round(x * 64) / 64);
+    const bf16 = Buffer.from(
+      Uint16Array.from(rounded, (x) => new Uint32Array(Float32Array.of(x).buffer)[0] >>> 16).buffer,
+    );
+    const wide = Buffer.from(
+      Float32Array.from(
+        new Uint16Array(Uint8Array.from(bf16).buffer),
+        (half) => new Float32Array(Uint32Array.of(half << 16).buffer)[0],
+      ).buffer,
+    );
+    assert.deepEqual(await logits([...others, ['lm_head.weight', entry, embedding]]), expected);
+    const plain = others.filter(([name]) => name !== 'model.embed_tokens.weight');
+    const narrow = ['model.embed_tokens.weight', { ...entry, dtype: 'BF16' }, bf16];
+    assert.deepEqual(
+      await logits([...plain, narrow, ['lm_head.weight', entry, wide]]),
+      await logits([...plain, narrow]),
+    );
+    // One number of it is another: the first, one in the middle, the last.
+    for (const at of [0, floats.length >> 1, floats.length - 1]) {
+      const other = Buffer.from(embedding);
+      other.writeFloatLE(floats[at] + 1, 4 * at);
+      const [row, column] = [Math.floor(at / entry.shape[1]), at % entry.shape[1]];
+      await assert.rejects(logits([...others, ['lm_head.weight', entry, other]]), {
+        code: 'bad_tensor',
+        where: 'lm_head.weight',
+        message: new RegExp(
+          `tie_word_embeddings is true, found .* in row ${row}, column ${column}:`,
+        ),
+      });
+    }
+    await assert.rejects(
+      logits([
+        ...others,
+        ['lm_head.weight', { ...entry, shape: [1, 4] }, embedding.subarray(0, 16)],
+      ]),
+      {
+        code: 'bad_tensor',
+      },
+    );
+  });
+});
+
+test('a file of the disk that fails while it is read is said to be one', async () => {
+  await withEngine({ worker: false }, async (engine) => {
+    const folder = mkdtempSync(join(tmpdir(), 'sinkscope-errors-'));
+    const path = join(folder, 'my.safetensors');
+    writeFileSync(path, weights);
+    const file = await openAsBlob(path);
+    writeFileSync(path, Buffer.concat([weights, weights]));
+    await assert.rejects(engine.open({ config, weights: file }), {
+      code: 'read',
+      message:
+        /^weights: expected a file that can be read to its end, found one that was moved, changed or removed since it was chosen \(/,
+    });
+    rmSync(folder, { recursive: true });
+  });
 });

@@ -51,6 +51,14 @@ async function instantiate(address, memory) {
     }
     return await WebAssembly.instantiate(await response.arrayBuffer(), imports);
   } catch (error) {
+    // Browsers name a directive of their own, which is not the one to add.
+    const isForbidden = /content security policy|unsafe-eval/i.test(String(error));
+    if (isForbidden)
+      throw new SinkscopeError(
+        'unsupported',
+        address.href,
+        "expected a page that may run WebAssembly, found a Content-Security-Policy without 'wasm-unsafe-eval' in script-src",
+      );
     throw new SinkscopeError('read', address.href, `could not be loaded: ${String(error)}`);
   }
 }

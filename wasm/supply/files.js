@@ -35,9 +35,10 @@ export async function readAll(source, signal = new AbortController().signal) {
   if (source instanceof Uint8Array) return source;
   const { stream } = await openSource(source, signal, () => {});
   const where = nameOf(source);
+  const isLocal = isOfDisk(source);
   const kept = [];
   let bytes = 0;
-  for await (const chunk of chunks(stream, where, signal)) {
+  for await (const chunk of chunks(stream, where, signal, isLocal)) {
     bytes += chunk.length;
     if (bytes > LONGEST_TEXT) {
       throw new SinkscopeError('read', where, `expected at most ${LONGEST_TEXT} bytes, more came`);
@@ -72,7 +73,7 @@ export async function readWeights(module, weights, signal, report) {
   const { bytes, stream } = await openSource(weights, signal, told.note);
   told.progress(0, bytes ?? NaN);
   if (bytes === undefined) return gather(module, stream, where, signal, told.progress);
-  return fill(module, stream, bytes, where, signal, told.progress);
+  return fill(module, stream, bytes, where, signal, told.progress, isOfDisk(weights));
 }
 
 /**
@@ -134,6 +135,16 @@ function remote(source) {
 }
 
 /** @param {Source} source */
+const isOfDisk = (source) => source instanceof Blob || 'stream' in source;
+
+/** @param {unknown} error of a file that was there when it was chosen */
+function lost(error) {
+  const name = error instanceof Error ? error.name : String(error);
+  const found = 'one that was moved, changed or removed since it was chosen';
+  return `expected a file that can be read to its end, found ${found} (${name})`;
+}
+
+/** @param {Source} source */
 function nameOf(source) {
   if (source instanceof Uint8Array) return 'file';
   if (source instanceof Blob) return 'name' in source ? String(source.name) : 'weights';
@@ -149,13 +160,14 @@ function nameOf(source) {
  * @param {string} where
  * @param {AbortSignal} signal
  * @param {Report} report
+ * @param {boolean} isLocal
  */
-async function fill(module, stream, length, where, signal, report) {
+async function fill(module, stream, length, where, signal, report, isLocal) {
   const address = module.reserve(Math.max(length, 1));
   const isDue = clock();
   let done = 0;
   try {
-    for await (const chunk of chunks(stream, where, signal)) {
+    for await (const chunk of chunks(stream, where, signal, isLocal)) {
       if (done + chunk.length > length) {
         throw new SinkscopeError('read', where, `${length} bytes were announced, more came`);
       }
@@ -211,8 +223,9 @@ function clock() {
  * @param {ReadableStream<Uint8Array>} stream
  * @param {string} where
  * @param {AbortSignal} signal
+ * @param {boolean} [isLocal] whether it is a file of this machine
  */
-async function* chunks(stream, where, signal) {
+async function* chunks(stream, where, signal, isLocal = false) {
   const pieces = piecesOf(stream);
   // A server that falls silent is left at once, not when its next byte comes.
   const stop = () => void pieces.cancel(signal.reason).catch(() => {});
@@ -222,7 +235,11 @@ async function* chunks(stream, where, signal) {
       signal.throwIfAborted();
       const piece = await pieces.next().catch((error) => {
         if (error instanceof SinkscopeError) throw error;
-        throw new SinkscopeError('read', where, `broke off: ${reasonOf(error)}`);
+        throw new SinkscopeError(
+          'read',
+          where,
+          isLocal ? lost(error) : `broke off: ${reasonOf(error)}`,
+        );
       });
       signal.throwIfAborted();
       if (!piece) return;

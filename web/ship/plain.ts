@@ -1,17 +1,35 @@
 /**
- * What stands in the page until its program runs: a picture and what to do. Without JavaScript it is
- * shown at once, from a disk or a broken host after a moment; the program takes it away.
+ * What stands in the page until its program runs: a picture, and why it may be all there is. Without
+ * JavaScript it is shown at once, from a disk or a broken host after a moment; the program takes it away.
+ * A script that needs no module says which of the reasons it is, where it may run.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plugin } from 'vite';
 
 const PICTURE = 'picture.png';
+const SCRIPT = 'plain.js';
 const SAID =
   'Sinkscope runs small language models in your browser and draws where their attention goes. This ' +
-  'is a picture of it: the page itself needs JavaScript. If you opened it as a file, serve its ' +
-  'folder instead, for example with <code>python3 -m http.server</code>, and open ' +
-  '<code>http://localhost:8000</code>: a browser lets no file read the models beside it.';
+  'picture of it stays only where the program cannot run.';
+const WITHOUT = 'JavaScript is off in this browser: turn it on for this page.';
+const REASONS = {
+  file:
+    'If you opened the page as a file: a browser lets no file read the models beside it. Serve its folder ' +
+    'instead, for example with <code>python3 -m http.server</code>, and open <code>http://localhost:8000</code>.',
+  sandbox:
+    'If the page is in a sandboxed frame: its host does not let other origins read its scripts. Add ' +
+    '<code>allow-same-origin</code> to the frame’s sandbox, or let the host send ' +
+    '<code>Access-Control-Allow-Origin</code>.',
+  host: 'Its scripts could not be fetched, or this browser is older than they are. Try again.',
+};
+/** In the words of browsers that know no modules. */
+const TELLS = `(function () {
+  var why = location.protocol === 'file:' ? 'file' : self.origin === 'null' ? 'sandbox' : 'host';
+  var all = ['file', 'sandbox', 'host'];
+  for (var i = 0; i < 3; i++) document.getElementById('plain-' + all[i]).hidden = all[i] !== why;
+})();
+`;
 const STYLE =
   '#plain{max-width:60rem;margin:1rem auto;padding:0 1rem;animation:plain-waits 3s step-end}' +
   '#plain img{max-width:100%;height:auto}' +
@@ -25,21 +43,30 @@ export function plain(): Plugin {
       { tag: 'style', children: STYLE, injectTo: 'head' },
       {
         tag: 'noscript',
-        children: '<style>#plain{animation:none}</style>',
+        children: '<style>#plain{animation:none}#plain>[id]{display:none}</style>',
         injectTo: 'head',
       },
       {
         tag: 'div',
         attrs: { id: 'plain' },
         children:
-          `<p>${SAID}</p><img src="./${PICTURE}" width="1280" height="740" loading="lazy" ` +
-          'alt="Two attention maps side by side: in the softmax model nearly every word looks at the start mark, in its sigmoid twin none does so." />',
+          `<p>${SAID}</p><noscript><p>${WITHOUT}</p></noscript>` +
+          Object.entries(REASONS)
+            // Where not even that script may run, it is a file or a frame.
+            .map(
+              ([name, text]) =>
+                `<p id="plain-${name}"${name === 'host' ? ' hidden' : ''}>${text}</p>`,
+            )
+            .join('') +
+          `<script src="./${SCRIPT}"></script><img src="./${PICTURE}" width="1280" height="740" loading="lazy" ` +
+          'alt="Two attention maps side by side: in the softmax model nearly every token attends to the start token, in its sigmoid twin none does." />',
         injectTo: 'body-prepend',
       },
     ],
     generateBundle() {
       const source = readFileSync(join(import.meta.dirname, '..', PICTURE));
       this.emitFile({ type: 'asset', fileName: PICTURE, source });
+      this.emitFile({ type: 'asset', fileName: SCRIPT, source: TELLS });
     },
   };
 }
