@@ -120,7 +120,7 @@ const start = {
   },
 
   async 'what a reader has begun to read does not jump when the pictures come'(stage) {
-    for (const room of ['explore', 'compare', 'training'])
+    for (const room of ['explore', 'compare', 'training', 'purpose'])
       for (const width of [1280, 390]) {
         const page = await stage.open(`room=${room}`, { width, script: WATCHES_SHIFTS });
         await page.waitForLoadState('networkidle');
@@ -594,11 +594,30 @@ const reading = {
       assert.ok(await isThere(page), `${room}: the skip link leads to the map`);
     }
     let stops = 0;
-    for (const room of ['start', 'explore']) {
-      const page = await stage.open(`room=${room}`);
+    for (const [room, width] of [
+      ['start', 1280],
+      ['explore', 390],
+    ]) {
+      const page = await stage.open(`room=${room}`, { width });
       for (stops = 0; !(await isThere(page)); stops++) await page.keyboard.press('Tab');
       assert.ok(stops <= 12, `${room}: the map is ${stops} stops away`);
     }
+    // Side by side, the focus goes from left to right, and never back.
+    const wide = await stage.open('room=explore');
+    const columns = ['rail', 'middle', 'inspector'];
+    let column = 0;
+    for (let i = 0; i < 120; i++) {
+      await wide.keyboard.press('Tab');
+      const name = await wide.evaluate(() => {
+        const place = document.activeElement.closest('.rail, .middle, .inspector');
+        return place ? ['rail', 'middle', 'inspector'].find((one) => place.matches(`.${one}`)) : '';
+      });
+      if (!name && column === 2) break;
+      if (!name) continue;
+      assert.ok(columns.indexOf(name) >= column, `${name} after ${columns[column]}`);
+      column = columns.indexOf(name);
+    }
+    assert.equal(column, 2);
     const page = await stage.open('room=explore');
     await map(page).focus();
     for (const key of ['ArrowDown', 'ArrowDown', 'ArrowRight']) await page.keyboard.press(key);
@@ -1322,6 +1341,32 @@ const links = {
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&n=1'));
     await page.waitForSelector('[data-view="attention"] canvas');
     assert.deepEqual(page.troubles, []);
+  },
+
+  async 'what a figure opens stays in the window, and closes by a click elsewhere'(stage) {
+    for (const width of [1280, 390]) {
+      const page = await stage.open('room=explore', { width });
+      const menus = page.locator('details:is(.how, .save)');
+      let opened = 0;
+      for (let i = 0; i < (await menus.count()); i++) {
+        const menu = menus.nth(i);
+        if (!(await menu.locator('summary').isVisible())) continue;
+        opened++;
+        await menu.locator('summary').click();
+        const { left, right } = await menu.evaluate((one) => {
+          const box = one.lastElementChild.getBoundingClientRect();
+          return { left: box.left, right: box.right };
+        });
+        assert.ok(left >= 0 && right <= width, `${i}: ${left} to ${right} of ${width}`);
+        await page.locator('.middle').click({ position: { x: 2, y: 2 } });
+        assert.equal(await menu.evaluate((one) => one.open), false);
+        await menu.locator('summary').click();
+        await page.keyboard.press('Escape');
+        assert.equal(await menu.evaluate((one) => one.open), false);
+      }
+      assert.ok(opened >= 6, `${opened}`);
+      assert.deepEqual(page.troubles, []);
+    }
   },
 
   async 'each view stands alone in an embed'(stage) {

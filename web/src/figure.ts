@@ -9,7 +9,7 @@ import { selectedHead, type Frame } from './frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from './subject';
 import { differsIn, type State } from './state';
 import type { Theme } from './plot/color';
-import { addKinds, fileName, fileOf, hand, KINDS, onPaper } from './save/menu';
+import { addKinds, asMenu, fileName, fileOf, hand, KINDS, onPaper } from './save/menu';
 import { explained } from './terms';
 import { isRead, part, say, type Context, type Update, type View } from './views/view';
 import { CLASS_WORDS, stampWords } from './words';
@@ -128,7 +128,8 @@ export class Figure {
         <p class="question">${question}</p>`,
       place,
     );
-    const reading = part(head, 'how', 'details');
+    const reading = part(head, 'how', 'details') as HTMLDetailsElement;
+    asMenu(reading);
     render(
       html`<summary aria-label="How to read ${title}">?</summary>
         <div>

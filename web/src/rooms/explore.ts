@@ -23,9 +23,15 @@ import { about } from './about';
 import { Inspector } from './inspect';
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
-  const middle = part(root, 'middle');
   const rail = part(root, 'rail');
+  const middle = part(root, 'middle');
   const side = part(root, 'inspector');
+  // The keyboard goes as the eye does: left to right, and on a phone the map first.
+  const isWide = matchMedia('(width >= 820px)');
+  const arrange = () => (isWide.matches ? middle.before(rail) : middle.after(rail));
+  arrange();
+  isWide.addEventListener('change', arrange);
+  scope.onEnd(() => isWide.removeEventListener('change', arrange));
   const subjects = part(rail, 'subjects');
   const sinkMap = new Figure(rail, sinks, desk, scope);
   const question = part(rail, 'question');

@@ -16,7 +16,15 @@ import {
   textField,
   troubles,
 } from '../controls';
-import { asks, shownOf, type Desk, type Engine, type Scope, type Shown } from '../desk';
+import {
+  appearsWhole,
+  asks,
+  shownOf,
+  type Desk,
+  type Engine,
+  type Scope,
+  type Shown,
+} from '../desk';
 import { Figure } from '../figure';
 import type { Frame } from '../frame';
 import type { Study } from '../queue';
@@ -175,6 +183,24 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       const isOld = !isWhole && old !== undefined && frames.length < Math.max(3, old.length);
       return { base, frames: isOld ? old : frames, isStale: isOld, errors, isWhole };
     });
+
+  // What the sentence and the picture beside the chart are of.
+  appearsWhole(root, scope, () => {
+    const engine = outer.engine.value;
+    if (!engine) return [{ subject: '', isStale: true }];
+    const leads = groupsOf(engine).map(({ base, frames, errors }): Shown => {
+      const [error] = errors;
+      const isThere = frames.length >= Math.min(bench().lead, planned(engine)[0]!.settings.length);
+      const [frame] = isThere ? frames : [];
+      return {
+        subject: base,
+        isStale: false,
+        ...(frame ? { frame } : {}),
+        ...(error ? { error } : {}),
+      };
+    });
+    return [...shownOf(outer, looked(engine)), ...leads];
+  });
 
   scope.effect(() => {
     const engine = outer.engine.value;

@@ -116,6 +116,33 @@ export function hand(file: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+/** Space between an open menu and the edge of the window. */
+const EDGE = 8;
+
+/**
+ * Makes a disclosure a menu: it closes by a click elsewhere and by Escape, and what it opens stays within
+ * the window.
+ */
+export function asMenu(menu: HTMLDetailsElement): void {
+  const leave = (event: Event) => {
+    if (!event.composedPath().includes(menu)) menu.open = false;
+  };
+  menu.addEventListener('toggle', () => {
+    document[menu.open ? 'addEventListener' : 'removeEventListener']('pointerdown', leave, true);
+    const opened = menu.lastElementChild as HTMLElement;
+    opened.style.translate = '';
+    if (!menu.open) return;
+    const { left, right } = opened.getBoundingClientRect();
+    const over = Math.max(0, right - (document.documentElement.clientWidth - EDGE));
+    opened.style.translate = `${Math.max(EDGE - left, -over)}px`;
+  });
+  menu.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || !menu.open) return;
+    menu.open = false;
+    menu.querySelector('summary')!.focus();
+  });
+}
+
 /**
  * Puts a menu into a place: a button for each kind of file.
  * @param choose called when the reader chose one
@@ -145,11 +172,7 @@ export function addKinds<const K extends string>(
       return button;
     }),
   );
-  menu.addEventListener('keydown', (event) => {
-    if (event.key !== 'Escape') return;
-    menu.open = false;
-    summary.focus();
-  });
+  asMenu(menu);
   menu.append(summary, row);
   place.append(menu);
   return menu;
