@@ -1,6 +1,7 @@
 /** A worker that ends without a word, as one does that the browser runs out of memory for. */
 import assert from 'node:assert/strict';
 import { openHubPage, visit } from './hub_stage.mjs';
+import { chips, settled } from './stage.mjs';
 
 const IDS = [0, 5, 17, 300, 42];
 
@@ -44,6 +45,25 @@ function check({ failed, same, told }, why) {
 }
 
 export const losing = {
+  async 'Stop ends a worker that does not answer, and another one goes on'(stage) {
+    const page = await stage.open('room=explore&shown=softmax');
+    const before = page.workers();
+    assert.ok(before.length);
+    // Busy for good: no message reaches them any more.
+    for (const worker of before) worker.evaluate('for (;;) {}').catch(() => {});
+    await page.fill('textarea', 'One two three four five six seven eight nine ten eleven twelve.');
+    await page.locator('.progress button').click();
+    await page.getByText(/it did not stop within 5 s/).waitFor();
+    const again = page.getByRole('button', { name: 'Try again' });
+    await again.click();
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll('.chip')].some((chip) => chip.textContent === 'twelve'),
+    );
+    await settled(page);
+    assert.ok((await chips(page)).length > 12);
+    assert.ok(page.workers().some((worker) => !before.includes(worker)));
+  },
+
   async 'a worker that ends without a word is noticed at once, and replaced'(stage) {
     const { page } = await openHubPage(stage);
     await begin(page);

@@ -11,6 +11,8 @@ import { SinkscopeError, unpackError } from '../border/errors.js';
 
 /** Where nothing tells that a worker has ended, it is asked so often, and so often in vain. */
 const PULSE = { wait: 5000, tries: 12 };
+/** Whoever is told to stop and has not stopped after so long is ended; milliseconds. */
+const STOPPING = 5000;
 
 let lastJob = 0;
 
@@ -86,11 +88,18 @@ export class Link {
     signal?.throwIfAborted();
     const job = { id: ++lastJob, told: onProgress !== undefined };
     let stop = () => {};
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let late;
     if (onProgress) this.#listeners.set(job.id, onProgress);
     try {
       return await this.ask((desk) => {
         signal?.throwIfAborted();
-        stop = () => void desk.cancel(job.id).catch(() => {});
+        const turn = this.#turn;
+        stop = () => {
+          void desk.cancel(job.id).catch(() => {});
+          const why = `it did not stop within ${STOPPING / 1000} s`;
+          if (this.isAside) late = setTimeout(() => this.#lose(turn, gone(why)), STOPPING);
+        };
         signal?.addEventListener('abort', stop, { once: true });
         return use(desk, job);
       });
@@ -98,6 +107,7 @@ export class Link {
       throw signal?.aborted ? signal.reason : error;
     } finally {
       signal?.removeEventListener('abort', stop);
+      clearTimeout(late);
       this.#listeners.delete(job.id);
     }
   }
