@@ -1,6 +1,7 @@
 import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { openDownload } from '../../wasm/index.js';
 import { readWeights } from '../../wasm/supply/files.js';
 import { createMeter } from '../../wasm/supply/meter.js';
@@ -249,4 +250,61 @@ test('reports tell the rate, what remains, and why there is a pause', async () =
   const { done, total, rate, remaining } = reports.at(-1);
   assert.ok(done === total && remaining === 0 && rate > 1e6, `${rate}`);
   assert.ok(reports.every((one, i) => i === 0 || one.done >= reports[i - 1].done));
+});
+
+/** A server that gives these answers in turn, the last one for good: [status, headers, body, is cut]. */
+async function openServer(answers) {
+  const asked = [];
+  const server = createServer((request, response) => {
+    const [status, headers, body, isCut] = answers[Math.min(asked.length, answers.length - 1)];
+    asked.push(request.headers);
+    response.writeHead(status, headers);
+    if (!isCut) return response.end(body);
+    response.write(body, () => setTimeout(() => response.destroy(), 20));
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return { address: `http://127.0.0.1:${server.address().port}/model.safetensors`, asked, server };
+}
+
+test('what is no file, or part of another one, is never joined with the rest', async () => {
+  const whole = Buffer.from(Array.from({ length: 531 }, (_, i) => i & 255));
+  const size = { 'content-length': '531' };
+  const rest = [
+    206,
+    { 'content-range': 'bytes 100-530/531', 'content-length': '431', etag: '"b"' },
+    whole.subarray(100),
+  ];
+  const page = '<html>Sign in to go on</html>  ';
+  const cases = [
+    [[[200, { 'content-type': 'text/html', 'content-length': '31' }, page], rest], /found a web page/],
+    [[[200, { 'content-type': 'text/html; charset=utf-8' }, page], rest], /found a web page/],
+    [[[200, { 'content-length': '31' }, page], rest], /expected 531 bytes.*31/],
+    [[[200, {}, page], rest], /expected 531 bytes, found a whole answer of 31/],
+    [[[200, { ...size, etag: '"a"' }, whole.subarray(0, 100), true], rest], /go on with "a", found "b"/],
+  ];
+  for (const [answers, said] of cases) {
+    const { address, server } = await openServer(answers);
+    const options = { version: 'commit', bytes: 531, wait: 5, tries: 2 };
+    await assert.rejects(
+      async () => {
+        const { stream } = await openDownload(address, options);
+        for await (const _ of stream);
+      },
+      { code: 'read', message: said },
+    );
+    server.closeAllConnections();
+    server.close();
+  }
+  // An honest cut goes on, with the ETag of the first answer and with a weak one, which promises nothing.
+  for (const etag of ['"b"', 'W/"x"']) {
+    const first = [200, { ...size, etag }, whole.subarray(0, 100), true];
+    const { address, asked, server } = await openServer([first, rest]);
+    const { stream } = await openDownload(address, { version: 'commit', bytes: 531, wait: 5 });
+    const chunks = [];
+    for await (const chunk of stream) chunks.push(Buffer.from(chunk));
+    assert.ok(Buffer.concat(chunks).equals(whole));
+    assert.equal(asked[1].range, 'bytes=100-');
+    server.closeAllConnections();
+    server.close();
+  }
 });

@@ -55,6 +55,10 @@ class Download {
   #answered = false;
   /** The announced size may be that of a compressed answer. */
   #isBlind = false;
+  /** Bytes of the whole file by the answer that is read; undefined: it does not say. */
+  #told = /** @type {number | undefined} */ (undefined);
+  /** The first strong ETag, which all answers share, though the address names a commit. */
+  #etag = /** @type {string | undefined} */ (undefined);
   #stop = new AbortController();
   /** @type {ReturnType<typeof piecesOf> | undefined} */
   #reader;
@@ -124,6 +128,16 @@ class Download {
    */
   #accept(answer) {
     const { start, total: told } = extent(answer, this.#position);
+    // A portal, or a site that answers all with its own page, is no file of a model.
+    if (/^text\/html\b/i.test(answer.headers.get('content-type') ?? '') && !isPage(this.#address))
+      throw this.#error('expected a file, found a web page (text/html)');
+    const etag = strongTag(answer);
+    if (this.#etag && etag && etag !== this.#etag)
+      throw this.#error(
+        `broke off after ${this.#position} bytes: expected to go on with ${this.#etag}, found ${etag}`,
+      );
+    this.#etag ??= etag;
+    this.#told = told;
     this.#isBlind = isBlind(answer);
     // Of two sizes the one that was known before counts, if the other may be of a compressed answer.
     const total = this.#isBlind ? (this.total ?? told) : told;
@@ -241,6 +255,9 @@ class Download {
 
   #end() {
     if (this.total === undefined || this.#position === this.total) return undefined;
+    // Nothing was cut, for that is an error of the connection: it was all that the server had.
+    if (this.#told === undefined || this.#position === this.#told)
+      throw this.#error(`expected ${this.total} bytes, found a whole answer of ${this.#position}`);
     throw new Error(`expected ${this.total} bytes, the connection ended`);
   }
 
@@ -292,13 +309,23 @@ function isBlind({ type, status, headers }) {
   return type === 'cors' && status === 200 && !headers.has('content-encoding') && !MAY_ASK_PLAIN;
 }
 
+/** @param {Response} answer */
+function strongTag({ headers }) {
+  const etag = headers.get('etag');
+  return etag && !etag.startsWith('W/') ? etag : undefined;
+}
+
+/** @param {URL} address */
+const isPage = (address) => /\.html?$/i.test(address.pathname);
+
 /**
  * What two answers share only if they are of the same bytes: a weak ETag promises less.
  * @param {Response} answer
  */
-function tagOf({ headers }) {
-  const etag = headers.get('etag');
-  if (etag && !etag.startsWith('W/')) return etag;
+function tagOf(answer) {
+  const { headers } = answer;
+  const etag = strongTag(answer);
+  if (etag) return etag;
   const encoded = (headers.get('content-encoding') ?? 'identity') !== 'identity';
   return (encoded ? undefined : headers.get('last-modified')) ?? undefined;
 }
