@@ -266,6 +266,18 @@ async function openServer(answers) {
   return { address: `http://127.0.0.1:${server.address().port}/model.safetensors`, asked, server };
 }
 
+test('a wait that is no number of seconds and no date is the package’s own', async () => {
+  for (const wait of ['-1', 'soon', '1e3', '']) {
+    hub.reset();
+    hub.fault({ host: 'hub', path: PATH, times: 1, status: 429, headers: { 'retry-after': wait } });
+    const reasons = [];
+    const began = performance.now();
+    const { content } = await read({ wait: 50, onRetry: ({ reason }) => reasons.push(reason) });
+    assert.ok(content.equals(weights) && performance.now() - began >= 20, wait);
+    assert.doesNotMatch(reasons.join(), /-1|soon|1e3/);
+  }
+});
+
 test('what is no file, or part of another one, is never joined with the rest', async () => {
   const whole = Buffer.from(Array.from({ length: 531 }, (_, i) => i & 255));
   const size = { 'content-length': '531' };
@@ -276,11 +288,17 @@ test('what is no file, or part of another one, is never joined with the rest', a
   ];
   const page = '<html>Sign in to go on</html>  ';
   const cases = [
-    [[[200, { 'content-type': 'text/html', 'content-length': '31' }, page], rest], /found a web page/],
+    [
+      [[200, { 'content-type': 'text/html', 'content-length': '31' }, page], rest],
+      /found a web page/,
+    ],
     [[[200, { 'content-type': 'text/html; charset=utf-8' }, page], rest], /found a web page/],
     [[[200, { 'content-length': '31' }, page], rest], /expected 531 bytes.*31/],
     [[[200, {}, page], rest], /expected 531 bytes, found a whole answer of 31/],
-    [[[200, { ...size, etag: '"a"' }, whole.subarray(0, 100), true], rest], /go on with "a", found "b"/],
+    [
+      [[200, { ...size, etag: '"a"' }, whole.subarray(0, 100), true], rest],
+      /go on with "a", found "b"/,
+    ],
   ];
   for (const [answers, said] of cases) {
     const { address, server } = await openServer(answers);

@@ -154,7 +154,9 @@ function waitBefore(answer, tried, options) {
  */
 function toldWait({ headers }) {
   const window = /;\s*t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1];
-  return headers.get('retry-after') ?? window;
+  const said = headers.get('retry-after') ?? window;
+  // A number of seconds, or a date, which begins with a day; all else says nothing.
+  return said !== undefined && /^(\d{1,9}$|[A-Z][a-z]{2,8}, )/.test(said) ? said : undefined;
 }
 
 /** @param {Response | Error} answer */
@@ -193,7 +195,8 @@ function refusal(address, answer, hasToken) {
   }
   if (status === 429) {
     const again = toldWait(answer);
-    const when = again ? `; it wants to be asked again in ${again} s` : '';
+    const isDate = again !== undefined && !/^\d+$/.test(again);
+    const when = again ? `; try again ${isDate ? `after ${again}` : `in ${again} s`}` : '';
     return new SinkscopeError('busy', where, `too many requests from here; ${answered}${when}`);
   }
   const meaning = MEANINGS[answer.headers.get('x-error-code') ?? ''];

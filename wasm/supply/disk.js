@@ -123,7 +123,7 @@ export async function filesOfDrop(transfer) {
   const found = [];
   for (const entry of entries) {
     if (entry instanceof File) found.push({ path: entry.name, file: entry });
-    else if (entry) await walk(entry, found, 0);
+    else if (entry) await walk(/** @type {FileSystemEntry} */ (entry), found, 0);
   }
   return found;
 }

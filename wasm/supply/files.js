@@ -13,6 +13,9 @@ import { piecesOf } from './pieces.js';
 /** @typedef {import('../sinkscope.js').RemoteFile} RemoteFile */
 /** @typedef {{ bytes: number | undefined, stream: ReadableStream<Uint8Array> }} Opened */
 
+/** All that 32 bits can address. */
+const MOST_BYTES = 2 ** 32;
+
 /** No config.json or tokenizer is as long as this; what is, is something else. */
 const LONGEST_TEXT = 2 ** 26;
 
@@ -195,8 +198,14 @@ async function gather(module, stream, where, signal, report) {
   const isDue = clock();
   let bytes = 0;
   for await (const chunk of chunks(stream, where, signal)) {
-    kept.push(chunk.slice());
     bytes += chunk.length;
+    if (bytes > MOST_BYTES - module.size)
+      throw new SinkscopeError(
+        'too_large',
+        where,
+        `expected at most ${MOST_BYTES - module.size} bytes, for which there is room, more came`,
+      );
+    kept.push(chunk.slice());
     if (isDue()) report(bytes, NaN);
   }
   const address = module.reserve(Math.max(bytes, 1));

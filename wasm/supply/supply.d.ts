@@ -263,7 +263,16 @@ export function filesOfList(list: Iterable<File> | ArrayLike<File>): DiskFile[];
  * Of a drop, folders and all; to be called before the handler's first pause.
  * @example box.ondrop = async (event) => open(await planFiles(await filesOfDrop(event.dataTransfer)));
  */
-export function filesOfDrop(transfer: DataTransfer): Promise<DiskFile[]>;
+export function filesOfDrop(transfer: {
+  readonly items: ArrayLike<DroppedItem>;
+}): Promise<DiskFile[]>;
+
+/** What is read of a DataTransferItem, which hosts without a DOM have no type for. */
+export interface DroppedItem {
+  readonly kind: string;
+  getAsFile(): File | null;
+  webkitGetAsEntry?(): unknown;
+}
 
 /** What is told of a file while it is read, beside done and total. */
 export type ReadFacts = Pick<Progress, 'rate' | 'remaining' | 'note'>;

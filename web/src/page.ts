@@ -181,7 +181,8 @@ addEventListener('click', writeAddress, { capture: true });
 addEventListener('hashchange', () => {
   known = location.hash;
   const next = parseHash(known);
-  if (next.problems.length) notices.value = next.problems;
+  // What was wrong with the link before is not said of this one.
+  notices.value = next.problems;
   // A link cannot carry the reader's own models and files; those stay as they are.
   const own = state.peek();
   const carried = { ...linkable(own), ...(file.peek() ? {} : { input: own.input }) };

@@ -72,7 +72,8 @@ describe('a file of numbers', () => {
   });
 
   it('holds no field that a sheet takes for a formula; a negative number is none', () => {
-    for (const text of ['=1+1', '+1', '-x', '@a', '\tb'])
+    const wide = ['＝1', '＋1', '－x', '＠a', ';=1', 'a;=1+1', ' =1', ';;@x'];
+    for (const text of ['=1+1', '+1', '-x', '@a', '\tb', ...wide])
       expect(field(text).replace(/^"/, '')).toMatch(/^'/);
     expect(field(-0.5)).toBe('-0.5');
     const fields = read(toCsv([{ frame: hostile, quantities: [likely] }], facts)).flat();

@@ -81,11 +81,14 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
   return found;
 }
 
-/** One value as a field. A sheet would take a text that begins with = + - @ for a formula; a number is none. */
+/**
+ * One value as a field. A sheet would take a text that begins with = + - @, wide ones too, for a formula, also
+ * behind a separator of another country's sheets; a number is none.
+ */
 export function field(value: string | number): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
-  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-  return /[",\n\r']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const safe = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/.test(value) ? `'${value}` : value;
+  return /[",;\n\r']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /**
