@@ -562,6 +562,57 @@ const reading = {
     await page.close();
   },
 
+  async 'curves of Sink₁ by threshold and by length are what runs of each would measure'(stage) {
+    const page = await stage.open('room=explore&shown=softmax&view=threshold&eps=0.25');
+    const prompt = await page.locator('textarea').inputValue();
+    const saved = async (view) => {
+      await page.waitForSelector(`.view-${view} .chart-picture`);
+      await settled(page);
+      const menu = page.locator(`.view-${view} .save`);
+      const { subjects } = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
+      return Object.fromEntries(subjects[0].quantities.map((one) => [one.name, one.data]));
+    };
+    const { sink_1_by_eps: shares } = await saved('threshold');
+    const { engine, model, ids } = await openInNode('softmax', prompt, 'auto');
+    const sinkAt = async (tokens, eps) => {
+      const run = await model.run(tokens, { fields: ['att'] });
+      const found = await run.read([{ metric: 'sink_ratio', eps }, { metric: 'alpha' }]);
+      await run.close();
+      return found;
+    };
+    for (const percent of [5, 10, 25, 30, 50, 90]) {
+      const [{ data }] = await sinkAt(ids, percent / 100);
+      assert.ok(
+        Math.abs(shares[percent] - data[0]) < 1e-6,
+        `${percent}%: ${shares[percent]}, ${data[0]}`,
+      );
+    }
+    assert.match(await text(page, '.view-threshold .caption'), /^Of 24 heads, .* have α₁ > 0\.3/);
+    await page.getByRole('button', { name: 'Sink₁ by length', exact: true }).click();
+    const { sink_1: sinks, mean_alpha_1: means } = await saved('length');
+    assert.equal(sinks.length, ids.length);
+    for (const T of [2, 9, 17, ids.length]) {
+      const [{ data }, alpha] = await sinkAt(ids.slice(0, T), 0.25);
+      assert.ok(Math.abs(sinks[T - 1] - data[0]) < 1e-6, `T = ${T}`);
+      const mean = Array.from({ length: 24 }, (_, i) => alpha.data[i * T]).reduce((a, b) => a + b);
+      assert.ok(Math.abs(means[T - 1] - mean / 24) < 1e-5, `T = ${T}`);
+    }
+    await engine.close();
+    // Rows that need not sum to 1 are counted by their shares, as Sink₁ is.
+    const other = await stage.open('room=explore&shown=sigmoid&view=length');
+    await other.waitForSelector('.view-length .chart-picture');
+    await settled(other);
+    const [, last] = /Sink₁ (\d+)%, mean α₁ [\d.]+ \(uniform [\d.]+\)\.$/.exec(
+      await text(other, '.view-length .caption'),
+    );
+    const model_ = await openInNode('sigmoid', prompt, 'auto');
+    const run = await model_.model.run(model_.ids, { fields: ['att'] });
+    const { data } = await run.metric('sink_ratio', { eps: 0.3 });
+    assert.equal(last, (100 * data[0]).toFixed(0));
+    await model_.engine.close();
+    assert.deepEqual([...page.troubles, ...other.troubles], []);
+  },
+
   async 'every view has its name, and what a model lacks is not offered'(stage) {
     const page = await stage.open('room=explore&shown=gated');
     const offered = async () =>
@@ -1377,6 +1428,8 @@ const links = {
       'scores',
       'norms',
       'mass',
+      'threshold',
+      'length',
       'heads',
       'next',
       'training',

@@ -94,9 +94,10 @@ function rowOf(
   const short = judged(frame).tells ? '' : ', text too short to count heads';
   return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
     <th scope="row">
-      ${frame.title} ${copyCommand(commandOf(frame, file))}
+      ${frame.title}
       <span class="row-class"
-        ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${n}${stored}${short}</span
+        ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${n}${stored}${short}
+        ${copyCommand(commandOf(frame, file))}</span
       >
     </th>
     ${metrics.map((metric) => cellOf(frame, metric))}

@@ -7,6 +7,7 @@ import { attention } from './attention';
 import { bias } from './bias';
 import { change } from './change';
 import { channels } from './channels';
+import { length, threshold } from './curves';
 import { effects } from './effects';
 import { firsts } from './firsts';
 import { gate } from './gate';
@@ -34,6 +35,8 @@ export const views: readonly View[] = [
   change,
   geometry,
   scores,
+  threshold,
+  length,
   gives,
   norms,
   channels,

@@ -1,0 +1,174 @@
+/** Sink_1 against what it depends on beside the model: the threshold, and the length of the text. */
+import { isBidirectional, sharesOf, type Frame } from '../frame';
+import { drawChart } from '../plot/chart';
+import { quantity } from '../save/numbers';
+import { percent, show } from '../words';
+import { part, say, type View } from './view';
+
+const STEPS = 100;
+/** Weights of all heads that a page reads at once. */
+const MOST_WEIGHTS = 2 ** 24;
+
+/** α₁ of each head. */
+function firsts({ tensors, architecture: { L, H }, T }: Frame): number[] {
+  return Array.from({ length: L * H }, (_, i) => tensors.alpha!.data[i * T]!);
+}
+
+/** Of 0, 0.01, ..., 1: the share of heads whose α₁ exceeds it. */
+function byThreshold(frame: Frame): Float32Array {
+  const all = firsts(frame);
+  return Float32Array.from(
+    { length: STEPS + 1 },
+    (_, i) => all.filter((alpha) => alpha > i / STEPS).length / all.length,
+  );
+}
+
+const thresholds = Float32Array.from({ length: STEPS + 1 }, (_, i) => i / STEPS);
+
+export const threshold: View = {
+  name: 'threshold',
+  title: 'Sink₁ by threshold',
+  question: 'How much does Sink₁ depend on ε?',
+  how:
+    'The share of heads whose α₁, the mean over prompts, exceeds each threshold ε. A steep curve at the line means ' +
+    'that another ε would count other heads; the paper uses 0.3.',
+  formula: 'Sink₁(ε) = share of heads with α₁ > ε',
+  source: 'Gu et al., ICLR 2025, section 3.2',
+  reads: ['alpha', 'alpha_uniform'],
+  numbers: (frame) => [
+    quantity('sink_1_by_eps', ['eps_in_percent'], {
+      shape: [STEPS + 1],
+      data: byThreshold(frame),
+    }),
+  ],
+  says: (frame) => {
+    const all = firsts(frame);
+    const at = (eps: number) => percent(all.filter((alpha) => alpha > eps).length / all.length, 0);
+    return `Of ${all.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${at(eps)} have α₁ > ${eps}`).join(', ')}; uniform attention has α₁ = ${show(frame.tensors.alpha_uniform!.data[0]!, 2)}.`;
+  },
+  draw(root) {
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (frame) => {
+      say(words, threshold.says(frame, { layer: 0, head: 0 }));
+      drawChart(place, {
+        kind: 'lines',
+        xLabel: 'threshold ε',
+        yLabel: 'Sink₁',
+        reach: [0, 1],
+        percent: true,
+        dots: false,
+        cursor: frame.eps,
+        cursorWords: `ε = ${frame.eps}`,
+        label: `Share of heads by threshold, ${frame.title}. ${threshold.says(frame, { layer: 0, head: 0 })}`,
+        series: [
+          {
+            name: 'heads with α₁ > ε',
+            color: '--sink',
+            values: byThreshold(frame),
+            places: thresholds,
+          },
+        ],
+      });
+    };
+  },
+};
+
+interface Lengths {
+  /** Share of heads with a sink, mean α₁, and uniform α₁, of the first 1, 2, ..., T tokens. */
+  readonly sink: Float32Array;
+  readonly mean: Float32Array;
+  readonly uniform: Float32Array;
+}
+
+const known = new WeakMap<Frame, Lengths>();
+
+/** Under a causal mask the first n tokens give the same map whatever follows. */
+function byLength(frame: Frame): Lengths {
+  const found = known.get(frame);
+  if (found) return found;
+  const { T, eps, architecture } = frame;
+  const heads = architecture.L * architecture.H;
+  const made = {
+    sink: new Float32Array(T),
+    mean: new Float32Array(T),
+    uniform: new Float32Array(T),
+  };
+  for (let i = 0; i < heads; i++) {
+    const weights = frame.tensors.att!.data.subarray(i * T * T, (i + 1) * T * T) as Float32Array;
+    const shares = frame.operation.normalises ? weights : sharesOf(weights, T);
+    let sum = 0;
+    for (let t = 0; t < T; t++) {
+      sum += shares[t * T] || 0;
+      const alpha = sum / (t + 1);
+      made.mean[t]! += alpha;
+      if (alpha > eps) made.sink[t]!++;
+    }
+  }
+  let sum = 0;
+  for (let t = 0; t < T; t++) {
+    made.mean[t]! /= heads;
+    made.sink[t]! /= heads;
+    made.uniform[t] = (sum += 1 / (t + 1)) / (t + 1);
+  }
+  known.set(frame, made);
+  return made;
+}
+
+export const length: View = {
+  name: 'length',
+  title: 'Sink₁ by length',
+  question: 'How much does Sink₁ depend on T?',
+  how:
+    'Sink₁ and the mean α₁ over all heads for the first 1, 2, …, T tokens of the first prompt. In a short text ' +
+    'uniform attention alone gives the first token a large share: compare with the dashed line.',
+  formula: 'α₁(T) = mean over t ≤ T of A[t, 1]',
+  source: 'Gu et al., ICLR 2025, section 3.2',
+  reads: ['att'],
+  fits: (frame) => {
+    const { L, H } = frame.architecture;
+    return !isBidirectional(frame) && L * H * frame.T ** 2 <= MOST_WEIGHTS;
+  },
+  numbers: (frame) => {
+    const { sink, mean, uniform } = byLength(frame);
+    const of = (name: string, data: Float32Array) =>
+      quantity(name, ['last_position'], { shape: [frame.T], data });
+    return [of('sink_1', sink), of('mean_alpha_1', mean), of('uniform_alpha_1', uniform)];
+  },
+  says: (frame) => {
+    const { sink, mean, uniform } = byLength(frame);
+    const at = [8, 16, 32, 64, 128, 256, 512].filter((n) => n < frame.T);
+    return [...at, frame.T]
+      .slice(-4)
+      .map(
+        (n) =>
+          `T = ${n}: Sink₁ ${percent(sink[n - 1]!, 0)}, mean α₁ ${show(mean[n - 1]!, 2)} (uniform ${show(uniform[n - 1]!, 2)})`,
+      )
+      .join('; ')
+      .concat('.');
+  },
+  draw(root) {
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (frame) => {
+      const { sink, mean, uniform } = byLength(frame);
+      const says = length.says(frame, { layer: 0, head: 0 });
+      say(words, says);
+      drawChart(place, {
+        kind: 'lines',
+        from: 1,
+        xLabel: 'T, tokens',
+        yLabel: 'share',
+        reach: [0, 1],
+        percent: true,
+        dots: false,
+        label: `Sink₁ by length of the text, ${frame.title}. ${says}`,
+        series: [
+          { name: 'Sink₁', color: '--sink', values: sink },
+          { name: 'mean α₁', color: '--query', values: mean },
+          { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
+        ],
+      });
+    };
+  },
+};
