@@ -79,8 +79,8 @@ export class Controls {
     return segmented(
       'Training',
       [
-        ['anew', 'Train two new models'],
-        ['onward', 'Fine-tune a trained model'],
+        ['anew', 'New models'],
+        ['onward', 'Fine-tune'],
       ],
       isOn ? 'onward' : 'anew',
       (course) => {
