@@ -202,4 +202,39 @@ export const offline = {
       assert.ok(first > 8 && middle > 8 && last > 8);
       return `${first}, ${middle} and ${last} files looked at; the other build has ${files}`;
     }),
+
+  'a room that another build has replaced leaves the old one standing, and offers the newer version':
+    async (stage) => {
+      await buildNext();
+      const host = await openHost();
+      const context = await stage.browser.newContext({ serviceWorkers: 'block' });
+      try {
+        const page = await visit(context, host.address);
+        await drawn(page);
+        host.serve(NEXT.page);
+        await page.getByRole('link', { name: 'Compare', exact: true }).click();
+        await page.getByText('A newer version of this page is available.').waitFor();
+        assert.ok(
+          await page.locator('.room-start [data-view="attention"] canvas').first().isVisible(),
+        );
+        assert.equal(await page.locator('.message.error:visible').count(), 0);
+        assert.match(await page.title(), /^Why do language models/);
+        // A room that is here already still opens; the reader takes the newer version when they like.
+        await page.getByRole('button', { name: 'Reload' }).click();
+        await page.getByRole('link', { name: 'Compare', exact: true }).click();
+        await page.waitForSelector('.room-compare');
+        // A host that is gone for a moment is no newer version.
+        await context.setOffline(true);
+        await page.getByRole('link', { name: 'Training', exact: true }).click();
+        await page.locator('.message.error').waitFor();
+        assert.ok(await page.locator('.room-compare').isVisible());
+        assert.equal(await page.getByText('A newer version').count(), 0);
+        await context.setOffline(false);
+        await page.getByRole('link', { name: 'Training', exact: true }).click();
+        await page.waitForSelector('.room-training');
+      } finally {
+        await context.close();
+        host.close();
+      }
+    },
 };

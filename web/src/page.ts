@@ -392,6 +392,7 @@ function titleOf(name: string): string {
 
 function enter(main: HTMLElement, embedded: boolean): void {
   let inside: { readonly name: string; readonly scope: Scope } | undefined;
+  let standing: { readonly name: string; readonly scope: Scope } | undefined;
   const built = new Map<string, Build>();
   const name = computed(() => {
     if (embedded) return 'figure';
@@ -402,12 +403,14 @@ function enter(main: HTMLElement, embedded: boolean): void {
   effect(() => {
     const wanted = name.value;
     if (inside?.name === wanted) return;
-    inside?.scope.end();
-    pointed.value = {};
     const scope = new Scope();
     inside = { name: wanted, scope };
+    // The room before stands until there is another one to see.
     const start = (build: Build) => {
       if (inside?.scope !== scope) return;
+      standing?.scope.end();
+      standing = inside;
+      pointed.value = {};
       const root = document.createElement('div');
       root.className = `room room-${wanted}`;
       main.replaceChildren(root);
@@ -419,11 +422,34 @@ function enter(main: HTMLElement, embedded: boolean): void {
     // A room sets state and asks the queue, which must not happen inside this effect.
     if (known) queueMicrotask(() => start(known));
     else
-      loading(wanted).then(({ build }) => {
-        built.set(wanted, build);
-        start(build);
-      }, fail);
+      loading(wanted).then(
+        ({ build }) => {
+          built.set(wanted, build);
+          start(build);
+        },
+        async (error: unknown) => {
+          const isNewer = await isReplaced();
+          if (inside?.scope !== scope) return;
+          if (standing) {
+            inside = standing;
+            set({ room: standing.name });
+          }
+          if (isNewer) offer(() => location.reload());
+          else fail(error);
+        },
+      );
   });
+}
+
+/** Whether the host has another build than the one that runs here: its files are gone then. */
+async function isReplaced(): Promise<boolean> {
+  const own = document.querySelector('script[type="module"]')?.getAttribute('src');
+  try {
+    const answer = await fetch(location.href.split('#')[0]!, { cache: 'no-store' });
+    return answer.ok && Boolean(own) && !(await answer.text()).includes(own!);
+  } catch {
+    return false;
+  }
 }
 
 /* The engine. */
