@@ -207,7 +207,8 @@ class _Llama:
     """RMSNorm, rotary positions, grouped heads, SwiGLU, and what a variant puts in their place; a
     bias wherever the file has one."""
 
-    def __init__(self, arch: Architecture, weights: Weights, product: Product) -> None:
+    def __init__(self, arch: Architecture, weights: Weights,
+                 product: Product = torch.matmul) -> None:
         self.arch, self.weights, self.product = arch, weights, product
         self.act = _ACTIVATIONS[arch.activation]
 
@@ -295,7 +296,8 @@ class _Llama:
 class _Gpt2:
     """LayerNorm, learned positions, biases everywhere, weights stored [in, out], tied head."""
 
-    def __init__(self, arch: Architecture, weights: Weights, product: Product) -> None:
+    def __init__(self, arch: Architecture, weights: Weights,
+                 product: Product = torch.matmul) -> None:
         # Some files carry the prefix "transformer.", the original ones do not.
         self.arch, self.product = arch, product
         self.weights = {name.removeprefix("transformer."): w for name, w in weights.items()}

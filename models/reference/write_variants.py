@@ -17,7 +17,7 @@ from torch import Tensor
 
 from . import metrics
 from .files import read_weights, to_int8, write_model, write_stored
-from .model import Architecture, Mask, Trace, Weights, _Llama, architecture
+from .model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture
 from .operations import OPERATIONS
 from .shapes import shapes
 from .write_goldens import GOLDEN, describe, f64_trace, lively, store, write_cases
@@ -116,10 +116,10 @@ def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
 class _Watched(_Llama):
     """Remembers what the down projection reads."""
 
-    def _linear(self, x: Tensor, name: str) -> Tensor:
+    def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
         if name.endswith("mlp.down_proj"):
             self.inner = x
-        return super()._linear(x, name)
+        return super()._linear(x, name, product)
 
 
 def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
