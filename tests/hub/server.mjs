@@ -135,7 +135,11 @@ class Hub {
     const { commit, files, sizes = {} } = found.revision;
     const siblings = [...new Set([...Object.keys(files), ...Object.keys(sizes)])].map((name) => {
       const size = sizes[name] || files[name].length;
-      return { rfilename: name, size, ...(isLarge(name) ? { lfs: { size } } : {}) };
+      return {
+        rfilename: name,
+        size,
+        ...(isLarge(name) ? { lfs: { size, ...hashOf(files[name]) } } : {}),
+      };
     });
     const { licence: license, gated = false } = found.repository;
     const body = {
@@ -219,6 +223,9 @@ function refuse(response, status, headers = {}) {
   response.writeHead(status, headers).end(JSON.stringify({ error: `status ${status}` }));
 }
 
+const hashOf = (bytes) =>
+  bytes ? { sha256: createHash('sha256').update(bytes).digest('hex') } : {};
+
 /** Lets pages of other sites read the answer. */
 function share({ origin }, response) {
   if (!origin) return;
@@ -241,6 +248,7 @@ function allow(host, headers, response) {
 /** The bytes, or the range that is asked for, or what the fault makes of them. */
 function send(bytes, request, response, fault) {
   const { headers } = request;
+  if (fault.garbage) bytes = Buffer.alloc(bytes.length, 'garbage ');
   const etag = fault.etag === undefined ? etagOf(bytes) : fault.etag;
   if (fault.gzip) {
     const packed = gzipSync(bytes);

@@ -158,6 +158,33 @@ test('what is damaged is fetched anew', async () => {
   }
 });
 
+test('garbage of the right size is refused by its hash and not kept, then or on a later visit', async () => {
+  for (const worker of [false, true])
+    for (const cache of [false, true])
+      await withEngine({ worker }, async (engine) => {
+        hub.reset();
+        await cacheClear();
+        hub.fault({ host: 'cdn', path: PATH, times: 1, garbage: true });
+        const plan = await resolve('sinkscope/softmax');
+        const open = () => engine.open(modelFiles(plan, { cache }));
+        const error = await failure(open());
+        assert.match(
+          error.text,
+          /expected the bytes that the hub lists, sha256 [0-9a-f]{64}, found/,
+        );
+        assert.equal(/which is not kept/.test(error.text), cache);
+        await (await open()).close();
+        if (!cache) return;
+        // What was damaged on the disk since then is fetched again, after one refusal.
+        const [part] = parts();
+        const bytes = readFileSync(join(folder, part));
+        writeFileSync(join(folder, part), bytes.fill(65));
+        const again = await failure(open());
+        assert.ok(again.code === 'none' || /sha256/.test(again.text), again.text);
+        await (await open()).close();
+      });
+});
+
 test('two that fetch the same at once both get it', async () => {
   const both = await Promise.all([read({ version: 'c' }), read({ version: 'c' })]);
   for (const { content } of both) assert.ok(content.equals(weights));

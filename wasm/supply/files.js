@@ -2,6 +2,7 @@
 import { placeOf, reasonOf } from './ask.js';
 import { openDownload } from './download.js';
 import { SinkscopeError } from '../border/errors.js';
+import { sha256 } from './hash.js';
 import { createMeter } from './meter.js';
 import { piecesOf } from './pieces.js';
 
@@ -76,7 +77,40 @@ export async function readWeights(module, weights, signal, report) {
   const { bytes, stream } = await openSource(weights, signal, told.note);
   told.progress(0, bytes ?? NaN);
   if (bytes === undefined) return gather(module, stream, where, signal, told.progress);
-  return fill(module, stream, bytes, where, signal, told.progress, isOfDisk(weights));
+  const filled = await fill(module, stream, bytes, where, signal, told.progress, isOfDisk(weights));
+  if (isOfDisk(weights)) return filled;
+  try {
+    await compare(module, filled, remote(weights), where);
+  } catch (error) {
+    module.release(filled.address);
+    throw error;
+  }
+  return filled;
+}
+
+/** Memory that threads share has to be copied for its hash; of more than this it is not computed. */
+const MOST_COPIED = 2 ** 29;
+
+/**
+ * What came is what the hub lists, or it is not kept. Pages of plain http have no hashes.
+ * @param {Module} module
+ * @param {{ address: number, bytes: number }} filled
+ * @param {RemoteFile} file
+ * @param {string} where
+ */
+async function compare(module, { address, bytes }, { sha256: expected, id, cache }, where) {
+  const content = module.bytes(address, bytes);
+  const isShared = !(content.buffer instanceof ArrayBuffer);
+  if (expected === undefined || (isShared && bytes > MOST_COPIED)) return;
+  const found = await sha256(isShared ? content.slice() : content);
+  if (found === undefined || found === expected) return;
+  if (cache && id) await (await import('./cache.js')).cacheClear(id);
+  const removed = cache ? ', which is not kept: try again' : '';
+  throw new SinkscopeError(
+    'read',
+    where,
+    `expected the bytes that the hub lists, sha256 ${expected}, found ${found}${removed}`,
+  );
 }
 
 /**

@@ -192,7 +192,7 @@ async function listing(endpoint, name, options) {
     if (typeof file !== 'string' || !isPath(file)) return [];
     const size = Number(one?.size);
     const bytes = Number.isSafeInteger(one?.size) && size >= 0 ? size : undefined;
-    return [fileOf(endpoint, name, file, bytes, commit)];
+    return [fileOf(endpoint, name, file, bytes, commit, hashOf(one))];
   });
   return { files, commit, licence: licenceOf(said), gated: Boolean(said.gated) };
 }
@@ -235,13 +235,25 @@ async function probe(endpoint, name, options) {
  * @param {string} file
  * @param {number} [bytes]
  * @param {string} [commit]
+ * @param {string} [sha256] of its bytes, where the hub lists it
  * @returns {PlanFile}
  */
-function fileOf(endpoint, { repository, revision }, file, bytes, commit) {
+function fileOf(endpoint, { repository, revision }, file, bytes, commit, sha256) {
   const path = file.split('/').map(encodeURIComponent).join('/');
   const at = encodeURIComponent(commit ?? revision);
   const { href } = new URL(`${repository}/resolve/${at}/${path}`, endpoint);
-  return { name: file, bytes, url: href, ...(commit ? { version: commit } : {}) };
+  const known = { ...(commit ? { version: commit } : {}), ...(sha256 ? { sha256 } : {}) };
+  return { name: file, bytes, url: href, ...known };
+}
+
+/**
+ * Large files are listed with their hash; what is none is none.
+ * @param {unknown} listed
+ */
+function hashOf(listed) {
+  const { lfs } = /** @type {{ lfs?: { sha256?: unknown } | null }} */ (listed ?? {});
+  const hash = String(lfs?.sha256 ?? '');
+  return /^[0-9a-f]{64}$/.test(hash) ? hash : undefined;
 }
 
 /** @param {Said} said */

@@ -240,6 +240,6 @@ export async function planText(plan, file, options = {}) {
  * @param {{ token?: string, cache?: boolean }} options
  * @returns {import('../sinkscope.js').Source}
  */
-function sourceOf({ id }, { blob, url = '', version, bytes }, { token, cache }) {
-  return blob ?? { url, version, bytes, id, token, cache };
+function sourceOf({ id }, { blob, url = '', version, bytes, sha256 }, { token, cache }) {
+  return blob ?? { url, version, bytes, sha256, id, token, cache };
 }

@@ -13,6 +13,8 @@ export interface RemoteFile {
   readonly cache?: boolean;
   /** What the address holds never changes, for example because it names this commit. */
   readonly version?: string;
+  /** Of the bytes, in hexadecimal: what comes is compared with it, and not kept if it differs. */
+  readonly sha256?: string;
   /** The size, where it is known: compressed answers do not tell it. */
   readonly bytes?: number;
   /** The name under which the cache lists it; default: the address. */
@@ -55,6 +57,8 @@ export interface PlanFile {
   readonly bytes?: number;
   readonly url?: string;
   readonly version?: string;
+  /** Of its bytes, in hexadecimal, where the hub lists it: what is downloaded is compared with it. */
+  readonly sha256?: string;
   readonly blob?: Blob;
 }
 
