@@ -298,6 +298,23 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
+  async 'downloaded files that cannot be read are said to be removed, and fetched anew'(stage) {
+    const { page, hub } = await openPage(stage);
+    hub.fault({ path: /resolve-cache.*tokenizer\.json$/, times: 1, garbage: true });
+    await openDialog(page);
+    await lookUp(page, 'sinkscope/sigmoid');
+    await page.waitForSelector('.open-plan');
+    await page.click('#open .primary');
+    await page.waitForSelector('.open-error:not([hidden])');
+    assert.match(await error(page), /its downloaded files were removed, as Clear would: try again/);
+    await page.waitForSelector('.open-plan');
+    await page.click('#open .primary');
+    await page.waitForFunction(() => /sinkscope\/sigmoid/.test(document.body.textContent));
+    await page.waitForFunction(() => !document.querySelector('#open[open]'));
+    await settled(page);
+    assert.deepEqual(troubles(page, hub), []);
+  },
+
   async 'a dropped folder opens, stays out of links, and asks nobody'(stage) {
     const { page, hub } = await openPage(stage);
     await drop(page, await folderOf('sigmoid'));

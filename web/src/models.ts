@@ -4,6 +4,7 @@
  * memory, and its plan is remembered for the rest of the visit.
  */
 import {
+  cacheClear,
   modelFiles,
   openTokenizer,
   planTokenizer,
@@ -218,7 +219,20 @@ export class Models {
     await (await this.#timelines)?.keep(walked);
   }
 
-  async #byPlan(
+  /** Downloaded files that cannot be read are not kept: the next try fetches them anew. */
+  async #byPlan(id: string, recipe: Recipe, how: How & { readonly signal: AbortSignal }) {
+    try {
+      return await this.#openPlan(id, recipe, how);
+    } catch (error) {
+      const isBroken = error instanceof SinkscopeError && error.code.startsWith('bad_');
+      if (recipe.source !== 'hub' || !isBroken) throw error;
+      await cacheClear(recipe.plan.id).catch(() => {});
+      const text = `${error.text}; its downloaded files were removed, as Clear would: try again`;
+      throw new SinkscopeError(error.code, error.where, text);
+    }
+  }
+
+  async #openPlan(
     id: string,
     recipe: Recipe,
     { signal, watch, arithmetic }: How & { readonly signal: AbortSignal },
