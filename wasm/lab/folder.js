@@ -28,6 +28,21 @@ function run(from, count) {
 }
 
 /**
+ * Puts the first token before every text, as every sequence of the training had it.
+ * @param {number} id
+ */
+function startsWith(id) {
+  const start = { SpecialToken: { id: FIRST, type_id: 0 } };
+  const text = (/** @type {string} */ name) => ({ Sequence: { id: name, type_id: 0 } });
+  return {
+    type: 'TemplateProcessing',
+    single: [start, text('A')],
+    pair: [start, text('A'), text('B')],
+    special_tokens: { [FIRST]: { id: FIRST, ids: [id], tokens: [FIRST] } },
+  };
+}
+
+/**
  * A tokenizer for the lab's tasks, whose tokens are numbers only: triggers read as ringed numbers (as
  * CJK characters beyond the 20th), the others as letters, digits and, in a large vocabulary, Hangul.
  * @param {{ vocabulary?: number, triggers?: number, first?: number }} [shape]
@@ -58,7 +73,7 @@ export function labTokenizer(shape = {}) {
       added_tokens: first >= 0 ? [{ id: first, content: FIRST, ...SPECIAL }] : [],
       normalizer: null,
       pre_tokenizer: null,
-      post_processor: null,
+      post_processor: first >= 0 ? startsWith(first) : null,
       decoder: null,
       model: {
         type: 'BPE',
