@@ -176,9 +176,11 @@ test('garbage of the right size is refused by its hash and not kept, then or on 
         await (await open()).close();
         if (!cache) return;
         // What was damaged on the disk since then is fetched again, after one refusal.
-        const [part] = parts();
-        const bytes = readFileSync(join(folder, part));
-        writeFileSync(join(folder, part), bytes.fill(65));
+        // Large files are cached in parts; only their weights are listed with a hash.
+        for (const part of parts()) {
+          const bytes = readFileSync(join(folder, part));
+          if (bytes.length > 100_000) writeFileSync(join(folder, part), bytes.fill(65));
+        }
         const again = await failure(open());
         assert.ok(again.code === 'none' || /sha256/.test(again.text), again.text);
         await (await open()).close();
