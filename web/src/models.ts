@@ -21,7 +21,7 @@ import {
 import { arithmeticOf } from './subject';
 import { nearestStep, stepOf, stepWords, type StepFacts } from './timeline/steps';
 import type { Timelines } from './timeline/timelines';
-import { textOf, zooAddress, type Card, type Zoo } from './zoo';
+import { renew, textOf, zooAddress, type Card, type Zoo } from './zoo';
 
 /** Something the reader can put right, said in a sentence. */
 export class InputError extends Error {}
@@ -224,8 +224,7 @@ export class Models {
     try {
       return await this.#openPlan(id, recipe, how);
     } catch (error) {
-      const isBroken = error instanceof SinkscopeError && error.code.startsWith('bad_');
-      if (recipe.source !== 'hub' || !isBroken) throw error;
+      if (recipe.source !== 'hub' || !isBroken(error)) throw error;
       await cacheClear(recipe.plan.id).catch(() => {});
       const text = `${error.text}; its downloaded files were removed, as Clear would: try again`;
       throw new SinkscopeError(error.code, error.where, text);
@@ -262,7 +261,31 @@ export class Models {
     }
   }
 
-  async #ofZoo(id: string, { watch, arithmetic }: How, quick?: Card['quick']): Promise<OpenModel> {
+  /** Files that cannot be read are fetched once more, past the browser's cache. */
+  async #ofZoo(id: string, how: How, quick?: Card['quick']): Promise<OpenModel> {
+    try {
+      return await this.#openZoo(id, how, quick);
+    } catch (error) {
+      const isUnread = error instanceof SinkscopeError && error.code === 'read';
+      if (!isBroken(error) && !isUnread) throw error;
+      const { tokenizer } = this.#card(id);
+      const own = ['config.json', quick?.file ?? 'model.safetensors'].map(
+        (name) => `${id}/${name}`,
+      );
+      const texts = ['tokenizer.json', 'tokenizer_config.json'].map(
+        (name) => `${tokenizer}/${name}`,
+      );
+      this.zoo.forget(id);
+      await renew([...own, ...texts]);
+      return this.#openZoo(id, how, quick);
+    }
+  }
+
+  async #openZoo(
+    id: string,
+    { watch, arithmetic }: How,
+    quick?: Card['quick'],
+  ): Promise<OpenModel> {
     const card = this.#card(id);
     const tokenizer = this.#tokenizerOf(id);
     const files = quick
@@ -340,6 +363,11 @@ export class Models {
 /** The reader may wait longer for what failed so. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof SinkscopeError && error.code === 'too_slow';
+}
+
+/** What was fetched is not what it should be. */
+function isBroken(error: unknown): error is SinkscopeError {
+  return error instanceof SinkscopeError && error.code.startsWith('bad_');
 }
 
 /** Closes a model, and the worker of its tokenizer if it has one. */
