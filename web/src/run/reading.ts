@@ -9,13 +9,20 @@ import {
   type Run,
   type Tensor,
 } from 'sinkscope';
-import { OTHERS } from './arithmetic';
+import { OTHERS } from '../ask/arithmetic';
 import { notePrompt } from './averages';
-import { isBidirectional, type Frame, type Head } from './frame';
+import { isBidirectional, type Frame, type Head } from '../frame';
 import type { OpenModel } from './models';
-import { isProbed } from './probes';
-import { firstTokens, specialWords, type Prompts, type Question } from './question';
-import { atStep, editsOf, isCounterfactual, operationOf, titleOf, type Subject } from './subject';
+import { isProbed } from './measurements';
+import { firstTokens, specialWords, type Prompts, type Question } from '../ask/question';
+import {
+  atStep,
+  editsOf,
+  isCounterfactual,
+  operationOf,
+  titleOf,
+  type Subject,
+} from '../ask/subject';
 
 /** Names of the metrics, fields and probes that are shown, and those of one head. */
 interface Wanted {

@@ -1,12 +1,12 @@
 /** Which keys to keep: loss against the budget, for each way of choosing. */
 import { html } from 'lit';
-import { choices } from '../controls';
+import { choices } from '../page/controls';
 import { mean, type Frame } from '../frame';
 import { kept } from '../views/kept';
 import { POLICIES, costOf, givenOf, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { percent } from '../words';
-import type { Asked, Bench } from './bench';
+import { percent } from '../page/words';
+import type { Asked, Bench } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };

@@ -3,7 +3,7 @@ import { largest } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { costOf, isUnedited, settingName, signed } from './settings';
-import { capital } from '../words';
+import { capital } from '../page/words';
 import { part, say, type View } from './view';
 
 export const harms: View = {

@@ -3,17 +3,17 @@
  * are built so that it takes more. It shows a mechanism on the reader's own models.
  */
 import { html } from 'lit';
-import { segmented } from '../controls';
+import { segmented } from '../page/controls';
 import { superWeightOf, type Frame } from '../frame';
-import { draws } from '../question';
-import type { State } from '../state';
+import { draws } from '../ask/question';
+import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
 import { firsts, firstsIn, layerOfFirst } from '../views/firsts';
-import { harms } from '../views/harms';
+import { harms } from '../views/perturbations';
 import { givenOf, isUnedited, signed } from '../views/settings';
 import type { View } from '../views/view';
-import { percent } from '../words';
-import type { Asked, Bench, Group, Setting } from './bench';
+import { percent } from '../page/words';
+import type { Asked, Bench, Group, Setting } from './experiment';
 import { cost, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 /** Times the others' hidden norm: below it token 1 is one of many. */

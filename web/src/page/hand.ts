@@ -5,7 +5,7 @@
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
-import type { Desk } from './desk';
+import type { Desk } from './context';
 import {
   hiddenLayer,
   massiveOf,
@@ -13,9 +13,9 @@ import {
   superWeightOf,
   type Frame,
   type Head,
-} from './frame';
-import { isOfDisk, type State } from './state';
-import { labelsOf, parseSubject, printSubject, type SubjectEdit } from './subject';
+} from '../frame';
+import { isOfDisk, type State } from '../ask/state';
+import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
 import { headWords, quote } from './words';
 
 /** The scope of an intervention: every head, those of the selected layer, or the selected one. */

@@ -3,7 +3,7 @@
  * a file, random tokens: the inputs of the paper's table 1), the start token, the length, the number.
  */
 import { cutText, type AnyTokenizer as Tokenizer, type SpecialToken, type Token } from 'sinkscope';
-import { InputError } from './models';
+import { InputError } from '../run/models';
 import { PROMPT_MAX, QUESTION, type State } from './state';
 
 export type Question = Pick<State, (typeof QUESTION)[number]> & {

@@ -1,5 +1,5 @@
 /** What the reader takes along: a model into Explore or onto the disk, the log, the picture. */
-import type { Desk } from '../desk';
+import type { Desk } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
 import { aboutOf, hand, onPaper, type Kind } from '../save/menu';

@@ -1,5 +1,5 @@
 /** The table of benches, in the order in which they tell their story. */
-import type { Bench } from './bench';
+import type { Bench } from './experiment';
 import { cache } from './cache';
 import { fragility } from './fragility';
 import { quantisation } from './quantisation';

@@ -18,10 +18,10 @@ import {
   type AnyTokenizer,
   type Tokenizer,
 } from 'sinkscope';
-import { arithmeticOf } from './subject';
-import { nearestStep, stepOf, stepWords, type StepFacts } from './timeline/steps';
-import type { Timelines } from './timeline/timelines';
-import { renew, textOf, zooAddress, type Card, type Zoo } from './zoo';
+import { arithmeticOf } from '../ask/subject';
+import { nearestStep, stepOf, stepWords, type StepFacts } from '../timeline/steps';
+import type { Timelines } from '../timeline/timelines';
+import { renew, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
 /** Something the reader can put right, said in a sentence. */
 export class InputError extends Error {}
@@ -142,7 +142,7 @@ export class Models {
 
   /** The trainings of the zoo; their code is fetched with the first of them. */
   timelines(): Promise<Timelines> {
-    return (this.#timelines ??= import('./timeline/timelines').then(
+    return (this.#timelines ??= import('../timeline/timelines').then(
       ({ Timelines }) => new Timelines(this.zoo.cards),
     ));
   }

@@ -4,14 +4,14 @@
  * figures, and nothing is drawn that cannot be seen.
  */
 import { render, html } from 'lit';
-import { framesOf, reachOf, Scope, type Desk, type Shown } from './desk';
-import { selectedHead, type Frame } from './frame';
-import { atStep, modelIdOf, parseSubject, printSubject } from './subject';
-import { differsIn, type State } from './state';
-import type { Theme } from './plot/color';
-import { addKinds, asMenu, fileName, fileOf, hand, KINDS, onPaper } from './save/menu';
+import { framesOf, reachOf, Scope, type Desk, type Shown } from './context';
+import { selectedHead, type Frame } from '../frame';
+import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
+import { differsIn, type State } from '../ask/state';
+import type { Theme } from '../plot/color';
+import { addKinds, asMenu, fileName, fileOf, hand, KINDS, onPaper } from '../save/menu';
 import { explained } from './terms';
-import { isRead, part, say, type Context, type Update, type View } from './views/view';
+import { isRead, part, say, type Context, type Update, type View } from '../views/view';
 import { CLASS_WORDS, stampWords } from './words';
 
 export interface FigureLook {
@@ -164,7 +164,7 @@ export class Figure {
     code.setAttribute('aria-label', `Embed ${title}`);
     code.addEventListener('click', () => {
       const { desk, name } = { desk: this.#desk, name: this.#view.name };
-      import('./embed/dialog').then(({ showEmbed }) => showEmbed(desk, name), desk.fail);
+      import('../embed/dialog').then(({ showEmbed }) => showEmbed(desk, name), desk.fail);
     });
     this.#scope.effect(() => {
       const { hide, controls } = this.#desk.state.value;

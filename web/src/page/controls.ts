@@ -1,14 +1,14 @@
 /** The controls that rooms share: each maps the state to a template, and changes the state through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { framesOf, type Desk, type Scope, type Shown } from './desk';
-import { isBidirectional, type Frame } from './frame';
-import { hubName, isOfHub, nameOfId } from './open/words';
-import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from './question';
-import { defaults, isOfDisk, type State } from './state';
-import { parseSubject, titleOf } from './subject';
+import { framesOf, type Desk, type Scope, type Shown } from './context';
+import { isBidirectional, type Frame } from '../frame';
+import { hubName, isOfHub, nameOfId } from '../open/words';
+import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from '../ask/question';
+import { defaults, isOfDisk, type State } from '../ask/state';
+import { parseSubject, titleOf } from '../ask/subject';
 import { field } from './terms';
-import { mapsOf } from './views/attention';
+import { mapsOf } from '../views/attention';
 import { firstWords, readable, word } from './words';
 
 /** Whether a link's `hide=` leaves a control: text numbers subjects generate finding how save links. */

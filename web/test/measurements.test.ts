@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { exchangeOf } from '../src/probes';
+import { exchangeOf } from '../src/run/measurements';
 
 test('an early token is exchanged for another of the text, never the one that stands first', () => {
   expect(exchangeOf([0, 11, 12, 13, 14, 15, 16, 17], 1)).toEqual({ at: 5, token: 17 });

@@ -5,24 +5,32 @@
 import { computed, effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { createEngine } from 'sinkscope';
-import { OTHERS, others } from './arithmetic';
+import { OTHERS, others } from '../ask/arithmetic';
 import { base } from './base';
 import { choices, nameOf } from './controls';
-import { Scope, type Desk, type Engine } from './desk';
-import { Models } from './models';
-import { acceptDrops, createDialog } from './open/dialog';
-import { Opener } from './open/opener';
-import { Picker } from './open/picker';
-import { fingerprintOf, isOfHub, nameOfId, sentence } from './open/words';
-import type { Theme } from './plot/color';
-import { Queue } from './queue';
-import { promptsOfFile, type PromptFile, type Question } from './question';
-import { rooms, type Build } from './rooms/index';
-import { sources } from './rooms/sources';
-import { defaults, isOfDisk, linkable, linkTo, parseHash, printHash, type State } from './state';
-import { parseSubject } from './subject';
-import { part, say, type Pointed } from './views/view';
-import { heldOutFile, openZoo, type Zoo } from './zoo';
+import { Scope, type Desk, type Engine } from './context';
+import { Models } from '../run/models';
+import { acceptDrops, createDialog } from '../open/dialog';
+import { Opener } from '../open/opener';
+import { Picker } from '../open/picker';
+import { fingerprintOf, isOfHub, nameOfId, sentence } from '../open/words';
+import type { Theme } from '../plot/color';
+import { Queue } from '../run/queue';
+import { promptsOfFile, type PromptFile, type Question } from '../ask/question';
+import { rooms, type Build } from '../rooms/index';
+import { sources } from '../rooms/sources';
+import {
+  defaults,
+  isOfDisk,
+  linkable,
+  linkTo,
+  parseHash,
+  printHash,
+  type State,
+} from '../ask/state';
+import { parseSubject } from '../ask/subject';
+import { part, say, type Pointed } from '../views/view';
+import { heldOutFile, openZoo, type Zoo } from '../ask/zoo';
 
 /** Browsers refuse addresses that change too often. */
 const ADDRESS_MS = 150;
@@ -399,7 +407,7 @@ function enter(main: HTMLElement, embedded: boolean): void {
     return rooms.find((room) => room.name === state.value.room)?.name ?? rooms[0]!.name;
   });
   const loading = (wanted: string) =>
-    embedded ? import('./rooms/figure') : rooms.find((room) => room.name === wanted)!.load();
+    embedded ? import('../rooms/figure') : rooms.find((room) => room.name === wanted)!.load();
   effect(() => {
     const wanted = name.value;
     if (inside?.name === wanted) return;

@@ -11,7 +11,7 @@ import {
   type RunOptions,
   type Tensor,
 } from 'sinkscope';
-import { deviation, isBidirectional, mean } from './frame';
+import { deviation, isBidirectional, mean } from '../frame';
 import type { OpenModel } from './models';
 
 export interface Probed {

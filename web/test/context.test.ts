@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { Scope } from '../src/desk';
+import { Scope } from '../src/page/context';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;

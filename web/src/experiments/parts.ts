@@ -1,12 +1,12 @@
 /** What the benches' sentences, tables and controls are made of. */
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { commandOf, copyCommand } from '../command';
-import { valueOf } from '../controls';
-import type { Desk } from '../desk';
+import { commandOf, copyCommand } from '../page/command';
+import { valueOf } from '../page/controls';
+import type { Desk } from '../page/context';
 import type { Frame } from '../frame';
-import type { PromptFile } from '../question';
-import type { State } from '../state';
+import type { PromptFile } from '../ask/question';
+import type { State } from '../ask/state';
 import { costOf, isUnedited, settingName, signed, type Cost } from '../views/settings';
 
 type Sliding = {

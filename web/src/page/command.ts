@@ -1,10 +1,10 @@
 /** The command that prints a frame's numbers again, digit for digit, and a button that copies it. */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Edit } from 'sinkscope';
-import type { Frame } from './frame';
-import type { PromptFile } from './question';
-import { modelIdOf, parseSubject } from './subject';
-import { heldOutFile, passagesEach } from './zoo';
+import type { Frame } from '../frame';
+import type { PromptFile } from '../ask/question';
+import { modelIdOf, parseSubject } from '../ask/subject';
+import { heldOutFile, passagesEach } from '../ask/zoo';
 
 /** More prompts of token ids than this are no command. */
 const MOST_IDS = 10;

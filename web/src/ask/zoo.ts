@@ -1,5 +1,5 @@
 /** The models that lie beside the page. */
-import { base } from './base';
+import { base } from '../page/base';
 
 export interface Card {
   readonly id: string;

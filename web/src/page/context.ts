@@ -1,15 +1,15 @@
 /** What rooms, figures and controls reach of the page. */
 import { effect, type ReadonlySignal } from '@preact/signals-core';
 import type { DiskFile } from 'sinkscope';
-import type { Frame } from './frame';
-import type { Models } from './models';
-import type { Theme } from './plot/color';
-import type { Queue, Request } from './queue';
-import { questionOf, type PromptFile } from './question';
-import type { Facts } from './save/numbers';
-import type { State } from './state';
-import { unedited } from './subject';
-import type { Pointed, Reach, View } from './views/view';
+import type { Frame } from '../frame';
+import type { Models } from '../run/models';
+import type { Theme } from '../plot/color';
+import type { Queue, Request } from '../run/queue';
+import { questionOf, type PromptFile } from '../ask/question';
+import type { Facts } from '../save/numbers';
+import type { State } from '../ask/state';
+import { unedited } from '../ask/subject';
+import type { Pointed, Reach, View } from '../views/view';
 
 /** The engine runs and the zoo is read. */
 export interface Engine {

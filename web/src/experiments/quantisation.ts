@@ -1,13 +1,13 @@
 /** Few bits: who stretches the scale, and what it helps to keep the first tokens exact. */
 import { html, nothing } from 'lit';
-import { choices } from '../controls';
+import { choices } from '../page/controls';
 import { mean } from '../frame';
-import type { State } from '../state';
+import type { State } from '../ask/state';
 import { channels } from '../views/channels';
 import { costOf, givenOf, signed } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
-import { percent } from '../words';
-import type { Bench } from './bench';
+import { percent } from '../page/words';
+import type { Bench } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];

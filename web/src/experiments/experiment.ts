@@ -4,10 +4,10 @@
  */
 import type { TemplateResult } from 'lit';
 import type { Describe } from 'sinkscope';
-import type { Desk } from '../desk';
+import type { Desk } from '../page/context';
 import type { Frame } from '../frame';
-import type { PromptFile, Question } from '../question';
-import type { State } from '../state';
+import type { PromptFile, Question } from '../ask/question';
+import type { State } from '../ask/state';
 import type { View } from '../views/view';
 
 export interface Asked {

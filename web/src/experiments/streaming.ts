@@ -1,13 +1,13 @@
 /** A cache that forgets by age: what happens when token 1 leaves it. */
 import { html } from 'lit';
-import { choices } from '../controls';
+import { choices } from '../page/controls';
 import { attention } from '../views/attention';
 import { givenOf, signed } from '../views/settings';
 import { leaves, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { size } from '../open/words';
-import { defaults, type State } from '../state';
-import type { Bench, Finding, Group } from './bench';
+import { defaults, type State } from '../ask/state';
+import type { Bench, Finding, Group } from './experiment';
 import {
   check,
   cost,

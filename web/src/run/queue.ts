@@ -9,14 +9,14 @@
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, unmask, type Progress, type Run, type UnmaskStep } from 'sinkscope';
 import { allAverages, averages, recomputed } from './averages';
-import { isBidirectional, selectedHead, type Frame, type Head } from './frame';
+import { isBidirectional, selectedHead, type Frame, type Head } from '../frame';
 import { InputError, roundedId, type Models, type OpenModel, type Watch } from './models';
-import { probes, type Probe } from './probes';
-import { isOfHub, loadedWords, nameOfId, sentence } from './open/words';
-import { keyOf, promptsOf, type Prompts, type Question } from './question';
+import { probes, type Probe } from './measurements';
+import { isOfHub, loadedWords, nameOfId, sentence } from '../open/words';
+import { keyOf, promptsOf, type Prompts, type Question } from '../ask/question';
 import { completed, contextOf, emptyFrame, isStreamed, namesFor, recordedFor } from './reading';
-import { isOfDisk } from './state';
-import { editsOf, modelIdOf, parseSubject, type Subject } from './subject';
+import { isOfDisk } from '../ask/state';
+import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 
 /** A setting of which means alone are wanted: no run of it is kept. */
 export interface Study {

@@ -1,8 +1,8 @@
 /** A model of the zoo goes on from where its training stood, on a text that ships or on the reader's own. */
 import { signal } from '@preact/signals-core';
 import { labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
-import { InputError, type Models } from '../models';
-import { PASSAGES, textOf, zooAddress, type Card } from '../zoo';
+import { InputError, type Models } from '../run/models';
+import { PASSAGES, textOf, zooAddress, type Card } from '../ask/zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
 import { keptText, type OwnText } from './store';
