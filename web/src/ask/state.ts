@@ -5,6 +5,7 @@
  * A hash comes from strangers. What cannot be read is left at its default and reported; nothing
  * throws.
  */
+import { isOfDisk } from './ids';
 import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
 
 /** How one value stands in a link. */
@@ -75,6 +76,9 @@ function number(standard: number, low: number, high: number, whole = true): Row<
 export const STORY =
   'The old man sat at the door and looked over the water. He thought of his child, and every night ' +
   'was long.';
+
+/** Controls that an embed may show beside its figure: `controls="text step"`. */
+export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as const;
 
 export const table = {
   room: word('start'),
@@ -260,11 +264,6 @@ export function printHash(state: State): string {
     )
     .map(([name, row]) => `${name}=${escape(row.print(state[name]))}`)
     .join('&');
-}
-
-/** What the reader opened from the disk is nobody else's to open. */
-export function isOfDisk(subject: string): boolean {
-  return subject.startsWith('disk:');
 }
 
 /**

@@ -17,7 +17,7 @@ import {
   type OperationEdit,
 } from 'sinkscope';
 import { OTHERS, others, type Other } from './arithmetic';
-import { InputError } from '../run/models';
+import { InputError } from './errors';
 
 /** The largest number of subjects side by side. */
 export const MOST = 6;

@@ -1,5 +1,5 @@
 /** The models that lie beside the page. */
-import { base } from '../page/base';
+import { base } from '../base';
 
 export interface Card {
   readonly id: string;

@@ -5,7 +5,7 @@ import { mean, type Frame } from '../frame';
 import { kept } from '../views/kept';
 import { POLICIES, costOf, givenOf, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { percent } from '../page/words';
+import { percent } from '../words';
 import type { Asked, Bench } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 

@@ -6,7 +6,7 @@ import type { State } from '../ask/state';
 import { channels } from '../views/channels';
 import { costOf, givenOf, signed } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
-import { percent } from '../page/words';
+import { percent } from '../words';
 import type { Bench } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 

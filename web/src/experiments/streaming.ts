@@ -5,7 +5,7 @@ import { attention } from '../views/attention';
 import { givenOf, signed } from '../views/settings';
 import { leaves, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
-import { size } from '../open/words';
+import { size } from '../run/progress';
 import { defaults, type State } from '../ask/state';
 import type { Bench, Finding, Group } from './experiment';
 import {

@@ -4,8 +4,8 @@
  */
 import { signal } from '@preact/signals-core';
 import { createEngine, SinkscopeError, type Engine, type LogEntry, type Training } from 'sinkscope';
-import { base } from '../page/base';
-import { sentence } from '../open/words';
+import { base } from '../base';
+import { sentence } from '../ask/errors';
 import type { Trained } from './files';
 import { recipeOf, type Settings } from './settings';
 import type { Setup } from './setup';

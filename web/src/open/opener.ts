@@ -14,20 +14,19 @@ import {
   type HubOptions,
   type Plan,
 } from 'sinkscope';
-import { InputError, isTooSlow, type Models } from '../run/models';
-import { isOfDisk } from '../ask/state';
+import { type Models } from '../run/models';
+import { loadedWords, type Loaded } from '../run/progress';
+import { sentence, InputError, isTooSlow } from '../ask/errors';
 import {
   fingerprintOf,
   hubName,
   idOfFiles,
   idOfPlan,
   isOfHub,
-  loadedWords,
   nameOfId,
-  sentence,
   titleOfFiles,
-  type Loaded,
-} from './words';
+  isOfDisk,
+} from '../ask/ids';
 
 export type Stage =
   | { readonly name: 'choose' }

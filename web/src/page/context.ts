@@ -9,7 +9,7 @@ import { questionOf, type PromptFile } from '../ask/question';
 import type { Facts } from '../save/numbers';
 import type { State } from '../ask/state';
 import { unedited } from '../ask/subject';
-import type { Pointed, Reach, View } from '../views/view';
+import type { Pointed, Reach, View } from './view';
 
 /** The engine runs and the zoo is read. */
 export interface Engine {
@@ -33,6 +33,8 @@ export interface Desk {
   readonly open: (name?: string) => void;
   /** Lets the reader choose what is looked at. */
   readonly pick: () => void;
+  /** Opens the dialog with the code that embeds a view. */
+  readonly embed: (view: string) => void;
   /** Opens the files of a model, to look inside it. */
   readonly inside: (files: readonly DiskFile[]) => void;
   /** The reader walks through this repository: its checkpoints are not asked about one by one. */

@@ -2,14 +2,13 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { framesOf, type Desk, type Scope, type Shown } from './context';
-import { isBidirectional, type Frame } from '../frame';
-import { hubName, isOfHub, nameOfId } from '../open/words';
+import { isBidirectional, type Frame, mapsOf } from '../frame';
+import { hubName, isOfHub, nameOfId, isOfDisk } from '../ask/ids';
 import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from '../ask/question';
-import { defaults, isOfDisk, type State } from '../ask/state';
+import { defaults, type State } from '../ask/state';
 import { parseSubject, titleOf } from '../ask/subject';
 import { field } from './terms';
-import { mapsOf } from '../views/attention';
-import { firstWords, readable, word } from './words';
+import { firstWords, readable, word } from '../words';
 
 /** Whether a link's `hide=` leaves a control: text numbers subjects generate finding how save links. */
 export function allows(state: State, name: string): boolean {

@@ -24,9 +24,9 @@ import { handControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { change } from '../views/change';
 import { sinks } from '../views/sinks';
-import { part } from '../views/view';
+import { part } from '../page/view';
 import { explained } from '../page/terms';
-import { finding, headWords, capital } from '../page/words';
+import { finding, headWords, capital } from '../words';
 import { about } from './about';
 import { Inspector } from './inspect';
 

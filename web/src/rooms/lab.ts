@@ -16,7 +16,7 @@ import { anew, onward } from '../lab/presets';
 import { isOnward, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
 import { addKinds, KINDS } from '../save/menu';
-import { part } from '../views/view';
+import { part } from '../page/view';
 
 const FRAME_MS = 100;
 

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { commandOf, copyCommand } from '../page/command';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
-import { CLASS_WORDS, headName, judged, percent, quote, show } from '../page/words';
+import { CLASS_WORDS, headName, judged, percent, quote, show } from '../words';
 import {
   metricsOf,
   sorted,

@@ -33,7 +33,7 @@ import { LONG } from '../run/reading';
 import type { State } from '../ask/state';
 import { MOST, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
-import { isRead, part, type View } from '../views/view';
+import { isRead, part, type View } from '../page/view';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
 

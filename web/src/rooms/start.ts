@@ -16,15 +16,15 @@ import {
 } from '../page/controls';
 import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
-import { isBidirectional, ofHead, selectedHead, type Frame, type Head } from '../frame';
+import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
 import type { Study } from '../run/queue';
 import type { State } from '../ask/state';
 import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
-import { stepOf, stepWords } from '../timeline/steps';
-import { attention, drawnMap } from '../views/attention';
-import { part, type Context } from '../views/view';
+import { stepOf, stepWords } from '../ask/steps';
+import { attention } from '../views/attention';
+import { part, type Context } from '../page/view';
 import {
   alphaOf,
   firstName,
@@ -35,9 +35,9 @@ import {
   shortNote,
   show,
   stampWords,
-} from '../page/words';
+} from '../words';
 import { seedsOf, type Card } from '../ask/zoo';
-import { sources } from './sources';
+import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
 
 /** Models side by side. */

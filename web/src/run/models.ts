@@ -18,16 +18,13 @@ import {
   type AnyTokenizer,
   type Tokenizer,
 } from 'sinkscope';
+import { InputError, isTooSlow } from '../ask/errors';
 import { arithmeticOf } from '../ask/subject';
-import { nearestStep, stepOf, stepWords, type StepFacts } from '../timeline/steps';
+import type { Source } from '../frame';
+import { nearestStep, stepOf, stepWords } from '../ask/steps';
+import type { StepFacts } from '../frame';
 import type { Timelines } from '../timeline/timelines';
 import { textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
-
-/** Something the reader can put right, said in a sentence. */
-export class InputError extends Error {}
-
-/** Where weights come from: trained for this page, published on a hub, the reader's own. */
-export type Source = 'zoo' | 'hub' | 'disk';
 
 /** What a picker offers. */
 export interface Choice {
@@ -335,11 +332,6 @@ export class Models {
     const names = this.zoo.cards.map((one) => one.id).join(', ');
     throw new InputError(`This page has no model “${id}”. It has ${names}.`);
   }
-}
-
-/** The reader may wait longer for what failed so. */
-export function isTooSlow(error: unknown): boolean {
-  return error instanceof SinkscopeError && error.code === 'too_slow';
 }
 
 /** Closes a model, and the worker of its tokenizer if it has one. */

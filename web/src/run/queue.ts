@@ -10,12 +10,13 @@ import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, unmask, type Progress, type Run, type UnmaskStep } from 'sinkscope';
 import { allAverages, averages, recomputed } from './averages';
 import { isBidirectional, selectedHead, type Frame, type Head } from '../frame';
-import { InputError, roundedId, type Models, type OpenModel, type Watch } from './models';
+import { roundedId, type Models, type OpenModel, type Watch } from './models';
 import { probes, type Probe } from './measurements';
-import { isOfHub, loadedWords, nameOfId, sentence } from '../open/words';
+import { loadedWords } from './progress';
+import { sentence, InputError } from '../ask/errors';
+import { isOfHub, nameOfId, isOfDisk } from '../ask/ids';
 import { keyOf, promptsOf, type Prompts, type Question } from '../ask/question';
 import { completed, contextOf, emptyFrame, isStreamed, namesFor, recordedFor } from './reading';
-import { isOfDisk } from '../ask/state';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 
 /** A setting of which means alone are wanted: no run of it is kept. */

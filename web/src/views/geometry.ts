@@ -7,8 +7,8 @@ import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
-import { headWords, show, word } from '../page/words';
-import { lastOf, part, say, type View } from './view';
+import { headWords, show, word } from '../words';
+import { lastOf, part, say, type View } from '../page/view';
 
 const MAPS = {
   cos: { metric: 'qk_cos', isSigned: true },

@@ -4,7 +4,7 @@ import { deviation, mean, type Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { POLICIES, costOf, givenOf, isUnedited, settingName, type Cost } from './settings';
-import { part, say, type View } from './view';
+import { part, say, type View } from '../page/view';
 
 /** Edits that are swept, and along what. */
 const AXES = [

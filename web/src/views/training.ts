@@ -1,7 +1,6 @@
 /** How a quantity went through the training: a line for each run that is kept, the shown ones stronger. */
 import { html, render } from 'lit';
 import type { Frame } from '../frame';
-import { checkpointOf } from '../open/catalogue';
 import { drawChart, type Series } from '../plot/chart';
 import { keyOf } from '../ask/question';
 import { arithmeticOf } from '../ask/subject';
@@ -23,9 +22,9 @@ import {
   type Outcome,
   type SeedRun,
 } from '../timeline/seeds';
-import { LOGGED_ON, MEASURED_ON, stepOf } from '../timeline/steps';
-import { judged } from '../page/words';
-import { part, say, type View } from './view';
+import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
+import { judged } from '../words';
+import { part, say, type View } from '../page/view';
 
 /** What was read so far; numbers are of it. */
 let courses: readonly Course[] = [];

@@ -3,18 +3,6 @@
  * a hub are models of their own, by their revisions.
  */
 
-/** What is known of a checkpoint beside its weights. */
-export interface StepFacts {
-  readonly step: number;
-  /** The last step of the run. */
-  readonly of: number;
-  /** In which a weight is stored, on average. */
-  readonly bits: number;
-  /** Of the run's exact weights, and of these, over the same sequences. */
-  readonly measured: Readonly<Record<string, number>>;
-  readonly stored: Readonly<Record<string, number>>;
-}
-
 /** How the numbers of a checkpoint were measured, as models/train/measure.py does. */
 export const MEASURED_ON = { sequences: 100, T: 64, eps: 0.3 } as const;
 /** Sequences of a line of the log. */
@@ -33,4 +21,30 @@ export function nearestStep(steps: readonly number[], step: number): number {
 
 export function stepWords(step: number, of: number): string {
   return `step ${step.toLocaleString('en')} of ${of.toLocaleString('en')}`;
+}
+
+/** Steps at which Pythia was kept: 0, powers of two, then every thousand. */
+export const PYTHIA_STEPS: readonly number[] = [
+  0,
+  ...Array.from({ length: 10 }, (_, i) => 2 ** i),
+  ...Array.from({ length: 143 }, (_, i) => 1000 * (i + 1)),
+];
+
+export interface Checkpoint {
+  readonly repository: string;
+  readonly step: number;
+}
+
+/** The checkpoint that a model's id means; undefined for what is no Pythia of the hub. */
+export function checkpointOf(id: string): Checkpoint | undefined {
+  const [, repository, revision = 'main'] =
+    /^hub:(EleutherAI\/pythia-[\w.-]+)(?:@([^:]+))?$/.exec(id) ?? [];
+  if (!repository) return undefined;
+  // The main branch is the end of the training.
+  const step = revision === 'main' ? 143000 : Number(/^step(\d+)$/.exec(revision)?.[1] ?? NaN);
+  return PYTHIA_STEPS.includes(step) ? { repository, step } : undefined;
+}
+
+export function checkpointId({ repository, step }: Checkpoint): string {
+  return `hub:${repository}@step${step}`;
 }
