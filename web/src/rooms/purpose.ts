@@ -27,7 +27,7 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
-import type { Study } from '../run/queue';
+import type { Study } from '../run/request';
 import { INPUTS, questionOf } from '../ask/question';
 import { LONG } from '../run/reading';
 import type { State } from '../ask/state';

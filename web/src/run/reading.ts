@@ -13,7 +13,7 @@ import { OTHERS } from '../ask/arithmetic';
 import { notePrompt } from './averages';
 import { isBidirectional, type Frame, type Head } from '../frame';
 import type { OpenModel } from './models';
-import { isProbed } from './measurements';
+import { isMeasurement } from './measurements';
 import { firstTokens, specialWords, type Prompts, type Question } from '../ask/question';
 import {
   atStep,
@@ -24,7 +24,7 @@ import {
   type Subject,
 } from '../ask/subject';
 
-/** Names of the metrics, fields and probes that are shown, and those of one head. */
+/** Names of the metrics, fields and measurements that are shown, and those of one head. */
 interface Wanted {
   readonly reads: readonly string[];
   readonly headReads: readonly string[];
@@ -90,7 +90,7 @@ export function namesFor(
     [name, ...(metrics.find((one) => one.name === name)?.fields ?? [])].some((one) =>
       absent.includes(one),
     );
-  const all = new Set([...ALWAYS, ...reads.filter((name) => !isProbed(name))]);
+  const all = new Set([...ALWAYS, ...reads.filter((name) => !isMeasurement(name))]);
   // A masked model predicts no next token.
   if (isBidirectional({ architecture })) all.delete('next');
   return [...all].filter((name) => {
@@ -102,7 +102,7 @@ export function namesFor(
 /** Fields that a run must record for the wanted names. */
 export function recordedFor(describe: Describe, { reads, headReads }: Wanted): string[] {
   const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
-  const own = [...reads, ...headReads].filter((name) => !isProbed(name));
+  const own = [...reads, ...headReads].filter((name) => !isMeasurement(name));
   const asked = own.map((name): Read =>
     describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
   );
