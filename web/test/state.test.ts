@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createEngine, type Describe, type EditParameter } from 'sinkscope';
+import { createEngine, type Describe } from 'sinkscope';
 import {
   defaults,
   linkable,
@@ -296,8 +296,9 @@ describe('a subject', () => {
 const base = new URL('../../wasm/', import.meta.url);
 
 describe('the title of an edited model', () => {
-  const link = ({ name, choices, min, max }: EditParameter, value: number) =>
-    `${name}=${choices ? choices.at(-1) : Math.min(max ?? value, Math.max(min ?? value, value))}`;
+  type Parameter = ReturnType<typeof editChoices>[number]['parameters'][number];
+  const link = ({ name, choices, min, max }: Parameter, value: number) =>
+    `${name}=${choices ? choices.at(-1)![0] : Math.min(max ?? value, Math.max(min ?? value, value))}`;
 
   it('is a sentence for every edit and every set of its parameters, and never its code', async () => {
     const engine = await createEngine({ base, worker: false });
@@ -305,8 +306,7 @@ describe('the title of an edited model', () => {
     await engine.close();
     const title = (text: string) => titleOf(parseSubject(text)!, 'Model', table);
     let count = 0;
-    for (const { name, parameters } of editChoices(table)) {
-      const all = parameters as unknown as readonly EditParameter[];
+    for (const { name, parameters: all } of editChoices(table)) {
       const must = all.filter(({ required }) => required);
       for (const more of [[], ...all.map((one) => [one]), all])
         for (const value of [0, 1, 3]) {

@@ -135,15 +135,15 @@ export const table = {
   /** Keys of a cache that never go, and those that go last; where the others then stand. */
   firstKeys: number(1, 0, 64),
   recentKeys: number(23, 1, 4095),
-  positions: choice('text', 'text', 'cache'),
+  positions: word('text'),
   reread: choice('no', 'no', 'yes'),
   policy: word('h2o'),
   budget: number(24, 1, 4096),
   /** Whether all settings of a bench are measured or those that show it soonest. */
   sweep: choice('some', 'some', 'all'),
   /** What goes through so few bits, which numbers share a scale, how many first tokens stay exact. */
-  what: choice('hidden', 'hidden', 'queries', 'keys', 'values', 'weights'),
-  by: choice('tensor', 'tensor', 'token', 'channel', 'group'),
+  what: word('hidden'),
+  by: word('tensor'),
   bits: number(6, 2, 8),
   exact: number(1, 1, 64),
   /** What is done to a model that may break it, and how often. */

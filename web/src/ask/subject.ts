@@ -111,10 +111,21 @@ interface Parameter {
   readonly meaning: string;
   /** The first value of a form, which is used where the table requires a value. */
   readonly default: number | string;
-  readonly choices?: readonly string[];
+  readonly choices?: readonly (readonly [string, string])[];
   readonly min: number;
   readonly max: number;
   readonly required?: boolean;
+}
+
+/** The choices of an edit's parameter, each with its label. */
+export function choicesOf(
+  { edits }: Pick<Describe, 'edits'>,
+  edit: string,
+  parameter: string,
+): readonly (readonly [string, string])[] {
+  const row = edits.find(({ name }) => name === edit)?.parameters;
+  const { choices = [], labels = choices } = row?.find(({ name }) => name === parameter) ?? {};
+  return choices.map((choice, i) => [choice, labels[i]!] as const);
 }
 
 /** A bound above the layers, heads, tokens and channels of every model. */
@@ -153,8 +164,9 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
     .map((row) => {
       const { name, meaning } = row;
       const own = row.parameters.map((one): Parameter => {
-        const { name: called, meaning: meant, min = 0, max = MOST_PLACES, required, choices } = one;
-        const standard = one.default ?? choices?.[0] ?? min;
+        const { name: called, meaning: meant, min = 0, max = MOST_PLACES, required } = one;
+        const choices = one.choices && choicesOf({ edits }, name, called);
+        const standard = one.default ?? one.choices?.[0] ?? min;
         return {
           name: called,
           meaning: meant,
@@ -203,9 +215,10 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
       if (!parameter)
         throw new InputError(`${name}: expected ${choice.parameters.length} parameters.`);
       if (parameter.choices) {
-        if (!parameter.choices.includes(text))
+        const known = parameter.choices.map(([choice]) => choice);
+        if (!known.includes(text))
           throw new InputError(
-            `${name}: expected ${parameter.name} to be ${parameter.choices.join(', ')}, found ${text}.`,
+            `${name}: expected ${parameter.name} to be ${known.join(', ')}, found ${text}.`,
           );
         return [parameter.name, text] as const;
       }

@@ -1,7 +1,14 @@
 /** Up to six subjects on shared scales, asked the same: pictures, what differs, and a table. */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { allows, generateControls, nameOf, questionControls, troubles } from '../page/controls';
+import {
+  addButton,
+  allows,
+  generateControls,
+  nameOf,
+  questionControls,
+  troubles,
+} from '../page/controls';
 import {
   appearsWhole,
   asks,
@@ -191,14 +198,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                       </button></span
                     >`,
                 )}
-                <button
-                  type="button"
-                  class="add"
-                  ?disabled=${all.length >= MOST}
-                  @click=${desk.pick}
-                >
-                  + add
-                </button>
+                ${addButton(all.length >= MOST, desk)}
               </div>`
             : nothing
         }

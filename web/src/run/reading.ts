@@ -17,6 +17,7 @@ import { isMeasurement } from './measurements';
 import { firstTokens, specialWords, type Prompts, type Question } from '../ask/question';
 import {
   atStep,
+  choicesOf,
   editsOf,
   isCounterfactual,
   operationOf,
@@ -131,6 +132,15 @@ function classOf(
   return arithmetic ? OTHERS[arithmetic].class : 'measured';
 }
 
+function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(edit).flatMap(([parameter, value]) => {
+      const known = choicesOf(describe, edit.kind, parameter);
+      return known.filter(([choice]) => choice === value).map(([, label]) => [parameter, label]);
+    }),
+  );
+}
+
 /** A frame without any measurement. */
 export async function emptyFrame(
   describe: Describe,
@@ -158,6 +168,7 @@ export async function emptyFrame(
     operation: describe.operations.find((one) => one.name === name)!,
     edits,
     labels: edits.map((edit) => editLabel(edit, describe)),
+    choices: edits.map((edit) => choiceLabels(edit, describe)),
     question,
     tokens: prompts.tokens,
     T: prompts.tokens.length,
