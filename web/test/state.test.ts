@@ -111,30 +111,6 @@ describe('the state', () => {
     expect(parseHash(`#${'x'.repeat(200_000)}`).problems[0]).toMatch(/too long/);
   });
 
-  it('opens links of versions with two sides and a comparison', () => {
-    const of = (hash: string) => parseHash(hash);
-    expect(of('#a=key-bias&b=&bos=0').state).toMatchObject({
-      room: 'explore',
-      shown: ['key-bias'],
-      first: 'none',
-    });
-    expect(of('#b=sigmoid&swapA=sigmoid&paramA=-4.8&T=32').state).toMatchObject({
-      shown: ['softmax~sigmoid(-4.8)', 'sigmoid'],
-      T: 32,
-    });
-    expect(of('#step=1400').state.shown).toEqual(['softmax@1400', 'sigmoid@1400']);
-    expect(of('#a=hub%3Ao%2Fn%40main').state.shown).toEqual(['hub:o/n@main', 'sigmoid']);
-    const compared = of(
-      '#compare=softmax%2Csoftmax%402000%2Csoftmax~sigmoid%3D-4.8&corpus=text&prompts=20',
-    );
-    expect(compared.problems).toEqual([]);
-    expect(compared.state).toMatchObject({
-      room: 'compare',
-      shown: ['softmax', 'softmax@2000', 'softmax~sigmoid(-4.8)'],
-      input: 'text',
-    });
-  });
-
   it('hands on nothing that lies on the reader’s disk', () => {
     const own = {
       ...defaults,

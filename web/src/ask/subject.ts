@@ -38,9 +38,7 @@ export interface Subject {
 
 const HEAD =
   /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
-/** Links of earlier versions wrote a single parameter behind an equals sign. */
-const EDIT =
-  /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\)|=(?<value>-?\d{1,4}(?:\.\d{1,9})?))?$/;
+const EDIT = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
 
 /** @returns undefined for a text that names no subject */
 export function parseSubject(text: string): Subject | undefined {
@@ -56,9 +54,9 @@ export function parseSubject(text: string): Subject | undefined {
     id: isOfHub ? head : found.id!,
     ...(step === undefined || isOfHub ? {} : { step: Number(step) }),
     ...(arithmetic ? { arithmetic } : {}),
-    edits: edits.map(({ name, list, value }) => ({
+    edits: edits.map(({ name, list = '' }) => ({
       name: name!,
-      values: (list ?? value ?? '').split(',').filter(Boolean),
+      values: list.split(',').filter(Boolean),
     })),
   };
 }
@@ -137,7 +135,7 @@ export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
 }
 
 /** What can be replaced at inference: every operation without weights of its own, and every other edit. */
-export interface EditChoice {
+interface EditChoice {
   readonly name: string;
   readonly label: string;
   readonly parameters: readonly Parameter[];

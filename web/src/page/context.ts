@@ -79,7 +79,7 @@ export class Scope {
 }
 
 /** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
-export interface Wish extends Partial<
+interface Wish extends Partial<
   Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'heads'>
 > {
   readonly views: readonly View[];

@@ -19,7 +19,7 @@ export interface Shown {
   readonly isStale: boolean;
 }
 
-export interface TableParts {
+interface TableParts {
   readonly shown: readonly Shown[];
   readonly reported: readonly ReportedRow[];
   readonly table: readonly TableMetric[];

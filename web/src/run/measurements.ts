@@ -60,7 +60,7 @@ const effects: Measurement = {
 const CHANGED = 4;
 
 /** A token of a text, and what it is exchanged for: the text's last token that differs. */
-export interface Exchange {
+interface Exchange {
   /** Among all tokens of the prompt. */
   readonly at: number;
   readonly token: number;

@@ -54,7 +54,7 @@ export function previewId(id: string): string {
 }
 
 /** How a model is opened that is not in the zoo. A token lives as long as the page. */
-export interface Recipe {
+interface Recipe {
   readonly title: string;
   readonly source: 'hub' | 'disk';
   readonly plan: Plan;

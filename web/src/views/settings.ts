@@ -25,7 +25,7 @@ const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> =
     `${matrix} (${row}, ${column}) × ${factor}`,
 };
 
-export const UNEDITED = 'baseline';
+const UNEDITED = 'baseline';
 
 export function givenOf(frame: Frame, kind: string): Given | undefined {
   return frame.edits.find((edit) => edit.kind === kind) as Given | undefined;
