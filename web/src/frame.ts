@@ -58,6 +58,8 @@ export interface Frame {
   readonly edits: readonly Edit[];
   /** What each edit is called, as editLabel of the package says. */
   readonly labels: readonly string[];
+  /** The labels of the choices that each edit makes, by the parameter. */
+  readonly choices: readonly Readonly<Record<string, string>>[];
   /** The answer of the same model without them, where it was asked for. */
   readonly base?: Frame;
   readonly question: Question;

@@ -224,7 +224,7 @@ export interface PromptFile {
 }
 
 /** The largest file, in bytes; more than any study runs. */
-export const FILE_MAX = 20_000_000;
+const FILE_MAX = 20_000_000;
 
 /** The prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
 export function promptsOfFile(text: string, splitting: Splitting): string[] {

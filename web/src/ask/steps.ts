@@ -30,7 +30,7 @@ export const PYTHIA_STEPS: readonly number[] = [
   ...Array.from({ length: 143 }, (_, i) => 1000 * (i + 1)),
 ];
 
-export interface Checkpoint {
+interface Checkpoint {
   readonly repository: string;
   readonly step: number;
 }

@@ -36,7 +36,7 @@ export interface Card {
 }
 
 /** What one run of a recipe came to. */
-export interface SeedResult {
+interface SeedResult {
   readonly seed: number;
   /** In percent. */
   readonly sink_1: number;

@@ -25,7 +25,7 @@ const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency
 const STEP_COST = 3.3;
 
 /** Attention of the fixed sample, [L, H, T, T]. */
-export interface Picture {
+interface Picture {
   readonly data: Float32Array;
   readonly shape: readonly number[];
 }

@@ -3,7 +3,7 @@
  * or what papers report, and then it says so: nothing of it was measured by this page.
  */
 
-export interface Suggestion {
+interface Suggestion {
   readonly id: string;
   /** What there is to download, about; the plan tells it exactly. */
   readonly megabytes: number;

@@ -60,7 +60,7 @@ export interface Fields {
   readonly isBeside: boolean;
 }
 
-export interface Surroundings {
+interface Surroundings {
   /** Undefined until the engine runs. */
   readonly models: () => Models | undefined;
   /** A model is open: of the reader's choice, or what a link asked for. */

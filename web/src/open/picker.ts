@@ -154,7 +154,7 @@ export class Picker {
             ? field(
                 name,
                 html`<select name=${name} aria-label=${name} title=${meaning}>
-                  ${choices.map((one) => html`<option ?selected=${one === standard}>${one}</option>`)}
+                  ${choices.map(([value, text]) => html`<option value=${value} ?selected=${value === standard}>${text}</option>`)}
                 </select>`,
               )
             : field(

@@ -4,7 +4,8 @@ import type { DiskFile } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { Models } from '../run/models';
 import type { Theme } from '../plot/color';
-import type { Queue, Request } from '../run/queue';
+import type { Queue } from '../run/queue';
+import type { Request } from '../run/request';
 import { questionOf, type PromptFile } from '../ask/question';
 import type { Facts } from '../save/numbers';
 import type { State } from '../ask/state';
@@ -78,8 +79,8 @@ export class Scope {
 }
 
 /** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
-export interface Wish extends Partial<
-  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isHasty' | 'heads'>
+interface Wish extends Partial<
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'heads'>
 > {
   readonly views: readonly View[];
   /** Names of metrics and fields that the room itself reads. */
@@ -95,7 +96,7 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
     const {
       views,
       more = [],
-      isHasty = false,
+      isPreview = false,
       heads = {},
       studies = [],
       ...own
@@ -110,7 +111,7 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
       reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
-      isHasty,
+      isPreview,
       heads,
     });
   });

@@ -64,20 +64,32 @@ export function numberField(
   );
 }
 
+/** @param options a value, its button, and what the button shows when pointed at */
 export function segmented<const Value extends string | number>(
   label: string,
-  options: readonly (readonly [Value, string])[],
+  options: readonly (readonly [value: Value, name: string, title?: string])[],
   current: Value,
   pick: (value: Value) => void,
+  isSmall = false,
 ): TemplateResult {
-  return html`<div class="segmented" role="group" aria-label=${label}>
+  return html`<div class="segmented ${isSmall ? 'small' : ''}" role="group" aria-label=${label}>
     ${options.map(
-      ([value, name]) =>
-        html`<button type="button" aria-pressed=${value === current} @click=${() => pick(value)}>
+      ([value, name, title]) =>
+        html`<button
+          type="button"
+          title=${title ?? nothing}
+          aria-pressed=${value === current}
+          @click=${() => pick(value)}
+        >
           ${name}
         </button>`,
     )}
   </div>`;
+}
+
+/** Opens the picker of models. */
+export function addButton(isFull: boolean, { pick }: Desk): TemplateResult {
+  return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
 }
 
 /** @param input the row of the state that names the source of the prompts */

@@ -5,7 +5,7 @@ import { set, state } from './address';
 import { Scope, type Desk } from './context';
 import { fail, offer } from './messages';
 
-export type Build = (root: HTMLElement, desk: Desk, scope: Scope) => void;
+type Build = (root: HTMLElement, desk: Desk, scope: Scope) => void;
 
 export interface Room {
   /** The name in links, and in data-room. */

@@ -14,7 +14,7 @@ import { explained } from './terms';
 import { isRead, part, say, type Context, type Update, type View } from './view';
 import { CLASS_WORDS, stampWords } from '../words';
 
-export interface FigureLook {
+interface FigureLook {
   /** Without heading, conditions and menu: the room says them. */
   readonly isBare?: boolean;
   /** The room's heading is its own, and the keyboard comes to the picture before what can be done with it. */

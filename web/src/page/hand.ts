@@ -20,7 +20,7 @@ import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/s
 import { headWords, quote } from '../words';
 
 /** The scope of an intervention: every head, those of the selected layer, or the selected one. */
-export type Grip = State['grip'];
+type Grip = State['grip'];
 
 interface Move {
   readonly says: string;

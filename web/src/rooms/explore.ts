@@ -1,6 +1,7 @@
 /** Explore, in one screen: the map of all heads, the selected head's attention map, one inspector. */
 import { html, nothing, render } from 'lit';
 import {
+  addButton,
   allows,
   chips,
   generateControls,
@@ -84,7 +85,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                     ${nameOf(shownOf(desk, [one])[0]!, desk)}
                   </button>`,
               )}
-              <button type="button" class="add" @click=${desk.pick}>+ add</button>
+              ${addButton(false, desk)}
             </div>
             ${frame ? about(frame, desk) : nothing}`
         : nothing,

@@ -7,6 +7,7 @@ import { html, nothing, render } from 'lit';
 import { benches } from '../experiments/index';
 import type { Asked, Group, Setting } from '../experiments/experiment';
 import {
+  addButton,
   allows,
   choices,
   fileField,
@@ -27,7 +28,7 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
-import type { Study } from '../run/queue';
+import type { Study } from '../run/request';
 import { INPUTS, questionOf } from '../ask/question';
 import { LONG } from '../run/reading';
 import type { State } from '../ask/state';
@@ -291,14 +292,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
                 </button></span
               >`;
             })}
-            <button
-              type="button"
-              class="add"
-              ?disabled=${bases.length >= MOST}
-              @click=${outer.pick}
-            >
-              + add
-            </button>
+            ${addButton(bases.length >= MOST, outer)}
           </div>`
         : nothing,
       models,

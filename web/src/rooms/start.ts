@@ -18,7 +18,7 @@ import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../p
 import { Figure } from '../page/figure';
 import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
-import type { Study } from '../run/queue';
+import type { Study } from '../run/request';
 import type { State } from '../ask/state';
 import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
@@ -369,7 +369,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const subjects = frame || state.why === 4 ? [first!, ...rest] : [first!];
     const isWritten = state.why === 3 && frame && !entries.get(first!)?.isStale;
     return {
-      isHasty: true,
+      isPreview: true,
       subjects,
       ...(heads ? { heads } : {}),
       views: [attention],

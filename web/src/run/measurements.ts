@@ -14,7 +14,7 @@ import {
 import { deviation, isBidirectional, mean } from '../frame';
 import type { OpenModel } from './models';
 
-export interface Probed {
+export interface Measured {
   readonly tensors: Readonly<Record<string, Tensor>>;
   /** Standard deviations over the prompts; of one prompt, NaN. */
   readonly spread: Readonly<Record<string, Float32Array>>;
@@ -29,16 +29,16 @@ interface Given {
   readonly onProgress: (done: number, total: number) => void;
 }
 
-export interface Probe {
+export interface Measurement {
   /** What it gives. */
   readonly names: readonly string[];
   /** What is counted while it goes on. */
   readonly steps: string;
   readonly fits: (model: { readonly architecture: Architecture }) => boolean;
-  readonly measure: (given: Given) => Promise<Probed>;
+  readonly measure: (given: Given) => Promise<Measured>;
 }
 
-const effects: Probe = {
+const effects: Measurement = {
   names: ['effect'],
   steps: 'heads ablated',
   fits: (model) => !isBidirectional(model),
@@ -60,7 +60,7 @@ const effects: Probe = {
 const CHANGED = 4;
 
 /** A token of a text, and what it is exchanged for: the text's last token that differs. */
-export interface Exchange {
+interface Exchange {
   /** Among all tokens of the prompt. */
   readonly at: number;
   readonly token: number;
@@ -103,7 +103,7 @@ async function apart(
 }
 
 /** How far one changed token reaches, with the tokens that stand first and without them. */
-const reach: Probe = {
+const reach: Measurement = {
   names: ['reach', 'reach_bare', 'mixing_bare'],
   steps: 'texts changed',
   fits: () => true,
@@ -132,7 +132,7 @@ const reach: Probe = {
 };
 
 /** Over prompts; what none of them has is empty. */
-function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Probed {
+function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
   const over = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
     Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));
   const each = Object.entries(found);
@@ -144,8 +144,8 @@ function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Probed {
   };
 }
 
-export const probes: readonly Probe[] = [effects, reach];
+export const measurements: readonly Measurement[] = [effects, reach];
 
-export function isProbed(name: string): boolean {
-  return probes.some(({ names }) => names.includes(name));
+export function isMeasurement(name: string): boolean {
+  return measurements.some(({ names }) => names.includes(name));
 }

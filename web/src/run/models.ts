@@ -44,17 +44,17 @@ export interface OpenModel extends Choice {
   readonly step?: StepFacts;
   /** How many a weight is kept in, where that is not as it was trained. */
   readonly bits?: number;
-  /** Until the exact weights are there. */
-  readonly isRounded?: boolean;
+  /** Whether these are the quantized weights that are shown until the exact ones are loaded. */
+  readonly isPreview?: boolean;
 }
 
-/** What the rounded weights of a model are called among the open ones. */
-export function roundedId(id: string): string {
-  return `${id} rounded`;
+/** The id of a model's quantized preview among the open models. */
+export function previewId(id: string): string {
+  return `${id} preview`;
 }
 
 /** How a model is opened that is not in the zoo. A token lives as long as the page. */
-export interface Recipe {
+interface Recipe {
   readonly title: string;
   readonly source: 'hub' | 'disk';
   readonly plan: Plan;
@@ -148,12 +148,12 @@ export class Models {
     return this.#open.get(id)?.isDone ?? false;
   }
 
-  /** Like `get`, but rounded weights do where they are there sooner. */
-  getQuick(id: string, watch: Watch): Promise<OpenModel> {
+  /** Like `get`, but opens the quantized preview of a model that has one and is not open yet. */
+  getPreview(id: string, watch: Watch): Promise<OpenModel> {
     const { quick } = this.zoo.cards.find((card) => card.id === id) ?? {};
     if (!quick || this.isOpen(id)) return this.get(id, watch);
     const options = { watch, arithmetic: 'exact' as const };
-    return this.#share(roundedId(id), new AbortController(), () => this.#ofZoo(id, options, quick));
+    return this.#share(previewId(id), new AbortController(), () => this.#ofZoo(id, options, quick));
   }
 
   /** Opens a model, or hands out the open one. Two callers share one opening. */
@@ -199,7 +199,7 @@ export class Models {
     const isPassing = (id: string) => {
       const { weights, arithmetic } = arithmeticOf(id);
       const isStep = stepOf(weights) !== undefined;
-      const isOther = arithmetic !== 'exact' || isStep || id.endsWith(roundedId(''));
+      const isOther = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
       return isOther || this.#recipes.has(id);
     };
     const seen = new Set([...shown].map((id) => arithmeticOf(id).weights));
@@ -297,8 +297,8 @@ export class Models {
       onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
     });
     const { title, sha256 } = { ...card, ...quick };
-    const rounded = quick && { isRounded: true, bits: (8 * quick.bytes) / card.parameters };
-    const parts = { id, title, source: 'zoo', sha256, ...rounded } as const;
+    const preview = quick && { isPreview: true, bits: (8 * quick.bytes) / card.parameters };
+    const parts = { id, title, source: 'zoo', sha256, ...preview } as const;
     const [own, opened] = await Promise.all([tokenizer, model]);
     return checkSizes({ ...parts, tokenizer: own, model: opened });
   }

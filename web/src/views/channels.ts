@@ -9,7 +9,7 @@ import { percent, quote, show, word } from '../words';
 import type { State } from '../ask/state';
 import { lastOf, part, say, type View } from '../page/view';
 
-export interface Peak {
+interface Peak {
   /** Behind so many layers. */
   readonly layer: number;
   readonly channel: number;

@@ -16,7 +16,7 @@ function layerOf({ tensors }: Frame): number {
 }
 
 /** |h_t| over |h_1| behind a layer. */
-export function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
+function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
   const { data, shape } = frame.tensors.hidden_norm!;
   const T = shape[1]!;
   const own = (data as Float32Array).subarray(layer * T, (layer + 1) * T);

@@ -7,7 +7,7 @@ import { drawLegend } from '../plot/legend';
 import { headName, show } from '../words';
 import { part, say, type Context, type Reach, type View } from '../page/view';
 
-export interface HeadNumbers {
+interface HeadNumbers {
   /** [L, H] */
   readonly data: ArrayLike<number>;
   readonly scale: Scale;

@@ -1,5 +1,6 @@
 /** How a quantity went through the training: a line for each run that is kept, the shown ones stronger. */
-import { html, render } from 'lit';
+import { render } from 'lit';
+import { segmented } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { keyOf } from '../ask/question';
@@ -174,9 +175,7 @@ export const training: View = {
   },
   says: (frame) => [...told(frame), ...(seedsTold(frame).length ? [OTHER_RUNS] : [])].join('\n'),
   draw(root, { set, timelines, fail }) {
-    const kinds = part(root, 'segmented small');
-    kinds.setAttribute('role', 'group');
-    kinds.setAttribute('aria-label', 'Quantity');
+    const kinds = part(root, '');
     const chart = part(root, 'chart');
     const words = part(root, 'caption lines', 'p');
     let redraw = () => {};
@@ -205,16 +204,12 @@ export const training: View = {
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
         render(
-          QUANTITIES.map(
-            ({ name, title, short }) =>
-              html`<button
-                type="button"
-                title=${title}
-                aria-pressed=${name === quantity.name}
-                @click=${() => set({ curve: name })}
-              >
-                ${short}
-              </button>`,
+          segmented(
+            'Quantity',
+            QUANTITIES.map(({ name, title, short }) => [name, short, title] as const),
+            quantity.name,
+            (curve) => set({ curve }),
+            true,
           ),
           kinds,
         );
