@@ -1,7 +1,7 @@
 """Write tests/golden/training: fifty steps of training by PyTorch, from given weights on given text.
 
-    python -m models.reference.write_training               every case
-    python -m models.reference.write_training training/sgd    these cases
+    python -m models.reference.goldens.write_training               every case
+    python -m models.reference.goldens.write_training training/sgd    these cases
 
 `model.safetensors` holds the weights that it begins with, `text` in `golden.safetensors` the stream,
 `losses` the loss of each step before its update, `trained.safetensors` the weights after the last.
@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .files import read_weights, to_int8, write_json, write_model, write_stored
-from .model import Weights, architecture, forward
-from .shapes import shapes
+from ..files import read_weights, to_int8, write_json, write_model, write_stored
+from ..model import Weights, architecture, forward
+from ..shapes import shapes
 from .write_goldens import GOLDEN, describe, lively, store, write_cases
 from .write_variants import SIZES
 

@@ -1,6 +1,6 @@
 """Write tests/golden/zoo: what every model of the zoo must give, in one file.
 
-    python -m models.reference.write_zoo
+    python -m models.reference.goldens.write_zoo
 
 For each model of models/zoo/index.json, under its id: `tokens` [8, 64] of held-out passages as its
 own tokenizer writes them, `alpha_1` [8, L, H] on rows that sum to 1, `sink` [10] in percent, `loss` [8]
@@ -13,9 +13,9 @@ import json
 import torch
 from tokenizers import Tokenizer
 
-from . import metrics
-from .files import read_model
-from .operations import OPERATIONS
+from .. import metrics
+from ..files import read_model
+from ..operations import OPERATIONS
 from .write_goldens import GOLDEN, ZOO, describe, f64_trace, store
 
 SEQUENCES, T, SINK_K = 8, 64, 10
@@ -47,8 +47,9 @@ def main() -> None:
     for id in ids:
         tensors |= case(id, chosen)
     store(folder, tensors)
-    describe(folder, "zoo", "its own", "Every model of models/zoo; see models/reference/write_zoo.py.",
-             "write_zoo.py", models=[f"models/zoo/{id}" for id in ids],
+    describe(folder, "zoo", "its own",
+             "Every model of models/zoo; see models/reference/goldens/write_zoo.py.", "write_zoo.py",
+             models=[f"models/zoo/{id}" for id in ids],
              passages=[texts.index(text) for text in chosen], eps=metrics.EPS)
     print(f"{len(ids)} models, {sum(f.stat().st_size for f in folder.iterdir())} bytes")
 

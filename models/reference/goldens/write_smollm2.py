@@ -1,7 +1,7 @@
 """Write tests/golden/smollm2 from the real SmolLM2-135M-Instruct, Q4_1.
 
     models/fetch/smollm2
-    python -m models.reference.write_smollm2
+    python -m models.reference.goldens.write_smollm2
 
 transformers reads the GGUF, which means: dequantises it to float32, and runs it with eager attention.
 Kept are a prompt of 32 tokens, every map of three layers, the residual stream of token 1 and of one
@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FOLDER, FILE = ROOT / "models" / ".fetched", "SmolLM2-135M-Instruct.Q4_1.gguf"
 GOLDEN = ROOT / "tests" / "golden" / "smollm2"
 TEXT = ("The little ship left the harbour before the sun was up. Nobody on the quay saw that its "
@@ -45,7 +45,7 @@ def main() -> None:
     }
     GOLDEN.mkdir(exist_ok=True)
     save_file({name: t.contiguous() for name, t in tensors.items()}, GOLDEN / "golden.safetensors")
-    about = {"written_by": "models/reference/write_smollm2.py", "file": FILE, "text": TEXT,
+    about = {"written_by": "models/reference/goldens/write_smollm2.py", "file": FILE, "text": TEXT,
              "layers": LAYERS, "stride": STRIDE,
              "continuation": tokenizer.decode(greedy[0, T:]),
              "computed_by": f"transformers {version('transformers')}, torch {version('torch')}, "

@@ -1,8 +1,8 @@
 """Write tests/golden/var-*: tiny llamas with every variant of Gu et al. (2025), sections 4-7, and what
 this reference computes with them in F64.
 
-    python -m models.reference.write_variants                     every case
-    python -m models.reference.write_variants var-bias-key var-int8     these cases
+    python -m models.reference.goldens.write_variants                     every case
+    python -m models.reference.goldens.write_variants var-bias-key var-int8     these cases
 
 A case combines what meets in the arithmetic: a bias key with a window, a gate with grouped heads.
 Tensors "metric.*" are all metrics that the model has; those of one head stand behind [L, H].
@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import metrics
-from .files import read_weights, to_int8, write_model, write_stored
-from .model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture
-from .operations import OPERATIONS
-from .shapes import shapes
+from .. import metrics
+from ..files import read_weights, to_int8, write_model, write_stored
+from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture
+from ..operations import OPERATIONS
+from ..shapes import shapes
 from .write_goldens import GOLDEN, describe, f64_trace, lively, store, write_cases
 
 SIZES = {

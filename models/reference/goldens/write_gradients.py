@@ -1,8 +1,8 @@
 """Write gradients.safetensors beside the goldens of models that can be trained: the derivative of
 the loss by every weight, by PyTorch's autograd in F64.
 
-    python -m models.reference.write_gradients                  every case
-    python -m models.reference.write_gradients ref-softmax      these cases
+    python -m models.reference.goldens.write_gradients                  every case
+    python -m models.reference.goldens.write_gradients ref-softmax      these cases
 
 The loss is the mean surprise of tokens 1..T-1 of the golden, each predicted by the one before it,
 whatever the mask lets that see.
@@ -15,8 +15,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from .files import read_model
-from .model import forward
+from ..files import read_model
+from ..model import forward
 from .write_goldens import GOLDEN, store, write_cases
 from .write_variants import CASES as VARIANTS
 

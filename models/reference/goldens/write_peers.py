@@ -1,7 +1,7 @@
 """Write tests/golden/peers.json: what PyTorch says about the files that engines are timed on.
 
-    python -m models.reference.write_peers                every file
-    python -m models.reference.write_peers gpt2.f32       these files
+    python -m models.reference.goldens.write_peers                every file
+    python -m models.reference.goldens.write_peers gpt2.f32       these files
 
 The bench writes its files of random weights, transformers reads them (which means: dequantises them to
 float32) and runs them with eager attention. Of each text are kept the likeliest next tokens with log p,
@@ -18,9 +18,9 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from .files import read_weights
+from ..files import read_weights
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PEERS = ROOT / "tests" / "bench" / "peers"
 LIKELIEST, WEIGHTS = 8, 8
 EXACT = {"dtype": torch.float32, "attn_implementation": "eager"}
@@ -59,7 +59,7 @@ def main() -> None:
             files[one["file"]] = {name: answer(model, text) for name, text in one["texts"].items()}
             print(one["file"], flush=True)
     about = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
-    written = {"written_by": "models/reference/write_peers.py",
+    written = {"written_by": "models/reference/goldens/write_peers.py",
                "computed_by": f"{about}, float32 on dequantised weights", "files": files}
     file.write_text(json.dumps(written) + "\n")
 

@@ -2,7 +2,7 @@
 touches attention on a Llama whose weights need not sum to 1 and depend on how many keys are seen; by
 edits.py in F64.
 
-    python -m models.reference.write_edits
+    python -m models.reference.goldens.write_edits
 
 The models are those of other goldens, which golden.json names. Without edits the reference must give
 what these say, all but that of Llama being of Hugging Face transformers.
@@ -15,10 +15,10 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from . import metrics
-from .edits import Edit, Model, edited, layer_of, parse, quantised_weights
-from .files import read_weights
-from .model import Architecture, architecture
+from .. import metrics
+from ..edits import Edit, Model, edited, layer_of, parse, quantised_weights
+from ..files import read_weights
+from ..model import Architecture, architecture
 from .write_goldens import GOLDEN, TOLERANCE, describe, scaled_error, store, write_cases
 
 MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",

@@ -1,8 +1,8 @@
 """Write tests/golden/torch-*: tiny models as torch.save writes them, and what transformers computes
 with them.
 
-    python -m models.reference.write_torch                  every case
-    python -m models.reference.write_torch torch-llama-tied     these cases
+    python -m models.reference.goldens.write_torch                  every case
+    python -m models.reference.goldens.write_torch torch-llama-tied     these cases
 
 The models are those of hf-*. Each file has something that pytorch_model.bin files have and others
 do not: shared storages, buffers of types that no weight has, a table around the table, parameters.

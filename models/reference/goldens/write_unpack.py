@@ -1,6 +1,6 @@
 """Write tests/golden/unpack: blocks of every quantised type, and their numbers.
 
-    python -m models.reference.write_unpack
+    python -m models.reference.goldens.write_unpack
 
 Blocks and numbers are the `gguf` package's. Half of the blocks quantise random rows; the other half
 are random bytes under random scales, so that every bit of a block is seen, signs and subnormal
@@ -15,7 +15,7 @@ import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, quants
 from safetensors.numpy import save_file
 
-GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "unpack"
+GOLDEN = Path(__file__).resolve().parents[3] / "tests" / "golden" / "unpack"
 NUMBERS = 1024  # of each type and kind
 
 # type -> where in a block its half-precision scales are
@@ -50,7 +50,7 @@ def main() -> None:
         tensors[f"{name}.numbers"] = numbers
     GOLDEN.mkdir(exist_ok=True)
     save_file(tensors, GOLDEN / "golden.safetensors")
-    about = {"written_by": "models/reference/write_unpack.py",
+    about = {"written_by": "models/reference/goldens/write_unpack.py",
              "numbers": f"gguf {version('gguf')}, numpy {version('numpy')}"}
     (GOLDEN / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
 

@@ -1,7 +1,7 @@
 """Write tests/golden/eight-*: a Llama and a GPT-2 shape whose matrices are multiplied in whole numbers
 of eight bits (core/math/eight.h), by the reference in F64.
 
-    python -m models.reference.write_eight
+    python -m models.reference.goldens.write_eight
 
 A number that lies just between two whole numbers may be rounded to either where the sums before it
 differ in their last bits. So tokens are drawn until none lies within MARGIN of such a place, and the
@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from . import metrics
-from .files import read_weights
-from .model import Trace, architecture, forward
+from .. import metrics
+from ..files import read_weights
+from ..model import Trace, architecture, forward
 from .write_goldens import GOLDEN, describe, store, write_cases
 
 MODELS = {"eight-llama": "var-unequal", "eight-gpt2": "hf-gpt2-plain"}

@@ -1,7 +1,7 @@
 """Write tests/golden/gguf-*: tiny models as converters write them to GGUF, in every type.
 
-    python -m models.reference.write_gguf                    every case
-    python -m models.reference.write_gguf gguf-wide-q4_k     these cases
+    python -m models.reference.goldens.write_gguf                    every case
+    python -m models.reference.goldens.write_gguf gguf-wide-q4_k     these cases
 
 Names of tensors and of keys are the `gguf` package's; this file does to the tensors what
 llama.cpp's converter does. The numbers are those of transformers, on the weights that transformers

@@ -1,6 +1,6 @@
 """Write tests/fuzz/seeds: tiny model files by the formats' own writers, for the fuzzers to break.
 
-    python -m models.reference.write_seeds
+    python -m models.reference.goldens.write_seeds
 
 One llama of 1 layer and widths of 4 in every format and many types. The numbers do not matter, so
 they are small multiples of 1/8, which every type can hold.

@@ -1,8 +1,8 @@
 """Write tests/golden: what the code under test must reproduce, computed by code it shares nothing
 with.
 
-    python -m models.reference.write_goldens            every case
-    python -m models.reference.write_goldens hf-llama-gqa metrics      these cases
+    python -m models.reference.goldens.write_goldens            every case
+    python -m models.reference.goldens.write_goldens hf-llama-gqa metrics      these cases
 
 `hf-*` come from Hugging Face transformers in F32. `ref-*`, `twin-*` and `sink100` come from this
 reference in F64, rounded to F32 at the end, so that they carry no rounding of their own. `metrics`
@@ -25,13 +25,13 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from . import metrics
-from .files import read_model, write_json, write_model
-from .model import Architecture, Trace, Weights, architecture, forward
-from .operations import OPERATIONS, Operation, Parameters
-from .shapes import shapes
+from .. import metrics
+from ..files import read_model, write_json, write_model
+from ..model import Architecture, Trace, Weights, architecture, forward
+from ..operations import OPERATIONS, Operation, Parameters
+from ..shapes import shapes
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 GOLDEN = REPOSITORY / "tests" / "golden"
 ZOO = REPOSITORY / "models" / "zoo"
 
@@ -62,7 +62,7 @@ def describe(folder: Path, family: str, operation: str, notes: str,
              script: str = "write_goldens.py", **more: Any) -> None:
     write_json(folder / "golden.json", {
         "written_by": {
-            "script": f"models/reference/{script}",
+            "script": f"models/reference/goldens/{script}",
             "torch": torch.__version__.split("+")[0],
             "transformers": transformers.__version__,
             "tokenizers": tokenizers.__version__,

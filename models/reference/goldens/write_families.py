@@ -1,7 +1,7 @@
 """Write tests/golden/hf-*: tiny random models of every family, computed by transformers.
 
-    python -m models.reference.write_families                       every case
-    python -m models.reference.write_families hf-qwen3 hf-mixtral   these cases
+    python -m models.reference.goldens.write_families                       every case
+    python -m models.reference.goldens.write_families hf-qwen3 hf-mixtral   these cases
 
 (hf-llama-gqa and its like, and hf-gpt2-*, which the reference can recompute, come from
 write_goldens.) A case is made so that whatever its family adds can be seen in its numbers: windows
@@ -17,7 +17,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from .files import write_json
+from ..files import write_json
 from .write_goldens import GOLDEN, describe, hf_trace, scaled_error, store, write_cases
 
 T = 20

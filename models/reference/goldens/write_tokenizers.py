@@ -1,10 +1,10 @@
 """Write tests/golden/tokenizers: what tokenizers must give on a thousand lines, computed by Hugging
 Face transformers and tokenizers, and by SentencePiece.
 
-    python -m models.reference.write_tokenizers lines --corpus FILE       lines.json
-    python -m models.reference.write_tokenizers reduced --source FOLDER   small ones, what they give
-    python -m models.reference.write_tokenizers reduced --only gemma      one of them
-    python -m models.reference.write_tokenizers full --source FOLDER      what the published give
+    python -m models.reference.goldens.write_tokenizers lines --corpus FILE      lines.json
+    python -m models.reference.goldens.write_tokenizers reduced --source FOLDER  small ones, their ids
+    python -m models.reference.goldens.write_tokenizers reduced --only gemma     one of them
+    python -m models.reference.goldens.write_tokenizers full --source FOLDER     ids by published ones
 
 FOLDER holds gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf. They are too
 large for this repository: `reduced` keeps the first merges of each, with everything around them.
@@ -24,10 +24,10 @@ import transformers
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, GPT2Tokenizer
 
-from .files import write_json
+from ..files import write_json
 from .tokenizer_lines import lines
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 GOLDEN = REPOSITORY / "tests" / "golden" / "tokenizers"
 ZOO = REPOSITORY / "models" / "zoo"
 MERGES = 1000
@@ -364,7 +364,7 @@ def main() -> None:
             case(args.source)
     write_json(GOLDEN / "golden.json", {
         "written_by": {
-            "script": "models/reference/write_tokenizers.py",
+            "script": "models/reference/goldens/write_tokenizers.py",
             "tokenizers": tokenizers.__version__, "transformers": transformers.__version__,
             "sentencepiece": sentencepiece.__version__,
         },
