@@ -134,3 +134,13 @@ void ss_rotary_turns(float *out, const ss_rotary *rotary, int width) {
         out[j] = keeps < 1.0f ? slow * (1.0f - keeps) + turn * keeps : turn;
     }
 }
+
+void ss_rotary_angles(ss_angles *angles, const float *frequencies, float size, size_t pairs,
+                      const int32_t *positions, int n) {
+    for (int i = 0; i < n; i++)
+        for (size_t j = 0; j < pairs; j++) {
+            double angle = (double)((float)positions[i] * frequencies[j]);
+            angles->cosine[(size_t)i * pairs + j] = (float)ss_cos(angle) * size;
+            angles->sine[(size_t)i * pairs + j] = (float)ss_sin(angle) * size;
+        }
+}

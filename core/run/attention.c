@@ -2,8 +2,9 @@
 
 #include "../math/kernels.h"
 #include "../math/pack.h"
+#include "edits/evict.h"
+#include "edits/hook.h"
 #include "feature.h"
-#include "site.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "attention.h"
 #include "ffn.h"
 #include "linear.h"
-#include "site.h"
+#include "edits/hook.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,26 +20,16 @@ static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *ar
             ss_layernorm(out, x, w->gain, w->bias, arch->norm_eps, width);
 }
 
-void ss_find_angles(ss_angles *angles, const float *turns, float size, size_t pairs,
-                    const int32_t *positions, int n) {
-    for (int i = 0; i < n; i++)
-        for (size_t j = 0; j < pairs; j++) {
-            double angle = (double)((float)positions[i] * turns[j]);
-            angles->cosine[(size_t)i * pairs + j] = (float)ss_cos(angle) * size;
-            angles->sine[(size_t)i * pairs + j] = (float)ss_sin(angle) * size;
-        }
-}
-
 static void find_all_angles(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t pairs = (size_t)arch->rotary_width / 2; /* often none */
     ss_angles *angles = pass->angles;
     const int32_t *positions = pass->positions + t0;
-    ss_find_angles(&angles[0], model->rotary, arch->rotary.size, pairs, positions, n);
+    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.size, pairs, positions, n);
     if (arch->own_rotary)
-        ss_find_angles(&angles[1], model->window_rotary, arch->window_rotary.size, pairs, positions,
-                       n);
+        ss_rotary_angles(&angles[1], model->window_rotary, arch->window_rotary.size, pairs,
+                         positions, n);
 }
 
 /* x_t = the token's vector, scaled, plus its position's where positions are vectors. */

@@ -2,7 +2,7 @@
 #ifndef SS_RUN_LINEAR_H
 #define SS_RUN_LINEAR_H
 
-#include "site.h"
+#include "edits/hook.h"
 
 /* out[n][out] = in[n][in] w + b; out may be in, where both are as wide. */
 static inline void ss_linear_rows(ss_pass *pass, float *out, const float *in,

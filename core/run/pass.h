@@ -5,8 +5,8 @@
 #ifndef SS_RUN_PASS_H
 #define SS_RUN_PASS_H
 
-#include "edit.h"
-#include "trace.h"
+#include "../model/rotary.h"
+#include "edits/table.h"
 
 /*
  * Rows that go through the layers together: they share the cost of unpacking the weights. More
@@ -18,16 +18,11 @@
 #define SS_ATTENTION_ROWS 20
 #define SS_LOGIT_ROWS 64
 
-/* Of every rotary angle of some positions, times the size of the turned vectors. */
-typedef struct ss_angles {
-    float *cosine, *sine; /* [n][rotary_width/2] */
-} ss_angles;
-
 /* Turns that are kept at hand, at most: those of the texts that most runs read. */
 #define SS_TURNS 4096
 
-/* What a head's cache knows of its keys, each in a slot: S of them (evict.c). Slot j is token j,
- * but for a run that streams, whose heads of a group share slots that are used again. */
+/* What a head's cache knows of its keys, each in a slot: S of them (edits/evict.c). Slot j is token
+ * j, but for a run that streams, whose heads of a group share slots that are used again. */
 typedef struct ss_cache {
     float *merit;       /* [L*H][S] what a policy has counted; the least goes first */
     float *worth;       /* [L*H][S] times this */
@@ -68,12 +63,13 @@ typedef struct ss_pass {
     int first_layer; /* which reads that; else 0 */
     int resumed_n;   /* its T; 0: it begins from its tokens */
     int taken;       /* first tokens of which it takes all over */
-    ss_edit *edits;  /* [edits_n] with every default put in */
+    const ss_edit_kind *edit_kinds; /* the table */
+    ss_edit *edits;                 /* [edits_n] with every default put in */
     int edits_n;
     float **kept;     /* [edits_n] what each keeps of its first tokens, in */
     float *kept_room; /* [kept_n] */
     size_t kept_n;
-    unsigned places;    /* SS_AT_... where some edit acts (site.h) */
+    unsigned places;    /* SS_AT_... where some edit acts (edits/table.h) */
     int32_t *positions; /* [C] of each token */
     ss_cache cache;
     float *x;         /* [n][D] residual stream */

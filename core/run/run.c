@@ -2,9 +2,10 @@
 
 #include "../math/pack.h"
 #include "../math/scalar.h"
+#include "edits/evict.h"
+#include "edits/hook.h"
 #include "forward.h"
 #include "sample.h"
-#include "site.h"
 
 #include <limits.h>
 #include <math.h>
@@ -123,17 +124,17 @@ static int chunk_of(const ss_arch *arch, int capacity, int together) {
 static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc,
                             ss_error *err) {
     int n;
-    const ss_edit_kind *table = ss_edits(&n);
+    pass->edit_kinds = ss_edits(&n);
     for (int i = 0; i < desc->edits_n; i++) {
         ss_edit full;
         ss_status status = ss_edit_resolve(&full, desc->edits, i, desc->model, desc->capacity, err);
         if (status != SS_OK) return status;
-        const ss_edit_kind *row = &table[full.kind];
+        const ss_edit_kind *row = &pass->edit_kinds[full.kind];
         pass->places |= row->places;
         int together = row->together ? row->together(full.values) : 0;
         if (together > pass->together) pass->together = together;
         if (row->keeps) pass->kept_n += row->keeps(full.values, &desc->model->arch);
-        if (row->apply == ss_apply_evict) {
+        if (ss_is_eviction(row)) {
             pass->evicts = true;
             pass->keeps = ss_evict_keeps(full.values, &desc->model->arch);
             pass->turns |= ss_evict_turns(full.values);
@@ -261,15 +262,13 @@ static void start_plain(ss_pass *pass, const ss_choice *own) {
 }
 
 static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
-    int n;
-    const ss_edit_kind *table = ss_edits(&n);
     ss_edit *edits = pass->edits;
     float *kept = pass->kept_room;
     ss_status status = SS_OK;
     for (int i = 0; i < desc->edits_n && status == SS_OK; i++)
         status = ss_edit_resolve(&edits[i], desc->edits, i, desc->model, desc->capacity, err);
     for (int i = 0; i < desc->edits_n && status == SS_OK; i++) {
-        const ss_edit_kind *row = &table[edits[i].kind];
+        const ss_edit_kind *row = &pass->edit_kinds[edits[i].kind];
         char where[64];
         snprintf(where, sizeof where, "edits[%d].%s", i, row->name);
         pass->kept[i] = kept;
@@ -286,13 +285,12 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
 /* First tokens of the other run that this one would compute again; at least one is left, so that
  * what stands behind the last comes by itself. */
 static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
-    int n, shared = from->T - 1;
-    const ss_edit_kind *table = ss_edits(&n);
+    int shared = from->T - 1;
     uint32_t own = SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_NEXT);
     uint32_t needed = (pass->trace->fields & ~own) | (pass->evicts ? SS_BIT(SS_FIELD_ATT) : 0);
     if (from->edited || pass->trace->model->arch.prefix || needed & ~from->fields) return 0;
     for (int i = 0; i < pass->edits_n; i++) {
-        const ss_edit_kind *row = &table[pass->edits[i].kind];
+        const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
         int idle = row->idle ? row->idle(pass->edits[i].values) : 0;
         shared = idle < shared ? idle : shared;
     }
@@ -301,8 +299,7 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
 
 /* Takes all of those tokens, and the loss of the next one. */
 static void take_tokens(ss_pass *pass, const ss_trace *from) {
-    int n, p = pass->taken = shared_tokens(pass, from);
-    const ss_edit_kind *table = ss_edits(&n);
+    int p = pass->taken = shared_tokens(pass, from);
     ss_trace *trace = pass->trace;
     size_t V = (size_t)trace->model->arch.V;
     ss_trace_take_below(trace, from, trace->model->arch.L, p);
@@ -310,7 +307,7 @@ static void take_tokens(ss_pass *pass, const ss_trace *from) {
     ss_record(trace, SS_FIELD_LOSS, 0, 0, p + 1, ss_floats(from, SS_FIELD_LOSS), 1);
     ss_record(trace, SS_FIELD_LOGITS, 0, 0, p, ss_floats(from, SS_FIELD_LOGITS), V);
     for (int i = 0; i < pass->edits_n; i++)
-        if (table[pass->edits[i].kind].apply == ss_apply_evict)
+        if (ss_is_eviction(&pass->edit_kinds[pass->edits[i].kind]))
             ss_evict_catch_up(pass, pass->edits[i].values, from, p);
 }
 

@@ -1,11 +1,11 @@
 /*
  * Threads: with any number of them a run has the bits of one. Every model of the goldens runs with
- * a pool of the code that the wasm build has (wasm/border/pool.c), on pthreads; built by itself
+ * a pool of the code that the wasm build has (wasm/abi/pool.c), on pthreads; built by itself
  * with -fsanitize=thread, too (tests/run native).
  */
 #define _POSIX_C_SOURCE 200809L /* nanosleep */
 
-#include "../../wasm/border/pool.c"
+#include "../../wasm/abi/pool.c"
 #include "goldens.h"
 #include "traces.h"
 

@@ -21,9 +21,9 @@ node.Worker = class extends node.Worker {
 };
 syncBuiltinESMExports();
 const { createEngine } = await import('../../wasm/index.js');
-const { loadModule } = await import('../../wasm/border/module.js');
-const { Crew } = await import('../../wasm/engine/crew.js');
-const { Desk } = await import('../../wasm/engine/desk.js');
+const { loadModule } = await import('../../wasm/abi/module.js');
+const { Crew } = await import('../../wasm/engine/thread_pool.js');
+const { Desk } = await import('../../wasm/engine/backend.js');
 const { QUIET } = await import('../../wasm/engine/job.js');
 
 /** Large enough to be worth threads. */

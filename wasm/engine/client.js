@@ -1,9 +1,9 @@
 /** What sinkscope.d.ts promises of engines, models and runs, over links to one desk or several. */
 import { transfer } from 'comlink';
 import { canShare, cores, portable } from '#host';
-import { JOB, check, checkList, checkOptions, urlOf } from '../border/arguments.js';
-import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
-import { ARITHMETICS, SHARED, chooseBinary } from '../border/variants.js';
+import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.js';
+import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { ARITHMETICS, SHARED, chooseBinary } from '../abi/variants.js';
 import { QUIET } from './job.js';
 import { Link } from './link.js';
 import { randomBits } from './random.js';
@@ -43,7 +43,7 @@ export async function createEngine(options = {}) {
   expectInteger(workers, 1, 64, 'workers');
   expectInteger(threads, 1, MOST_THREADS, 'threads');
   const at = (/** @type {string} */ file) => new URL(file, folder(options.base)).href;
-  const linksFor = async (/** @type {import('../border/variants.js').Purpose} */ purpose) => {
+  const linksFor = async (/** @type {import('../abi/variants.js').Purpose} */ purpose) => {
     const binary = await chooseBinary(kernels, purpose);
     const better = threads > 1 && canShare() ? SHARED[binary] : undefined;
     // The first does all that is done alone; the others are for many things at a time.
@@ -139,7 +139,7 @@ class Engine {
   /**
    * @param {Link[]} links
    * @param {import('../sinkscope.js').Describe} describe
-   * @param {(purpose: import('../border/variants.js').Purpose) => Promise<Link[]>} make
+   * @param {(purpose: import('../abi/variants.js').Purpose) => Promise<Link[]>} make
    */
   constructor(links, describe, make) {
     this.#links = links;
@@ -147,7 +147,7 @@ class Engine {
     this.describe = describe;
   }
 
-  /** @param {import('../border/variants.js').Arithmetic} arithmetic */
+  /** @param {import('../abi/variants.js').Arithmetic} arithmetic */
   async #linksOf(arithmetic) {
     if (arithmetic === 'exact') return this.#links;
     const made = this.#others.get(arithmetic) ?? this.#make(ARITHMETICS[arithmetic]);
@@ -427,7 +427,7 @@ class Run {
   /**
    * @param {Copy} copy
    * @param {number[]} tokens
-   * @param {import('./desk.js').Wanted & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
+   * @param {import('./backend.js').Wanted & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
    * @param {import('../sinkscope.js').RunOptions['from']} [from]
    */
   constructor(copy, tokens, wanted, from) {
@@ -507,7 +507,7 @@ class Run {
       });
       return desk.read(
         run,
-        /** @type {import('./desk.js').Posted[]} */ (await Promise.all(posted)),
+        /** @type {import('./backend.js').Posted[]} */ (await Promise.all(posted)),
       );
     });
   }

@@ -2,8 +2,8 @@
  * Edits as the border takes them: {i32 kind; f32 values[13]}, those of the row's parameters, then of the
  * operation that one of them names. No edit is known here by its name: the table says what there is.
  */
-import { check, checkList } from '../border/arguments.js';
-import { SinkscopeError, expect, find } from '../border/errors.js';
+import { check, checkList } from '../abi/arguments.js';
+import { SinkscopeError, expect, find } from '../abi/errors.js';
 
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 /** @typedef {import('../sinkscope.js').Describe} Describe */

@@ -1,6 +1,6 @@
 /** Opening models, running tokens through them, reading what the runs recorded. */
-import type { Architecture, Describe, SinkscopeError, Tensor } from '../border/border.js';
-import type { ModelFiles } from '../supply/supply.js';
+import type { Architecture, Describe, SinkscopeError, Tensor } from '../abi/abi.js';
+import type { ModelFiles } from '../loading/loading.js';
 import type { TrainOptions, Training } from '../lab/lab.js';
 
 /** Heads compute another attention operation. Absent layer or head means all of them. */

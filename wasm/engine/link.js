@@ -1,9 +1,9 @@
 /** The way to a desk, in a worker or in this thread. A desk that is lost is replaced at the next call. */
 import { proxy, wrap } from 'comlink';
 import { hasWorkers, startWorker } from '#host';
-import { SinkscopeError, unpackError } from '../border/errors.js';
+import { SinkscopeError, unpackError } from '../abi/errors.js';
 
-/** @typedef {import('./desk.js').Desk} Desk */
+/** @typedef {import('./backend.js').Desk} Desk */
 /** @typedef {import('./job.js').Job} Job */
 /** @typedef {import('./worker.js').Door} Door */
 /** @typedef {import('../sinkscope.js').Options} Options */
@@ -36,7 +36,7 @@ export class Link {
    * @param {string} address of the binary
    * @param {boolean | undefined} inWorker
    * @param {(error: SinkscopeError) => void} [onLost]
-   * @param {import('./crew.js').Shared} [shared]
+   * @param {import('./thread_pool.js').Shared} [shared]
    */
   constructor(address, inWorker, onLost, shared) {
     this.#shared = shared;
@@ -130,7 +130,7 @@ export class Link {
 
   /** The desk's code comes only where no worker has it. */
   async #startHere() {
-    const { openDesk } = await import('./desk.js');
+    const { openDesk } = await import('./backend.js');
     const desk = await openDesk(this.#address, this.#report, this.#shared);
     this.#end = () => void desk.end();
     return desk;
@@ -202,7 +202,7 @@ export class Link {
     this.#waiting.clear();
   }
 
-  /** @type {import('./desk.js').Report} */
+  /** @type {import('./backend.js').Report} */
   #report = (job, stage, done, total, facts) =>
     this.#listeners.get(job)?.({ stage, done, total, ...facts });
 }

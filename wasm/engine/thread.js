@@ -1,6 +1,6 @@
 /** A thread of the core's pool: the same binary on the same memory, with a stack of its own. */
 import { listen, tellReady } from '#thread';
-import { importsOn } from '../border/memory.js';
+import { importsOn } from '../abi/memory.js';
 
 /** @typedef {{ binary: WebAssembly.Module, memory: WebAssembly.Memory, stack: number, lane: number }} Task stack: its end */
 

@@ -1,8 +1,8 @@
 /** The worker: a desk behind messages. */
 import { expose, proxy, transferHandlers } from 'comlink';
 import { holdSign, workerEndpoint } from '#host';
-import { packError } from '../border/errors.js';
-import { openDesk } from './desk.js';
+import { packError } from '../abi/errors.js';
+import { openDesk } from './backend.js';
 
 /** @typedef {typeof door} Door */
 
@@ -17,8 +17,8 @@ const door = {
 
   /**
    * @param {string} address of the binary
-   * @param {import('./desk.js').Report} report
-   * @param {import('./crew.js').Shared} [shared]
+   * @param {import('./backend.js').Report} report
+   * @param {import('./thread_pool.js').Shared} [shared]
    */
   async open(address, report, shared) {
     return proxy(await openDesk(address, report, shared));

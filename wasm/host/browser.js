@@ -65,7 +65,7 @@ export const cores = () => navigator.hardwareConcurrency || 1;
 /**
  * A Blob as it can be posted: here, any.
  * @param {Blob} blob
- * @returns {Blob | import('../supply/files.js').Streamed}
+ * @returns {Blob | import('../loading/files.js').Streamed}
  */
 export function portable(blob) {
   return blob;

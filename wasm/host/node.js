@@ -45,7 +45,7 @@ export const cores = availableParallelism;
 /**
  * A Blob as it can be posted: of one that stands for a file, the stream of its bytes.
  * @param {Blob} blob
- * @returns {Blob | import('../supply/files.js').Streamed}
+ * @returns {Blob | import('../loading/files.js').Streamed}
  */
 export function portable(blob) {
   try {

@@ -1,4 +1,4 @@
-import type { Tensor } from '../border/border.js';
+import type { Tensor } from '../abi/abi.js';
 import type { Options, Read } from '../engine/engine.js';
 
 /** What a training tells of a step: the columns of `describe.training.log`; null where there is nothing. */

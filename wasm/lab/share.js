@@ -2,7 +2,7 @@
  * A training that several desks share: each has the same weights. One leads; the others compute some
  * parts of each batch for it, are told the sum of all, and make the same update.
  */
-import { packError, unpackError } from '../border/errors.js';
+import { packError, unpackError } from '../abi/errors.js';
 
 /** @typedef {{ parts?: Uint8Array[], error?: object }} Answer */
 /** @typedef {{ whole?: Uint8Array, goesOn: boolean }} Order */
@@ -17,7 +17,7 @@ export class Parts {
   #bytes = 0;
 
   /**
-   * @param {import('../border/module.js').Module} module
+   * @param {import('../abi/module.js').Module} module
    * @param {number} training its address
    */
   constructor(module, training) {

@@ -3,7 +3,7 @@
  * that share a training compute some of them each, and the one that leads adds all of them up in their
  * order, so that the bits do not depend on how many they are.
  */
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { Helper, Parts, help } from './share.js';
 
 /**
@@ -24,7 +24,7 @@ export class Trainer {
   #trainings = new Map();
 
   /**
-   * @param {import('../border/module.js').Module} module
+   * @param {import('../abi/module.js').Module} module
    * @param {number} parts of a batch
    */
   constructor(module, parts) {

@@ -1,7 +1,7 @@
 /** What lab.d.ts promises of a training, over a link to a desk. */
 import { transfer } from 'comlink';
-import { JOB, check, checkList, checkOptions } from '../border/arguments.js';
-import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
+import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
+import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
 
 /** @typedef {import('../sinkscope.js').Training} TrainingShape */
 /** @typedef {import('../sinkscope.js').TrainOptions} TrainOptions */
@@ -149,7 +149,7 @@ class Training {
       if (!alone) expect(false, 'base', 'a read of one run alone', read.base);
     }
     const ids = Int32Array.from(tokens);
-    const alone = /** @type {readonly import('../engine/desk.js').Posted[]} */ (reads);
+    const alone = /** @type {readonly import('../engine/backend.js').Posted[]} */ (reads);
     return this.#ask((desk, id) => desk.readTraining(id, ids, alone));
   }
 

@@ -1,5 +1,5 @@
 /** What each head is good for: how much worse the tokens are predicted without it. */
-import { check, checkList, checkOptions, JOB } from '../border/arguments.js';
+import { check, checkList, checkOptions, JOB } from '../abi/arguments.js';
 import { lengthOf, meansOf, addUp } from './measure.js';
 import { spread } from './spread.js';
 

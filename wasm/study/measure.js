@@ -1,6 +1,6 @@
 /** The measurements of a model over many sequences, as the page shows them: means and spread. */
-import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js';
-import { JOB, check, checkList, checkOptions } from '../border/arguments.js';
+import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
+import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { spread } from './spread.js';
 
 /** @typedef {import('../sinkscope.js').Lane} Lane */

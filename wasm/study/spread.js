@@ -1,5 +1,5 @@
 /** Work on many items, spread over the workers of an engine. */
-import { check, checkOptions } from '../border/arguments.js';
+import { check, checkOptions } from '../abi/arguments.js';
 
 /**
  * So many items of each lane are under way: one is computed while the messages of another travel.

@@ -1,5 +1,5 @@
 /** Measuring over many sequences, and unmasking. */
-import type { Tensor } from '../border/border.js';
+import type { Tensor } from '../abi/abi.js';
 import type { Edit, Lane, Model, Options } from '../engine/engine.js';
 import type { AnyTokenizer } from '../text/text.js';
 

@@ -2,8 +2,8 @@
  * Text out of a model of masked diffusion: in each step it says what every hidden place is, and the
  * places that it is surest of are uncovered.
  */
-import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
-import { check, checkOptions } from '../border/arguments.js';
+import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { check, checkOptions } from '../abi/arguments.js';
 import { fieldsFor } from './measure.js';
 
 /** @typedef {import('../sinkscope.js').Filled} Filled */

@@ -6,8 +6,8 @@
  *     "llama"    SentencePiece BPE: tokens and scores, of which the merges are made
  */
 import { WORDS, isolate } from './dialect.js';
-import { check } from '../border/arguments.js';
-import { SinkscopeError } from '../border/errors.js';
+import { check } from '../abi/arguments.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { spell } from './surface.js';
 import { byteLevelFile, rankMerges, refuse, splitPair, template } from './vocabulary.js';
 

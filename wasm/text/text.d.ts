@@ -1,6 +1,6 @@
 /** Text to ids and back, by a model's own tokenizer. */
 import type { Model } from '../engine/engine.js';
-import type { Plan } from '../supply/supply.js';
+import type { Plan } from '../loading/loading.js';
 
 /** A piece of the prompt: which characters of the text this token covers. */
 export interface Token {

@@ -4,7 +4,7 @@
  *
  *     vocab.json, merges.txt, tokenizer_config.json -> { json, config } -> openTokenizer
  */
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { Ranks } from './merges.js';
 
 /** No vocabulary comes near it; ids beyond it would make tables of holes. */

@@ -1,7 +1,7 @@
 #include "backward.h"
 
 #include "../../math/kernels.h"
-#include "../../math/scalar.h"
+#include "../../model/rotary.h"
 #include "linear.h"
 #include "slopes.h"
 
@@ -265,12 +265,10 @@ static void find_turns(const ss_backward *b, int l) {
     const float *turns = own ? b->model->window_rotary : b->model->rotary;
     float size = own ? arch->window_rotary.size : arch->rotary.size;
     size_t pairs = (size_t)arch->rotary_width / 2, T = (size_t)b->T;
-    for (size_t t = 0; t < T; t++)
-        for (size_t j = 0; j < pairs; j++) {
-            double angle = (double)((float)t * turns[j]);
-            b->turns[t * pairs + j] = (float)ss_cos(angle) * size;
-            b->turns[(T + t) * pairs + j] = (float)ss_sin(angle) * size;
-        }
+    for (size_t t = 0; t < T; t++) {
+        ss_angles at = {b->turns + t * pairs, b->turns + (T + t) * pairs};
+        ss_rotary_angles(&at, turns, size, pairs, &(int32_t){(int32_t)t}, 1);
+    }
 }
 
 /* Adds squares of rows[R][width] to sums[T]. */

@@ -10,10 +10,11 @@
  * one output. They are never stored: the product is computed anew with what its weights have
  * become.
  */
-#include "site.h"
+#include "hook.h"
+#include "rows.h"
 
-#include "../math/kernels.h"
-#include "../math/pack.h"
+#include "../../math/kernels.h"
+#include "../../math/pack.h"
 
 #include <limits.h>
 #include <math.h>
@@ -21,7 +22,7 @@
 enum { TENSOR, TOKEN, CHANNEL, GROUP };
 enum { QUERIES, KEYS, VALUES, HIDDEN, WEIGHTS };
 
-/* The row's values, in the order of edit.c. */
+/* The row's values, in the order of table.c. */
 enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER, PROMPT };
 
 /* Tokens share scales. */
@@ -179,10 +180,30 @@ static void quantise_weights(const ss_site *site, const float *values) {
     }
 }
 
-bool ss_is_of_activations(const ss_edit *edit) {
-    int n;
-    return ss_edits(&n)[edit->kind].apply == ss_apply_quantise &&
+/* A quantisation that leaves the weights as they are. */
+static bool is_of_activations(const ss_pass *pass, const ss_edit *edit) {
+    return pass->edit_kinds[edit->kind].apply == ss_apply_quantise &&
            (int)edit->values[WHAT] != WEIGHTS;
+}
+
+/* Weights come anew out of a quantisation, which would undo or double a factor; and in eight bits
+ * products do not read the weights that an edit would change. */
+ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
+                           ss_error *err) {
+    const ss_edit_kind *table = pass->edit_kinds;
+    const ss_edit *own = pass->edits;
+    if (pass->trace->model->head.w.eight)
+        return ss_fail(err, SS_UNSUPPORTED, where,
+                       "expected exact arithmetic: products in eight bits read other weights than "
+                       "those that this changes");
+    while (own->values != values) own++;
+    for (const ss_edit *edit = pass->edits; edit < own; edit++) {
+        unsigned both = table[edit->kind].places & table[own->kind].places;
+        if ((both & SS_AT_PRODUCT) && edit->kind != own->kind && !is_of_activations(pass, edit))
+            return ss_fail(err, SS_BAD_REQUEST, where,
+                           "expected weights that are scaled or quantised, found both");
+    }
+    return SS_OK;
 }
 
 ss_status ss_check_quantise(const ss_pass *pass, const float *values, const char *where,

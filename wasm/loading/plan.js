@@ -2,8 +2,8 @@
  * Which of many files make a model, and what opening it would cost. The hub and the disk both come
  * here with a list of files, and get the same plan.
  */
-import { checkOptions, checkPlan } from '../border/arguments.js';
-import { SinkscopeError, expect } from '../border/errors.js';
+import { checkOptions, checkPlan } from '../abi/arguments.js';
+import { SinkscopeError, expect } from '../abi/errors.js';
 import { readAll } from './files.js';
 
 /** @typedef {import('../sinkscope.js').Plan} Plan */

@@ -1,6 +1,6 @@
 /* Whole numbers of as many bits as any double needs, for reading and printing them exactly. */
-#ifndef SS_BORDER_WHOLE_H
-#define SS_BORDER_WHOLE_H
+#ifndef SS_ABI_BIG_INTEGER_H
+#define SS_ABI_BIG_INTEGER_H
 
 #include <stdint.h>
 

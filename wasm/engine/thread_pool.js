@@ -1,6 +1,6 @@
 /** The threads that help a module, started when they are first gathered. */
 import { canWait, startThread } from '#thread';
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 
 /** @typedef {{ address: string, threads: number }} Shared the binary whose memory so many threads share */
 
@@ -18,7 +18,7 @@ export class Crew {
   #ended = false;
 
   /**
-   * @param {import('../border/module.js').Module} module
+   * @param {import('../abi/module.js').Module} module
    * @param {number} threads the caller's among them
    * @param {number} [least]
    */

@@ -6,11 +6,12 @@
  * token after the other give the same. Each query head decides for itself, also where heads share
  * keys; a run that streams forgets those that none of a group keeps.
  */
-#include "site.h"
+#include "evict.h"
 
-#include "../math/kernels.h"
-#include "forward.h"
-#include "../math/scalar.h"
+#include "../../math/kernels.h"
+#include "../../math/scalar.h"
+#include "hook.h"
+#include "rows.h"
 
 #include <limits.h>
 #include <math.h>
@@ -19,7 +20,7 @@
 enum { WINDOW, FIRST, H2O, TOVA, SNAPKV, KEY_NORM, VATP, RANDOM };
 enum { IN_TEXT, IN_CACHE };
 
-/* The row's values, in the order of edit.c. */
+/* The row's values, in the order of table.c. */
 typedef struct eviction {
     float policy, budget, first, recent, positions, prompt, queries, pool, seed, layer, head;
 } eviction;
@@ -42,6 +43,10 @@ static head_cache cache_of(const ss_pass *pass, int l, int h) {
     size_t at = (size_t)head * (size_t)trace->slots;
     return (head_cache){pass->cache.merit + at, pass->cache.worth + at,
                         ss_row(trace, SS_FIELD_EVICTED, head, 0)};
+}
+
+bool ss_is_eviction(const ss_edit_kind *kind) {
+    return kind->apply == ss_apply_evict;
 }
 
 bool ss_evict_turns(const float *values) {
@@ -76,8 +81,7 @@ static ss_status check_scope(const ss_pass *pass, const float *values, const cha
                              ss_error *err) {
     eviction own = read(values);
     for (const ss_edit *edit = pass->edits; edit->values != values; edit++) {
-        int n;
-        if (ss_edits(&n)[edit->kind].apply != ss_apply_evict) continue;
+        if (!ss_is_eviction(&pass->edit_kinds[edit->kind])) continue;
         eviction other = read(edit->values);
         if (overlap(own.layer, other.layer) && overlap(own.head, other.head))
             return ss_fail(err, SS_BAD_REQUEST, where,
@@ -270,7 +274,7 @@ static size_t find_turns(const ss_pass *pass, int back) {
     for (int i = 0; i < (model->arch.own_rotary ? 2 : 1); i++) {
         ss_angles at = {pass->cache.turns[i].cosine + row * pairs,
                         pass->cache.turns[i].sine + row * pairs};
-        ss_find_angles(&at, turns[i], 1.0f, pairs, &(int32_t){-back}, 1);
+        ss_rotary_angles(&at, turns[i], 1.0f, pairs, &(int32_t){-back}, 1);
     }
     pass->cache.turned[row] = back;
     return row;

@@ -7,7 +7,7 @@
  * natively (tests/native/test_strtod.c). Digits beyond the 40th count as "a little more". Neither
  * hexadecimal numbers nor the names of infinity are read: JSON has none.
  */
-#include "whole.h"
+#include "big_integer.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

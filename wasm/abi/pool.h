@@ -2,8 +2,8 @@
  * The pool of threads: who is idle takes the next piece of the job that is posted.
  *
  * Nobody waits for a thread that has taken nothing, so one that is late, or gone, only leaves more
- * for the others. It is plain C11 but for the two ways to sleep, which whoever links it has: in
- * wasm threads.c, in tests pthreads.
+ * for the others. It is plain C11 but for sleep.h, which each program that links it
+ * defines: in wasm sleep.c does, in tests pthreads.
  */
 #ifndef SS_WASM_POOL_H
 #define SS_WASM_POOL_H
@@ -39,15 +39,5 @@ void pool_break(pool *p);
 
 /* Sends all helpers home. */
 void pool_close(pool *p);
-
-/* Sleeps while the word has that value; may wake for no reason. False: for a second nobody has
- * woken it. */
-bool pool_sleep(_Atomic uint32_t *word, uint32_t value);
-
-/* Wakes all who sleep on the word. */
-void pool_wake(_Atomic uint32_t *word);
-
-/* A piece was broken off, or a helper has kept one for half a minute: the job cannot be saved. */
-_Noreturn void pool_lost(void);
 
 #endif

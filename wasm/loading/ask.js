@@ -1,6 +1,6 @@
 /** A question to a server: asked again where that may help, and refused in words where it cannot. */
 import { request } from '#host';
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 
 /**
  * @typedef {object} Patience

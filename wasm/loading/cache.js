@@ -8,7 +8,7 @@
 import { openStore } from '#store';
 import { placeOf } from './ask.js';
 import { openDownload } from './download.js';
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { Keeper, chain, keyOf, partOf, readCard, removeKey } from './parts.js';
 
 /** @typedef {import('./parts.js').Store} Store */

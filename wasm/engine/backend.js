@@ -4,23 +4,23 @@
  */
 import { transfer } from 'comlink';
 import { pause } from '#host';
-import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js';
-import { readConfig, readWeights, sizeOf } from '../supply/files.js';
+import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
+import { readConfig, readWeights, sizeOf } from '../loading/files.js';
 import { encodeEdits } from './edits.js';
 import { QUIET } from './job.js';
-import { loadModule } from '../border/module.js';
+import { loadModule } from '../abi/module.js';
 
 /** @typedef {import('../sinkscope.js').Architecture} Architecture */
 /** @typedef {Omit<import('../sinkscope.js').MetricArguments, 'base'> & { metric: string, base?: number }} MetricRead */
 /** @typedef {{ field: string, layer?: number, head?: number } | MetricRead} Posted a read, runs by their numbers */
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
-/** @typedef {import('../supply/files.js').Source} Source */
+/** @typedef {import('../loading/files.js').Source} Source */
 /** @typedef {import('./job.js').Job} Job */
 /** @typedef {{ gather(parameters: number): Promise<void>, end(): void }} Helpers gathers when a model opens */
 /** @typedef {import('../lab/trainer.js').Trainer} Trainer */
-/** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Report */
-/** @typedef {(stage: string, done: number, total: number, facts?: import('../supply/files.js').ReadFacts) => void | Promise<void>} Tell */
+/** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void | Promise<void>} Report */
+/** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void | Promise<void>} Tell */
 /** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, streaming?: boolean, from?: { run: number, layer: number } }} Wanted of a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
@@ -37,7 +37,7 @@ const PATIENCE = 40;
 /**
  * @param {string} address of the binary
  * @param {Report} report
- * @param {import('./crew.js').Shared} [shared] what is better, if it can be had
+ * @param {import('./thread_pool.js').Shared} [shared] what is better, if it can be had
  */
 export async function openDesk(address, report, shared) {
   const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
@@ -47,17 +47,17 @@ export async function openDesk(address, report, shared) {
 
 /**
  * Threads for models that are worth it; who opens none does not download their code.
- * @param {import('../border/module.js').Module} module
+ * @param {import('../abi/module.js').Module} module
  * @param {number} threads
  * @returns {Helpers}
  */
 function crewOf(module, threads) {
-  /** @type {Promise<import('./crew.js').Crew | undefined> | undefined} */
+  /** @type {Promise<import('./thread_pool.js').Crew | undefined> | undefined} */
   let coming;
   return {
     async gather(parameters) {
       if (parameters < SHARED_FROM) return;
-      coming ??= import('./crew.js').then(
+      coming ??= import('./thread_pool.js').then(
         ({ Crew }) => new Crew(module, threads),
         () => undefined, // one thread does the work
       );
@@ -83,7 +83,7 @@ export class Desk {
   #jobs = new Map();
 
   /**
-   * @param {import('../border/module.js').Module} module
+   * @param {import('../abi/module.js').Module} module
    * @param {Report} report
    * @param {Helpers} [crew]
    */

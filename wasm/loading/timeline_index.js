@@ -1,5 +1,5 @@
 /** index.json of a timeline, read as the word of a stranger. */
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 
 /** @typedef {{ name: string, shape: number[], size: number, coded: boolean }} TimelineTensor */
 /**

@@ -1,12 +1,12 @@
 /** The files of a model, from wherever they come, into the memory of the module. */
 import { placeOf, reasonOf } from './ask.js';
 import { openDownload } from './download.js';
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { sha256 } from './hash.js';
 import { createMeter } from './meter.js';
 import { piecesOf } from './pieces.js';
 
-/** @typedef {import('../border/module.js').Module} Module */
+/** @typedef {import('../abi/module.js').Module} Module */
 /** @typedef {{ stream: ReadableStream<Uint8Array>, bytes: number, name: string }} Streamed a file on its way */
 /** @typedef {import('../sinkscope.js').Source | Streamed} Source */
 /** @typedef {import('../sinkscope.js').ReadFacts} ReadFacts */

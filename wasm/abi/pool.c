@@ -1,5 +1,7 @@
 #include "pool.h"
 
+#include "sleep.h"
+
 /* Looks at a word before one falls asleep: to wake takes longer than most steps between two jobs.
  */
 #define LOOKS 4000

@@ -1,5 +1,5 @@
 /** Hashes by the host's own means. */
-import { expect } from '../border/errors.js';
+import { expect } from '../abi/errors.js';
 
 /**
  * Of bytes, or of a text as UTF-8; undefined where there is no crypto, as on a page of plain http.

@@ -4,8 +4,8 @@
  * other model, out of a safetensors file that is built in memory.
  */
 import { pause } from '#host';
-import { JOB, checkOptions } from '../border/arguments.js';
-import { SinkscopeError, expect, unlike } from '../border/errors.js';
+import { JOB, checkOptions } from '../abi/arguments.js';
+import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { readAll } from './files.js';
 import { parseIndex } from './timeline_index.js';
 

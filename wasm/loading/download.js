@@ -1,7 +1,7 @@
 /** A file over the network, whole, whatever happens to the connections that carry it. */
 import { PATIENCE, STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.js';
-import { checkOptions, urlOf } from '../border/arguments.js';
-import { SinkscopeError } from '../border/errors.js';
+import { checkOptions, urlOf } from '../abi/arguments.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { piecesOf, wholePiecesOf } from './pieces.js';
 
 /**

@@ -1,10 +1,11 @@
 /*
  * What most edits do, each at its place of the forward pass. Values come in the order of the row's
- * parameters in edit.c; a parameter that stands for all of them is NaN.
+ * parameters in table.c; a parameter that stands for all of them is NaN.
  */
-#include "site.h"
+#include "hook.h"
+#include "rows.h"
 
-#include "../math/kernels.h"
+#include "../../math/kernels.h"
 
 #include <limits.h>
 #include <math.h>
@@ -123,32 +124,11 @@ void ss_apply_swap_positions(const ss_site *site, const float *values) {
     if (values[2] == 0.0f) *b = held;
 }
 
-/* In the order of the words in edit.c. */
+/* In the order of the words in table.c. */
 static const ss_linear *matrix_of(const ss_model *model, int layer, int matrix) {
     const ss_layer *at = &model->layers[layer];
     return (const ss_linear *[]){&at->q,        &at->k,      &at->v,       &at->o,
                                  &at->ffn.gate, &at->ffn.up, &at->ffn.down}[matrix];
-}
-
-/* Weights come anew out of a quantisation, which would undo or double a factor; and in eight bits
- * products do not read the weights that an edit would change. */
-ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
-                           ss_error *err) {
-    int n;
-    const ss_edit_kind *table = ss_edits(&n);
-    const ss_edit *own = pass->edits;
-    if (pass->trace->model->head.w.eight)
-        return ss_fail(err, SS_UNSUPPORTED, where,
-                       "expected exact arithmetic: products in eight bits read other weights than "
-                       "those that this changes");
-    while (own->values != values) own++;
-    for (const ss_edit *edit = pass->edits; edit < own; edit++) {
-        unsigned both = table[edit->kind].places & table[own->kind].places;
-        if ((both & SS_AT_PRODUCT) && edit->kind != own->kind && !ss_is_of_activations(edit))
-            return ss_fail(err, SS_BAD_REQUEST, where,
-                           "expected weights that are scaled or quantised, found both");
-    }
-    return SS_OK;
 }
 
 ss_status ss_check_scale_weight(const ss_pass *pass, const float *values, const char *where,

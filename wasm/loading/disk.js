@@ -1,6 +1,6 @@
 /** Models among files that the reader dropped or picked; nothing leaves the machine. */
-import { check, checkList } from '../border/arguments.js';
-import { SinkscopeError } from '../border/errors.js';
+import { check, checkList } from '../abi/arguments.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { reasonOf } from './ask.js';
 import { makePlan } from './plan.js';
 

@@ -1,8 +1,8 @@
 /** Models of a hub by name: what there is, what it would cost, and where it is fetched from. */
 import { PATIENCE, ask } from './ask.js';
 import { recallPlan, rememberPlan } from './cache.js';
-import { check, checkOptions } from '../border/arguments.js';
-import { SinkscopeError, expect } from '../border/errors.js';
+import { check, checkOptions } from '../abi/arguments.js';
+import { SinkscopeError, expect } from '../abi/errors.js';
 import { readAll } from './files.js';
 import { makePlan } from './plan.js';
 

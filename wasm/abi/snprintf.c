@@ -6,7 +6,7 @@
  * It has what the core and cJSON write: %s %d %i %u %lu %ld %x %g %f %%, precisions (of %s, %g and
  * %f; * of %s), and widths of whole numbers without a sign. Anything else traps.
  */
-#include "whole.h"
+#include "big_integer.h"
 
 #include <math.h>
 #include <stdarg.h>

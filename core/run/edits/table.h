@@ -4,10 +4,10 @@
  * A row says what an edit is called and means, its parameters, what it needs, and the one function
  * that applies it at its places of the forward pass. A new edit is one row and one function.
  */
-#ifndef SS_RUN_EDIT_H
-#define SS_RUN_EDIT_H
+#ifndef SS_RUN_EDITS_TABLE_H
+#define SS_RUN_EDITS_TABLE_H
 
-#include "trace.h"
+#include "../trace.h"
 
 /* Most parameters of a row, and most values of an edit: those, and an operation's behind them. */
 #define SS_EDIT_PARAMETERS 11
@@ -44,6 +44,20 @@ typedef struct ss_edit {
     float values[SS_EDIT_VALUES];
 } ss_edit;
 
+/* Where the forward pass lets edits act; hook.h says what it shows them there. */
+enum {
+    SS_AT_START = 1,     /* once, before any token: choices of heads, positions */
+    SS_AT_HIDDEN = 2,    /* rows [n][1][D] of the residual stream, l = 0 .. L */
+    SS_AT_QUERIES = 4,   /* rows [n][H][K] */
+    SS_AT_KEYS = 8,      /* rows [n][G][K] */
+    SS_AT_VALUES = 16,   /* rows [n][G][K] */
+    SS_AT_SIGHT = 32,    /* which of `keys` query t of head h sees, and their positions to it */
+    SS_AT_SCORES = 64,   /* rows [keys]: its scores, before scale and distances; q its vector */
+    SS_AT_WEIGHTS = 128, /* rows [keys]: its weights, and the bias key's */
+    SS_AT_HEADS = 256,   /* rows [n][H][K]: what the heads have mixed */
+    SS_AT_PRODUCT = 512  /* rows [n][width] = in linear + bias */
+};
+
 struct ss_site;
 struct ss_pass;
 
@@ -59,7 +73,7 @@ typedef struct ss_edit_kind {
                             so: a smaller cache, fewer bits */
     int needs;           /* SS_NEEDS_... */
     uint32_t fields;     /* SS_BIT(field) that it records */
-    unsigned places;     /* SS_AT_... of site.h */
+    unsigned places;     /* SS_AT_... */
     ss_edit_parameter parameters[SS_EDIT_PARAMETERS];
     void (*apply)(const struct ss_site *site, const float *values);
     /* First tokens that it looks at together, so that they must come at once, INT_MAX: all; NULL:
@@ -75,19 +89,5 @@ typedef struct ss_edit_kind {
 
 /* The table; *n rows. */
 const ss_edit_kind *ss_edits(int *n);
-
-/* An edit of that name, all values the default; kind -1 if there is none. */
-ss_edit ss_edit_named(const char *name);
-
-/* False if the edit has no such parameter. */
-bool ss_edit_set(ss_edit *edit, const char *parameter, float value);
-
-/*
- * *full = edits[i] with every default put in. SS_BAD_REQUEST for what is out of range or missing,
- * with its place ("edits[1].budget"), expected and actual; SS_UNSUPPORTED where the model lacks
- * what the edit needs.
- */
-ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_model *model,
-                          int capacity, ss_error *err);
 
 #endif
