@@ -112,9 +112,9 @@ static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, 
 }
 
 /* What edits make of queries, keys, values or mixed values, [n][heads][K]. */
-static void edit_heads(ss_pass *pass, unsigned place, int l, int heads, int t0, int n) {
+static void edit_heads(ss_pass *pass, unsigned point, int l, int heads, int t0, int n) {
     size_t K = (size_t)pass->trace->model->arch.K;
-    ss_edits_at(place, (ss_site){.pass = pass,
+    ss_edits_at(point, (ss_hook){.pass = pass,
                                  .l = l,
                                  .t = t0,
                                  .n = n,
@@ -257,7 +257,7 @@ static void leave_stream(ss_pass *pass, int l, int t0, int n) {
     clear_rounded(pass->trace, l, t0, n, 0);
     ss_edits_at(
         SS_AT_HIDDEN,
-        (ss_site){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
+        (ss_hook){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
     ss_record(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
 }
 

@@ -32,19 +32,19 @@ typedef struct ss_cache {
     int32_t *tokens;    /* [L*G][S] whose they are */
 } ss_cache;
 
-/* What one thread works in while it attends, for one head at a time. */
-typedef struct ss_lane {
-    int group;           /* whose keys and values are packed, and */
-    ss_feature feature;  /* through which map; group -1: none's */
-    int32_t *ranks;      /* [S] positions of keys as one query sees them */
-    unsigned char *sees; /* [S] which keys it sees */
-    float *queries;      /* [SS_ATTENTION_ROWS][K] through the feature map */
-    float *keys;         /* [B+S][K] or values, where not as in the trace */
-    float *scores;       /* [SS_ATTENTION_ROWS][B+S] */
-    float *tiles;        /* queries or weights as a product reads them, as many */
-    float *key_panels;   /* [ceil((B+S)/8)][K][8] */
-    float *value_panels; /* [ceil(K/8)][B+S][8] */
-} ss_lane;
+/* Working memory of one thread for the attention of one head at a time. */
+typedef struct ss_scratch {
+    int group;              /* whose keys and values are packed, and */
+    ss_feature feature;     /* through which map; group -1: none's */
+    int32_t *ranks;         /* [S] positions of keys as one query sees them */
+    unsigned char *visible; /* [S] 1 for a key that it sees */
+    float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
+    float *keys;            /* [B+S][K] or values, where not as in the trace */
+    float *scores;          /* [SS_ATTENTION_ROWS][B+S] */
+    float *tiles;           /* queries or weights as a product reads them, as many */
+    float *key_panels;      /* [ceil((B+S)/8)][K][8] */
+    float *value_panels;    /* [ceil(K/8)][B+S][8] */
+} ss_scratch;
 
 /* n rows of a chunk beside C tokens and S slots; B is 1 with a bias key, else 0. */
 typedef struct ss_pass {
@@ -69,8 +69,8 @@ typedef struct ss_pass {
     float **kept;     /* [edits_n] what each keeps of its first tokens, in */
     float *kept_room; /* [kept_n] */
     size_t kept_n;
-    unsigned places;    /* SS_AT_... where some edit acts (edits/table.h) */
-    int32_t *positions; /* [C] of each token */
+    unsigned hook_points; /* SS_AT_... where some edit acts (edits/table.h) */
+    int32_t *positions;   /* [C] of each token */
     ss_cache cache;
     float *x;         /* [n][D] residual stream */
     float *y;         /* [n][D] normed: what a block reads */
@@ -86,7 +86,7 @@ typedef struct ss_pass {
         angles[2]; /* [n] of layers that see all; of windowed ones, where they have their own */
     float *logits; /* [1 or SS_LOGIT_ROWS][V] */
     float *work;   /* weights unpacked for one product, and its rows */
-    ss_lane lanes[SS_LANES_MAX]; /* of the pool's lanes */
+    ss_scratch scratch[SS_LANES_MAX]; /* of the pool's lanes */
 } ss_pass;
 
 /* Slots of a group's cache that are filled before the chunk that begins at token t0. */

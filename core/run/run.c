@@ -50,16 +50,16 @@ static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, s
     }
 }
 
-static void lay_out_lane(ss_lane *lane, size_t rows, size_t slots, size_t keys, size_t K,
-                         ss_arena *arena) {
-    lane->ranks = ss_arena_take(arena, slots, sizeof *lane->ranks);
-    lane->sees = ss_arena_take(arena, slots, sizeof *lane->sees);
-    lane->queries = take(arena, rows, K, 1);
-    lane->keys = take(arena, keys, K, 1);
-    lane->scores = take(arena, rows, keys, 1);
-    lane->tiles = take(arena, rows, keys > K ? keys : K, 1);
-    lane->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
-    lane->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
+static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size_t keys, size_t K,
+                            ss_arena *arena) {
+    scratch->ranks = ss_arena_take(arena, slots, sizeof *scratch->ranks);
+    scratch->visible = ss_arena_take(arena, slots, sizeof *scratch->visible);
+    scratch->queries = take(arena, rows, K, 1);
+    scratch->keys = take(arena, keys, K, 1);
+    scratch->scores = take(arena, rows, keys, 1);
+    scratch->tiles = take(arena, rows, keys > K ? keys : K, 1);
+    scratch->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
+    scratch->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
 }
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
@@ -69,7 +69,7 @@ static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_a
         pass->gates =
             take(arena, n, (size_t)ss_arch_gated_heads(arch), (size_t)ss_arch_gate_width(arch));
     for (size_t i = 0; i < ss_pool_lanes(pass->pool); i++)
-        lay_out_lane(&pass->lanes[i], rows, (size_t)pass->trace->slots, keys, K, arena);
+        lay_out_scratch(&pass->scratch[i], rows, (size_t)pass->trace->slots, keys, K, arena);
 }
 
 static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_arena *arena) {
@@ -130,7 +130,7 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
         ss_status status = ss_edit_resolve(&full, desc->edits, i, desc->model, desc->capacity, err);
         if (status != SS_OK) return status;
         const ss_edit_kind *row = &pass->edit_kinds[full.kind];
-        pass->places |= row->places;
+        pass->hook_points |= row->hook_points;
         int together = row->together ? row->together(full.values) : 0;
         if (together > pass->together) pass->together = together;
         if (row->keeps) pass->kept_n += row->keeps(full.values, &desc->model->arch);
@@ -274,8 +274,8 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
         pass->kept[i] = kept;
         if (row->keeps) kept += row->keeps(edits[i].values, &desc->model->arch);
         if (row->check) status = row->check(pass, edits[i].values, where, err);
-        if (status == SS_OK && (row->places & SS_AT_START))
-            row->apply(&(ss_site){.pass = pass, .place = SS_AT_START}, edits[i].values);
+        if (status == SS_OK && (row->hook_points & SS_AT_START))
+            row->apply(&(ss_hook){.pass = pass, .point = SS_AT_START}, edits[i].values);
     }
     return status;
 }

@@ -71,8 +71,8 @@ export default [
   [
     'under a mask positions are places',
     'run/attention.c',
-    'lane->ranks[j] = pass->positions[token];',
-    'lane->ranks[j] = token;',
+    'scratch->ranks[j] = pass->positions[token];',
+    'scratch->ranks[j] = token;',
     'edits',
   ],
   [
@@ -234,15 +234,15 @@ export default [
   [
     'keys of two operations are one',
     'run/attention.c',
-    'if (lane->group != g || lane->feature != feature)',
-    'if (lane->group != g)',
+    'if (scratch->group != g || scratch->feature != feature)',
+    'if (scratch->group != g)',
     'variants',
   ],
   [
     'a thread that keeps the values of the layer before',
     'run/attention.c',
-    'pass->lanes[i].group = -1',
-    'pass->lanes[0].group = -1',
+    'pass->scratch[i].group = -1',
+    'pass->scratch[0].group = -1',
     'pool',
   ],
   [
@@ -255,8 +255,8 @@ export default [
   [
     'hidden keys keep their scores',
     'run/attention.c',
-    'sees[j] ? x[--from] : 0.0f;',
-    'sees[j] ? x[--from] : x[bias + j];',
+    'visible[j] ? x[--from] : 0.0f;',
+    'visible[j] ? x[--from] : x[bias + j];',
     'golden',
   ],
   [
@@ -514,7 +514,7 @@ export default [
   [
     'first tokens are rounded too',
     'run/edits/quantise.c',
-    'int exact = (int)values[FIRST] - site->t,',
+    'int exact = (int)values[FIRST] - hook->t,',
     'int exact = 0,',
     'golden',
   ],
@@ -535,8 +535,8 @@ export default [
   [
     "the head's weights are rounded too",
     'run/edits/quantise.c',
-    'layer < site->pass->trace->model->arch.L && site->in',
-    'site->in',
+    'layer < hook->pass->trace->model->arch.L && hook->in',
+    'hook->in',
     'golden',
   ],
   [
@@ -627,14 +627,14 @@ export default [
   [
     'a head parks on a key that is gone',
     'run/edits/apply.c',
-    ' || (site->sees && !site->sees[slot])',
+    ' || (hook->visible && !hook->visible[slot])',
     '',
     'golden',
   ],
   [
     'a scale of a prompt is found anew behind it',
     'run/edits/quantise.c',
-    'if (site->t == 0) {',
+    'if (hook->t == 0) {',
     'if (made) {',
     'edits',
   ],
@@ -648,8 +648,8 @@ export default [
   [
     'the mean of a prompt is that of all',
     'run/edits/apply.c',
-    'values[5] > 0.0f ? (int)values[5] : site->n',
-    'site->n',
+    'values[5] > 0.0f ? (int)values[5] : hook->n',
+    'hook->n',
     'golden',
   ],
   [
@@ -669,7 +669,7 @@ export default [
   [
     'a bias key sees the query where it stands in the text',
     'run/edits/evict.c',
-    'if (site->bias && from > 0) {',
+    'if (hook->bias && from > 0) {',
     'if (0) {',
     'edits',
   ],

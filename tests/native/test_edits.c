@@ -54,7 +54,7 @@ static void all_rows(void) {
     for (int i = 0; i < n; i++) {
         CHECK_INT(read_edit(pairs[i].something).kind, i);
         if (pairs[i].nothing) CHECK_INT(read_edit(pairs[i].nothing).kind, i);
-        CHECK(rows[i].meaning && rows[i].source && rows[i].apply && rows[i].places);
+        CHECK(rows[i].meaning && rows[i].source && rows[i].apply && rows[i].hook_points);
     }
 }
 

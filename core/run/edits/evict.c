@@ -149,10 +149,10 @@ static float drawn(uint32_t seed, uint32_t head, uint32_t key) {
 }
 
 /* The query's own key: what is known of it from the beginning. */
-static void enter(const ss_site *site, const eviction *e, const head_cache *cache) {
-    const ss_trace *trace = site->pass->trace;
+static void enter(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+    const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int own = site->own, group = site->l * arch->G + site->h / (arch->H / arch->G);
+    int own = hook->own, group = hook->l * arch->G + hook->h / (arch->H / arch->G);
     size_t K = (size_t)arch->K;
     cache->merit[own] = 0.0f;
     cache->worth[own] = 1.0f;
@@ -167,17 +167,17 @@ static void enter(const ss_site *site, const eviction *e, const head_cache *cach
     }
     if ((int)e->policy == RANDOM)
         cache->merit[own] =
-            drawn((uint32_t)e->seed, (uint32_t)(site->l * arch->H + site->h), (uint32_t)site->t);
+            drawn((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
 }
 
 /* What query t's weights add to the merit of the keys. */
-static void count_weights(const ss_site *site, const eviction *e, const head_cache *cache) {
-    int policy = (int)e->policy, t = site->t;
+static void count_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+    int policy = (int)e->policy, t = hook->t;
     bool last_of_prompt = t < (int)e->prompt && t >= (int)e->prompt - (int)e->queries;
     if (policy != H2O && policy != VATP && policy != TOVA && !(policy == SNAPKV && last_of_prompt))
         return;
-    for (size_t j = 0; j < site->keys; j++) {
-        float weight = fabsf(site->rows[j]);
+    for (size_t j = 0; j < hook->keys; j++) {
+        float weight = fabsf(hook->rows[j]);
         cache->merit[j] = policy == TOVA ? weight : cache->merit[j] + weight;
     }
 }
@@ -186,7 +186,7 @@ void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from,
     eviction e = read(values);
     int H = from->model->arch.H;
     for (int head = 0; head < from->model->arch.L * H; head++) {
-        ss_site query = {.pass = pass, .l = head / H, .h = head % H};
+        ss_hook query = {.pass = pass, .l = head / H, .h = head % H};
         head_cache cache = cache_of(pass, query.l, query.h);
         if (!ss_edit_holds(e.layer, query.l) || !ss_edit_holds(e.head, query.h)) continue;
         for (int t = 0; t < p; t++) {
@@ -238,14 +238,14 @@ static void keep_looked_at(const eviction *e, const head_cache *cache, int t) {
     }
 }
 
-static void evict(const ss_site *site, const eviction *e, const head_cache *cache) {
-    int t = site->t, kept = 0, policy = (int)e->policy;
+static void evict(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+    int t = hook->t, kept = 0, policy = (int)e->policy;
     if (policy == SNAPKV) {
         if (t == (int)e->prompt) keep_looked_at(e, cache, t);
         return;
     }
-    for (int j = 0; j <= site->own; j++) kept += isnan(cache->evicted[j]) != 0;
-    int first = (int)e->first, last = site->own + 1 - kept_recent(e);
+    for (int j = 0; j <= hook->own; j++) kept += isnan(cache->evicted[j]) != 0;
+    int first = (int)e->first, last = hook->own + 1 - kept_recent(e);
     for (; kept > (int)e->budget; kept--) {
         int goes = least(cache, policy == WINDOW || policy == FIRST, first, last);
         cache->evicted[goes] = (float)t;
@@ -255,11 +255,11 @@ static void evict(const ss_site *site, const eviction *e, const head_cache *cach
 /* ---- where the others stand ---------------------------------------------------------------- */
 
 /* The query sees what is kept, in the cache's order where it is placed so. */
-static void look(const ss_site *site, const eviction *e, const head_cache *cache) {
-    int32_t *ranks = site->lane->ranks, rank = 0;
-    for (size_t j = 0; j < site->keys; j++) {
+static void look(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+    int32_t *ranks = hook->scratch->ranks, rank = 0;
+    for (size_t j = 0; j < hook->keys; j++) {
         bool kept = isnan(cache->evicted[j]);
-        if (!kept) site->lane->sees[j] = 0;
+        if (!kept) hook->scratch->visible[j] = 0;
         if ((int)e->positions == IN_CACHE) ranks[j] = kept ? rank++ : rank;
     }
 }
@@ -281,13 +281,13 @@ static size_t find_turns(const ss_pass *pass, int back) {
 }
 
 /* out[K] = the query, as it would stand so many positions before. */
-static void turn_query(const ss_site *site, int back, float *out) {
-    const ss_arch *arch = &site->pass->trace->model->arch;
+static void turn_query(const ss_hook *hook, int back, float *out) {
+    const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
-    const ss_angles *turns = &site->pass->cache.turns[arch->own_rotary && arch->windowed[site->l]];
-    size_t row = find_turns(site->pass, back) * pairs;
-    ss_turn(out, site->q, turns->cosine + row, turns->sine + row, pairs);
-    memcpy(out + 2 * pairs, site->q + 2 * pairs, (K - 2 * pairs) * sizeof *out);
+    const ss_angles *turns = &hook->pass->cache.turns[arch->own_rotary && arch->windowed[hook->l]];
+    size_t row = find_turns(hook->pass, back) * pairs;
+    ss_turn(out, hook->q, turns->cosine + row, turns->sine + row, pairs);
+    memcpy(out + 2 * pairs, hook->q + 2 * pairs, (K - 2 * pairs) * sizeof *out);
 }
 
 /*
@@ -295,43 +295,43 @@ static void turn_query(const ss_site *site, int back, float *out) {
  * difference, once for all keys between two that are gone. A bias key, which has no position, sees
  * the query where it stands in the cache.
  */
-static void turn_scores(const ss_site *site) {
-    const ss_pass *pass = site->pass;
-    const ss_lane *lane = site->lane;
+static void turn_scores(const ss_hook *hook) {
+    const ss_pass *pass = hook->pass;
+    const ss_scratch *scratch = hook->scratch;
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t K = (size_t)arch->K;
-    int g = site->h / (arch->H / arch->G), turned = 0;
-    int from = pass->positions[site->t] - lane->ranks[site->own];
-    const float *k = ss_row(pass->trace, SS_FIELD_K, site->l * arch->G + g, 0);
-    float *q = lane->queries; /* a feature map's, which no head has here */
-    if (site->bias && from > 0) {
-        turn_query(site, turned = from, q);
-        *site->bias =
-            ss_dot(q, ss_owned(model->layers[site->l].bias_keys, arch->bias_key, g, arch->K), K);
+    int g = hook->h / (arch->H / arch->G), turned = 0;
+    int from = pass->positions[hook->t] - scratch->ranks[hook->own];
+    const float *k = ss_row(pass->trace, SS_FIELD_K, hook->l * arch->G + g, 0);
+    float *q = scratch->queries; /* a feature map's, which no head has here */
+    if (hook->bias && from > 0) {
+        turn_query(hook, turned = from, q);
+        *hook->bias =
+            ss_dot(q, ss_owned(model->layers[hook->l].bias_keys, arch->bias_key, g, arch->K), K);
     }
-    for (size_t j = 0; j < site->keys; j++, k += K) {
-        if (!lane->sees[j]) continue;
-        int back = from - (pass->positions[ss_token_of(site, j)] - lane->ranks[j]);
+    for (size_t j = 0; j < hook->keys; j++, k += K) {
+        if (!scratch->visible[j]) continue;
+        int back = from - (pass->positions[ss_token_of(hook, j)] - scratch->ranks[j]);
         if (back <= 0) continue;
-        if (back != turned) turn_query(site, turned = back, q);
-        site->rows[j] = ss_dot(q, k, K);
+        if (back != turned) turn_query(hook, turned = back, q);
+        hook->rows[j] = ss_dot(q, k, K);
     }
 }
 
-void ss_apply_evict(const ss_site *site, const float *values) {
+void ss_apply_evict(const ss_hook *hook, const float *values) {
     eviction e = read(values);
-    if (!ss_edit_holds(e.layer, site->l) || !ss_edit_holds(e.head, site->h)) return;
-    head_cache cache = cache_of(site->pass, site->l, site->h);
-    if (site->place == SS_AT_SIGHT) {
-        enter(site, &e, &cache);
-        evict(site, &e, &cache);
-        look(site, &e, &cache);
-    } else if (site->place == SS_AT_SCORES) {
-        bool rotary = site->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
-        if ((int)e.positions == IN_CACHE && rotary) turn_scores(site);
+    if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
+    head_cache cache = cache_of(hook->pass, hook->l, hook->h);
+    if (hook->point == SS_AT_MASK) {
+        enter(hook, &e, &cache);
+        evict(hook, &e, &cache);
+        look(hook, &e, &cache);
+    } else if (hook->point == SS_AT_SCORES) {
+        bool rotary = hook->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
+        if ((int)e.positions == IN_CACHE && rotary) turn_scores(hook);
     } else {
-        count_weights(site, &e, &cache);
+        count_weights(hook, &e, &cache);
     }
 }
 

@@ -162,20 +162,20 @@ static void count_weights(const ss_pass *pass, const float *values) {
     }
 }
 
-static void quantise_weights(const ss_site *site, const float *values) {
-    const ss_matrix *w = &site->linear->w;
-    const float *bias = site->linear->bias;
-    size_t in = w->in, rows = (size_t)site->n;
-    float *outputs = site->pass->work, *panel = outputs + SS_PANEL * in;
+static void quantise_weights(const ss_hook *hook, const float *values) {
+    const ss_matrix *w = &hook->linear->w;
+    const float *bias = hook->linear->bias;
+    size_t in = w->in, rows = (size_t)hook->n;
+    float *outputs = hook->pass->work, *panel = outputs + SS_PANEL * in;
     float *tiles = panel + SS_PANEL * in;
     range all = (int)values[BY] == TENSOR ? range_of(w, outputs) : nothing;
-    ss_tile(tiles, site->in, in, rows, in);
+    ss_tile(tiles, hook->in, in, rows, in);
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
         size_t columns = w->out - n < SS_PANEL ? w->out - n : SS_PANEL;
         for (size_t c = 0; c < columns; c++)
             round_output(outputs + c * in, w, n + c, all, values, NULL);
         ss_pack_rows(panel, outputs, in, columns, in);
-        ss_matmul(site->rows + n, site->width, tiles, panel, bias ? bias + n : NULL, rows, columns,
+        ss_matmul(hook->rows + n, hook->width, tiles, panel, bias ? bias + n : NULL, rows, columns,
                   in);
     }
 }
@@ -198,7 +198,7 @@ ss_status ss_check_weights(const ss_pass *pass, const float *values, const char 
                        "those that this changes");
     while (own->values != values) own++;
     for (const ss_edit *edit = pass->edits; edit < own; edit++) {
-        unsigned both = table[edit->kind].places & table[own->kind].places;
+        unsigned both = table[edit->kind].hook_points & table[own->kind].hook_points;
         if ((both & SS_AT_PRODUCT) && edit->kind != own->kind && !is_of_activations(pass, edit))
             return ss_fail(err, SS_BAD_REQUEST, where,
                            "expected weights that are scaled or quantised, found both");
@@ -225,12 +225,12 @@ ss_status ss_check_quantise(const ss_pass *pass, const float *values, const char
  * Column d of x[rows][n], or all of it (d 0, n the width): the first `made` rows of the first chunk
  * make its range, which later ones take over.
  */
-static void round_together(const ss_site *site, const float *values, float *x, size_t made,
+static void round_together(const ss_hook *hook, const float *values, float *x, size_t made,
                            size_t rows, size_t d, size_t n, float *errors) {
-    size_t width = site->heads * site->width;
-    size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&site->pass->trace->model->arch) : 1;
-    float *kept = ss_kept_of(site, values) + 2 * ((size_t)site->l * ranges + d);
-    if (site->t == 0) {
+    size_t width = hook->heads * hook->width;
+    size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&hook->pass->trace->model->arch) : 1;
+    float *kept = ss_kept_of(hook, values) + 2 * ((size_t)hook->l * ranges + d);
+    if (hook->t == 0) {
         range found = widened(nothing, x + d, made, width, n);
         kept[0] = found.low;
         kept[1] = found.high;
@@ -238,35 +238,35 @@ static void round_together(const ss_site *site, const float *values, float *x, s
     round_in((range){kept[0], kept[1]}, x + d, rows, width, n, values, errors);
 }
 
-static void quantise_rows(const ss_site *site, const float *values) {
-    int exact = (int)values[FIRST] - site->t, by = (int)values[BY];
+static void quantise_rows(const ss_hook *hook, const float *values) {
+    int exact = (int)values[FIRST] - hook->t, by = (int)values[BY];
     exact = exact > 0 ? exact : 0;
-    if (exact >= site->n) return;
-    size_t width = site->heads * site->width, rows = (size_t)(site->n - exact);
-    float *x = site->rows + (size_t)exact * width;
-    float *errors = ss_row(site->pass->trace, SS_FIELD_ROUNDED, site->l, site->t + exact);
-    if (errors) errors += site->place == SS_AT_HIDDEN ? 0 : 2;
+    if (exact >= hook->n) return;
+    size_t width = hook->heads * hook->width, rows = (size_t)(hook->n - exact);
+    float *x = hook->rows + (size_t)exact * width;
+    float *errors = ss_row(hook->pass->trace, SS_FIELD_ROUNDED, hook->l, hook->t + exact);
+    if (errors) errors += hook->point == SS_AT_HIDDEN ? 0 : 2;
     size_t made = values[PROMPT] > 0.0f ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
-    if (by == TENSOR) round_together(site, values, x, made, rows, 0, width, errors);
+    if (by == TENSOR) round_together(hook, values, x, made, rows, 0, width, errors);
     for (size_t d = 0; by == CHANNEL && d < width; d++)
-        round_together(site, values, x, made, rows, d, 1, errors);
+        round_together(hook, values, x, made, rows, d, 1, errors);
     for (size_t i = 0; (by == TOKEN || by == GROUP) && i < rows; i++)
         quantise_row(x + i * width, width, values, errors ? errors + 4 * i : NULL);
 }
 
-void ss_apply_quantise(const ss_site *site, const float *values) {
+void ss_apply_quantise(const ss_hook *hook, const float *values) {
     static const unsigned places[] = {SS_AT_QUERIES, SS_AT_KEYS, SS_AT_VALUES, SS_AT_HIDDEN,
                                       SS_AT_PRODUCT};
-    if (site->place == SS_AT_START && (int)values[WHAT] == WEIGHTS)
-        count_weights(site->pass, values);
-    if (places[(int)values[WHAT]] != site->place) return;
-    if (site->place != SS_AT_PRODUCT) {
-        if (ss_edit_holds(values[LAYER], site->l)) quantise_rows(site, values);
+    if (hook->point == SS_AT_START && (int)values[WHAT] == WEIGHTS)
+        count_weights(hook->pass, values);
+    if (places[(int)values[WHAT]] != hook->point) return;
+    if (hook->point != SS_AT_PRODUCT) {
+        if (ss_edit_holds(values[LAYER], hook->l)) quantise_rows(hook, values);
         return;
     }
     /* Neither the head's, which is in no layer, nor a feature map's, which is part of the operation
      * and works in place. */
-    int layer = site->pass->layer;
-    bool own = layer < site->pass->trace->model->arch.L && site->in != site->rows;
-    if (own && ss_edit_holds(values[LAYER], layer)) quantise_weights(site, values);
+    int layer = hook->pass->layer;
+    bool own = layer < hook->pass->trace->model->arch.L && hook->in != hook->rows;
+    if (own && ss_edit_holds(values[LAYER], layer)) quantise_weights(hook, values);
 }

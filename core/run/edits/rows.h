@@ -5,10 +5,10 @@
 
 #include "../../model/arch.h"
 
-struct ss_site;
+struct ss_hook;
 struct ss_pass;
 
-#define SS_APPLY(name) void ss_apply_##name(const struct ss_site *site, const float *values)
+#define SS_APPLY(name) void ss_apply_##name(const struct ss_hook *hook, const float *values)
 #define SS_CHECK(name)                                                                             \
     ss_status ss_check_##name(const struct ss_pass *pass, const float *values, const char *where,  \
                               ss_error *err)

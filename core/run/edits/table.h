@@ -2,7 +2,7 @@
  * The EDIT table: what-ifs applied to a run, never to the weights.
  *
  * A row says what an edit is called and means, its parameters, what it needs, and the one function
- * that applies it at its places of the forward pass. A new edit is one row and one function.
+ * that applies it at its hook points of the forward pass. A new edit is one row and one function.
  */
 #ifndef SS_RUN_EDITS_TABLE_H
 #define SS_RUN_EDITS_TABLE_H
@@ -44,21 +44,21 @@ typedef struct ss_edit {
     float values[SS_EDIT_VALUES];
 } ss_edit;
 
-/* Where the forward pass lets edits act; hook.h says what it shows them there. */
+/* Hook points: where the forward pass lets edits act. hook.h says what it shows them there. */
 enum {
     SS_AT_START = 1,     /* once, before any token: choices of heads, positions */
     SS_AT_HIDDEN = 2,    /* rows [n][1][D] of the residual stream, l = 0 .. L */
     SS_AT_QUERIES = 4,   /* rows [n][H][K] */
     SS_AT_KEYS = 8,      /* rows [n][G][K] */
     SS_AT_VALUES = 16,   /* rows [n][G][K] */
-    SS_AT_SIGHT = 32,    /* which of `keys` query t of head h sees, and their positions to it */
+    SS_AT_MASK = 32,     /* which of `keys` query t of head h sees, and their positions to it */
     SS_AT_SCORES = 64,   /* rows [keys]: its scores, before scale and distances; q its vector */
     SS_AT_WEIGHTS = 128, /* rows [keys]: its weights, and the bias key's */
-    SS_AT_HEADS = 256,   /* rows [n][H][K]: what the heads have mixed */
+    SS_AT_HEADS = 256,   /* rows [n][H][K]: the output of each head */
     SS_AT_PRODUCT = 512  /* rows [n][width] = in linear + bias */
 };
 
-struct ss_site;
+struct ss_hook;
 struct ss_pass;
 
 typedef struct ss_edit_kind {
@@ -73,9 +73,9 @@ typedef struct ss_edit_kind {
                             so: a smaller cache, fewer bits */
     int needs;           /* SS_NEEDS_... */
     uint32_t fields;     /* SS_BIT(field) that it records */
-    unsigned places;     /* SS_AT_... */
+    unsigned hook_points; /* SS_AT_... */
     ss_edit_parameter parameters[SS_EDIT_PARAMETERS];
-    void (*apply)(const struct ss_site *site, const float *values);
+    void (*apply)(const struct ss_hook *hook, const float *values);
     /* First tokens that it looks at together, so that they must come at once, INT_MAX: all; NULL:
      * it looks at each alone. And floats that it keeps of those for the ones behind. */
     int (*together)(const float *values);
