@@ -62,20 +62,20 @@ typedef enum ss_activation {
 /* How rotary positions reach beyond the context that the model was first trained with. */
 typedef enum ss_rope_scaling {
     SS_ROPE_PLAIN,
-    SS_ROPE_LINEAR, /* every pair turns slower by factor (Chen et al. 2023) */
-    SS_ROPE_LLAMA3, /* slow pairs do, fast ones do not, those between by their turns */
+    SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
+    SS_ROPE_LLAMA3, /* low frequencies are, high ones are not, those between in part */
     SS_ROPE_YARN    /* the same, those between by their index (Peng et al. 2023) */
 } ss_rope_scaling;
 
 typedef struct ss_rotary {
-    double base; /* theta: pair j turns by base^(-2j/rotary_width) per position */
-    double part; /* of the head width that is turned, 0 .. 1 */
+    double base; /* theta: pair j has the frequency base^(-2j/rotary_width) */
+    double part; /* of the head width that is rotated, 0 .. 1 */
     ss_rope_scaling scaling;
     double factor;
     double original;  /* tokens of the first context; llama3 and yarn, like what follows */
-    double low, high; /* a slow pair turns fewer than low times in it, a fast one more than high */
+    double low, high; /* rotations in it: of a low frequency fewer, of a high one more */
     bool whole;       /* yarn: the bounds between are rounded to whole pairs */
-    float size;       /* of the turned vectors: yarn's attention factor, else 1 */
+    float size;       /* of the rotated vectors: yarn's attention factor, else 1 */
 } ss_rotary;
 
 /* Parameters that one attention operation can have. */

@@ -44,13 +44,13 @@ static void embed(ss_pass *pass, int t0, int n) {
         ss_scale(x, model->arch.embedding_scale, D);
         if (model->positions) ss_add(x, model->positions + (size_t)pass->positions[t] * D, D);
         if (model->arch.positions != SS_POSITIONS_SINUSOID) continue;
-        /* Sines, then cosines, as in Gu et al.'s code; their equation 5 has them by turns. */
+        /* Sines, then cosines, as in Gu et al.'s code; their equation 5 interleaves them. */
         ss_add(x, angles->sine + i * half, half);
         ss_add(x + half, angles->cosine + i * half, half);
     }
 }
 
-/* Queries or keys of layer l: normed head by head, where the model does so, then turned. */
+/* Queries or keys of layer l: normed head by head, where the model does so, then rotated. */
 static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
                         int n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -60,7 +60,7 @@ static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_n
     const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[l]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
         size_t at = i / H * pairs;
-        ss_turn(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
+        ss_rotate(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
     }
 }
 

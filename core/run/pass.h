@@ -18,18 +18,18 @@
 #define SS_ATTENTION_ROWS 20
 #define SS_LOGIT_ROWS 64
 
-/* Turns that are kept at hand, at most: those of the texts that most runs read. */
-#define SS_TURNS 4096
+/* Rows of angles that an eviction keeps at most: enough for the texts that most runs read. */
+#define SS_ROTARY_ROWS 4096
 
 /* What a head's cache knows of its keys, each in a slot: S of them (edits/evict.c). Slot j is token
  * j, but for a run that streams, whose heads of a group share slots that are used again. */
 typedef struct ss_cache {
-    float *merit;       /* [L*H][S] what a policy has counted; the least goes first */
-    float *worth;       /* [L*H][S] times this */
-    ss_angles turns[2]; /* of so many positions back, size 1, as angles below; NULL: none turn */
-    int32_t *turned;    /* [min(C, SS_TURNS)] of how many those of this row are; 0: of none yet */
-    int32_t *held;      /* [L*G] slots that are filled before the chunk; NULL: it does not stream */
-    int32_t *tokens;    /* [L*G][S] whose they are */
+    float *merit;         /* [L*H][S] what a policy has counted; the least goes first */
+    float *worth;         /* [L*H][S] times this */
+    ss_angles rotary[2];  /* of -n positions, as angles below but of size 1; NULL: no key moves */
+    int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] the n of each row; 0: the row is empty */
+    int32_t *held;   /* [L*G] slots that are filled before the chunk; NULL: it does not stream */
+    int32_t *tokens; /* [L*G][S] whose they are */
 } ss_cache;
 
 /* Working memory of one thread for the attention of one head at a time. */
@@ -55,7 +55,7 @@ typedef struct ss_pass {
     int chunk;       /* most rows of a chunk */
     int together;    /* first tokens that come in one chunk, since an edit looks at all of them */
     bool evicts;     /* some head's cache drops keys */
-    bool turns;      /* an eviction places keys as they lie in the cache */
+    bool moves_keys; /* an eviction places keys as they lie in the cache */
     bool endless;    /* and all of them within the context, however long the text */
     int keeps;       /* keys that an eviction of every head leaves a group at most; 0: there is none
                         that decides query by query */

@@ -82,10 +82,10 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     if (!pass->evicts) return;
     pass->cache.merit = take(arena, heads, S, 1);
     pass->cache.worth = take(arena, heads, S, 1);
-    if (pass->turns) {
-        size_t turns = C < SS_TURNS ? C : SS_TURNS;
-        lay_out_angles(pass->cache.turns, arch, turns, arena);
-        pass->cache.turned = ss_arena_take(arena, turns, sizeof *pass->cache.turned);
+    if (pass->moves_keys) {
+        size_t rows = C < SS_ROTARY_ROWS ? C : SS_ROTARY_ROWS;
+        lay_out_angles(pass->cache.rotary, arch, rows, arena);
+        pass->cache.rotary_back = ss_arena_take(arena, rows, sizeof *pass->cache.rotary_back);
     }
     if (!(pass->trace->fields & SS_STREAMS)) return;
     size_t groups = (size_t)arch->L * (size_t)arch->G;
@@ -137,7 +137,7 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
         if (ss_is_eviction(row)) {
             pass->evicts = true;
             pass->keeps = ss_evict_keeps(full.values, &desc->model->arch);
-            pass->turns |= ss_evict_turns(full.values);
+            pass->moves_keys |= ss_evict_moves_keys(full.values);
             pass->endless |= ss_evict_is_endless(full.values, &desc->model->arch);
         }
         if (!(trace->fields & SS_STREAMS)) trace->fields |= row->fields;
@@ -253,10 +253,11 @@ static void start_plain(ss_pass *pass, const ss_choice *own) {
         trace->choices[i] = ss_operation_at(own, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     for (size_t i = 0; evicted && i < cells; i++) evicted[i] = NAN;
-    size_t groups = (size_t)arch->L * (size_t)arch->G, turns = (size_t)trace->capacity;
+    size_t groups = (size_t)arch->L * (size_t)arch->G, rows = (size_t)trace->capacity;
     if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
-    turns = turns < SS_TURNS ? turns : SS_TURNS;
-    if (pass->turns) memset(pass->cache.turned, 0, turns * sizeof *pass->cache.turned);
+    rows = rows < SS_ROTARY_ROWS ? rows : SS_ROTARY_ROWS;
+    if (pass->moves_keys)
+        memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
     float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
     if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
 }

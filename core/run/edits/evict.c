@@ -49,7 +49,7 @@ bool ss_is_eviction(const ss_edit_kind *kind) {
     return kind->apply == ss_apply_evict;
 }
 
-bool ss_evict_turns(const float *values) {
+bool ss_evict_moves_keys(const float *values) {
     return (int)read(values).positions == IN_CACHE;
 }
 
@@ -69,7 +69,7 @@ int ss_idle_evict(const float *values) {
 }
 
 bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
-    return ss_evict_turns(values) && arch->positions == SS_POSITIONS_ROTARY &&
+    return ss_evict_moves_keys(values) && arch->positions == SS_POSITIONS_ROTARY &&
            ss_evict_keeps(values, arch) && read(values).budget <= (float)arch->context;
 }
 
@@ -264,49 +264,50 @@ static void look(const ss_hook *hook, const eviction *e, const head_cache *cache
     }
 }
 
-/* The row of the turns that holds those of so many positions back. */
-static size_t find_turns(const ss_pass *pass, int back) {
+/* The row of the rotary angles that holds those of so many positions back. */
+static size_t rotary_row(const ss_pass *pass, int back) {
     const ss_model *model = pass->trace->model;
-    const float *turns[] = {model->rotary, model->window_rotary};
-    size_t row = (size_t)(back % SS_TURNS);
+    const float *frequencies[] = {model->rotary, model->window_rotary};
+    size_t row = (size_t)(back % SS_ROTARY_ROWS);
     size_t pairs = (size_t)model->arch.rotary_width / 2;
-    if (pass->cache.turned[row] == back) return row;
+    if (pass->cache.rotary_back[row] == back) return row;
     for (int i = 0; i < (model->arch.own_rotary ? 2 : 1); i++) {
-        ss_angles at = {pass->cache.turns[i].cosine + row * pairs,
-                        pass->cache.turns[i].sine + row * pairs};
-        ss_rotary_angles(&at, turns[i], 1.0f, pairs, &(int32_t){-back}, 1);
+        ss_angles at = {pass->cache.rotary[i].cosine + row * pairs,
+                        pass->cache.rotary[i].sine + row * pairs};
+        ss_rotary_angles(&at, frequencies[i], 1.0f, pairs, &(int32_t){-back}, 1);
     }
-    pass->cache.turned[row] = back;
+    pass->cache.rotary_back[row] = back;
     return row;
 }
 
 /* out[K] = the query, as it would stand so many positions before. */
-static void turn_query(const ss_hook *hook, int back, float *out) {
+static void rotate_query(const ss_hook *hook, int back, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
-    const ss_angles *turns = &hook->pass->cache.turns[arch->own_rotary && arch->windowed[hook->l]];
-    size_t row = find_turns(hook->pass, back) * pairs;
-    ss_turn(out, hook->q, turns->cosine + row, turns->sine + row, pairs);
+    const ss_angles *rotary =
+        &hook->pass->cache.rotary[arch->own_rotary && arch->windowed[hook->l]];
+    size_t row = rotary_row(hook->pass, back) * pairs;
+    ss_rotate(out, hook->q, rotary->cosine + row, rotary->sine + row, pairs);
     memcpy(out + 2 * pairs, hook->q + 2 * pairs, (K - 2 * pairs) * sizeof *out);
 }
 
 /*
- * Scores of keys that stand nearer in the cache than in the text: the query is turned back by the
- * difference, once for all keys between two that are gone. A bias key, which has no position, sees
- * the query where it stands in the cache.
+ * Scores of keys that are nearer in the cache than in the text: the query is rotated back by the
+ * difference, once for all keys between two evicted ones. A bias key, which has no position, is
+ * scored with the query at its position in the cache.
  */
-static void turn_scores(const ss_hook *hook) {
+static void rotate_scores(const ss_hook *hook) {
     const ss_pass *pass = hook->pass;
     const ss_scratch *scratch = hook->scratch;
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t K = (size_t)arch->K;
-    int g = hook->h / (arch->H / arch->G), turned = 0;
+    int g = hook->h / (arch->H / arch->G), shift = 0;
     int from = pass->positions[hook->t] - scratch->ranks[hook->own];
     const float *k = ss_row(pass->trace, SS_FIELD_K, hook->l * arch->G + g, 0);
     float *q = scratch->queries; /* a feature map's, which no head has here */
     if (hook->bias && from > 0) {
-        turn_query(hook, turned = from, q);
+        rotate_query(hook, shift = from, q);
         *hook->bias =
             ss_dot(q, ss_owned(model->layers[hook->l].bias_keys, arch->bias_key, g, arch->K), K);
     }
@@ -314,7 +315,7 @@ static void turn_scores(const ss_hook *hook) {
         if (!scratch->visible[j]) continue;
         int back = from - (pass->positions[ss_token_of(hook, j)] - scratch->ranks[j]);
         if (back <= 0) continue;
-        if (back != turned) turn_query(hook, turned = back, q);
+        if (back != shift) rotate_query(hook, shift = back, q);
         hook->rows[j] = ss_dot(q, k, K);
     }
 }
@@ -329,7 +330,7 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
         look(hook, &e, &cache);
     } else if (hook->point == SS_AT_SCORES) {
         bool rotary = hook->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
-        if ((int)e.positions == IN_CACHE && rotary) turn_scores(hook);
+        if ((int)e.positions == IN_CACHE && rotary) rotate_scores(hook);
     } else {
         count_weights(hook, &e, &cache);
     }

@@ -8,7 +8,7 @@
 bool ss_is_eviction(const ss_edit_kind *kind);
 
 /* True if it places keys as they lie in the cache. */
-bool ss_evict_turns(const float *values);
+bool ss_evict_moves_keys(const float *values);
 
 /* Keys that it leaves a group of heads at most, where it is of every head and decides query by
  * query; else 0. */

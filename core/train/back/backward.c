@@ -81,7 +81,7 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     back->gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
     back->d_gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
     back->squares = take(arena, 2, (size_t)T);
-    back->turns = take(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
+    back->rotary = take(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
     back->work = take(arena, largest_work(arch, R), 1);
     ss_attention_back_lay_out(&back->attention, arch, T, arena);
 }
@@ -244,12 +244,12 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
             b->d_mixed + i * K, K);
 }
 
-/* Turns rows[R][heads*K] back by their positions' angles. */
-static void turn_back(const ss_backward *b, float *rows, size_t heads, size_t R) {
+/* Rotates rows[R][heads*K] back by their positions' angles. */
+static void rotate_back(const ss_backward *b, float *rows, size_t heads, size_t R) {
     size_t K = (size_t)b->model->arch.K, pairs = (size_t)b->model->arch.rotary_width / 2;
     size_t T = (size_t)b->T;
     for (size_t i = 0; i < R * heads; i++) {
-        const float *cosine = b->turns + i / heads % T * pairs, *sine = cosine + T * pairs;
+        const float *cosine = b->rotary + i / heads % T * pairs, *sine = cosine + T * pairs;
         float *x = rows + i * K;
         for (size_t j = 0; j < pairs; j++) {
             float p = x[j], q = x[j + pairs];
@@ -259,15 +259,15 @@ static void turn_back(const ss_backward *b, float *rows, size_t heads, size_t R)
     }
 }
 
-static void find_turns(const ss_backward *b, int l) {
+static void find_rotary(const ss_backward *b, int l) {
     const ss_arch *arch = &b->model->arch;
     bool own = arch->own_rotary && arch->windowed[l];
-    const float *turns = own ? b->model->window_rotary : b->model->rotary;
+    const float *frequencies = own ? b->model->window_rotary : b->model->rotary;
     float size = own ? arch->window_rotary.size : arch->rotary.size;
     size_t pairs = (size_t)arch->rotary_width / 2, T = (size_t)b->T;
     for (size_t t = 0; t < T; t++) {
-        ss_angles at = {b->turns + t * pairs, b->turns + (T + t) * pairs};
-        ss_rotary_angles(&at, turns, size, pairs, &(int32_t){(int32_t)t}, 1);
+        ss_angles at = {b->rotary + t * pairs, b->rotary + (T + t) * pairs};
+        ss_rotary_angles(&at, frequencies, size, pairs, &(int32_t){(int32_t)t}, 1);
     }
 }
 
@@ -294,9 +294,9 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
     add_squares(b, b->squares, b->d_k, GK, R);
     add_squares(b, b->squares + T, b->d_v, GK, R);
     if (arch->positions == SS_POSITIONS_ROTARY) {
-        find_turns(b, l);
-        turn_back(b, b->d_q, (size_t)arch->H, R);
-        turn_back(b, b->d_k, (size_t)arch->G, R);
+        find_rotary(b, l);
+        rotate_back(b, b->d_q, (size_t)arch->H, R);
+        rotate_back(b, b->d_k, (size_t)arch->G, R);
     }
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) { /* values before their gates */
         ss_matrix_times(b->mixed, b->y, &layer->v.w, layer->v.bias, R, b->work, NULL);

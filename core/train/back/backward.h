@@ -30,7 +30,7 @@ typedef struct ss_backward {
     float *up, *d_up;       /* [R][F] */
     float *gate, *d_gate;   /* [R][F], gated feed-forward only */
     float *squares;         /* [2][T] of the derivatives by keys and values at a position, summed */
-    float *turns;           /* [T][rotary_width/2] twice: cosines, then sines */
+    float *rotary;          /* [T][rotary_width/2] twice: cosines, then sines */
     float *work;
     ss_attention_back attention;
 } ss_backward;
