@@ -24,8 +24,8 @@
 /* What a head's cache knows of its keys, each in a slot: S of them (edits/evict.c). Slot j is token
  * j, but for a run that streams, whose heads of a group share slots that are used again. */
 typedef struct ss_cache {
-    float *merit;         /* [L*H][S] what a policy has counted; the least goes first */
-    float *worth;         /* [L*H][S] times this */
+    float *score;         /* [L*H][S] of a policy, times */
+    float *score_factor;  /* [L*H][S] this: the lowest product is evicted first */
     ss_angles rotary[2];  /* of -n positions, as angles below but of size 1; NULL: no key moves */
     int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] the n of each row; 0: the row is empty */
     int32_t *held;   /* [L*G] slots that are filled before the chunk; NULL: it does not stream */

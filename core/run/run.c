@@ -80,8 +80,8 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->kept_room = take(arena, pass->kept_n, 1, 1);
     pass->positions = ss_arena_take(arena, C, sizeof *pass->positions);
     if (!pass->evicts) return;
-    pass->cache.merit = take(arena, heads, S, 1);
-    pass->cache.worth = take(arena, heads, S, 1);
+    pass->cache.score = take(arena, heads, S, 1);
+    pass->cache.score_factor = take(arena, heads, S, 1);
     if (pass->moves_keys) {
         size_t rows = C < SS_ROTARY_ROWS ? C : SS_ROTARY_ROWS;
         lay_out_angles(pass->cache.rotary, arch, rows, arena);

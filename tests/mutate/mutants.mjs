@@ -606,7 +606,7 @@ export default [
   [
     'a cache that closes up forgets what it counted',
     'run/edits/evict.c',
-    'move_row(first.merit, 1, share, S, j, kept);',
+    'move_row(first.score, 1, share, S, j, kept);',
     '',
     'edits',
   ],
@@ -618,14 +618,14 @@ export default [
     'edits',
   ],
   [
-    'a key goes when one head of its group drops it',
+    'a key is dropped when one head of its group evicts it',
     'run/edits/evict.c',
     'stays |= isnan(first.evicted[i * S + j]) != 0;',
     'stays = isnan(first.evicted[i * S + j]) != 0;',
     'edits',
   ],
   [
-    'a head parks on a key that is gone',
+    'a head parks on an evicted key',
     'run/edits/apply.c',
     ' || (hook->visible && !hook->visible[slot])',
     '',
@@ -676,7 +676,7 @@ export default [
   [
     'a cache that takes tokens over has counted nothing',
     'run/edits/evict.c',
-    'count_weights(&query, &e, &cache);',
+    'add_weights(&query, &e, &cache);',
     '',
     'edits',
   ],

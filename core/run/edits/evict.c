@@ -1,10 +1,12 @@
 /*
- * A cache that keeps `budget` keys for each query head: who goes, and where the others stand.
+ * A cache that keeps `budget` keys for each query head: which keys it evicts, and at which
+ * positions a query sees the others.
  *
- * Before query t looks, its own key has come in; what is then over the budget goes for good, the
- * key of least merit first, by what the queries before t have made of it. So a text at once and one
- * token after the other give the same. Each query head decides for itself, also where heads share
- * keys; a run that streams forgets those that none of a group keeps.
+ * The cache takes in the key of query t before that query attends. Keys over the budget are then
+ * evicted for good, the lowest eviction score first; scores count the queries before t only, so
+ * that a text at once and one token after the other give the same. Each query head decides for
+ * itself, also where heads share keys; a run that streams drops the keys that no head of a group
+ * keeps.
  */
 #include "evict.h"
 
@@ -31,17 +33,17 @@ static eviction read(const float *values) {
     return e;
 }
 
-/* What one head's cache knows. */
+/* The cache of one head. */
 typedef struct head_cache {
-    float *merit, *worth; /* [S] */
-    float *evicted;       /* [S] the trace's field: NaN while kept */
+    float *score, *score_factor; /* [S] the eviction score is their product */
+    float *evicted;              /* [S] the trace's field: NaN while kept */
 } head_cache;
 
 static head_cache cache_of(const ss_pass *pass, int l, int h) {
     const ss_trace *trace = pass->trace;
     int head = l * trace->model->arch.H + h;
     size_t at = (size_t)head * (size_t)trace->slots;
-    return (head_cache){pass->cache.merit + at, pass->cache.worth + at,
+    return (head_cache){pass->cache.score + at, pass->cache.score_factor + at,
                         ss_row(trace, SS_FIELD_EVICTED, head, 0)};
 }
 
@@ -53,7 +55,8 @@ bool ss_evict_moves_keys(const float *values) {
     return (int)read(values).positions == IN_CACHE;
 }
 
-/* snapkv keeps all that comes behind the prompt. Of age all heads of a group judge alike. */
+/* snapkv keeps all keys after the prompt. The policies that go by age agree in all heads of a
+ * group. */
 int ss_evict_keeps(const float *values, const ss_arch *arch) {
     eviction e = read(values);
     bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
@@ -62,7 +65,7 @@ int ss_evict_keeps(const float *values, const ss_arch *arch) {
     return most < INT_MAX ? (int)most : INT_MAX;
 }
 
-/* Nobody goes before a query has more keys than the budget. */
+/* No key is evicted before a query has more keys than the budget. */
 int ss_idle_evict(const float *values) {
     eviction e = read(values);
     return (int)((int)e.policy == SNAPKV ? e.prompt : e.budget);
@@ -135,50 +138,50 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
     return status;
 }
 
-/* ---- merit --------------------------------------------------------------------------------- */
+/* ---- eviction scores ----------------------------------------------------------------------- */
 
-static uint32_t mixed(uint32_t x) {
+static uint32_t hash(uint32_t x) {
     x = (x ^ x >> 16) * 0x7feb352du;
     x = (x ^ x >> 15) * 0x846ca68bu;
     return x ^ x >> 16;
 }
 
-/* In [0, 1), of the seed, the head and the key. */
-static float drawn(uint32_t seed, uint32_t head, uint32_t key) {
-    return (float)(mixed(mixed(mixed(seed) + head) + key) >> 8) / 16777216.0f;
+/* A number in [0, 1) of the seed, the head and the key. */
+static float draw(uint32_t seed, uint32_t head, uint32_t key) {
+    return (float)(hash(hash(hash(seed) + head) + key) >> 8) / 16777216.0f;
 }
 
-/* The query's own key: what is known of it from the beginning. */
-static void enter(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+/* The first score of the query's own key. */
+static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
     int own = hook->own, group = hook->l * arch->G + hook->h / (arch->H / arch->G);
     size_t K = (size_t)arch->K;
-    cache->merit[own] = 0.0f;
-    cache->worth[own] = 1.0f;
+    cache->score[own] = 0.0f;
+    cache->score_factor[own] = 1.0f;
     if ((int)e->policy == KEY_NORM) {
         const float *k = ss_row(trace, SS_FIELD_K, group, own);
-        cache->merit[own] = -sqrtf(ss_dot(k, k, K));
+        cache->score[own] = -sqrtf(ss_dot(k, k, K));
     }
     if ((int)e->policy == VATP) {
         const float *v = ss_row(trace, SS_FIELD_V, group, own);
-        cache->worth[own] = 0.0f;
-        for (size_t i = 0; i < K; i++) cache->worth[own] += fabsf(v[i]);
+        cache->score_factor[own] = 0.0f;
+        for (size_t i = 0; i < K; i++) cache->score_factor[own] += fabsf(v[i]);
     }
     if ((int)e->policy == RANDOM)
-        cache->merit[own] =
-            drawn((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
+        cache->score[own] =
+            draw((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
 }
 
-/* What query t's weights add to the merit of the keys. */
-static void count_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+/* Adds the weights of query t to the scores of the keys. */
+static void add_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int policy = (int)e->policy, t = hook->t;
     bool last_of_prompt = t < (int)e->prompt && t >= (int)e->prompt - (int)e->queries;
     if (policy != H2O && policy != VATP && policy != TOVA && !(policy == SNAPKV && last_of_prompt))
         return;
     for (size_t j = 0; j < hook->keys; j++) {
         float weight = fabsf(hook->rows[j]);
-        cache->merit[j] = policy == TOVA ? weight : cache->merit[j] + weight;
+        cache->score[j] = policy == TOVA ? weight : cache->score[j] + weight;
     }
 }
 
@@ -193,15 +196,15 @@ void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from,
             query.t = query.own = t;
             query.keys = (size_t)t + 1;
             query.rows = ss_row(from, SS_FIELD_ATT, head, t);
-            enter(&query, &e, &cache);
-            count_weights(&query, &e, &cache);
+            add_key(&query, &e, &cache);
+            add_weights(&query, &e, &cache);
         }
     }
 }
 
-/* ---- who goes ------------------------------------------------------------------------------ */
+/* ---- which keys are evicted ---------------------------------------------------------------- */
 
-/* Most recent keys that never go, the query's own among them. */
+/* Most recent keys that are never evicted, the query's own among them. */
 static int kept_recent(const eviction *e) {
     bool halves = (int)e->policy == H2O || (int)e->policy == VATP;
     int most = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
@@ -209,53 +212,53 @@ static int kept_recent(const eviction *e) {
     return recent < most ? recent : most;
 }
 
-/* The kept key of [from, to) with the least merit, the oldest of equals; or -1. */
-static int least(const head_cache *cache, bool oldest, int from, int to) {
-    int found = -1;
+/* The kept key of [from, to) with the lowest score, the oldest of equals; or -1. */
+static int lowest_score(const head_cache *cache, bool oldest, int from, int to) {
+    int lowest = -1;
     for (int j = from; j < to; j++) {
         if (!isnan(cache->evicted[j])) continue;
-        if (found < 0 || (!oldest && cache->merit[j] * cache->worth[j] <
-                                         cache->merit[found] * cache->worth[found]))
-            found = j;
+        if (lowest < 0 || (!oldest && cache->score[j] * cache->score_factor[j] <
+                                          cache->score[lowest] * cache->score_factor[lowest]))
+            lowest = j;
     }
-    return found;
+    return lowest;
 }
 
-/* At query p, the first behind the prompt: of its keys before the last queries those are kept that
- * these looked at most, each with its neighbours. */
-static void keep_looked_at(const eviction *e, const head_cache *cache, int t) {
+/* At the first query after the prompt: of the keys before the prompt's last queries those stay that
+ * these queries attended to most, each averaged with its neighbours. */
+static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
     int end = (int)e->prompt - (int)e->queries, half = (int)e->pool / 2;
     for (int j = 0; j < end; j++) {
         float sum = 0.0f;
         for (int i = j - half; i <= j + half; i++)
-            if (i >= 0 && i < end) sum += cache->merit[i];
-        cache->worth[j] = sum;
+            if (i >= 0 && i < end) sum += cache->score[i];
+        cache->score_factor[j] = sum;
     }
-    for (int j = 0; j < end; j++) cache->merit[j] = 1.0f;
+    for (int j = 0; j < end; j++) cache->score[j] = 1.0f;
     for (int over = (int)e->prompt - (int)e->budget; over > 0; over--) {
-        int goes = least(cache, false, (int)e->first, end);
-        if (goes >= 0) cache->evicted[goes] = (float)t;
+        int lowest = lowest_score(cache, false, (int)e->first, end);
+        if (lowest >= 0) cache->evicted[lowest] = (float)t;
     }
 }
 
 static void evict(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int t = hook->t, kept = 0, policy = (int)e->policy;
     if (policy == SNAPKV) {
-        if (t == (int)e->prompt) keep_looked_at(e, cache, t);
+        if (t == (int)e->prompt) evict_prompt(e, cache, t);
         return;
     }
     for (int j = 0; j <= hook->own; j++) kept += isnan(cache->evicted[j]) != 0;
     int first = (int)e->first, last = hook->own + 1 - kept_recent(e);
     for (; kept > (int)e->budget; kept--) {
-        int goes = least(cache, policy == WINDOW || policy == FIRST, first, last);
-        cache->evicted[goes] = (float)t;
+        int lowest = lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
+        cache->evicted[lowest] = (float)t;
     }
 }
 
-/* ---- where the others stand ---------------------------------------------------------------- */
+/* ---- what a query sees --------------------------------------------------------------------- */
 
-/* The query sees what is kept, in the cache's order where it is placed so. */
-static void look(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+/* Masks the evicted keys, and places the others as they lie in the cache where the edit says so. */
+static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int32_t *ranks = hook->scratch->ranks, rank = 0;
     for (size_t j = 0; j < hook->keys; j++) {
         bool kept = isnan(cache->evicted[j]);
@@ -280,7 +283,7 @@ static size_t rotary_row(const ss_pass *pass, int back) {
     return row;
 }
 
-/* out[K] = the query, as it would stand so many positions before. */
+/* out[K] = the query as it were so many positions earlier. */
 static void rotate_query(const ss_hook *hook, int back, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
@@ -305,7 +308,7 @@ static void rotate_scores(const ss_hook *hook) {
     int g = hook->h / (arch->H / arch->G), shift = 0;
     int from = pass->positions[hook->t] - scratch->ranks[hook->own];
     const float *k = ss_row(pass->trace, SS_FIELD_K, hook->l * arch->G + g, 0);
-    float *q = scratch->queries; /* a feature map's, which no head has here */
+    float *q = scratch->queries; /* rows of a feature map, which no head has here */
     if (hook->bias && from > 0) {
         rotate_query(hook, shift = from, q);
         *hook->bias =
@@ -325,18 +328,18 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
     if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
     head_cache cache = cache_of(hook->pass, hook->l, hook->h);
     if (hook->point == SS_AT_MASK) {
-        enter(hook, &e, &cache);
+        add_key(hook, &e, &cache);
         evict(hook, &e, &cache);
-        look(hook, &e, &cache);
+        mask_evicted(hook, &e, &cache);
     } else if (hook->point == SS_AT_SCORES) {
         bool rotary = hook->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
         if ((int)e.positions == IN_CACHE && rotary) rotate_scores(hook);
     } else {
-        count_weights(hook, &e, &cache);
+        add_weights(hook, &e, &cache);
     }
 }
 
-/* ---- what is forgotten --------------------------------------------------------------------- */
+/* ---- what a streaming run drops ------------------------------------------------------------ */
 
 /* rows[to] of each of n arrays becomes rows[from]; they are `stride` rows apart. */
 static void move_row(float *rows, size_t width, int n, int stride, int from, int to) {
@@ -360,8 +363,8 @@ void ss_close_up(ss_pass *pass, int l, int g, int slots) {
         tokens[kept] = tokens[j];
         move_row(k, (size_t)arch->K, 1, S, j, kept);
         move_row(v, (size_t)arch->K, 1, S, j, kept);
-        move_row(first.merit, 1, share, S, j, kept);
-        move_row(first.worth, 1, share, S, j, kept);
+        move_row(first.score, 1, share, S, j, kept);
+        move_row(first.score_factor, 1, share, S, j, kept);
         move_row(first.evicted, 1, share, S, j, kept++);
     }
     for (int i = 0; i < share; i++)

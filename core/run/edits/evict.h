@@ -4,7 +4,7 @@
 
 #include "../pass.h"
 
-/* True if this edit is an eviction; the functions below read the values of one. */
+/* True if a row of the table is an eviction; the functions below read the values of one. */
 bool ss_is_eviction(const ss_edit_kind *kind);
 
 /* True if it places keys as they lie in the cache. */
@@ -17,10 +17,11 @@ int ss_evict_keeps(const float *values, const ss_arch *arch);
 /* True if it places those of all heads within the context. */
 bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 
-/* What p first queries, whose weights another run has recorded, have made of the merit of keys. */
+/* Brings the eviction scores up to date with p first queries, whose weights another run recorded.
+ */
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p);
 
-/* Of group g of layer l, whose cache holds so many slots: those that a head still keeps move up. */
+/* Moves the keys that a head of group g in layer l still keeps to the first of so many slots. */
 void ss_close_up(ss_pass *pass, int l, int g, int slots);
 
 #endif
