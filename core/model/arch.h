@@ -39,9 +39,9 @@ typedef enum ss_owner {
 /* What the sigmoids of attention's gate multiply (Qiu et al. 2025: G1 and G2). */
 typedef enum ss_gate {
     SS_GATE_NONE,
-    SS_GATE_OUTPUT_ELEMENT, /* every number of what a query's heads have mixed */
+    SS_GATE_OUTPUT_ELEMENT, /* every number of the outputs of a query's heads */
     SS_GATE_OUTPUT_HEAD,    /* each head's vector as a whole */
-    SS_GATE_VALUE_ELEMENT,  /* every number of a token's values, before they are mixed */
+    SS_GATE_VALUE_ELEMENT,  /* every number of a token's values, before attention */
     SS_GATE_VALUE_HEAD,
     SS_GATE_VALUE_STATE, /* as VALUE_ELEMENT, told from the token's values themselves */
     SS_GATE_N
@@ -127,10 +127,10 @@ typedef struct ss_arch {
     bool added_heads;             /* o reads the sum of the heads' outputs, not all of them */
     ss_owner bias_key;            /* a key of no token, which every query sees first */
     ss_owner bias_key_value;      /* its value; none: zeros */
-    ss_owner value_bias;          /* added to what each head has mixed */
+    ss_owner value_bias;          /* added to the output of each head */
     ss_gate gate;
     bool ffn_bias;
-    int chosen;         /* experts that one token goes through, 1 .. E */
+    int top_k;          /* experts that one token goes through, 1 .. E */
     bool router_shares; /* their weights are shares of all E and sum to less than 1; else to 1 */
     int shared_F;       /* width of one more expert that every token goes through; or 0 */
     bool tied;          /* the head is the embedding */

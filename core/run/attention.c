@@ -63,7 +63,7 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
 }
 
 /* out[r] = sum_j weights[r][j] v[j] over the first `keys` of `all` values. */
-static void mix_values(float *out, size_t out_stride, const float *tiles, const float *panels,
+static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
                        size_t rows, size_t keys, size_t all, size_t K) {
     for (size_t c = 0; c < K; c += SS_PANEL) {
         size_t width = K - c < SS_PANEL ? K - c : SS_PANEL;
@@ -175,7 +175,7 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
     record_weights(pass->trace, l * arch->H + h, t, x, keys, n_visible);
 }
 
-/* Rows [t, t+rows) of head h: scores, weights, mixed values. */
+/* Rows [t, t+rows) of head h: scores, weights, outputs. */
 static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0, int t, int rows,
                         int T, int gone) {
     const ss_trace *trace = pass->trace;
@@ -184,7 +184,7 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
     size_t K = (size_t)arch->K, width = (size_t)arch->H * K, bias = bias_keys(arch);
     size_t stride = bias + (size_t)trace->slots;
     size_t keys = (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* that any row sees */
-    float *q = pass->heads + (size_t)(t - t0) * width + (size_t)h * K;
+    float *q = pass->q + (size_t)(t - t0) * width + (size_t)h * K;
 
     score_rows(pass, scratch, l, h, q, width, (size_t)rows, keys);
     for (int r = 0; r < rows; r++) {
@@ -194,7 +194,7 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
         ss_clear(x + bias + end, keys - end);
     }
     ss_tile(scratch->tiles, scratch->scores, stride, (size_t)rows, bias + keys);
-    mix_values(q, width, scratch->tiles, scratch->value_panels, (size_t)rows, bias + keys,
+    sum_values(q, width, scratch->tiles, scratch->value_panels, (size_t)rows, bias + keys,
                bias + (size_t)(T - gone), K);
 }
 
@@ -220,7 +220,7 @@ static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, keys = (size_t)(ss_mask_end(mask, t, t + 1) - gone);
     int group = l * arch->G + h / (arch->H / arch->G);
-    float *q = pass->heads + (size_t)h * K;
+    float *q = pass->q + (size_t)h * K;
     score_alone(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
     attend_row(pass, scratch, l, h, t, gone, q, scratch->scores, keys);
     ss_clear(q, K);
@@ -269,7 +269,7 @@ static bool are_apart(const ss_pass *pass, int l) {
 void ss_attend(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     attention a = {pass, l, t0, n};
-    /* Its scores and mixed values; packing keys and values is as much as a few rows more. */
+    /* The products of scores and outputs; packing keys and values takes as long as a few rows. */
     uint64_t work = 2 * (uint64_t)(n + 8) * (uint64_t)(t0 + n) * (uint64_t)(arch->H * arch->K);
     for (size_t i = 0; i < ss_pool_lanes(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(are_apart(pass, l) ? pass->pool : NULL, attend_head, &a, (size_t)arch->H, work);

@@ -74,9 +74,10 @@ typedef struct ss_pass {
     ss_cache cache;
     float *x;         /* [n][D] residual stream */
     float *y;         /* [n][D] normed: what a block reads */
-    float *attended;  /* [n][D] what attention adds */
-    float *fed;       /* [n][D] what the feed-forward adds */
-    float *heads;     /* [n][H*K] projections, then mixed values */
+    float *attn_out;  /* [n][D] what attention adds */
+    float *ffn_out;   /* [n][D] what the feed-forward adds */
+    float *kv;        /* [n][G*K] keys, then values, on their way to the cache */
+    float *q;         /* [n][H*K] queries, over which attention writes the output of each head */
     float *gate, *up; /* [n][F], or as wide as the expert of all tokens */
     float *gates;     /* [n][gated heads * gate width], gated attention only */
     float *router;    /* [n][E] weights of the experts; this and the next two with experts */

@@ -99,9 +99,10 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     size_t F = (size_t)(arch->F > arch->shared_F ? arch->F : arch->shared_F);
     pass->x = take(arena, n, D, 1);
     pass->y = take(arena, n, D, 1);
-    pass->attended = take(arena, n, D, 1);
-    pass->fed = take(arena, n, D, 1);
-    pass->heads = take(arena, n, (size_t)arch->H, K);
+    pass->attn_out = take(arena, n, D, 1);
+    pass->ffn_out = take(arena, n, D, 1);
+    pass->kv = take(arena, n, (size_t)arch->G, K);
+    pass->q = take(arena, n, (size_t)arch->H, K);
     pass->gate = take(arena, n, F, 1);
     pass->up = take(arena, n, F, 1);
     lay_out_experts(pass, arch, n, arena);
