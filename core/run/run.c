@@ -405,7 +405,7 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
     if (status != SS_OK || n == 0) return status;
     ss_pass *pass = enter(run);
     SS_ASSERT(pass->layer == pass->first_layer);
-    if (pass->trace->survey) pass->trace->survey->T = 0;
+    if (pass->trace->statistics) pass->trace->statistics->T = 0;
     memcpy(ss_tokens(pass->trace) + pass->trace->T, tokens, (size_t)n * sizeof *tokens);
     pass->total = pass->trace->T + n;
     if (pass->taken)

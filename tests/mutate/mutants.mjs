@@ -186,14 +186,14 @@ export default [
   [
     'what was found of fewer tokens is told of all',
     'metrics/heads.c',
-    'if (survey->T != T)',
-    'if (survey->T < T)',
+    'if (statistics->T != T)',
+    'if (statistics->T < T)',
     'metrics',
   ],
   [
     'what was found outlives its tokens',
     'run/run.c',
-    'if (pass->trace->survey) pass->trace->survey->T = 0;',
+    'if (pass->trace->statistics) pass->trace->statistics->T = 0;',
     '',
     'run',
   ],
