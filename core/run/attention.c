@@ -271,7 +271,7 @@ void ss_attend(ss_pass *pass, int l, int t0, int n) {
     attention a = {pass, l, t0, n};
     /* The products of scores and outputs; packing keys and values takes as long as a few rows. */
     uint64_t work = 2 * (uint64_t)(n + 8) * (uint64_t)(t0 + n) * (uint64_t)(arch->H * arch->K);
-    for (size_t i = 0; i < ss_pool_lanes(pass->pool); i++) pass->scratch[i].group = -1;
+    for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(are_apart(pass, l) ? pass->pool : NULL, attend_head, &a, (size_t)arch->H, work);
     for (int g = 0; pass->cache.held && g < arch->G; g++)
         ss_close_up(pass, l, g, n + ss_held(pass, l, g, t0));

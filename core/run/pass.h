@@ -87,7 +87,7 @@ typedef struct ss_pass {
         angles[2]; /* [n] of layers that see all; of windowed ones, where they have their own */
     float *logits; /* [1 or SS_LOGIT_ROWS][V] */
     float *work;   /* weights unpacked for one product, and its rows */
-    ss_scratch scratch[SS_LANES_MAX]; /* of the pool's lanes */
+    ss_scratch scratch[SS_WORKERS_MAX]; /* of the pool's workers */
 } ss_pass;
 
 /* Slots of a group's cache that are filled before the chunk that begins at token t0. */

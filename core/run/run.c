@@ -68,7 +68,7 @@ static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_a
     if (arch->gate)
         pass->gates =
             take(arena, n, (size_t)ss_arch_gated_heads(arch), (size_t)ss_arch_gate_width(arch));
-    for (size_t i = 0; i < ss_pool_lanes(pass->pool); i++)
+    for (size_t i = 0; i < ss_pool_workers(pass->pool); i++)
         lay_out_scratch(&pass->scratch[i], rows, (size_t)pass->trace->slots, keys, K, arena);
 }
 
@@ -109,8 +109,8 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     lay_out_attention(pass, arch, n, arena);
     lay_out_angles(pass->angles, arch, n, arena);
     pass->logits = take(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
-    size_t lanes = ss_pool_lanes(pass->pool);
-    pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest, lanes), 1, 1);
+    size_t workers = ss_pool_workers(pass->pool);
+    pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest, workers), 1, 1);
 }
 
 /* Rows of the largest chunk. */

@@ -9,14 +9,14 @@
 #define PATIENCE 30
 
 /* Does one piece of the job that is posted, if any is left. */
-static bool do_piece(pool *p, size_t lane) {
+static bool do_piece(pool *p, size_t worker) {
     uint64_t ticket = atomic_load(&p->ticket);
     do {
         if (!(uint32_t)ticket) return false;
     } while (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket - 1));
     /* Until it is done, the job stands as it is. */
     uint32_t pieces = p->pieces;
-    p->piece(p->job, pieces - (uint32_t)ticket, lane);
+    p->piece(p->job, pieces - (uint32_t)ticket, worker);
     if (atomic_fetch_add(&p->done, 1) + 1 == pieces && atomic_load(&p->waits)) pool_wake(&p->done);
     return true;
 }
@@ -47,14 +47,14 @@ static void share(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
     wait_for_all(p);
 }
 
-void pool_init(pool *p, size_t lanes, uint64_t least) {
-    *p = (pool){.face = {.lanes = lanes, .least = least, .share = share}};
+void pool_init(pool *p, size_t workers, uint64_t least) {
+    *p = (pool){.face = {.workers = workers, .least = least, .share = share}};
 }
 
-void pool_help(pool *p, size_t lane) {
+void pool_help(pool *p, size_t worker) {
     while (!atomic_load(&p->closed)) {
         uint32_t turn = atomic_load(&p->turn);
-        while (do_piece(p, lane)) continue;
+        while (do_piece(p, worker)) continue;
         for (int i = 0; i < LOOKS && atomic_load(&p->turn) == turn; i++) continue;
         if (atomic_load(&p->turn) != turn || atomic_load(&p->closed)) continue;
         atomic_fetch_add(&p->asleep, 1);

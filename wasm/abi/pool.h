@@ -28,11 +28,11 @@ typedef struct pool {
     _Atomic bool closed;
 } pool;
 
-/* A pool of so many lanes, of which all but the first want a thread that helps. */
-void pool_init(pool *p, size_t lanes, uint64_t least);
+/* A pool of so many workers, of which all but the first want a thread that helps. */
+void pool_init(pool *p, size_t workers, uint64_t least);
 
-/* A thread's life as lane 1, 2, ..: it does pieces until the pool is closed. */
-void pool_help(pool *p, size_t lane);
+/* A thread's life as worker 1, 2, ..: it does pieces until the pool is closed. */
+void pool_help(pool *p, size_t worker);
 
 /* A helper could not end its piece. */
 void pool_break(pool *p);

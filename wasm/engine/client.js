@@ -29,7 +29,7 @@ const SPARE_TOKENS = 64;
 const MOST_TOKENS = 2 ** 20;
 /** More workers than this gain little: they share one memory bus. */
 const MOST_WORKERS = 4;
-/** The core's pool has no more lanes. */
+/** The core's pool has no more workers. */
 const MOST_THREADS = 16;
 /** Bytes that the copies of one model in further workers may take. */
 const COPIES = 2 ** 30;
@@ -303,7 +303,7 @@ class Model {
   #copy;
   #others;
   /** @type {Model[] | undefined} */
-  #lanes;
+  #replicas;
 
   /**
    * @param {Copy} copy
@@ -319,10 +319,10 @@ class Model {
   }
 
   /** @returns {readonly Model[]} */
-  get lanes() {
-    const lane = (/** @type {Link} */ link) => new Model(this.#copy.on(link), this, []);
-    this.#lanes ??= [this, ...this.#others.map(lane)];
-    return this.#lanes;
+  get replicas() {
+    const replica = (/** @type {Link} */ link) => new Model(this.#copy.on(link), this, []);
+    this.#replicas ??= [this, ...this.#others.map(replica)];
+    return this.#replicas;
   }
 
   /** @param {string} key */
@@ -385,7 +385,7 @@ class Model {
   async close() {
     await Promise.all([
       this.#copy.close(),
-      ...(this.#lanes ?? []).slice(1).map((lane) => lane.close()),
+      ...(this.#replicas ?? []).slice(1).map((replica) => replica.close()),
     ]);
   }
 }

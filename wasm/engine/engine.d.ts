@@ -194,7 +194,7 @@ export interface Model {
    * This model in each worker of the engine, itself first. It is opened there when it is first run
    * there, and closed with this one. As many as fit: the copies take up to 1 GiB.
    */
-  readonly lanes: readonly Lane[];
+  readonly replicas: readonly Replica[];
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
   /**
    * Bytes that a run of so many tokens will take, beside the model.
@@ -220,7 +220,7 @@ export interface Model {
 }
 
 /** A model in one of the engine's workers. */
-export type Lane = Pick<Model, 'architecture' | 'describe' | 'run'>;
+export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 
 export interface Engine {
   readonly describe: Describe;

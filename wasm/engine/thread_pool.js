@@ -38,7 +38,7 @@ export class Crew {
     this.#module.call('pool', threads, this.#least);
     const ready = Array.from({ length: threads - 1 }, (_, i) => {
       const stack = this.#module.reserve(STACK) + STACK;
-      return this.#start({ binary, memory, stack, lane: i + 1 });
+      return this.#start({ binary, memory, stack, worker: i + 1 });
     });
     await Promise.all(ready);
   }

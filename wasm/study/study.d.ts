@@ -1,6 +1,6 @@
 /** Measuring over many sequences, and unmasking. */
 import type { Tensor } from '../abi/abi.js';
-import type { Edit, Lane, Model, Options } from '../engine/engine.js';
+import type { Edit, Replica, Model, Options } from '../engine/engine.js';
 import type { AnyTokenizer } from '../text/text.js';
 
 /* Measuring: what the page shows, over many sequences. */
@@ -47,15 +47,15 @@ export function cutText(
   options: CutOptions,
 ): Promise<number[][]>;
 
-/** What a study needs of a model: with `lanes` it is spread over them. */
-export type Studied = Lane & Partial<Pick<Model, 'lanes'>>;
+/** What a study needs of a model: with `replicas` it is spread over them. */
+export type Studied = Replica & Partial<Pick<Model, 'replicas'>>;
 
 /**
- * Does the same work on each item, on all lanes of the model at once, and gives the results in the
- * order of the items: nothing depends on how many lanes there are.
+ * Does the same work on each item, on all replicas of the model at once, and gives the results in the
+ * order of the items: nothing depends on how many replicas there are.
  * @example
- * const work = async (lane, ids) => {
- *   const run = await lane.run(ids, { fields: ['att'] });
+ * const work = async (replica, ids) => {
+ *   const run = await replica.run(ids, { fields: ['att'] });
  *   return run.metric('alpha').finally(() => run.close());
  * };
  * for await (const alpha of spread(model, sequences, work, { signal })) add(alpha);
@@ -63,7 +63,7 @@ export type Studied = Lane & Partial<Pick<Model, 'lanes'>>;
 export function spread<Item, Result>(
   model: Studied,
   items: readonly Item[],
-  work: (lane: Lane, item: Item, index: number) => Promise<Result>,
+  work: (replica: Replica, item: Item, index: number) => Promise<Result>,
   options?: Pick<Options, 'signal'>,
 ): AsyncGenerator<Result, void, undefined>;
 
