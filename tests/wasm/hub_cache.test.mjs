@@ -115,7 +115,7 @@ test('where only the ETag tells the version, it is asked for, and another one is
   hub.fault({ host: 'cdn', path: PATH, etag: null });
   const notes = [];
   await read({ onNote: (note) => notes.push(note) });
-  assert.match(notes.join(), /not kept: the server tells no size or ETag/);
+  assert.match(notes.join(), /not kept: the server sends no size or ETag/);
 });
 
 test('a model, an address or all of it is forgotten', async () => {

@@ -50,7 +50,7 @@ export interface Metric {
   readonly fields: readonly string[];
   /** A mean over sequences says something; else it belongs to one sequence. */
   readonly averaged: boolean;
-  /** Told where a model is summed up: what `measure` takes unless it is told otherwise. */
+  /** Part of a summary: `measure` takes these metrics unless its options name others. */
   readonly summary: boolean;
   /** What it is about: "sink", "mass", "norm", ... A view or a table shows one topic or more. */
   readonly topic: string;
@@ -142,7 +142,7 @@ export interface Describe {
       readonly meaning: string;
       readonly source: string;
     }[];
-    /** What a training tells of each step. */
+    /** The columns of a training's log, one entry a step. */
     readonly log: readonly {
       readonly name: string;
       readonly meaning: string;

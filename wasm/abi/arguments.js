@@ -28,7 +28,7 @@ const KINDS = {
   tokenizer: ['a tokenizer', (x) => isObject(x) && has(x, 'encode')],
 };
 
-/** Options of all that can be stopped and tells how far it is. */
+/** Options of every call that can be stopped and reports its progress. */
 export const JOB = { signal: 'signal', onProgress: 'call' };
 
 /**

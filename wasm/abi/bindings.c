@@ -134,7 +134,7 @@ static bool is_gguf(const wasm_model *model) {
 
 static ss_status open_files(wasm_model *opened, ss_bytes config) {
     ss_arch arch;
-    /* A GGUF file describes itself, whatever stands beside it. */
+    /* A GGUF file describes itself, whatever config comes with it. */
     ss_status status = is_gguf(opened) ? ss_arch_read_gguf(&arch, opened->files[0], &wasm_error)
                                        : ss_arch_read(&arch, config, &wasm_error);
     if (status != SS_OK) return status;

@@ -14,7 +14,7 @@ static bool do_piece(pool *p, size_t worker) {
     do {
         if (!(uint32_t)ticket) return false;
     } while (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket - 1));
-    /* Until it is done, the job stands as it is. */
+    /* The job does not change until this piece is done. */
     uint32_t pieces = p->pieces;
     p->piece(p->job, pieces - (uint32_t)ticket, worker);
     if (atomic_fetch_add(&p->done, 1) + 1 == pieces && atomic_load(&p->waits)) pool_wake(&p->done);

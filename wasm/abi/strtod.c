@@ -1,7 +1,7 @@
 /*
  * strtod without 128-bit arithmetic, for the binary alone.
  *
- * musl's reads numbers in long double, which wasm has none of: the routines that stand in for it
+ * musl's reads numbers in long double, which wasm has none of: the routines that replace it
  * are a tenth of the download. This one computes with whole numbers of as many bits as it takes and
  * rounds once, to the nearest and ties to even, so that a config gives the same bits here and
  * natively (tests/native/test_strtod.c). Digits beyond the 40th count as "a little more". Neither

@@ -17,10 +17,10 @@ import { loadModule } from '../abi/module.js';
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
 /** @typedef {import('../loading/files.js').Source} Source */
 /** @typedef {import('./job.js').Job} Job */
-/** @typedef {{ gather(parameters: number): Promise<void>, end(): void }} Helpers gathers when a model opens */
+/** @typedef {{ start(parameters: number): Promise<void>, end(): void }} Helpers start when a model opens */
 /** @typedef {import('../lab/trainer.js').Trainer} Trainer */
 /** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void | Promise<void>} Report */
-/** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void | Promise<void>} Tell */
+/** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void | Promise<void>} Progress */
 /** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, streaming?: boolean, from?: { run: number, layer: number } }} Wanted of a run */
 /** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
 /** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
@@ -39,10 +39,10 @@ const PATIENCE = 40;
  * @param {Report} report
  * @param {import('./thread_pool.js').Shared} [shared] what is better, if it can be had
  */
-export async function openDesk(address, report, shared) {
+export async function openBackend(address, report, shared) {
   const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
   const module = better ?? (await loadModule(new URL(address)));
-  return new Desk(module, report, better && crewOf(better, shared?.threads ?? 1));
+  return new Backend(module, report, better && poolOf(better, shared?.threads ?? 1));
 }
 
 /**
@@ -51,28 +51,28 @@ export async function openDesk(address, report, shared) {
  * @param {number} threads
  * @returns {Helpers}
  */
-function crewOf(module, threads) {
-  /** @type {Promise<import('./thread_pool.js').Crew | undefined> | undefined} */
+function poolOf(module, threads) {
+  /** @type {Promise<import('./thread_pool.js').ThreadPool | undefined> | undefined} */
   let coming;
   return {
-    async gather(parameters) {
+    async start(parameters) {
       if (parameters < SHARED_FROM) return;
       coming ??= import('./thread_pool.js').then(
-        ({ Crew }) => new Crew(module, threads),
+        ({ ThreadPool }) => new ThreadPool(module, threads),
         () => undefined, // one thread does the work
       );
-      await (await coming)?.gather();
+      await (await coming)?.start();
     },
-    end: () => void coming?.then((crew) => crew?.end()),
+    end: () => void coming?.then((pool) => pool?.end()),
   };
 }
 
-export class Desk {
+export class Backend {
   #module;
   /** @type {Trainer | undefined} */
   #trainer;
   #report;
-  #crew;
+  #pool;
   #describe;
   #last = 0;
   /** @type {Map<number, OpenModel>} */
@@ -85,11 +85,11 @@ export class Desk {
   /**
    * @param {import('../abi/module.js').Module} module
    * @param {Report} report
-   * @param {Helpers} [crew]
+   * @param {Helpers} [pool]
    */
-  constructor(module, report, crew) {
+  constructor(module, report, pool) {
     this.#module = module;
-    this.#crew = crew;
+    this.#pool = pool;
     this.#report = report;
     this.#describe = /** @type {import('../sinkscope.js').Describe} */ (module.json('describe'));
     module.codes = Object.fromEntries(this.#describe.status.map(({ code, name }) => [code, name]));
@@ -192,7 +192,7 @@ export class Desk {
 
   /** Ends its threads; with a worker they end anyway. */
   async end() {
-    this.#crew?.end();
+    this.#pool?.end();
   }
 
   /**
@@ -206,14 +206,14 @@ export class Desk {
   /**
    * @template T
    * @param {Job} job
-   * @param {(signal: AbortSignal, tell: Tell) => Promise<T>} work
+   * @param {(signal: AbortSignal, progress: Progress) => Promise<T>} work
    */
-  async #cancellable({ id, told }, work) {
+  async #cancellable({ id, reports }, work) {
     const controller = new AbortController();
     this.#jobs.set(id, controller);
     try {
       return await work(controller.signal, (...how) => {
-        if (told) return this.#report(id, ...how);
+        if (reports) return this.#report(id, ...how);
       });
     } finally {
       this.#jobs.delete(id);
@@ -233,7 +233,7 @@ export class Desk {
         await pause();
         signal.throwIfAborted();
         const opened = this.#open(config, blocks);
-        await this.#crew?.gather(opened.architecture.parameters);
+        await this.#pool?.start(opened.architecture.parameters);
         // The page hears of the end before it gets the answer, which comes another way.
         await report('open', 1, 1);
         return opened;
@@ -248,7 +248,7 @@ export class Desk {
    * The files of weights, one after the other, each in a block of its own.
    * @param {readonly Source[]} sources
    * @param {AbortSignal} signal
-   * @param {Tell} report
+   * @param {Progress} report
    */
   async #readAll(sources, signal, report) {
     /** @type {{ address: number, bytes: number }[]} */
@@ -380,7 +380,7 @@ export class Desk {
    * @param {number} id
    * @param {Int32Array} tokens
    * @param {AbortSignal} signal
-   * @param {Tell} report
+   * @param {Progress} report
    */
   async #prefill(id, tokens, signal, report) {
     const run = this.#run(id);

@@ -255,7 +255,7 @@ export interface EngineOptions {
    */
   readonly threads?: number;
   /**
-   * Told when a worker has ended by itself, or its core has stopped. What was under way rejects with
+   * Called when a worker has ended by itself, or its core has stopped. What was under way rejects with
    * the same error, code 'lost'. What is asked next starts the engine anew, opens the model from its
    * files and makes the run again: models and runs stay good.
    */

@@ -1,4 +1,4 @@
-/** The threads that help a module, started when they are first gathered. */
+/** The thread pool of a module: its threads start when the first large model opens. */
 import { canWait, startThread } from '#thread';
 import { SinkscopeError } from '../abi/errors.js';
 
@@ -9,7 +9,7 @@ const LEAST = 2 ** 19;
 /** Bytes of a thread's stack: a piece calls a few kernels. */
 const STACK = 2 ** 18;
 
-export class Crew {
+export class ThreadPool {
   #module;
   #threads;
   #least;
@@ -28,8 +28,8 @@ export class Crew {
     this.#threads = module.shared && canWait() ? threads : 1;
   }
 
-  /** What is computed from here on is shared, if threads can be had: where not, it is as it was. */
-  async gather() {
+  /** From here on the threads share each computation; where none can be had, one thread does it all. */
+  async start() {
     if (this.#threads === 1) return;
     const threads = this.#threads;
     this.#threads = 1;
@@ -38,13 +38,13 @@ export class Crew {
     this.#module.call('pool', threads, this.#least);
     const ready = Array.from({ length: threads - 1 }, (_, i) => {
       const stack = this.#module.reserve(STACK) + STACK;
-      return this.#start({ binary, memory, stack, worker: i + 1 });
+      return this.#startThread({ binary, memory, stack, worker: i + 1 });
     });
     await Promise.all(ready);
   }
 
   /** @param {import('./thread.js').Task} task */
-  #start(task) {
+  #startThread(task) {
     let helps = false;
     return new Promise((resolve) => {
       const onReady = () => {

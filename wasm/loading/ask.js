@@ -142,9 +142,9 @@ function isOffline() {
  * @param {Patience} options
  */
 function waitBefore(answer, tried, options) {
-  const told = answer instanceof Response ? toldWait(answer) : undefined;
-  if (told === undefined) return backOff(tried, options);
-  const wait = /^\d+$/.test(told) ? 1000 * Number(told) : Date.parse(told) - Date.now();
+  const given = answer instanceof Response ? givenWait(answer) : undefined;
+  if (given === undefined) return backOff(tried, options);
+  const wait = /^\d+$/.test(given) ? 1000 * Number(given) : Date.parse(given) - Date.now();
   return Number.isNaN(wait) ? backOff(tried, options) : Math.max(wait, 0);
 }
 
@@ -152,7 +152,7 @@ function waitBefore(answer, tried, options) {
  * Seconds or a date; the hub counts requests in windows and says when the next one begins.
  * @param {Response} answer
  */
-function toldWait({ headers }) {
+function givenWait({ headers }) {
   const window = /;\s*t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1];
   const said = headers.get('retry-after') ?? window;
   // A number of seconds, or a date, which begins with a day; all else says nothing.
@@ -166,7 +166,7 @@ function sentence(answer) {
 
 /**
  * Why there was no answer, or no more of it. Node.js says "fetch failed" and keeps the reason below;
- * browsers tell no reason, each in its own words.
+ * browsers give no reason, each in its own words.
  * @param {unknown} error
  */
 export function reasonOf(error) {
@@ -194,7 +194,7 @@ function refusal(address, answer, hasToken) {
     return new SinkscopeError('access', where, `${noAccess(status, hasToken)}; ${answered}`);
   }
   if (status === 429) {
-    const again = toldWait(answer);
+    const again = givenWait(answer);
     const isDate = again !== undefined && !/^\d+$/.test(again);
     const when = again ? `; try again ${isDate ? `after ${again}` : `in ${again} s`}` : '';
     return new SinkscopeError('busy', where, `too many requests from here; ${answered}${when}`);

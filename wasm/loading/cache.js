@@ -20,7 +20,7 @@ import { Keeper, chain, keyOf, partOf, readCard, removeKey } from './parts.js';
  *   id?: string,
  *   onNote?: (note: string) => void,
  * }} KeepOptions
- * id: the name under which it is listed and cleared; onNote: told once when nothing can be kept.
+ * id: the name under which it is listed and cleared; onNote: called once when nothing can be kept.
  */
 
 /** @type {Promise<Store | undefined> | undefined} */
@@ -135,7 +135,7 @@ export async function openCached(address, options) {
   const download = await openDownload(address, options);
   const version = options.version ?? download.tag;
   if (!kept || !version || download.bytes === undefined) {
-    options.onNote?.(kept ? 'not kept: the server tells no size or ETag' : 'not kept: no storage');
+    options.onNote?.(kept ? 'not kept: the server sends no size or ETag' : 'not kept: no storage');
     return download;
   }
   const id = options.id ?? address.href;
@@ -164,7 +164,7 @@ class Kept {
    * @param {Card} card
    * @param {URL} address
    * @param {KeepOptions} options
-   * @param {ReadableStream<Uint8Array>} [first] the answer that told the version, from byte 0
+   * @param {ReadableStream<Uint8Array>} [first] the answer that named the version, from byte 0
    */
   constructor(store, card, address, options, first) {
     this.#store = store;

@@ -129,7 +129,7 @@ export async function filesOfDrop(transfer) {
 }
 
 /**
- * A browser's own words tell neither what was read nor what helps.
+ * A browser's own words name neither the file that was read nor a remedy.
  * @param {FileSystemEntry} entry
  */
 const gone = (entry) => (/** @type {unknown} */ error) => {

@@ -33,7 +33,7 @@ const MAY_ASK_PLAIN = new Request('http://localhost', {
  * @param {DownloadOptions} [options]
  * @returns {Promise<{ bytes: number | undefined, tag: string | undefined,
  *   stream: ReadableStream<Uint8Array> }>} bytes of the whole file, though the stream begins at
- *   `from`; tag: the ETag or the date that tells this file from a later one
+ *   `from`; tag: the ETag or the date that identifies this version of the file
  * @throws {SinkscopeError} as `ask` does; the stream ends with 'read' when it cannot be continued
  */
 export async function openDownload(url, options = {}) {
@@ -46,7 +46,7 @@ export async function openDownload(url, options = {}) {
 class Download {
   #address;
   #options;
-  /** Where the next byte stands in the file. */
+  /** The position of the next byte in the file. */
   #position;
   /** Bytes of the answer that were handed out before: the server did not skip them. */
   #skip = 0;
@@ -56,7 +56,7 @@ class Download {
   /** The announced size may be that of a compressed answer. */
   #isBlind = false;
   /** Bytes of the whole file by the answer that is read; undefined: it does not say. */
-  #told = /** @type {number | undefined} */ (undefined);
+  #announced = /** @type {number | undefined} */ (undefined);
   /** The first strong ETag, which all answers share, though the address names a commit. */
   #etag = /** @type {string | undefined} */ (undefined);
   #stop = new AbortController();
@@ -127,7 +127,7 @@ class Download {
    * @param {Response} answer
    */
   #accept(answer) {
-    const { start, total: told } = extent(answer, this.#position);
+    const { start, total: announced } = extent(answer, this.#position);
     // A portal, or a site that answers all with its own page, is no file of a model.
     if (/^text\/html\b/i.test(answer.headers.get('content-type') ?? '') && !isPage(this.#address))
       throw this.#error('expected a file, found a web page (text/html)');
@@ -137,10 +137,10 @@ class Download {
         `broke off after ${this.#position} bytes: expected to go on with ${this.#etag}, found ${etag}`,
       );
     this.#etag ??= etag;
-    this.#told = told;
+    this.#announced = announced;
     this.#isBlind = isBlind(answer);
     // Of two sizes the one that was known before counts, if the other may be of a compressed answer.
-    const total = this.#isBlind ? (this.total ?? told) : told;
+    const total = this.#isBlind ? (this.total ?? announced) : announced;
     const tag = this.#options.version ?? tagOf(answer);
     // Without any tag one may still begin anew, but not go on.
     const mayBeAnother = tag !== this.tag || (tag === undefined && this.#position > 0);
@@ -256,7 +256,7 @@ class Download {
   #end() {
     if (this.total === undefined || this.#position === this.total) return undefined;
     // Nothing was cut, for that is an error of the connection: it was all that the server had.
-    if (this.#told === undefined || this.#position === this.#told)
+    if (this.#announced === undefined || this.#position === this.#announced)
       throw this.#error(`expected ${this.total} bytes, found a whole answer of ${this.#position}`);
     throw new Error(`expected ${this.total} bytes, the connection ended`);
   }
@@ -273,7 +273,7 @@ class Download {
 }
 
 /**
- * Where an answer begins in the file, and how long the file is if that is told.
+ * The position in the file at which an answer begins, and the length of the file if the answer says it.
  * @param {Response} answer
  * @param {number} wanted the byte that was asked for
  */

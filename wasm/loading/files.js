@@ -73,11 +73,19 @@ export async function readWeights(module, weights, signal, report) {
     return { address, bytes: weights.length };
   }
   const where = nameOf(weights);
-  const told = teller(report);
-  const { bytes, stream } = await openSource(weights, signal, told.note);
-  told.progress(0, bytes ?? NaN);
-  if (bytes === undefined) return gather(module, stream, where, signal, told.progress);
-  const filled = await fill(module, stream, bytes, where, signal, told.progress, isOfDisk(weights));
+  const reporter = makeReporter(report);
+  const { bytes, stream } = await openSource(weights, signal, reporter.note);
+  reporter.progress(0, bytes ?? NaN);
+  if (bytes === undefined) return gather(module, stream, where, signal, reporter.progress);
+  const filled = await fill(
+    module,
+    stream,
+    bytes,
+    where,
+    signal,
+    reporter.progress,
+    isOfDisk(weights),
+  );
   if (isOfDisk(weights)) return filled;
   try {
     await compare(module, filled, remote(weights), where);
@@ -117,28 +125,28 @@ async function compare(module, { address, bytes }, { sha256: expected, id, cache
  * Adds to each report the rate, the seconds that remain, and what is to be said.
  * @param {Report} report
  */
-function teller(report) {
+function makeReporter(report) {
   const measure = createMeter();
   let last = { done: 0, total: NaN };
   /** @type {string | undefined} */
   let lasting;
-  const tell = (/** @type {string | undefined} */ note) =>
+  const add = (/** @type {string | undefined} */ note) =>
     report(last.done, last.total, { ...measure(last.done, last.total), ...(note ? { note } : {}) });
   return {
     /** @type {Report} */
     progress(done, total) {
       last = { done, total };
-      tell(lasting);
+      add(lasting);
     },
     /**
-     * Told at once, for a pause should have its reason beside it; and with all that follows, unless
+     * Reported at once, for a pause should have its reason beside it; and with all that follows, unless
      * it passes with the next byte.
      * @param {string} text
      * @param {boolean} passes
      */
     note(text, passes) {
       if (!passes) lasting = text;
-      tell(text);
+      add(text);
     },
   };
 }
@@ -146,15 +154,15 @@ function teller(report) {
 /**
  * @param {Exclude<Source, Uint8Array>} source
  * @param {AbortSignal} signal
- * @param {(note: string, passes: boolean) => void} tell
+ * @param {(note: string, passes: boolean) => void} note
  * @returns {Promise<Opened>}
  */
-async function openSource(source, signal, tell) {
+async function openSource(source, signal, note) {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
   if ('stream' in source) return source;
   const { url, token, cache, version, id, bytes } = remote(source);
-  const onRetry = (/** @type {{ reason: string }} */ { reason }) => tell(reason, true);
-  const onNote = (/** @type {string} */ note) => tell(note, false);
+  const onRetry = (/** @type {{ reason: string }} */ { reason }) => note(reason, true);
+  const onNote = (/** @type {string} */ text) => note(text, false);
   const options = { signal, token, version, id, bytes, onRetry, onNote, reuses: true };
   const address = new URL(url);
   if (!cache) return openDownload(address, options);

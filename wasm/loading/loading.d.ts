@@ -15,7 +15,7 @@ export interface RemoteFile {
   readonly version?: string;
   /** Of the bytes, in hexadecimal: what comes is compared with it, and not kept if it differs. */
   readonly sha256?: string;
-  /** The size, where it is known: compressed answers do not tell it. */
+  /** The size, where it is known: compressed answers do not state it. */
   readonly bytes?: number;
   /** The name under which the cache lists it; default: the address. */
   readonly id?: string;
@@ -76,7 +76,7 @@ export interface Plan {
     readonly vocab?: PlanFile;
     readonly merges?: PlanFile;
   };
-  /** Of the weights, which is what there is to download; 0 where no size is told. */
+  /** Of the weights, which is what there is to download; 0 where no size is known. */
   readonly bytes: number;
   /**
    * An estimate: the weights as they are stored and, where there is a config.json, a run of 64 tokens
@@ -92,7 +92,7 @@ export interface Plan {
   /** Why it cannot be opened here, as a sentence that follows the model's name. */
   readonly refusal?: string;
   readonly revision?: string;
-  /** The commit that the revision stands for; the addresses of the files are made of it. */
+  /** The commit of the revision; the addresses of the files are made of it. */
   readonly commit?: string;
   /** As the model card states it. */
   readonly licence?: string;
@@ -137,7 +137,7 @@ export function planText(
 /** A stored checkpoint. */
 export interface Checkpoint {
   readonly step: number;
-  /** Of its file; what stands before it is needed, too. */
+  /** Of its file; the bytes before it are needed, too. */
   readonly bytes: number;
   /** Of the run's exact weights, by the names of the model's card: sink_1 (in percent), loss, ... */
   readonly measured: Readonly<Record<string, number>>;
@@ -278,5 +278,5 @@ export interface DroppedItem {
   webkitGetAsEntry?(): unknown;
 }
 
-/** What is told of a file while it is read, beside done and total. */
+/** What progress reports of a file while it is read, beside done and total. */
 export type ReadFacts = Pick<Progress, 'rate' | 'remaining' | 'note'>;

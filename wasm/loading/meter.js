@@ -4,7 +4,7 @@
 const SECONDS = 3;
 
 /**
- * A function to be told how much is done; it answers with what can be told of the rest. The rate is
+ * A function that takes how much is done, and returns what is known of the rest. The rate is
  * an exponential mean, so that one stall or one burst does not throw it about.
  * @param {() => number} [now] in milliseconds
  * @returns {(done: number, total: number) => { rate: number, remaining: number }} bytes a second and

@@ -35,7 +35,7 @@ export class Keeper {
    * @param {Store} store
    * @param {string} key
    * @param {Card} card
-   * @param {number} start where the first chunk stands in the file
+   * @param {number} start position of the first chunk in the file
    * @param {((note: string) => void) | undefined} onNote
    */
   constructor(store, key, card, start, onNote) {

@@ -167,7 +167,7 @@ function sum(files) {
 /**
  * Bytes of a run of T tokens with the default fields, 4 a number: hidden (L+1)TD, queries LTHK, keys
  * and values 2LTGK, attention LHTT, what attention and feed-forward add 2LTD; and while it runs
- * T(3D + HK + 2F + V). 0 where the config does not tell.
+ * T(3D + HK + 2F + V). 0 where the config does not say.
  * @param {Record<string, unknown> | undefined} config
  */
 export function runBytes(config) {

@@ -176,7 +176,7 @@ class Timeline {
     const packed = this.#index.checkpoints[at];
     const where = this.#where(packed.file);
     const bytes = await readAll(new URL(packed.file, this.#address), signal);
-    // Some servers unpack what ends in .gz by themselves; the weights' hash stands for the file's then.
+    // Some servers unpack what ends in .gz by themselves; then the weights' hash identifies the file.
     const isUnpacked = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
     if (isUnpacked) return bytes;
     if (bytes.length !== packed.bytes)

@@ -69,7 +69,7 @@ function readTensor(tensor) {
 /**
  * @param {Reader} one
  * @param {number} matrices how many have steps
- * @param {boolean} isFirst nothing stands before it
+ * @param {boolean} isFirst nothing precedes it
  * @returns {Packed}
  */
 function readCheckpoint(one, matrices, isFirst) {

@@ -156,7 +156,7 @@ function thresholdsOf(eps) {
 /** @typedef {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} Sums */
 
 /**
- * What is told where a model is summed up; of what compares two runs only where there is something to compare.
+ * The metrics of a summary; those that compare two runs only where there is something to compare.
  * @param {import('../sinkscope.js').Describe} describe
  * @param {readonly (readonly unknown[])[]} cases
  */

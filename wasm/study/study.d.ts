@@ -104,12 +104,12 @@ export interface MeasureOptions extends Options {
   readonly streaming?: boolean;
   /** What-ifs under which every sequence is run. */
   readonly edits?: readonly Edit[];
-  /** Told what was measured of each sequence, by the names of describe.metrics. */
+  /** Called with the metrics of each sequence, by the names of describe.metrics. */
   readonly onSequence?: (metrics: Readonly<Record<string, Tensor>>, index: number) => void;
 }
 
 export interface SweepOptions extends Omit<MeasureOptions, 'edits' | 'onSequence'> {
-  /** Told what was measured of each sequence in each case. */
+  /** Called with the metrics of each sequence in each case. */
   readonly onSequence?: (
     metrics: Readonly<Record<string, Tensor>>,
     index: number,
@@ -160,12 +160,12 @@ export interface Filled {
   /** 0-based. */
   readonly place: number;
   readonly token: number;
-  /** Of the token at this place, among those that may stand there. */
+  /** Of the token at this position, among those that the model may choose. */
   readonly probability: number;
 }
 
 export interface UnmaskStep {
-  /** As they stand after this step. */
+  /** The tokens after this step. */
   readonly tokens: readonly number[];
   /** The surest first. They were hidden when `alpha` was measured. */
   readonly filled: readonly Filled[];
@@ -182,7 +182,7 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
   readonly never?: readonly number[];
   /** What-ifs under which every step is run. */
   readonly edits?: readonly Edit[];
-  /** Told of each step as it is made. */
+  /** Called with each step as it is made. */
   readonly onStep?: (step: UnmaskStep, index: number) => void;
 }
 
@@ -247,7 +247,7 @@ export interface HeadLabel {
   /**
    * active: at most eps of its attention ends on token 1. Else it parks it there: a broadcast, if token
    * 1's value is half or more of what it mixes, so that every query gets nearly the same vector; a
-   * no-op, if it is less (2606.08105 tells the two apart by the value's norm and the output's rank).
+   * no-op, if it is less (2606.08105 distinguishes the two by the value's norm and the output's rank).
    */
   readonly label: 'active' | 'broadcast' | 'no-op';
   /**

@@ -98,8 +98,8 @@ function placesOf(tokens, mask) {
 }
 
 /**
- * The likeliest token of a place, the lowest id of equals. Its probability is among those that may
- * stand there.
+ * The likeliest token of a position, the lowest id of equals. Its probability is among the tokens
+ * that the model may choose there.
  * @param {Tensor} logits [T, V]
  * @param {number} place
  * @param {ReadonlySet<number>} out ids that may not
