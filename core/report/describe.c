@@ -392,7 +392,7 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
                    {"F", arch->F},
                    {"V", arch->V},
                    {"E", arch->E},
-                   {"chosen", arch->chosen},
+                   {"chosen", arch->top_k},
                    {"context", arch->context},
                    {"parameters", (double)model->parameters}};
     cJSON *root = cJSON_CreateObject();

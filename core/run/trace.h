@@ -69,25 +69,25 @@ typedef struct ss_field {
 /* The table; SS_FIELD_N rows, in the order of ss_field_id. */
 const ss_field *ss_fields(void);
 
-/* What metrics find in the maps, all of it in one reading; metrics/measures.h says what. */
-typedef struct ss_survey {
-    int T;           /* of the first so many tokens; 0: nothing yet */
-    float numbers[]; /* [SS_SURVEYED][L][H][T] */
-} ss_survey;
-#define SS_SURVEYED 4
+/* Row statistics of the maps, which metrics find in one reading; metrics/measures.h lists them. */
+typedef struct ss_row_statistics {
+    int T;           /* of the first T tokens; 0: none are known yet */
+    float numbers[]; /* [SS_ROW_STATISTICS][L][H][T] */
+} ss_row_statistics;
+#define SS_ROW_STATISTICS 4
 
 typedef struct ss_trace {
     const ss_model *model;
-    uint32_t fields;           /* what is recorded; SS_STREAMS where it streams */
-    int capacity;              /* in tokens */
-    int slots;                 /* the same of SS_FIELDS_SLOTS; fewer where the run streams */
-    int T;                     /* tokens so far */
-    ss_choice *choices;        /* [L][H] what each head computes */
-    bool edited;               /* it is a run of something else than the model */
-    ss_survey *survey;         /* of att, where that is recorded */
-    void *buffers[SS_FIELD_N]; /* as their rows' shapes, capacity for T; NULL: not recorded */
-    size_t rooms[SS_FIELD_N];  /* tokens, or slots, that a field has room for */
-    size_t widths[SS_FIELD_N]; /* numbers of one token; of a field without tokens, all */
+    uint32_t fields;               /* what is recorded; SS_STREAMS where it streams */
+    int capacity;                  /* in tokens */
+    int slots;                     /* the same of SS_FIELDS_SLOTS; fewer where the run streams */
+    int T;                         /* tokens so far */
+    ss_choice *choices;            /* [L][H] what each head computes */
+    bool edited;                   /* it is a run of something else than the model */
+    ss_row_statistics *statistics; /* of att, where that is recorded */
+    void *buffers[SS_FIELD_N];     /* as their rows' shapes, capacity for T; NULL: not recorded */
+    size_t rooms[SS_FIELD_N];      /* tokens, or slots, that a field has room for */
+    size_t widths[SS_FIELD_N];     /* numbers of one token; of a field without tokens, all */
 } ss_trace;
 
 /* The numbers of a field of SS_F32, capacity for T in its shape; NULL where it is not recorded. */

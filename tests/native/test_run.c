@@ -308,7 +308,8 @@ static void edits(void) {
          "were");
     opened_model model = open_model(LLAMA);
     ss_edit edit = swap_to("sigmoid", NAN);
-    CHECK(ss_edit_set(&edit, "layer", 1) && ss_edit_set(&edit, "head", 2));
+    set_value(&edit, "layer", "1");
+    set_value(&edit, "head", "2");
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     CHECK(!plain.run.trace.edited && swapped.run.trace.edited);

@@ -94,13 +94,15 @@ export interface Zoo {
   readonly cards: readonly Card[];
   /** The rounded weights of a model that has them. Who asks before they are needed waits less. */
   readonly quick: (id: string) => Promise<Files>;
+  /** Lets go of rounded weights that could not be read. */
+  readonly forget: (id: string) => void;
   readonly openModels: () => Promise<OpenModels>;
   /** Texts that no model of the zoo was trained on, each long enough for so many tokens. */
   readonly heldOut: (tokens: number) => Promise<readonly string[]>;
 }
 
-async function get(path: string): Promise<Response> {
-  const response = await fetch(zooAddress(path));
+async function get(path: string, cache: RequestCache = 'default'): Promise<Response> {
+  const response = await fetch(zooAddress(path), { cache });
   if (!response.ok)
     throw new Error(`${path}: expected a file, the server said ${response.status}.`);
   return response;
@@ -110,8 +112,25 @@ export async function textOf(path: string): Promise<string> {
   return (await get(path)).text();
 }
 
+/** Fetches files past the browser's cache, which may hold a login page in place of one, and renews them there. */
+export async function renew(paths: readonly string[]): Promise<void> {
+  const renewed = async (path: string) => (await get(path, 'reload')).arrayBuffer();
+  await Promise.allSettled(paths.map(renewed));
+}
+
 async function getJson<T>(path: string): Promise<T> {
-  return (await get(path)).json() as Promise<T>;
+  const text = await textOf(path);
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    const fresh = await (await get(path, 'reload')).text();
+    try {
+      return JSON.parse(fresh) as T;
+    } catch (error) {
+      const found = fresh.slice(0, 40).trim();
+      throw new Error(`${path}: expected JSON, the server sent “${found}…”.`, { cause: error });
+    }
+  }
 }
 
 async function getFiles({ id, quick }: Card): Promise<Files> {
@@ -164,6 +183,7 @@ export async function openZoo(): Promise<Zoo> {
       files.catch(() => coming.delete(id));
       return files;
     },
+    forget: (id) => void coming.delete(id),
     openModels: () => read<OpenModels>('reported.json'),
     heldOut: async (tokens) => {
       const passages = await read(heldOutFile(tokens));

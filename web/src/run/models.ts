@@ -24,7 +24,7 @@ import type { Source } from '../frame';
 import { nearestStep, stepOf, stepWords } from '../ask/steps';
 import type { StepFacts } from '../frame';
 import type { Timelines } from '../timeline/timelines';
-import { textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
+import { renew, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
 /** What a picker offers. */
 export interface Choice {
@@ -221,8 +221,7 @@ export class Models {
     try {
       return await this.#openPlan(id, recipe, how);
     } catch (error) {
-      const isBroken = error instanceof SinkscopeError && error.code.startsWith('bad_');
-      if (recipe.source !== 'hub' || !isBroken) throw error;
+      if (recipe.source !== 'hub' || !isBroken(error)) throw error;
       await cacheClear(recipe.plan.id).catch(() => {});
       const text = `${error.text}; its downloaded files were removed, as Clear would: try again`;
       throw new SinkscopeError(error.code, error.where, text);
@@ -259,7 +258,31 @@ export class Models {
     }
   }
 
-  async #ofZoo(id: string, { watch, arithmetic }: How, quick?: Card['quick']): Promise<OpenModel> {
+  /** Files that cannot be read are fetched once more, past the browser's cache. */
+  async #ofZoo(id: string, how: How, quick?: Card['quick']): Promise<OpenModel> {
+    try {
+      return await this.#openZoo(id, how, quick);
+    } catch (error) {
+      const isUnread = error instanceof SinkscopeError && error.code === 'read';
+      if (!isBroken(error) && !isUnread) throw error;
+      const { tokenizer } = this.#card(id);
+      const own = ['config.json', quick?.file ?? 'model.safetensors'].map(
+        (name) => `${id}/${name}`,
+      );
+      const texts = ['tokenizer.json', 'tokenizer_config.json'].map(
+        (name) => `${tokenizer}/${name}`,
+      );
+      this.zoo.forget(id);
+      await renew([...own, ...texts]);
+      return this.#openZoo(id, how, quick);
+    }
+  }
+
+  async #openZoo(
+    id: string,
+    { watch, arithmetic }: How,
+    quick?: Card['quick'],
+  ): Promise<OpenModel> {
     const card = this.#card(id);
     const tokenizer = this.#tokenizerOf(id);
     const files = quick
@@ -332,6 +355,11 @@ export class Models {
     const names = this.zoo.cards.map((one) => one.id).join(', ');
     throw new InputError(`This page has no model “${id}”. It has ${names}.`);
   }
+}
+
+/** What was fetched is not what it should be. */
+function isBroken(error: unknown): error is SinkscopeError {
+  return error instanceof SinkscopeError && error.code.startsWith('bad_');
 }
 
 /** Closes a model, and the worker of its tokenizer if it has one. */
