@@ -62,7 +62,7 @@ export default [
     'run',
   ],
   [
-    'of equal logits at the border one too many is drawn',
+    'of equal logits at the cutoff one too many is drawn',
     'run/sample.c',
     'equal-- > 0',
     'equal-- >= 0',
