@@ -60,6 +60,10 @@ static void survey_head(const ss_trace *trace, int head, int T, float *found, si
 }
 
 const float *ss_find(const ss_trace *trace, int T, ss_found what) {
+    const ss_kept *kept = &trace->kept;
+    const float *found =
+        (const float *[]){kept->row_mass, kept->factors, kept->alpha, kept->alpha_raw}[what];
+    if (found && T == trace->T) return found;
     ss_survey *survey = trace->survey;
     size_t apart = (size_t)ss_heads(trace) * (size_t)T;
     if (survey->T != T)
