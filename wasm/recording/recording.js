@@ -176,6 +176,7 @@ export class Recording {
    * @param {import('../sinkscope.js').RecordedArguments} [args]
    */
   async metric(name, args = {}) {
+    check(args, 'object', 'args');
     const { prompt, ...others } = args;
     const [tensor] = await this.read([{ ...others, metric: name }], { prompt });
     return tensor;
@@ -186,6 +187,7 @@ export class Recording {
    * @param {import('../sinkscope.js').Where & { prompt?: number }} [where]
    */
   async field(name, where = {}) {
+    check(where, 'object', 'where');
     const { prompt, ...others } = where;
     const [tensor] = await this.read([{ ...others, field: name }], { prompt });
     return tensor;
@@ -196,8 +198,10 @@ export class Recording {
    * @param {{ prompt?: number }} [options]
    * @returns {Promise<Tensor[]>}
    */
-  async read(reads, { prompt = 0 } = {}) {
+  async read(reads, options = {}) {
     checkList(reads, 'object', 'reads');
+    check(options, 'object', 'options');
+    const { prompt = 0 } = options;
     const { kept } = this.conditions.prompts;
     if (kept === 0) throw missing('prompt', 'a kept prompt');
     expectInteger(prompt, 0, kept - 1, 'prompt');
@@ -209,8 +213,11 @@ export class Recording {
     });
   }
 
-  /** @param {import('../sinkscope.js').Where & { prompt?: number }} [where] */
-  async pooled({ prompt = 0, ...where } = {}) {
+  /** @param {import('../sinkscope.js').Where & { prompt?: number }} [options] */
+  async pooled(options = {}) {
+    check(options, 'object', 'options');
+    const { prompt = 0, ...where } = options;
+    check(prompt, 'count', 'prompt');
     const name = `${prompt}.att_pooled`;
     if (!this.#tensors.has(name)) throw missing('pooled', name);
     const [cells, scale] = [

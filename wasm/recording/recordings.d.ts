@@ -1,7 +1,7 @@
 /** Recordings: what a model did on some prompts, in one safetensors file; and making them. */
 import type { Architecture, Describe, Tensor } from '../border/border.js';
 import type { MetricArguments, Model, Options, Read, Run, Where } from '../engine/engine.js';
-import type { Measured, MeasureOptions, Measurement, Studied } from '../study/study.js';
+import type { MeasureOptions, Measurement, Studied } from '../study/study.js';
 
 /** Under which conditions a recording was made. Strings are text, never markup. */
 export interface Conditions {

@@ -108,8 +108,8 @@ export async function recordStudy(model, sequences, options = {}) {
 
 /** @type {typeof import('../sinkscope.js').compareRecordings} */
 export async function compareRecordings(a, b, options = {}) {
-  check(a, 'object', 'a');
-  check(b, 'object', 'b');
+  check(a, 'recording', 'a');
+  check(b, 'recording', 'b');
   checkOptions(options, { tolerance: 'number' });
   const { tolerance = 0 } = options;
   expect(tolerance >= 0, 'tolerance', '0 or more', tolerance);

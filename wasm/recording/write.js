@@ -194,10 +194,11 @@ export function conditionsOf(
 ) {
   const { strings = (/** @type {readonly number[]} */ list) => list.map(String) } = options;
   const { family, L, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
-  const tokens = ids.map((list) => [...strings(list)]);
-  tokens.forEach((list, i) => {
-    checkList(list, 'text', `strings of prompt ${i}`);
-    expect(list.length === ids[i].length, 'strings', `${ids[i].length} of them`, list.length);
+  const tokens = ids.map((list, i) => {
+    const made = strings(list);
+    checkList(made, 'text', `strings of prompt ${i}`);
+    expect(made.length === list.length, 'strings', `${list.length} of them`, made.length);
+    return Array.from(made);
   });
   const sizes = { L, H, G, K, D, V, F, E };
   const own = { dtype: arithmetic === 'int8' ? 'int8' : 'float32', attention: 'sinkscope' };
