@@ -123,14 +123,15 @@ void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
                   float (*value)(const ss_trace *trace, int head, int T), float *out);
 
 /*
- * What one reading of the maps finds, [L][H][T] each: of every row its mass, and the factor that
- * makes a weight of it, or of its bias key, a share of attention, P = weight * factor (of its
- * absolute value where the operation has signs): section 1.3 of the metrics, the authors' proxy;
- * of every key alpha, and the same of the weights as they are.
+ * Row statistics, [L][H][T] each, of one reading of the maps. Every row has its mass and the factor
+ * that makes a weight, or that of the bias key, a share of attention, P = weight * factor (of the
+ * absolute value where the operation has signs): section 1.3 of the metrics, the authors' proxy.
+ * Every key has alpha, and the same of the raw weights.
  */
-typedef enum ss_found { SS_MASS, SS_FACTOR, SS_ALPHA, SS_ALPHA_RAW } ss_found;
-const float *ss_find(const ss_trace *trace, int T, ss_found what);
-void ss_copy_found(const ss_trace *trace, const ss_metric_args *args, ss_found what, float *out);
+typedef enum ss_statistic { SS_MASS, SS_FACTOR, SS_ALPHA, SS_ALPHA_RAW } ss_statistic;
+const float *ss_find_statistic(const ss_trace *trace, int T, ss_statistic what);
+void ss_copy_statistic(const ss_trace *trace, const ss_metric_args *args, ss_statistic what,
+                       float *out);
 
 /* Queries among which the weights of key k are averaged: all T of a bidirectional model see it;
  * else, inside a prefix too, the authors' code divides by those that do not stand before it. */

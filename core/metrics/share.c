@@ -96,7 +96,7 @@ void ss_measure_contribution_out_at(const ss_trace *trace, const ss_metric_args 
 
 /* The share that token 1 receives, a mean over queries: all see it. */
 void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const float *alpha = ss_find(trace, args->T, SS_ALPHA);
+    const float *alpha = ss_find_statistic(trace, args->T, SS_ALPHA);
     for (int head = 0; head < ss_heads(trace); head++, alpha += args->T) *out++ = *alpha;
 }
 

@@ -288,10 +288,10 @@ static ss_status print(cJSON *root, char *out, size_t bytes, ss_error *err) {
                           (unsigned long)bytes);
 }
 
-ss_status ss_describe(char *out, size_t bytes, int border, ss_error *err) {
+ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err) {
     cJSON *root = cJSON_CreateObject();
     add_text(root, "version", SS_VERSION);
-    cJSON_AddNumberToObject(root, "border", border);
+    cJSON_AddNumberToObject(root, "abi", abi);
     add_text(root, "kernels", KERNELS);
     add_operations(root);
     add_metrics(root);
@@ -388,7 +388,7 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
                    {"F", arch->F},
                    {"V", arch->V},
                    {"E", arch->E},
-                   {"chosen", arch->chosen},
+                   {"chosen", arch->top_k},
                    {"context", arch->context},
                    {"parameters", (double)model->parameters}};
     cJSON *root = cJSON_CreateObject();

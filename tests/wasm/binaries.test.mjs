@@ -4,7 +4,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
-import { chooseBinary } from '../../wasm/border/variants.js';
+import { chooseBinary } from '../../wasm/abi/variants.js';
 
 /** Each with the most bytes that it may have, compressed. */
 const most = {
@@ -32,7 +32,7 @@ for (const name of names) {
     { skip },
     async () => {
       const module = await WebAssembly.compile(read(name));
-      const listed = readFileSync(new URL('wasm/border/exports.txt', root), 'utf8')
+      const listed = readFileSync(new URL('wasm/abi/exports.txt', root), 'utf8')
         .trim()
         .split('\n')
         .filter((line) => name.includes('lab') || !line.includes('_train'))
@@ -136,7 +136,7 @@ test('a server that sends the wrong type, or nothing, or something else', async 
   });
   try {
     for (const path of ['octets', 'typed/']) {
-      await withEngine(at(path), async (engine) => assert.equal(engine.describe.border, 5));
+      await withEngine(at(path), async (engine) => assert.equal(engine.describe.abi, 6));
     }
     for (const path of ['page', 'missing']) {
       await assert.rejects(withEngine(at(path)), { code: 'read' });

@@ -1,7 +1,7 @@
 /** Opening models, running tokens through them, reading what the runs recorded. */
-import type { Architecture, Describe, SinkscopeError, Tensor } from '../border/border.js';
+import type { Architecture, Describe, SinkscopeError, Tensor } from '../abi/abi.js';
 import type { RecordOptions, Recording } from '../recording/recordings.js';
-import type { ModelFiles, Source } from '../supply/supply.js';
+import type { ModelFiles, Source } from '../loading/loading.js';
 import type { TrainOptions, Training } from '../lab/lab.js';
 
 /** Heads compute another attention operation. Absent layer or head means all of them. */
@@ -200,7 +200,7 @@ export interface Model {
    * This model in each worker of the engine, itself first. It is opened there when it is first run
    * there, and closed with this one. As many as fit: the copies take up to 1 GiB.
    */
-  readonly lanes: readonly Lane[];
+  readonly replicas: readonly Replica[];
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
   /**
    * Bytes that a run of so many tokens will take, beside the model.
@@ -226,7 +226,7 @@ export interface Model {
 }
 
 /** A model in one of the engine's workers. */
-export type Lane = Pick<Model, 'architecture' | 'describe' | 'run'>;
+export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 
 export interface Engine {
   readonly describe: Describe;
@@ -269,7 +269,7 @@ export interface EngineOptions {
    */
   readonly threads?: number;
   /**
-   * Told when a worker has ended by itself, or its core has stopped. What was under way rejects with
+   * Called when a worker has ended by itself, or its core has stopped. What was under way rejects with
    * the same error, code 'lost'. What is asked next starts the engine anew, opens the model from its
    * files and makes the run again: models and runs stay good.
    */

@@ -1,5 +1,5 @@
 /** The conditions of a recording: the JSON beside its tensors, of which only what is known is taken. */
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 
 /** @typedef {import('../sinkscope.js').Conditions} Conditions */
 /** @typedef {Record<string, unknown>} Json */

@@ -1,6 +1,6 @@
 /** A recording as its reader has it: like a run, with means over prompts beside it. */
-import { check, checkList, checkOptions } from '../border/arguments.js';
-import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js';
+import { check, checkList, checkOptions } from '../abi/arguments.js';
+import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
 import { QUIET } from '../engine/job.js';
 import { addUp, lengthOf, meansOf } from '../study/measure.js';
 
@@ -15,7 +15,7 @@ export class Recording {
   #link;
   #post;
   /** @type {Face | undefined} */
-  #desk;
+  #backend;
   /** @type {Promise<Opened> | undefined} */
   #opened;
   /** @type {Map<number, Promise<number>>} */
@@ -39,7 +39,7 @@ export class Recording {
 
   /** @param {import('../sinkscope.js').Options} options */
   async open(options) {
-    const opened = await this.#link.job(options, (desk, job) => this.#at(desk, job));
+    const opened = await this.#link.job(options, (backend, job) => this.#at(backend, job));
     this.#tensors = new Map(opened.tensors);
     this.#ids = opened.ids;
     this.conditions = opened.conditions;
@@ -69,14 +69,14 @@ export class Recording {
   }
 
   /**
-   * @param {Face} desk
+   * @param {Face} backend
    * @param {import('../engine/job.js').Job} [job]
    */
-  #at(desk, job = QUIET) {
+  #at(backend, job = QUIET) {
     if (this.#closed) throw closed();
-    if (this.#opened && this.#desk === desk) return this.#opened;
-    const opened = desk.openRecording(job, this.#post());
-    this.#desk = desk;
+    if (this.#opened && this.#backend === backend) return this.#opened;
+    const opened = backend.openRecording(job, this.#post());
+    this.#backend = backend;
     this.#opened = opened;
     this.#prompts.clear();
     opened.catch(() => {
@@ -87,12 +87,12 @@ export class Recording {
 
   /**
    * The number of the run that a kept prompt is read as.
-   * @param {Face} desk
+   * @param {Face} backend
    * @param {number} prompt
    */
-  async #run(desk, prompt) {
-    const { recording } = await this.#at(desk);
-    const made = this.#prompts.get(prompt) ?? desk.recordingPrompt(recording, prompt);
+  async #run(backend, prompt) {
+    const { recording } = await this.#at(backend);
+    const made = this.#prompts.get(prompt) ?? backend.recordingPrompt(recording, prompt);
     this.#prompts.set(prompt, made);
     return made.catch((error) => {
       this.#prompts.delete(prompt);
@@ -108,8 +108,8 @@ export class Recording {
     check(name, 'text', 'name');
     checkOptions(where, { layer: 'number', head: 'number' });
     const { layer = -1, head = -1 } = where;
-    const [tensor] = await this.#link.ask(async (desk) =>
-      desk.recordingTensor((await this.#at(desk)).recording, name, layer, head),
+    const [tensor] = await this.#link.ask(async (backend) =>
+      backend.recordingTensor((await this.#at(backend)).recording, name, layer, head),
     );
     return tensor;
   }
@@ -207,9 +207,9 @@ export class Recording {
     expectInteger(prompt, 0, kept - 1, 'prompt');
     if (reads.some((read) => 'base' in read && read.base !== undefined))
       throw new SinkscopeError('argument', 'base', 'expected none: a recording is not compared so');
-    return this.#link.ask(async (desk) => {
-      const run = await this.#run(desk, prompt);
-      return desk.read(run, /** @type {import('../engine/desk.js').Posted[]} */ ([...reads]));
+    return this.#link.ask(async (backend) => {
+      const run = await this.#run(backend, prompt);
+      return backend.read(run, /** @type {import('../engine/backend.js').Posted[]} */ ([...reads]));
     });
   }
 
@@ -308,8 +308,8 @@ export class Recording {
     this.#closed = true;
     const opened = this.#opened;
     if (!opened || !this.#link.isOpen) return;
-    await this.#link.ask(async (desk) => {
-      if (desk === this.#desk) await desk.closeRecording((await opened).recording);
+    await this.#link.ask(async (backend) => {
+      if (backend === this.#backend) await backend.closeRecording((await opened).recording);
     });
   }
 }

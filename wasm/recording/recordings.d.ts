@@ -1,5 +1,5 @@
 /** Recordings: what a model did on some prompts, in one safetensors file; and making them. */
-import type { Architecture, Describe, Tensor } from '../border/border.js';
+import type { Architecture, Describe, Tensor } from '../abi/abi.js';
 import type { MetricArguments, Model, Options, Read, Run, Where } from '../engine/engine.js';
 import type { MeasureOptions, Measurement, Studied } from '../study/study.js';
 

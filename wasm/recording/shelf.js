@@ -1,8 +1,8 @@
 /** Recordings on the engine's side: files in the module's memory, by number. */
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { readConditions } from './conditions.js';
 
-/** @typedef {import('../border/module.js').Module} Module */
+/** @typedef {import('../abi/module.js').Module} Module */
 /** @typedef {{ address: number, prompts: Map<number, number>, lengths: number[], sizes: { L: number, H: number } }} Open prompts: runs by their index */
 /** @typedef {{ dtype: string, shape: readonly number[] }} Entry of a tensor */
 

@@ -1,6 +1,6 @@
 /** A study of many prompts as a recording, and two recordings side by side. */
-import { JOB, check, checkList, checkOptions } from '../border/arguments.js';
-import { expect, expectInteger } from '../border/errors.js';
+import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
+import { expect, expectInteger } from '../abi/errors.js';
 import { fieldsFor, measure } from '../study/measure.js';
 import { RECORD, conditionsOf, encode, keep, keptOf, part, putMeans } from './write.js';
 

@@ -1,6 +1,6 @@
 /** Recordings written: safetensors with the conditions beside the tensors, and the numbers of one run. */
-import { check, checkList, checkOptions } from '../border/arguments.js';
-import { expect, find } from '../border/errors.js';
+import { check, checkList, checkOptions } from '../abi/arguments.js';
+import { expect, find } from '../abi/errors.js';
 import { VERSION } from './conditions.js';
 
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */

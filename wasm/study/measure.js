@@ -1,9 +1,9 @@
 /** The measurements of a model over many sequences, as the page shows them: means and spread. */
-import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js';
-import { JOB, check, checkList, checkOptions } from '../border/arguments.js';
+import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
+import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { spread } from './spread.js';
 
-/** @typedef {import('../sinkscope.js').Lane} Lane */
+/** @typedef {import('../sinkscope.js').Replica} Replica */
 
 /** @type {typeof import('../sinkscope.js').fieldsFor} */
 export function fieldsFor(describe, reads) {
@@ -125,16 +125,16 @@ export async function sweep(model, sequences, cases, options = {}) {
   let done = 0;
   /** @type {Sums[][]} by the case, then by the threshold */
   const sums = cases.map(() => thresholds.map(() => new Map()));
-  const look = async (/** @type {Lane} */ lane, /** @type {readonly number[]} */ ids) => {
+  const look = async (/** @type {Replica} */ replica, /** @type {readonly number[]} */ ids) => {
     const plain =
       compared.length || waiting.length
-        ? await lane.run(ids, { fields: ofPlain, capacity: T, signal })
+        ? await replica.run(ids, { fields: ofPlain, capacity: T, signal })
         : undefined;
     const found = [];
     try {
       for (const edits of cases) {
         const from = plain && waiting.includes(edits) ? { run: plain } : undefined;
-        const run = await lane.run(ids, { fields, edits, capacity: T, streaming, from, signal });
+        const run = await replica.run(ids, { fields, edits, capacity: T, streaming, from, signal });
         const beside = reads.map((read) =>
           compared.includes(read) ? { ...read, base: plain } : read,
         );
@@ -183,7 +183,7 @@ function thresholdsOf(eps) {
 /** @typedef {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} Sums */
 
 /**
- * What is told where a model is summed up; of what compares two runs only where there is something to compare.
+ * The metrics of a summary; those that compare two runs only where there is something to compare.
  * @param {import('../sinkscope.js').Describe} describe
  * @param {readonly (readonly unknown[])[]} cases
  */

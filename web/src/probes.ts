@@ -7,7 +7,7 @@ import {
   spread,
   type Architecture,
   type Edit,
-  type Lane,
+  type Replica,
   type RunOptions,
   type Tensor,
 } from 'sinkscope';
@@ -84,14 +84,14 @@ function firstsOf(ids: readonly number[], special: readonly number[]): number {
 
 /** A prompt, once as it is and once with a token exchanged: how far the streams come apart. */
 async function apart(
-  lane: Lane,
+  replica: Replica,
   ids: readonly number[],
   { at, token }: Exchange,
   options: RunOptions,
 ): Promise<Record<string, Tensor>> {
-  const base = await lane.run(ids, options);
+  const base = await replica.run(ids, options);
   try {
-    const run = await lane.run(
+    const run = await replica.run(
       ids.map((id, t) => (t === at ? token : id)),
       options,
     );
@@ -112,13 +112,13 @@ const reach: Probe = {
     const options = { edits, signal, fields: ['hidden'], capacity: ids[0]!.length };
     const found: Record<string, Tensor[]> = Object.fromEntries(reach.names.map((n) => [n, []]));
     let done = 0;
-    const work = async (lane: Lane, one: readonly number[]) => {
+    const work = async (replica: Replica, one: readonly number[]) => {
       const firsts = firstsOf(one, tokenizer.special);
       const exchange = exchangeOf(one, firsts);
-      const whole = exchange && (await apart(lane, one, exchange, options));
+      const whole = exchange && (await apart(replica, one, exchange, options));
       const { at, token } = exchange ?? { at: 0, token: 0 };
       const rest = { at: at - firsts, token };
-      const bare = whole && firsts && (await apart(lane, one.slice(firsts), rest, options));
+      const bare = whole && firsts && (await apart(replica, one.slice(firsts), rest, options));
       onProgress(++done, ids.length);
       return {
         ...(whole ? { reach: whole.reach! } : {}),

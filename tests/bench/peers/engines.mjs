@@ -16,7 +16,7 @@ function likeliest(logits, n) {
     .slice(0, n);
 }
 
-/** Ours, on the bare border of a binary; in the page's thread, as the worker would call it. */
+/** Ours, on the bare ABI of a binary; in the page's thread, as the worker would call it. */
 export async function ours(address) {
   const { instance } = await WebAssembly.instantiateStreaming(fetch(address));
   const { exports } = instance;
