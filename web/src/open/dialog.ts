@@ -4,8 +4,9 @@ import { live } from 'lit/directives/live.js';
 import { filesOfDrop, filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalogue';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
-import { isOfDisk } from '../state';
-import { fingerprintOf, loadedWords, nameOfId, planRows, size, type Loaded } from './words';
+import { planRows } from './words';
+import { loadedWords, size, type Loaded } from '../run/progress';
+import { fingerprintOf, nameOfId, isOfDisk } from '../ask/ids';
 
 const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
 
