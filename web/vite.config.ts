@@ -123,7 +123,7 @@ export default defineConfig({
           groups: [
             {
               name: 'first',
-              test: /(src\/(rooms\/start|queue|zoo|trust)|wasm\/(engine\/client|supply\/cache))\.[jt]s$/,
+              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|supply\/cache))\.[jt]s$/,
             },
           ],
         },

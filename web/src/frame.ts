@@ -4,8 +4,8 @@
  * nothing else of the engine.
  */
 import type { Architecture, Edit, Operation, Tensor, Token } from 'sinkscope';
-import type { Source } from './models';
-import type { Question, SpecialWords } from './question';
+import type { Source } from './run/models';
+import type { Question, SpecialWords } from './ask/question';
 import type { StepFacts } from './timeline/steps';
 
 /** How far a number can be trusted to say something about a model. */

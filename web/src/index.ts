@@ -1,8 +1,8 @@
 import './style.css';
 import { tellHeight } from './embed/height';
-import { keepForOffline } from './offline';
-import { offer, startPage } from './page';
-import { trustOwnScripts } from './trust';
+import { keepForOffline } from './page/offline';
+import { offer, startPage } from './page/page';
+import { trustOwnScripts } from './page/trust';
 
 trustOwnScripts();
 // What stood here for those who cannot run this.

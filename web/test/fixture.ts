@@ -1,8 +1,8 @@
 /** A frame whose every number is known: two layers of two heads over three tokens. */
 import type { Tensor } from 'sinkscope';
 import type { Frame } from '../src/frame';
-import { questionOf } from '../src/question';
-import { defaults } from '../src/state';
+import { questionOf } from '../src/ask/question';
+import { defaults } from '../src/ask/state';
 
 export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
   shape,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SinkscopeError, type Plan } from 'sinkscope';
 import { checkpointId, checkpointOf, PYTHIA_STEPS, suggestions } from '../src/open/catalogue';
 import { idOfPlan, loadedWords, planRows, sentence, size, titleOfFiles } from '../src/open/words';
-import { defaults, isOfDisk, linkable, parseHash, printHash } from '../src/state';
+import { defaults, isOfDisk, linkable, parseHash, printHash } from '../src/ask/state';
 
 const file = (name: string) => ({ name, bytes: 5e6, url: `https://hub.example/${name}` });
 

@@ -1,10 +1,10 @@
 import { effect } from '@preact/signals-core';
 import { describe, expect, it } from 'vitest';
 import { SinkscopeError, type Describe, type Read, type Tokenizer } from 'sinkscope';
-import type { Models, OpenModel } from '../src/models';
-import { Queue, type Request } from '../src/queue';
-import { questionOf } from '../src/question';
-import { defaults } from '../src/state';
+import type { Models, OpenModel } from '../src/run/models';
+import { Queue, type Request } from '../src/run/queue';
+import { questionOf } from '../src/ask/question';
+import { defaults } from '../src/ask/state';
 import { tensor } from './fixture';
 
 const metric = (name: string, averaged = true) => ({ name, averaged, arguments: [], fields: [] });

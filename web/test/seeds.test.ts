@@ -9,7 +9,7 @@ import {
   spreadOf,
   type SeedRun,
 } from '../src/timeline/seeds';
-import { seedsOf, type Card } from '../src/zoo';
+import { seedsOf, type Card } from '../src/ask/zoo';
 
 /** Made up: a log of Sink_1 at steps of 2,000, as far as there are values. */
 const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { createEngine, type Describe, type EditParameter } from 'sinkscope';
-import { defaults, linkable, linkTo, parseHash, printHash, table, type State } from '../src/state';
+import {
+  defaults,
+  linkable,
+  linkTo,
+  parseHash,
+  printHash,
+  table,
+  type State,
+} from '../src/ask/state';
 import {
   atStep,
   editChoices,
@@ -10,7 +18,7 @@ import {
   splitSubjects,
   titleOf,
   toggled,
-} from '../src/subject';
+} from '../src/ask/subject';
 
 const EXAMPLES: Partial<State> = {
   room: 'compare',

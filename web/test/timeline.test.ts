@@ -9,7 +9,7 @@ import {
   type Course,
 } from '../src/timeline/course';
 import { shownAt } from '../src/rooms/walk';
-import type { Models } from '../src/models';
+import type { Models } from '../src/run/models';
 import { nearestStep, stepOf, stepWords } from '../src/timeline/steps';
 
 const quantity = (name: string) => QUANTITIES.find((one) => one.name === name)!;

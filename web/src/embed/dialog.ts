@@ -1,10 +1,10 @@
 /** `</>`: what to paste for the figure that is seen, with a live preview. */
 import { signal, effect } from '@preact/signals-core';
 import { html, render } from 'lit';
-import { base } from '../base';
-import { choices } from '../controls';
-import type { Desk } from '../desk';
-import { linkable, printHash, type State } from '../state';
+import { base } from '../page/base';
+import { choices } from '../page/controls';
+import type { Desk } from '../page/context';
+import { linkable, printHash, type State } from '../ask/state';
 import { viewNamed } from '../views/index';
 import { CONTROLS } from '../rooms/figure';
 import { snippets } from './snippets';

@@ -9,7 +9,7 @@
  * rows; events are `run`, `select` and `error`. It also lets the iframes of embed.html have the height
  * that they ask for.
  */
-import type { State } from '../state';
+import type { State } from '../ask/state';
 import { attributeNames, printed, propertyNames, stateOf } from './attributes';
 import type { Live } from './live';
 

@@ -4,21 +4,21 @@
  */
 import { effect, signal } from '@preact/signals-core';
 import { createEngine } from 'sinkscope';
-import { base } from '../base';
-import { framesOf, Scope, shownOf, type Desk, type Engine } from '../desk';
+import { base } from '../page/base';
+import { framesOf, Scope, shownOf, type Desk, type Engine } from '../page/context';
 import { selectedHead } from '../frame';
-import { Models } from '../models';
+import { Models } from '../run/models';
 import { sentence } from '../open/words';
 import type { Theme } from '../plot/color';
-import { Queue } from '../queue';
-import { promptsOfFile, type PromptFile } from '../question';
+import { Queue } from '../run/queue';
+import { promptsOfFile, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
-import { linkTo, printHash, type Parsed, type State } from '../state';
+import { linkTo, printHash, type Parsed, type State } from '../ask/state';
 import css from '../style.css?inline';
 import { isRead, type Pointed } from '../views/view';
 import { viewNamed } from '../views/index';
-import { trustOwnScripts } from '../trust';
-import { openZoo, type Zoo } from '../zoo';
+import { trustOwnScripts } from '../page/trust';
+import { openZoo, type Zoo } from '../ask/zoo';
 import { writeAttributes } from './attributes';
 import type { SinkScope } from './element';
 

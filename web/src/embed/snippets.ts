@@ -1,5 +1,5 @@
 /** What a teacher pastes: the element, an iframe, and both as the tools of courses want them. */
-import { printHash, type State } from '../state';
+import { printHash, type State } from '../ask/state';
 import { viewNamed } from '../views/index';
 import { attributesOf } from './attributes';
 

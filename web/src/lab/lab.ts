@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { createEngine, SinkscopeError, type Engine, type LogEntry, type Training } from 'sinkscope';
-import { base } from '../base';
+import { base } from '../page/base';
 import { sentence } from '../open/words';
 import type { Trained } from './files';
 import { recipeOf, type Settings } from './settings';

@@ -1,7 +1,7 @@
 /** What a lab's numbers say, in sentences that hold for any of them. */
 import type { LogEntry, Operation } from 'sinkscope';
-import { defaults } from '../state';
-import { headName, percent, show } from '../words';
+import { defaults } from '../ask/state';
+import { headName, percent, show } from '../page/words';
 import type { Lab } from './lab';
 import { isOnward, type Settings } from './settings';
 

@@ -4,7 +4,7 @@ import { live } from 'lit/directives/live.js';
 import { filesOfDrop, filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalogue';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
-import { isOfDisk } from '../state';
+import { isOfDisk } from '../ask/state';
 import { fingerprintOf, loadedWords, nameOfId, planRows, size, type Loaded } from './words';
 
 const valueOf = (event: Event) => (event.target as HTMLInputElement).value;

@@ -14,8 +14,8 @@ import {
   type HubOptions,
   type Plan,
 } from 'sinkscope';
-import { InputError, isTooSlow, type Models } from '../models';
-import { isOfDisk } from '../state';
+import { InputError, isTooSlow, type Models } from '../run/models';
+import { isOfDisk } from '../ask/state';
 import {
   fingerprintOf,
   hubName,

@@ -1,6 +1,6 @@
 /** Sizes, rates and plans as a reader should see them, and the names under which models are known. */
 import { SinkscopeError, sha256, type Plan } from 'sinkscope';
-import { isOfDisk } from '../state';
+import { isOfDisk } from '../ask/state';
 
 /** Of a model on the hub; what follows is what resolveHub takes. */
 const HUB = 'hub:';

@@ -1,19 +1,27 @@
 /** Up to six subjects on shared scales, asked the same: pictures, what differs, and a table. */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { allows, generateControls, nameOf, questionControls, troubles } from '../controls';
-import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
-import { Figure } from '../figure';
+import { allows, generateControls, nameOf, questionControls, troubles } from '../page/controls';
+import {
+  appearsWhole,
+  asks,
+  framesOf,
+  shownOf,
+  type Desk,
+  type Scope,
+  type Shown,
+} from '../page/context';
+import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
-import { INPUTS } from '../question';
+import { INPUTS } from '../ask/question';
 import { addKinds, hand } from '../save/menu';
-import { MOST, parseSubject } from '../subject';
-import { explained } from '../terms';
+import { MOST, parseSubject } from '../ask/subject';
+import { explained } from '../page/terms';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { part } from '../views/view';
-import { comparison, firstWords } from '../words';
-import { corpusName, type Card, type OpenModels } from '../zoo';
+import { comparison, firstWords } from '../page/words';
+import { corpusName, type Card, type OpenModels } from '../ask/zoo';
 import { differenceLine, differencesOf, placeWords } from './differs';
 import { Inspector } from './inspect';
 import {

@@ -8,17 +8,25 @@ import {
   nameOf,
   questionControls,
   troubles,
-} from '../controls';
-import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
-import { Figure } from '../figure';
+} from '../page/controls';
+import {
+  appearsWhole,
+  asks,
+  framesOf,
+  shownOf,
+  type Desk,
+  type Scope,
+  type Shown,
+} from '../page/context';
+import { Figure } from '../page/figure';
 import { selectedHead } from '../frame';
-import { handControls } from '../hand';
+import { handControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { change } from '../views/change';
 import { sinks } from '../views/sinks';
 import { part } from '../views/view';
-import { explained } from '../terms';
-import { finding, headWords, capital } from '../words';
+import { explained } from '../page/terms';
+import { finding, headWords, capital } from '../page/words';
 import { about } from './about';
 import { Inspector } from './inspect';
 

@@ -1,8 +1,8 @@
 /** One view as a figure, for embed.html: its title, its picture, a link to the page. */
 import { html, nothing, render } from 'lit';
-import { generateControls, nameOf, questionControls, textField, troubles } from '../controls';
-import { asks, framesOf, shownOf, type Desk, type Scope } from '../desk';
-import { Figure } from '../figure';
+import { generateControls, nameOf, questionControls, textField, troubles } from '../page/controls';
+import { asks, framesOf, shownOf, type Desk, type Scope } from '../page/context';
+import { Figure } from '../page/figure';
 import { selectedHead } from '../frame';
 import { viewNamed } from '../views/index';
 import { isRead, part } from '../views/view';

@@ -2,7 +2,7 @@
  * The table of rooms. A room is a layout of views with its controls; its code is fetched when the reader
  * enters it.
  */
-import type { Desk, Scope } from '../desk';
+import type { Desk, Scope } from '../page/context';
 
 export type Build = (root: HTMLElement, desk: Desk, scope: Scope) => void;
 

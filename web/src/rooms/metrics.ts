@@ -1,9 +1,9 @@
 /** The metrics of the comparison's table: a row here is a column of the table and of its files. */
 import { alphaOfKey, indexOfMost, keysOf, type Frame } from '../frame';
-import { overPrompts } from '../averages';
+import { overPrompts } from '../run/averages';
 import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
-import { CLASS_WORDS, judged } from '../words';
-import type { Reported } from '../zoo';
+import { CLASS_WORDS, judged } from '../page/words';
+import type { Reported } from '../ask/zoo';
 
 /** A number with its spread over the prompts (standard deviation, n - 1; NaN for one prompt). */
 export interface Cell {

@@ -1,9 +1,9 @@
 /** The table: a row for each model, sortable by each column; what others report stands below. */
 import { html, nothing, type TemplateResult } from 'lit';
-import { commandOf, copyCommand } from '../command';
+import { commandOf, copyCommand } from '../page/command';
 import type { Frame } from '../frame';
-import type { PromptFile } from '../question';
-import { CLASS_WORDS, headName, judged, percent, quote, show } from '../words';
+import type { PromptFile } from '../ask/question';
+import { CLASS_WORDS, headName, judged, percent, quote, show } from '../page/words';
 import {
   metricsOf,
   sorted,

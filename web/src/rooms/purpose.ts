@@ -4,8 +4,8 @@
  */
 import { computed } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
-import { benches } from '../benches/index';
-import type { Asked, Group, Setting } from '../benches/bench';
+import { benches } from '../experiments/index';
+import type { Asked, Group, Setting } from '../experiments/experiment';
 import {
   allows,
   choices,
@@ -15,7 +15,7 @@ import {
   numberField,
   textField,
   troubles,
-} from '../controls';
+} from '../page/controls';
 import {
   appearsWhole,
   asks,
@@ -24,15 +24,15 @@ import {
   type Engine,
   type Scope,
   type Shown,
-} from '../desk';
-import { Figure } from '../figure';
+} from '../page/context';
+import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
-import type { Study } from '../queue';
-import { INPUTS, questionOf } from '../question';
-import { LONG } from '../reading';
-import type { State } from '../state';
-import { MOST, parseSubject, printSubject } from '../subject';
-import { explained } from '../terms';
+import type { Study } from '../run/queue';
+import { INPUTS, questionOf } from '../ask/question';
+import { LONG } from '../run/reading';
+import type { State } from '../ask/state';
+import { MOST, parseSubject, printSubject } from '../ask/subject';
+import { explained } from '../page/terms';
 import { isRead, part, type View } from '../views/view';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];

@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { columnOf, kindOf, type Column, type Kind } from '../claims';
+import { columnOf, kindOf, type Column, type Kind } from './claims';
 import {
   chips,
   examples,
@@ -13,15 +13,15 @@ import {
   startToken,
   textField,
   troubles,
-} from '../controls';
-import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
-import { Figure } from '../figure';
+} from '../page/controls';
+import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../page/context';
+import { Figure } from '../page/figure';
 import { isBidirectional, ofHead, selectedHead, type Frame, type Head } from '../frame';
-import { keyOf, questionOf } from '../question';
-import type { Study } from '../queue';
-import type { State } from '../state';
-import { arithmeticOf, parseSubject, printSubject } from '../subject';
-import { explained } from '../terms';
+import { keyOf, questionOf } from '../ask/question';
+import type { Study } from '../run/queue';
+import type { State } from '../ask/state';
+import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
+import { explained } from '../page/terms';
 import { stepOf, stepWords } from '../timeline/steps';
 import { attention, drawnMap } from '../views/attention';
 import { part, type Context } from '../views/view';
@@ -35,8 +35,8 @@ import {
   shortNote,
   show,
   stampWords,
-} from '../words';
-import { seedsOf, type Card } from '../zoo';
+} from '../page/words';
+import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from './sources';
 import { trained, Walk } from './walk';
 

@@ -1,6 +1,6 @@
 /** A small menu on every figure: the picture, or its numbers, as a file. */
 import type { Theme } from '../plot/color';
-import { stampWords } from '../words';
+import { stampWords } from '../page/words';
 import { figureOf, pngOf, svgText, type About } from './figure';
 import { factsOf, toCsv, toJson, type Facts, type Numbers } from './numbers';
 

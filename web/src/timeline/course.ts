@@ -1,7 +1,7 @@
 /** What the runs noted of themselves, as lines and points over the steps of training. */
 import type { Timeline } from 'sinkscope';
 import type { Timelines } from './timelines';
-import { show } from '../words';
+import { show } from '../page/words';
 
 /** A question that is followed through the training. */
 export interface Quantity {

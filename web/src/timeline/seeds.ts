@@ -3,7 +3,7 @@
  * tells which logs there are (SEEDS); a run may have been broken off, and its log then ends early.
  */
 import { mean, deviation } from '../frame';
-import { textOf } from '../zoo';
+import { textOf } from '../ask/zoo';
 
 export interface SeedRun {
   readonly seed: number;

@@ -1,7 +1,7 @@
 /** The timelines that lie beside the page: what they have, and any of their checkpoints as a model. */
 import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
-import { zooAddress, type Card } from '../zoo';
-import { aside } from './aside';
+import { zooAddress, type Card } from '../ask/zoo';
+import { aside } from './client';
 import { nearestStep, type StepFacts } from './steps';
 
 export class Timelines {

@@ -4,7 +4,7 @@ import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { alphaOf, headWords, judged, percent, quote, shortWords, show, word } from '../words';
+import { alphaOf, headWords, judged, percent, quote, shortWords, show, word } from '../page/words';
 import type { Tensor } from 'sinkscope';
 import { lastOf, part, say, type Context, type View } from './view';
 

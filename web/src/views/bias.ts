@@ -2,7 +2,7 @@
 import { ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headsWords, headWords, percent, show } from '../words';
+import { headsWords, headWords, percent, show } from '../page/words';
 import { drawHeads } from './head_map';
 import type { View } from './view';
 

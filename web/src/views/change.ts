@@ -5,7 +5,7 @@ import { diverging } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { alphaOf, headWords, percent, quote, show, word } from '../words';
+import { alphaOf, headWords, percent, quote, show, word } from '../page/words';
 import type { Head } from '../frame';
 import { mapsOf } from './attention';
 import { createHeadMap } from './head_map';

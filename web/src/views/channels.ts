@@ -5,8 +5,8 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { percent, quote, show, word } from '../words';
-import type { State } from '../state';
+import { percent, quote, show, word } from '../page/words';
+import type { State } from '../ask/state';
 import { lastOf, part, say, type View } from './view';
 
 export interface Peak {

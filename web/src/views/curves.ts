@@ -2,7 +2,7 @@
 import { isBidirectional, sharesOf, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { percent, show } from '../words';
+import { percent, show } from '../page/words';
 import { part, say, type View } from './view';
 
 const STEPS = 100;

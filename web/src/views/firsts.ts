@@ -3,7 +3,7 @@ import { type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
-import { capital } from '../words';
+import { capital } from '../page/words';
 import { part, say, type View } from './view';
 
 /** Norms at half of token 1's and more count as those of a first token. */

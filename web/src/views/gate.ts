@@ -2,7 +2,7 @@
 import { mean, ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headWords, show } from '../words';
+import { headWords, show } from '../page/words';
 import { drawHeads } from './head_map';
 import type { View } from './view';
 

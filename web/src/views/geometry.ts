@@ -6,8 +6,8 @@ import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
-import type { State } from '../state';
-import { headWords, show, word } from '../words';
+import type { State } from '../ask/state';
+import { headWords, show, word } from '../page/words';
 import { lastOf, part, say, type View } from './view';
 
 const MAPS = {

@@ -2,7 +2,7 @@
 import { alphaOfKey, ofHead, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capital, headWords, percent, quote } from '../words';
+import { capital, headWords, percent, quote } from '../page/words';
 import { drawHeads } from './head_map';
 import type { View } from './view';
 

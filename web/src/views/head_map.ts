@@ -4,7 +4,7 @@ import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { headName, show } from '../words';
+import { headName, show } from '../page/words';
 import { part, say, type Context, type Reach, type View } from './view';
 
 export interface HeadNumbers {

@@ -2,7 +2,7 @@
 import { masked, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
-import { headName, show } from '../words';
+import { headName, show } from '../page/words';
 import { weightScale } from './attention';
 import { part, type View } from './view';
 

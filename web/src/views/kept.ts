@@ -4,7 +4,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capital, headName, percent, quote, word } from '../words';
+import { capital, headName, percent, quote, word } from '../page/words';
 import { givenOf, settingName } from './settings';
 import { lastOf, part, say, type View } from './view';
 

@@ -3,7 +3,7 @@ import type { Frame } from '../frame';
 import { isBidirectional, mean } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { show } from '../words';
+import { show } from '../page/words';
 import { givenOf, isUnedited, settingName } from './settings';
 import { part, say, type View } from './view';
 

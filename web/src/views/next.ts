@@ -1,7 +1,7 @@
 /** What the model would say next. */
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
-import { percent, readable, show } from '../words';
+import { percent, readable, show } from '../page/words';
 import { part, say, type View } from './view';
 
 export const next: View = {

@@ -3,7 +3,7 @@ import type { Tensor } from 'sinkscope';
 import { massiveOf, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { show } from '../words';
+import { show } from '../page/words';
 import { lastOf, part, say, type View } from './view';
 
 const KINDS = [

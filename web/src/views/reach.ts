@@ -4,9 +4,9 @@ import { largest, mean, type Frame } from '../frame';
 import { sequential, type Scale } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { exchangeOf } from '../probes';
+import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
-import { capital, percent, quote, show, word } from '../words';
+import { capital, percent, quote, show, word } from '../page/words';
 import { lastOf, part, say, type View } from './view';
 
 /** Of the first prompt. */

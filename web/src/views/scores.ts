@@ -2,7 +2,7 @@
 import { keysOf, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { headWords, percent, quote } from '../words';
+import { headWords, percent, quote } from '../page/words';
 import { part, say, type View } from './view';
 
 /** Keys in the order in which heads have a sink there. */

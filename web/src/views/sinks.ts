@@ -2,7 +2,7 @@
 import { alphaOfKey } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headsWords, judged, massOf, percent, shortWords, show } from '../words';
+import { headsWords, judged, massOf, percent, shortWords, show } from '../page/words';
 import { createHeadMap } from './head_map';
 import { lastOf, part, say, type View } from './view';
 

@@ -3,8 +3,8 @@ import { html, render } from 'lit';
 import type { Frame } from '../frame';
 import { checkpointOf } from '../open/catalogue';
 import { drawChart, type Series } from '../plot/chart';
-import { keyOf } from '../question';
-import { arithmeticOf } from '../subject';
+import { keyOf } from '../ask/question';
+import { arithmeticOf } from '../ask/subject';
 import {
   coursesOf,
   dotsOf,
@@ -24,7 +24,7 @@ import {
   type SeedRun,
 } from '../timeline/seeds';
 import { LOGGED_ON, MEASURED_ON, stepOf } from '../timeline/steps';
-import { judged } from '../words';
+import { judged } from '../page/words';
 import { part, say, type View } from './view';
 
 /** What was read so far; numbers are of it. */

@@ -4,14 +4,14 @@
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { numberField } from '../controls';
+import { numberField } from '../page/controls';
 import { isMasked, largest, type Frame } from '../frame';
-import type { OpenModel } from '../models';
+import type { OpenModel } from '../run/models';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import type { State } from '../state';
-import { readable, show } from '../words';
+import type { State } from '../ask/state';
+import { readable, show } from '../page/words';
 import {
   alphas,
   hide,

@@ -6,10 +6,10 @@
 import type { ReadonlySignal } from '@preact/signals-core';
 import type { Describe, UnmaskStep } from 'sinkscope';
 import type { Frame, Head } from '../frame';
-import type { OpenModel } from '../models';
+import type { OpenModel } from '../run/models';
 import type { Theme } from '../plot/color';
 import type { Quantity } from '../save/numbers';
-import type { State } from '../state';
+import type { State } from '../ask/state';
 import type { Timelines } from '../timeline/timelines';
 
 /** What is pointed at right now, anywhere on the page; not part of a link. */
