@@ -46,7 +46,7 @@
 #include "model/gguf/gguf.h"
 #include "model/model.h"
 
-#include "run/edit.h"
+#include "run/edits/edit.h"
 #include "run/operation.h"
 #include "run/run.h"
 #include "run/trace.h"
@@ -54,6 +54,7 @@
 #include "metrics/metrics.h"
 
 #include "report/describe.h"
+#include "report/recording.h"
 
 #include "train/train.h"
 

@@ -202,9 +202,9 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* x[i] *= y[i]. */
 #define SS_MULTIPLY_ARGS float *x, const float *y, size_t n
 
-/* Turns the pairs (x[j], x[j+pairs]), in RoFormer's rotate-half form: out[j] = x[j] cosine[j] -
+/* Rotates the pairs (x[j], x[j+pairs]), in RoFormer's rotate-half form: out[j] = x[j] cosine[j] -
  * x[j+pairs] sine[j], out[j+pairs] = x[j+pairs] cosine[j] + x[j] sine[j]; out may be x. */
-#define SS_TURN_ARGS                                                                               \
+#define SS_ROTATE_ARGS                                                                             \
     float *out, const float *x, const float *cosine, const float *sine, size_t pairs
 
 #define SS_KERNELS(suffix)                                                                         \
@@ -235,7 +235,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     void ss_gelu_erf##suffix(SS_GELU_ERF_ARGS);                                                    \
     void ss_relu##suffix(SS_RELU_ARGS);                                                            \
     void ss_multiply##suffix(SS_MULTIPLY_ARGS);                                                    \
-    void ss_turn##suffix(SS_TURN_ARGS);
+    void ss_rotate##suffix(SS_ROTATE_ARGS);
 
 SS_KERNELS(_ref)
 
@@ -273,6 +273,6 @@ SS_KERNELS(_simd)
 #define ss_gelu_erf SS_BIND(ss_gelu_erf)
 #define ss_relu SS_BIND(ss_relu)
 #define ss_multiply SS_BIND(ss_multiply)
-#define ss_turn SS_BIND(ss_turn)
+#define ss_rotate SS_BIND(ss_rotate)
 
 #endif

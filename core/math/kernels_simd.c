@@ -672,7 +672,7 @@ void ss_multiply_simd(SS_MULTIPLY_ARGS) {
     for (; i < n; i++) x[i] *= y[i];
 }
 
-void ss_turn_simd(SS_TURN_ARGS) {
+void ss_rotate_simd(SS_ROTATE_ARGS) {
     size_t j = 0;
     for (; j + 4 <= pairs; j += 4) {
         v128_t a = wasm_v128_load(x + j), b = wasm_v128_load(x + j + pairs);

@@ -181,7 +181,7 @@ typedef struct product {
     const float *tiles, *bias;
     const ss_matrix *w;
     size_t T, columns;
-    float *work; /* [lanes] of strips [8][STRIP] and panels [PANELS][in][8] */
+    float *work; /* [workers] of strips [8][STRIP] and panels [PANELS][in][8] */
 } product;
 
 /* out += a w for one row a and outputs [n, end), where the file has a row of inputs for each. */
@@ -232,20 +232,20 @@ static void row_times(const product *p, size_t n, size_t end, float *strips) {
     }
 }
 
-static size_t lane_work(size_t in) {
+static size_t worker_floats(size_t in) {
     return SS_PANEL * STRIP + PANELS * SS_PANEL * in;
 }
 
-size_t ss_matrix_work(size_t T, size_t in, size_t lanes) {
+size_t ss_matrix_work(size_t T, size_t in, size_t workers) {
     /* In eight bits a row is bytes, the same 16 bits wide, its scale and its zero; of whole numbers
      * rows fill up a tile, and have two numbers more for each group. */
-    return lanes * lane_work(in) + T * in + 5 * T + T * in / 16 + 10 * in;
+    return workers * worker_floats(in) + T * in + 5 * T + T * in / 16 + 10 * in;
 }
 
-static void times_piece(const void *job, size_t i, size_t lane) {
+static void times_piece(const void *job, size_t i, size_t worker) {
     const product *p = job;
     const ss_matrix *w = p->w;
-    float *strips = p->work + lane * lane_work(w->in), *own = strips + SS_PANEL * STRIP;
+    float *strips = p->work + worker * worker_floats(w->in), *own = strips + SS_PANEL * STRIP;
     size_t n = i * p->columns, columns = smaller(w->out - n, p->columns);
     const float *panels = w->panels ? w->panels + n * w->in : own;
     if (!w->panels && p->T == 1) {
@@ -259,9 +259,9 @@ static void times_piece(const void *job, size_t i, size_t lane) {
 
 /* What is unpacked together is a piece; where nothing is, so much that no thread has to wait long
  * for the last piece of another. */
-static size_t piece_columns(const ss_matrix *w, size_t T, size_t lanes) {
+static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
     if (T > 1 && !w->panels) return w->in_out ? PANELS * SS_PANEL : SS_PANEL;
-    size_t pieces = lanes > 1 ? 4 * lanes : 1;
+    size_t pieces = workers > 1 ? 4 * workers : 1;
     return (w->out / pieces / SS_PANEL + 1) * SS_PANEL;
 }
 
@@ -279,7 +279,7 @@ typedef struct whole_product {
     size_t T, columns, tiles;
     const ss_whole_tile *tile; /* [tiles][groups] */
     const ss_whole *rows;      /* [those left][groups] */
-    float *work;               /* [lanes] of spread groups */
+    float *work;               /* [workers] of spread groups */
 } whole_product;
 
 /* Tiles times the eight outputs of e, whose groups are spread for them. */
@@ -299,11 +299,11 @@ static void tiles_times_eight(const whole_product *p, const eight *e, ss_groups 
     }
 }
 
-static void whole_piece(const void *job, size_t i, size_t lane) {
+static void whole_piece(const void *job, size_t i, size_t worker) {
     const whole_product *p = job;
     const ss_matrix *w = p->w;
     size_t end = smaller(w->out, (i + 1) * p->columns);
-    ss_nibbles *spread = (ss_nibbles *)(p->work + lane * lane_work(w->in));
+    ss_nibbles *spread = (ss_nibbles *)(p->work + worker * worker_floats(w->in));
     ss_groups groups;
     for (size_t n = i * p->columns; n < end; n += SS_PANEL) {
         float start[SS_PANEL] = {0};
@@ -327,10 +327,10 @@ static void whole_piece(const void *job, size_t i, size_t lane) {
 
 static void times_whole(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                         float *work, ss_pool *pool) {
-    size_t lanes = ss_pool_lanes(pool), n = w->in / SS_GROUP, tiles = (T + 2) / SS_FIVE;
-    ss_whole *rows = (ss_whole *)(work + lanes * lane_work(w->in));
+    size_t workers = ss_pool_workers(pool), n = w->in / SS_GROUP, tiles = (T + 2) / SS_FIVE;
+    ss_whole *rows = (ss_whole *)(work + workers * worker_floats(w->in));
     ss_whole_tile *tile = (ss_whole_tile *)(rows + SS_FIVE * n);
-    whole_product p = {out, bias, w, T, piece_columns(w, T, lanes), tiles, tile, rows, work};
+    whole_product p = {out, bias, w, T, piece_columns(w, T, workers), tiles, tile, rows, work};
     for (size_t t = 0; t < T; t += SS_FIVE) {
         size_t count = smaller(T - t, SS_FIVE);
         memset(rows, 0, SS_FIVE * n * sizeof *rows);
@@ -350,20 +350,20 @@ typedef struct product8 {
     size_t T, columns;
 } product8;
 
-static void times8_piece(const void *job, size_t i, size_t lane) {
+static void times8_piece(const void *job, size_t i, size_t worker) {
     const product8 *p = job;
     const ss_eight *all = p->w->eight;
     size_t n = i * p->columns, columns = smaller(p->w->out - n, p->columns);
     const ss_eight own = {all->panels + n * SS_QUAD * ss_quads(p->w->in), all->scales + n,
                           all->sums + n};
-    (void)lane;
+    (void)worker;
     ss_times8(p->out + n, p->w->out, &p->rows, &own, p->bias ? p->bias + n : NULL, p->T, columns,
               p->w->in);
 }
 
 static void times_eight(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                         float *work, ss_pool *pool) {
-    size_t width = SS_QUAD * ss_quads(w->in), columns = piece_columns(w, 1, ss_pool_lanes(pool));
+    size_t width = SS_QUAD * ss_quads(w->in), columns = piece_columns(w, 1, ss_pool_workers(pool));
     product8 p = {.out = out, .bias = bias, .w = w, .T = T, .columns = columns};
     p.rows.scales = work;
     p.rows.zeros = (int32_t *)(work + T);
@@ -402,8 +402,8 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
         times_whole(out, a, w, bias, T, work, pool);
         return;
     }
-    size_t lanes = ss_pool_lanes(pool), columns = piece_columns(w, T, lanes);
-    float *tiles = work + lanes * lane_work(w->in);
+    size_t workers = ss_pool_workers(pool), columns = piece_columns(w, T, workers);
+    float *tiles = work + workers * worker_floats(w->in);
     product p = {out, tiles, bias, w, T, columns, work};
     ss_tile(tiles, a, w->in, T, w->in);
     ss_pool_run(pool, times_piece, &p, (w->out + columns - 1) / columns,

@@ -39,12 +39,12 @@ bool ss_matrix_is_whole(const ss_matrix *w);
 /* Where output n of ours stands among the tensor's. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 
-/* Floats of work that a product of T rows with a matrix of that many inputs needs, on so many lanes
- * of a pool. */
-size_t ss_matrix_work(size_t T, size_t in, size_t lanes);
+/* Floats of work that a product of T rows with a matrix of that many inputs needs, by so many
+ * workers of a pool. */
+size_t ss_matrix_work(size_t T, size_t in, size_t workers);
 
 /* out[t] = a[t] w + bias for T rows; out may be a, where out and in are the same number; bias [out]
- * or NULL; work of ss_matrix_work(T, in, the pool's lanes) floats. The pool's threads share the
+ * or NULL; work of ss_matrix_work(T, in, the pool's workers) floats. The pool's threads share the
  * outputs. */
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work, ss_pool *pool);

@@ -5,10 +5,10 @@
 #include "families/family.h"
 #include "rotary.h"
 
-static const float *take_turns(ss_loader *loader, const ss_rotary *rotary, int width) {
-    float *turns = ss_arena_take(loader->arena, (size_t)width / 2, sizeof *turns);
-    if (turns) ss_rotary_turns(turns, rotary, width);
-    return turns;
+static const float *take_frequencies(ss_loader *loader, const ss_rotary *rotary, int width) {
+    float *frequencies = ss_arena_take(loader->arena, (size_t)width / 2, sizeof *frequencies);
+    if (frequencies) ss_rotary_frequencies(frequencies, rotary, width);
+    return frequencies;
 }
 
 static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_container *container,
@@ -17,9 +17,10 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
         .container = container, .lister = lister, .arena = arena, .prefix = "", .err = err};
     *model = (ss_model){.arch = *arch};
     ss_family_find(arch->family)->load(model, &loader);
-    if (arch->rotary_width) model->rotary = take_turns(&loader, &arch->rotary, arch->rotary_width);
+    if (arch->rotary_width)
+        model->rotary = take_frequencies(&loader, &arch->rotary, arch->rotary_width);
     if (arch->own_rotary)
-        model->window_rotary = take_turns(&loader, &arch->window_rotary, arch->rotary_width);
+        model->window_rotary = take_frequencies(&loader, &arch->window_rotary, arch->rotary_width);
     model->parameters = loader.parameters;
     model->widest = loader.widest;
     if (loader.status == SS_OK && arena->full)

@@ -54,7 +54,7 @@ typedef struct ss_model {
     ss_linear embedding;        /* outputs are token vectors: D -> V; the head too, where tied */
     ss_linear head;             /* D -> V */
     const float *positions;     /* [context][D], learned positions only */
-    const float *rotary;        /* [rotary_width/2] turn per position, rotary and sinusoid */
+    const float *rotary;        /* [rotary_width/2] frequencies, rotary and sinusoid */
     const float *window_rotary; /* the same of windowed layers, where they have their own */
     ss_norm norm;               /* the last one; none with post norm */
     ss_layer *layers;           /* [L] */

@@ -5,9 +5,6 @@
 
 #include "pass.h"
 
-/* x[i] = elu(x[i]) + 1. */
-void ss_elu1(float *x, size_t n);
-
 /* rows[n][K] of layer l become phi(rows), in place. */
 void ss_map_features(ss_pass *pass, int l, ss_feature feature, float *rows, size_t n);
 

@@ -53,6 +53,9 @@ typedef struct ss_operation {
 /* The table; *n rows. */
 const ss_operation *ss_operations(int *n);
 
+/* x[i] = elu(x[i]) + 1, which is an operation and a feature map. */
+void ss_elu1(float *x, size_t n);
+
 /* The row's index, or -1. */
 int ss_operation_find(const char *name);
 

@@ -247,23 +247,6 @@ ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_
     return SS_OK;
 }
 
-static ss_status all_parts(ss_train *train, bool update, ss_log_entry *entry, ss_error *err) {
-    for (int part = 0; part < SS_PARTS; part++) {
-        ss_status status = ss_train_part(train, part, update, err);
-        if (status != SS_OK) return status;
-        ss_train_add(train, part == 0);
-    }
-    return ss_train_finish(train, update, entry, err);
-}
-
-ss_status ss_train_look(ss_train *train, ss_log_entry *entry, ss_error *err) {
-    return all_parts(train, false, entry, err);
-}
-
-ss_status ss_train_step(ss_train *train, ss_log_entry *entry, ss_error *err) {
-    return all_parts(train, true, entry, err);
-}
-
 /* ---- a state ------------------------------------------------------------------------------ */
 
 #define STATE_HEAD 12 /* "SSTS", steps, weights */

@@ -44,7 +44,7 @@ typedef struct kernel_set {
     void (*gelu_erf)(SS_GELU_ERF_ARGS);
     void (*relu)(SS_RELU_ARGS);
     void (*multiply)(SS_MULTIPLY_ARGS);
-    void (*turn)(SS_TURN_ARGS);
+    void (*rotate)(SS_ROTATE_ARGS);
     void (*whole_row)(SS_WHOLE_ROW_ARGS);
     void (*times_nibbles)(SS_TIMES_NIBBLES_ARGS);
     void (*spread_nibbles)(SS_SPREAD_NIBBLES_ARGS);
@@ -81,7 +81,7 @@ static const kernel_set sets[] = {
      ss_gelu_erf,
      ss_relu,
      ss_multiply,
-     ss_turn,
+     ss_rotate,
      ss_whole_row,
      ss_times_nibbles,
      ss_spread_nibbles,
@@ -114,7 +114,7 @@ static const kernel_set sets[] = {
      ss_gelu_erf_ref,
      ss_relu_ref,
      ss_multiply_ref,
-     ss_turn_ref,
+     ss_rotate_ref,
      ss_whole_row_ref,
      ss_times_nibbles_ref,
      ss_spread_nibbles_ref,
@@ -359,8 +359,8 @@ static void fold_multiply(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, n + start, 0.0f);
 }
 
-static void fold_turn(const kernel_set *set, size_t n, size_t start) {
-    set->turn(out + start, in_a + start, in_b + start, in_c, n);
+static void fold_rotate(const kernel_set *set, size_t n, size_t start) {
+    set->rotate(out + start, in_a + start, in_b + start, in_c, n);
     fold_result(out, 2 * n + start, 0.0f);
 }
 
@@ -418,7 +418,7 @@ static const struct {
     {"gelu_erf", fold_gelu_erf},
     {"relu", fold_relu},
     {"multiply", fold_multiply},
-    {"turn", fold_turn},
+    {"rotate", fold_rotate},
     {"times8", fold_times8},
 };
 

@@ -605,14 +605,14 @@ static bool relu_is_right(const float *x, const float *y, size_t n) {
 }
 
 /* Elsewhere, then in place. */
-static bool turn_is_right(const float *x, const float *y, size_t n) {
+static bool rotate_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     size_t pairs = n / 2;
     bool right = true;
     for (int again = 0; again < 2; again++) {
         guard(&g, 2 * pairs);
         if (again) memcpy(g.out, x, 2 * pairs * sizeof *x);
-        ss_turn(g.out, again ? g.out : x, y, y + pairs, pairs);
+        ss_rotate(g.out, again ? g.out : x, y, y + pairs, pairs);
         for (size_t j = 0; j < pairs; j++) {
             float p = x[j], q = x[j + pairs], c = y[j], s = y[j + pairs];
             right &= equal(g.out[j], p * c - q * s) && equal(g.out[j + pairs], q * c + p * s);
@@ -696,7 +696,7 @@ static const struct vector_case {
     {"gelu is the tanh form", gelu_is_right, 10.0f},
     {"gelu_erf is the exact form", gelu_erf_is_right, 10.0f},
     {"relu and multiply", relu_is_right, 10.0f},
-    {"turn", turn_is_right, 10.0f},
+    {"rotate", rotate_is_right, 10.0f},
 };
 
 static void check_vectors(const struct vector_case *c) {

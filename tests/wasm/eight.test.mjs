@@ -40,11 +40,11 @@ test('token by token and in other workers to the same bits', async () => {
     for await (const step of run.generate({ count: 4 })) assert.ok(step.token >= 0);
     const whole = await logits(model, run.tokens);
     assert.deepEqual((await run.field('logits')).data, whole.data);
-    const [, lane] = model.lanes;
-    assert.deepEqual((await logits(lane, run.tokens)).data, whole.data);
+    const [, replica] = model.replicas;
+    assert.deepEqual((await logits(replica, run.tokens)).data, whole.data);
     const sequences = [0, 1, 2, 3].map((i) => tokens.map((id) => (id + i) % 1000));
     const { metrics } = await measure(model, sequences);
-    const alone = await measure({ ...plain(model), lanes: [plain(model)] }, sequences);
+    const alone = await measure({ ...plain(model), replicas: [plain(model)] }, sequences);
     assert.deepEqual(metrics, alone.metrics);
   });
 });

@@ -5,12 +5,12 @@ import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createEngine } from '../engine/client.js';
 import { readEdit } from '../engine/edits.js';
-import { planFiles } from '../supply/disk.js';
-import { SinkscopeError, expect, unlike } from '../border/errors.js';
+import { planFiles } from '../loading/disk.js';
+import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { leastTokens } from '../study/judge.js';
-import { resolveHub } from '../supply/hub.js';
+import { resolveHub } from '../loading/hub.js';
 import { cutText, measure } from '../study/measure.js';
-import { modelFiles } from '../supply/plan.js';
+import { modelFiles } from '../loading/plan.js';
 import { planTokenizer } from '../text/plan_tokenizer.js';
 import { listOf, readText } from './text_file.js';
 import { sourceOf, train, trainUsage } from './train.js';
@@ -207,7 +207,7 @@ async function measureModel(engine, name, values) {
   const loss = result.metrics.loss_mean?.mean[0];
   const kind = classOf(edits, describe);
   const least_tokens = leastTokens(result.eps);
-  const told = { tells: result.T >= least_tokens, least_tokens };
+  const length = { tells: result.T >= least_tokens, least_tokens };
   return {
     model: name,
     class: kind,
@@ -218,7 +218,7 @@ async function measureModel(engine, name, values) {
     edits,
     cut,
     loss,
-    ...told,
+    ...length,
     ...result,
   };
 }
@@ -404,7 +404,7 @@ function tells({ T, eps }) {
 
 /**
  * One metric in a line: of keys the first, and the largest of those that a table shows; of heads the
- * mean and the largest; of layers each. What has a further dimension is told by its first number.
+ * mean and the largest; of layers each. A further dimension shows its first number.
  * @param {import('../sinkscope.js').Metric} row
  * @param {Found} found
  * @param {import('../sinkscope.js').Describe} describe
@@ -412,16 +412,16 @@ function tells({ T, eps }) {
 function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys } }) {
   const { shape, mean, deviation } = metrics[name];
   const isShare = unit.startsWith('share of');
-  const told = (/** @type {number | null} */ x) =>
+  const digits = (/** @type {number | null} */ x) =>
     x === null ? '-' : isShare ? `${(100 * x).toFixed(2)}%` : x.toFixed(3);
-  const spread = deviation[0] === null ? '' : ` (deviation ${told(deviation[0])})`;
+  const spread = deviation[0] === null ? '' : ` (deviation ${digits(deviation[0])})`;
   if (letters[0] === 'T') {
     const k = largest(mean.slice(1, keys)) + 1;
-    const others = k > 0 ? `; largest of k = 2-${keys}: ${told(mean[k])} at k = ${k + 1}` : '';
-    return `${told(mean[0])}${spread}${others}`;
+    const others = k > 0 ? `; largest of k = 2-${keys}: ${digits(mean[k])} at k = ${k + 1}` : '';
+    return `${digits(mean[0])}${spread}${others}`;
   }
   if (letters.length === 1)
-    return mean.length === 1 ? told(mean[0]) + spread : mean.map(told).join(' ');
+    return mean.length === 1 ? digits(mean[0]) + spread : mean.map(digits).join(' ');
   const [layers, heads, ...rest] = shape;
   const each = rest.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1);
   const firsts = Array.from({ length: layers * heads }, (_, i) => mean[i * each]);
@@ -429,7 +429,7 @@ function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys 
   if (at < 0) return '-';
   const sum = firsts.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
   const where = `L${Math.floor(at / heads)}H${at % heads}`;
-  return `mean ${told(sum / firsts.length)}, largest ${told(firsts[at])} (${where})`;
+  return `mean ${digits(sum / firsts.length)}, largest ${digits(firsts[at])} (${where})`;
 }
 
 /**

@@ -163,10 +163,10 @@ static void check_general(ss_gguf_source *source) {
 #define LLAMA3_CONTEXT 8192.0
 #define TWO_PI 6.283185307179586
 
-/* What Llama 3's converter divides the turn of pair j by. */
+/* What Llama 3's converter divides the frequency of pair j by. */
 static double llama3_divisor(double theta, size_t pairs, size_t j, double factor) {
-    double turn = 1.0 / ss_pow(theta, (double)j / (double)pairs);
-    double keeps = (LLAMA3_CONTEXT * turn / TWO_PI - LLAMA3_LOW) / (LLAMA3_HIGH - LLAMA3_LOW);
+    double frequency = 1.0 / ss_pow(theta, (double)j / (double)pairs);
+    double keeps = (LLAMA3_CONTEXT * frequency / TWO_PI - LLAMA3_LOW) / (LLAMA3_HIGH - LLAMA3_LOW);
     keeps = fmin(fmax(keeps, 0.0), 1.0);
     return 1.0 / ((1.0 - keeps) / factor + keeps);
 }
@@ -213,7 +213,7 @@ static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
     must_be(source, "rope.scaling.yarn_attn_factor", 1.0);
 }
 
-/* width: dimensions of a head that are turned. */
+/* width: the rotary dimensions of a head. */
 static void put_scaling(ss_gguf_source *source, double width) {
     double factor = ss_gguf_number(source, "rope.scaling.factor",
                                    ss_gguf_number(source, "rope.scale_linear", 1.0));

@@ -1,13 +1,14 @@
 /** `</>`: what to paste for the figure that is seen, with a live preview. */
 import { signal, effect } from '@preact/signals-core';
 import { html, render } from 'lit';
-import { base } from '../page/base';
+import { base } from '../base';
 import { choices } from '../page/controls';
 import type { Desk } from '../page/context';
-import { linkable, printHash, type State } from '../ask/state';
+import { linkable, printHash, type State, CONTROLS } from '../ask/state';
 import { viewNamed } from '../views/index';
-import { CONTROLS } from '../rooms/figure';
 import { snippets } from './snippets';
+import '../page/dialog.css';
+import './dialog.css';
 
 export function showEmbed(desk: Desk, view: string): void {
   const dialog = document.createElement('dialog');

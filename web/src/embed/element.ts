@@ -22,7 +22,7 @@ const RESERVED = `
   :host([hidden]) { display: none; }
 `;
 
-export class SinkScope extends HTMLElement {
+class SinkScope extends HTMLElement {
   static readonly observedAttributes = [...attributeNames, 'caption'];
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();

@@ -8,7 +8,7 @@ import type { Desk } from '../page/context';
 import type { Frame } from '../frame';
 import type { PromptFile, Question } from '../ask/question';
 import type { State } from '../ask/state';
-import type { View } from '../views/view';
+import type { View } from '../page/view';
 
 export interface Asked {
   readonly state: State;

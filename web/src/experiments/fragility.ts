@@ -11,8 +11,8 @@ import { channels, peakOf } from '../views/channels';
 import { firsts, firstsIn, layerOfFirst } from '../views/firsts';
 import { harms } from '../views/perturbations';
 import { givenOf, isUnedited, signed } from '../views/settings';
-import type { View } from '../views/view';
-import { percent } from '../page/words';
+import type { View } from '../page/view';
+import { percent } from '../words';
 import type { Asked, Bench, Group, Setting } from './experiment';
 import { cost, lossColumns, settingsTable, slider, wholeOf } from './parts';
 

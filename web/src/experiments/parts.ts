@@ -44,7 +44,7 @@ export function check(label: string, isOn: boolean, turn: (isOn: boolean) => voi
   >`;
 }
 
-export function costWords({ mean, deviation }: Cost): string {
+function costWords({ mean, deviation }: Cost): string {
   const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';
   return `${signed(mean)}${spread}`;
 }

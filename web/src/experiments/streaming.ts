@@ -1,11 +1,12 @@
 /** A cache that forgets by age: what happens when token 1 leaves it. */
 import { html } from 'lit';
+import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
 import { attention } from '../views/attention';
 import { givenOf, signed } from '../views/settings';
 import { leaves, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
-import { size } from '../open/words';
+import { size } from '../run/progress';
 import { defaults, type State } from '../ask/state';
 import type { Bench, Finding, Group } from './experiment';
 import {
@@ -144,18 +145,16 @@ export const streaming: Bench = {
     );
   },
   controls: (desk) => {
-    const { state, set } = desk;
+    const { state, set, engine } = desk;
     const { positions, reread, length } = state.value;
+    const describe = engine.value?.models.describe;
     return html`${slider('first keys', 'firstKeys', [0, 8], desk)}
     ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 512))], desk)}
     ${choices(
       'positions',
       positions,
-      [
-        ['text', 'in the text'],
-        ['cache', 'in the cache'],
-      ],
-      (value) => set({ positions: value as State['positions'] }),
+      describe ? choicesOf(describe, 'evict', 'positions') : [],
+      (value) => set({ positions: value }),
     )}
     ${check('also recompute (slow)', reread === 'yes', (isOn) => set({ reread: isOn ? 'yes' : 'no' }))}
     ${check(`a text of ${FAR.length.toLocaleString('en')} tokens`, length >= FAR.length, (isOn) =>

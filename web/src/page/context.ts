@@ -4,12 +4,13 @@ import type { DiskFile } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { Models } from '../run/models';
 import type { Theme } from '../plot/color';
-import type { Queue, Request } from '../run/queue';
+import type { Queue } from '../run/queue';
+import type { Request } from '../run/request';
 import { questionOf, type PromptFile } from '../ask/question';
 import type { Facts } from '../save/numbers';
 import type { State } from '../ask/state';
 import { unedited } from '../ask/subject';
-import type { Pointed, Reach, View } from '../views/view';
+import type { Pointed, Reach, View } from './view';
 
 /** The engine runs and the zoo is read. */
 export interface Engine {
@@ -33,6 +34,8 @@ export interface Desk {
   readonly open: (name?: string) => void;
   /** Lets the reader choose what is looked at. */
   readonly pick: () => void;
+  /** Opens the dialog with the code that embeds a view. */
+  readonly embed: (view: string) => void;
   /** Opens the files of a model, to look inside it. */
   readonly inside: (files: readonly DiskFile[]) => void;
   /** The reader walks through this repository: its checkpoints are not asked about one by one. */
@@ -76,8 +79,8 @@ export class Scope {
 }
 
 /** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
-export interface Wish extends Partial<
-  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isHasty' | 'heads'>
+interface Wish extends Partial<
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'heads'>
 > {
   readonly views: readonly View[];
   /** Names of metrics and fields that the room itself reads. */
@@ -93,7 +96,7 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
     const {
       views,
       more = [],
-      isHasty = false,
+      isPreview = false,
       heads = {},
       studies = [],
       ...own
@@ -108,7 +111,7 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
       reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
-      isHasty,
+      isPreview,
       heads,
     });
   });

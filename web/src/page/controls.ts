@@ -2,14 +2,13 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { framesOf, type Desk, type Scope, type Shown } from './context';
-import { isBidirectional, type Frame } from '../frame';
-import { hubName, isOfHub, nameOfId } from '../open/words';
+import { isBidirectional, type Frame, mapsOf } from '../frame';
+import { hubName, isOfHub, nameOfId, isOfDisk } from '../ask/ids';
 import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from '../ask/question';
-import { defaults, isOfDisk, type State } from '../ask/state';
+import { defaults, type State } from '../ask/state';
 import { parseSubject, titleOf } from '../ask/subject';
 import { field } from './terms';
-import { mapsOf } from '../views/attention';
-import { firstWords, readable, word } from './words';
+import { firstWords, readable, word } from '../words';
 
 /** Whether a link's `hide=` leaves a control: text numbers subjects generate finding how save links. */
 export function allows(state: State, name: string): boolean {
@@ -65,20 +64,32 @@ export function numberField(
   );
 }
 
+/** @param options a value, its button, and what the button shows when pointed at */
 export function segmented<const Value extends string | number>(
   label: string,
-  options: readonly (readonly [Value, string])[],
+  options: readonly (readonly [value: Value, name: string, title?: string])[],
   current: Value,
   pick: (value: Value) => void,
+  isSmall = false,
 ): TemplateResult {
-  return html`<div class="segmented" role="group" aria-label=${label}>
+  return html`<div class="segmented ${isSmall ? 'small' : ''}" role="group" aria-label=${label}>
     ${options.map(
-      ([value, name]) =>
-        html`<button type="button" aria-pressed=${value === current} @click=${() => pick(value)}>
+      ([value, name, title]) =>
+        html`<button
+          type="button"
+          title=${title ?? nothing}
+          aria-pressed=${value === current}
+          @click=${() => pick(value)}
+        >
           ${name}
         </button>`,
     )}
   </div>`;
+}
+
+/** Opens the picker of models. */
+export function addButton(isFull: boolean, { pick }: Desk): TemplateResult {
+  return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
 }
 
 /** @param input the row of the state that names the source of the prompts */

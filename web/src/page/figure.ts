@@ -11,10 +11,10 @@ import { differsIn, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
 import { addKinds, asMenu, fileName, fileOf, hand, KINDS, onPaper } from '../save/menu';
 import { explained } from './terms';
-import { isRead, part, say, type Context, type Update, type View } from '../views/view';
-import { CLASS_WORDS, stampWords } from './words';
+import { isRead, part, say, type Context, type Update, type View } from './view';
+import { CLASS_WORDS, stampWords } from '../words';
 
-export interface FigureLook {
+interface FigureLook {
   /** Without heading, conditions and menu: the room says them. */
   readonly isBare?: boolean;
   /** The room's heading is its own, and the keyboard comes to the picture before what can be done with it. */
@@ -162,10 +162,7 @@ export class Figure {
     code.type = 'button';
     code.textContent = '</>';
     code.setAttribute('aria-label', `Embed ${title}`);
-    code.addEventListener('click', () => {
-      const { desk, name } = { desk: this.#desk, name: this.#view.name };
-      import('../embed/dialog').then(({ showEmbed }) => showEmbed(desk, name), desk.fail);
-    });
+    code.addEventListener('click', () => this.#desk.embed(this.#view.name));
     this.#scope.effect(() => {
       const { hide, controls } = this.#desk.state.value;
       const { isEmbed } = this.#look;

@@ -14,12 +14,13 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { isOfDisk, type State } from '../ask/state';
+import { type State } from '../ask/state';
+import { isOfDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
-import { headWords, quote } from './words';
+import { headWords, quote } from '../words';
 
 /** The scope of an intervention: every head, those of the selected layer, or the selected one. */
-export type Grip = State['grip'];
+type Grip = State['grip'];
 
 interface Move {
   readonly says: string;

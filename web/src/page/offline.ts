@@ -1,5 +1,5 @@
 /** Keeps what a visit saw for the next one, which may have no network. */
-import { base } from './base';
+import { base } from '../base';
 
 /** After what the reader waits for; until then the network is theirs. */
 const LATER_MS = 2000;

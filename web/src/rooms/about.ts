@@ -2,9 +2,9 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Desk } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
-import { MEASURED_ON, stepOf } from '../timeline/steps';
+import { MEASURED_ON, stepOf } from '../ask/steps';
 import { arithmeticOf, operationOf } from '../ask/subject';
-import { CLASS_WORDS, classSentence, show } from '../page/words';
+import { CLASS_WORDS, classSentence, show } from '../words';
 import { seedsOf, type Card, type Reported } from '../ask/zoo';
 import { seedsTable } from './seeds_table';
 

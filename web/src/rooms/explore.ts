@@ -1,6 +1,7 @@
 /** Explore, in one screen: the map of all heads, the selected head's attention map, one inspector. */
 import { html, nothing, render } from 'lit';
 import {
+  addButton,
   allows,
   chips,
   generateControls,
@@ -24,11 +25,15 @@ import { handControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { change } from '../views/change';
 import { sinks } from '../views/sinks';
-import { part } from '../views/view';
+import { part } from '../page/view';
 import { explained } from '../page/terms';
-import { finding, headWords, capital } from '../page/words';
+import { finding, headWords, capital } from '../words';
 import { about } from './about';
 import { Inspector } from './inspect';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './explore.css';
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const rail = part(root, 'rail');
@@ -84,7 +89,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                     ${nameOf(shownOf(desk, [one])[0]!, desk)}
                   </button>`,
               )}
-              <button type="button" class="add" @click=${desk.pick}>+ add</button>
+              ${addButton(false, desk)}
             </div>
             ${frame ? about(frame, desk) : nothing}`
         : nothing,

@@ -5,7 +5,7 @@ import { framesOf } from '../page/context';
 import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
 import { fitting, inspectors, viewNamed } from '../views/index';
-import { part, type View } from '../views/view';
+import { part, type View } from '../page/view';
 
 export class Inspector {
   readonly #desk: Desk;

@@ -16,7 +16,9 @@ import { anew, onward } from '../lab/presets';
 import { isOnward, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
 import { addKinds, KINDS } from '../save/menu';
-import { part } from '../views/view';
+import { part } from '../page/view';
+import '../plot/chart.css';
+import './lab.css';
 
 const FRAME_MS = 100;
 

@@ -20,7 +20,7 @@ import {
   type Outcome,
   type Spread,
 } from '../timeline/seeds';
-import { MEASURED_ON } from '../timeline/steps';
+import { MEASURED_ON } from '../ask/steps';
 import { seedsOf, type Card } from '../ask/zoo';
 
 /** One cell: what has a dot each, and an interval around the mean. */

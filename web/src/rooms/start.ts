@@ -16,15 +16,15 @@ import {
 } from '../page/controls';
 import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
-import { isBidirectional, ofHead, selectedHead, type Frame, type Head } from '../frame';
+import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
-import type { Study } from '../run/queue';
+import type { Study } from '../run/request';
 import type { State } from '../ask/state';
 import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
-import { stepOf, stepWords } from '../timeline/steps';
-import { attention, drawnMap } from '../views/attention';
-import { part, type Context } from '../views/view';
+import { stepOf, stepWords } from '../ask/steps';
+import { attention } from '../views/attention';
+import { part, type Context } from '../page/view';
 import {
   alphaOf,
   firstName,
@@ -35,10 +35,11 @@ import {
   shortNote,
   show,
   stampWords,
-} from '../page/words';
+} from '../words';
 import { seedsOf, type Card } from '../ask/zoo';
-import { sources } from './sources';
+import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
+import './start.css';
 
 /** Models side by side. */
 const SIDES = 2;
@@ -369,7 +370,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const subjects = frame || state.why === 4 ? [first!, ...rest] : [first!];
     const isWritten = state.why === 3 && frame && !entries.get(first!)?.isStale;
     return {
-      isHasty: true,
+      isPreview: true,
       subjects,
       ...(heads ? { heads } : {}),
       views: [attention],

@@ -6,10 +6,13 @@ import { Figure } from '../page/figure';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { training } from '../views/training';
-import { part } from '../views/view';
+import { part } from '../page/view';
 import { explained } from '../page/terms';
-import { headsWords, judged, percent, shortWords } from '../page/words';
+import { headsWords, judged, percent, shortWords } from '../words';
 import { Walk } from './walk';
+import '../views/views.css';
+import './panes.css';
+import './training.css';
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const head = part(root, 'room-head');

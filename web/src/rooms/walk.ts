@@ -7,9 +7,8 @@ import { html, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Desk, Scope } from '../page/context';
 import type { Models } from '../run/models';
-import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../open/catalogue';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
-import { nearestStep, stepWords } from '../timeline/steps';
+import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
 /** Milliseconds from when a checkpoint is drawn until the next one is shown. */
 const PLAY_MS = 450;

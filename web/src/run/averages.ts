@@ -104,15 +104,6 @@ export function notePrompt(
   return each;
 }
 
-/** Mean and standard deviation over the prompts. */
-export function overPrompts(
-  { perPrompt }: Frame,
-  name: string,
-): { mean: number; deviation: number } {
-  const values = perPrompt[name] ?? [];
-  return { mean: mean(values), deviation: deviation(values) };
-}
-
 /**
  * Means of every metric that describe calls averaged, so that a view that is opened later shows means and
  * not the first prompt.

@@ -13,10 +13,11 @@ import { OTHERS } from '../ask/arithmetic';
 import { notePrompt } from './averages';
 import { isBidirectional, type Frame, type Head } from '../frame';
 import type { OpenModel } from './models';
-import { isProbed } from './measurements';
+import { isMeasurement } from './measurements';
 import { firstTokens, specialWords, type Prompts, type Question } from '../ask/question';
 import {
   atStep,
+  choicesOf,
   editsOf,
   isCounterfactual,
   operationOf,
@@ -24,7 +25,7 @@ import {
   type Subject,
 } from '../ask/subject';
 
-/** Names of the metrics, fields and probes that are shown, and those of one head. */
+/** Names of the metrics, fields and measurements that are shown, and those of one head. */
 interface Wanted {
   readonly reads: readonly string[];
   readonly headReads: readonly string[];
@@ -90,7 +91,7 @@ export function namesFor(
     [name, ...(metrics.find((one) => one.name === name)?.fields ?? [])].some((one) =>
       absent.includes(one),
     );
-  const all = new Set([...ALWAYS, ...reads.filter((name) => !isProbed(name))]);
+  const all = new Set([...ALWAYS, ...reads.filter((name) => !isMeasurement(name))]);
   // A masked model predicts no next token.
   if (isBidirectional({ architecture })) all.delete('next');
   return [...all].filter((name) => {
@@ -102,7 +103,7 @@ export function namesFor(
 /** Fields that a run must record for the wanted names. */
 export function recordedFor(describe: Describe, { reads, headReads }: Wanted): string[] {
   const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
-  const own = [...reads, ...headReads].filter((name) => !isProbed(name));
+  const own = [...reads, ...headReads].filter((name) => !isMeasurement(name));
   const asked = own.map((name): Read =>
     describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
   );
@@ -129,6 +130,15 @@ function classOf(
 ): Frame['class'] {
   if (isCounterfactual(edits, describe)) return 'counterfactual';
   return arithmetic ? OTHERS[arithmetic].class : 'measured';
+}
+
+function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(edit).flatMap(([parameter, value]) => {
+      const known = choicesOf(describe, edit.kind, parameter);
+      return known.filter(([choice]) => choice === value).map(([, label]) => [parameter, label]);
+    }),
+  );
 }
 
 /** A frame without any measurement. */
@@ -158,6 +168,7 @@ export async function emptyFrame(
     operation: describe.operations.find((one) => one.name === name)!,
     edits,
     labels: edits.map((edit) => editLabel(edit, describe)),
+    choices: edits.map((edit) => choiceLabels(edit, describe)),
     question,
     tokens: prompts.tokens,
     T: prompts.tokens.length,

@@ -2,7 +2,8 @@
 import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import { zooAddress, type Card } from '../ask/zoo';
 import { aside } from './client';
-import { nearestStep, type StepFacts } from './steps';
+import { nearestStep } from '../ask/steps';
+import type { StepFacts } from '../frame';
 
 export class Timelines {
   /** Cards of the models that have one, in the order of the zoo. */

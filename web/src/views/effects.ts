@@ -4,10 +4,10 @@ import { labelHead, type HeadLabel } from 'sinkscope';
 import { isBidirectional, largest, mean, type Frame, type Head } from '../frame';
 import { diverging } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capital, headWords, percent } from '../page/words';
+import { capital, headWords, percent } from '../words';
 import { createHeadMap } from './head_map';
 import { signed } from './settings';
-import { part, say, type View } from './view';
+import { part, say, type View } from '../page/view';
 
 const LABELS = ['active', 'no-op', 'broadcast'] as const satisfies readonly HeadLabel['label'][];
 

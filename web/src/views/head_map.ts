@@ -4,10 +4,10 @@ import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { headName, show } from '../page/words';
-import { part, say, type Context, type Reach, type View } from './view';
+import { headName, show } from '../words';
+import { part, say, type Context, type Reach, type View } from '../page/view';
 
-export interface HeadNumbers {
+interface HeadNumbers {
   /** [L, H] */
   readonly data: ArrayLike<number>;
   readonly scale: Scale;

@@ -27,7 +27,7 @@ import { sinks } from './sinks';
 import { sweep } from './sweep';
 import { training } from './training';
 import { unmasking } from './unmasking';
-import type { View } from './view';
+import type { View } from '../page/view';
 
 export const views: readonly View[] = [
   attention,

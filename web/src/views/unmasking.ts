@@ -11,7 +11,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import type { State } from '../ask/state';
-import { readable, show } from '../page/words';
+import { readable, show } from '../words';
 import {
   alphas,
   hide,
@@ -21,7 +21,7 @@ import {
   sentence,
   type Course,
 } from './unmasking_course';
-import { part, say, type Context, type Reach, type View } from './view';
+import { part, say, type Context, type Reach, type View } from '../page/view';
 
 /** A course, the numbers of its map, and who knows how its tokens read. */
 interface Made {
