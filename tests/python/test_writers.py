@@ -57,7 +57,7 @@ def has(package: str) -> bool:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder that stands for tests/, written over by every script, and what each that failed said."""
+    """A copy of tests/ that every script has written into, and the traceback of each that failed."""
     folder = tmp_path_factory.mktemp("tests")
     shutil.copytree(TESTS / "golden", folder / "golden")
     shutil.copytree(TESTS / "fuzz/seeds", folder / "fuzz/seeds")
