@@ -78,8 +78,8 @@ const desk: Desk = {
   inside: (given) => void opener.openFiles(given),
   pick: () =>
     void import('./open/picker').then(({ Picker }) => (picker ??= new Picker(desk)).show(), fail),
-  embed: (view) =>
-    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(desk, view), fail),
+  embed: (view, of) =>
+    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(of, view), fail),
   trust: (repository) => opener.trust(repository),
   fail,
   tell,

@@ -34,8 +34,8 @@ export interface Desk {
   readonly open: (name?: string) => void;
   /** Lets the reader choose what is looked at. */
   readonly pick: () => void;
-  /** Opens the dialog with the code that embeds a view. */
-  readonly embed: (view: string) => void;
+  /** Opens the dialog with the code that embeds a view, in the state that its figure has. */
+  readonly embed: (view: string, figure: Desk) => void;
   /** Opens the files of a model, to look inside it. */
   readonly inside: (files: readonly DiskFile[]) => void;
   /** The reader walks through this repository: its checkpoints are not asked about one by one. */

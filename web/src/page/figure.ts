@@ -162,7 +162,7 @@ export class Figure {
     code.type = 'button';
     code.textContent = '</>';
     code.setAttribute('aria-label', `Embed ${title}`);
-    code.addEventListener('click', () => this.#desk.embed(this.#view.name));
+    code.addEventListener('click', () => this.#desk.embed(this.#view.name, this.#desk));
     this.#scope.effect(() => {
       const { hide, controls } = this.#desk.state.value;
       const { isEmbed } = this.#look;
