@@ -14,7 +14,7 @@ import type { Picker } from './open/picker';
 import { address, checkNames, file, set, state } from './page/address';
 import type { Desk, Engine } from './page/context';
 import { enter } from './page/enter';
-import { drawMessages, fail, failure, offer, tell } from './page/messages';
+import { drawMessages, fail, failure, offer, notify } from './page/messages';
 import { keepForOffline } from './page/offline';
 import { drawFooter, drawHeader } from './page/page';
 import { drawLeftOut } from './page/share';
@@ -82,7 +82,7 @@ const desk: Desk = {
     void import('./embed/dialog').then(({ showEmbed }) => showEmbed(of, view), fail),
   trust: (repository) => opener.trust(repository),
   fail,
-  tell,
+  notify,
   facts: (change) => {
     const { input, prompt, seed, T } = { ...state.peek(), ...change };
     const own = {
@@ -115,7 +115,7 @@ async function start(): Promise<void> {
     coming.then(hurry, () => {});
     // Threads need headers that set the page apart; a model of the zoo is too small to need threads.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
-    const onLost = (error: Error) => tell(sentence(error));
+    const onLost = (error: Error) => notify(sentence(error));
     const [first, zoo] = await Promise.all([
       createEngine({ base: new URL(ENGINE, base), threads, onLost }),
       coming,

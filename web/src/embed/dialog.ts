@@ -24,7 +24,7 @@ export function showEmbed(desk: Desk, view: string): void {
   const copy = async (text: string) => {
     try {
       await navigator.clipboard.writeText(text);
-      desk.tell('Embed code copied.');
+      desk.notify('Embed code copied.');
     } catch (error) {
       desk.fail(error);
     }

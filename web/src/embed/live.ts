@@ -124,7 +124,7 @@ export class Live {
       });
     });
     this.#scope.onEnd(entered);
-    this.#scope.effect(() => this.#tell(desk));
+    this.#scope.effect(() => this.#reportRun(desk));
     void this.#open(desk);
   }
 
@@ -188,7 +188,7 @@ export class Live {
       inside: () => {},
       trust: () => {},
       fail: (error) => host.report('error', { message: sentence(error) }),
-      tell: () => {},
+      notify: () => {},
       facts: () => ({
         corpus: { kind: this.#state.peek().input, text: this.#state.peek().prompt },
         version: this.#engine.peek()?.models.describe.version ?? '',
@@ -198,8 +198,8 @@ export class Live {
     };
   }
 
-  /** Once for each answer: the event, and what a screen reader is told of the figure. */
-  #tell(desk: Desk): void {
+  /** Once for each answer: the event, and what a screen reader reads of the figure. */
+  #reportRun(desk: Desk): void {
     const state = this.#state.value;
     const view = viewNamed(state.view);
     const shown = shownOf(desk, state.shown);

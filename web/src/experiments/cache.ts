@@ -75,18 +75,18 @@ export const cache: Bench = {
     if (!all.length) return { heading: 'Which keys should the cache keep?', text: '' };
     const policy = (frame: Frame) => labelsIn(frame, 'evict').policy;
     const [main] = all;
-    const told = all.map(
+    const sentences = all.map(
       ({ title, best, worst }) =>
         `${title}: keeping ${policy(best.frame)} changes the loss least, by ${signed(best.cost)} nats, and keeps the first token in ` +
         `${percent(keeps(best.frame), 0)} of the heads; keeping ${policy(worst.frame)} changes it most, by ${signed(worst.cost)}, ` +
         `and keeps the first token in ${percent(keeps(worst.frame), 0)}.`,
     );
-    const isTold = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
+    const isKept = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
     return {
-      heading: isTold
+      heading: isKept
         ? 'Policies that keep the first token lose least'
         : 'Which keys should the cache keep?',
-      text: `KV cache of ${budget} keys, ${main!.T} tokens. ${told.join(' ')}`,
+      text: `KV cache of ${budget} keys, ${main!.T} tokens. ${sentences.join(' ')}`,
     };
   },
   table: (groups, file) =>

@@ -80,7 +80,7 @@ export const quantisation: Bench = {
     const isHelped = main.plain.cost > 0.02 && main.kept.cost < main.plain.cost / 2;
     const scale = (what === 'weights' && OF_WEIGHTS[by]) || main.labels.by;
     const first = exact === 1 ? 'the first token' : `the first ${exact} tokens`;
-    const told = all.map(
+    const sentences = all.map(
       ({ title, plain, kept }) =>
         `${title}: the loss changes by ${signed(plain.cost)} nats (relative rounding error ${percent(plain.error, 0)})` +
         `${exact ? `; with ${first} kept exact, by ${signed(kept.cost)} (${percent(kept.error, 0)})` : ''}.`,
@@ -92,7 +92,7 @@ export const quantisation: Bench = {
           : isHelped
             ? 'The first token sets the scale'
             : 'Which token sets the scale?',
-      text: capital(`${main.labels.what} in ${bits} bits, ${scale}. ${told.join(' ')}`),
+      text: capital(`${main.labels.what} in ${bits} bits, ${scale}. ${sentences.join(' ')}`),
     };
   },
   table: (groups, file) =>

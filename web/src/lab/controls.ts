@@ -199,7 +199,7 @@ export class Controls {
       const why = refusal(row, value);
       if (why) {
         input.value = String(settings[name]);
-        this.#desk.tell(why);
+        this.#desk.notify(why);
       } else set(value);
     };
     return field(

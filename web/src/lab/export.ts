@@ -5,10 +5,10 @@ import { figureOf, pngOf, svgText } from '../save/figure';
 import { aboutOf, hand, onPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
 import { commandOf } from './settings';
-import { verdict, type Told } from './words';
+import { verdict, type NamedLab } from './words';
 
 /** The model as Explore opens it, with the sample as its text. */
-export async function openInside({ name, lab }: Told, desk: Desk): Promise<void> {
+export async function openInside({ name, lab }: NamedLab, desk: Desk): Promise<void> {
   const { setup, words, settings, step } = lab;
   const isFixed = setup!.first !== undefined;
   const title = `${name} after ${step} steps`.replaceAll('/', ' ');
@@ -23,14 +23,14 @@ export async function openInside({ name, lab }: Told, desk: Desk): Promise<void>
 }
 
 /** The whole folder as one ZIP archive. */
-export async function saveModel({ name, lab }: Told): Promise<void> {
+export async function saveModel({ name, lab }: NamedLab): Promise<void> {
   const words = `${name} after ${lab.step} steps`.toLowerCase();
   const folder = `sinkscope-lab-${words.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
   hand(await modelZip(folder, await lab.trained()), `${folder}.zip`);
 }
 
 interface Shown {
-  readonly told: readonly Told[];
+  readonly pair: readonly NamedLab[];
   readonly columns: readonly string[];
   readonly grid: HTMLElement;
   readonly desk: Desk;
@@ -38,8 +38,8 @@ interface Shown {
   readonly draw: (theme?: Theme) => void;
 }
 
-async function fileOf(kind: Kind, { told, columns, grid, desk, draw }: Shown): Promise<Blob> {
-  const logged = told.map(({ name, lab }): Logged => {
+async function fileOf(kind: Kind, { pair, columns, grid, desk, draw }: Shown): Promise<Blob> {
+  const logged = pair.map(({ name, lab }): Logged => {
     return { name, settings: lab.settings, log: lab.log };
   });
   const { version, link } = desk.facts();
@@ -47,12 +47,12 @@ async function fileOf(kind: Kind, { told, columns, grid, desk, draw }: Shown): P
   if (kind === 'CSV') return new Blob([logCsv(logged, columns, origin)], { type: 'text/csv' });
   if (kind === 'JSON') return new Blob([logJson(logged, origin)], { type: 'application/json' });
   const about = aboutOf({ name: 'lab', title: 'Lab', says: [], numbers: [], facts: desk.facts() });
-  const titles = told.map(({ name, lab }) => `${name} after ${lab.step} steps`);
+  const titles = pair.map(({ name, lab }) => `${name} after ${lab.step} steps`);
   const commands = logged.map(({ settings }) => commandOf(settings));
   const own = {
     ...about,
     title: `Lab: ${titles.join(' | ')}`,
-    description: [verdict([told[0]!, told[1]!]), ...commands].join('\n'),
+    description: [verdict([pair[0]!, pair[1]!]), ...commands].join('\n'),
     facts: { ...about.facts, corpus: undefined, subjects: commands },
   };
   const picture = onPaper(grid, draw, () => figureOf(grid, own));

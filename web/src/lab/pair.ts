@@ -15,7 +15,7 @@ import {
   type Settings,
   type Tables,
 } from './settings';
-import type { Told } from './words';
+import type { NamedLab } from './words';
 
 const SIDES = ['left', 'right'] as const;
 export type Side = 0 | 1;
@@ -73,14 +73,14 @@ export class Pair {
     return SIDES.map((side) => readSettings(value[side], this.#tables));
   }
 
-  told(): readonly [Told, Told] {
+  named(): readonly [NamedLab, NamedLab] {
     const [left, right] = this.labs;
     const names = namesOf([left.settings, right.settings], this.#tables);
     return [this.#one(left, names[0]), this.#one(right, names[1])];
   }
 
   /** An operation is known by its settings, of a trained model by its config. */
-  #one(lab: Lab, name: string): Told {
+  #one(lab: Lab, name: string): NamedLab {
     const { config } = lab.setup?.options ?? {};
     const own = config as { sinkscope?: { attention?: { operation?: string } } } | undefined;
     const wanted = own?.sinkscope?.attention?.operation ?? 'softmax';
@@ -114,7 +114,8 @@ export class Pair {
   async #restore(wanted: readonly Settings[]): Promise<void> {
     await Promise.all(this.labs.map((lab, i) => lab.restore(wanted[i]!)));
     const isSame = this.labs.every((lab, i) => lab.settings === wanted[i]);
-    if (isSame && this.step > 0) this.#desk.tell(`Your training is restored at step ${this.step}.`);
+    if (isSame && this.step > 0)
+      this.#desk.notify(`Your training is restored at step ${this.step}.`);
   }
 
   get isRunning(): boolean {
@@ -180,7 +181,7 @@ export class Pair {
       void this.pause();
     } else if (!document.hidden && this.#isHidden) {
       this.#isHidden = false;
-      this.#desk.tell('Training paused while this tab was hidden.');
+      this.#desk.notify('Training paused while this tab was hidden.');
       this.train();
     }
   }

@@ -65,7 +65,7 @@ interface Surroundings {
   readonly models: () => Models | undefined;
   /** A model is open: of the reader's choice, or what a link asked for. */
   readonly opened: (id: string, how: 'alone' | 'beside' | 'asked') => void;
-  /** Told where no dialog is open that could tell it. */
+  /** Called where no dialog is open that could show the error. */
   readonly failed: (text: string) => void;
   readonly changed: () => void;
 }

@@ -41,7 +41,7 @@ export interface Desk {
   /** The reader walks through this repository: its checkpoints are not asked about one by one. */
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
-  readonly tell: (notice: string) => void;
+  readonly notify: (notice: string) => void;
   /** Of this state, or of one that differs from it. */
   readonly facts: (change?: Partial<State>) => Facts;
   readonly link: (change?: Partial<State>) => string;

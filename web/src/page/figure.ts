@@ -112,7 +112,7 @@ export class Figure {
     if (this.#isSeen || this.#isNear()) this.#draw();
   }
 
-  /** Before the observer has told anything. */
+  /** Before the observer first reports. */
   #isNear(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
@@ -144,7 +144,7 @@ export class Figure {
     );
     const menu = addKinds(head, title, KINDS, (kind) => {
       const numbers = framesOf(this.#shown).map((frame) => ({
-        frame: this.#told(frame),
+        frame: this.#conditionsOf(frame),
         quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#at(frame)) : [],
       }));
       const figure = {
@@ -181,7 +181,7 @@ export class Figure {
   }
 
   /** A figure of the first prompt alone must not say that it is a mean. */
-  #told(frame: Frame): Frame {
+  #conditionsOf(frame: Frame): Frame {
     const [first] = this.#view.reads;
     const isAveraged = first !== undefined && first in frame.spread;
     return isAveraged || frame.sequences === 1 ? frame : { ...frame, sequences: 1 };
@@ -281,7 +281,7 @@ export class Figure {
     stamp.hidden = Boolean(isBare);
     // One of them may end at its context, where others read on.
     const T = Math.max(...group.map((one) => one.T));
-    const words = isBare ? '' : stampWords({ ...this.#told(frame), T, class: kind });
+    const words = isBare ? '' : stampWords({ ...this.#conditionsOf(frame), T, class: kind });
     if (stamp.textContent !== words) render(explained(words, true), stamp);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }

@@ -35,12 +35,12 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const again = () => (pair.isReady ? pair.again() : open());
   const controls = new Controls(desk, pair, again);
   const acts: Acts = {
-    inside: (told) =>
+    inside: (named) =>
       void pair
         .pause()
-        .then(() => openInside(told, desk))
+        .then(() => openInside(named, desk))
         .catch(desk.fail),
-    saveModel: (told) => void saveModel(told).catch(desk.fail),
+    saveModel: (named) => void saveModel(named).catch(desk.fail),
     again,
     change: (side, more) => pair.change(side, more),
   };
@@ -53,7 +53,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     KINDS,
     (kind) =>
       void save(kind, {
-        told: pair.told(),
+        pair: pair.named(),
         columns: pair.columns,
         grid,
         desk,
@@ -90,7 +90,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   function drawHead(): void {
     const { left, right } = desk.state.value;
     const preset = [...anew, ...onward].find((one) => one.left === left && one.right === right);
-    const said = pair.isRunning ? '' : verdict(pair.told());
+    const said = pair.isRunning ? '' : verdict(pair.named());
     const begin =
       preset?.claim ??
       'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
@@ -107,9 +107,9 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   }
 
   const drawMaps = (theme = desk.theme.peek()) => {
-    const told = pair.told();
-    told.forEach((one, i) => maps[i]!(one, theme));
-    drawCharts(told);
+    const named = pair.named();
+    named.forEach((one, i) => maps[i]!(one, theme));
+    drawCharts(named);
   };
   let drawn = 0;
   let due = 0;

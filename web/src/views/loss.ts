@@ -45,10 +45,10 @@ const said = (frame: Frame) =>
 /** What ends before the others says where: a model reads no further than its context. */
 function saidOf(all: readonly Frame[]): string {
   const ends = Math.max(...all.map(({ T }) => T));
-  const told = all.map(
+  const lines = all.map(
     (one) => said(one) + (one.T < ends ? ` over its first ${one.T} tokens` : ''),
   );
-  return `Mean loss over the text: ${told.join('; ')}.`;
+  return `Mean loss over the text: ${lines.join('; ')}.`;
 }
 
 export const loss: View = {

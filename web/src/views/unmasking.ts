@@ -33,13 +33,13 @@ interface Made {
 /** What was made last of a frame's tokens: sentences and files are of it. */
 const made = new WeakMap<Frame['tokens'], Made>();
 
-/** Makes a course, and tells of each step. */
+/** Makes a course, and reports each step. */
 async function run(
   frame: Frame,
   state: State,
   reach: Reach,
   signal: AbortSignal,
-  told: (one: Made) => void,
+  onMade: (one: Made) => void,
 ): Promise<void> {
   const tokens = hide(frame, state.masked);
   const hidden = tokens.filter(({ id }) => id === frame.architecture.mask_token).length;
@@ -49,7 +49,7 @@ async function run(
   await reach.unmask(frame, ids, count, signal, (step, _, { tokenizer }) => {
     if (signal.aborted) return;
     course = { ...course, steps: [...course.steps, step] };
-    told({ course, data: alphas(course), tokenizer });
+    onMade({ course, data: alphas(course), tokenizer });
   });
 }
 
