@@ -103,14 +103,14 @@ export const cache: Bench = {
       'Loss by eviction policy (number of prompts in brackets)',
       file,
     ),
-  controls: (desk) => {
-    const { state, set, engine } = desk;
+  controls: (context) => {
+    const { state, set, engine } = context;
     const describe = engine.value?.models.describe;
     const { policy, length, sweep: how, measure } = state.value;
     return html`${choices('policy shown', policy, describe ? policiesOf(describe) : [], (value) =>
       set({ policy: value }),
     )}
-    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], desk)}
+    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}
     ${
       how === 'all'
         ? check('also KL to the baseline', measure === 'kl', (isOn) =>

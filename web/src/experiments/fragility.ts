@@ -217,11 +217,11 @@ export const fragility: Bench = {
       'Loss and sink by perturbation (number of prompts in brackets)',
       file,
     ),
-  controls: (desk) => {
-    const { state, set } = desk;
+  controls: (context) => {
+    const { state, set } = context;
     const { harm, length } = state.value;
     return html`${segmented('Perturbation', HARMS, harm, (value) => set({ harm: value }))}
-    ${harm === 'repeat' ? slider('repetitions', 'times', [1, Math.max(127, length)], desk) : ''}`;
+    ${harm === 'repeat' ? slider('repetitions', 'times', [1, Math.max(127, length)], context) : ''}`;
   },
   foot: () =>
     html`<div class="reported-note">

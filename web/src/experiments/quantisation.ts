@@ -110,8 +110,8 @@ export const quantisation: Bench = {
       'Loss and sink after quantization (number of prompts in brackets)',
       file,
     ),
-  controls: (desk) => {
-    const { state, set, engine } = desk;
+  controls: (context) => {
+    const { state, set, engine } = context;
     const { what, sweep: how } = state.value;
     const describe = engine.value?.models.describe;
     if (!describe) return html``;
@@ -121,8 +121,8 @@ export const quantisation: Bench = {
     ${choices('with', grainOf(state.value), grainsOf(describe, state.value), (value) =>
       set({ by: value }),
     )}
-    ${slider('bits', 'bits', [2, 8], desk)}
-    ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], desk)}
+    ${slider('bits', 'bits', [2, 8], context)}
+    ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], context)}
     ${check('all ways to share a scale', how === 'all', (isOn) =>
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;

@@ -144,12 +144,12 @@ export const streaming: Bench = {
       file,
     );
   },
-  controls: (desk) => {
-    const { state, set, engine } = desk;
+  controls: (context) => {
+    const { state, set, engine } = context;
     const { positions, reread, length } = state.value;
     const describe = engine.value?.models.describe;
-    return html`${slider('first keys', 'firstKeys', [0, 8], desk)}
-    ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 512))], desk)}
+    return html`${slider('first keys', 'firstKeys', [0, 8], context)}
+    ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 512))], context)}
     ${choices(
       'positions',
       positions,

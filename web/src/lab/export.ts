@@ -1,5 +1,5 @@
 /** What the reader takes along: a model into Explore or onto the disk, the log, the picture. */
-import type { Desk } from '../page/context';
+import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
 import { aboutOf, hand, onPaper, type Kind } from '../save/menu';
@@ -8,18 +8,18 @@ import { commandOf } from './settings';
 import { verdict, type NamedLab } from './words';
 
 /** The model as Explore opens it, with the sample as its text. */
-export async function openInside({ name, lab }: NamedLab, desk: Desk): Promise<void> {
+export async function openInside({ name, lab }: NamedLab, context: Context): Promise<void> {
   const { setup, words, settings, step } = lab;
   const isFixed = setup!.first !== undefined;
   const title = `${name} after ${step} steps`.replaceAll('/', ' ');
-  desk.set({
+  context.set({
     input: 'text',
     prompt: words.slice(isFixed ? 1 : 0).join(''),
     first: isFixed ? '' : 'none',
     T: Number(settings.length),
     n: 1,
   });
-  desk.inside(await modelFiles(title, await lab.trained()));
+  context.inside(await modelFiles(title, await lab.trained()));
 }
 
 /** The whole folder as one ZIP archive. */
@@ -33,20 +33,26 @@ interface Shown {
   readonly pair: readonly NamedLab[];
   readonly columns: readonly string[];
   readonly grid: HTMLElement;
-  readonly desk: Desk;
+  readonly context: Context;
   /** Draws the room in the theme of the document. */
   readonly draw: (theme?: Theme) => void;
 }
 
-async function fileOf(kind: Kind, { pair, columns, grid, desk, draw }: Shown): Promise<Blob> {
+async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown): Promise<Blob> {
   const logged = pair.map(({ name, lab }): Logged => {
     return { name, settings: lab.settings, log: lab.log };
   });
-  const { version, link } = desk.facts();
+  const { version, link } = context.facts();
   const origin = { version, link };
   if (kind === 'CSV') return new Blob([logCsv(logged, columns, origin)], { type: 'text/csv' });
   if (kind === 'JSON') return new Blob([logJson(logged, origin)], { type: 'application/json' });
-  const about = aboutOf({ name: 'lab', title: 'Lab', says: [], numbers: [], facts: desk.facts() });
+  const about = aboutOf({
+    name: 'lab',
+    title: 'Lab',
+    says: [],
+    numbers: [],
+    facts: context.facts(),
+  });
   const titles = pair.map(({ name, lab }) => `${name} after ${lab.step} steps`);
   const commands = logged.map(({ settings }) => commandOf(settings));
   const own = {

@@ -1,6 +1,6 @@
 /** The two labs of a visit: they follow the page's state, and are trained, paused and begun together. */
 import type { Describe } from 'sinkscope';
-import type { Desk, Scope } from '../page/context';
+import type { Context, Scope } from '../page/context';
 import type { Models } from '../run/models';
 import { setUp as setUpAnew } from './from_scratch';
 import { Lab } from './lab';
@@ -32,14 +32,14 @@ export const moreSteps = (settings: Settings) => (isOnward(settings) ? 100 : 500
 
 export class Pair {
   readonly labs: readonly [Lab, Lab];
-  #desk;
+  #context;
   #describe: Describe | undefined;
   #tables: Tables = { anew: [], onward: [] };
   /** Paused by the tab that nobody sees. */
   #isHidden = false;
 
-  constructor(desk: Desk, scope: Scope) {
-    this.#desk = desk;
+  constructor(context: Context, scope: Scope) {
+    this.#context = context;
     this.labs = labs ??= [new Lab(0, setUp), new Lab(1, setUp)];
     const seen = () => this.#seen();
     document.addEventListener('visibilitychange', seen);
@@ -69,7 +69,7 @@ export class Pair {
 
   /** What the state asks for, of each. */
   given() {
-    const { value } = this.#desk.state;
+    const { value } = this.#context.state;
     return SIDES.map((side) => readSettings(value[side], this.#tables));
   }
 
@@ -92,7 +92,7 @@ export class Pair {
     const texts = this.given().map(({ settings }, i) =>
       printSettings(side === 'both' || side === i ? { ...settings, ...more } : settings),
     );
-    this.#desk.set({ left: texts[0]!, right: texts[1]! });
+    this.#context.set({ left: texts[0]!, right: texts[1]! });
   }
 
   again(): void {
@@ -115,7 +115,7 @@ export class Pair {
     await Promise.all(this.labs.map((lab, i) => lab.restore(wanted[i]!)));
     const isSame = this.labs.every((lab, i) => lab.settings === wanted[i]);
     if (isSame && this.step > 0)
-      this.#desk.notify(`Your training is restored at step ${this.step}.`);
+      this.#context.notify(`Your training is restored at step ${this.step}.`);
   }
 
   get isRunning(): boolean {
@@ -181,7 +181,7 @@ export class Pair {
       void this.pause();
     } else if (!document.hidden && this.#isHidden) {
       this.#isHidden = false;
-      this.#desk.notify('Training paused while this tab was hidden.');
+      this.#context.notify('Training paused while this tab was hidden.');
       this.train();
     }
   }

@@ -5,7 +5,7 @@ import { fingerprintOf, isOfDisk, nameOfId } from '../ask/ids';
 import { linkable, printHash } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { absolute, address, state } from './address';
-import type { Desk } from './context';
+import type { Context } from './context';
 import { nameOf } from './controls';
 import { notify } from './messages';
 import { part } from './view';
@@ -41,10 +41,10 @@ async function copyNames(): Promise<void> {
 }
 
 /** Offers to add what the copied link leaves out. */
-export function drawLeftOut(place: HTMLElement, desk: Desk): void {
+export function drawLeftOut(place: HTMLElement, context: Context): void {
   const unshared = part(place, 'unshared');
   effect(() => {
-    const names = [...new Set(leftOut.value.map((one) => nameOf({ subject: one }, desk)))];
+    const names = [...new Set(leftOut.value.map((one) => nameOf({ subject: one }, context)))];
     const isAll = names.length && state.value.shown.every((one) => isOfDisk(one));
     render(
       names.length

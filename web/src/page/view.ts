@@ -20,7 +20,7 @@ export interface Pointed {
   readonly key?: number;
 }
 
-export interface Context {
+export interface DrawOptions {
   readonly state: State;
   readonly theme: Theme;
   /** The chosen head of this subject. */
@@ -55,7 +55,7 @@ export interface Reach {
   ) => Promise<void>;
 }
 
-export type Update = (frame: Frame, context: Context) => void;
+export type Update = (frame: Frame, options: DrawOptions) => void;
 
 export interface View {
   /** The name in links, and in data-view. */

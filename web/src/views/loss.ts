@@ -42,7 +42,7 @@ export function leaves(frame: Frame): number {
 const said = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
-/** What ends before the others says where: a model reads no further than its context. */
+/** A line that ends before the others: a model reads no further than its context. */
 function saidOf(all: readonly Frame[]): string {
   const ends = Math.max(...all.map(({ T }) => T));
   const lines = all.map(
