@@ -72,10 +72,10 @@
  *
  *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types that add something
  *
- * j is 0, or k%32/16 where the halves of a group have factors of their own. A whole number q is
+ * j is 0, or k%32/16 where the halves of a group have factors of their own. An integer q is
  * made a float where it stands, in the top byte of four; d makes up for that. Of nibbles it is
  * q d + m, or (q - 8) d in types that add nothing, where m is -8 d all the same: products with them
- * are another matter (whole.h).
+ * are another matter (int4.h).
  */
 #define SS_GROUP 32
 #define SS_GROUPS 8

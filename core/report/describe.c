@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef SS_EIGHT
-#include "../math/eight.h"
-#define KERNELS ss_eight_kernels
+#ifdef SS_INT8
+#include "../math/int8.h"
+#define KERNELS ss_int8_kernels
 #elif defined(__wasm_simd128__)
 #define KERNELS "simd"
 #else
