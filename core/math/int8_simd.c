@@ -11,7 +11,7 @@
 #include <string.h>
 
 /*
- * Rows of a tile, and what stands for a quad of one: V8 hands out fifteen vector registers on
+ * Rows of a tile, and the form of one row's quad: V8 hands out fifteen vector registers on
  * x86-64. Relaxed: 6 x 2 sums, the panel's two vectors, a quad of a row.
  */
 #ifdef __wasm_relaxed_simd__

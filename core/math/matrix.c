@@ -134,7 +134,7 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
     }
 }
 
-/* Outputs from n on, at most `most`, that stand side by side in the file. */
+/* Outputs from n on, at most `most`, that lie side by side in the file. */
 static size_t together(const ss_matrix *w, size_t n, size_t most) {
     return w->pair ? 1 : smaller(most, w->group - n % w->group);
 }

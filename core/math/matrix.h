@@ -36,7 +36,7 @@ typedef struct ss_matrix {
 /* Whether its type is of groups, so that its products are of integers (int4.h). */
 bool ss_matrix_is_int4(const ss_matrix *w);
 
-/* Where output n of ours stands among the tensor's. */
+/* The tensor's output that is output n of ours. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 
 /* Floats of work that a product of T rows with a matrix of that many inputs needs, by so many

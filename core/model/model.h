@@ -96,14 +96,14 @@ void ss_model_keep_panels(ss_model *model, ss_arena *arena);
  */
 void ss_model_keep_int8(ss_model *model, ss_arena *arena, float *work);
 
-/* Is told what a file of such a model holds. */
+/* Receives the names and shapes of a model's file. */
 typedef struct ss_lister {
     void *context;
     void (*tensor)(void *context, const char *name, const ss_tensor *shape); /* some come twice */
     bool (*has)(void *context, const char *name); /* is one that not every file has to be there? */
 } ss_lister;
 
-/* Tells of every tensor that ss_model_open would ask a safetensors file for. *bytes: of the arena
+/* Lists every tensor that ss_model_open would ask a safetensors file for. *bytes: of the arena
  * that it takes where that file's container is live. */
 ss_status ss_model_list(size_t *bytes, const ss_arch *arch, const ss_lister *lister, ss_error *err);
 

@@ -330,7 +330,7 @@ static void add_windows(cJSON *root, const ss_arch *arch) {
     }
 }
 
-/* What queries see, and the token that stands for hidden ones in a model of masked diffusion. */
+/* The mask of queries, and the token that replaces hidden ones in a model of masked diffusion. */
 static void add_mask(cJSON *root, const ss_arch *arch) {
     cJSON *mask = cJSON_AddObjectToObject(root, "mask");
     const char *kind = ss_mask_name(arch);
