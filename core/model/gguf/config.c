@@ -1,3 +1,4 @@
+/* Translates the metadata of a GGUF file to the keys of config.json, which the families read. */
 #include "source.h"
 
 #include "../families/family.h"

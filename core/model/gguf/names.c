@@ -1,3 +1,4 @@
+/* The names of tensors in GGUF, by architecture, and what Hugging Face calls them. */
 #include "gguf.h"
 
 #include <stdio.h>
