@@ -54,6 +54,7 @@
 #include "metrics/metrics.h"
 
 #include "report/describe.h"
+#include "report/recording.h"
 
 #include "train/train.h"
 

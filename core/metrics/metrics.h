@@ -34,6 +34,7 @@ typedef struct ss_metric {
     float low, high;   /* possible values; infinite where there is no bound */
     int args;          /* SS_ARG_... */
     uint32_t fields;   /* SS_BIT(field) that the run must have recorded, where its model has them */
+    uint32_t reduced;  /* of these, fields whose row statistics or norms are enough */
     bool averaged;     /* a mean over sequences says something; else it belongs to one sequence */
     bool summary;      /* part of a model's summary */
     const char *topic; /* what it is about; a view or a table shows one topic or more */

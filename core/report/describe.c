@@ -162,7 +162,11 @@ static void add_edit_parameter(cJSON *list, const ss_edit_parameter *parameter) 
         cJSON_AddNumberToObject(item, "max", decimal(parameter->high));
     }
     if (parameter->below) add_text(item, "below", parameter->below);
-    if (parameter->choices) add_texts(item, "choices", parameter->choices, INT_MAX);
+    if (parameter->choices) {
+        const char *const *labels = parameter->labels ? parameter->labels : parameter->choices;
+        add_texts(item, "choices", parameter->choices, INT_MAX);
+        add_texts(item, "labels", labels, INT_MAX);
+    }
     add_text(item, "meaning", parameter->meaning);
 }
 

@@ -27,9 +27,9 @@ from tokenizers import Tokenizer
 from ..train.recipe import recipes
 from ..train.train import WARM_UP, initial_weights
 from .files import read_weights
+from .goldens.write_training import Case, train
 from .model import Weights, architecture
 from .shapes import shapes
-from .write_training import Case, train
 
 ROOT = Path(__file__).resolve().parents[2]
 CHARACTERS = 1_000_000

@@ -35,12 +35,27 @@ const zooOf = (page) => `/zoo/${readdirSync(join(page, 'zoo'))[0]}/`;
 
 async function openHost() {
   let folder = pageRoot;
+  /** What is answered wrongly. */
+  let wrong = /^$/;
+  const page = '<!doctype html><title>Log in to this network</title>';
+  const login = {
+    body: page,
+    headers: { 'content-type': 'text/html', 'cache-control': 'max-age=600' },
+  };
   // As most hosts are: nobody can choose its headers.
-  const host = createHost({ folder: () => folder, sent: {} });
+  const host = createHost({
+    folder: () => folder,
+    sent: {},
+    instead: (path) => (wrong.test(path) ? login : undefined),
+  });
   await new Promise((done) => host.listen(0, '127.0.0.1', done));
   return {
     address: `http://127.0.0.1:${host.address().port}/`,
     serve: (other) => (folder = other),
+    /** From now on paths that fit are answered with a login page, which browsers may keep for ten minutes. */
+    interpose: (paths) => (wrong = paths),
+    /** The host is honest again. */
+    relent: () => (wrong = /^$/),
     close() {
       host.close();
       host.closeAllConnections();
@@ -73,6 +88,16 @@ async function isKept(page, ...paths) {
       return false;
     }, path);
 }
+
+/** How many cached addresses end so. */
+const countKept = (page, path) =>
+  page.evaluate(async (end) => {
+    let count = 0;
+    for (const name of await caches.keys())
+      for (const { url } of await (await caches.open(name)).keys())
+        if (url.split('?')[0].endsWith(end)) count++;
+    return count;
+  }, path);
 
 /** How many of the loaded files are those of the build in `folder`; fails at any that is not. */
 async function allOf(page, address, folder) {
@@ -107,7 +132,7 @@ export const offline = {
       assert.ok(!(await isApart(page)), 'this host sends no headers');
       await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
       // One that was looked at later than the first screen.
-      await page.goto(`${host.address}#a=gated&b=`);
+      await page.goto(`${host.address}#room=explore&shown=gated`);
       // Seen, not only asked for: what is cut off while it loads is not kept.
       await page.waitForFunction(() =>
         [...document.querySelectorAll('.stamp')].some((one) => /Gated/.test(one.textContent)),
@@ -118,11 +143,11 @@ export const offline = {
       const again = await visit(context, host.address);
       await drawn(again);
       assert.ok(await isApart(again), 'threads may share memory, though no host says so');
-      const gated = await visit(context, host.address, '#a=gated&b=');
+      const gated = await visit(context, host.address, '#room=explore&shown=gated');
       await drawn(gated);
       const figure = await visit(context, host.address, 'embed.html#view=attention');
       await drawn(figure);
-      const strange = await visit(context, host.address, '#a=relu&b=');
+      const strange = await visit(context, host.address, '#room=explore&shown=relu');
       await strange.waitForFunction(() => /relu/i.test(document.body.textContent));
       const sw = again.loaded.filter(
         (one) => !one.fromServiceWorker() && !/^data:/.test(one.url()),
@@ -179,11 +204,11 @@ export const offline = {
         await registration.update();
         return registration.waiting;
       });
-      await second.goto(`${host.address}#compare=softmax,sigmoid`);
+      await second.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
       await second.waitForSelector('.metrics tr[data-subject]');
       const middle = await allOf(second, host.address, pageRoot);
       // A model that was not seen is gone with the old build: said, and never taken from the new.
-      await second.goto(`${host.address}#a=gated&b=`);
+      await second.goto(`${host.address}#room=explore&shown=gated`);
       await second.waitForFunction(() =>
         /404|could not be fetched/.test(document.body.textContent),
       );
@@ -237,4 +262,109 @@ export const offline = {
         host.close();
       }
     },
+
+  'a login page in place of a file is never cached, and Try again gets the file': (stage) =>
+    withContext(stage, async (context, host) => {
+      const page = await visit(context, host.address);
+      await drawn(page);
+      await isKept(page, 'softmax/model.safetensors');
+      host.interpose(/gated\/(model.safetensors|config.json)$/);
+      await page.goto(`${host.address}#a=gated&b=`);
+      await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
+      assert.equal(await countKept(page, 'gated/model.safetensors'), 0);
+      host.relent();
+      await page.getByRole('alert').getByRole('button', { name: 'Try again' }).click();
+      await page.waitForFunction(() =>
+        [...document.querySelectorAll('.stamp')].some((one) => /Gated/.test(one.textContent)),
+      );
+      await isKept(page, 'gated/model.safetensors');
+    }),
+
+  'a login page in place of a file of the page ends the installation, and the next visit installs':
+    (stage) =>
+      withContext(stage, async (context, host) => {
+        host.interpose(/reported\.json$/);
+        const page = await visit(context, host.address);
+        await drawn(page);
+        await page.waitForFunction(async () => {
+          const registration = await navigator.serviceWorker.getRegistration();
+          return (
+            registration === undefined && performance.getEntriesByName('first-sink').length > 0
+          );
+        });
+        await page.waitForTimeout(3000);
+        assert.equal(await page.evaluate(() => navigator.serviceWorker.controller), null);
+        assert.equal(await countKept(page, 'reported.json'), 0);
+        host.relent();
+        const next = await visit(context, host.address);
+        await isKept(next, 'reported.json', 'softmax/model.safetensors');
+      }),
+
+  'damaged files of the cache are replaced: engine, page and models': (stage) =>
+    withContext(stage, async (context, host) => {
+      const page = await visit(context, host.address);
+      await drawn(page);
+      await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
+      const damaged = await page.evaluate(async () => {
+        let count = 0;
+        for (const name of await caches.keys()) {
+          const cache = await caches.open(name);
+          for (const request of await cache.keys()) {
+            if (!/\.(wasm|js|css|safetensors|json)(\?|$)/.test(request.url)) continue;
+            const was = await cache.match(request);
+            const bytes = new Uint8Array(await was.arrayBuffer());
+            bytes[bytes.length >> 1] ^= 0x20;
+            await cache.put(request, new Response(bytes, { headers: was.headers }));
+            count++;
+          }
+        }
+        return count;
+      });
+      assert.ok(damaged > 20, `${damaged} files are damaged`);
+      const second = await visit(context, host.address);
+      await drawn(second);
+      await allOf(second, host.address, pageRoot);
+      await isKept(second, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
+      // What was fetched anew is cached: a third visit needs no network for it.
+      await page.close();
+      await second.close();
+      host.close();
+      const third = await visit(context, host.address);
+      await drawn(third);
+      return `${damaged} files`;
+    }),
+
+  'without a service worker Try again goes past what the browser has cached': async (stage) => {
+    const host = await openHost();
+    const context = await stage.browser.newContext({ serviceWorkers: 'block' });
+    try {
+      for (const [what, paths, hash] of [
+        ['list of models', /zoo\/\w+\/index.json$/, ''],
+        ['engine', /\.wasm$/, ''],
+        ['weights', /softmax\/(model|quick).safetensors$/, ''],
+        ['configuration', /gated\/config.json$/, '#a=gated&b='],
+        ['tokenizer', /no-bos\/tokenizer.json$/, '#a=no-bos&b='],
+        ['checkpoint', /timeline\/index.json$/, '#a=softmax@1400&b='],
+        ['checkpoint’s weights', /timeline\/.*gz$/, '#a=softmax@1400&b='],
+      ]) {
+        host.interpose(paths);
+        const page = await visit(context, host.address, hash);
+        const again = page.getByRole('button', { name: 'Try again' }).first();
+        await again.waitFor().catch((cause) => {
+          throw new Error(`${what}: no Try again`, { cause });
+        });
+        host.relent();
+        await again.click();
+        await drawn(page).catch(async (cause) => {
+          throw new Error(`${what}: ${await page.textContent('#messages')}`, { cause });
+        });
+        await page.close();
+        // Another visit has a cache of its own.
+        await context.clearCookies();
+      }
+    } finally {
+      await context.close();
+      host.close();
+    }
+  },
 };

@@ -51,13 +51,15 @@ const headers = Object.fromEntries(
 /**
  * A server as a static host is one, with the headers that the page asks for, of what lies in
  * `folder()`. `allowed` are origins that the policy then lets the page ask too: the test's hub,
- * which has no certificate. `change` is done to each header and page.
+ * which has no certificate. `change` is done to each header and page. `instead(path)` may give the body and
+ * headers of another answer, with status 200, as a login page or a host that answers all paths alike gives it.
  */
 export function createHost({
   allowed = [],
   folder = () => pageRoot,
   sent = headers,
   change = (text) => text,
+  instead = () => undefined,
 } = {}) {
   const widen = (text) =>
     change(text.replace('connect-src', ['connect-src', ...allowed].join(' ')));
@@ -65,6 +67,8 @@ export function createHost({
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
     const file = join(folder(), path === '/' ? 'index.html' : path);
     const type = TYPES[extname(file)] ?? 'application/octet-stream';
+    const other = instead(path);
+    if (other) return void response.writeHead(200, other.headers).end(other.body);
     try {
       const bytes = await readFile(file);
       for (const [name, value] of Object.entries(sent)) response.setHeader(name, widen(value));

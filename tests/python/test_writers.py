@@ -10,7 +10,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 
 from safetensors.torch import load_file  # noqa: E402
 
-from models.reference import write_edits, write_goldens, write_variants  # noqa: E402
+from models.reference.goldens import write_edits, write_goldens, write_variants  # noqa: E402
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
 

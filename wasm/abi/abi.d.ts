@@ -90,6 +90,8 @@ export interface EditParameter {
   /** Of an index: the letter of the size, for example "L", "L+1" or "T" (the run's capacity). */
   readonly below?: string;
   readonly choices?: readonly string[];
+  /** How a reader calls each choice. */
+  readonly labels?: readonly string[];
   readonly meaning: string;
 }
 

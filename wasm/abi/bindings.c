@@ -29,12 +29,6 @@ typedef struct wasm_model {
     ss_model model;
 } wasm_model;
 
-typedef struct wasm_run {
-    void *block;
-    float *numbers; /* the last metric */
-    ss_run run;
-} wasm_run;
-
 ss_error wasm_error;
 ss_pool *wasm_pool;
 static char text[SS_DESCRIBE_BYTES];

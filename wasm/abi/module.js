@@ -43,13 +43,11 @@ export async function loadModule(address, isShared = false) {
 async function instantiate(address, memory) {
   const imports = importsOn(memory);
   try {
-    const response = await request(address);
-    if (!response.ok) throw new Error(`the server answered ${response.status}`);
-    // Static hosts often send another type, which streaming refuses.
-    if (response.headers.get('content-type') === 'application/wasm') {
-      return await WebAssembly.instantiateStreaming(response, imports);
-    }
-    return await WebAssembly.instantiate(await response.arrayBuffer(), imports);
+    // What the browser has cached may be a login page in place of the binary.
+    return await instantiateFrom(await request(address), imports).catch((error) => {
+      if (!(error instanceof WebAssembly.CompileError)) throw error;
+      return request(address, { cache: 'reload' }).then((fresh) => instantiateFrom(fresh, imports));
+    });
   } catch (error) {
     // Browsers name a directive of their own, which is not the one to add.
     const isForbidden = /content security policy|unsafe-eval/i.test(String(error));
@@ -61,6 +59,18 @@ async function instantiate(address, memory) {
       );
     throw new SinkscopeError('read', address.href, `could not be loaded: ${String(error)}`);
   }
+}
+
+/**
+ * @param {Response} response
+ * @param {WebAssembly.Imports} imports
+ */
+async function instantiateFrom(response, imports) {
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  // Static hosts often send another type, which streaming refuses.
+  return response.headers.get('content-type') === 'application/wasm'
+    ? WebAssembly.instantiateStreaming(response, imports)
+    : WebAssembly.instantiate(await response.arrayBuffer(), imports);
 }
 
 export class Module {
@@ -83,6 +93,14 @@ export class Module {
   /** Bytes of linear memory. */
   get size() {
     return this.memory.buffer.byteLength;
+  }
+
+  /**
+   * Whether the binary has that call.
+   * @param {string} name
+   */
+  has(name) {
+    return typeof this.#exports[`ss_wasm_${name}`] === 'function';
   }
 
   /**

@@ -3,7 +3,7 @@
  * a size of each matrix. index.json says how; NNNN.gz hold the steps. A checkpoint is opened like any
  * other model, out of a safetensors file that is built in memory.
  */
-import { pause } from '#host';
+import { pause, request } from '#host';
 import { JOB, checkOptions } from '../abi/arguments.js';
 import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { readAll } from './files.js';
@@ -20,8 +20,31 @@ const GRACE_MS = 300;
 export async function openTimeline(address, options = {}) {
   expect(address instanceof URL, 'address', 'a URL', address);
   checkOptions(options, JOB);
-  const bytes = await readAll(address, options.signal);
-  return new Timeline(address, parseIndex(new TextDecoder().decode(bytes), placeOf(address)));
+  const index = await twice(address, async () => {
+    const bytes = await readAll(address, options.signal);
+    return parseIndex(new TextDecoder().decode(bytes), placeOf(address));
+  });
+  return new Timeline(address, index);
+}
+
+/**
+ * What is damaged is read once more, past the browser's cache, which may hold a login page in its place.
+ * @template Result
+ * @param {URL} address
+ * @param {() => Promise<Result>} read
+ * @returns {Promise<Result>}
+ */
+async function twice(address, read) {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof SinkscopeError && /^(bad_file|read)$/.test(error.code))) throw error;
+    await request(address, { cache: 'reload' }).then(
+      (fresh) => fresh.arrayBuffer(),
+      () => {},
+    );
+    return read();
+  }
 }
 
 /** @implements {TimelineShape} */
@@ -172,10 +195,21 @@ class Timeline {
    * @param {number} at
    * @param {AbortSignal} signal
    */
-  async #read(at, signal) {
+  #read(at, signal) {
+    const { file } = this.#index.checkpoints[at];
+    const address = new URL(file, this.#address);
+    return twice(address, () => this.#unpack(at, address, signal));
+  }
+
+  /**
+   * @param {number} at
+   * @param {URL} address
+   * @param {AbortSignal} signal
+   */
+  async #unpack(at, address, signal) {
     const packed = this.#index.checkpoints[at];
     const where = this.#where(packed.file);
-    const bytes = await readAll(new URL(packed.file, this.#address), signal);
+    const bytes = await readAll(address, signal);
     // Some servers unpack what ends in .gz by themselves; then the weights' hash identifies the file.
     const isUnpacked = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
     if (isUnpacked) return bytes;

@@ -2,11 +2,15 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { build } from 'vite';
 import { filesOf } from './parts.ts';
 
 /** Read by hosts, by people, by pages of others, or by those who open a lab or choose eight bits. */
 const NOT_LOADED = /^(_headers|NOTICES\.\S*|examples\/.*|engine\/.*\.(lab|eight)\..*)$/;
+
+/** Cached when they are first used: the engines that train, and those that multiply in eight bits. */
+const OTHERS = /^engine\/.*\.(lab|eight)\.[.\w]*wasm$/;
 
 /**
  * @param out the built page
@@ -19,9 +23,24 @@ export async function buildServiceWorker(
 ): Promise<void> {
   const isAhead = (file: string) =>
     first.includes(file) || !(file.startsWith(zoo) || NOT_LOADED.test(file));
-  const files = filesOf(out)
-    .filter(isAhead)
-    .map((url) => ({ url, revision: url.includes('/') ? null : revision(join(out, url)) }));
+  const hashes = Object.fromEntries(
+    filesOf(out)
+      .filter((file) => isAhead(file) || file.startsWith(zoo) || OTHERS.test(file))
+      .map((file) => [file, hashOf(readFileSync(join(out, file)))]),
+  );
+  /** Some servers unpack what ends in .gz by themselves. */
+  const listed = (file: string, hash: Buffer) =>
+    file.endsWith('.gz')
+      ? [short(hash), short(hashOf(gunzipSync(readFileSync(join(out, file)))))]
+      : [short(hash)];
+  // What lies in a folder bears a hash in its address; what does not needs one beside it.
+  const files = Object.entries(hashes)
+    .filter(([file]) => isAhead(file))
+    .map(([url, hash]) => ({
+      url,
+      revision: url.includes('/') ? null : short(hash),
+      integrity: `sha256-${hash.toString('base64')}`,
+    }));
   await build({
     configFile: false,
     publicDir: false,
@@ -29,6 +48,11 @@ export async function buildServiceWorker(
     define: {
       FILES: JSON.stringify(files),
       ZOO: JSON.stringify(zoo),
+      HASHES: JSON.stringify(
+        Object.fromEntries(
+          Object.entries(hashes).map(([file, hash]) => [file, listed(file, hash).join(' ')]),
+        ),
+      ),
       'process.env.NODE_ENV': '"production"',
     },
     build: {
@@ -43,7 +67,6 @@ export async function buildServiceWorker(
   });
 }
 
-/** What lies in a folder bears a hash in its address; what does not needs one beside it. */
-function revision(file: string): string {
-  return createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16);
-}
+const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest();
+/** 64 bits distinguish a file from another that took its place by mistake. */
+const short = (hash: Buffer) => hash.toString('hex').slice(0, 16);

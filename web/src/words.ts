@@ -1,8 +1,7 @@
 /** The page's sentences: findings, conditions and classes. Every sentence is computed from a frame. */
 import { judge, type Judgement } from 'sinkscope';
-import { OTHERS, others } from './arithmetic';
-import { alphaOfKey, mean, ofHead, type Frame, type Head } from './frame';
-import { overPrompts } from './averages';
+import { OTHERS, others } from './ask/arithmetic';
+import { alphaOfKey, mean, ofHead, type Frame, type Head, overPrompts } from './frame';
 
 /** A dash for what is undefined. */
 export function show(value: number, digits = 2): string {

@@ -1,10 +1,13 @@
 /**
  * The service worker: after one visit, what was seen works without a network.
  *
- * The page's own files are kept as one set (Workbox's precache): a visit is answered from one build
- * throughout, and the next build takes over when no tab shows this one. Models are kept as they are
- * seen, under addresses that carry the hash of the zoo.
+ * The page's own files are cached as one set (Workbox's precache): a visit is answered from one build
+ * throughout, and the next build takes over when no tab shows this one. Models are cached when they are
+ * first used, under addresses that carry the hash of the zoo. A response enters or leaves a cache only if its
+ * SHA-256 is the one that the build lists, so neither a login page in place of a file nor a damaged
+ * file stays.
  */
+import type { WorkboxPlugin } from 'workbox-core';
 import { ExpirationPlugin } from 'workbox-expiration';
 import {
   addPlugins,
@@ -18,6 +21,8 @@ import { CacheFirst } from 'workbox-strategies';
 declare const self: ServiceWorkerGlobalScope;
 declare const FILES: PrecacheEntry[];
 declare const ZOO: string;
+/** By path, the beginning of the SHA-256 of each file in hexadecimal, and of what a .gz file holds. */
+declare const HASHES: Readonly<Record<string, string>>;
 
 /** The engines that train, and those that multiply in eight bits. */
 const OTHERS = /\/sinkscope\.(lab|eight)[.\w]*\.wasm$/;
@@ -39,7 +44,40 @@ const APART = {
   'Cross-Origin-Embedder-Policy': 'require-corp',
 };
 
+/** What the build lists for an address; a folder's is that of its index.html. */
+function hashesOf(address: string): string | undefined {
+  const path = decodeURI(address.split(/[?#]/)[0]!.slice(scope.length));
+  return HASHES[/(^|\/)$/.test(path) ? `${path}index.html` : path];
+}
+
+async function isListed(address: string, response: Response): Promise<boolean> {
+  const hashes = hashesOf(address)?.split(' ');
+  if (!hashes || !response.ok) return false;
+  const digest = await crypto.subtle.digest('SHA-256', await response.clone().arrayBuffer());
+  const hex = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0'));
+  return hashes.some((hash) => hex.join('').startsWith(hash));
+}
+
+const checked: WorkboxPlugin = {
+  // The browser's own check would refuse the response before it can be asked for again.
+  async requestWillFetch({ request }) {
+    return request.integrity ? new Request(request, { integrity: '' }) : request;
+  },
+  async fetchDidSucceed({ request, response }) {
+    if (request.cache === 'reload' || (await isListed(request.url, response))) return response;
+    // The browser's own cache may be what is wrong.
+    return fetch(request.url, { cache: 'reload' }).catch(() => response);
+  },
+  async cacheWillUpdate({ request, response }) {
+    return (await isListed(request.url, response)) ? response : null;
+  },
+  async cachedResponseWillBeUsed({ request, cachedResponse }) {
+    return cachedResponse && (await isListed(request.url, cachedResponse)) ? cachedResponse : null;
+  },
+};
+
 addPlugins([
+  checked,
   {
     async handlerWillRespond({ response }) {
       const headers = new Headers(response.headers);
@@ -56,7 +94,7 @@ registerRoute(
   ({ url }) => url.href.startsWith(scope + ZOO) || OTHERS.test(url.pathname),
   new CacheFirst({
     cacheName: name(ZOO),
-    plugins: [new ExpirationPlugin({ maxEntries: MOST_FILES, purgeOnQuotaError: true })],
+    plugins: [checked, new ExpirationPlugin({ maxEntries: MOST_FILES, purgeOnQuotaError: true })],
   }),
 );
 

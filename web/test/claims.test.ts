@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { columnOf, kindOf } from '../src/claims';
-import { draws } from '../src/question';
+import { columnOf, kindOf } from '../src/rooms/claims';
+import { draws } from '../src/ask/question';
 import { lead, remarkOf } from '../src/rooms/start';
 import { sharesOf, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';

@@ -1,8 +1,8 @@
 /** A frame whose every number is known: two layers of two heads over three tokens. */
 import type { Tensor } from 'sinkscope';
 import type { Frame } from '../src/frame';
-import { questionOf } from '../src/question';
-import { defaults } from '../src/state';
+import { questionOf } from '../src/ask/question';
+import { defaults } from '../src/ask/state';
 
 export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
   shape,
@@ -30,6 +30,7 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
     operation: { name: 'softmax', label: 'softmax', normalises: true, proxy: 'weights' },
     edits: [],
     labels: [],
+    choices: [],
     question: questionOf(defaults),
     tokens: [
       { id: 0, text: '<s>', start: 0, end: 0, special: true },

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { superWeightOf } from '../src/frame';
-import { moved, movesOf } from '../src/hand';
-import { defaults } from '../src/state';
-import { unedited } from '../src/subject';
+import { moved, movesOf } from '../src/page/hand';
+import { defaults } from '../src/ask/state';
+import { unedited } from '../src/ask/subject';
 import { change, lossChange } from '../src/views/change';
 import { frameOf, tensor } from './fixture';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Describe, LogEntry, Operation } from 'sinkscope';
-import { letters, setUp } from '../src/lab/anew';
+import { letters, setUp } from '../src/lab/from_scratch';
 import { logCsv } from '../src/lab/files';
 import type { Lab } from '../src/lab/lab';
-import type { Card } from '../src/zoo';
+import type { Card } from '../src/ask/zoo';
 import {
   commandOf,
   defaults,

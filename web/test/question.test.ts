@@ -11,8 +11,8 @@ import {
   specialOf,
   specialWords,
   splittingOf,
-} from '../src/question';
-import { defaults, type State } from '../src/state';
+} from '../src/ask/question';
+import { defaults, type State } from '../src/ask/state';
 
 /** One id a word, by its length; id 0 is BOS, 1 the end. Its own post-processor puts nothing. */
 const tokenizer = {

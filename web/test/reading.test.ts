@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Describe, Read, Run, Tensor } from 'sinkscope';
 import type { Frame, Head } from '../src/frame';
-import type { OpenModel } from '../src/models';
-import { LONG, completed, contextOf, isStreamed, namesFor, recordedFor } from '../src/reading';
+import type { OpenModel } from '../src/run/models';
+import { LONG, completed, contextOf, isStreamed, namesFor, recordedFor } from '../src/run/reading';
 import { frameOf, tensor } from './fixture';
 
 const metric = (name: string, fields: string[] = []) => ({

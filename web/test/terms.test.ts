@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { explained } from '../src/terms';
+import { explained } from '../src/page/terms';
 
 /** What stands in it, words that can be opened in brackets. */
 function read(said: string): string {

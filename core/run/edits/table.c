@@ -25,10 +25,25 @@
 static const char *const clamps[] = {"zero", "mean", "value", NULL};
 static const char *const policies[] = {"window",   "first", "h2o",    "tova", "snapkv",
                                        "key_norm", "vatp",  "random", NULL};
+static const char *const policy_labels[] = {"the most recent keys",
+                                            "the first and the most recent keys",
+                                            "the most attended keys (H2O)",
+                                            "the keys the last query attends to (TOVA)",
+                                            "the keys the prompt's end attends to (SnapKV)",
+                                            "keys with small norms (key_norm)",
+                                            "keys by attention and value norm (VATP)",
+                                            "random keys",
+                                            NULL};
 static const char *const placings[] = {"text", "cache", NULL};
+static const char *const placing_labels[] = {"in the text", "in the cache", NULL};
 static const char *const matrices[] = {"q", "k", "v", "o", "gate", "up", "down", NULL};
 static const char *const numbers[] = {"queries", "keys", "values", "hidden", "weights", NULL};
+static const char *const number_labels[] = {"queries",       "keys",    "values",
+                                            "hidden states", "weights", NULL};
 static const char *const grains[] = {"tensor", "token", "channel", "group", NULL};
+static const char *const grain_labels[] = {"one scale per layer", "one scale per token",
+                                           "one scale per channel", "one scale per group of values",
+                                           NULL};
 static const char *const answers[] = {"no", "yes", NULL};
 
 static const ss_edit_kind table[] = {
@@ -195,6 +210,7 @@ static const ss_edit_kind table[] = {
      .parameters = {{.name = "policy",
                      .type = SS_EDIT_CHOICE,
                      .choices = policies,
+                     .labels = policy_labels,
                      MUST,
                      .meaning =
                          "which key is evicted: the oldest (window, first), the one with the least "
@@ -214,6 +230,7 @@ static const ss_edit_kind table[] = {
                     {.name = "positions",
                      .type = SS_EDIT_CHOICE,
                      .choices = placings,
+                     .labels = placing_labels,
                      .meaning =
                          "positions of the keys: as in the text, or their index in the cache"},
                     {.name = "prompt", COUNT, .meaning = "tokens of the prompt; snapkv only"},
@@ -243,11 +260,17 @@ static const ss_edit_kind table[] = {
      .hook_points =
          SS_AT_START | SS_AT_QUERIES | SS_AT_KEYS | SS_AT_VALUES | SS_AT_HIDDEN | SS_AT_PRODUCT,
      .parameters =
-         {{.name = "what", .type = SS_EDIT_CHOICE, .choices = numbers, MUST, .meaning = ""},
+         {{.name = "what",
+           .type = SS_EDIT_CHOICE,
+           .choices = numbers,
+           .labels = number_labels,
+           MUST,
+           .meaning = ""},
           {.name = "bits", .type = SS_EDIT_INTEGER, .low = 2, .high = 8, MUST, .meaning = ""},
           {.name = "by",
            .type = SS_EDIT_CHOICE,
            .choices = grains,
+           .labels = grain_labels,
            .standard = 1,
            .meaning = "which numbers share a scale; a channel of weights is an output"},
           {.name = "group", COUNT, .low = 1, .standard = 32, .meaning = "numbers in a group"},

@@ -28,6 +28,7 @@ typedef struct ss_edit_parameter {
     float low, high;            /* of numbers and integers */
     const char *below;          /* letter of an index; T is the run's capacity */
     const char *const *choices; /* NULL-ended */
+    const char *const *labels;  /* how a reader calls each choice; NULL: by its own word */
     bool required;
     const char *meaning;
 } ss_edit_parameter;

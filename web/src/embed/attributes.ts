@@ -2,7 +2,7 @@
  * Attributes of <sink-scope>: the rows of the page's state, by their names in small letters and as a
  * link writes their values.
  */
-import { defaults, parseHash, printHash, table, type Parsed, type State } from '../state';
+import { defaults, parseHash, printHash, table, type Parsed, type State } from '../ask/state';
 
 type Name = keyof State;
 

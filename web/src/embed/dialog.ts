@@ -2,12 +2,13 @@
 import { signal, effect } from '@preact/signals-core';
 import { html, render } from 'lit';
 import { base } from '../base';
-import { choices } from '../controls';
-import type { Desk } from '../desk';
-import { linkable, printHash, type State } from '../state';
+import { choices } from '../page/controls';
+import type { Desk } from '../page/context';
+import { linkable, printHash, type State, CONTROLS } from '../ask/state';
 import { viewNamed } from '../views/index';
-import { CONTROLS } from '../rooms/figure';
 import { snippets } from './snippets';
+import '../page/dialog.css';
+import './dialog.css';
 
 export function showEmbed(desk: Desk, view: string): void {
   const dialog = document.createElement('dialog');

@@ -9,7 +9,7 @@
  * rows; events are `run`, `select` and `error`. It also lets the iframes of embed.html have the height
  * that they ask for.
  */
-import type { State } from '../state';
+import type { State } from '../ask/state';
 import { attributeNames, printed, propertyNames, stateOf } from './attributes';
 import type { Live } from './live';
 
@@ -22,7 +22,7 @@ const RESERVED = `
   :host([hidden]) { display: none; }
 `;
 
-export class SinkScope extends HTMLElement {
+class SinkScope extends HTMLElement {
   static readonly observedAttributes = [...attributeNames, 'caption'];
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();

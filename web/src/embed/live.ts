@@ -5,22 +5,26 @@
 import { effect, signal } from '@preact/signals-core';
 import { createEngine } from 'sinkscope';
 import { base } from '../base';
-import { framesOf, Scope, shownOf, type Desk, type Engine } from '../desk';
+import { framesOf, Scope, shownOf, type Desk, type Engine } from '../page/context';
 import { selectedHead } from '../frame';
-import { Models } from '../models';
-import { sentence } from '../open/words';
+import { Models } from '../run/models';
+import { sentence } from '../ask/errors';
 import type { Theme } from '../plot/color';
-import { Queue } from '../queue';
-import { promptsOfFile, type PromptFile } from '../question';
+import { Queue } from '../run/queue';
+import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
-import { linkTo, printHash, type Parsed, type State } from '../state';
-import css from '../style.css?inline';
-import { isRead, type Pointed } from '../views/view';
+import { linkTo, printHash, type Parsed, type State } from '../ask/state';
+import page from '../page/page.css?inline';
+import controls from '../page/controls.css?inline';
+import figure from '../page/figure.css?inline';
+import heatmap from '../plot/heatmap.css?inline';
+import views from '../views/views.css?inline';
+import room from '../rooms/figure.css?inline';
+import { isRead, type Pointed } from '../page/view';
 import { viewNamed } from '../views/index';
-import { trustOwnScripts } from '../trust';
-import { openZoo, type Zoo } from '../zoo';
+import { trustOwnScripts } from '../page/trust';
+import { openZoo, type Zoo } from '../ask/zoo';
 import { writeAttributes } from './attributes';
-import type { SinkScope } from './element';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
@@ -29,7 +33,8 @@ let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = css
+  const own = [page, controls, figure, heatmap, views, room]
+    .join('\n')
     .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
     .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');
   // What a text aligns, or has behind it, is the host's.
@@ -80,8 +85,14 @@ function themeOf(element: Element): Theme {
   return 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? 'dark' : 'light';
 }
 
+/** The element that the figure fills. */
+interface Host extends HTMLElement {
+  readonly internals: ElementInternals;
+  report(name: 'run' | 'select' | 'error', detail: object): void;
+}
+
 export class Live {
-  readonly #host: SinkScope;
+  readonly #host: Host;
   readonly #state;
   readonly #theme = signal<Theme>('light');
   readonly #engine = signal<Engine | undefined>(undefined);
@@ -89,7 +100,7 @@ export class Live {
   readonly #root = document.createElement('div');
   #said = '';
 
-  constructor(host: SinkScope, inside: ShadowRoot, { state, problems }: Parsed) {
+  constructor(host: Host, inside: ShadowRoot, { state, problems }: Parsed) {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
@@ -135,11 +146,7 @@ export class Live {
       const file = signal(0);
       const queue = new Queue({
         models: lend(models, this),
-        texts: async ({ input, T }) => {
-          if (input === 'heldout') return zoo.heldOut(T);
-          const chosen = desk.file.peek();
-          return input === 'file' && chosen ? promptsOfFile(chosen.text, chosen.splitting) : [];
-        },
+        texts: (question) => textsOf(question, zoo, desk.file.peek()),
         // In another's page nothing is asked of a hub; the page itself asks the reader.
         admit: async () => false,
       });
@@ -176,6 +183,7 @@ export class Live {
       point: (at) => (pointed.value = at),
       choose: () => {},
       open: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
+      embed: () => {},
       pick: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
       inside: () => {},
       trust: () => {},

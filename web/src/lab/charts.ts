@@ -1,6 +1,6 @@
 /** The lab's charts: one table of what is drawn of a log, and both labs' lines of each. */
 import { drawChart, type Series } from '../plot/chart';
-import { part } from '../views/view';
+import { part } from '../page/view';
 import { percent, show } from '../words';
 import type { Lab } from './lab';
 import { recent, type Told } from './words';

@@ -1,10 +1,10 @@
 /** The lab's buttons, and the fields of its settings. */
 import { html, nothing, type TemplateResult } from 'lit';
-import { copyCommand } from '../command';
-import { choices, segmented } from '../controls';
-import type { Desk } from '../desk';
-import { field } from '../terms';
-import { ownText } from './onward';
+import { copyCommand } from '../page/command';
+import { choices, segmented } from '../page/controls';
+import type { Desk } from '../page/context';
+import { field } from '../page/terms';
+import { ownText } from './fine_tune';
 import { keepText } from './store';
 import { moreSteps, type Pair, type Side } from './pair';
 import { anew, onward } from './presets';

@@ -53,7 +53,7 @@ export interface Logged {
 }
 
 /** What measured it, and the address of both labs. */
-export interface Origin {
+interface Origin {
   readonly version: string;
   readonly link: string;
 }

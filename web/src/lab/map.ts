@@ -1,9 +1,9 @@
 /** A lab's attention map, what it says, and what can be done with its model. */
 import { html, nothing, render } from 'lit';
-import { choices } from '../controls';
+import { choices } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
-import { part } from '../views/view';
+import { part } from '../page/view';
 import { headName, percent, show } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';

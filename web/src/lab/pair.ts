@@ -1,10 +1,10 @@
 /** The two labs of a visit: they follow the page's state, and are trained, paused and begun together. */
 import type { Describe } from 'sinkscope';
-import type { Desk, Scope } from '../desk';
-import type { Models } from '../models';
-import { setUp as setUpAnew } from './anew';
+import type { Desk, Scope } from '../page/context';
+import type { Models } from '../run/models';
+import { setUp as setUpAnew } from './from_scratch';
 import { Lab } from './lab';
-import { setUp as setUpOnward } from './onward';
+import { setUp as setUpOnward } from './fine_tune';
 import {
   isOnward,
   namesOf,

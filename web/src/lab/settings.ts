@@ -3,7 +3,7 @@
  * `from:softmax,first:any`, and any text that is not of its table is refused with what stood there.
  */
 import type { Describe } from 'sinkscope';
-import { PASSAGES, type Card } from '../zoo';
+import { PASSAGES, type Card } from '../ask/zoo';
 import { ANEW, ONWARD, TRAINED, type Row, type Value } from './table';
 
 export type Settings = Readonly<Record<string, Value>>;

@@ -1,6 +1,6 @@
 /** What a lab's numbers say, in sentences that hold for any of them. */
 import type { LogEntry, Operation } from 'sinkscope';
-import { defaults } from '../state';
+import { defaults } from '../ask/state';
 import { headName, percent, show } from '../words';
 import type { Lab } from './lab';
 import { isOnward, type Settings } from './settings';
@@ -31,14 +31,14 @@ export function sinceStep(log: readonly LogEntry[]): number | undefined {
 }
 
 /** What even attention gives the first token from the others. */
-export function evenOf({ length }: Settings): number {
+function evenOf({ length }: Settings): number {
   const T = Number(length);
   let sum = 0;
   for (let t = 1; t < T; t++) sum += 1 / (t + 1);
   return sum / (T - 1);
 }
 
-export interface HeadSeen {
+interface HeadSeen {
   readonly layer: number;
   readonly head: number;
   readonly weights: Float32Array;

@@ -14,20 +14,19 @@ import {
   type HubOptions,
   type Plan,
 } from 'sinkscope';
-import { InputError, isTooSlow, type Models } from '../models';
-import { isOfDisk } from '../state';
+import { type Models } from '../run/models';
+import { loadedWords, type Loaded } from '../run/progress';
+import { sentence, InputError, isTooSlow } from '../ask/errors';
 import {
   fingerprintOf,
   hubName,
   idOfFiles,
   idOfPlan,
   isOfHub,
-  loadedWords,
   nameOfId,
-  sentence,
   titleOfFiles,
-  type Loaded,
-} from './words';
+  isOfDisk,
+} from '../ask/ids';
 
 export type Stage =
   | { readonly name: 'choose' }
@@ -61,7 +60,7 @@ export interface Fields {
   readonly isBeside: boolean;
 }
 
-export interface Surroundings {
+interface Surroundings {
   /** Undefined until the engine runs. */
   readonly models: () => Models | undefined;
   /** A model is open: of the reader's choice, or what a link asked for. */

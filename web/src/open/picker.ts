@@ -1,11 +1,13 @@
 /** The dialog in which the reader chooses what is looked at: models, steps of their training, what-ifs. */
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { nameOf, valueOf } from '../controls';
-import type { Desk } from '../desk';
-import type { Choice } from '../models';
-import { OTHERS, others, type Other } from '../arithmetic';
-import { field } from '../terms';
-import { editChoices, MOST, parseSubject, printSubject, toggled } from '../subject';
+import { nameOf, valueOf } from '../page/controls';
+import type { Desk } from '../page/context';
+import type { Choice } from '../run/models';
+import { OTHERS, others, type Other } from '../ask/arithmetic';
+import { field } from '../page/terms';
+import { editChoices, MOST, parseSubject, printSubject, toggled } from '../ask/subject';
+import '../page/dialog.css';
+import './open.css';
 
 const SOURCES = {
   zoo: 'trained for this page',
@@ -154,7 +156,7 @@ export class Picker {
             ? field(
                 name,
                 html`<select name=${name} aria-label=${name} title=${meaning}>
-                  ${choices.map((one) => html`<option ?selected=${one === standard}>${one}</option>`)}
+                  ${choices.map(([value, text]) => html`<option value=${value} ?selected=${value === standard}>${text}</option>`)}
                 </select>`,
               )
             : field(

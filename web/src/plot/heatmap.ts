@@ -12,7 +12,7 @@ export interface Cell {
   readonly col: number;
 }
 
-export interface HeatmapData {
+interface HeatmapData {
   readonly rows: number;
   readonly cols: number;
   readonly data: ArrayLike<number>;
@@ -38,7 +38,7 @@ export interface HeatmapData {
   readonly describe: (cell: Cell) => string;
 }
 
-export interface HeatmapEvents {
+interface HeatmapEvents {
   /** undefined when the pointer leaves. */
   readonly onPoint?: (cell: Cell | undefined) => void;
   readonly onChoose?: (cell: Cell) => void;

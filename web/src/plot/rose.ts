@@ -3,7 +3,7 @@
  * 180 to the left; a petal's length is its share of the set.
  */
 
-export interface RoseSet {
+interface RoseSet {
   /** Radians, 0 .. pi. */
   readonly angles: readonly number[];
   /** A CSS class that gives the colour. */

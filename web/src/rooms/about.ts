@@ -1,11 +1,11 @@
 /** About a model: how it was trained, what was measured, and what papers report of such models. */
 import { html, nothing, type TemplateResult } from 'lit';
-import type { Desk } from '../desk';
+import type { Desk } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
-import { MEASURED_ON, stepOf } from '../timeline/steps';
-import { arithmeticOf, operationOf } from '../subject';
+import { MEASURED_ON, stepOf } from '../ask/steps';
+import { arithmeticOf, operationOf } from '../ask/subject';
 import { CLASS_WORDS, classSentence, show } from '../words';
-import { seedsOf, type Card, type Reported } from '../zoo';
+import { seedsOf, type Card, type Reported } from '../ask/zoo';
 import { seedsTable } from './seeds_table';
 
 function reportedWords({ sink_1, base, where }: Reported): string {

@@ -1,31 +1,54 @@
 /** Up to six subjects on shared scales, asked the same: pictures, what differs, and a table. */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { allows, generateControls, nameOf, questionControls, troubles } from '../controls';
-import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
-import { Figure } from '../figure';
+import {
+  addButton,
+  allows,
+  generateControls,
+  nameOf,
+  questionControls,
+  troubles,
+} from '../page/controls';
+import {
+  appearsWhole,
+  asks,
+  framesOf,
+  shownOf,
+  type Desk,
+  type Engine,
+  type Scope,
+  type Shown,
+} from '../page/context';
+import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
-import { INPUTS } from '../question';
+import { INPUTS } from '../ask/question';
 import { addKinds, hand } from '../save/menu';
-import { MOST, parseSubject } from '../subject';
-import { explained } from '../terms';
+import { MOST, parseSubject } from '../ask/subject';
+import { explained } from '../page/terms';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
-import { part } from '../views/view';
+import { part } from '../page/view';
 import { comparison, firstWords } from '../words';
-import { corpusName, type Card, type OpenModels } from '../zoo';
+import { corpusName, type Card, type OpenModels } from '../ask/zoo';
 import { differenceLine, differencesOf, placeWords } from './differs';
 import { Inspector } from './inspect';
 import {
   promptsCsv,
+  readsOf,
   tableCsv,
   tableJson,
-  tableReads,
+  tableOf,
   type ReportedRow,
   type Sorting,
 } from './metrics';
 import { metricsTable } from './metrics_table';
 import { seedsTable } from './seeds_table';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './compare.css';
+
+const tableFor = ({ models }: Engine) => tableOf(models.describe);
 
 const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
@@ -132,11 +155,12 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const menu = addKinds(numbersHead, 'the numbers', SAVES, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));
     const facts = desk.facts();
+    const columns = tableFor(desk.engine.peek()!);
     const text =
       kind === 'JSON'
-        ? tableJson(frames, facts, reportedOf(frames, desk, open.peek()))
+        ? tableJson(frames, columns, facts, reportedOf(frames, desk, open.peek()))
         : kind === 'CSV'
-          ? tableCsv(frames, facts)
+          ? tableCsv(frames, columns, facts)
           : promptsCsv(frames, facts);
     const name = { CSV: 'table.csv', 'CSV by prompt': 'prompts.csv', JSON: 'table.json' }[kind];
     const type = kind === 'JSON' ? 'application/json' : 'text/csv';
@@ -152,9 +176,9 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     zoo?.openModels().then((found) => (open.value = found), desk.fail);
   });
 
-  asks(desk, scope, () => ({
+  asks(desk, scope, (_, engine) => ({
     views: [attention, sinks, inspector.viewFor(framesOf(shown()))],
-    more: tableReads,
+    more: readsOf(tableFor(engine)),
   }));
   appearsWhole(root, scope, shown);
 
@@ -183,14 +207,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                       </button></span
                     >`,
                 )}
-                <button
-                  type="button"
-                  class="add"
-                  ?disabled=${all.length >= MOST}
-                  @click=${desk.pick}
-                >
-                  + add
-                </button>
+                ${addButton(all.length >= MOST, desk)}
               </div>`
             : nothing
         }
@@ -208,10 +225,11 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(differs(frames, desk), different);
     menu.hidden = !allows(state, 'save') || !fresh.length;
     // What the table reads may still be on its way.
+    const engine = desk.engine.value;
+    const columns = engine ? tableFor(engine) : [];
+    const needed = readsOf(columns.filter(({ isRare }) => !isRare));
     const whole = all.flatMap(({ frame, isStale }) =>
-      frame && tableReads.every((name) => name in frame.tensors || name === 'sink_ratio_bias')
-        ? [{ frame, isStale }]
-        : [],
+      frame && needed.every((name) => name in frame.tensors) ? [{ frame, isStale }] : [],
     );
     const firsts = [...new Set(frames.map(firstWords))];
     const stale = whole.some(({ isStale }) => isStale)
@@ -220,7 +238,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${state.input === 'heldout' ? `held-out text: ${corpusName(state.T)}` : INPUTS[state.input]}.${stale}`;
     render(
       whole.length
-        ? html`${metricsTable({ shown: whole, reported: reportedOf(frames, desk, open.value), sorting: sorting.value, sort: (value) => (sorting.value = value), file: desk.file.value }, caption)}
+        ? html`${metricsTable({ shown: whole, table: columns, reported: reportedOf(frames, desk, open.value), sorting: sorting.value, sort: (value) => (sorting.value = value), file: desk.file.value }, caption)}
             <p class="hint">
               ± is the standard deviation over the prompts. * marks shares of rows that need not sum
               to 1: read them with “Sink₁ raw” and “row sum”.

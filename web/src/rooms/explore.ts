@@ -1,6 +1,7 @@
 /** Explore, in one screen: the map of all heads, the selected head's attention map, one inspector. */
 import { html, nothing, render } from 'lit';
 import {
+  addButton,
   allows,
   chips,
   generateControls,
@@ -8,19 +9,31 @@ import {
   nameOf,
   questionControls,
   troubles,
-} from '../controls';
-import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
-import { Figure } from '../figure';
+} from '../page/controls';
+import {
+  appearsWhole,
+  asks,
+  framesOf,
+  shownOf,
+  type Desk,
+  type Scope,
+  type Shown,
+} from '../page/context';
+import { Figure } from '../page/figure';
 import { selectedHead } from '../frame';
-import { handControls } from '../hand';
+import { handControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { change } from '../views/change';
 import { sinks } from '../views/sinks';
-import { part } from '../views/view';
-import { explained } from '../terms';
+import { part } from '../page/view';
+import { explained } from '../page/terms';
 import { finding, headWords, capital } from '../words';
 import { about } from './about';
 import { Inspector } from './inspect';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './explore.css';
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const rail = part(root, 'rail');
@@ -76,7 +89,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                     ${nameOf(shownOf(desk, [one])[0]!, desk)}
                   </button>`,
               )}
-              <button type="button" class="add" @click=${desk.pick}>+ add</button>
+              ${addButton(false, desk)}
             </div>
             ${frame ? about(frame, desk) : nothing}`
         : nothing,

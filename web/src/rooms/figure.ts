@@ -1,15 +1,13 @@
 /** One view as a figure, for embed.html: its title, its picture, a link to the page. */
 import { html, nothing, render } from 'lit';
-import { generateControls, nameOf, questionControls, textField, troubles } from '../controls';
-import { asks, framesOf, shownOf, type Desk, type Scope } from '../desk';
-import { Figure } from '../figure';
+import { generateControls, nameOf, questionControls, textField, troubles } from '../page/controls';
+import { asks, framesOf, shownOf, type Desk, type Scope } from '../page/context';
+import { Figure } from '../page/figure';
+import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
 import { viewNamed } from '../views/index';
-import { isRead, part } from '../views/view';
+import { isRead, part } from '../page/view';
 import { Walk } from './walk';
-
-/** Controls that an embed may show beside its figure: `controls="text step"`. */
-export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as const;
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const view = viewNamed(desk.state.peek().view);

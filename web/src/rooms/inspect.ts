@@ -1,11 +1,11 @@
 /** One view beside the map, chosen from a list of tabs. */
 import { html, render } from 'lit';
-import type { Desk, Scope, Shown } from '../desk';
-import { framesOf } from '../desk';
-import { Figure } from '../figure';
+import type { Desk, Scope, Shown } from '../page/context';
+import { framesOf } from '../page/context';
+import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
 import { fitting, inspectors, viewNamed } from '../views/index';
-import { part, type View } from '../views/view';
+import { part, type View } from '../page/view';
 
 export class Inspector {
   readonly #desk: Desk;

@@ -4,19 +4,21 @@
  * second at most, and the labs stand as they are while the reader is elsewhere.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { allows } from '../controls';
-import type { Desk, Scope } from '../desk';
+import { allows } from '../page/controls';
+import type { Desk, Scope } from '../page/context';
 import { createCharts } from '../lab/charts';
 import { Controls } from '../lab/controls';
-import { letters } from '../lab/anew';
-import { openInside, save, saveModel } from '../lab/keep';
+import { letters } from '../lab/from_scratch';
+import { openInside, save, saveModel } from '../lab/export';
 import { createMap, type Acts } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { anew, onward } from '../lab/presets';
 import { isOnward, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
 import { addKinds, KINDS } from '../save/menu';
-import { part } from '../views/view';
+import { part } from '../page/view';
+import '../plot/chart.css';
+import './lab.css';
 
 const FRAME_MS = 100;
 

@@ -4,9 +4,10 @@
  */
 import { computed } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
-import { benches } from '../benches/index';
-import type { Asked, Group, Setting } from '../benches/bench';
+import { benches } from '../experiments/index';
+import type { Asked, Group, Setting } from '../experiments/experiment';
 import {
+  addButton,
   allows,
   choices,
   fileField,
@@ -15,7 +16,7 @@ import {
   numberField,
   textField,
   troubles,
-} from '../controls';
+} from '../page/controls';
 import {
   appearsWhole,
   asks,
@@ -24,16 +25,20 @@ import {
   type Engine,
   type Scope,
   type Shown,
-} from '../desk';
-import { Figure } from '../figure';
+} from '../page/context';
+import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
-import type { Study } from '../queue';
-import { INPUTS, questionOf } from '../question';
-import { LONG } from '../reading';
-import type { State } from '../state';
-import { MOST, parseSubject, printSubject } from '../subject';
-import { explained } from '../terms';
-import { isRead, part, type View } from '../views/view';
+import type { Study } from '../run/request';
+import { INPUTS, questionOf } from '../ask/question';
+import { LONG } from '../run/reading';
+import type { State } from '../ask/state';
+import { MOST, parseSubject, printSubject } from '../ask/subject';
+import { explained } from '../page/terms';
+import { isRead, part, type View } from '../page/view';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './purpose.css';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
 
@@ -291,14 +296,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
                 </button></span
               >`;
             })}
-            <button
-              type="button"
-              class="add"
-              ?disabled=${bases.length >= MOST}
-              @click=${outer.pick}
-            >
-              + add
-            </button>
+            ${addButton(bases.length >= MOST, outer)}
           </div>`
         : nothing,
       models,

@@ -7,7 +7,7 @@ import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import { mean } from '../frame';
-import { explained } from '../terms';
+import { explained } from '../page/terms';
 import {
   fixed,
   halfOf,
@@ -20,8 +20,8 @@ import {
   type Outcome,
   type Spread,
 } from '../timeline/seeds';
-import { MEASURED_ON } from '../timeline/steps';
-import { seedsOf, type Card } from '../zoo';
+import { MEASURED_ON } from '../ask/steps';
+import { seedsOf, type Card } from '../ask/zoo';
 
 /** One cell: what has a dot each, and an interval around the mean. */
 interface Strip {

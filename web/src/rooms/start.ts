@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { columnOf, kindOf, type Column, type Kind } from '../claims';
+import { columnOf, kindOf, type Column, type Kind } from './claims';
 import {
   chips,
   examples,
@@ -13,18 +13,18 @@ import {
   startToken,
   textField,
   troubles,
-} from '../controls';
-import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../desk';
-import { Figure } from '../figure';
-import { isBidirectional, ofHead, selectedHead, type Frame, type Head } from '../frame';
-import { keyOf, questionOf } from '../question';
-import type { Study } from '../queue';
-import type { State } from '../state';
-import { arithmeticOf, parseSubject, printSubject } from '../subject';
-import { explained } from '../terms';
-import { stepOf, stepWords } from '../timeline/steps';
-import { attention, drawnMap } from '../views/attention';
-import { part, type Context } from '../views/view';
+} from '../page/controls';
+import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../page/context';
+import { Figure } from '../page/figure';
+import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
+import { keyOf, questionOf } from '../ask/question';
+import type { Study } from '../run/request';
+import type { State } from '../ask/state';
+import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
+import { explained } from '../page/terms';
+import { stepOf, stepWords } from '../ask/steps';
+import { attention } from '../views/attention';
+import { part, type Context } from '../page/view';
 import {
   alphaOf,
   firstName,
@@ -36,9 +36,10 @@ import {
   show,
   stampWords,
 } from '../words';
-import { seedsOf, type Card } from '../zoo';
-import { sources } from './sources';
+import { seedsOf, type Card } from '../ask/zoo';
+import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
+import './start.css';
 
 /** Models side by side. */
 const SIDES = 2;
@@ -369,7 +370,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const subjects = frame || state.why === 4 ? [first!, ...rest] : [first!];
     const isWritten = state.why === 3 && frame && !entries.get(first!)?.isStale;
     return {
-      isHasty: true,
+      isPreview: true,
       subjects,
       ...(heads ? { heads } : {}),
       views: [attention],

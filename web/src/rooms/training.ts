@@ -1,15 +1,18 @@
 /** Models as they were at each step of their training: the slider, their maps, and how the numbers went. */
 import { html, nothing, render } from 'lit';
-import { allows, nameOf, textField, troubles } from '../controls';
-import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope } from '../desk';
-import { Figure } from '../figure';
+import { allows, nameOf, textField, troubles } from '../page/controls';
+import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope } from '../page/context';
+import { Figure } from '../page/figure';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { training } from '../views/training';
-import { part } from '../views/view';
-import { explained } from '../terms';
+import { part } from '../page/view';
+import { explained } from '../page/terms';
 import { headsWords, judged, percent, shortWords } from '../words';
 import { Walk } from './walk';
+import '../views/views.css';
+import './panes.css';
+import './training.css';
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const head = part(root, 'room-head');

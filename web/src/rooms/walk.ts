@@ -5,11 +5,10 @@
 import { signal } from '@preact/signals-core';
 import { html, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import type { Desk, Scope } from '../desk';
-import type { Models } from '../models';
-import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../open/catalogue';
-import { atStep, parseSubject, printSubject, type Subject } from '../subject';
-import { nearestStep, stepWords } from '../timeline/steps';
+import type { Desk, Scope } from '../page/context';
+import type { Models } from '../run/models';
+import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
+import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
 /** Milliseconds from when a checkpoint is drawn until the next one is shown. */
 const PLAY_MS = 450;

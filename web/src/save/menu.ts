@@ -20,7 +20,7 @@ export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** An address that others can open: not of this machine, nor of a network at home. */
-export function isPublic(link: string): boolean {
+function isPublic(link: string): boolean {
   const { protocol, hostname } = new URL(link);
   const isOwn =
     !hostname.includes('.') ||

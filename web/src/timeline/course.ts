@@ -105,7 +105,7 @@ export interface Point {
 }
 
 /** How a run is drawn: told apart by its dashes as well as by its colour. */
-export interface Style {
+interface Style {
   readonly color: string;
   /** In pixels; empty for a whole line. */
   readonly dash: string;

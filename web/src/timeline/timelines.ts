@@ -1,8 +1,9 @@
 /** The timelines that lie beside the page: what they have, and any of their checkpoints as a model. */
 import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
-import { zooAddress, type Card } from '../zoo';
-import { aside } from './aside';
-import { nearestStep, type StepFacts } from './steps';
+import { zooAddress, type Card } from '../ask/zoo';
+import { aside } from './client';
+import { nearestStep } from '../ask/steps';
+import type { StepFacts } from '../frame';
 
 export class Timelines {
   /** Cards of the models that have one, in the order of the zoo. */

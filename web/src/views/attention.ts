@@ -1,39 +1,11 @@
 /** The attention map of the chosen head: queries down, keys across. */
-import { massOfRow, masked, seenBy, sharesOf, withoutForgotten, type Frame } from '../frame';
+import { drawnMap, mapsOf, massOfRow, seenBy, type Frame, type Maps } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { alphaOf, headWords, judged, percent, quote, shortWords, show, word } from '../words';
-import type { Tensor } from 'sinkscope';
-import { lastOf, part, say, type Context, type View } from './view';
-
-/** The weights as they are, and as shares of their rows where those need not sum to 1. */
-export interface Maps {
-  readonly weights: Float32Array;
-  readonly shares: Float32Array;
-}
-
-const known = new WeakMap<Tensor, Maps>();
-
-export function mapsOf(frame: Frame): Maps | undefined {
-  const att = frame.head?.tensors.att;
-  if (!att || att.shape[0] !== frame.T) return undefined;
-  const found = known.get(att);
-  if (found) return found;
-  const weights = withoutForgotten(frame, masked(frame, att.data), frame.head!);
-  const maps = {
-    weights,
-    shares: frame.operation.normalises ? weights : sharesOf(weights, frame.T),
-  };
-  known.set(att, maps);
-  return maps;
-}
-
-/** The cells of the picture, [T, T]: captions are computed from these. */
-export function drawnMap(frame: Frame): Float32Array | undefined {
-  return mapsOf(frame)?.weights;
-}
+import { lastOf, part, say, type Context, type View } from '../page/view';
 
 export function weightScale({ frames, state, theme }: Pick<Context, 'frames' | 'state' | 'theme'>) {
   const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');

@@ -1,5 +1,5 @@
 /** What a what-if changes: the same question to the same model with it and without, the one minus the other. */
-import { alphaOfKey, indexOfMost, largest, mean, type Frame } from '../frame';
+import { alphaOfKey, indexOfMost, largest, mean, type Frame, mapsOf } from '../frame';
 import { drawChart } from '../plot/chart';
 import { diverging } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
@@ -7,9 +7,8 @@ import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { alphaOf, headWords, percent, quote, show, word } from '../words';
 import type { Head } from '../frame';
-import { mapsOf } from './attention';
 import { createHeadMap } from './head_map';
-import { part, say, type View } from './view';
+import { part, say, type View } from '../page/view';
 
 const minus = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);

@@ -7,7 +7,7 @@ import { quantity } from '../save/numbers';
 import { capital, headWords, percent } from '../words';
 import { createHeadMap } from './head_map';
 import { signed } from './settings';
-import { part, say, type View } from './view';
+import { part, say, type View } from '../page/view';
 
 const LABELS = ['active', 'no-op', 'broadcast'] as const satisfies readonly HeadLabel['label'][];
 

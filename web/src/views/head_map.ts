@@ -5,9 +5,9 @@ import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { headName, show } from '../words';
-import { part, say, type Context, type Reach, type View } from './view';
+import { part, say, type Context, type Reach, type View } from '../page/view';
 
-export interface HeadNumbers {
+interface HeadNumbers {
   /** [L, H] */
   readonly data: ArrayLike<number>;
   readonly scale: Scale;

@@ -4,7 +4,7 @@ import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import { headName, show } from '../words';
 import { weightScale } from './attention';
-import { part, type View } from './view';
+import { part, type View } from '../page/view';
 
 function mapOf(frame: Frame, i: number): Float32Array {
   const size = frame.T * frame.T;

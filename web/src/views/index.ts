@@ -13,7 +13,7 @@ import { firsts } from './firsts';
 import { gate } from './gate';
 import { geometry } from './geometry';
 import { gives } from './gives';
-import { harms } from './harms';
+import { harms } from './perturbations';
 import { heads } from './heads';
 import { kept } from './kept';
 import { loss } from './loss';
@@ -27,7 +27,7 @@ import { sinks } from './sinks';
 import { sweep } from './sweep';
 import { training } from './training';
 import { unmasking } from './unmasking';
-import type { View } from './view';
+import type { View } from '../page/view';
 
 export const views: readonly View[] = [
   attention,

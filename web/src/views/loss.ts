@@ -5,7 +5,7 @@ import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { givenOf, isUnedited, settingName } from './settings';
-import { part, say, type View } from './view';
+import { part, say, type View } from '../page/view';
 
 /** Positions over which a point of the line is the mean. */
 const SPAN = 16;

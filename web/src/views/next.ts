@@ -2,7 +2,7 @@
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
 import { percent, readable, show } from '../words';
-import { part, say, type View } from './view';
+import { part, say, type View } from '../page/view';
 
 export const next: View = {
   name: 'next',

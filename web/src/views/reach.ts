@@ -4,10 +4,10 @@ import { largest, mean, type Frame } from '../frame';
 import { sequential, type Scale } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { exchangeOf } from '../probes';
+import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
 import { capital, percent, quote, show, word } from '../words';
-import { lastOf, part, say, type View } from './view';
+import { lastOf, part, say, type View } from '../page/view';
 
 /** Of the first prompt. */
 function exchanged({ tokens, first }: Frame) {

@@ -6,7 +6,7 @@ import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { percent, quote, show } from '../words';
-import { lastOf, part, say, type Context, type Reach, type View } from './view';
+import { lastOf, part, say, type Context, type Reach, type View } from '../page/view';
 
 /** The weight of each expert for one token, 0 where it was not chosen: [E]. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {

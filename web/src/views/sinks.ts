@@ -4,7 +4,7 @@ import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { headsWords, judged, massOf, percent, shortWords, show } from '../words';
 import { createHeadMap } from './head_map';
-import { lastOf, part, say, type View } from './view';
+import { lastOf, part, say, type View } from '../page/view';
 
 export const sinks: View = {
   name: 'sinks',

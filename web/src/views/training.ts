@@ -1,10 +1,10 @@
 /** How a quantity went through the training: a line for each run that is kept, the shown ones stronger. */
-import { html, render } from 'lit';
+import { render } from 'lit';
+import { segmented } from '../page/controls';
 import type { Frame } from '../frame';
-import { checkpointOf } from '../open/catalogue';
 import { drawChart, type Series } from '../plot/chart';
-import { keyOf } from '../question';
-import { arithmeticOf } from '../subject';
+import { keyOf } from '../ask/question';
+import { arithmeticOf } from '../ask/subject';
 import {
   coursesOf,
   dotsOf,
@@ -23,9 +23,9 @@ import {
   type Outcome,
   type SeedRun,
 } from '../timeline/seeds';
-import { LOGGED_ON, MEASURED_ON, stepOf } from '../timeline/steps';
+import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
-import { part, say, type View } from './view';
+import { part, say, type View } from '../page/view';
 
 /** What was read so far; numbers are of it. */
 let courses: readonly Course[] = [];
@@ -175,9 +175,7 @@ export const training: View = {
   },
   says: (frame) => [...told(frame), ...(seedsTold(frame).length ? [OTHER_RUNS] : [])].join('\n'),
   draw(root, { set, timelines, fail }) {
-    const kinds = part(root, 'segmented small');
-    kinds.setAttribute('role', 'group');
-    kinds.setAttribute('aria-label', 'Quantity');
+    const kinds = part(root, '');
     const chart = part(root, 'chart');
     const words = part(root, 'caption lines', 'p');
     let redraw = () => {};
@@ -206,16 +204,12 @@ export const training: View = {
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
         render(
-          QUANTITIES.map(
-            ({ name, title, short }) =>
-              html`<button
-                type="button"
-                title=${title}
-                aria-pressed=${name === quantity.name}
-                @click=${() => set({ curve: name })}
-              >
-                ${short}
-              </button>`,
+          segmented(
+            'Quantity',
+            QUANTITIES.map(({ name, title, short }) => [name, short, title] as const),
+            quantity.name,
+            (curve) => set({ curve }),
+            true,
           ),
           kinds,
         );

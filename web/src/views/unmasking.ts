@@ -4,13 +4,13 @@
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { numberField } from '../controls';
+import { numberField } from '../page/controls';
 import { isMasked, largest, type Frame } from '../frame';
-import type { OpenModel } from '../models';
+import type { OpenModel } from '../run/models';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import type { State } from '../state';
+import type { State } from '../ask/state';
 import { readable, show } from '../words';
 import {
   alphas,
@@ -21,7 +21,7 @@ import {
   sentence,
   type Course,
 } from './unmasking_course';
-import { part, say, type Context, type Reach, type View } from './view';
+import { part, say, type Context, type Reach, type View } from '../page/view';
 
 /** A course, the numbers of its map, and who knows how its tokens read. */
 interface Made {

@@ -1,0 +1,1 @@
+"""The scripts that write tests/golden, one for each origin of the numbers."""

@@ -1,0 +1,192 @@
+"""Write tests/golden/edit-*: each edit on a Llama, a GPT-2, a GPT-Neo and a GPT-NeoX shape, and what
+touches attention on a Llama whose weights need not sum to 1 and depend on how many keys are seen; by
+edits.py in F64.
+
+    python -m models.reference.goldens.write_edits
+
+The models are those of other goldens, which golden.json names. Without edits the reference must give
+what these say, all but that of Llama being of Hugging Face transformers.
+"""
+
+import json
+from dataclasses import replace
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from .. import metrics
+from ..edits import Edit, Model, edited, layer_of, parse, quantised_weights
+from ..files import read_weights
+from ..model import Architecture, architecture
+from .write_goldens import GOLDEN, TOLERANCE, describe, scaled_error, store, write_cases
+
+MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
+          "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n"}
+
+# Of every edit what differs in kind; the numbers are of models of T = 11 or more tokens.
+EDITS: dict[str, tuple[str, ...]] = {
+    "hide": ("hide_key:key=0", "hide_key:key=3,layer=1,head=1,query=7"),
+    "self": ("self_only:token=4",),
+    "value": ("scale_value:key=0,factor=0", "scale_value:key=2,factor=-1.5,layer=1,group=1"),
+    "heads": ("silence:layer=0,head=1", "park:layer=1,head=0", "park:layer=1,head=1,key=2"),
+    "clamp-zero": ("clamp_channel:channel=5",),
+    "clamp-mean": ("clamp_channel:channel=3,layer=1,to=mean",),
+    "clamp-prompt": ("clamp_channel:channel=3,layer=1,to=mean,prompt=5",),
+    "clamp-value": ("clamp_channel:channel=2,layer=0,token=6,to=value,value=4",),
+    "swap": ("swap_positions:a=0,b=5",),
+    "swap-replace": ("swap_positions:a=0,b=5,replace=yes",),
+    "evict-window": ("evict:policy=window,budget=4",),
+    "evict-first": ("evict:policy=first,first=1,budget=4",),
+    "evict-h2o": ("evict:policy=h2o,budget=5",),
+    "evict-tova": ("evict:policy=tova,budget=4",),
+    "evict-snapkv": ("evict:policy=snapkv,budget=4,prompt=8,queries=2,pool=3",),
+    "evict-key_norm": ("evict:policy=key_norm,budget=5,first=1,recent=2",),
+    "evict-vatp": ("evict:policy=vatp,budget=5",),
+    "evict-random": ("evict:policy=random,budget=4,seed=7",),
+    "evict-cache": ("evict:policy=first,first=2,budget=5,positions=cache",),
+    "evict-head": ("evict:policy=h2o,budget=4,layer=1,head=1", "hide_key:key=2"),
+    "bits-queries": ("quantise:what=queries,bits=4,by=tensor",),
+    "bits-keys": ("quantise:what=keys,bits=3,by=channel,symmetric=no,first=1",),
+    "bits-values": ("quantise:what=values,bits=2,by=token",),
+    "bits-hidden": ("quantise:what=hidden,bits=8,by=group,group=5,symmetric=no",),
+    "bits-prompt": ("quantise:what=hidden,bits=4,by=tensor,first=1,prompt=6",
+                    "quantise:what=keys,bits=3,by=channel,symmetric=no,prompt=7"),
+    "bits-weights": ("quantise:what=weights,bits=4,by=channel,layer=1",
+                     "quantise:what=weights,bits=5,by=tensor,layer=0,symmetric=no"),
+    "bits-groups": ("quantise:what=weights,bits=3,by=group,group=5,symmetric=no",),
+    "weight": ("scale_weight:matrix=down,layer=0,row=3,column=4,factor=-6",
+               "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9"),
+}
+# Learned positions are part of the keys.
+ROTARY_ONLY = {"evict-cache"}
+ROTARY = ("llama", "gpt_neox", "sigmoid")
+# Of a Llama with another operation.
+OF_ATTENTION = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
+FIELDS = ("hidden", "att", "seen", "evicted")
+# Of what rounds activations.
+ROUNDED = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
+ROUNDED_WEIGHTS = ("bits-weights", "bits-groups")
+
+
+def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
+    """A GPT-Neo, as far as it is like a GPT-2."""
+    own = {"model_type": "gpt2", "n_layer": config["num_layers"], "n_head": config["num_heads"],
+           "n_embd": config["hidden_size"], "n_inner": config["intermediate_size"],
+           "vocab_size": config["vocab_size"], "n_positions": config["max_position_embeddings"],
+           "layer_norm_epsilon": config["layer_norm_epsilon"]}
+    windows = [config["window_size"] * (kind == "local") for kind in config["attention_layers"]]
+    return architecture(own), windows
+
+
+def neox_architecture(config: dict) -> Architecture:
+    """A GPT-NeoX, as far as it is like a GPT-2; the rest is in _GptNeox."""
+    own = {"model_type": "gpt2", "n_layer": config["num_hidden_layers"],
+           "n_head": config["num_attention_heads"], "n_embd": config["hidden_size"],
+           "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
+           "n_positions": config["max_position_embeddings"],
+           "layer_norm_epsilon": config["layer_norm_eps"]}
+    return replace(architecture(own), positions="rotary", rope_theta=config["rotary_emb_base"])
+
+
+def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
+    """The model in F64, the tokens of its golden, and what that says."""
+    folder = GOLDEN / MODELS[family]
+    config = json.loads((folder / "config.json").read_text())
+    if family == "gpt_neo":
+        arch, windows = neo_architecture(config)
+    else:
+        arch = neox_architecture(config) if family == "gpt_neox" else architecture(config)
+        family = "llama" if family == "sigmoid" else family
+        windows = [0] * arch.L
+    weights = {name: w.double() for name, w in read_weights(folder / "model.safetensors").items()}
+    known = load_file(folder / "golden.safetensors")
+    return Model(family, arch, weights, windows), known["tokens"].long(), known
+
+
+def check_plain(family: str) -> None:
+    model, tokens, known = read(family)
+    found = edited(model, tokens, [])
+    for name in ("hidden", "att", "logits"):
+        if (error := scaled_error(found[name].float(), known[name])) > TOLERANCE:
+            raise AssertionError(f"{family}: {name} differs from its golden by {error:.2g}")
+
+
+def changes(plain: dict[str, Tensor], found: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
+    """The metrics that compare a run with the one without edits."""
+    kl = metrics.divergence(plain["logits"], found["logits"])
+    more = metrics.loss(found["logits"], tokens) - metrics.loss(plain["logits"], tokens)
+    none = torch.full((1,), torch.nan, dtype=kl.dtype)
+    compared = {"kl_at": torch.cat([none, kl]), "kl_mean": kl.mean()[None],
+                "loss_change_at": torch.cat([none, more]), "loss_change": more.mean()[None],
+                "hidden_change": metrics.hidden_change(plain["hidden"], found["hidden"])}
+    return {f"metric.{name}": value for name, value in compared.items()}
+
+
+def rounding(family: str, found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The field, and the metric that is made of it: of a layer, or the stream behind so many. Not the
+    field of GPT-Neo, whose queries are longer here than in the model."""
+    of_layer = found["rounded"].sum(1)
+    error = ((of_layer[:, 0] + of_layer[:, 2]) / (of_layer[:, 1] + of_layer[:, 3])).sqrt()
+    field = {} if family == "gpt_neo" else {"rounded": found["rounded"]}
+    return field | {"metric.quantise_error": error}
+
+
+def weights_rounding(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
+    """The same of the matrices of a layer; NaN where none was rounded."""
+    rounded = torch.zeros(model.arch.L, 2, dtype=torch.float64)
+    for name, w in quantised_weights(model, model.weights, edits).items():
+        if w is not model.weights[name]:
+            layer = layer_of(name)
+            rounded[layer, 0] += (w - model.weights[name]).square().sum()
+            rounded[layer, 1] += model.weights[name].square().sum()
+    return {"weight_rounded": rounded,
+            "metric.weight_error": (rounded[:, 0] / rounded[:, 1]).sqrt()}
+
+
+def write(family: str, name: str) -> None:
+    model, tokens, _ = read(family)
+    edits = [parse(text) for text in EDITS[name]]
+    found = edited(model, tokens, edits)
+    folder = GOLDEN / f"edit-{family}-{name}"
+    store(folder, {"tokens": tokens, "loss": metrics.loss(found["logits"], tokens)}
+          | {field: found[field] for field in FIELDS}
+          | changes(edited(model, tokens, []), found, tokens)
+          | (rounding(family, found) if name in ROUNDED else {})
+          | (weights_rounding(model, edits) if name in ROUNDED_WEIGHTS else {}))
+    describe(folder, model.family, model.arch.operation, "Computed in F64, query by query.",
+             script="write_edits.py", model=f"tests/golden/{MODELS[family]}",
+             edits=list(EDITS[name]))
+
+
+def write_effect() -> None:
+    """How much worse the tokens are predicted with each head silenced.  [L, H]"""
+    model, tokens, _ = read("llama")
+    plain = metrics.loss(edited(model, tokens, [])["logits"], tokens).mean()
+    effect = torch.stack([
+        torch.stack([metrics.loss(edited(model, tokens, [
+            {"kind": "silence", "layer": float(layer), "head": float(head)}])["logits"], tokens).mean()
+            - plain for head in range(model.arch.H)])
+        for layer in range(model.arch.L)])
+    folder = GOLDEN / "effect-llama"
+    store(folder, {"tokens": tokens, "effect": effect}, "effect.safetensors")
+    describe(folder, "llama", model.arch.operation, "Computed in F64, head by head.",
+             script="write_edits.py", model=f"tests/golden/{MODELS['llama']}")
+
+
+CASES = {"effect-llama": write_effect} | {
+    f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
+    for family in MODELS for name in EDITS
+    if (family in ROTARY or name not in ROTARY_ONLY)
+    and (family != "sigmoid" or name in OF_ATTENTION)}
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    for family in MODELS:
+        check_plain(family)
+    write_cases(CASES, "Write tests/golden/edit-*")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,351 @@
+"""Write tests/golden/hf-*: tiny random models of every family, computed by transformers.
+
+    python -m models.reference.goldens.write_families                       every case
+    python -m models.reference.goldens.write_families hf-qwen3 hf-mixtral   these cases
+
+(hf-llama-gqa and its like, and hf-gpt2-*, which the reference can recompute, come from
+write_goldens.) A case is made so that whatever its family adds can be seen in its numbers: windows
+are shorter than T, scaled rotary pairs turn visibly within T, gains and biases are
+random. Weights are read back from the file that save_pretrained wrote, and computed in F32.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+
+from ..files import write_json
+from .write_goldens import GOLDEN, describe, hf_trace, scaled_error, store, write_cases
+
+T = 20
+CONTEXT = 48
+
+# What every configuration here has; H*K = D unless a case says otherwise.
+SIZES: dict[str, Any] = dict(
+    hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+    intermediate_size=40, vocab_size=61, max_position_embeddings=CONTEXT,
+    bos_token_id=0, eos_token_id=1, pad_token_id=None,
+)
+
+Edit = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def lively(name: str, shape: torch.Size, generator: torch.Generator, centre: float) -> Tensor:
+    """Weights large enough that attention is far from uniform, and nothing is 0 or 1."""
+    noise = torch.randn(shape, generator=generator)
+    if name.endswith("sinks"):
+        return noise + 1
+    if name.endswith("bias"):
+        return noise * 0.3
+    if len(shape) == 1:
+        return noise * 0.2 + centre
+    if any(part in name for part in ("wte", "wpe", "embed", "lm_head")):
+        return noise * 0.5
+    # The smaller side is near the width in all of them; experts stand in a third dimension.
+    return noise * 1.2 * min(shape[-2:]) ** -0.5
+
+
+def fill(model: transformers.PreTrainedModel, generator: torch.Generator, centre: float) -> None:
+    with torch.no_grad():
+        for name, w in model.named_parameters():
+            w.copy_(lively(name, w.shape, generator, centre))
+
+
+def routers_of(model: transformers.PreTrainedModel) -> list[torch.nn.Module]:
+    return [module for name, module in model.named_modules()
+            if type(module).__name__.endswith("TopKRouter")]
+
+
+def trace_of(model: transformers.PreTrainedModel, final_norm: str,
+             tokens: Tensor) -> dict[str, Tensor]:
+    """Like hf_trace, with router [L, T, E]: the weight each expert had, 0 where not chosen."""
+    weights: list[Tensor] = []
+
+    def record(_: torch.nn.Module, __: Any, output: tuple[Tensor, ...]) -> None:
+        logits, chosen, experts = output
+        weights.append(torch.zeros_like(logits, dtype=chosen.dtype).scatter(-1, experts, chosen))
+
+    hooks = [router.register_forward_hook(record) for router in routers_of(model)]
+    trace = hf_trace(model, model.get_submodule(final_norm), tokens)
+    for hook in hooks:
+        hook.remove()
+    if weights:
+        trace["router"] = torch.stack(weights)
+    assert len(trace["hidden"]) == model.config.num_hidden_layers + 1
+    return trace
+
+
+def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
+         final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, centre: float = 1.0,
+         part: str = "", edit: Edit | None = None) -> None:
+    """Stores `part` of the model (all of it), and what all of it computes."""
+    generator = torch.Generator().manual_seed(23)
+    model.eval()
+    fill(model, generator, centre)
+    tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
+    folder = GOLDEN / name
+    model.to(dtype)
+    (model.get_submodule(part) if part else model).save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    (folder / "model.safetensors").chmod(0o644)
+    config = json.loads((folder / "config.json").read_text())
+    if edit:
+        write_json(folder / "config.json", edit(config))
+    read = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
+                                       experts_implementation="eager")
+    expected = trace_of(read, final_norm, tokens)
+    store(folder, expected)
+    (folder / "golden.safetensors").chmod(0o644)
+    precise = trace_of(read.double(), final_norm, tokens)
+    worst = max(scaled_error(precise[key], expected[key]) for key in ("logits", "att", "hidden"))
+    describe(folder, model.config.model_type, "softmax", notes, script="write_families.py",
+             f64_error=float(f"{worst:.2g}"))
+
+
+def eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedConfig:
+    config._attn_implementation = "eager"
+    return config
+
+
+# --- what published configurations look like ------------------------------------------------------
+
+
+def old_rope(config: dict[str, Any]) -> dict[str, Any]:
+    """rope_theta and rope_scaling, as files before transformers 5 have them."""
+    rope = config.pop("rope_parameters")
+    theta = rope.pop("rope_theta")
+    return config | {"rope_theta": theta, "rope_scaling": rope}
+
+
+def old_linear(config: dict[str, Any]) -> dict[str, Any]:
+    """The oldest form: "type" instead of "rope_type"."""
+    config = old_rope(config)
+    config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
+    return config
+
+
+def old_neox(config: dict[str, Any]) -> dict[str, Any]:
+    rope = config.pop("rope_parameters")
+    return config | {"rotary_pct": rope["partial_rotary_factor"],
+                     "rotary_emb_base": rope["rope_theta"]}
+
+
+def old_gemma(config: dict[str, Any]) -> dict[str, Any]:
+    rope = config.pop("rope_parameters")
+    full, local = rope["full_attention"], rope["sliding_attention"]
+    del config["layer_types"]
+    config.pop("_sliding_window_pattern", None)
+    return config | {
+        "rope_theta": full["rope_theta"], "rope_local_base_freq": local["rope_theta"],
+        "rope_scaling": {"rope_type": full["rope_type"], "factor": full["factor"]},
+        "sliding_window_pattern": 2,
+    }
+
+
+def old_qwen(config: dict[str, Any]) -> dict[str, Any]:
+    """No layer_types; sliding_window stands there whether it is used or not."""
+    del config["layer_types"]
+    return config | {"sliding_window": config["sliding_window"] or 5}
+
+
+# --- the cases ------------------------------------------------------------------------------------
+
+
+def gpt_neox(**more: Any) -> transformers.PreTrainedModel:
+    sizes = {key: value for key, value in SIZES.items() if key != "num_key_value_heads"}
+    sizes |= {"num_attention_heads": 2, "attn_implementation": "eager"}
+    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**sizes | more))
+
+
+def gpt_neox_parallel() -> None:
+    case("hf-gpt_neox", gpt_neox(rope_parameters={
+        "rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.25}),
+        "Parallel residual, a quarter of the head is rotated, F16, the keys of published files.",
+        final_norm="gpt_neox.final_layer_norm", dtype=torch.float16, edit=old_neox)
+
+
+def gpt_neox_serial() -> None:
+    case("hf-gpt_neox-serial", gpt_neox(
+        use_parallel_residual=False, tie_word_embeddings=True, attention_bias=False,
+        rope_parameters={"rope_type": "default", "rope_theta": 500.0,
+                         "partial_rotary_factor": 0.5}),
+        "Serial residual, no attention biases, tied head, the keys of transformers 5.",
+        final_norm="gpt_neox.final_layer_norm")
+
+
+def gpt_neo() -> None:
+    case("hf-gpt_neo", transformers.GPTNeoForCausalLM(transformers.GPTNeoConfig(
+        hidden_size=32, num_layers=3, num_heads=4, vocab_size=61, intermediate_size=None,
+        max_position_embeddings=CONTEXT, window_size=4, bos_token_id=0, eos_token_id=0,
+        attention_types=[[["global", "local"], 1], [["local"], 1]],
+        attn_implementation="eager")),
+        "Unscaled scores; the window of 4 keys holds in layers 1 and 2.",
+        final_norm="transformer.ln_f", dtype=torch.float16)
+
+
+def opt(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.OPTForCausalLM(transformers.OPTConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=44, vocab_size=61,
+        max_position_embeddings=CONTEXT, pad_token_id=1, attn_implementation="eager", **more))
+
+
+def opt_whole() -> None:
+    case("hf-opt", opt(), "Names begin with model.decoder.; positions begin at row 2; ReLU.",
+         final_norm="model.decoder.final_layer_norm", dtype=torch.float16)
+
+
+def opt_bare() -> None:
+    case("hf-opt-bare", opt(enable_bias=False),
+         "Names begin with decoder., as the base model writes them; no biases.",
+         final_norm="model.decoder.final_layer_norm", part="model")
+
+
+def mistral() -> None:
+    case("hf-mistral", transformers.MistralForCausalLM(eager(transformers.MistralConfig(
+        **SIZES | {"head_dim": 10}, sliding_window=6))),
+        "Every layer has a window of 6 keys; head_dim is explicit, H*K != D.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def qwen2(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.Qwen2ForCausalLM(eager(transformers.Qwen2Config(**SIZES | more)))
+
+
+def qwen2_plain() -> None:
+    case("hf-qwen2", qwen2(tie_word_embeddings=True),
+         "q, k and v have biases, o has none; a sliding_window that is not used; tied.",
+         dtype=torch.bfloat16, edit=old_qwen)
+
+
+def qwen2_window() -> None:
+    case("hf-qwen2-window", qwen2(
+        num_hidden_layers=3, use_sliding_window=True, sliding_window=5, max_window_layers=1,
+        max_position_embeddings=256,
+        rope_parameters={"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0,
+                         "original_max_position_embeddings": 64}),
+        "Layers from max_window_layers on have a window of 5 keys; YaRN with rounded bounds.",
+        dtype=torch.bfloat16, edit=old_qwen)
+
+
+def qwen3() -> None:
+    case("hf-qwen3", transformers.Qwen3ForCausalLM(eager(transformers.Qwen3Config(
+        **SIZES | {"head_dim": 12}, tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e6}))),
+        "Queries and keys are normed per head before they are rotated; H*K != D.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def gemma3(**more: Any) -> transformers.PreTrainedModel:
+    sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
+                     "sliding_window": 5}
+    return transformers.Gemma3ForCausalLM(eager(transformers.Gemma3TextConfig(**sizes | more)))
+
+
+GEMMA_ROPE = {
+    "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+}
+
+
+def gemma3_pattern() -> None:
+    case("hf-gemma3", gemma3(sliding_window_pattern=2, rope_parameters=GEMMA_ROPE),
+         "Every second layer sees all, at a base and a scaling of its own; the keys of published "
+         "files.", dtype=torch.bfloat16, centre=0.0, edit=old_gemma)
+
+
+def gemma3_types() -> None:
+    case("hf-gemma3-types", gemma3(
+        layer_types=["full_attention", "sliding_attention", "full_attention"],
+        attention_bias=True, rope_parameters=GEMMA_ROPE),
+        "The keys of transformers 5; attention biases.", dtype=torch.bfloat16, centre=0.0)
+
+
+def gpt_oss() -> None:
+    sizes = SIZES | {"head_dim": 16, "intermediate_size": 24, "max_position_embeddings": 384}
+    case("hf-gpt_oss", transformers.GptOssForCausalLM(eager(transformers.GptOssConfig(
+        **sizes, num_local_experts=5, num_experts_per_tok=2, sliding_window=6, swiglu_limit=1.5,
+        rope_parameters={"rope_type": "yarn", "rope_theta": 50.0, "factor": 6.0,
+                         "beta_fast": 4.0, "beta_slow": 1.0, "truncate": False,
+                         "original_max_position_embeddings": 64}))),
+        "Sink logits, a window in even layers, YaRN, 2 of 5 experts, limits that are reached.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def mixtral() -> None:
+    case("hf-mixtral", transformers.MixtralForCausalLM(eager(transformers.MixtralConfig(
+        **SIZES | {"intermediate_size": 24}, num_local_experts=5, num_experts_per_tok=2))),
+        "2 of 5 experts; their weights sum to 1.", dtype=torch.bfloat16)
+
+
+def qwen2_moe(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.Qwen2MoeForCausalLM(eager(transformers.Qwen2MoeConfig(
+        **SIZES, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
+        shared_expert_intermediate_size=28, **more)))
+
+
+def qwen2_moe_shares() -> None:
+    case("hf-qwen2_moe", qwen2_moe(norm_topk_prob=False),
+         "3 of 5 experts whose weights sum to less than 1, and an expert for all tokens.",
+         dtype=torch.bfloat16, edit=old_qwen)
+
+
+def qwen2_moe_norm() -> None:
+    case("hf-qwen2_moe-norm", qwen2_moe(norm_topk_prob=True),
+         "3 of 5 experts whose weights sum to 1, and an expert for all tokens.",
+         dtype=torch.bfloat16)
+
+
+def llama(name: str, notes: str, rope: dict[str, Any], edit: Edit | None) -> None:
+    model = transformers.LlamaForCausalLM(eager(transformers.LlamaConfig(
+        **SIZES, tie_word_embeddings=True, rope_parameters={"rope_theta": 100.0} | rope)))
+    case(name, model, notes, dtype=torch.float16, edit=edit)
+
+
+def llama_linear() -> None:
+    llama("hf-llama-linear", "rope_scaling of the oldest form: linear.",
+          {"rope_type": "linear", "factor": 2.5}, old_linear)
+
+
+def llama_llama3() -> None:
+    llama("hf-llama-llama3", "rope_scaling llama3: pairs of all three kinds.", {
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 40}, None)
+
+
+def llama_yarn() -> None:
+    llama("hf-llama-yarn", "rope_scaling yarn: its ramp between whole pairs.", {
+        "rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0,
+        "original_max_position_embeddings": 4096}, None)
+
+
+CASES: dict[str, Callable[[], None]] = {
+    "hf-gpt_neox": gpt_neox_parallel,
+    "hf-gpt_neox-serial": gpt_neox_serial,
+    "hf-gpt_neo": gpt_neo,
+    "hf-opt": opt_whole,
+    "hf-opt-bare": opt_bare,
+    "hf-mistral": mistral,
+    "hf-qwen2": qwen2_plain,
+    "hf-qwen2-window": qwen2_window,
+    "hf-qwen3": qwen3,
+    "hf-gemma3": gemma3_pattern,
+    "hf-gemma3-types": gemma3_types,
+    "hf-gpt_oss": gpt_oss,
+    "hf-mixtral": mixtral,
+    "hf-qwen2_moe": qwen2_moe_shares,
+    "hf-qwen2_moe-norm": qwen2_moe_norm,
+    "hf-llama-linear": llama_linear,
+    "hf-llama-yarn": llama_yarn,
+    "hf-llama-llama3": llama_llama3,
+}
+
+
+def main() -> None:
+    write_cases(CASES, "Write tests/golden/hf-* of every family")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,334 @@
+"""Write tests/golden/gguf-*: tiny models as converters write them to GGUF, in every type.
+
+    python -m models.reference.goldens.write_gguf                    every case
+    python -m models.reference.goldens.write_gguf gguf-wide-q4_k     these cases
+
+Names of tensors and of keys are the `gguf` package's; this file does to the tensors what
+llama.cpp's converter does. The numbers are those of transformers, on the weights that transformers
+reads back from the file: its own reader undoes the converter's changes, with the package's
+dequantising, so that a mistake here shows as a difference there. Only gpt_neox, which transformers
+does not read from GGUF, is read back here.
+"""
+
+import math
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from gguf import GGUFReader, GGUFWriter, quants
+from torch import Tensor
+from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+from .write_families import eager, fill, trace_of
+from .write_goldens import GOLDEN, describe, scaled_error, store, write_cases
+
+T = 12
+
+ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
+                 "gpt_neox": gguf.MODEL_ARCH.GPTNEOX, "qwen2": gguf.MODEL_ARCH.QWEN2,
+                 "qwen3": gguf.MODEL_ARCH.QWEN3, "gemma3_text": gguf.MODEL_ARCH.GEMMA3}
+
+# By how much of a tensor's largest magnitude a number may change.
+ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
+            "Q4_0": 0.2, "Q4_1": 0.2}
+
+FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_norm"}
+
+# What llama.cpp takes where rows are no whole blocks of these types; else F16.
+FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
+
+# Types that the package reads and does not write: at which byte a block keeps its scale, and by how
+# much the scale of the minima, in the two bytes behind, must be larger to centre random numbers.
+UNWRITTEN = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
+
+
+# --- what the converter does ----------------------------------------------------------------------
+
+
+def permuted(w: Tensor, heads: int) -> Tensor:
+    """Rows of a rotary pair, j and K/2 + j, side by side."""
+    return w.reshape(heads, 2, -1, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
+
+
+def converted(name: str, w: Tensor, config: Any) -> Tensor:
+    kind = config.model_type
+    if kind == "llama" and ".q_proj." in name:
+        return permuted(w, config.num_attention_heads)
+    if kind == "llama" and ".k_proj." in name:
+        return permuted(w, config.num_key_value_heads)
+    if kind == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
+        return w.T
+    if kind == "gpt_neox" and ".query_key_value." in name:
+        heads = w.reshape(config.num_attention_heads, 3, -1, *w.shape[1:])
+        return heads.transpose(0, 1).reshape(w.shape)
+    if kind == "gemma3_text" and name.endswith("norm.weight"):
+        return w + 1
+    return w
+
+
+def read_back_neox(file: Path, config: Any, names: dict[str, str]) -> dict[str, Tensor]:
+    """What load_gguf_checkpoint would give, did it know the architecture."""
+    weights = {}
+    for tensor in GGUFReader(file).tensors:
+        w = torch.from_numpy(quants.dequantize(tensor.data, tensor.tensor_type).copy())
+        name = names[tensor.name]
+        if ".query_key_value." in name:
+            q, k, v = (part.reshape(config.num_attention_heads, -1, *w.shape[1:])
+                       for part in w.chunk(3))
+            w = torch.stack([q, k, v], 1).reshape(w.shape)
+        weights[name] = w
+    return weights
+
+
+def rope_factors(config: Any) -> np.ndarray:
+    """What llama.cpp divides the turns of llama3's scaling by, [K/2]."""
+    rope = config.rope_parameters
+    turns = rope["rope_theta"] ** (-torch.arange(0, config.head_dim, 2, dtype=torch.float32)
+                                   / config.head_dim)
+    low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
+    times = rope["original_max_position_embeddings"] * turns / (2 * math.pi)
+    smooth = ((times - low) / (high - low)).clamp(0, 1)
+    return (1 / ((1 - smooth) / factor + smooth)).numpy()
+
+
+# --- numbers in blocks ----------------------------------------------------------------------------
+
+
+def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
+                  rng: np.random.Generator) -> np.ndarray:
+    """Rows of random blocks whose numbers are as large as those of w."""
+    block, size = gguf.GGML_QUANT_SIZES[kind]
+    at, minima = UNWRITTEN[kind.name]
+    blocks = rng.integers(0, 256, (w.size // block, size), dtype=np.uint8)
+
+    def numbers_at(scale: float) -> np.ndarray:
+        scales = [scale] if minima is None else [scale, scale * minima]
+        blocks[:, at:at + 2 * len(scales)] = np.array(scales, np.float16).view(np.uint8)
+        return quants.dequantize(blocks, kind)
+
+    numbers_at(w.std() / numbers_at(1.0).std())
+    return blocks.reshape(*w.shape[:-1], -1)
+
+
+def pack(w: np.ndarray, wanted: str,
+         rng: np.random.Generator) -> tuple[np.ndarray, gguf.GGMLQuantizationType]:
+    """A tensor's bytes, and the type that it was given: vectors stay F32."""
+    choices = [wanted, FALLBACK.get(wanted, "F16"), "F16"] if w.ndim > 1 else ["F32"]
+    kinds = [gguf.GGMLQuantizationType[name] for name in choices]
+    kind = next(kind for kind in kinds if w.shape[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0)
+    if kind.name in UNWRITTEN:
+        return random_blocks(w, kind, rng), kind
+    return quants.quantize(w, kind), kind
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def add_rope(writer: GGUFWriter, config: Any) -> None:
+    rope = config.rope_parameters
+    if config.model_type == "gemma3_text":
+        rope = rope["full_attention"]
+    writer.add_rope_freq_base(rope["rope_theta"])
+    if rope["rope_type"] == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(rope["factor"])
+    if rope["rope_type"] == "llama3":
+        writer.add_tensor("rope_freqs.weight", rope_factors(config))
+
+
+def add_llama_like(writer: GGUFWriter, config: Any) -> None:
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    K = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    if config.model_type == "llama":
+        writer.add_rope_dimension_count(K)
+    if config.model_type != "qwen2":
+        writer.add_key_length(K)
+        writer.add_value_length(K)
+    if config.model_type == "gemma3_text":
+        writer.add_sliding_window(config.sliding_window)
+    add_rope(writer, config)
+
+
+def add_config(writer: GGUFWriter, config: Any) -> None:
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_head_count(config.num_attention_heads)
+    if config.model_type == "gpt2":
+        writer.add_feed_forward_length(config.n_inner or 4 * config.hidden_size)
+        writer.add_layer_norm_eps(config.layer_norm_epsilon)
+    elif config.model_type == "gpt_neox":
+        rope = config.rope_parameters
+        K = config.hidden_size // config.num_attention_heads
+        writer.add_feed_forward_length(config.intermediate_size)
+        writer.add_layer_norm_eps(config.layer_norm_eps)
+        writer.add_rope_dimension_count(int(rope["partial_rotary_factor"] * K))
+        writer.add_rope_freq_base(rope["rope_theta"])
+        writer.add_parallel_residual(config.use_parallel_residual)
+    else:
+        add_llama_like(writer, config)
+
+
+def add_tokens(writer: GGUFWriter, V: int) -> None:
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list([f"t{i}" for i in range(V)])
+    writer.add_token_types([gguf.TokenType.NORMAL] * V)
+
+
+def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) -> dict[str, str]:
+    """Writes the file; its tensors' names -> the model's."""
+    config, rng = model.config, np.random.default_rng(7)
+    architecture = ARCHITECTURES[config.model_type]
+    table = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
+    writer = GGUFWriter(file, gguf.MODEL_ARCH_NAMES[architecture])
+    writer.add_name("tiny")
+    add_config(writer, config)
+    add_tokens(writer, config.vocab_size)
+    names = {}
+    for name, w in model.state_dict().items():
+        if config.tie_word_embeddings and name in ("lm_head.weight", "embed_out.weight"):
+            continue
+        own = table.get_name(name, try_suffixes=(".weight", ".bias"))
+        if own is None:
+            raise SystemExit(f"{name}: GGUF has no name for it")
+        names[own] = name
+        raw, kind = pack(converted(name, w, config).contiguous().numpy(), wanted, rng)
+        writer.add_tensor(own, raw, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return names
+
+
+def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
+              wanted: str) -> None:
+    """Gives the model the weights of its file, having seen that rounding alone changed them."""
+    if model.config.model_type == "gpt_neox":
+        weights = read_back_neox(file, model.config, names)
+    else:
+        weights = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
+    before = model.state_dict()
+    for name in names.values():
+        off = (weights[name] - before[name]).abs().max() / before[name].abs().max()
+        if wanted not in UNWRITTEN and off > ROUNDING[wanted]:
+            raise SystemExit(f"{file}: {name} came back off by {off}")
+    model.load_state_dict(weights, strict=False)
+    model.tie_weights()
+
+
+def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str) -> None:
+    """Stores the model, and what it computes with the weights that its file holds."""
+    folder = GOLDEN / name
+    folder.mkdir(exist_ok=True)
+    file = folder / "model.gguf"
+    model.float().eval()
+    read_back(file, model, write_model(file, model, wanted), wanted)
+    kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
+    tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
+    final_norm = FINAL_NORMS.get(kind, "model.norm")
+    expected = trace_of(model, final_norm, tokens)
+    store(folder, expected)
+    (folder / "golden.safetensors").chmod(0o644)
+    precise = trace_of(model.double(), final_norm, tokens)
+    worst = max(scaled_error(precise[key], expected[key]) for key in ("logits", "att", "hidden"))
+    describe(folder, kind, "softmax", notes, script="write_gguf.py", gguf=version("gguf"),
+             f64_error=float(f"{worst:.2g}"))
+
+
+# --- the cases ------------------------------------------------------------------------------------
+
+
+def of_golden(source: str, wanted: str) -> None:
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        GOLDEN / source, attn_implementation="eager", dtype=torch.float32)
+    case(f"gguf-{source.removeprefix('hf-')}-{wanted.lower()}", model, wanted,
+         f"The model of {source}, matrices in {wanted}.")
+
+
+def fresh(model: transformers.PreTrainedModel, centre: float = 1.0) -> transformers.PreTrainedModel:
+    fill(model, torch.Generator().manual_seed(31), centre)
+    return model
+
+
+def llama(**more: Any) -> transformers.PreTrainedModel:
+    sizes: dict[str, Any] = dict(
+        hidden_size=64, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2,
+        head_dim=16, intermediate_size=96, vocab_size=67, max_position_embeddings=48,
+        tie_word_embeddings=True)
+    return fresh(transformers.LlamaForCausalLM(eager(transformers.LlamaConfig(**sizes | more))))
+
+
+def narrow(wanted: str) -> None:
+    case(f"gguf-narrow-{wanted.lower()}", llama(), wanted, f"A llama with matrices in {wanted}.")
+
+
+def wide(wanted: str) -> None:
+    model = llama(hidden_size=256, num_attention_heads=2, num_key_value_heads=1,
+                  intermediate_size=32, vocab_size=41)
+    with torch.no_grad():
+        for name, w in model.named_parameters():
+            if "_proj" in name:  # long rows would make scores so large that one key gets all
+                w *= (min(w.shape) / w.shape[1]) ** 0.5
+            if "embed" in name:
+                w *= 0.25
+    case(f"gguf-wide-{wanted.lower()}", model, wanted,
+         f"A llama with matrices of random {wanted} blocks; o and down, whose rows are shorter "
+         f"than a block, in {FALLBACK[wanted]}.")
+
+
+def llama3() -> None:
+    model = llama(hidden_size=32, rope_parameters={
+        "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})
+    case("gguf-llama3-f16", model, "F16",
+         "The scaling of llama 3.1, which GGUF keeps as a tensor of factors.")
+
+
+def gemma3() -> None:
+    config = transformers.Gemma3TextConfig(
+        hidden_size=24, num_hidden_layers=7, num_attention_heads=2, num_key_value_heads=1,
+        head_dim=10, query_pre_attn_scalar=10, intermediate_size=24, vocab_size=61,
+        max_position_embeddings=48, sliding_window=5, bos_token_id=0, eos_token_id=1,
+        pad_token_id=None, rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 100.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}})
+    case("gguf-gemma3-bf16", fresh(transformers.Gemma3ForCausalLM(eager(config)), 0.0), "BF16",
+         "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own.")
+
+
+CASES: dict[str, Callable[[], None]] = {
+    "gguf-llama-gqa-f32": lambda: of_golden("hf-llama-gqa", "F32"),
+    "gguf-llama-bias-bf16": lambda: of_golden("hf-llama-bias", "BF16"),
+    "gguf-llama-linear-f16": lambda: of_golden("hf-llama-linear", "F16"),
+    "gguf-gpt2-plain-f16": lambda: of_golden("hf-gpt2-plain", "F16"),
+    "gguf-gpt_neox-q8_0": lambda: of_golden("hf-gpt_neox", "Q8_0"),
+    "gguf-gpt_neox-serial-f16": lambda: of_golden("hf-gpt_neox-serial", "F16"),
+    "gguf-qwen2-bf16": lambda: of_golden("hf-qwen2", "BF16"),
+    "gguf-qwen3-bf16": lambda: of_golden("hf-qwen3", "BF16"),
+    "gguf-llama3-f16": llama3,
+    "gguf-gemma3-bf16": gemma3,
+    "gguf-narrow-q8_0": lambda: narrow("Q8_0"),
+    "gguf-narrow-q4_0": lambda: narrow("Q4_0"),
+    "gguf-narrow-q4_1": lambda: narrow("Q4_1"),
+    "gguf-narrow-q5_0": lambda: narrow("Q5_0"),
+    "gguf-narrow-q5_1": lambda: narrow("Q5_1"),
+    "gguf-wide-q4_k": lambda: wide("Q4_K"),
+    "gguf-wide-q5_k": lambda: wide("Q5_K"),
+    "gguf-wide-q6_k": lambda: wide("Q6_K"),
+}
+
+
+def main() -> None:
+    write_cases(CASES, "Write tests/golden/gguf-*")
+
+
+if __name__ == "__main__":
+    main()

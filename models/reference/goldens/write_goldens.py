@@ -1,0 +1,470 @@
+"""Write tests/golden: what the code under test must reproduce, computed by code it shares nothing
+with.
+
+    python -m models.reference.goldens.write_goldens            every case
+    python -m models.reference.goldens.write_goldens hf-llama-gqa metrics      these cases
+
+`hf-*` come from Hugging Face transformers in F32. `ref-*`, `twin-*` and `sink100` come from this
+reference in F64, rounded to F32 at the end, so that they carry no rounding of their own. `metrics`
+comes from NumPy, `tokenizer` from the tokenizers library.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import tokenizers
+import torch
+import transformers
+from safetensors.numpy import save_file as save_arrays
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from .. import metrics
+from ..files import read_model, write_json, write_model
+from ..model import Architecture, Trace, Weights, architecture, forward
+from ..operations import OPERATIONS, Operation, Parameters
+from ..shapes import shapes
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+GOLDEN = REPOSITORY / "tests" / "golden"
+ZOO = REPOSITORY / "models" / "zoo"
+
+T = 13
+TWINS = ("softmax", "sigmoid")
+TWIN_T = 20
+SINK_T, SINK_K = 64, 10
+
+# An element may differ by `tolerance` times the largest magnitude of its tensor, or times 1 if
+# that is smaller.
+TOLERANCE = 2e-5
+
+
+def write_cases(cases: dict[str, Callable[[], None]], what: str) -> None:
+    """The command line of a script: the cases that are named, or all of them."""
+    parser = argparse.ArgumentParser(description=what)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
+    chosen = parser.parse_args().cases or list(cases)
+    if unknown := set(chosen) - set(cases):
+        parser.error(f"no such case: {', '.join(sorted(unknown))}")
+    for name in chosen:
+        cases[name]()
+        size = sum(file.stat().st_size for file in (GOLDEN / name).iterdir())
+        print(f"{name}: {size} bytes")
+
+
+def describe(folder: Path, family: str, operation: str, notes: str,
+             script: str = "write_goldens.py", **more: Any) -> None:
+    write_json(folder / "golden.json", {
+        "written_by": {
+            "script": f"models/reference/goldens/{script}",
+            "torch": torch.__version__.split("+")[0],
+            "transformers": transformers.__version__,
+            "tokenizers": tokenizers.__version__,
+            "safetensors": safetensors.__version__,
+            "numpy": np.__version__,
+        },
+        "family": family,
+        "operation": operation,
+        "notes": notes,
+        "tolerance": TOLERANCE,
+    } | more)
+
+
+def store(folder: Path, tensors: dict[str, Tensor], file: str = "golden.safetensors") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({
+        name: t.to(torch.float32 if t.is_floating_point() else torch.int32).contiguous()
+        for name, t in tensors.items()
+    }, folder / file)
+
+
+def store_trace(folder: Path, tokens: Tensor, trace: Trace) -> None:
+    store(folder, {"tokens": tokens, "loss": metrics.loss(trace.logits, tokens)} | trace.fields())
+
+
+def lively(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
+    """Weights large enough that attention is far from uniform, and nothing is 0 or 1."""
+    noise = torch.randn(shape, generator=generator)
+    if name.endswith("sinks"):
+        return noise
+    if len(shape) == 1:  # a gain lies around 1, a bias around 0
+        return noise * 0.2 + (1.0 if name.endswith("weight") else 0.0)
+    if any(part in name for part in ("wte", "wpe", "embed_tokens", "lm_head")):
+        return noise * 0.5
+    # Square or not, stored [out, in] or [in, out]: the smaller side is near the width in all
+    # of them, and that is enough to keep the residual stream at a sensible size.
+    return noise * 1.4 * min(shape) ** -0.5
+
+
+# --- Hugging Face ---------------------------------------------------------------------------------
+
+
+def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
+             tokens: Tensor) -> dict[str, Tensor]:
+    """Tokens, logits, loss, att and hidden; the last hidden state before the final norm."""
+    before_norm: list[Tensor] = []
+    hook = final_norm.register_forward_pre_hook(lambda _, inputs: before_norm.append(inputs[0]))
+    with torch.no_grad():
+        out = model(tokens[None], output_attentions=True, output_hidden_states=True)
+    hook.remove()
+    logits = out.logits[0]
+    loss = torch.nn.functional.cross_entropy(logits[:-1], tokens[1:], reduction="none")
+    hidden = [h[0] for h in out.hidden_states[:-1]] + [before_norm[0][0]]
+    return {"tokens": tokens, "logits": logits, "loss": loss,
+            "att": torch.cat(out.attentions), "hidden": torch.stack(hidden)}
+
+
+def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: str,
+            without_prefix: bool = False, bf16: bool = False) -> None:
+    generator = torch.Generator().manual_seed(11)
+    model.eval()
+    with torch.no_grad():
+        for weight_name, w in model.named_parameters():
+            w.copy_(lively(weight_name, w.shape, generator))
+    tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
+    if bf16:
+        model.to(torch.bfloat16)
+    folder = GOLDEN / name
+    (model.transformer if without_prefix else model).save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    if without_prefix:
+        # What the first published GPT-2 files hold: no prefix, and the causal mask as a tensor.
+        P = model.config.n_positions
+        weights = load_file(folder / "model.safetensors")
+        for layer in range(model.config.n_layer):
+            weights[f"h.{layer}.attn.bias"] = torch.ones(P, P).tril()[None, None]
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        config = json.loads((folder / "config.json").read_text())
+        write_json(folder / "config.json", config | {"architectures": ["GPT2LMHeadModel"]})
+    # read back, so that the numbers belong to the stored file and not to the model in memory
+    model = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    final_norm = model.model.norm if family == "llama" else model.transformer.ln_f
+    expected = hf_trace(model, final_norm, tokens)
+    store(folder, expected)
+    describe(folder, family, "softmax", notes, reference_error=check(folder, expected))
+
+
+def check(folder: Path, expected: dict[str, Tensor]) -> float:
+    """The largest scaled difference between the reference and what Hugging Face computed."""
+    arch, weights = read_model(folder)
+    trace = vars(f64_trace(arch, weights, expected["tokens"]))
+    worst = max(scaled_error(trace[name], expected[name]) for name in ("logits", "att", "hidden"))
+    if worst > TOLERANCE:
+        raise AssertionError(f"{folder.name}: reference and Hugging Face differ by {worst:.2g}")
+    return float(f"{worst:.2g}")
+
+
+def scaled_error(found: Tensor, expected: Tensor) -> float:
+    return ((found - expected).abs().max() / expected.abs().max().clamp_min(1)).item()
+
+
+def llama(**sizes: Any) -> transformers.PreTrainedModel:
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        max_position_embeddings=32, attn_implementation="eager",
+        bos_token_id=0, eos_token_id=1, **sizes))
+
+
+def gpt2(**sizes: Any) -> transformers.PreTrainedModel:
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        n_positions=32, attn_implementation="eager", bos_token_id=0, eos_token_id=0, **sizes))
+
+
+def hf_llama_gqa() -> None:
+    hf_case("hf-llama-gqa", "llama", llama(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=48, vocab_size=64, tie_word_embeddings=False,
+    ), "Two query heads per key/value head, a head of its own (untied).")
+
+
+def hf_llama_tied() -> None:
+    hf_case("hf-llama-tied", "llama", llama(
+        hidden_size=27, num_hidden_layers=3, num_attention_heads=3, num_key_value_heads=3,
+        head_dim=10, intermediate_size=42, vocab_size=53, tie_word_embeddings=True,
+        rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 500.0},
+    ), "Explicit head_dim with H*K != D, tied head, sizes that no vector width divides, "
+       "another rope_theta and norm eps.")
+
+
+def hf_llama_bf16() -> None:
+    hf_case("hf-llama-bf16", "llama", llama(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1,
+        intermediate_size=40, vocab_size=64, tie_word_embeddings=True,
+    ), "Weights stored as BF16, computed in F32; one key/value head for all.", bf16=True)
+
+
+def hf_llama_bias() -> None:
+    hf_case("hf-llama-bias", "llama", llama(
+        hidden_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=36, vocab_size=47, tie_word_embeddings=True, attention_bias=True,
+    ), "attention_bias: q, k, v and o have biases.")
+
+
+def hf_gpt2_plain() -> None:
+    hf_case("hf-gpt2-plain", "gpt2", gpt2(n_embd=24, n_layer=2, n_head=3, vocab_size=67),
+            "Names without a prefix; h.N.attn.bias is a stored causal mask, to be skipped.",
+            without_prefix=True)
+
+
+def hf_gpt2_prefixed() -> None:
+    hf_case("hf-gpt2-prefixed", "gpt2",
+            gpt2(n_embd=32, n_layer=2, n_head=4, vocab_size=64, n_inner=50),
+            "Names with the prefix 'transformer.', explicit n_inner.")
+
+
+# --- the reference --------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
+    return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
+
+
+# These are smaller cases of write_variants.
+VARIANTS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
+            "mlp_kernel_norm")
+# Other than the defaults, so that they show in the numbers.
+REF_PARAMETERS = {
+    "sigmoid": {"bias": -1.5}, "softmax_scaled": {"sum": 0.4}, "softmax_p": {"p": 3.0},
+    "softpick": {"eps": 0.25}, "softmax_clipped": {"zeta": 1.1, "gamma": -0.1},
+}
+
+
+def ref_config(family: str, operation: str) -> dict[str, Any]:
+    if family == "llama":
+        config: dict[str, Any] = {
+            "architectures": ["LlamaForCausalLM"], "model_type": "llama",
+            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+            "hidden_size": 32, "head_dim": 8, "intermediate_size": 44, "vocab_size": 61,
+            "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+            "hidden_act": "silu", "attention_bias": False, "mlp_bias": False,
+            "tie_word_embeddings": True,
+        }
+    else:
+        config = {
+            "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 2, "n_head": 4,
+            "n_embd": 32, "n_positions": 32, "n_inner": None, "vocab_size": 61,
+            "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new",
+        }
+    if operation != "softmax":
+        parameters = REF_PARAMETERS.get(operation, {}) if family == "llama" else {}
+        config["sinkscope"] = {"attention": {"operation": operation, "parameters": parameters}}
+    return config
+
+
+def ref_shapes(arch: Architecture) -> dict[str, tuple[int, ...]]:
+    if arch.family == "llama":
+        return shapes(arch)
+    D, F = arch.D, arch.F
+    block = {
+        "ln_1.weight": (D,), "ln_1.bias": (D,),
+        "attn.c_attn.weight": (D, 3 * D), "attn.c_attn.bias": (3 * D,),
+        "attn.c_proj.weight": (D, D), "attn.c_proj.bias": (D,),
+        "ln_2.weight": (D,), "ln_2.bias": (D,),
+        "mlp.c_fc.weight": (D, F), "mlp.c_fc.bias": (F,),
+        "mlp.c_proj.weight": (F, D), "mlp.c_proj.bias": (D,),
+    }
+    ends = {"wte.weight": (arch.V, D), "wpe.weight": (arch.context, D)}
+    blocks = {f"h.{layer}.{name}": shape for layer in range(arch.L) for name, shape in block.items()}
+    return ends | blocks | {"ln_f.weight": (D,), "ln_f.bias": (D,)}
+
+
+def ref_case(name: str, family: str, operation: str) -> None:
+    folder = GOLDEN / name
+    config = ref_config(family, operation)
+    arch = architecture(config)
+    generator = torch.Generator().manual_seed(7)
+    weights = {weight_name: lively(weight_name, torch.Size(shape), generator)
+               for weight_name, shape in ref_shapes(arch).items()}
+    write_model(folder, config, weights, torch.float32)
+    tokens = torch.randint(arch.V, (T,), generator=generator)
+    store_trace(folder, tokens, f64_trace(arch, weights, tokens))
+    describe(folder, family, operation,
+             f"Random weights; {OPERATIONS[operation].formula}, computed in F64.")
+
+
+def twin_case(operation: str) -> None:
+    folder = GOLDEN / f"twin-{operation}"
+    arch, weights = read_model(ZOO / operation)
+    tokenizer = Tokenizer.from_file(str(ZOO / operation / "tokenizer.json"))
+    text = "Once upon a time there was a little girl who lived with her grandmother near the sea."
+    tokens = torch.tensor(tokenizer.encode(text).ids[:TWIN_T])
+    trace = f64_trace(arch, weights, tokens)
+    store_trace(folder, tokens, trace)
+    more: dict[str, Any] = {"model": f"models/zoo/{operation}", "text": text}
+    if operation == "softmax":
+        # The softmax twin is a plain Llama: another implementation must agree with the reference.
+        model = transformers.LlamaForCausalLM.from_pretrained(
+            ZOO / operation, attn_implementation="eager", dtype=torch.float32)
+        expected = hf_trace(model, model.model.norm, tokens)
+        worst = max(scaled_error(trace.fields()[name], expected[name])
+                    for name in ("logits", "att", "hidden"))
+        if worst > TOLERANCE:
+            raise AssertionError(f"softmax twin: Hugging Face differs by {worst:.2g}")
+        more["reference_error"] = float(f"{worst:.2g}")
+    describe(folder, "llama", operation, "The stored F16 weights, computed in F64.", **more)
+
+
+def sink100() -> None:
+    """Sink_1..Sink_10 of both twins over the held-out passages, BOS and 63 tokens each."""
+    folder = GOLDEN / "sink100"
+    passages = json.loads((ZOO / "heldout.json").read_text())
+    tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
+    tokens = torch.tensor([tokenizer.encode(text).ids[:SINK_T] for text in passages])
+    tensors = {"tokens": tokens}
+    near: dict[str, int] = {}
+    for operation in TWINS:
+        arch, weights = read_model(ZOO / operation)
+        # one sequence at a time: F64 traces of all hundred would not fit a small machine
+        traces = [f64_trace(arch, weights, ids) for ids in tokens]
+        share = OPERATIONS[operation].share
+        alphas = torch.stack([metrics.alpha(share(trace.att)) for trace in traces])
+        losses = torch.stack([metrics.loss(tr.logits, i) for tr, i in zip(traces, tokens)])
+        tensors |= {
+            f"{operation}.alpha_1": alphas[..., 0],
+            f"{operation}.sink": metrics.sink(alphas)[:SINK_K],
+            f"{operation}.loss": losses.mean(),
+        }
+        near[operation] = int(((alphas[..., 0] - metrics.EPS).abs() < metrics.NEAR).sum())
+    store(folder, tensors)
+    describe(folder, "llama", " ".join(TWINS),
+             "alpha_1 [100, L, H] on rows that sum to 1 (for sigmoid the proxy), Sink_1..Sink_10 in "
+             "percent, mean loss; near_eps counts the alpha_1 within 0.002 of eps.",
+             models=[f"models/zoo/{operation}" for operation in TWINS],
+             eps=metrics.EPS, near_eps=near)
+
+
+# --- NumPy and tokenizers -------------------------------------------------------------------------
+
+
+def metrics_case() -> None:
+    """Importance and Sink_k of random maps, by the array formula and nothing else."""
+    folder = GOLDEN / "metrics"
+    rng = np.random.default_rng(5)
+    N, L, H, size, eps = 3, 2, 3, 16, metrics.EPS
+    seen = np.tril(np.ones((size, size), bool))
+    scores = rng.normal(0, 2.5, (N, L, H, size, size))
+    scores[:, :, 0, :, 0] += 4  # one head in three looks at the first token
+    positive = np.where(seen, np.exp(scores), 0)
+    maps = {
+        "stochastic": positive / positive.sum(-1, keepdims=True),
+        "raw": np.where(seen, rng.uniform(0, 1, scores.shape) ** 3, 0),
+        "signed": np.where(seen, rng.normal(0, 0.5, scores.shape), 0),
+    }
+    # The proxy of what does not sum to 1, from the stored F32 values, as a reader would take it.
+    maps = {name: a.astype(np.float32).astype(np.float64) for name, a in maps.items()}
+    for name in ("raw", "signed"):
+        size_of = np.abs(maps[name])
+        maps[f"{name}_share"] = size_of / (size_of.sum(-1, keepdims=True) + 1e-8)
+    arrays: dict[str, np.ndarray] = {}
+    for name, attention in maps.items():
+        ratios = np.arange(size, 0, -1)
+        importance = (attention / ratios).sum(axis=-2)
+        metric1 = (importance > eps).mean(axis=(0, 1, 2)) * 100
+        if np.abs(importance - eps).min() < 1e-5 * importance.max():
+            raise AssertionError(f"{name}: a head lies so close to eps that rounding decides")
+        if np.abs(metrics.alpha(torch.from_numpy(attention)).numpy() - importance).max() > 1e-12:
+            raise AssertionError(f"{name}: the reference and NumPy differ in alpha")
+        arrays |= {f"{name}.att": attention, f"{name}.importance": importance,
+                   f"{name}.metric1": metric1, f"{name}.row_mass": attention.sum(-1)}
+    p = maps["stochastic"]
+    entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1)
+    entropy[..., 1:] /= np.log(np.arange(2, size + 1))
+    arrays["stochastic.entropy"] = entropy
+    folder.mkdir(parents=True, exist_ok=True)
+    save_arrays({name: np.ascontiguousarray(a, np.float32) for name, a in arrays.items()},
+                folder / "golden.safetensors")
+    describe(folder, "none", "none",
+             "Random causal maps [N, L, H, T, T]: importance [N, L, H, T], metric1 [T] in percent, "
+             "row_mass [N, L, H, T], normalised entropy (row 1 is 0).", eps=eps)
+
+
+def proxy_of(operation: Operation) -> str:
+    """What sink scores are taken from, told from what the operation makes of scores of both signs."""
+    scores = torch.randn((4, 9, 9), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    seen = torch.ones((9, 9), dtype=torch.bool).tril()
+    rows = operation.weights(2 * scores, seen, Parameters(operation.standard, scores.new_zeros(4)))
+    if torch.equal(operation.share(rows), rows):
+        return "weights"
+    return "share_abs" if (rows < 0).any() else "share"
+
+
+def operations_case() -> None:
+    """The reference's own table, for that of the core."""
+    folder = GOLDEN / "operations"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [{"name": row.id, "normalises": row.normalises, "proxy": proxy_of(row),
+             "features": row.features, "parameters": dict(row.standard)}
+            for row in OPERATIONS.values()]
+    describe(folder, "none", "all", "The table of attention operations: parameters with their "
+             "defaults (those of each head stand in tensors).", operations=rows)
+
+
+STRINGS = (
+    "", " ", "  ", "\n", "\t", " \n ", "a", " a", "a ", "  a  b   c    ", "\n\n\n", "\r\n",
+    "Hello, world!", "hello world", "HELLO WORLD", "Once upon a time", " Once upon a time",
+    "It's, I'm, you're, we've, they'd, he'll, don't", "IT'S I'M", "'s 't 're", "'' '''",
+    "1 22 333 4444 3.14159 1,000,000", "x=1;y=2", "a_b-c.d/e\\f", "C:\\dir\\file.txt",
+    "snake_case camelCase kebab-case", "!!!???...", "--", "\u2014 dash \u2013 dash",
+    "\u201cquoted\u201d \u2018single\u2019", "caf\u00e9", "cafe\u0301", "na\u00efve fa\u00e7ade",
+    "Stra\u00dfe", "\u00c5ngstr\u00f6m", "\u0130stanbul", "\u0142\u00f3d\u017a",
+    "\u041f\u0440\u0438\u0432\u0435\u0442, \u043c\u0438\u0440!",
+    "\u0393\u03b5\u03b9\u03ac \u03c3\u03bf\u03c5",
+    "\u05e9\u05dc\u05d5\u05dd", "\u0645\u0631\u062d\u0628\u0627", "\u0928\u092e\u0938\u094d\u0924\u0947",
+    "\u4f60\u597d\uff0c\u4e16\u754c", "\u3053\u3093\u306b\u3061\u306f\u4e16\u754c", "\uc548\ub155",
+    "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", "\U0001f600", "\U0001f44d\U0001f3fd ok",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1eb\U0001f1f7", "\U00020000\U0001d54f",
+    "\u00a0nbsp\u2003em\u3000wide", "zero\u200bwidth", "\ufeffbom", "tab\tand\x0bvt\x0cff",
+    "\x00\x01\x7f", "\u00b2\u00bd\u2163", "\u0661\u0662\u0663", "\ufb01ne \ufb03",
+    "<s>", "<s> a", "a<s>b", "a <s> b", "<|endoftext|>", "end.<|endoftext|>\nStart", "<s", "<|end",
+    "\u00a9\u00ae\u2122 \u20ac\u00a3\u00a5", "aaaaaaaaaaaaaaaa", "the the the the",
+    "The White Rabbit pulled a watch out of its waistcoat-pocket.\n\"Oh dear!\" it said.\n",
+)
+
+
+def tokenizer_case() -> None:
+    folder = GOLDEN / "tokenizer"
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
+    cases = []
+    for text in STRINGS:
+        encoding = tokenizer.encode(text)
+        cases.append({"text": text, "ids": encoding.ids, "offsets": encoding.offsets,
+                      "decoded": tokenizer.decode(encoding.ids)})
+    lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases)
+    (folder / "strings.json").write_text(f"[\n{lines}\n]\n")
+    describe(folder, "none", "none",
+             "strings.json: text, ids (BOS first), the span of each id in characters (code points; "
+             "BOS has [0, 0]), and the text decoded from the ids without special tokens.",
+             tokenizer="models/zoo/softmax/tokenizer.json")
+
+
+CASES: dict[str, Callable[[], None]] = {
+    "hf-llama-gqa": hf_llama_gqa,
+    "hf-llama-tied": hf_llama_tied,
+    "hf-llama-bf16": hf_llama_bf16,
+    "hf-llama-bias": hf_llama_bias,
+    "hf-gpt2-plain": hf_gpt2_plain,
+    "hf-gpt2-prefixed": hf_gpt2_prefixed,
+    **{f"ref-{op}": lambda op=op: ref_case(f"ref-{op}", "llama", op)
+       for op in OPERATIONS if op not in VARIANTS},
+    "ref-gpt2-sigmoid": lambda: ref_case("ref-gpt2-sigmoid", "gpt2", "sigmoid"),
+    **{f"twin-{op}": lambda op=op: twin_case(op) for op in TWINS},
+    "sink100": sink100,
+    "metrics": metrics_case,
+    "operations": operations_case,
+    "tokenizer": tokenizer_case,
+}
+
+
+def main() -> None:
+    write_cases(CASES, "Write tests/golden")
+
+
+if __name__ == "__main__":
+    main()

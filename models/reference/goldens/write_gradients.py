@@ -1,0 +1,52 @@
+"""Write gradients.safetensors beside the goldens of models that can be trained: the derivative of
+the loss by every weight, by PyTorch's autograd in F64.
+
+    python -m models.reference.goldens.write_gradients                  every case
+    python -m models.reference.goldens.write_gradients ref-softmax      these cases
+
+The loss is the mean surprise of tokens 1..T-1 of the golden, each predicted by the one before it,
+whatever the mask lets that see.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from ..files import read_model
+from ..model import forward
+from .write_goldens import GOLDEN, store, write_cases
+from .write_variants import CASES as VARIANTS
+
+# Every operation, every block of a variant that is not about experts or I8, biases and Conv1D.
+NAMES = sorted(folder.name for folder in GOLDEN.glob("ref-*")) + [
+    name for name, case in VARIANTS.items() if not case.int8 and case.family != "mixtral"
+] + ["hf-llama-bias"]
+
+
+def gradients(folder: Path) -> dict[str, Tensor]:
+    arch, stored = read_model(folder)
+    weights = {name: w.double().requires_grad_() for name, w in stored.items()}
+    tokens = load_file(folder / "golden.safetensors")["tokens"].long()
+    logits = forward(arch, weights, tokens).logits
+    loss = torch.nn.functional.cross_entropy(logits[:-1], tokens[1:])
+    loss.backward()
+    found = {name: w.grad for name, w in weights.items() if w.grad is not None}
+    if missing := set(weights) - set(found):
+        raise AssertionError(f"{folder.name}: no gradient by {', '.join(sorted(missing))}")
+    return found | {"loss": loss.detach()}
+
+
+def write(name: str) -> None:
+    store(GOLDEN / name, gradients(GOLDEN / name), "gradients.safetensors")
+    (GOLDEN / name / "gradients.safetensors").chmod(0o644)
+
+
+def main() -> None:
+    write_cases({name: partial(write, name) for name in NAMES}, "Write gradients beside tests/golden")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Write tests/golden/peers.json: what PyTorch says about the files that engines are timed on.
+
+    python -m models.reference.goldens.write_peers                every file
+    python -m models.reference.goldens.write_peers gpt2.f32       these files
+
+The bench writes its files of random weights, transformers reads them (which means: dequantises them to
+float32) and runs them with eager attention. Of each text are kept the likeliest next tokens with log p,
+and the first weights that the last row of the last head gives.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, PreTrainedModel
+
+from ..files import read_weights
+
+ROOT = Path(__file__).resolve().parents[3]
+PEERS = ROOT / "tests" / "bench" / "peers"
+LIKELIEST, WEIGHTS = 8, 8
+EXACT = {"dtype": torch.float32, "attn_implementation": "eager"}
+
+
+def shipped(folder: Path) -> PreTrainedModel:
+    config = LlamaConfig.from_pretrained(folder)
+    config.__dict__.pop("quantization_config", None)  # the weights are widened here
+    model = LlamaForCausalLM._from_config(config, **EXACT)
+    model.load_state_dict(read_weights(folder / "model.safetensors"))
+    return model
+
+
+@torch.no_grad()
+def answer(model: PreTrainedModel, tokens: list[int]) -> dict[str, list]:
+    out = model(torch.tensor([tokens]), output_attentions=True)
+    logp, token = out.logits[0, -1].log_softmax(-1).topk(LIKELIEST)
+    return {"likeliest": [[t, round(p, 6)] for t, p in zip(token.tolist(), logp.tolist(), strict=True)],
+            "att": [round(a, 8) for a in out.attentions[-1][0, -1, -1, :WEIGHTS].tolist()]}
+
+
+def main() -> None:
+    file = ROOT / "tests" / "golden" / "peers.json"
+    files = json.loads(file.read_text())["files"] if file.exists() else {}
+    with tempfile.TemporaryDirectory() as folder:
+        wrote = subprocess.run(["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True,
+                               capture_output=True, text=True).stdout
+        works = json.loads(wrote)
+        for one in works["asked"]:
+            if "path" in one:
+                path = Path(one["path"])
+                model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, **EXACT)
+            else:
+                model = shipped(ROOT / works["shipped"]["folder"])
+            model.eval()
+            files[one["file"]] = {name: answer(model, text) for name, text in one["texts"].items()}
+            print(one["file"], flush=True)
+    about = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
+    written = {"written_by": "models/reference/goldens/write_peers.py",
+               "computed_by": f"{about}, float32 on dequantised weights", "files": files}
+    file.write_text(json.dumps(written) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Write tests/fuzz/seeds: tiny model files by the formats' own writers, for the fuzzers to break.
+
+    python -m models.reference.goldens.write_seeds
+
+One llama of 1 layer and widths of 4 in every format and many types. The numbers do not matter, so
+they are small multiples of 1/8, which every type can hold.
+"""
+
+import json
+import zipfile
+
+import gguf
+import numpy as np
+import torch
+from safetensors.numpy import save
+
+from .write_goldens import REPOSITORY
+
+SEEDS = REPOSITORY / "tests" / "fuzz" / "seeds"
+
+L, H, G, D, F, V = 1, 2, 1, 4, 6, 8
+K = D // H
+
+CONFIG = {
+    "model_type": "llama", "num_hidden_layers": L, "num_attention_heads": H,
+    "num_key_value_heads": G, "hidden_size": D, "intermediate_size": F, "vocab_size": V,
+    "max_position_embeddings": 16, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+    "hidden_act": "silu", "tie_word_embeddings": True,
+}
+
+SHAPES = {
+    "model.embed_tokens.weight": (V, D),
+    "model.norm.weight": (D,),
+    "model.layers.0.input_layernorm.weight": (D,),
+    "model.layers.0.self_attn.q_proj.weight": (H * K, D),
+    "model.layers.0.self_attn.k_proj.weight": (G * K, D),
+    "model.layers.0.self_attn.v_proj.weight": (G * K, D),
+    "model.layers.0.self_attn.o_proj.weight": (D, H * K),
+    "model.layers.0.post_attention_layernorm.weight": (D,),
+    "model.layers.0.mlp.gate_proj.weight": (F, D),
+    "model.layers.0.mlp.up_proj.weight": (F, D),
+    "model.layers.0.mlp.down_proj.weight": (D, F),
+}
+
+ATTENTION = "model.layers.0.self_attn"
+EXPERTS = "model.layers.0.block_sparse_moe"
+
+# What variants have besides; a fuzzed config may ask for any of it.
+OWN = {
+    f"{ATTENTION}.bias_key": (G, K),
+    f"{ATTENTION}.bias_key_value": (G, K),
+    f"{ATTENTION}.value_bias": (H, K),
+    f"{ATTENTION}.gate_proj.weight": (H * K, D),
+    f"{ATTENTION}.kernel_in.weight": (K, K),
+    f"{ATTENTION}.kernel_out.weight": (K, K),
+    f"{ATTENTION}.sinks": (H,),
+    "model.embed_positions.weight": (16, D),
+    "model.norm.bias": (D,),
+    "model.layers.0.input_layernorm.bias": (D,),
+    "model.layers.0.post_attention_layernorm.bias": (D,),
+    f"{EXPERTS}.gate.weight": (2, D),
+    **{f"{EXPERTS}.experts.{e}.w{i}.weight": (D, F) if i == 2 else (F, D)
+       for e in range(2) for i in (1, 2, 3)},
+}
+# The same shared by the heads, which are added up.
+SHARED = OWN | {
+    f"{ATTENTION}.bias_key": (1, K),
+    f"{ATTENTION}.bias_key_value": (1, K),
+    f"{ATTENTION}.value_bias": (1, K),
+    f"{ATTENTION}.gate_proj.weight": (H, D),
+    f"{ATTENTION}.o_proj.weight": (D, K),
+}
+
+# What converters to GGUF call them.
+GGUF_NAMES = dict(zip(SHAPES, (
+    "token_embd.weight", "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
+    "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",
+    "blk.0.ffn_norm.weight", "blk.0.ffn_gate.weight", "blk.0.ffn_up.weight",
+    "blk.0.ffn_down.weight"), strict=True))
+
+
+def weights(more: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndarray]:
+    return {name: (np.arange(np.prod(shape)) % 7 - 3).astype(np.float32).reshape(shape) / 8
+            for name, shape in (SHAPES | (more or {})).items()}
+
+
+def put(name: str, data: bytes) -> None:
+    path = SEEDS / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    print(f"{name}: {len(data)} bytes")
+
+
+def write_safetensors() -> None:
+    data = save(weights(), metadata={"format": "pt"})
+    put("safetensors/llama.safetensors", data)
+    header = int.from_bytes(data[:8], "little")
+    put("safetensors/header", data[8:8 + header])
+    put("safetensors/own.safetensors", save(weights(OWN), metadata={"format": "pt"}))
+    put("safetensors/shared.safetensors", save(weights(SHARED), metadata={"format": "pt"}))
+    put("safetensors/half", save({name: w.astype(np.float16) for name, w in weights().items()}))
+
+
+def write_configs() -> None:
+    put("config/llama", json.dumps(CONFIG).encode())
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+               "high_freq_factor": 4.0, "original_max_position_embeddings": 8}
+    put("config/scaled", json.dumps(CONFIG | {"rope_scaling": scaling}).encode())
+    own = {"attention": {"operation": "sigmoid", "parameters": {"bias": -2.0}}}
+    put("config/sigmoid", json.dumps(CONFIG | {"sinkscope": own}).encode())
+    variant = {"attention": {"operation": "identity_norm"}, "positions": "alibi", "norm": "post",
+               "mask": {"kind": "prefix", "prefix": 2}, "mask_token": 1, "feed_forward": "plain"}
+    put("config/variant", json.dumps(CONFIG | {"sinkscope": variant}).encode())
+    owned = {"attention": {"operation": "mlp_kernel_norm"}, "gate": "output_element",
+             **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "head")}
+    put("config/own", json.dumps(CONFIG | {"sinkscope": owned}).encode())
+    shared = {"attention": {"operation": "sink_logit"}, "gate": "output_head", "heads": "added",
+              "positions": "learned", "norm_kind": "layer",
+              **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "shared")}
+    put("config/shared", json.dumps(CONFIG | {"sinkscope": shared}).encode())
+    experts = {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 1,
+               "sliding_window": None}
+    put("config/experts", json.dumps(CONFIG | experts | {"sinkscope": {"gate": "output_element"}})
+        .encode())
+
+
+def write_gguf(name: str, type_name: str) -> None:
+    """type_name of the matrices; where its blocks do not fit, a tensor of their width beside."""
+    path = SEEDS / "gguf" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(16)
+    writer.add_embedding_length(D)
+    writer.add_block_count(L)
+    writer.add_feed_forward_length(F)
+    writer.add_head_count(H)
+    writer.add_head_count_kv(G)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(K)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_vocab_size(V)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list([chr(97 + i) for i in range(V)])
+    writer.add_token_types([1] * V)
+    writer.add_token_merges(["a b", "ab c"])
+    writer.add_bos_token_id(0)
+    quant = gguf.GGMLQuantizationType[type_name]
+    block, size = gguf.GGML_QUANT_SIZES[quant]
+    for hf_name, w in weights().items():
+        half = type_name == "F16" and w.ndim == 2
+        writer.add_tensor(GGUF_NAMES[hf_name], w.astype(np.float16) if half else w)
+    if block > 1:
+        raw = np.zeros((2, size), np.uint8)
+        writer.add_tensor("spare.weight", raw, raw_shape=raw.shape, raw_dtype=quant)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    print(f"gguf/{name}: {path.stat().st_size} bytes")
+
+
+def write_torch() -> None:
+    folder = SEEDS / "torch_file"
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {name: torch.from_numpy(w) for name, w in weights().items()}
+    state["lm_head.weight"] = state["model.embed_tokens.weight"]  # one storage, two names
+    torch.save(state, folder / "llama")
+    torch.save({"state_dict": {name: w.half() for name, w in state.items()}}, folder / "nested")
+    parameters = torch.nn.ParameterDict({"w": torch.nn.Parameter(torch.ones(2, 3))})
+    torch.save({"w": parameters["w"], "mask": torch.ones(2, 2, dtype=torch.bool)},
+               folder / "parameter", pickle_protocol=4)
+    linear = torch.nn.Linear(2, 2)
+    linear.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
+    torch.save(linear.state_dict(), folder / "metadata")
+    # Without their zip files, as the fuzzer takes them too.
+    for name in ("llama", "nested", "parameter", "metadata"):
+        with zipfile.ZipFile(folder / name) as archive:
+            (folder / f"{name}.pkl").write_bytes(archive.read(f"{name}/data.pkl"))
+    for path in sorted(folder.iterdir()):
+        print(f"torch_file/{path.name}: {path.stat().st_size} bytes")
+
+
+def main() -> None:
+    write_safetensors()
+    write_configs()
+    write_gguf("llama", "F32")
+    write_gguf("half", "F16")
+    for name in ("Q8_0", "Q4_1", "Q5_0", "Q4_K", "Q6_K"):
+        write_gguf(name.lower(), name)
+    write_torch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Write tests/golden/smollm2 from the real SmolLM2-135M-Instruct, Q4_1.
+
+    models/fetch/smollm2
+    python -m models.reference.goldens.write_smollm2
+
+transformers reads the GGUF, which means: dequantises it to float32, and runs it with eager attention.
+Kept are a prompt of 32 tokens, every map of three layers, the residual stream of token 1 and of one
+other, the logits of every 97th vocabulary entry, and 24 tokens of greedy continuation. The weights
+are not committed.
+"""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDER, FILE = ROOT / "models" / ".fetched", "SmolLM2-135M-Instruct.Q4_1.gguf"
+GOLDEN = ROOT / "tests" / "golden" / "smollm2"
+TEXT = ("The little ship left the harbour before the sun was up. Nobody on the quay saw that its "
+        "captain was a cat, and nobody would have believed it if they had.")
+T, LAYERS, STRIDE, STEPS = 32, (0, 14, 29), 97, 24
+
+
+@torch.no_grad()
+def main() -> None:
+    tokenizer = AutoTokenizer.from_pretrained(FOLDER, gguf_file=FILE)
+    model = AutoModelForCausalLM.from_pretrained(
+        FOLDER, gguf_file=FILE, dtype=torch.float32, attn_implementation="eager")
+    ids = torch.tensor([tokenizer(TEXT).input_ids[:T]])
+    out = model(ids, output_attentions=True, output_hidden_states=True)
+    greedy = ids
+    for _ in range(STEPS):
+        greedy = torch.cat([greedy, model(greedy).logits[:, -1:].argmax(-1)], 1)
+    hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last one is after the final norm
+    tensors = {
+        "tokens": ids[0].to(torch.int32),
+        "att": torch.stack([out.attentions[layer][0] for layer in LAYERS]),
+        "hidden": hidden[:, (0, T // 2)],
+        "logits": out.logits[0, :, ::STRIDE],
+        "greedy": greedy[0, T:].to(torch.int32),
+    }
+    GOLDEN.mkdir(exist_ok=True)
+    save_file({name: t.contiguous() for name, t in tensors.items()}, GOLDEN / "golden.safetensors")
+    about = {"written_by": "models/reference/goldens/write_smollm2.py", "file": FILE, "text": TEXT,
+             "layers": LAYERS, "stride": STRIDE,
+             "continuation": tokenizer.decode(greedy[0, T:]),
+             "computed_by": f"transformers {version('transformers')}, torch {version('torch')}, "
+                            f"gguf {version('gguf')}, float32 on dequantised weights"}
+    (GOLDEN / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
+    print(about["continuation"])
+
+
+if __name__ == "__main__":
+    main()

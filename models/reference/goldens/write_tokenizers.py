@@ -1,0 +1,376 @@
+"""Write tests/golden/tokenizers: what tokenizers must give on a thousand lines, computed by Hugging
+Face transformers and tokenizers, and by SentencePiece.
+
+    python -m models.reference.goldens.write_tokenizers lines --corpus FILE      lines.json
+    python -m models.reference.goldens.write_tokenizers reduced --source FOLDER  small ones, their ids
+    python -m models.reference.goldens.write_tokenizers reduced --only gemma     one of them
+    python -m models.reference.goldens.write_tokenizers full --source FOLDER     ids by published ones
+
+FOLDER holds gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf. They are too
+large for this repository: `reduced` keeps the first merges of each, with everything around them.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import gguf
+import sentencepiece
+import tokenizers
+import transformers
+from tokenizers import Tokenizer, normalizers, pre_tokenizers
+from transformers import AutoTokenizer, GPT2Tokenizer
+
+from ..files import write_json
+from .tokenizer_lines import lines
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+GOLDEN = REPOSITORY / "tests" / "golden" / "tokenizers"
+ZOO = REPOSITORY / "models" / "zoo"
+MERGES = 1000
+PIECES = 1200
+NOTHING = "-" * 8
+
+Metadata = dict[str, Any]
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def read_lines() -> list[str]:
+    return json.loads((GOLDEN / "lines.json").read_text())
+
+
+def hash_of(numbers: Iterable[int]) -> str:
+    """FNV-1a over whole numbers, as 8 hexadecimal digits."""
+    h = 0x811C9DC5
+    for n in numbers:
+        h = (h ^ n) * 0x01000193 & 0xFFFFFFFF
+    return f"{h:08x}"
+
+
+def units(text: str, offsets: list[tuple[int, int]]) -> list[int]:
+    """Spans in characters, as [start, end, ...] in UTF-16 units."""
+    at = [0]
+    for character in text:
+        at.append(at[-1] + (2 if ord(character) > 0xFFFF else 1))
+    return [at[place] for span in offsets for place in span]
+
+
+def write_case(name: str, tokenizer: Tokenizer, **more: Any) -> None:
+    """Of each line a hash of the ids, added ones included; of the spans of its own tokens, in
+    UTF-16 units; and of the characters of what its own ids decode to. No spans are given where the
+    tokens are not those of the whole text as it stands: there the library gives those of the
+    rest."""
+    texts = read_lines()
+    added = [tokenizer.encode(text) for text in texts]
+    own = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    # A post-processor may leave spaces out of spans: the spans of the text are wanted.
+    bare = Tokenizer.from_str(tokenizer.to_str())
+    bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
+    decoded = [tokenizer.decode(e.ids, skip_special_tokens=False) for e in own]
+    spans = [hash_of(units(text, bare.encode(text).offsets)) if whole == text else NOTHING
+             for text, whole in zip(texts, decoded)]
+    write_json(GOLDEN / f"{name}.json", more | {
+        "tokens": sum(len(e.ids) for e in added),
+        "ids": "".join(hash_of(e.ids) for e in added),
+        "spans": "".join(spans),
+        "decoded": "".join(hash_of(map(ord, tokenizer.decode(e.ids))) for e in own),
+    })
+    print(f"{name}: {(GOLDEN / f'{name}.json').stat().st_size} bytes")
+
+
+# --- vocab.json and merges.txt --------------------------------------------------------------------
+
+
+def needed(vocab: dict[str, int], merges: list[str], more: Iterable[str] = ()) -> dict[str, int]:
+    """Single letters, what the merges make, and more; in the order of their ids, without gaps."""
+    made = {merge.replace(" ", "") for merge in merges} | set(more)
+    kept = sorted((t for t in vocab if len(t) == 1 or t in made), key=vocab.__getitem__)
+    return {token: i for i, token in enumerate(kept)}
+
+
+def read_gpt2(source: Path) -> tuple[dict[str, int], list[str]]:
+    vocab = json.loads((source / "gpt2_vocab.json").read_text())
+    merges = (source / "gpt2_merges.txt").read_text().split("\n")
+    return vocab, [line for line in merges if line and not line.startswith("#version")]
+
+
+def write_vocabulary(folder: Path, vocab: dict[str, int], merges: list[str],
+                     config: Metadata) -> Tokenizer:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_compact(folder / "vocab.json", vocab)
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n")
+    write_json(folder / "tokenizer_config.json", config)
+    return GPT2Tokenizer.from_pretrained(folder).backend_tokenizer
+
+
+def write_compact(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+GPT2_CONFIG = {"tokenizer_class": "GPT2Tokenizer"}
+OPT_CONFIG = {
+    "tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "add_prefix_space": False,
+    "bos_token": {"__type": "AddedToken", "content": "</s>", "lstrip": False, "normalized": True,
+                  "rstrip": False, "single_word": False},
+    "eos_token": "</s>", "unk_token": "</s>", "pad_token": "<pad>", "errors": "replace",
+}
+
+
+def gpt2(source: Path) -> None:
+    vocab, merges = read_gpt2(source)
+    merges = merges[:MERGES]
+    vocab = needed(vocab, merges, ["<|endoftext|>"])
+    tokenizer = write_vocabulary(GOLDEN / "gpt2", vocab, merges, GPT2_CONFIG)
+    write_case("gpt2", tokenizer, files="gpt2")
+
+
+def opt(source: Path) -> None:
+    """OPT's files: GPT-2's merges, four tokens before all others, </s> in front of a text."""
+    vocab, merges = read_gpt2(source)
+    merges = merges[:MERGES // 4]
+    kept = needed(vocab, merges)
+    vocab = dict(zip(["<s>", "<pad>", "</s>", "<unk>", *kept], range(len(kept) + 4)))
+    tokenizer = write_vocabulary(GOLDEN / "opt", vocab, merges, OPT_CONFIG)
+    write_case("opt", tokenizer, files="opt")
+
+
+# --- tokenizer.json -------------------------------------------------------------------------------
+
+
+def gptneox(source: Path) -> None:
+    file = json.loads((source / "gptneox_tokenizer.json").read_text())
+    model, added = file["model"], file["added_tokens"]
+    model["merges"] = model["merges"][:MERGES]
+    names = {token["content"]: token["id"] for token in added}
+    model["vocab"] = needed(model["vocab"] | names, model["merges"], names)
+    for token in added:
+        token["id"] = model["vocab"][token["content"]]
+    (GOLDEN / "gptneox").mkdir(exist_ok=True)
+    path = GOLDEN / "gptneox" / "tokenizer.json"
+    write_compact(path, file)
+    write_case("gptneox", Tokenizer.from_file(str(path)), files="gptneox")
+
+
+def zoo(_: Path) -> None:
+    write_case("zoo", Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json")))
+
+
+# --- GGUF -----------------------------------------------------------------------------------------
+
+
+def read_gguf(path: Path) -> Metadata:
+    fields = gguf.GGUFReader(path).fields
+    kept = [key for key in fields if key.startswith("tokenizer.ggml.")]
+    return {key: fields[key].contents() for key in ["general.architecture", *kept]}
+
+
+def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
+    """What transformers makes of a GGUF file with this metadata."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.gguf"
+        writer = gguf.GGUFWriter(path, metadata["general.architecture"])
+        for key, value in metadata.items():
+            if isinstance(value, list):
+                writer.add_array(key, value)
+            elif isinstance(value, bool):
+                writer.add_bool(key, value)
+            elif isinstance(value, int):
+                writer.add_uint32(key, value)
+            elif key != "general.architecture":
+                writer.add_string(key, value)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return AutoTokenizer.from_pretrained(folder, gguf_file=path.name).backend_tokenizer
+
+
+def smollm_splits(tokenizer: Tokenizer) -> Tokenizer:
+    """The stages of SmolLM2's own tokenizer.json; transformers leaves digits together."""
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Digits(individual_digits=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=True, use_regex=True)])
+    return tokenizer
+
+
+def smollm2(source: Path) -> None:
+    """The same vocabulary split in three ways. What a GGUF does not tell is as in the models' own
+    tokenizer.json: qwen2 has NFC, llama-bpe takes a whole word that is a token before it merges."""
+    metadata = read_gguf(source / "smollm2.gguf")
+    key = "tokenizer.ggml."
+    tokens, types = metadata[f"{key}tokens"], metadata[f"{key}token_type"]
+    merges = metadata[f"{key}merges"][:MERGES]
+    control = [token for token, kind in zip(tokens, types) if kind != 1]
+    kept = needed({token: i for i, token in enumerate(tokens)}, merges, control)
+    metadata |= {f"{key}tokens": list(kept), f"{key}merges": merges,
+                 f"{key}token_type": [types[tokens.index(token)] for token in kept]}
+    write_compact(GOLDEN / "smollm2.gguf.json", metadata)
+    write_case("smollm2", smollm_splits(gguf_tokenizer(metadata)), files="smollm2.gguf.json")
+    change = {f"{key}pre": "qwen2"}
+    tokenizer = gguf_tokenizer(metadata | change)
+    tokenizer.normalizer = normalizers.NFC()
+    write_case("qwen2", tokenizer, files="smollm2.gguf.json", change=change)
+    change = {f"{key}pre": "llama-bpe", f"{key}add_bos_token": True}
+    tokenizer = gguf_tokenizer(metadata | change)
+    tokenizer.model.ignore_merges = True
+    write_case("llama3", tokenizer, files="smollm2.gguf.json", change=change)
+
+
+def train_sentencepiece(folder: Path, symbols: list[str],
+                        **more: Any) -> sentencepiece.SentencePieceProcessor:
+    text = folder / "text.txt"
+    # The natural ones: the characters of the others are left to the byte tokens, as they should.
+    natural = [line for line in read_lines() if "\n" not in line and max(map(ord, line)) < 0x3000]
+    text.write_text("\n".join(natural[60:260]))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(text), model_prefix=str(folder / "spm"), model_type="bpe", vocab_size=PIECES,
+        byte_fallback=True, character_coverage=0.98, normalization_rule_name="identity",
+        remove_extra_whitespaces=False, user_defined_symbols=symbols, num_threads=1,
+        minloglevel=2, **more)
+    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "spm.model"))
+
+
+def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[str]) -> Metadata:
+    """What llama.cpp's converter writes for such a model; the name phi3 has transformers put the
+    space before a text always, as SentencePiece does."""
+    ids = range(processor.get_piece_size())
+    key = "tokenizer.ggml."
+
+    def kind(i: int) -> int:
+        if processor.is_unknown(i):
+            return 2
+        if processor.is_control(i):
+            return 3
+        if processor.id_to_piece(i) in symbols:
+            return 4
+        return 6 if processor.is_byte(i) else 1
+
+    return {
+        "general.architecture": "phi3", f"{key}model": "llama", f"{key}pre": "default",
+        f"{key}tokens": [processor.id_to_piece(i) for i in ids],
+        f"{key}scores": [processor.get_score(i) for i in ids],
+        f"{key}token_type": [kind(i) for i in ids],
+        f"{key}bos_token_id": processor.bos_id(), f"{key}eos_token_id": processor.eos_id(),
+        f"{key}unknown_token_id": processor.unk_id(),
+        f"{key}add_bos_token": True, f"{key}add_space_prefix": True,
+    }
+
+
+def sentence_piece(_: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        processor = train_sentencepiece(Path(folder), ["<think>"])
+    metadata = metadata_of(processor, ["<think>"])
+    write_compact(GOLDEN / "sentencepiece.gguf.json", metadata)
+    tokenizer = gguf_tokenizer(metadata)
+    # SentencePiece does not look for <s> in a text.
+    differ = [i for i, text in enumerate(read_lines())
+              if processor.encode(text) != tokenizer.encode(text, add_special_tokens=False).ids]
+    write_case("sentencepiece", tokenizer, files="sentencepiece.gguf.json",
+               lines_sentencepiece_reads_otherwise=differ)
+
+
+def gemma(_: Path) -> None:
+    """As Gemma's files are: no space put before a text; runs of 2 to 31 spaces, of line ends and of
+    tabs are symbols, which nothing is merged with; the converter writes block signs of symbols as
+    spaces, and no score that tells an order. The reference is SentencePiece itself: transformers
+    merges spaces like letters and cuts runs of 32 to 79 otherwise."""
+    blocks = ["\u2581" * n for n in range(2, 32)]
+    symbols = ["<think>", *blocks, *("\n" * n for n in range(2, 6)), "\t\t", "\ufeff"]
+    with tempfile.TemporaryDirectory() as folder:
+        processor = train_sentencepiece(Path(folder), symbols, add_dummy_prefix=False)
+    metadata = metadata_of(processor, symbols)
+    key = "tokenizer.ggml."
+    pieces = [token.replace("\u2581", " ") if kind == 4 else token
+              for token, kind in zip(metadata[f"{key}tokens"], metadata[f"{key}token_type"])]
+    write_compact(GOLDEN / "gemma.gguf.json", metadata | {
+        "general.architecture": "gemma3", f"{key}tokens": pieces,
+        f"{key}scores": [-1000.0] * len(pieces), f"{key}add_space_prefix": False})
+    write_symbols_case("gemma", processor)
+
+
+def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcessor) -> None:
+    """As write_case, but of SentencePiece, which finds no control symbol in a text: such lines are
+    left out. And the ids of 0 to 99 spaces before a letter."""
+    control = [processor.id_to_piece(i) for i in range(processor.get_piece_size())
+               if processor.is_control(i) or processor.is_unknown(i)]
+    texts = [None if any(c in text for c in control) else text for text in read_lines()]
+    ids = [text and processor.encode(text) or [] for text in texts]
+
+    def hashes(of: Callable[[str, list[int]], Iterable[int]]) -> str:
+        return "".join(NOTHING if text is None else hash_of(of(text, line))
+                       for text, line in zip(texts, ids))
+
+    write_json(GOLDEN / f"{name}.json", {
+        "files": f"{name}.gguf.json",
+        "tokens": sum(len(line) + 1 for text, line in zip(texts, ids) if text is not None),
+        "ids": hashes(lambda _, line: [processor.bos_id(), *line]),
+        "spans": hashes(lambda text, _: units(text, spans_of(processor, text))),
+        "decoded": hashes(lambda _, line: map(ord, processor.decode(line))),
+        "spaces": [processor.encode(" " * n + "x") for n in range(100)],
+    })
+
+
+def spans_of(processor: sentencepiece.SentencePieceProcessor,
+             text: str) -> list[tuple[int, int]]:
+    """SentencePiece gives a character in bytes to the last of them; here it is each one's."""
+    found = processor.encode_as_offset_mapping(text)
+    spans = [tuple(span) for span in found["offsets"]]
+    for i in reversed(range(len(spans))):
+        start, end = spans[i]
+        if start == end and processor.is_byte(found["ids"][i]):
+            spans[i] = spans[i + 1]
+    return spans
+
+
+# --- the published ones ---------------------------------------------------------------------------
+
+
+def full(source: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        vocab, merges = read_gpt2(source)
+        tokenizer = write_vocabulary(Path(folder), vocab, merges, GPT2_CONFIG)
+        write_case("full-gpt2", tokenizer)
+    write_case("full-gptneox", Tokenizer.from_file(str(source / "gptneox_tokenizer.json")))
+    metadata = read_gguf(source / "smollm2.gguf")
+    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file="smollm2.gguf").backend_tokenizer
+    key = "tokenizer.ggml."
+    assert tokenizer.get_vocab_size() == len(metadata[f"{key}tokens"])
+    write_case("full-smollm2", smollm_splits(tokenizer))
+
+
+REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, zoo, smollm2, sentence_piece,
+                                             gemma)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write tests/golden/tokenizers")
+    parser.add_argument("what", choices=["lines", "reduced", "full"])
+    parser.add_argument("--corpus", type=Path, help="a text of the public domain, in English")
+    parser.add_argument("--source", type=Path, help="the folder of the published tokenizers")
+    parser.add_argument("--only", help="one of the reduced ones, such as gemma")
+    args = parser.parse_args()
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    if args.what == "lines":
+        text = json.dumps(lines(args.corpus), indent=0, ensure_ascii=False)
+        (GOLDEN / "lines.json").write_text(text + "\n")
+        return
+    for case in REDUCED if args.what == "reduced" else (full,):
+        if args.only in (None, case.__name__):
+            case(args.source)
+    write_json(GOLDEN / "golden.json", {
+        "written_by": {
+            "script": "models/reference/goldens/write_tokenizers.py",
+            "tokenizers": tokenizers.__version__, "transformers": transformers.__version__,
+            "sentencepiece": sentencepiece.__version__,
+        },
+        "notes": "Per line of lines.json, 8 hexadecimal digits: hash_of, see write_tokenizers.py.",
+    })
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Write tests/golden/torch-*: tiny models as torch.save writes them, and what transformers computes
+with them.
+
+    python -m models.reference.goldens.write_torch                  every case
+    python -m models.reference.goldens.write_torch torch-llama-tied     these cases
+
+The models are those of hf-*. Each file has something that pytorch_model.bin files have and others
+do not: shared storages, buffers of types that no weight has, a table around the table, parameters.
+"""
+
+import shutil
+from collections.abc import Callable
+
+import torch
+import transformers
+from safetensors.torch import load_file
+from torch import Tensor
+
+from .write_goldens import GOLDEN, describe, hf_trace, store, write_cases
+
+State = dict[str, Tensor]
+
+
+def case(name: str, source: str, final_norm: str, notes: str, dtype: torch.dtype,
+         edit: Callable[[State, transformers.PreTrainedModel], object],
+         pickle_protocol: int = 2) -> None:
+    """Saves what `edit` makes of the state of the model in tests/golden/`source`, as `dtype`."""
+    folder = GOLDEN / name
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(GOLDEN / source / "config.json", folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        GOLDEN / source, attn_implementation="eager", dtype=torch.float32).eval()
+    with torch.no_grad():
+        for w in model.parameters():
+            w.copy_(w.to(dtype))  # so that the trace is of the stored numbers
+    tokens = load_file(GOLDEN / source / "golden.safetensors")["tokens"].long()
+    store(folder, hf_trace(model, model.get_submodule(final_norm), tokens))
+    (folder / "golden.safetensors").chmod(0o644)
+    # One tensor for each storage, so that weights that are tied in the model are so in the file.
+    stored = {w.data_ptr(): w.detach().to(dtype) for w in model.parameters()}
+    state = {key: stored[w.data_ptr()] for key, w in model.state_dict(keep_vars=True).items()}
+    torch.save(edit(state, model), folder / "pytorch_model.bin", pickle_protocol=pickle_protocol)
+    describe(folder, model.config.model_type, "softmax", notes, script="write_torch.py")
+
+
+def gpt2_plain() -> None:
+    def edit(state: State, model: transformers.PreTrainedModel) -> State:
+        P = model.config.n_positions
+        state = {key.removeprefix("transformer."): w for key, w in state.items()
+                 if key != "lm_head.weight"}
+        for layer in range(model.config.n_layer):
+            state[f"h.{layer}.attn.bias"] = torch.ones(P, P, dtype=torch.uint8).tril()[None, None]
+            state[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+        return state
+    case("torch-gpt2-plain", "hf-gpt2-plain", "transformer.ln_f",
+         "Names without a prefix; causal masks of bytes and numbers of rank 0, to be skipped.",
+         torch.float32, edit)
+
+
+def llama_tied() -> None:
+    def edit(state: State, _: transformers.PreTrainedModel) -> State:
+        assert state["lm_head.weight"] is state["model.embed_tokens.weight"]
+        return state
+    case("torch-llama-tied", "hf-llama-tied", "model.norm",
+         "lm_head.weight and model.embed_tokens.weight share a storage.", torch.bfloat16, edit)
+
+
+def llama_nested() -> None:
+    def edit(state: State, _: transformers.PreTrainedModel) -> dict[str, object]:
+        return {"step": 7, "state_dict": {key: torch.nn.Parameter(w) for key, w in state.items()}}
+    case("torch-llama-nested", "hf-llama-gqa", "model.norm",
+         "F16 parameters, in a table beside a number; pickle protocol 4.", torch.float16, edit,
+         pickle_protocol=4)
+
+
+def gpt_neox_buffers() -> None:
+    def edit(state: State, model: transformers.PreTrainedModel) -> State:
+        K = model.config.hidden_size // model.config.num_attention_heads
+        state["embed_out.weight"] = state.pop("lm_head.weight")  # as it is called in files
+        for layer in range(model.config.num_hidden_layers):
+            prefix = f"gpt_neox.layers.{layer}.attention"
+            state[f"{prefix}.bias"] = torch.ones(1, 1, 16, 16, dtype=torch.bool).tril()
+            state[f"{prefix}.masked_bias"] = torch.tensor(-1e9)
+            state[f"{prefix}.rotary_emb.inv_freq"] = torch.ones(K // 8)
+        return state
+    case("torch-gpt_neox", "hf-gpt_neox", "gpt_neox.final_layer_norm",
+         "F16; masks of truths and inv_freq, as Pythia's files have them.", torch.float16, edit)
+
+
+CASES: dict[str, Callable[[], None]] = {
+    "torch-gpt2-plain": gpt2_plain,
+    "torch-llama-tied": llama_tied,
+    "torch-llama-nested": llama_nested,
+    "torch-gpt_neox": gpt_neox_buffers,
+}
+
+
+def main() -> None:
+    write_cases(CASES, "Write tests/golden/torch-*")
+
+
+if __name__ == "__main__":
+    main()

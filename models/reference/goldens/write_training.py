@@ -1,0 +1,163 @@
+"""Write tests/golden/training: fifty steps of training by PyTorch, from given weights on given text.
+
+    python -m models.reference.goldens.write_training               every case
+    python -m models.reference.goldens.write_training training/sgd    these cases
+
+`model.safetensors` holds the weights that it begins with, `text` in `golden.safetensors` the stream,
+`losses` the loss of each step before its update, `trained.safetensors` the weights after the last.
+Where a sequence begins is drawn as core/train/random.h says, by the same formula in Python's integers.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..files import read_weights, to_int8, write_json, write_model, write_stored
+from ..model import Weights, architecture, forward
+from ..shapes import shapes
+from .write_goldens import GOLDEN, describe, lively, store, write_cases
+from .write_variants import SIZES
+
+FOLDER = GOLDEN / "training"
+STEPS, TEXT = 50, 200
+BITS = (1 << 64) - 1
+GOLDEN_RATIO = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True)
+class Case:
+    recipe: dict[str, Any]
+    own: dict[str, Any]
+    sizes: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, Any] | None = None  # what it goes on from, stored in I8: else as `own`
+
+
+COMMON = {"task": "text", "seed": 5, "steps": STEPS, "batch": 3, "length": 9, "first": 0,
+          "warm_up": 10, "fall": 0.2, "clip": 1.0, "weight_decay": 0.1, "embedding_decay": 0.01}
+CASES = {
+    "adamw": Case(
+        COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95},
+        {"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
+        {"hidden_act": "gelu", "tie_word_embeddings": False}),
+    "sgd": Case(
+        COMMON | {"optimiser": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
+        {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
+        {"num_key_value_heads": 2}),
+    # A softmax model goes on with sink logits, which its file lacks: they begin as 0.
+    "onward": Case(
+        COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
+        {"attention": {"operation": "sink_logit"}}, {"tie_word_embeddings": False}, before={}),
+}
+
+
+def mix(z: int) -> int:
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & BITS
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & BITS
+    return z ^ z >> 31
+
+
+def first_even(seed: int, purpose: str, number: int) -> float:
+    """The first number over [0, 1) of a stream."""
+    at = mix(seed + GOLDEN_RATIO & BITS)
+    for letter in purpose.encode():
+        at = mix(at ^ letter)
+    at = mix(at + number * GOLDEN_RATIO & BITS)
+    return (mix(at + GOLDEN_RATIO & BITS) >> 11) * 2.0**-53
+
+
+def batch(recipe: dict[str, Any], text: Tensor, step: int) -> Tensor:
+    """[batch, length + 1], the first token in front where there is one."""
+    front = [recipe["first"]] if recipe["first"] >= 0 else []
+    size = recipe["length"] + 1 - len(front)
+    rows = []
+    for i in range(recipe["batch"]):
+        even = first_even(recipe["seed"], "text", step * recipe["batch"] + i)
+        begin = int(even * (len(text) - size + 1))
+        rows.append(torch.tensor(front + text[begin : begin + size].tolist()))
+    return torch.stack(rows)
+
+
+def rate(recipe: dict[str, Any], step: int) -> float:
+    if step < recipe["warm_up"]:
+        return recipe["learning_rate"] * (step + 1) / recipe["warm_up"]
+    last = recipe["steps"] * recipe["fall"]
+    fallen = max(0.0, (step - recipe["steps"] + last) / last) if last else 0.0
+    return recipe["learning_rate"] * (1 - 0.9 * fallen)
+
+
+def groups(recipe: dict[str, Any], weights: Weights) -> list[dict[str, Any]]:
+    """Matrices decay, vectors of tokens and positions at their own rate, gains and biases not."""
+    decays = {name: 0.0 if w.dim() < 2 else
+              recipe["embedding_decay" if "embed" in name else "weight_decay"]
+              for name, w in weights.items()}
+    return [{"params": [w for name, w in weights.items() if decays[name] == decay],
+             "weight_decay": decay} for decay in sorted(set(decays.values()))]
+
+
+def optimiser(recipe: dict[str, Any], weights: Weights) -> torch.optim.Optimizer:
+    if recipe["optimiser"] == "adamw":
+        return torch.optim.AdamW(groups(recipe, weights), betas=(recipe["beta1"], recipe["beta2"]))
+    return torch.optim.SGD(weights.values(), momentum=recipe["beta1"])
+
+
+def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) -> list[float]:
+    arch, recipe, losses = architecture(config), case.recipe, []
+    steps = optimiser(recipe, weights)
+    for step in range(recipe["steps"]):
+        tokens = batch(recipe, text, step)
+        logits = forward(arch, weights, tokens[:, :-1]).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        losses.append(loss.item())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights.values(), recipe["clip"])
+        for group in steps.param_groups:
+            group["lr"] = rate(recipe, step)
+        if recipe["optimiser"] == "sgd":  # PyTorch's own decay of SGD goes through the momentum
+            with torch.no_grad():
+                for group in groups(recipe, weights):
+                    for w in group["params"]:
+                        w.mul_(1 - rate(recipe, step) * group["weight_decay"])
+        steps.step()
+        steps.zero_grad()
+    return losses
+
+
+def write(name: str, case: Case) -> None:
+    folder = FOLDER / name
+    config = {"model_type": "llama"} | SIZES | case.sizes | {"sinkscope": case.own}
+    arch = architecture(config)
+    own = case.own if case.before is None else case.before
+    generator = torch.Generator().manual_seed(7)
+    weights = {weight: lively(weight, torch.Size(shape), generator)
+               for weight, shape in shapes(architecture(config | {"sinkscope": own})).items()}
+    if case.before is None:
+        write_model(folder, config, weights, torch.float32)
+    else:
+        write_stored(folder, config, to_int8(weights))
+        weights = read_weights(folder / "model.safetensors")
+        weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items()
+                    if weight not in weights}
+    # Text with something to be learnt: a token is mostly followed by the next one but one.
+    noise = torch.rand(TEXT, generator=generator)
+    text = torch.where(noise < 0.8, torch.arange(TEXT) * 2, (noise * 1000).long()) % arch.V
+    doubles = {weight: w.double().requires_grad_() for weight, w in weights.items()}
+    losses = train(case, config, doubles, text)
+    write_json(folder / "recipe.json", case.recipe)
+    store(folder, {"text": text, "losses": torch.tensor(losses)})
+    store(folder, {weight: w.detach() for weight, w in doubles.items()}, "trained.safetensors")
+    for file in folder.iterdir():
+        file.chmod(0o644)
+    describe(folder, "llama", arch.operation, f"{STEPS} steps of training, computed in F64.",
+             script="write_training.py")
+
+
+def main() -> None:
+    write_cases({f"training/{name}": partial(write, name, case) for name, case in CASES.items()},
+                "Write tests/golden/training/*")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Write tests/golden/unpack: blocks of every quantised type, and their numbers.
+
+    python -m models.reference.goldens.write_unpack
+
+Blocks and numbers are the `gguf` package's. Half of the blocks quantise random rows; the other half
+are random bytes under random scales, so that every bit of a block is seen, signs and subnormal
+scales included.
+"""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, quants
+from safetensors.numpy import save_file
+
+GOLDEN = Path(__file__).resolve().parents[3] / "tests" / "golden" / "unpack"
+NUMBERS = 1024  # of each type and kind
+
+# type -> where in a block its half-precision scales are
+SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],
+          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+
+
+def random_blocks(rng: np.random.Generator, size: int, count: int, scales: list[int]) -> np.ndarray:
+    blocks = rng.integers(0, 256, (count, size), dtype=np.uint8)
+    for at in scales:
+        values = rng.normal(0, 10.0 ** rng.integers(-7, 3, count)).astype(np.float16)
+        values[0] = 0
+        blocks[:, at:at + 2] = values.view(np.uint8).reshape(count, 2)
+    return blocks
+
+
+def main() -> None:
+    rng = np.random.default_rng(1)
+    tensors: dict[str, np.ndarray] = {}
+    for name, scales in SCALES.items():
+        kind = GGMLQuantizationType[name]
+        block, size = GGML_QUANT_SIZES[kind]
+        parts = [random_blocks(rng, size, NUMBERS // block, scales)]
+        try:
+            rows = rng.normal(0, 1, (NUMBERS // 256, 256)).astype(np.float32)
+            parts.append(quants.quantize(rows, kind).reshape(-1, size))
+        except NotImplementedError:  # the package reads the K types and does not write them
+            parts.append(random_blocks(rng, size, NUMBERS // block, scales))
+        blocks = np.concatenate(parts)
+        numbers = quants.dequantize(blocks, kind).astype(np.float32).reshape(-1)
+        tensors[f"{name}.blocks"] = blocks.reshape(-1)
+        tensors[f"{name}.numbers"] = numbers
+    GOLDEN.mkdir(exist_ok=True)
+    save_file(tensors, GOLDEN / "golden.safetensors")
+    about = {"written_by": "models/reference/goldens/write_unpack.py",
+             "numbers": f"gguf {version('gguf')}, numpy {version('numpy')}"}
+    (GOLDEN / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

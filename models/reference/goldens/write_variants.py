@@ -1,0 +1,238 @@
+"""Write tests/golden/var-*: tiny llamas with every variant of Gu et al. (2025), sections 4-7, and what
+this reference computes with them in F64.
+
+    python -m models.reference.goldens.write_variants                     every case
+    python -m models.reference.goldens.write_variants var-bias-key var-int8     these cases
+
+A case combines what meets in the arithmetic: a bias key with a window, a gate with grouped heads.
+Tensors "metric.*" are all metrics that the model has; those of one head stand behind [L, H].
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import metrics
+from ..files import read_weights, to_int8, write_model, write_stored
+from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture
+from ..operations import OPERATIONS
+from ..shapes import shapes
+from .write_goldens import GOLDEN, describe, f64_trace, lively, store, write_cases
+
+SIZES = {
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 12,
+    "head_dim": 4, "intermediate_size": 8, "vocab_size": 20, "max_position_embeddings": 32,
+    "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True,
+}
+GROUPED = {"num_key_value_heads": 2}
+# No two letters alike (T is 11 or 12, E is 5), so that none can stand for another.
+UNEQUAL = {
+    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 14,
+    "head_dim": 6, "intermediate_size": 10, "vocab_size": 23,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    own: dict[str, Any]  # the object "sinkscope"
+    sizes: dict[str, Any] = field(default_factory=dict)  # what differs from SIZES
+    family: str = "llama"
+    T: int = 8
+    int8: bool = False  # matrices are stored as I8, the rest as F16
+
+
+def _does(operation: str, **own: Any) -> dict[str, Any]:
+    return {"attention": {"operation": operation}} | own
+
+
+CASES: dict[str, Case] = {
+    "var-bias-key": Case({"bias_key": "head"}, GROUPED),
+    "var-bias-key-value": Case(
+        _does("sigmoid", bias_key="head", bias_key_value="head", value_bias="shared"), GROUPED),
+    "var-bias-key-window": Case({"bias_key": "shared", "bias_key_value": "shared",
+                                 "mask": {"kind": "window", "window": 4}}),
+    "var-gate-element": Case({"gate": "output_element", "value_bias": "head"}, GROUPED),
+    "var-gate-head": Case({"gate": "output_head", "heads": "added"}, GROUPED),
+    "var-gate-value": Case({"gate": "value_element", "heads": "added", "value_bias": "head"},
+                           GROUPED),
+    "var-gate-value-head": Case({"gate": "value_head", "bias_key": "head"},
+                                GROUPED | {"sliding_window": None}, family="mistral"),
+    "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED),
+    # Six heads have slopes of two powers of two; an odd head width has no rotary positions.
+    "var-alibi": Case({"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
+                      {"num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 5}),
+    # Beyond 16 keys, where the buckets are logarithmic.
+    "var-relative": Case({"positions": "relative"},
+                         {"num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 8}, T=29),
+    "var-sinusoid": Case({"positions": "sinusoid", "norm": "post", "norm_kind": "layer",
+                          "feed_forward": "plain"}, {"hidden_act": "gelu"}),
+    "var-learned": Case({"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
+                        {"hidden_act": "relu"}),
+    "var-none": Case({"positions": "none", "norm": "post", "feed_forward": "plain"}),
+    "var-geglu": Case(_does("relu", norm="post", gate="output_element"), {"hidden_act": "gelu"}),
+    "var-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "positions": "alibi"}),
+    "var-prefix-bias-key": Case(_does("sigmoid", bias_key="head",
+                                      mask={"kind": "prefix", "prefix": 3})),
+    "var-bidirectional": Case({"mask": {"kind": "bidirectional"}, "mask_token": 1,
+                               "gate": "output_head"}, GROUPED),
+    "var-bidirectional-bias-key": Case(_does("sigmoid_log_n", mask={"kind": "bidirectional"},
+                                             bias_key="head", positions="relative")),
+    "var-elu1_norm": Case(_does("elu1_norm", bias_key="head")),
+    "var-identity_norm": Case(_does("identity_norm", mask={"kind": "window", "window": 5})),
+    "var-elu1_kernel": Case(_does("elu1_kernel", bias_key="head", positions="alibi"), GROUPED),
+    "var-elu1_kernel_norm": Case(_does("elu1_kernel_norm"), GROUPED),
+    "var-mlp_kernel": Case(_does("mlp_kernel"), GROUPED),
+    "var-mlp_kernel_norm": Case(_does("mlp_kernel_norm", bias_key="shared",
+                                      bias_key_value="head"), GROUPED),
+    "var-experts": Case({"bias_key": "head", "norm_kind": "layer", "feed_forward": "plain"},
+                        {"num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": None},
+                        family="mixtral"),
+    "var-unequal": Case({}, UNEQUAL, T=11),
+    "var-unequal-sigmoid": Case(_does("sigmoid", bias_key="head", gate="output_head"), UNEQUAL, T=11),
+    "var-unequal-identity": Case(_does("identity", bias_key="head", gate="value_element",
+                                       mask={"kind": "window", "window": 5}), UNEQUAL, T=11),
+    "var-unequal-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "bias_key": "shared"},
+                               UNEQUAL, T=11),
+    "var-unequal-bidirectional": Case(_does("softmax1", mask={"kind": "bidirectional"}), UNEQUAL,
+                                      T=11),
+    "var-unequal-experts": Case({"positions": "alibi"},
+                                UNEQUAL | {"num_local_experts": 5, "num_experts_per_tok": 2,
+                                           "sliding_window": None}, family="mixtral", T=12),
+    "var-int8": Case({"positions": "learned", "gate": "value_element", "bias_key": "head"},
+                     GROUPED | {"tie_word_embeddings": False}, int8=True),
+}
+
+
+def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
+    """|W_O v|, the columns of W_O that are the head's.  v [L, H, T, K] -> [L, H, T]"""
+    o = torch.stack([weights[f"model.layers.{layer}.self_attn.o_proj.weight"]
+                     for layer in range(arch.L)]).to(v).unflatten(-1, (-1, arch.K))
+    return torch.einsum("ldhk,lhtk->lhtd", o.expand(-1, -1, arch.H, -1), v).norm(dim=-1)
+
+
+class _Watched(_Llama):
+    """Remembers what the down projection reads."""
+
+    def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
+        if name.endswith("mlp.down_proj"):
+            self.inner = x
+        return super()._linear(x, name, product)
+
+
+def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
+    """[L, T, 5]"""
+    model = _Watched(arch, {name: w.double() for name, w in weights.items()})
+    inputs = []
+    for layer, x in enumerate(trace.hidden[:-1] + trace.att_out):
+        attended = model.after(x, layer, "input")
+        model.feed_forward(model.before(attended, layer, "post_attention"), layer)
+        inputs.append(model.inner)
+    down = torch.stack([model.weights[f"model.layers.{layer}.mlp.down_proj.weight"]
+                        for layer in range(arch.L)])
+    return metrics.spikes(torch.stack(inputs), trace.mlp_out, down)
+
+
+def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
+                 ) -> dict[str, Tensor]:
+    """Every metric of the core's table. Shares are taken of the whole row, the bias key included, and
+    not renormalised without it."""
+    T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
+    rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
+    share = OPERATIONS[arch.operation].share(rows)
+    seen = mask.seen(T, rows.device)
+    # What a query could see: a window narrows neither the baseline nor the pairs.
+    sight = Mask().seen(T, rows.device) if mask.kind == "window" else seen
+    even = sight.double() / (sight.sum(-1, keepdim=True) + (bias is not None))
+    alpha = metrics.alpha(share[..., -T:], mask.kind)
+    raw = metrics.alpha(trace.att, mask.kind)
+    mass = metrics.row_mass(trace.att)
+    entropy = metrics.entropy(share, seen.sum(-1) + (bias is not None))
+    found = {
+        "alpha": alpha, "alpha_raw": raw, "alpha_uniform": metrics.alpha(even, mask.kind),
+        "sink_ratio": metrics.sink(alpha) / 100, "sink_ratio_raw": metrics.sink(raw) / 100,
+        "near_eps": metrics.near(alpha), "row_mass": mass,
+        "row_mass_summary": torch.stack([mass.mean(-1), mass.amin(-1), mass.amax(-1)], -1),
+        "entropy": entropy, "entropy_mean": entropy.mean(-1),
+        "loss_mean": _loss(arch, trace, tokens).mean()[None],
+    }
+    if bias is not None:
+        alpha_bias = metrics.alpha_bias(share[..., 0])[..., 0]
+        found |= {"alpha_bias": alpha_bias, "sink_ratio_bias": (alpha_bias > metrics.EPS).double()
+                  .mean()[None]}
+    if trace.gate is not None:
+        found["gate_mean"] = trace.gate.mean(-1)
+    found |= metrics.geometry(trace.q, trace.k.repeat_interleave(arch.H // arch.G, 1), sight)
+    for name, vectors in (("hidden", trace.hidden), ("key", trace.k), ("value", trace.v)):
+        found |= {f"{name}_norm": vectors.norm(dim=-1),
+                  f"{name}_ratio": metrics.first_to_others(vectors)}
+    found |= metrics.massive(trace.hidden)
+    v = trace.v.repeat_interleave(arch.H // arch.G, 1)
+    found |= {name: metrics.contributions(trace.att, lengths, sight, mask.kind)
+              for name, lengths in (("contribution_at", v.norm(dim=-1)),
+                                    ("contribution_out_at", out_norm(arch, weights, v)))}
+    found |= {"first_share": share[..., -T:][..., 0].mean(-1),
+              "contribution": found["contribution_at"][..., 0],
+              "keeps_first": torch.ones(arch.L, arch.H),
+              "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden)}
+    if arch.E == 0:
+        found["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
+    if mask.kind in ("causal", "window"):
+        found["loss_at"] = torch.cat([torch.full((1,), torch.nan), metrics.loss(trace.logits, tokens)])
+    _steady(torch.cat([alpha.flatten(), raw.flatten()]), trace.hidden)
+    return {f"metric.{name}": value for name, value in found.items()}
+
+
+def _steady(alphas: Tensor, hidden: Tensor) -> None:
+    """Refuses a golden that rounding could flip: a head at eps, or at the edge of being near it; two
+    of the largest activations that are alike (embeddings of one token are equal, which is fine)."""
+    gaps = (alphas - metrics.EPS).abs()
+    if torch.minimum(gaps, (gaps - metrics.NEAR).abs()).min() < 2e-5:
+        raise AssertionError("a head lies so close to eps that rounding decides")
+    largest = hidden.abs().flatten(1).topk(4, -1).values
+    between = -largest.diff() / largest[:, :1]
+    if (between[1:] < 1e-5).any() or ((between[0] > 0) & (between[0] < 1e-5)).any():
+        raise AssertionError("rounding decides which activation is larger")
+
+
+def _loss(arch: Architecture, trace: Trace, tokens: Tensor) -> Tensor:
+    """Of the tokens that no query before them has seen."""
+    first = {"prefix": arch.mask.size, "bidirectional": len(tokens)}.get(arch.mask.kind, 1)
+    return metrics.loss(trace.logits, tokens)[first - 1:]
+
+
+def write(name: str, case: Case) -> None:
+    folder = GOLDEN / name
+    config = {"model_type": case.family} | SIZES | case.sizes | {"sinkscope": case.own}
+    arch = architecture(config)
+    generator = torch.Generator().manual_seed(7)
+    weights = {weight: lively(weight, torch.Size(shape), generator)
+               for weight, shape in shapes(arch).items()}
+    if case.int8:
+        write_stored(folder, config, to_int8(weights))
+        weights = read_weights(folder / "model.safetensors")
+    else:
+        write_model(folder, config, weights, torch.float32)
+    tokens = torch.randint(arch.V, (case.T,), generator=generator)
+    trace = f64_trace(arch, weights, tokens)
+    found = {"tokens": tokens} | trace.fields() | measurements(arch, weights, trace, tokens)
+    found["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
+    if arch.E == 0:
+        found["spikes"] = spikes(arch, weights, trace)
+    if arch.mask.kind in ("causal", "window"):  # else earlier tokens have seen later ones
+        found["loss"] = _loss(arch, trace, tokens)
+    store(folder, found)
+    (folder / "golden.safetensors").chmod(0o644)
+    describe(folder, case.family, arch.operation, "Random weights, computed in F64.",
+             script="write_variants.py")
+
+
+def main() -> None:
+    write_cases({name: partial(write, name, case) for name, case in CASES.items()},
+                "Write tests/golden/var-*")
+
+
+if __name__ == "__main__":
+    main()

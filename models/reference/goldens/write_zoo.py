@@ -1,0 +1,58 @@
+"""Write tests/golden/zoo: what every model of the zoo must give, in one file.
+
+    python -m models.reference.goldens.write_zoo
+
+For each model of models/zoo/index.json, under its id: `tokens` [8, 64] of held-out passages as its
+own tokenizer writes them, `alpha_1` [8, L, H] on rows that sum to 1, `sink` [10] in percent, `loss` [8]
+(none where every token sees every other), `logits` [V] of the last token of the first passage, and
+`alpha_bias` [8, L, H] of a bias key. Computed in F64 from the stored weights.
+"""
+
+import json
+
+import torch
+from tokenizers import Tokenizer
+
+from .. import metrics
+from ..files import read_model
+from ..operations import OPERATIONS
+from .write_goldens import GOLDEN, ZOO, describe, f64_trace, store
+
+SEQUENCES, T, SINK_K = 8, 64, 10
+
+
+def case(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
+    arch, weights = read_model(ZOO / id)
+    tokenizer = Tokenizer.from_file(str(ZOO / id / "tokenizer.json"))
+    tokens = torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
+    trace = f64_trace(arch, weights, tokens)
+    alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
+    found = {"tokens": tokens, "alpha_1": alphas[..., 0], "sink": metrics.sink(alphas)[:SINK_K],
+             "logits": trace.logits[0, -1]}
+    if arch.mask.kind != "bidirectional":
+        # a prefix is given: tokens before its end have seen it, and are not predicted
+        first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
+        found["loss"] = metrics.loss(trace.logits, tokens)[:, first:].mean(-1)
+    if trace.att_bias is not None:
+        found["alpha_bias"] = metrics.alpha_bias(trace.att_bias)[..., 0]
+    return {f"{id}.{name}": tensor for name, tensor in found.items()}
+
+
+def main() -> None:
+    ids = [row["id"] for row in json.loads((ZOO / "index.json").read_text())]
+    texts = json.loads((ZOO / "heldout.json").read_text())
+    chosen = texts[:: len(texts) // SEQUENCES][:SEQUENCES]
+    folder = GOLDEN / "zoo"
+    tensors: dict[str, torch.Tensor] = {}
+    for id in ids:
+        tensors |= case(id, chosen)
+    store(folder, tensors)
+    describe(folder, "zoo", "its own",
+             "Every model of models/zoo; see models/reference/goldens/write_zoo.py.", "write_zoo.py",
+             models=[f"models/zoo/{id}" for id in ids],
+             passages=[texts.index(text) for text in chosen], eps=metrics.EPS)
+    print(f"{len(ids)} models, {sum(f.stat().st_size for f in folder.iterdir())} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+/**
+ * The question that every subject answers: the source of the prompts (the reader's text, held-out passages,
+ * a file, random tokens: the inputs of the paper's table 1), the start token, the length, the number.
+ */
+import { cutText, type AnyTokenizer as Tokenizer, type SpecialToken, type Token } from 'sinkscope';
+import { InputError } from './errors';
+import { PROMPT_MAX, QUESTION, type State } from './state';
+import type { Zoo } from './zoo';
+
+export type Question = Pick<State, (typeof QUESTION)[number]> & {
+  /** Changes with every file that is chosen and every way of splitting it. */
+  readonly file: number;
+  /** Each token is predicted from so many tokens before it, in a run of its own; absent: from all, in one run. */
+  readonly window?: number | undefined;
+  /** Which token is repeated: the start token; absent: a random one. */
+  readonly again?: 'first';
+};
+
+export function questionOf(state: State, file = 0): Question {
+  const rows = Object.fromEntries(QUESTION.map((name) => [name, state[name]]));
+  return { ...rows, file: state.input === 'file' ? file : 0 } as unknown as Question;
+}
+
+/** A key of the answer: equal keys have equal answers. It leaves out what the kind of input does not use. */
+export function keyOf({ prompt, seed, ...rest }: Question): string {
+  const isDrawn = rest.input === 'random' || rest.input === 'repeat';
+  return JSON.stringify([rest, rest.input === 'text' ? prompt : '', isDrawn ? seed : 0]);
+}
+
+/** The sources of prompts, in words. */
+export const INPUTS: Readonly<Record<State['input'], string>> = {
+  text: 'your text',
+  heldout: 'held-out passages',
+  random: 'random tokens',
+  repeat: 'one token repeated',
+  file: 'your file of prompts',
+};
+
+/** Missing input, which a second try would not find either. */
+const NO_TEXT = 'Type a sentence: there is no text yet.';
+const NO_FILE = 'Choose a file of prompts: links do not contain files.';
+
+export function isWanting(error: string): boolean {
+  return error === NO_TEXT || error === NO_FILE;
+}
+
+/** mulberry32: the same draws on every machine, from a seed that a link carries. */
+export function draws(seed: number): () => number {
+  let a = seed >>> 0;
+  return () => {
+    a = (a + 0x6d2b79f5) | 0;
+    let t = Math.imul(a ^ (a >>> 15), 1 | a);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** The id of an ordinary token, uniform over the vocabulary. */
+function drawId(tokenizer: Tokenizer, special: ReadonlySet<number>, draw: () => number): number {
+  for (let tries = 0; tries < 1000; tries++) {
+    const id = Math.floor(draw() * tokenizer.size);
+    if (!special.has(id)) return id;
+  }
+  return 0;
+}
+
+function drawn(
+  tokenizer: Tokenizer,
+  { input, T, again }: Question,
+  begin: readonly Token[],
+  seed: number,
+): Token[] {
+  const draw = draws(seed);
+  const special = new Set(tokenizer.special);
+  const one = (again && begin.at(-1)?.id) ?? drawId(tokenizer, special, draw);
+  const rest = Array.from({ length: Math.max(0, T - begin.length) }, () =>
+    tokenOf(tokenizer, input === 'repeat' ? one : drawId(tokenizer, special, draw)),
+  );
+  return [...begin, ...rest].slice(0, T);
+}
+
+function tokenOf(tokenizer: Tokenizer, id: number, isSpecial = false): Token {
+  return { id, text: tokenizer.piece(id), start: 0, end: 0, special: isSpecial };
+}
+
+/** How a tokenizer treats special tokens, in words that the page shows. */
+export interface SpecialWords {
+  /** The special tokens that its own post-processor puts first. */
+  readonly automatic: readonly string[];
+  /** Its BOS token; null where it has none. */
+  readonly bos: string | null;
+  /** Special tokens that a text may start with; those with a role come first. */
+  readonly choices: readonly string[];
+}
+
+/** Some vocabularies hold hundreds of tokens that were never used. */
+const MOST_CHOICES = 40;
+
+const known = new WeakMap<Tokenizer, SpecialWords>();
+
+export async function specialWords(tokenizer: Tokenizer): Promise<SpecialWords> {
+  const found = known.get(tokenizer) ?? (await readSpecials(tokenizer));
+  known.set(tokenizer, found);
+  return found;
+}
+
+async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
+  const { specials, bos } = tokenizer;
+  const isNamed = ({ kind }: SpecialToken) => kind !== 'other';
+  const sorted = [...specials.filter(isNamed), ...specials.filter((one) => !isNamed(one))];
+  return {
+    automatic: firstTokens(await tokenizer.encode('', { special: 'auto' })),
+    bos:
+      specials.find(({ id }) => id === bos)?.text ?? (bos === null ? null : tokenizer.piece(bos)),
+    choices: sorted.slice(0, MOST_CHOICES).map(({ text }) => text),
+  };
+}
+
+/** The special tokens that a text starts with. */
+export function firstTokens(tokens: readonly Token[]): string[] {
+  const end = tokens.findIndex(({ special }) => !special);
+  return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
+}
+
+/**
+ * The special tokens that a text starts with, by the page's `first`. A tokenizer that lacks the requested
+ * token adds its own.
+ */
+export async function specialOf(
+  tokenizer: Tokenizer,
+  first: string,
+): Promise<'auto' | 'none' | string[]> {
+  if (first === 'none') return first;
+  if (first && tokenizer.specials.some(({ text }) => text === first)) return [first];
+  const { automatic, bos } = await specialWords(tokenizer);
+  return first === 'bos' && bos !== null && automatic[0] !== bos ? [bos] : 'auto';
+}
+
+type Special = Awaited<ReturnType<typeof specialOf>>;
+
+export interface Prompts {
+  /** Of the first prompt. */
+  readonly tokens: readonly Token[];
+  /** Tokens of the first prompt beyond T, which are not run. */
+  readonly dropped: number;
+  /** All prompts, the first one included; all have its length. */
+  readonly ids: readonly (readonly number[])[];
+}
+
+async function ownText(
+  tokenizer: Tokenizer,
+  question: Question,
+  special: Special,
+): Promise<Prompts> {
+  const { prompt } = question;
+  if (prompt.length > PROMPT_MAX)
+    throw new InputError(
+      `The text has ${prompt.length.toLocaleString('en')} characters; expected at most ` +
+        `${PROMPT_MAX.toLocaleString('en')}.`,
+    );
+  if (!prompt.trim()) throw new InputError(NO_TEXT);
+  return piecesOf(tokenizer, prompt, question, special);
+}
+
+/** A text, cut into prompts of T tokens; a shorter text is one prompt. */
+async function piecesOf(
+  tokenizer: Tokenizer,
+  text: string,
+  { T, n }: Question,
+  special: Special,
+): Promise<Prompts> {
+  const all = await tokenizer.encode(text, { special });
+  const tokens = all.slice(0, T);
+  const before = all.slice(0, firstTokens(all).length).map(({ id }) => id);
+  const rest = all.slice(before.length).map(({ id }) => id);
+  const room = Math.max(1, tokens.length - before.length);
+  const ids = [tokens.map(({ id }) => id)];
+  for (let from = room; from + room <= rest.length && ids.length < n; from += room)
+    ids.push([...before, ...rest.slice(from, from + room)]);
+  return { tokens, dropped: all.length - tokens.length, ids };
+}
+
+/**
+ * @param context the largest number of tokens of the model
+ * @param texts one per prompt, for inputs that consist of texts
+ * @throws InputError, SinkscopeError where there is nothing to run
+ */
+export async function promptsOf(
+  tokenizer: Tokenizer,
+  question: Question,
+  context: number,
+  texts: readonly string[],
+): Promise<Prompts> {
+  const T = Math.min(question.T, context);
+  const asked = { ...question, T };
+  const special = await specialOf(tokenizer, question.first);
+  if (question.input === 'text') return ownText(tokenizer, asked, special);
+  const begin = await tokenizer.encode('', { special });
+  if (question.input === 'random' || question.input === 'repeat') {
+    const all = Array.from({ length: question.n }, (_, i) =>
+      drawn(tokenizer, asked, begin, (question.seed + i) >>> 0),
+    );
+    return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
+  }
+  if (!texts.length) throw new InputError(NO_FILE);
+  if (texts.length === 1)
+    return { ...(await piecesOf(tokenizer, texts[0]!, asked, special)), dropped: 0 };
+  const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });
+  const tokens = ids[0]!.map((id, t) => tokenOf(tokenizer, id, t < begin.length));
+  return { tokens, dropped: 0, ids };
+}
+
+/* A file of prompts, which never leaves this machine. */
+
+/** How a file is split into prompts. */
+export type Splitting = 'lines' | 'blocks' | 'whole';
+
+export interface PromptFile {
+  readonly name: string;
+  readonly text: string;
+  readonly splitting: Splitting;
+  /** Of the file's bytes, in hex; undefined where the browser cannot compute it. */
+  readonly sha256?: string;
+}
+
+/** The largest file, in bytes; more than any study runs. */
+const FILE_MAX = 20_000_000;
+
+/** The prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
+export function promptsOfFile(text: string, splitting: Splitting): string[] {
+  const plain = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
+  const ends = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
+  const parts = plain.split(ends[splitting]);
+  return parts.map((part) => part.trim()).filter((part) => part !== '');
+}
+
+/** The texts that prompts are cut from; none where the input is the reader's text, or drawn. */
+export async function textsOf(
+  { input, T }: Question,
+  zoo: Pick<Zoo, 'heldOut'>,
+  file: PromptFile | undefined,
+): Promise<readonly string[]> {
+  if (input === 'heldout') return zoo.heldOut(T);
+  return input === 'file' && file ? promptsOfFile(file.text, file.splitting) : [];
+}
+
+/** Where blank lines separate blocks of several lines, the blocks are the prompts. */
+export function splittingOf(text: string): Splitting {
+  const blocks = promptsOfFile(text, 'blocks');
+  return blocks.length > 1 && blocks.some((block) => block.includes('\n')) ? 'blocks' : 'lines';
+}
+
+/** @throws InputError for what is no text or too long */
+export async function readPrompts(file: File): Promise<PromptFile> {
+  if (file.size > FILE_MAX)
+    throw new InputError(
+      `${file.name}: expected at most ${FILE_MAX.toLocaleString('en')} bytes of text, found ` +
+        `${file.size.toLocaleString('en')}.`,
+    );
+  const bytes = await file.arrayBuffer();
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new InputError(`${file.name}: expected UTF-8 text, found other bytes.`);
+  }
+  if (!text.trim()) throw new InputError(`${file.name}: expected prompts, found an empty file.`);
+  return { name: file.name, text, splitting: splittingOf(text), sha256: await digest(bytes) };
+}
+
+/** Pages that are not served over https cannot compute digests. */
+async function digest(bytes: ArrayBuffer): Promise<string | undefined> {
+  const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
+  return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,260 @@
+/**
+ * The state of the page: one table. The URL's hash is read and written by looping over it, so any
+ * state is a link, and a row added here is in every link by itself.
+ *
+ * A hash comes from strangers. What cannot be read is left at its default and reported; nothing
+ * throws.
+ */
+import { isOfDisk } from './ids';
+import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
+
+/** How one value stands in a link. */
+interface Row<Value> {
+  readonly default: Value;
+  /** The value, or undefined for what makes no sense. */
+  readonly parse: (text: string) => Value | undefined;
+  readonly print: (value: Value) => string;
+}
+
+/** Longest prompt, in UTF-16 units, that a link carries or the page accepts. */
+export const PROMPT_MAX = 20_000;
+
+function text(standard: string, longest: number): Row<string> {
+  const parse = (t: string) => (t.length <= longest ? t : undefined);
+  return { default: standard, parse, print: (v) => v };
+}
+
+function choice<const Value extends string>(
+  standard: Value,
+  ...values: readonly Value[]
+): Row<Value> {
+  return { default: standard, parse: (t) => values.find((v) => v === t), print: (v) => v };
+}
+
+/** A name that some table defines. */
+function word(standard: string): Row<string> {
+  const parse = (t: string) => (/^[\w-]{0,64}$/.test(t) ? t : undefined);
+  return { default: standard, parse, print: (v) => v };
+}
+
+/** Names with their values, as the lab's table has them. */
+function settings(standard: string): Row<string> {
+  const parse = (t: string) => (/^[\w:.,+-]{0,600}$/.test(t) ? t : undefined);
+  return { default: standard, parse, print: (v) => v };
+}
+
+function words(): Row<readonly string[]> {
+  const parse = (t: string) =>
+    /^[\w\s,-]{0,400}$/.test(t) ? t.split(/[\s,]+/).filter(Boolean) : undefined;
+  return { default: [], parse, print: (v) => v.join(',') };
+}
+
+/** Subjects, each as subject.ts writes it, each once. */
+function subjects(...standard: readonly string[]): Row<readonly string[]> {
+  return {
+    default: standard,
+    parse: (t) => {
+      const found = splitSubjects(t.slice(0, 2000)).map(parseSubject);
+      const fits = found.every((one) => one !== undefined);
+      if (!fits || !found.length) return undefined;
+      return [...new Set(found.map(printSubject))].slice(0, MOST);
+    },
+    print: (v) => v.join(','),
+  };
+}
+
+function number(standard: number, low: number, high: number, whole = true): Row<number> {
+  const parse = (t: string) => {
+    const value = t.trim() === '' ? NaN : Number(t);
+    const fits = value >= low && value <= high && (!whole || Number.isInteger(value));
+    return fits ? value : undefined;
+  };
+  return { default: standard, parse, print: String };
+}
+
+/** Every word of it is one token of the zoo's vocabulary, so that rows and columns read as words. */
+const STORY =
+  'The old man sat at the door and looked over the water. He thought of his child, and every night ' +
+  'was long.';
+
+/** Controls that an embed may show beside its figure: `controls="text step"`. */
+export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as const;
+
+export const table = {
+  room: word('start'),
+  /** The step of Start's explanation; 0: none yet. */
+  why: number(0, 0, 4),
+  /** What is looked at, and which of it rooms that show one thing show. */
+  shown: subjects('softmax', 'sigmoid'),
+  at: number(0, 0, MOST - 1),
+  /** What is asked: the reader's text or file, held-out passages, or drawn tokens (the paper's table 1). */
+  input: choice('text', 'text', 'heldout', 'random', 'repeat', 'file'),
+  prompt: text(STORY, PROMPT_MAX),
+  seed: number(1, 0, 4294967295),
+  /**
+   * What a text starts with: empty is what the tokenizer itself adds, as in transformers and on the command
+   * line; bos its start token, though it adds none; none nothing; else a special token.
+   */
+  first: text('', 64),
+  /** Tokens that are run and measured, at most. */
+  T: number(64, 1, 4096),
+  eps: number(0.3, 0, 1, false),
+  /** Prompts that are averaged. */
+  n: number(1, 1, 1000),
+  /** -1: the head with the largest sink score. */
+  layer: number(-1, -1, 1023),
+  head: number(-1, -1, 1023),
+  /** The selected cell of the attention map; -1: none. */
+  query: number(-1, -1, 4095),
+  key: number(-1, -1, 4095),
+  /** Of the residual stream; -1: none. */
+  channel: number(-1, -1, 65535),
+  /** In which heads a key is hidden and a value dropped. */
+  grip: choice('all', 'all', 'layer', 'head'),
+  /** Colour scale of attention maps; small weights show on the root scale. */
+  scale: choice('root', 'root', 'linear'),
+  /** What the geometry view maps. */
+  map: choice('cos', 'cos', 'dot', 'norm', 'angle'),
+  temperature: number(0.8, 0, 5, false),
+  topK: number(40, 0, 100000),
+  /** Places that are hidden behind the text of a masked diffusion model, and the steps to fill them. */
+  masked: number(24, 1, 1024),
+  denoise: number(12, 1, 1024),
+  /** The view that stands beside the map, and the one that embed.html shows. */
+  view: word('geometry'),
+  /** The curve of the training room. */
+  curve: word('sink_1'),
+  /** What the lab trains, as settings.ts writes it: what is not as usual. */
+  left: settings(''),
+  right: settings('operation:sigmoid_log_n'),
+  /** What it is for: the bench, its prompts, how long they are, and how many. */
+  bench: choice('streaming', 'streaming', 'cache', 'quantisation', 'fragility'),
+  from: choice('heldout', 'heldout', 'text', 'random', 'file'),
+  length: number(120, 8, 65536),
+  runs: number(8, 1, 1000),
+  /** Keys of a cache that never go, and those that go last; where the others then stand. */
+  firstKeys: number(1, 0, 64),
+  recentKeys: number(23, 1, 4095),
+  positions: word('text'),
+  reread: choice('no', 'no', 'yes'),
+  policy: word('h2o'),
+  budget: number(24, 1, 4096),
+  /** Whether all settings of a bench are measured or those that show it soonest. */
+  sweep: choice('some', 'some', 'all'),
+  /** What goes through so few bits, which numbers share a scale, how many first tokens stay exact. */
+  what: word('hidden'),
+  by: word('tensor'),
+  bits: number(6, 2, 8),
+  exact: number(1, 1, 64),
+  /** What is done to a model that may break it, and how often. */
+  harm: choice('repeat', 'repeat', 'channel', 'weight'),
+  times: number(100, 1, 4095),
+  /** The quantity of a bench's chart. */
+  measure: word('loss'),
+  theme: choice('auto', 'auto', 'light', 'dark'),
+  /** What an embed has beside its figure: names of CONTROLS. */
+  controls: words(),
+  /** Controls that are taken away. */
+  hide: words(),
+} as const;
+
+export type State = {
+  readonly [Name in keyof typeof table]: (typeof table)[Name] extends Row<infer Value>
+    ? Value
+    : never;
+};
+
+const rows = Object.entries(table) as [keyof State, Row<unknown>][];
+
+export const defaults = Object.fromEntries(
+  rows.map(([name, row]) => [name, row.default]),
+) as unknown as State;
+
+/** The rows in which two states differ, as a link would name them. */
+export function differsIn(state: State, other: State): string {
+  return rows.flatMap(([name]) => (Object.is(state[name], other[name]) ? [] : name)).join();
+}
+
+/** Rows that decide what is measured, apart from the subjects. */
+export const QUESTION = ['input', 'prompt', 'seed', 'first', 'T', 'eps', 'n'] as const;
+
+export interface Parsed {
+  readonly state: State;
+  /** One sentence for each key that could not be read. */
+  readonly problems: readonly string[];
+}
+
+/** Longest hash that is looked at: a prompt of the longest kind, every unit escaped. */
+const HASH_MAX = 9 * PROMPT_MAX;
+
+function clip(value: string): string {
+  return value.length > 40 ? `${value.slice(0, 40)}…` : value;
+}
+
+export function parseHash(hash: string): Parsed {
+  if (hash.length > HASH_MAX)
+    return { state: defaults, problems: ['The link is too long for this page.'] };
+  const state: Record<string, unknown> = { ...defaults };
+  const problems: string[] = [];
+  for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ''))) {
+    if (!Object.hasOwn(table, name)) {
+      problems.push(`The link names “${clip(name)}”, which this page does not know.`);
+      continue;
+    }
+    const parsed = (table[name as keyof State] as Row<unknown>).parse(value);
+    if (parsed === undefined)
+      problems.push(`The link gives ${name} the value “${clip(value)}”, which it cannot have.`);
+    else state[name] = parsed;
+  }
+  return { state: state as unknown as State, problems: problems.slice(0, 5) };
+}
+
+let escaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
+
+/** A fragment may hold more than a form: what subjects are written with stays readable. */
+function escape(value: string): string {
+  // A page has many links, and all of them hold the same text.
+  if (value.length < 20) return escapeAnew(value);
+  if (escaped.of !== value) escaped = { of: value, as: escapeAnew(value) };
+  return escaped.as;
+}
+
+function escapeAnew(value: string): string {
+  const plain: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
+  // Half a surrogate cannot be written; what stands for it can.
+  return encodeURIComponent(
+    value.replace(
+      /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
+      '\ufffd',
+    ),
+  )
+    .replace(/%(40|2C|3A|2F)/g, (code) => plain[code]!)
+    .replace(/%20/g, '+');
+}
+
+/** Only what differs from the defaults, in the table's order. */
+export function printHash(state: State): string {
+  return rows
+    .filter(
+      ([name, row]) =>
+        !Object.is(state[name], row.default) && row.print(state[name]) !== row.print(row.default),
+    )
+    .map(([name, row]) => `${name}=${escape(row.print(state[name]))}`)
+    .join('&');
+}
+
+/**
+ * The state without what another reader has not.
+ * @param isNamed whether models of the disk are named, for whoever has the same files
+ */
+export function linkable(state: State, isNamed = false): State {
+  const shown = state.shown.filter((one) => isNamed || !isOfDisk(one));
+  const input = state.input === 'file' ? defaults.input : state.input;
+  const prompt = state.prompt.length > PROMPT_MAX ? defaults.prompt : state.prompt;
+  return { ...state, shown: shown.length ? shown : defaults.shown, input, prompt };
+}
+
+/** @param change what of the state the link is to have otherwise */
+export function linkTo(state: State, change: Partial<State> = {}): string {
+  return `#${printHash(linkable({ ...state, ...change }))}`;
+}

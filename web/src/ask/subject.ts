@@ -1,0 +1,259 @@
+/**
+ * A subject is a model, at a step of its training, in one arithmetic, with edits. A link names it by a text:
+ *
+ *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
+ *     softmax~int8   softmax~relaxed   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
+ *     disk:FINGERPRINT/name, a model on somebody's disk
+ *
+ * A git revision cannot contain ~, and no name of the zoo contains @. An edit is the name of an operation
+ * that replaces the model's own, or of a row of describe's table of edits. Its parameters follow in brackets,
+ * in the order of the table or named, as in clamp_channel(35,to=mean); indices count from 0.
+ */
+import {
+  editLabel,
+  type Arithmetic,
+  type Describe,
+  type Edit,
+  type OperationEdit,
+} from 'sinkscope';
+import { OTHERS, others, type Other } from './arithmetic';
+import { InputError } from './errors';
+
+/** The largest number of subjects side by side. */
+export const MOST = 6;
+
+export interface SubjectEdit {
+  readonly name: string;
+  readonly values: readonly string[];
+}
+
+export interface Subject {
+  readonly id: string;
+  /** The step of a checkpoint of the zoo; checkpoints of a hub are models named by their revisions. */
+  readonly step?: number;
+  /** Absent: exact. */
+  readonly arithmetic?: Other;
+  readonly edits: readonly SubjectEdit[];
+}
+
+const HEAD =
+  /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
+const EDIT = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
+
+/** @returns undefined for a text that names no subject */
+export function parseSubject(text: string): Subject | undefined {
+  const [head = '', ...said] = text.split('~');
+  const arithmetic = others.find((one) => said.includes(one));
+  const rest = said.filter((one) => one !== arithmetic);
+  const found = HEAD.exec(head)?.groups;
+  const edits = rest.map((one) => EDIT.exec(one)?.groups);
+  if (!found || !edits.every((one) => one !== undefined)) return undefined;
+  const { step } = found;
+  const isOfHub = head.startsWith('hub:');
+  return {
+    id: isOfHub ? head : found.id!,
+    ...(step === undefined || isOfHub ? {} : { step: Number(step) }),
+    ...(arithmetic ? { arithmetic } : {}),
+    edits: edits.map(({ name, list = '' }) => ({
+      name: name!,
+      values: list.split(',').filter(Boolean),
+    })),
+  };
+}
+
+export function printSubject({ edits, ...model }: Subject): string {
+  const said = edits.map(({ name, values }) => {
+    const list = values.length ? `(${values.join(',')})` : '';
+    return `~${name}${list}`;
+  });
+  return `${modelIdOf(model)}${said.join('')}`;
+}
+
+/** The subjects of a comma-separated list; commas inside brackets belong to an edit. */
+export function splitSubjects(list: string): string[] {
+  return list.split(/,(?![^()]*\))/).filter(Boolean);
+}
+
+/** The id of the model that a subject opens; edits apply to its runs only. */
+export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): string {
+  return `${id}${step === undefined ? '' : `@${step}`}${arithmetic ? `~${arithmetic}` : ''}`;
+}
+
+/** The id of the weights of an opened model, and its arithmetic. */
+export function arithmeticOf(id: string): { weights: string; arithmetic: Arithmetic } {
+  const arithmetic = others.find((one) => id.endsWith(`~${one}`));
+  return arithmetic
+    ? { weights: id.slice(0, -1 - arithmetic.length), arithmetic }
+    : { weights: id, arithmetic: 'exact' };
+}
+
+/** The same subject at another step; undefined: the trained weights. */
+export function atStep({ step: _, ...subject }: Subject, step: number | undefined): Subject {
+  return step === undefined ? subject : { ...subject, step };
+}
+
+/** The same model without edits. */
+export function unedited(text: string): string {
+  const parsed = parseSubject(text);
+  return parsed ? printSubject({ ...parsed, edits: [] }) : text;
+}
+
+/** The list with the text added or removed; it keeps at least one and at most MOST subjects. */
+export function toggled(list: readonly string[], text: string): readonly string[] {
+  if (list.includes(text)) return list.length > 1 ? list.filter((one) => one !== text) : list;
+  return list.length < MOST ? [...list, text] : list;
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly meaning: string;
+  /** The first value of a form, which is used where the table requires a value. */
+  readonly default: number | string;
+  readonly choices?: readonly (readonly [string, string])[];
+  readonly min: number;
+  readonly max: number;
+  readonly required?: boolean;
+}
+
+/** The choices of an edit's parameter, each with its label. */
+export function choicesOf(
+  { edits }: Pick<Describe, 'edits'>,
+  edit: string,
+  parameter: string,
+): readonly (readonly [string, string])[] {
+  const row = edits.find(({ name }) => name === edit)?.parameters;
+  const { choices = [], labels = choices } = row?.find(({ name }) => name === parameter) ?? {};
+  return choices.map((choice, i) => [choice, labels[i]!] as const);
+}
+
+/** A bound above the layers, heads, tokens and channels of every model. */
+const MOST_PLACES = 1e6;
+
+/** The edit that replaces the operation, if there is one; of several the last one counts. */
+export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
+  return edits.findLast((edit): edit is OperationEdit => edit.kind === 'operation');
+}
+
+/** What can be replaced at inference: every operation without weights of its own, and every other edit. */
+interface EditChoice {
+  readonly name: string;
+  readonly label: string;
+  readonly parameters: readonly Parameter[];
+  /** The operation that the edit puts in; it changes nothing in a model that was trained with it. */
+  readonly operation?: string;
+  readonly make: (parameters: Readonly<Record<string, number | string>>) => Edit;
+}
+
+export function editChoices({ operations, edits }: Describe): readonly EditChoice[] {
+  const swaps = operations.map(({ name, label, parameters, features }) => ({
+    name,
+    label,
+    parameters,
+    operation: name,
+    isHidden: features === 'mlp',
+    make: (given: Readonly<Record<string, number | string>>): Edit => ({
+      kind: 'operation',
+      operation: name,
+      ...(Object.keys(given).length ? { parameters: given as Record<string, number> } : {}),
+    }),
+  }));
+  const others = edits
+    .filter(({ name }) => name !== 'operation')
+    .map((row) => {
+      const { name, meaning } = row;
+      const own = row.parameters.map((one): Parameter => {
+        const { name: called, meaning: meant, min = 0, max = MOST_PLACES, required } = one;
+        const choices = one.choices && choicesOf({ edits }, name, called);
+        const standard = one.default ?? one.choices?.[0] ?? min;
+        return {
+          name: called,
+          meaning: meant,
+          default: standard,
+          min,
+          max,
+          required,
+          ...(choices ? { choices } : {}),
+        };
+      });
+      return {
+        name,
+        label: meaning,
+        parameters: own,
+        isHidden: row.parameters.some(({ type }) => type === 'operation'),
+        make: (given: Readonly<Record<string, number | string>>): Edit => {
+          const needed = own.filter(({ required }) => required);
+          const standard = needed.map((one) => [one.name, one.default] as const);
+          return { kind: name, ...Object.fromEntries(standard), ...given } as unknown as Edit;
+        },
+      };
+    });
+  return [...swaps, ...others].filter(({ isHidden }) => !isHidden);
+}
+
+/** @throws InputError for an unknown edit, or a parameter out of its range */
+export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
+  const all = subject.edits.length ? editChoices(describe) : [];
+  return subject.edits.map(({ name, values }) => {
+    const choice = all.find((one) => one.name === name);
+    if (!choice) {
+      const names = all.map((one) => one.name).join(', ');
+      throw new InputError(`${printSubject(subject)}: expected an edit of ${names}.`);
+    }
+    const given = values.map((said, i) => {
+      const [text = '', called] = said.split('=').reverse();
+      const value = text === '' ? NaN : Number(text);
+      const parameter =
+        called === undefined
+          ? choice.parameters[i]
+          : choice.parameters.find((one) => one.name === called);
+      if (!parameter && called !== undefined) {
+        const names = choice.parameters.map((one) => one.name).join(', ');
+        throw new InputError(`${name}: expected a parameter of ${names}, found ${called}.`);
+      }
+      if (!parameter)
+        throw new InputError(`${name}: expected ${choice.parameters.length} parameters.`);
+      if (parameter.choices) {
+        const known = parameter.choices.map(([choice]) => choice);
+        if (!known.includes(text))
+          throw new InputError(
+            `${name}: expected ${parameter.name} to be ${known.join(', ')}, found ${text}.`,
+          );
+        return [parameter.name, text] as const;
+      }
+      if (!(value >= parameter.min && value <= parameter.max))
+        throw new InputError(
+          `${name}: expected ${parameter.name} from ${parameter.min} to ${parameter.max}, found ${text}.`,
+        );
+      return [parameter.name, value] as const;
+    });
+    return choice.make(Object.fromEntries(given));
+  });
+}
+
+/** Whether any edit makes the run counterfactual; the others show how a model may be served. */
+export function isCounterfactual(edits: readonly Edit[], describe: Describe): boolean {
+  return edits.some(
+    ({ kind }) => describe.edits.find(({ name }) => name === kind)?.counterfactual ?? true,
+  );
+}
+
+/** A sentence for each edit of a subject; the text of the link where the table of edits refuses it. */
+export function labelsOf(subject: Subject, describe: Describe): string[] {
+  return subject.edits.map((one) => {
+    const alone = { ...subject, edits: [one] };
+    try {
+      return editLabel(editsOf(alone, describe)[0]!, describe);
+    } catch {
+      return printSubject({ id: '', edits: [one] }).slice(1);
+    }
+  });
+}
+
+/** The title of a subject. @param model the title of its model, without a step */
+export function titleOf(subject: Subject, model: string, describe: Describe): string {
+  const { step, arithmetic } = subject;
+  const how = arithmetic ? ` ${OTHERS[arithmetic].title}` : '';
+  const at = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;
+  const labels = labelsOf(subject, describe);
+  return `${model}${at}${how}${labels.length ? `, ${labels.join(', ')}` : ''}`;
+}

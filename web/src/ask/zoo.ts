@@ -1,0 +1,198 @@
+/** The models that lie beside the page. */
+import { base } from '../base';
+
+export interface Card {
+  readonly id: string;
+  readonly title: string;
+  readonly what: string;
+  readonly parameters: number;
+  readonly operation: string;
+  /** What of its recipe is not the baseline's. */
+  readonly factor?: string;
+  /** How it was trained: steps, learning rate, weight decay, what stands in front, and so on. */
+  readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
+  readonly sha256: string;
+  readonly measured: Readonly<Record<string, number | boolean>>;
+  /** The same recipe from other initial weights and another order of the texts; in percent. */
+  readonly further_seeds?: readonly SeedResult[];
+  /** Of the weights that ship. */
+  readonly seed?: number;
+  /** The same weights rounded to 8 bits: half the bytes, and what that changes. */
+  readonly quick?: {
+    readonly file: string;
+    readonly bytes: number;
+    readonly sha256: string;
+    readonly measured: Readonly<Record<string, number>>;
+  };
+  /** Whether its checkpoints lie in timeline/. */
+  readonly timeline?: boolean;
+  /** The model whose tokenizer is the same, byte for byte. */
+  readonly tokenizer: string;
+  readonly licence: string;
+  /** What a paper reports of its own model of this kind; null or absent where none does. */
+  readonly paper?: Reported | null;
+  /** What its factor does over several seeds, in pairs with the baseline's; null where that cannot be said yet. */
+  readonly differs?: Difference | null;
+}
+
+/** What one run of a recipe came to. */
+interface SeedResult {
+  readonly seed: number;
+  /** In percent. */
+  readonly sink_1: number;
+  readonly value_ratio: number;
+  readonly loss: number;
+}
+
+/** The runs of a model's recipe as it ships, and which of them its weights are of. */
+export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): {
+  readonly own: number;
+  readonly all: readonly SeedResult[];
+} {
+  const of = (name: string) => Number(measured[name]);
+  const here = { sink_1: of('sink_1'), value_ratio: of('value_ratio'), loss: of('loss') };
+  return { own, all: [{ seed: own, ...here }, ...further_seeds] };
+}
+
+/** Told by models/train/factors.py, from the logs of the long runs. */
+export interface Difference {
+  readonly seeds: number;
+  /** Of alpha_1 above even attention, with its interval, and beside what a paper saw. */
+  readonly says: string;
+  /** [mean, low, high] of the paired differences, 95 %. */
+  readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
+}
+
+/** Numbers of another's model and data. */
+export interface Reported {
+  /** In percent. */
+  readonly sink_1?: number;
+  /** The same of its model without the factor. */
+  readonly base?: number;
+  readonly loss?: number;
+  /** Which paper, and where in it. */
+  readonly where: string;
+}
+
+/** What a paper measured of open models, by what they were asked. */
+export interface OpenModels {
+  readonly source: string;
+  readonly measure: string;
+  /** In words: natural, random, repeat. */
+  readonly kinds: Readonly<Record<string, string>>;
+  /** Sink_1 in percent of each kind. */
+  readonly models: readonly (Readonly<Record<string, number>> & { readonly model: unknown })[];
+}
+
+/** What a model is opened from. */
+export interface Files {
+  readonly config: string;
+  readonly weights: Uint8Array;
+}
+
+export interface Zoo {
+  readonly cards: readonly Card[];
+  /** The rounded weights of a model that has them. Who asks before they are needed waits less. */
+  readonly quick: (id: string) => Promise<Files>;
+  /** Lets go of rounded weights that could not be read. */
+  readonly forget: (id: string) => void;
+  readonly openModels: () => Promise<OpenModels>;
+  /** Texts that no model of the zoo was trained on, each long enough for so many tokens. */
+  readonly heldOut: (tokens: number) => Promise<readonly string[]>;
+}
+
+async function get(path: string, cache: RequestCache = 'default'): Promise<Response> {
+  const response = await fetch(zooAddress(path), { cache });
+  if (!response.ok)
+    throw new Error(`${path}: expected a file, the server said ${response.status}.`);
+  return response;
+}
+
+export async function textOf(path: string): Promise<string> {
+  return (await get(path)).text();
+}
+
+/** Fetches files past the browser's cache, which may hold a login page in place of one, and renews them there. */
+export async function renew(paths: readonly string[]): Promise<void> {
+  const renewed = async (path: string) => (await get(path, 'reload')).arrayBuffer();
+  await Promise.allSettled(paths.map(renewed));
+}
+
+async function getJson<T>(path: string): Promise<T> {
+  const text = await textOf(path);
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    const fresh = await (await get(path, 'reload')).text();
+    try {
+      return JSON.parse(fresh) as T;
+    } catch (error) {
+      const found = fresh.slice(0, 40).trim();
+      throw new Error(`${path}: expected JSON, the server sent “${found}…”.`, { cause: error });
+    }
+  }
+}
+
+async function getFiles({ id, quick }: Card): Promise<Files> {
+  const [config, weights] = await Promise.all([
+    textOf(`${id}/config.json`),
+    get(`${id}/${quick!.file}`),
+  ]);
+  return { config, weights: new Uint8Array(await weights.arrayBuffer()) };
+}
+
+export function zooAddress(path: string): URL {
+  return new URL(ZOO + path, base);
+}
+
+/** Tokens that every one of the hundred passages has, and every one of the forty long ones. */
+const [SHORT, LONG] = [100, 150];
+
+/** Two corpora of children's books that no model of the zoo was trained on, in the public domain. */
+export const PASSAGES = ['heldout.json', 'heldout-long.json'] as const;
+
+/** How the corpus is called that so many tokens are taken from. */
+export function corpusName(tokens: number): string {
+  return tokens <= SHORT ? '100 short passages' : '40 long passages';
+}
+
+/** Long passages that make one prompt of so many tokens. */
+export const passagesEach = (tokens: number): number =>
+  tokens <= SHORT ? 1 : Math.ceil(tokens / LONG);
+
+/** The passages that so many tokens are taken from. */
+export function heldOutFile(tokens: number): string {
+  return PASSAGES[tokens <= SHORT ? 0 : 1];
+}
+
+export async function openZoo(): Promise<Zoo> {
+  const texts = new Map<string, Promise<unknown>>();
+  const read = <T = string[]>(name: string): Promise<T> => {
+    const known = texts.get(name) ?? getJson<unknown>(name);
+    texts.set(name, known);
+    known.catch(() => texts.delete(name));
+    return known as Promise<T>;
+  };
+  const cards = await getJson<Card[]>('index.json');
+  const coming = new Map<string, Promise<Files>>();
+  return {
+    cards,
+    quick: (id) => {
+      const files = coming.get(id) ?? getFiles(cards.find((card) => card.id === id)!);
+      coming.set(id, files);
+      files.catch(() => coming.delete(id));
+      return files;
+    },
+    forget: (id) => void coming.delete(id),
+    openModels: () => read<OpenModels>('reported.json'),
+    heldOut: async (tokens) => {
+      const passages = await read(heldOutFile(tokens));
+      if (tokens <= SHORT) return passages;
+      const each = passagesEach(tokens);
+      // Of more tokens than there are, one text of all.
+      const count = Math.max(1, Math.floor(passages.length / each));
+      const starts = Array.from({ length: count }, (_, i) => i * each);
+      return starts.map((from) => passages.slice(from, from + each).join('\n\n'));
+    },
+  };
+}

@@ -1,8 +1,0 @@
-/** The table of benches, in the order in which they tell their story. */
-import type { Bench } from './bench';
-import { cache } from './cache';
-import { fragility } from './fragility';
-import { quantisation } from './quantisation';
-import { streaming } from './streaming';
-
-export const benches: readonly Bench[] = [streaming, cache, quantisation, fragility];

@@ -1,0 +1,125 @@
+/** Which keys to keep: loss against the budget, for each way of choosing. */
+import { html } from 'lit';
+import type { Describe } from 'sinkscope';
+import { choicesOf } from '../ask/subject';
+import { choices } from '../page/controls';
+import { mean, type Frame } from '../frame';
+import { kept } from '../views/kept';
+import { costOf, givenOf, labelsIn, signed } from '../views/settings';
+import { sweep } from '../views/sweep';
+import { percent } from '../words';
+import type { Bench } from './experiment';
+import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
+
+const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
+/** Policies that the sweep leaves out: one evicts once, at the end of a prompt, one at random. */
+const APART = ['snapkv', 'random'];
+const BUDGETS = [4, 8, 12, 16, 24, 32, 48, 64];
+
+/** SnapKV chooses once, at the end of a prompt: of the first half of the text. */
+function editOf(policy: string, budget: number, T: number): string {
+  if (policy === 'first') return `~evict(first,${budget},1)`;
+  if (policy !== 'snapkv') return `~evict(${policy},${budget})`;
+  const prompt = Math.floor(T / 2);
+  return `~evict(snapkv,${budget},prompt=${prompt},queries=${Math.min(16, budget, prompt)})`;
+}
+
+const policiesOf = (describe: Describe) => choicesOf(describe, 'evict', 'policy');
+
+const keeps = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
+
+export const cache: Bench = {
+  name: 'cache',
+  title: 'Cache',
+  hint: 'which keys should stay',
+  view: sweep,
+  detail: kept,
+  look: (asked) => editOf(asked.state.policy, asked.state.budget, asked.question.T),
+  plan: (asked) => {
+    const { state, question } = asked;
+    const known = policiesOf(asked.describe).map(([name]) => name);
+    const { policies, budgets } =
+      state.sweep === 'all'
+        ? { policies: known.filter((name) => !APART.includes(name)), budgets: BUDGETS }
+        : SOME;
+    const isKnown = known.includes(state.policy);
+    const chosen = [...new Set([...policies, ...(isKnown ? [state.policy] : [])])];
+    // What the sentence is of comes first.
+    const sizes = [...new Set([state.budget, ...budgets])];
+    // It takes a quarter longer: of all settings where it is wanted.
+    const hasKl = state.sweep === 'some' || state.measure === 'kl';
+    const measures = ['loss_mean', 'keeps_first', ...(hasKl ? ['kl_mean'] : [])];
+    const all = sizes
+      .filter((size) => size < question.T)
+      .flatMap((size) =>
+        chosen
+          .filter((policy) => policy !== 'first' || size > 1)
+          .map((policy) => editOf(policy, size, question.T)),
+      );
+    return [
+      { edits: '', question, measures },
+      ...all.map((edits) => ({ edits, question, measures })),
+    ];
+  },
+  lead: 5,
+  says: (groups, { budget }) => {
+    const all = groups.flatMap(({ title, frames }) => {
+      const whole = wholeOf(frames);
+      const at = frames.filter((frame) => givenOf(frame, 'evict')?.budget === budget);
+      if (!whole || at.length < 2) return [];
+      const order = at
+        .map((frame) => ({ frame, cost: costOf(frame, whole).mean }))
+        .sort((a, b) => a.cost - b.cost);
+      return [{ title, best: order[0]!, worst: order.at(-1)!, T: whole.T }];
+    });
+    if (!all.length) return { heading: 'Which keys should the cache keep?', text: '' };
+    const policy = (frame: Frame) => labelsIn(frame, 'evict').policy;
+    const [main] = all;
+    const told = all.map(
+      ({ title, best, worst }) =>
+        `${title}: keeping ${policy(best.frame)} changes the loss least, by ${signed(best.cost)} nats, and keeps the first token in ` +
+        `${percent(keeps(best.frame), 0)} of the heads; keeping ${policy(worst.frame)} changes it most, by ${signed(worst.cost)}, ` +
+        `and keeps the first token in ${percent(keeps(worst.frame), 0)}.`,
+    );
+    const isTold = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
+    return {
+      heading: isTold
+        ? 'Policies that keep the first token lose least'
+        : 'Which keys should the cache keep?',
+      text: `KV cache of ${budget} keys, ${main!.T} tokens. ${told.join(' ')}`,
+    };
+  },
+  table: (groups, file) =>
+    settingsTable(
+      groups,
+      [
+        ...lossColumns,
+        {
+          name: 'KL, nats',
+          of: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4),
+        },
+        { name: 'heads that keep the first token', of: (frame) => percent(keeps(frame), 0) },
+      ],
+      'Loss by eviction policy (number of prompts in brackets)',
+      file,
+    ),
+  controls: (desk) => {
+    const { state, set, engine } = desk;
+    const describe = engine.value?.models.describe;
+    const { policy, length, sweep: how, measure } = state.value;
+    return html`${choices('policy shown', policy, describe ? policiesOf(describe) : [], (value) =>
+      set({ policy: value }),
+    )}
+    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], desk)}
+    ${
+      how === 'all'
+        ? check('also KL to the baseline', measure === 'kl', (isOn) =>
+            set({ measure: isOn ? 'kl' : 'loss' }),
+          )
+        : ''
+    }
+    ${check('all policies and budgets', how === 'all', (isOn) =>
+      set(isOn ? { sweep: 'all' } : { sweep: 'some' }),
+    )}`;
+  },
+};

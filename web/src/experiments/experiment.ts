@@ -1,0 +1,66 @@
+/**
+ * What a bench is: a row of the table in index.ts. It says which settings of each model are measured, in
+ * words that the queue understands, and what their numbers mean; the room asks and draws.
+ */
+import type { TemplateResult } from 'lit';
+import type { Describe } from 'sinkscope';
+import type { Desk } from '../page/context';
+import type { Frame } from '../frame';
+import type { PromptFile, Question } from '../ask/question';
+import type { State } from '../ask/state';
+import type { View } from '../page/view';
+
+export interface Asked {
+  readonly state: State;
+  readonly describe: Describe;
+  readonly question: Question;
+}
+
+/** A setting of a model: what is done to it, and what it is asked. */
+export interface Setting {
+  /** What stands behind the model in the text of a subject. */
+  readonly edits: string;
+  readonly question: Question;
+  readonly measures: readonly string[];
+}
+
+/** What is known of one model. */
+export interface Group {
+  /** The text of the subject without edits. */
+  readonly base: string;
+  readonly title: string;
+  /** In the order of the plan; what is not there yet is left out. */
+  readonly frames: readonly Frame[];
+}
+
+export interface Bench {
+  readonly name: State['bench'];
+  readonly title: string;
+  readonly hint: string;
+  /** The picture of all models, and what stands beside it of one prompt of the first. */
+  readonly view: View;
+  readonly detail: View;
+  /** Where the picture follows the state. */
+  readonly viewOf?: (state: State) => View;
+  /** What another's page is asked where that is no setting of a model. */
+  readonly embeds?: (state: State) => Partial<State>;
+  /** What is put in for the detail; '' for nothing. */
+  readonly look: (asked: Asked) => string;
+  /** Whether the detail of every model is needed before its settings are known. */
+  readonly isLed?: boolean;
+  /** @param lead the detail's frame of this model, where there is one */
+  readonly plan: (asked: Asked, lead: Frame | undefined) => readonly Setting[];
+  /** How many settings of the plan the sentence is of, the first ones: they are measured before all others. */
+  readonly lead: number;
+  /** A heading and a sentence, of the numbers that are there. */
+  readonly says: (groups: readonly Group[], state: State) => Finding;
+  /** @param file the reader's prompts, where a command names them */
+  readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
+  readonly controls: (desk: Desk) => TemplateResult;
+  readonly foot?: () => TemplateResult;
+}
+
+export interface Finding {
+  readonly heading: string;
+  readonly text: string;
+}

@@ -1,0 +1,237 @@
+/**
+ * One token again and again, one channel, one weight: how little it takes to move a sink, and how models
+ * are built so that it takes more. It shows a mechanism on the reader's own models.
+ */
+import { html } from 'lit';
+import { segmented } from '../page/controls';
+import { superWeightOf, type Frame } from '../frame';
+import { draws } from '../ask/question';
+import type { State } from '../ask/state';
+import { channels, peakOf } from '../views/channels';
+import { firsts, firstsIn, layerOfFirst } from '../views/firsts';
+import { harms } from '../views/perturbations';
+import { givenOf, isUnedited, signed } from '../views/settings';
+import type { View } from '../page/view';
+import { percent } from '../words';
+import type { Asked, Bench, Group, Setting } from './experiment';
+import { cost, lossColumns, settingsTable, slider, wholeOf } from './parts';
+
+/** Times the others' hidden norm: below it token 1 is one of many. */
+const STANDS_OUT = 2;
+/** As many beside the one that is meant. */
+const OTHERS = 5;
+const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
+
+/** Different places below n, not `not`, the same ones for a seed. */
+function others(n: number, not: number, seed: number): number[] {
+  const draw = draws(seed);
+  const found = new Set<number>();
+  for (let tries = 0; tries < 1000 && found.size < Math.min(OTHERS, n - 1); tries++) {
+    const at = Math.floor(draw() * n);
+    if (at !== not) found.add(at);
+  }
+  return [...found];
+}
+
+function planHarm({ state, question }: Asked, lead: Frame): Setting[] {
+  const { D, F } = lead.architecture;
+  const with_ = (edits: string): Setting => ({ edits, question, measures: MEASURES });
+  if (state.harm === 'channel') {
+    const { channel, layer, token, value } = peakOf(lead);
+    // Token 1 is the same in all prompts: its number at 0, and at what it is in the first prompt.
+    const number = `~clamp_channel(${channel},${layer},${token}`;
+    const fixed = `${number},to=value,value=${value.toFixed(2)})`;
+    // Of the first prompt itself it would change nothing.
+    const alone = [`${number})`, ...(question.n > 1 ? [fixed] : [])];
+    return [
+      with_(''),
+      with_(`~clamp_channel(${channel})`),
+      ...(token === 0 ? alone.map(with_) : []),
+      ...others(D, channel, state.seed).map((one) => with_(`~clamp_channel(${one})`)),
+    ];
+  }
+  const found = superWeightOf(lead);
+  if (!found) return [with_('')];
+  const { layer, row, column } = found;
+  const at = (r: number, c: number) => with_(`~scale_weight(down,${layer},${r},${c},0)`);
+  const rows = others(D, row, state.seed);
+  const columns = others(F, column, state.seed + 1);
+  return [with_(''), at(row, column), ...rows.map((r, i) => at(r, columns[i] ?? 0))];
+}
+
+const repeatedOf = ({ question, first }: Frame) =>
+  question.again ? `“${first.at(-1)}”` : 'a random word';
+
+/** How many copies are as long as a first token, of a word and of what stands first. */
+function sayRepeat(groups: readonly Group[]) {
+  const told = groups.flatMap(({ title, frames }) => {
+    const text = frames.find(({ question }) => question.input !== 'repeat');
+    const repeated = frames.filter(({ question }) => question.input === 'repeat');
+    // A model without a start mark has nothing else to repeat.
+    const both = repeated.filter(({ question, first }) => !question.again || first.length);
+    if (!text || !repeated.length) return [];
+    const layer = layerOfFirst(text);
+    const ratio = text.tensors.hidden_ratio!.data[layer]!;
+    const counts = both.map((frame) => firstsIn(frame, layer));
+    const sinks = [text, ...both].map(
+      (frame) =>
+        `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === text ? 'text' : repeatedOf(frame)}`,
+    );
+    return [{ title, ratio, both, counts, own: firstsIn(text, layer), T: text.T, sinks }];
+  });
+  const [main] = told;
+  if (!main) return { heading: 'What if one token repeats?', text: '' };
+  const isMany = (i: number) => main.ratio >= STANDS_OUT && main.counts[i]! > 2 * main.own + 4;
+  return {
+    heading: isMany(0)
+      ? 'Repeated tokens behave like first tokens'
+      : isMany(1)
+        ? 'Copies of the first token behave like it'
+        : 'What if one token repeats?',
+    text: told
+      .map(({ title, ratio, both, counts, own, T, sinks }) => {
+        const copies = both.map(
+          (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedOf(frame)}`,
+        );
+        return (
+          `${title}: ${
+            ratio < STANDS_OUT
+              ? `the first token’s hidden norm is only ${ratio.toFixed(1)}× that of the others, so no copy can stand out`
+              : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; at least half of it have ${copies.join(', ')}, and ${own} of ${T - 1} ordinary tokens`
+          }. ` + `Sink₁ ${sinks.join(', ')}.`
+        );
+      })
+      .join(' '),
+  };
+}
+
+function sayHarm(groups: readonly Group[], { harm }: State) {
+  const kind = harm === 'channel' ? 'clamp_channel' : 'scale_weight';
+  const told = groups.flatMap(({ title, frames }) => {
+    const whole = wholeOf(frames);
+    const struck = frames.filter((frame) => givenOf(frame, kind));
+    const [first, ...rest] = struck;
+    if (!whole || !first) return [];
+    const own = cost(frames, (frame) => frame === first)!.mean;
+    const costs = (is: (token: unknown, to: unknown) => boolean) =>
+      rest
+        .filter((frame) => is(givenOf(frame, kind)!.token, givenOf(frame, kind)!.to))
+        .map((frame) => cost(frames, (one) => one === frame)!.mean);
+    const beside = costs((token) => token === undefined);
+    const [alone] = costs((token, to) => token !== undefined && to !== 'value');
+    const [fixed] = costs((_, to) => to === 'value');
+    if (!beside.length) return [];
+    const sinks = [whole, first].map(({ tensors }) => percent(tensors.sink_ratio!.data[0]!));
+    return [
+      {
+        title,
+        own,
+        most: Math.max(...beside),
+        count: beside.length,
+        sinks,
+        alone,
+        fixed,
+      },
+    ];
+  });
+  const [main] = told;
+  const one = harm === 'channel' ? 'channel' : 'weight';
+  const carries = ({ own, most }: (typeof told)[number]) => own > 0.02 && own > 3 * most;
+  const isAlone = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
+  if (!main)
+    return {
+      heading: `What does one ${one} carry?`,
+      text:
+        isAlone && harm === 'weight'
+          ? 'None of these models sends all tokens through the same feed-forward layer.'
+          : '',
+    };
+  return {
+    heading: told.some(carries)
+      ? `A single ${one} carries much of ${carries(main) ? 'the loss' : 'one model’s loss'}`
+      : `No single ${one} matters more than others here`,
+    text: told
+      .map(
+        ({ title, own, most, count, sinks, alone, fixed }) =>
+          `${title}: zeroing the ${WORDS[harm]} changes the loss by ${signed(own)} nats, zeroing one of ${count} random ones by at most ${signed(most)}` +
+          `${alone === undefined ? '' : `; at the first token alone, ${signed(alone)}`}` +
+          `${fixed === undefined ? '' : `, or fixed to its value in the first prompt, ${signed(fixed)}`}. Sink₁ ${sinks.join(' → ')}.`,
+      )
+      .join(' '),
+  };
+}
+
+const WORDS = {
+  repeat: '',
+  channel: 'channel with the largest activation',
+  weight: 'weight that writes the largest activation',
+} as const;
+
+const HARMS = [
+  ['repeat', 'repeat a token'],
+  ['channel', 'zero a channel'],
+  ['weight', 'zero a weight'],
+] as const;
+
+/** The chart follows what is done. */
+export function viewOf({ harm }: State): View {
+  return harm === 'repeat' ? firsts : harms;
+}
+
+export const fragility: Bench = {
+  name: 'fragility',
+  title: 'Fragility',
+  hint: 'one channel, one weight, one token',
+  view: firsts,
+  viewOf,
+  detail: channels,
+  look: () => '',
+  embeds: ({ harm, times }) => (harm === 'repeat' ? { input: 'repeat', T: times + 1 } : {}),
+  isLed: true,
+  plan: (asked, lead) => {
+    const { state, question } = asked;
+    if (state.harm !== 'repeat') return lead ? planHarm(asked, lead) : [];
+    const repeated = { ...question, input: 'repeat' as const, T: state.times + 1 };
+    const isMarked = question.first !== 'none';
+    const all = [
+      question,
+      repeated,
+      ...(isMarked ? [{ ...repeated, again: 'first' as const }] : []),
+    ];
+    return all.map((one) => ({ edits: '', question: one, measures: MEASURES }));
+  },
+  lead: 9,
+  says: (groups, state) => (state.harm === 'repeat' ? sayRepeat(groups) : sayHarm(groups, state)),
+  table: (groups, file) =>
+    settingsTable(
+      groups,
+      [
+        ...lossColumns,
+        { name: 'Sink₁', of: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN) },
+        {
+          name: 'max ‖h₁‖ / ‖h‖',
+          of: ({ tensors }) =>
+            tensors.hidden_ratio && Math.max(...tensors.hidden_ratio.data).toFixed(1),
+        },
+      ],
+      'Loss and sink by perturbation (number of prompts in brackets)',
+      file,
+    ),
+  controls: (desk) => {
+    const { state, set } = desk;
+    const { harm, length } = state.value;
+    return html`${segmented('Perturbation', HARMS, harm, (value) => set({ harm: value }))}
+    ${harm === 'repeat' ? slider('repetitions', 'times', [1, Math.max(127, length)], desk) : ''}`;
+  },
+  foot: () =>
+    html`<div class="reported-note">
+      <h2>What makes a model less fragile?</h2>
+      <p class="hint">
+        The first layers cannot tell a repeated token from the first one, so every copy can become a
+        sink. A fixed start token (BOS), a learned bias key or sink logit, a gate, or attention
+        whose rows need not sum to 1 makes a model depend less on one token: compare the key-bias,
+        gated and sigmoid models. Channels are another matter: of these models, the key-bias model,
+        which has no sink, loses most when one channel is zeroed.
+      </p>
+    </div>`,
+};

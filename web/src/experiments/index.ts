@@ -1,0 +1,8 @@
+/** The table of benches, in the order in which they tell their story. */
+import type { Bench } from './experiment';
+import { cache } from './cache';
+import { fragility } from './fragility';
+import { quantisation } from './quantisation';
+import { streaming } from './streaming';
+
+export const benches: readonly Bench[] = [streaming, cache, quantisation, fragility];

@@ -1,0 +1,131 @@
+/** What the benches' sentences, tables and controls are made of. */
+import { html, type TemplateResult } from 'lit';
+import { live } from 'lit/directives/live.js';
+import { commandOf, copyCommand } from '../page/command';
+import { valueOf } from '../page/controls';
+import type { Desk } from '../page/context';
+import type { Frame } from '../frame';
+import type { PromptFile } from '../ask/question';
+import type { State } from '../ask/state';
+import { costOf, isUnedited, settingName, signed, type Cost } from '../views/settings';
+
+type Sliding = {
+  [Name in keyof State]: State[Name] extends number ? Name : never;
+}[keyof State];
+
+/** A number of the state that is slid through. */
+export function slider(
+  label: string,
+  name: Sliding,
+  [min, max]: readonly [number, number],
+  { state, set }: Desk,
+): TemplateResult {
+  const value = state.value[name];
+  return html`<label class="range"
+    ><span>${label} <strong>${value}</strong></span>
+    <input
+      type="range"
+      min=${min}
+      max=${Math.max(max, value)}
+      .value=${live(String(value))}
+      aria-label=${label}
+      @input=${(event: Event) => set({ [name]: Number(valueOf(event)) })}
+  /></label>`;
+}
+
+export function check(label: string, isOn: boolean, turn: (isOn: boolean) => void): TemplateResult {
+  return html`<label class="check"
+    ><input
+      type="checkbox"
+      .checked=${live(isOn)}
+      @change=${(event: Event) => turn((event.target as HTMLInputElement).checked)}
+    />
+    ${label}</label
+  >`;
+}
+
+function costWords({ mean, deviation }: Cost): string {
+  const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';
+  return `${signed(mean)}${spread}`;
+}
+
+export function wholeOf(frames: readonly Frame[]): Frame | undefined {
+  return frames.find(isUnedited);
+}
+
+/** What a setting costs; undefined where it, or the unedited run, is not there. */
+export function cost(frames: readonly Frame[], of: (frame: Frame) => boolean): Cost | undefined {
+  const whole = wholeOf(frames);
+  const found = frames.find((frame) => frame !== whole && of(frame));
+  return whole && found && costOf(found, whole);
+}
+
+export interface Column {
+  readonly name: string;
+  readonly of: (frame: Frame, whole: Frame | undefined) => string | undefined;
+}
+
+/** More rows than this are shown when they are asked for. */
+const MOST_OPEN = 12;
+
+/** A row for each setting of each model. */
+export function settingsTable(
+  groups: readonly { readonly title: string; readonly frames: readonly Frame[] }[],
+  columns: readonly Column[],
+  caption: string,
+  file: PromptFile | undefined,
+): TemplateResult {
+  const count = groups.reduce((sum, { frames }) => sum + frames.length, 0);
+  return html`<details class="more" ?open=${count <= MOST_OPEN}>
+    <summary>All numbers: ${count} settings</summary>
+    <div class="table-place" tabindex="0" role="region" aria-label=${caption}>
+      <table class="metrics settings">
+        <caption>
+          ${caption}
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">model</th>
+            <th scope="col">setting</th>
+            ${columns.map(({ name }) => html`<th scope="col">${name}</th>`)}
+            <th scope="col">command</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${groups.map(({ title, frames }) => {
+            const whole = wholeOf(frames);
+            return frames.map(
+              (frame, i) =>
+                html`<tr>
+                  ${i ? html`<td></td>` : html`<th scope="row">${title}</th>`}
+                  <td>${settingName(frame)}</td>
+                  ${columns.map(({ of }) => html`<td>${of(frame, whole) ?? '–'}</td>`)}
+                  <td>${copyCommand(commandOf(frame, file))}</td>
+                </tr>`,
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  </details>`;
+}
+
+export const lossColumns: readonly Column[] = [
+  {
+    name: 'loss, nats',
+    of: ({ tensors, perPrompt }) => {
+      const value = tensors.loss_mean?.data[0];
+      const all = perPrompt.loss_mean?.length ?? 0;
+      return value === undefined ? undefined : `${value.toFixed(3)} (${all})`;
+    },
+  },
+  {
+    name: 'change from baseline',
+    of: (frame, whole) =>
+      whole && frame !== whole && frame.question.input === whole.question.input
+        ? costWords(costOf(frame, whole))
+        : undefined,
+  },
+];
+
+export const reportedBadge = html`<span class="badge">REPORTED</span>`;

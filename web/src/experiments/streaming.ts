@@ -1,0 +1,176 @@
+/** A cache that forgets by age: what happens when token 1 leaves it. */
+import { html } from 'lit';
+import { choicesOf } from '../ask/subject';
+import { choices } from '../page/controls';
+import { attention } from '../views/attention';
+import { givenOf, signed } from '../views/settings';
+import { leaves, loss } from '../views/loss';
+import { mean, type Frame } from '../frame';
+import { size } from '../run/progress';
+import { defaults, type State } from '../ask/state';
+import type { Bench, Finding, Group } from './experiment';
+import {
+  check,
+  cost,
+  lossColumns,
+  reportedBadge,
+  settingsTable,
+  slider,
+  wholeOf,
+  type Column,
+} from './parts';
+
+const MEASURES = ['loss_at', 'loss_mean'];
+
+/** What is set for a text that is many times as long as what the zoo's models were trained on. */
+const FAR = { length: 4000, runs: 1, positions: 'cache' } as const;
+
+const isOf = (policy: string) => (frame: Frame) => givenOf(frame, 'evict')?.policy === policy;
+
+/** Perplexity of Llama-2-13B over 65,000 tokens of a book (Xiao et al. 2024, figure 1). */
+const REPORTED = [
+  ['all keys', '5641'],
+  ['last 1,024', '5158'],
+  ['first 4 + last 1,020', '5.40'],
+  ['last 1,024, recomputed', '5.43'],
+] as const;
+
+function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolean): string {
+  const budget = firstKeys + recentKeys;
+  const placed = positions === 'cache' ? ',positions=cache' : '';
+  return isFirstKept && firstKeys
+    ? `~evict(first,${budget},${firstKeys}${placed})`
+    : `~evict(window,${budget}${placed})`;
+}
+
+/** What a run of the first model takes, where only what the cache keeps was held. */
+function holds([group]: readonly Group[]): string {
+  const { bytes } = group?.frames.findLast((frame) => frame.bytes) ?? {};
+  return bytes
+    ? ` Besides the weights, the run needs ${size(bytes.held)} of memory; keeping every key would need ${size(bytes.all)}.`
+    : '';
+}
+
+/** Of a text that goes on behind the context there is no unedited run: the two caches are compared. */
+function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Finding | undefined {
+  const all = groups.flatMap(({ title, frames }) => {
+    const [window, kept] = ['window', 'first'].map((policy) => frames.find(isOf(policy)));
+    const whole = wholeOf(frames);
+    return window && whole && whole.T < window.T ? [{ title, window, kept, whole }] : [];
+  });
+  const [main] = all;
+  if (!main) return undefined;
+  const loss = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
+  const first = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
+  const told = all.map(
+    ({ title, window, kept }) =>
+      `${title}: ${loss(window).toFixed(3)} nats per token` +
+      `${kept ? `; ${loss(kept).toFixed(3)} when the cache also keeps ${first}` : ''}.`,
+  );
+  const isRescued = main.kept !== undefined && loss(main.window) - loss(main.kept) > 0.05;
+  const { T } = main.window;
+  return {
+    heading: isRescued
+      ? 'With the first token kept, the model reads on'
+      : 'Losing the first token costs little here',
+    text:
+      `${T.toLocaleString('en')} tokens, ${Math.round(T / main.whole.T)} times the context of ${main.title}, with the ` +
+      `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${told.join(' ')}${holds(groups)}`,
+  };
+}
+
+const longColumns: readonly Column[] = [
+  { name: 'tokens', of: ({ T }) => T.toLocaleString('en') },
+  { name: 'memory of a run', of: ({ bytes }) => bytes && size(bytes.held) },
+];
+
+export const streaming: Bench = {
+  name: 'streaming',
+  title: 'Streaming',
+  hint: 'a cache of limited size',
+  view: loss,
+  detail: attention,
+  look: ({ state }) => editOf(state, true),
+  plan: ({ state, question }) => {
+    const edits = ['', editOf(state, false), ...(state.firstKeys ? [editOf(state, true)] : [])];
+    const settings = edits.map((one) => ({ edits: one, question, measures: MEASURES }));
+    const window = state.firstKeys + state.recentKeys;
+    return state.reread === 'yes'
+      ? [...settings, { edits: '', question: { ...question, window }, measures: MEASURES }]
+      : settings;
+  },
+  lead: 3,
+  says: (groups, state) => {
+    const { firstKeys, recentKeys } = state;
+    const far = sayFar(groups, state);
+    if (far) return far;
+    const all = groups.flatMap(({ title, frames }) => {
+      const window = cost(frames, isOf('window'))?.mean;
+      const kept = cost(frames, isOf('first'))?.mean;
+      const end = frames.map(leaves).find(Number.isFinite);
+      return window === undefined ? [] : [{ title, window, kept, end }];
+    });
+    const [main, ...others] = all;
+    if (!main) return { heading: 'What happens when the first token leaves the cache?', text: '' };
+    if (main.end === undefined)
+      return {
+        heading: 'The cache holds the whole text',
+        text: `The text fits into the cache of ${firstKeys + recentKeys} keys: nothing is evicted.`,
+      };
+    const words = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
+    const rest = (kept: number | undefined) =>
+      kept === undefined ? '' : `, with ${words} kept by ${signed(kept)}`;
+    const isRescued = main.kept !== undefined && main.window > 0.05 && main.kept < main.window / 2;
+    const told = isRescued
+      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.window.toFixed(3)} nats per ` +
+        `token. Keeping ${words} recovers ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} nats` : 'all of it'}.`
+      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${signed(main.window)} nats per token${rest(main.kept)}.`;
+    const beside = others.map(
+      ({ title, window, kept }) => `${title}: by ${signed(window)}${rest(kept)}.`,
+    );
+    return {
+      heading: isRescued
+        ? 'Without the first token, the loss rises'
+        : 'Losing the first token costs little here',
+      text: [told, ...beside].join(' ') + holds(groups),
+    };
+  },
+  table: (groups, file) => {
+    const isForgotten = groups.some(({ frames }) => frames.some(({ bytes }) => bytes));
+    return settingsTable(
+      groups,
+      isForgotten ? [...lossColumns, ...longColumns] : lossColumns,
+      'Loss by what the cache keeps (number of prompts in brackets)',
+      file,
+    );
+  },
+  controls: (desk) => {
+    const { state, set, engine } = desk;
+    const { positions, reread, length } = state.value;
+    const describe = engine.value?.models.describe;
+    return html`${slider('first keys', 'firstKeys', [0, 8], desk)}
+    ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 512))], desk)}
+    ${choices(
+      'positions',
+      positions,
+      describe ? choicesOf(describe, 'evict', 'positions') : [],
+      (value) => set({ positions: value }),
+    )}
+    ${check('also recompute (slow)', reread === 'yes', (isOn) => set({ reread: isOn ? 'yes' : 'no' }))}
+    ${check(`a text of ${FAR.length.toLocaleString('en')} tokens`, length >= FAR.length, (isOn) =>
+      set(
+        isOn
+          ? FAR
+          : { length: defaults.length, runs: defaults.runs, positions: defaults.positions },
+      ),
+    )}`;
+  },
+  foot: () =>
+    html`<div class="reported-note">
+      <h2>In a large model ${reportedBadge}</h2>
+      <p class="hint">
+        Perplexity of Llama-2-13B over 65,000 tokens (Xiao et al. 2024, figure 1):
+        ${REPORTED.map(([what, value], i) => `${i ? '; ' : ''}${what} ${value}`)}.
+      </p>
+    </div>`,
+};

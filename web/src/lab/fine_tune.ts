@@ -1,0 +1,91 @@
+/** A model of the zoo goes on from where its training stood, on a text that ships or on the reader's own. */
+import { signal } from '@preact/signals-core';
+import { labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
+import { type Models } from '../run/models';
+import { InputError } from '../ask/errors';
+import { PASSAGES, textOf, zooAddress, type Card } from '../ask/zoo';
+import type { Settings } from './settings';
+import type { Setup } from './setup';
+import { keptText, type OwnText } from './store';
+import { TRAINED } from './table';
+
+/** The reader's text, which this browser keeps. */
+export const ownText = signal<OwnText | undefined>(undefined);
+
+/** What stands before a sequence: <s> is token 0 of every model of the zoo. */
+const FIRST: Readonly<Record<string, number>> = { fixed: 0, any: -1 };
+
+async function passages(): Promise<string> {
+  const files = await Promise.all(PASSAGES.map(textOf));
+  return files.flatMap((file) => JSON.parse(file) as string[]).join('\n');
+}
+
+async function textFor(settings: Settings) {
+  if (settings.text !== 'own') return { name: 'the passages', text: await passages() };
+  ownText.value ??= await keptText();
+  if (ownText.value) return ownText.value;
+  throw new InputError(
+    'Links do not contain your text: choose its file again, or use the passages of this page.',
+  );
+}
+
+async function weightsFor(card: Card, at: number, models: Models) {
+  if (at >= TRAINED) {
+    const file = fetch(zooAddress(`${card.id}/model.safetensors`));
+    const [config, response] = await Promise.all([textOf(`${card.id}/config.json`), file]);
+    if (!response.ok) throw new InputError(`${card.id}: the server said ${response.status}.`);
+    const begin = new Uint8Array(await response.arrayBuffer());
+    return { config, begin, step: TRAINED };
+  }
+  if (!card.timeline) throw new InputError(`“${card.id}” has no stored checkpoints.`);
+  const { files, facts } = await (await models.timelines()).open(card.id, at, {});
+  const [config, weights] = await Promise.all(
+    [files.config, files.weights].map((part) => new Response(part as BodyInit).arrayBuffer()),
+  );
+  return {
+    config: new TextDecoder().decode(config),
+    begin: new Uint8Array(weights!),
+    step: facts.step,
+  };
+}
+
+function changesOf(settings: Settings): Record<string, string> {
+  const names = ['operation', 'bias_key', 'gate'].filter((name) => settings[name] !== 'own');
+  return Object.fromEntries(names.map((name) => [name, String(settings[name])]));
+}
+
+export async function setUp(settings: Settings, models: Models): Promise<Setup> {
+  const card = models.zoo.cards.find(({ id }) => id === settings.from)!;
+  const [trained, found, tokenizerFile, tokenizerConfig] = await Promise.all([
+    weightsFor(card, Number(settings.at), models),
+    textFor(settings),
+    textOf(`${card.tokenizer}/tokenizer.json`),
+    textOf(`${card.tokenizer}/tokenizer_config.json`),
+  ]);
+  const tokenizer = openTokenizer(tokenizerFile, tokenizerConfig);
+  const text = Int32Array.from(tokenizer.encode(found.text, { special: 'none' }), ({ id }) => id);
+  const { optimiser, learning_rate, weight_decay, length, batch, seed, steps } = settings;
+  const recipe = { optimiser, learning_rate, weight_decay, length, batch, seed, steps };
+  const first = FIRST[String(settings.first)];
+  const onward = labOnward(JSON.parse(trained.config) as object, changesOf(settings), {
+    ...(recipe as Record<string, number | string>),
+    ...(first === undefined ? {} : { first }),
+  });
+  const stands = Number(onward.recipe.first);
+  return {
+    options: { ...onward, begin: trained.begin, text },
+    piece: (id) => pieceOf(tokenizer, id),
+    tokenizer: tokenizerFile,
+    tokenizerConfig,
+    text: { tokens: text.length, name: found.name, words: found.text },
+    source: {
+      model: `models/zoo/${card.id}`,
+      step: Number(settings.at) >= TRAINED ? null : trained.step,
+    },
+    ...(stands >= 0 ? { first: pieceOf(tokenizer, stands) } : {}),
+  };
+}
+
+function pieceOf(tokenizer: Tokenizer, id: number): string {
+  return tokenizer.specials.find((one) => one.id === id)?.text ?? tokenizer.piece(id);
+}

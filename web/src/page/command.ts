@@ -1,0 +1,92 @@
+/** The command that prints a frame's numbers again, digit for digit, and a button that copies it. */
+import { html, nothing, type TemplateResult } from 'lit';
+import type { Edit } from 'sinkscope';
+import type { Frame } from '../frame';
+import type { PromptFile } from '../ask/question';
+import { modelIdOf, parseSubject } from '../ask/subject';
+import { heldOutFile, passagesEach } from '../ask/zoo';
+
+/** More prompts of token ids than this are no command. */
+const MOST_IDS = 10;
+/** How long a button says that it has copied. */
+const COPIED_MS = 2000;
+
+/** A word as a shell of Unix takes it. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+function editWords({ kind, ...given }: Edit): string {
+  const { parameters = {}, ...own } = given as Record<string, unknown>;
+  const all = Object.entries({ ...own, ...(parameters as object) }).filter(
+    ([, value]) => value !== undefined,
+  );
+  return `${kind}:${all.map(([name, value]) => `${name}=${value}`).join(',')}`;
+}
+
+function modelWords({ model, subject }: Frame): string {
+  const parsed = parseSubject(subject)!;
+  if (model.source === 'hub') return modelIdOf({ id: parsed.id }).replace(/^hub:/, '');
+  if (model.source === 'disk') return 'FOLDER';
+  return `models/zoo/${parsed.id}${model.step ? `@${model.step.step}` : ''}`;
+}
+
+/** Where the prompts come from; undefined: the command line cannot be given them. */
+function promptWords(frame: Frame, file: PromptFile | undefined): string[] | undefined {
+  const { question, T, sequences, generated } = frame;
+  const size = ['--tokens', String(T), '--sequences', String(sequences)];
+  if (question.input === 'heldout') {
+    const each = passagesEach(question.T);
+    const joined = each > 1 ? ['--join', String(each)] : [];
+    return ['--text-file', `models/zoo/${heldOutFile(question.T)}`, '--lines', ...joined, ...size];
+  }
+  if (question.input === 'text' && !generated) return ['--text', question.prompt, ...size];
+  if (question.input === 'file' && file?.splitting !== 'blocks')
+    return [
+      ...['--text-file', file?.name ?? 'FILE'],
+      ...(file?.splitting === 'lines' ? ['--lines'] : []),
+      ...size,
+    ];
+  const ids = frame.ids.slice(0, MOST_IDS);
+  if (question.input === 'file' || ids.length < sequences) return undefined;
+  return ids.flatMap((one) => ['--ids', one.join()]);
+}
+
+/** @returns undefined for what the command line does not measure */
+export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
+  const prompts = promptWords(frame, file);
+  if (!prompts || frame.question.window) return undefined;
+  const { first } = frame.question;
+  const own = parseSubject(frame.subject)!.arithmetic;
+  const isOfIds = prompts[0] === '--ids';
+  const words = [
+    ...['sinkscope', 'measure', modelWords(frame), ...prompts],
+    ...(first && !isOfIds ? ['--special', first] : []),
+    ...frame.edits.flatMap((edit) => ['--edit', editWords(edit)]),
+    ...['--eps', String(frame.eps)],
+    ...(own ? ['--arithmetic', own] : []),
+    // Of a text longer than the context only what the cache keeps was held.
+    ...(frame.bytes ? ['--streaming'] : []),
+  ];
+  return words.map(quoted).join(' ');
+}
+
+/** Copies a command, and says so where it was pressed. */
+export function copyCommand(command: string | undefined): TemplateResult | typeof nothing {
+  if (!command) return nothing;
+  const copy = async (event: Event) => {
+    const button = event.currentTarget as HTMLButtonElement;
+    await navigator.clipboard.writeText(command);
+    button.classList.add('copied');
+    setTimeout(() => button.classList.remove('copied'), COPIED_MS);
+  };
+  return html`<button
+    type="button"
+    class="copy-command"
+    title=${command}
+    aria-label="Copy the command that prints these numbers"
+    @click=${(event: Event) => void copy(event).catch(() => {})}
+  >
+    <code>&gt;_</code>
+  </button>`;
+}

@@ -1,0 +1,186 @@
+/** What rooms, figures and controls reach of the page. */
+import { effect, type ReadonlySignal } from '@preact/signals-core';
+import type { DiskFile } from 'sinkscope';
+import type { Frame } from '../frame';
+import type { Models } from '../run/models';
+import type { Theme } from '../plot/color';
+import type { Queue } from '../run/queue';
+import type { Request } from '../run/request';
+import { questionOf, type PromptFile } from '../ask/question';
+import type { Facts } from '../save/numbers';
+import type { State } from '../ask/state';
+import { unedited } from '../ask/subject';
+import type { Pointed, Reach, View } from './view';
+
+/** The engine runs and the zoo is read. */
+export interface Engine {
+  /** Counts the files of prompts that were chosen, and the ways of splitting them. */
+  readonly file: ReadonlySignal<number>;
+  readonly models: Models;
+  readonly queue: Queue;
+}
+
+export interface Desk {
+  readonly state: ReadonlySignal<State>;
+  readonly theme: ReadonlySignal<Theme>;
+  readonly pointed: ReadonlySignal<Pointed>;
+  /** Undefined until it runs. */
+  readonly engine: ReadonlySignal<Engine | undefined>;
+  readonly file: ReadonlySignal<PromptFile | undefined>;
+  readonly set: (change: Partial<State>) => void;
+  readonly point: (pointed: Pointed) => void;
+  readonly choose: (file: PromptFile) => void;
+  /** Lets the reader open a model, of this name where one is given. */
+  readonly open: (name?: string) => void;
+  /** Lets the reader choose what is looked at. */
+  readonly pick: () => void;
+  /** Opens the dialog with the code that embeds a view. */
+  readonly embed: (view: string) => void;
+  /** Opens the files of a model, to look inside it. */
+  readonly inside: (files: readonly DiskFile[]) => void;
+  /** The reader walks through this repository: its checkpoints are not asked about one by one. */
+  readonly trust: (repository: string) => void;
+  readonly fail: (error: unknown) => void;
+  readonly tell: (notice: string) => void;
+  /** Of this state, or of one that differs from it. */
+  readonly facts: (change?: Partial<State>) => Facts;
+  readonly link: (change?: Partial<State>) => string;
+}
+
+/** What lives as long as something stands on the page, and ends with it. */
+export class Scope {
+  readonly #ends = new Set<() => void>();
+
+  /** Ends with its parent at the latest; a parent that lives on forgets it, for a room outlives its cells. */
+  constructor(parent?: Scope) {
+    if (!parent) return;
+    const end = () => this.end();
+    parent.#ends.add(end);
+    this.#ends.add(() => parent.#ends.delete(end));
+  }
+
+  effect(run: () => void): void {
+    this.#ends.add(effect(run));
+  }
+
+  onEnd(end: () => void): void {
+    this.#ends.add(end);
+  }
+
+  child(): Scope {
+    return new Scope(this);
+  }
+
+  end(): void {
+    const ends = [...this.#ends];
+    this.#ends.clear();
+    for (const end of ends) end();
+  }
+}
+
+/** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
+interface Wish extends Partial<
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'heads'>
+> {
+  readonly views: readonly View[];
+  /** Names of metrics and fields that the room itself reads. */
+  readonly more?: readonly string[];
+}
+
+/** Asks the queue for what a room shows, again whenever a signal changes on which that depends. */
+export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engine) => Wish): void {
+  scope.effect(() => {
+    const engine = desk.engine.value;
+    const state = desk.state.value;
+    if (!engine) return;
+    const {
+      views,
+      more = [],
+      isPreview = false,
+      heads = {},
+      studies = [],
+      ...own
+    } = wish(state, engine);
+    const { subjects = state.shown, head = state } = own;
+    const { question = questionOf(state, engine.file.value) } = own;
+    const bases = views.some(({ compares }) => compares) ? subjects.map(unedited) : [];
+    engine.queue.ask({
+      subjects: [...new Set([...subjects, ...bases])],
+      question,
+      studies,
+      reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
+      headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
+      head: { layer: head.layer, head: head.head },
+      isPreview,
+      heads,
+    });
+  });
+}
+
+export function reachOf(desk: Desk, scope: Scope): Reach {
+  const { set, point, pointed, fail } = desk;
+  return {
+    set,
+    point,
+    pointed,
+    fail,
+    effect: (run) => scope.effect(run),
+    timelines: () => {
+      const engine = desk.engine.peek();
+      return engine
+        ? engine.models.timelines()
+        : Promise.reject(new Error('The engine is still loading.'));
+    },
+    unmask: (...given) => desk.engine.peek()!.queue.unmask(...given),
+  };
+}
+
+/** Frames of what is shown, in its order, with what is known of those that have none. */
+export interface Shown {
+  readonly subject: string;
+  readonly frame?: Frame;
+  readonly isStale: boolean;
+  readonly error?: string;
+}
+
+const pairs = new WeakMap<Frame, Frame>();
+
+/** A frame with the one that it is compared with: the same object as long as both are. */
+function beside(frame: Frame, base: Frame): Frame {
+  const known = pairs.get(frame);
+  if (known?.base === base) return known;
+  const made = { ...frame, base };
+  pairs.set(frame, made);
+  return made;
+}
+
+export function shownOf(desk: Desk, subjects: readonly string[]): Shown[] {
+  const entries = desk.engine.value?.queue.entries.value;
+  return subjects.map((subject) => {
+    const { frame: own, isStale = false, error } = entries?.get(subject) ?? {};
+    const base = own?.edits.length ? entries?.get(unedited(subject)) : undefined;
+    const frame = own && base?.frame && !base.isStale ? beside(own, base.frame) : own;
+    return { subject, isStale, ...(frame ? { frame } : {}), ...(error ? { error } : {}) };
+  });
+}
+
+/** Longer than this a reader is not kept from a room's controls. */
+const BARE_MS = 3000;
+
+/**
+ * What a reader has begun to read does not jump: of a room of pictures the head alone is to be seen, until
+ * the pictures are there, or what kept them from coming.
+ */
+export function appearsWhole(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
+  root.classList.add('awaited');
+  const appear = () => root.classList.remove('awaited');
+  const late = setTimeout(appear, BARE_MS);
+  scope.onEnd(() => clearTimeout(late));
+  scope.effect(() => {
+    if (shown().every(({ frame, error }) => frame ?? error)) requestAnimationFrame(appear);
+  });
+}
+
+export function framesOf(shown: readonly Shown[]): Frame[] {
+  return shown.flatMap(({ frame }) => frame ?? []);
+}

@@ -1,0 +1,432 @@
+/** The controls that rooms share: each maps the state to a template, and changes the state through `set`. */
+import { html, nothing, type TemplateResult } from 'lit';
+import { live } from 'lit/directives/live.js';
+import { framesOf, type Desk, type Scope, type Shown } from './context';
+import { isBidirectional, type Frame, mapsOf } from '../frame';
+import { hubName, isOfHub, nameOfId, isOfDisk } from '../ask/ids';
+import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from '../ask/question';
+import { defaults, type State } from '../ask/state';
+import { parseSubject, titleOf } from '../ask/subject';
+import { field } from './terms';
+import { firstWords, readable, word } from '../words';
+
+/** Whether a link's `hide=` leaves a control: text numbers subjects generate finding how save links. */
+export function allows(state: State, name: string): boolean {
+  return !state.hide.includes(name);
+}
+
+export const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
+
+export function choices(
+  label: string,
+  current: string,
+  options: readonly (readonly [string, string])[],
+  pick: (value: string) => void,
+): TemplateResult {
+  return field(
+    label,
+    html`<select aria-label=${label} @change=${(event: Event) => pick(valueOf(event))}>
+      ${options.map(
+        ([value, name]) =>
+          html`<option value=${value} ?selected=${value === current}>${name}</option>`,
+      )}
+    </select>`,
+  );
+}
+
+export function numberField(
+  label: string,
+  name:
+    'T' | 'eps' | 'n' | 'seed' | 'temperature' | 'topK' | 'length' | 'runs' | 'masked' | 'denoise',
+  [min, max, step]: readonly [number, number, number],
+  { state, set }: { readonly state: { readonly value: State }; readonly set: Desk['set'] },
+): TemplateResult {
+  const change = (event: Event) => {
+    const input = event.target as HTMLInputElement;
+    const value = input.value.trim() === '' ? NaN : Number(input.value);
+    const bounded = Math.min(max, Math.max(min, Number.isFinite(value) ? value : defaults[name]));
+    const kept = step === 1 ? Math.round(bounded) : bounded;
+    // The template does not write this value: a half-typed number stays when a result is drawn.
+    input.value = String(kept);
+    set({ [name]: kept });
+  };
+  return field(
+    label,
+    html`<input
+      type="number"
+      aria-label=${label}
+      .value=${String(state.value[name])}
+      min=${min}
+      max=${max}
+      step=${step}
+      @change=${change}
+    />`,
+  );
+}
+
+/** @param options a value, its button, and what the button shows when pointed at */
+export function segmented<const Value extends string | number>(
+  label: string,
+  options: readonly (readonly [value: Value, name: string, title?: string])[],
+  current: Value,
+  pick: (value: Value) => void,
+  isSmall = false,
+): TemplateResult {
+  return html`<div class="segmented ${isSmall ? 'small' : ''}" role="group" aria-label=${label}>
+    ${options.map(
+      ([value, name, title]) =>
+        html`<button
+          type="button"
+          title=${title ?? nothing}
+          aria-pressed=${value === current}
+          @click=${() => pick(value)}
+        >
+          ${name}
+        </button>`,
+    )}
+  </div>`;
+}
+
+/** Opens the picker of models. */
+export function addButton(isFull: boolean, { pick }: Desk): TemplateResult {
+  return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
+}
+
+/** @param input the row of the state that names the source of the prompts */
+export function textField(
+  { state, set }: Desk,
+  rows: number,
+  input: 'input' | 'from' = 'input',
+): TemplateResult {
+  return html`<label class="text"
+    ><span class="unseen">Text</span
+    ><textarea
+      rows=${rows}
+      spellcheck="false"
+      placeholder="Type a sentence"
+      .value=${live(state.value.prompt)}
+      @input=${(event: Event) => set({ prompt: valueOf(event), [input]: 'text' })}
+    ></textarea>
+  </label>`;
+}
+
+export function fileField({ file, choose, fail }: Desk): TemplateResult {
+  const known = file.value;
+  const change = (event: Event) => {
+    const input = event.target as HTMLInputElement;
+    const [chosen] = input.files ?? [];
+    if (chosen) void readPrompts(chosen).then(choose, fail);
+    // An empty value lets the reader choose the same file again after editing it.
+    input.value = '';
+  };
+  const ways = [
+    ['lines', 'each line is a prompt'],
+    ['blocks', 'blank lines separate prompts'],
+    ['whole', 'the whole file is one text'],
+  ] as const;
+  const count = known && promptsOfFile(known.text, known.splitting).length;
+  return html`<div class="prompt-file">
+    <label class="file">Choose a text file<input type="file" @change=${change} /></label>
+    ${
+      known
+        ? html`<span
+              >${known.name}:
+              ${count === 1 ? '1 text' : `${count!.toLocaleString('en')} prompts`}</span
+            >
+            ${choices('split', known.splitting, ways, (splitting) =>
+              choose({ ...known, splitting: splitting as Splitting }),
+            )}`
+        : html`<span class="hint"
+            >UTF-8: one prompt per line, or prompts separated by blank lines. The file stays on your
+            machine.</span
+          >`
+    }
+  </div>`;
+}
+
+/** The token that a text starts with: one control for whether and which. */
+export function firstField({ state, set }: Desk, frames: readonly Frame[]): TemplateResult {
+  const { first } = state.value;
+  const automatic = new Set(
+    frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'none'),
+  );
+  const known = new Set([...frames.flatMap(({ special }) => special.choices), first]);
+  const own = [...known].filter((name) => name && name !== 'bos' && name !== 'none');
+  const bos = frames.find(({ special }) => special.bos)?.special.bos;
+  const isAdded = frames.every(({ special }) => special.automatic[0] === special.bos);
+  return choices(
+    'first token',
+    first,
+    [
+      ['', `the tokenizer’s default: ${[...automatic].join(' / ')}`],
+      ['none', 'none'],
+      ...(bos && !(isAdded && first !== 'bos')
+        ? [['bos', `start token ${readable(bos)}`] as const]
+        : []),
+      ...own
+        .filter((name) => name !== bos || first === name)
+        .map((name) => [name, readable(name)] as const),
+    ],
+    (value) => set({ first: value }),
+  );
+}
+
+/** Sentences that a visitor may try first. */
+export const EXAMPLES = [
+  'The quick brown fox jumps over the lazy dog.',
+  'Attention is all you need.',
+  'To be, or not to be, that is the question.',
+  'She opened the door, and the cold wind came in.',
+] as const;
+
+export function examples({ state, set }: Desk): TemplateResult {
+  return html`<div class="examples" role="group" aria-label="Example texts">
+    ${EXAMPLES.map(
+      (one) =>
+        html`<button
+          type="button"
+          title=${one}
+          aria-pressed=${state.value.prompt === one}
+          @click=${() => set({ prompt: one, input: 'text', query: -1, key: -1 })}
+        >
+          ${one.split(/[ ,]+/).slice(0, 3).join(' ')} …
+        </button>`,
+    )}
+  </div>`;
+}
+
+/** What the text starts with, and the same measurement with or without the start token at one click. */
+export function startToken(
+  { set }: Desk,
+  frames: readonly Frame[],
+): TemplateResult | typeof nothing {
+  const said = [...new Set(frames.map(firstWords))];
+  const known = frames.find(({ special }) => special.bos);
+  if (!said.length || !known) return nothing;
+  const isWithout = known.first.length === 0;
+  // A link to what a tokenizer does itself needs no word.
+  const given = known.special.automatic[0] === known.special.bos ? '' : 'bos';
+  const bos = readable(known.special.bos!);
+  return html`<p class="starts">
+    <span>Text ${isWithout ? 'has no start token' : said.join(' / ')}</span>
+    <button
+      type="button"
+      @click=${() => set({ first: isWithout ? given : 'none', query: -1, key: -1 })}
+    >
+      ${isWithout ? `Start with ${bos}` : 'Remove it'}
+    </button>
+  </p>`;
+}
+
+/** The whole question: the text, its length, its start token, the threshold. */
+export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3): TemplateResult {
+  const state = desk.state.value;
+  const { input, n } = state;
+  const isDrawn = input === 'random' || input === 'repeat';
+  const context = Math.min(4096, ...frames.map(({ architecture }) => architecture.context));
+  const ran = [...new Set(frames.map(({ T }) => T))].filter((T) => T !== state.T);
+  const numbers = html`<div class="numbers">
+      ${numberField('T ≤', 'T', [1, context, 1], desk)}
+      ${ran.length ? html`<span class="hint">T = ${ran.join(', ')} here</span>` : nothing}
+      ${segmented(
+        'Prompts',
+        [
+          [1, '1 prompt'],
+          [10, '10'],
+          [100, '100'],
+        ],
+        n,
+        (count) =>
+          desk.set(count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count }),
+      )}
+    </div>
+    <details class="more">
+      <summary>Prompts, start token, ε, colors</summary>
+      <div class="numbers">
+        ${numberField('prompts', 'n', [1, 1000, 1], desk)} ${firstField(desk, frames)}
+        ${numberField('threshold ε', 'eps', [0, 1, 0.05], desk)}
+        ${isDrawn ? numberField('seed', 'seed', [0, 4294967295, 1], desk) : nothing}
+        ${choices(
+          'map colors',
+          state.scale,
+          [
+            ['root', 'square root'],
+            ['linear', 'linear'],
+          ],
+          (value) => desk.set({ scale: value as State['scale'] }),
+        )}
+      </div>
+    </details>`;
+  return html`<div class="question-controls">
+    ${
+      allows(state, 'text')
+        ? html`${choices('prompts from', input, Object.entries(INPUTS), (value) =>
+            desk.set({ input: value as State['input'] }),
+          )}
+          ${input === 'text' ? textField(desk, rows) : input === 'file' ? fileField(desk) : nothing}`
+        : nothing
+    }
+    ${allows(state, 'text') ? startToken(desk, frames) : nothing}
+    ${allows(state, 'numbers') ? numbers : nothing}
+  </div>`;
+}
+
+/** A character that several tokens share is written in the first of them; the others get a dot. */
+function chipText({ tokens, question }: Frame, t: number): string {
+  const { text, start, end } = tokens[t]!;
+  if (!text.includes('\ufffd') || start === end) return word(text);
+  const before = tokens[t - 1];
+  const isSame = before?.end === end && before.start === start;
+  return isSame ? '·' : readable(question.prompt.slice(start, end));
+}
+
+/** Every token of the first prompt: one tab stop; the arrow keys move through them. */
+export function chips(frame: Frame, { state, set, point }: Desk, isPlain = false): TemplateResult {
+  const { query } = state.value;
+  const stop = Math.min(Math.max(0, query), frame.T - 1);
+  const move = (event: KeyboardEvent) => {
+    const steps: Record<string, number> = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      ArrowUp: -1,
+      ArrowDown: 1,
+    };
+    const step = steps[event.key];
+    if (step === undefined) return;
+    const all = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.chip')];
+    const at = all.indexOf(event.target as HTMLElement);
+    all[Math.min(all.length - 1, Math.max(0, at + step))]?.focus();
+    event.preventDefault();
+  };
+  const chip = (t: number) => {
+    const token = frame.tokens[t]!;
+    const made = t >= frame.T - frame.generated ? 'made' : '';
+    return html`<button
+      type="button"
+      class="chip ${token.special ? 'special' : ''} ${made}"
+      tabindex=${t === stop ? 0 : -1}
+      aria-pressed=${query === t}
+      title=${isPlain ? nothing : `position ${t}, id ${token.id}`}
+      .textContent=${chipText(frame, t)}
+      @pointerenter=${() => point({ query: t })}
+      @focus=${() => point({ query: t })}
+      @click=${() => set({ query: query === t ? -1 : t, key: -1 })}
+    ></button>`;
+  };
+  const cut = frame.dropped
+    ? html`<span class="cut">… ${frame.dropped} more not run (T = ${frame.T})</span>`
+    : nothing;
+  return html`<div
+    class="chips"
+    role="group"
+    aria-label="Tokens"
+    @keydown=${move}
+    @pointerleave=${() => point({})}
+    @focusout=${() => point({})}
+  >
+    ${Array.from({ length: frame.T }, (_, t) => chip(t))}${cut}
+  </div>`;
+}
+
+/** Colors the chips by how much the token under the pointer attends to each, without a new render. */
+export function lightsChips(
+  root: ParentNode,
+  desk: Desk,
+  scope: Scope,
+  shown: () => readonly Shown[],
+): void {
+  let isLit = false;
+  const reveal = (chip: HTMLElement | undefined) => {
+    const list = chip?.parentElement;
+    // The list does not scroll while the pointer is over it.
+    if (!chip || !list || list.matches(':hover')) return;
+    const [a, b] = [chip.getBoundingClientRect(), list.getBoundingClientRect()];
+    const beyond = (low: number, high: number) => Math.min(0, low) || Math.max(0, high);
+    const [left, top] = [
+      beyond(a.left - b.left, a.right - b.right),
+      beyond(a.top - b.top, a.bottom - b.bottom),
+    ];
+    if (left || top) list.scrollBy({ left, top });
+  };
+  scope.effect(() => {
+    const { query = -1, key = -1 } = desk.pointed.value;
+    const [frame] = framesOf(shown());
+    const maps = frame && mapsOf(frame);
+    const isPointed = query >= 0 || key >= 0;
+    if (!maps || (!isPointed && !isLit)) return;
+    isLit = isPointed;
+    const row = query >= 0 ? maps.shares.subarray(query * frame.T, (query + 1) * frame.T) : [];
+    const all = root.querySelectorAll<HTMLElement>('.chip');
+    reveal(all[query >= 0 ? query : key]);
+    all.forEach((chip, t) => {
+      chip.classList.toggle('query', t === query);
+      chip.classList.toggle('key', t === key);
+      const share = row[t] ?? 0;
+      chip.style.setProperty('--look', share > 0.01 ? String(Math.sqrt(share)) : '0');
+    });
+  });
+}
+
+/** The title of a subject, before and after it is opened. */
+export function nameOf({ subject, frame }: Pick<Shown, 'subject' | 'frame'>, desk: Desk): string {
+  if (frame) return frame.title;
+  const parsed = parseSubject(subject);
+  const models = desk.engine.value?.models;
+  if (!parsed || !models) return subject;
+  const known = models.choices.find(({ id }) => id === parsed.id)?.title;
+  return titleOf(parsed, known ?? nameOfId(parsed.id), models.describe);
+}
+
+export function generateControls(
+  desk: Desk,
+  frames: readonly Frame[],
+): TemplateResult | typeof nothing {
+  const queue = desk.engine.value?.queue;
+  const open = frames.filter((frame) => !isBidirectional(frame));
+  if (!queue || !open.length || !allows(desk.state.value, 'generate')) return nothing;
+  const isRunning = queue.isGenerating;
+  const { temperature, topK, seed } = desk.state.value;
+  const go = () => {
+    if (isRunning) return queue.stopGenerating();
+    const subjects = open.map(({ subject }) => subject);
+    void queue.generate(subjects, { count: 16, temperature, topK, seed });
+  };
+  return html`<details class="more generate">
+    <summary>Generate text</summary>
+    <div class="numbers">
+      <button type="button" class="primary" @click=${go}>
+        ${isRunning ? 'Stop' : 'Generate 16 tokens'}
+      </button>
+      ${numberField('temperature', 'temperature', [0, 5, 0.1], desk)}
+      ${numberField('top k', 'topK', [0, 100000, 1], desk)}
+      <span class="hint">Temperature 0 is greedy.</span>
+    </div>
+  </details>`;
+}
+
+/** Why a subject is not shown, in its place, and how to mend it. */
+export function troubles(shown: readonly Shown[], desk: Desk): TemplateResult | typeof nothing {
+  const failed = shown.filter(({ error }) => error);
+  if (!failed.length) return nothing;
+  const keptWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
+  // All subjects lack the same input, which is no error.
+  const wanting = failed.find(({ error }) => isWanting(error!));
+  if (wanting)
+    return html`<p class="trouble wanting" role="alert">${wanting.error}${keptWords(wanting)}</p>`;
+  return html`<div class="trouble" role="alert">
+    ${failed.map((one) => {
+      const kept = keptWords(one);
+      const said = `${nameOf(one, desk)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${kept}`;
+      const models = desk.engine.value?.models;
+      const id = parseSubject(one.subject)?.id ?? '';
+      const isNew = (isOfHub(id) || isOfDisk(id)) && !models?.knows(id);
+      const wanted = isOfHub(id) ? hubName(id) : id;
+      const act = isNew ? () => desk.open(wanted) : () => desk.engine.peek()?.queue.retry();
+      const again = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
+      return html`<p>
+        ${said}
+        <button type="button" @click=${act}>${isNew ? `Open ${nameOfId(id)}` : again}</button>
+      </p>`;
+    })}
+  </div>`;
+}

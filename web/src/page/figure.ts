@@ -1,0 +1,300 @@
+/**
+ * A row of the table of views on the page: its heading, a cell for each subject on shared scales, how to
+ * read it, what the numbers depend on, and a menu to save what is seen. Rooms and embeds are made of
+ * figures, and nothing is drawn that cannot be seen.
+ */
+import { render, html } from 'lit';
+import { framesOf, reachOf, Scope, type Desk, type Shown } from './context';
+import { selectedHead, type Frame } from '../frame';
+import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
+import { differsIn, type State } from '../ask/state';
+import type { Theme } from '../plot/color';
+import { addKinds, asMenu, fileName, fileOf, hand, KINDS, onPaper } from '../save/menu';
+import { explained } from './terms';
+import { isRead, part, say, type Context, type Update, type View } from './view';
+import { CLASS_WORDS, stampWords } from '../words';
+
+interface FigureLook {
+  /** Without heading, conditions and menu: the room says them. */
+  readonly isBare?: boolean;
+  /** The room's heading is its own, and the keyboard comes to the picture before what can be done with it. */
+  readonly isMain?: boolean;
+  /** In somebody's text: only what was asked for stands beside it. */
+  readonly isEmbed?: boolean;
+  /** Of each cell: what the context has beside what holds for all. */
+  readonly extra?: (frame: Frame, index: number) => Partial<Context>;
+}
+
+interface Cell {
+  readonly root: HTMLElement;
+  readonly title: HTMLElement;
+  readonly badge: HTMLElement;
+  readonly stamp: HTMLElement;
+  readonly update: Update;
+  readonly scope: Scope;
+}
+
+/** The same model at another step of its training stands in the same cell. */
+function keysOf(subjects: readonly string[]): string[] {
+  const seen = new Map<string, number>();
+  return subjects.map((subject) => {
+    const parsed = parseSubject(subject);
+    const name = parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
+    seen.set(name, (seen.get(name) ?? 0) + 1);
+    return `${name} ${seen.get(name)}`;
+  });
+}
+
+/** What stands in one cell: a subject, or all settings of a model, led by the one that shows most. */
+interface Cluster {
+  readonly lead: Shown;
+  readonly all: readonly Shown[];
+}
+
+export class Figure {
+  readonly root: HTMLElement;
+  readonly #view: View;
+  readonly #desk: Desk;
+  readonly #look: FigureLook;
+  readonly #scope: Scope;
+  readonly #grid: HTMLElement;
+  readonly #cells = new Map<string, Cell>();
+  #shown: readonly Shown[] = [];
+  /** What the state was when it was drawn last. */
+  #drawn: State | undefined;
+  #isSeen = false;
+  #isDue = false;
+  /** While a picture of it is taken. */
+  #paper: Theme | undefined;
+
+  constructor(place: Element, view: View, desk: Desk, parent: Scope, look: FigureLook = {}) {
+    this.#view = view;
+    this.#desk = desk;
+    this.#look = look;
+    this.#scope = new Scope(parent);
+    this.root = part(place, `figure view-${view.name}`, 'section');
+    this.root.dataset.view = view.name;
+    this.root.setAttribute('aria-label', view.title);
+    if (look.isMain) this.root.classList.add('main');
+    if (!look.isBare && !look.isMain) this.#head();
+    this.#grid = part(this.root, 'cells');
+    if (look.isMain) this.#head();
+    const watcher = new IntersectionObserver(
+      ([entry]) => {
+        this.#isSeen = entry!.isIntersecting;
+        if (this.#isSeen && this.#isDue) this.#draw();
+      },
+      { rootMargin: '120px' },
+    );
+    watcher.observe(this.root);
+    this.#scope.onEnd(() => watcher.disconnect());
+    this.#scope.onEnd(() => this.root.remove());
+  }
+
+  end(): void {
+    this.#scope.end();
+  }
+
+  /** Draws what has changed, as soon as it can be seen. */
+  update(shown: readonly Shown[]): void {
+    const isSame =
+      shown.length === this.#shown.length &&
+      shown.every(({ subject, frame, isStale }, i) => {
+        const old = this.#shown[i]!;
+        return old.subject === subject && old.frame === frame && old.isStale === isStale;
+      });
+    this.#shown = shown;
+    // A text that is being typed changes no picture before it is read.
+    const { state } = this.#desk;
+    const isTyped = this.#drawn && differsIn(state.peek(), this.#drawn) === 'prompt';
+    if (isSame && isTyped && !this.#isDue) return;
+    this.#isDue = true;
+    if (this.#isSeen || this.#isNear()) this.#draw();
+  }
+
+  /** Before the observer has told anything. */
+  #isNear(): boolean {
+    if (this.#cells.size) return false;
+    const { top, bottom } = this.root.getBoundingClientRect();
+    return (this.#isSeen = bottom > -120 && top < innerHeight + 120);
+  }
+
+  #head(): void {
+    const { title, question, how, formula, source } = this.#view;
+    const head = part(this.root, 'figure-head', 'header');
+    const place = part(head, 'figure-title');
+    render(
+      html`<h2>${title}</h2>
+        <p class="question">${question}</p>`,
+      place,
+    );
+    const reading = part(head, 'how', 'details') as HTMLDetailsElement;
+    asMenu(reading);
+    render(
+      html`<summary aria-label="How to read ${title}">?</summary>
+        <div>
+          <p>${explained(how)}</p>
+          <p class="hint">
+            ${explained('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
+          </p>
+          ${formula ? html`<p><code>${formula}</code></p>` : ''}
+          ${source ? html`<p class="hint">${source}</p>` : ''}
+        </div>`,
+      reading,
+    );
+    const menu = addKinds(head, title, KINDS, (kind) => {
+      const numbers = framesOf(this.#shown).map((frame) => ({
+        frame: this.#told(frame),
+        quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#at(frame)) : [],
+      }));
+      const figure = {
+        name: this.#view.name,
+        title,
+        place: this.#grid,
+        says: numbers.map(({ frame }) => this.#view.says(frame, this.#at(frame))),
+        numbers,
+        facts: this.#desk.facts(),
+        onPaper: <T>(take: () => T): T => onPaper(this.#grid, (theme) => this.#drawIn(theme), take),
+      };
+      void fileOf(kind, figure).then((file) => hand(file, fileName(figure, kind)), this.#desk.fail);
+    });
+    const code = part(head, 'code', 'button') as HTMLButtonElement;
+    code.type = 'button';
+    code.textContent = '</>';
+    code.setAttribute('aria-label', `Embed ${title}`);
+    code.addEventListener('click', () => this.#desk.embed(this.#view.name));
+    this.#scope.effect(() => {
+      const { hide, controls } = this.#desk.state.value;
+      const { isEmbed } = this.#look;
+      menu.hidden = hide.includes('save') || Boolean(isEmbed && !controls.includes('save'));
+      code.hidden = hide.includes('links') || Boolean(isEmbed);
+      reading.hidden = hide.includes('how');
+    });
+  }
+
+  #fits(frame: Frame): boolean {
+    return this.#view.fits?.(frame) ?? true;
+  }
+
+  #at(frame: Frame) {
+    return selectedHead(frame, this.#desk.state.peek());
+  }
+
+  /** A figure of the first prompt alone must not say that it is a mean. */
+  #told(frame: Frame): Frame {
+    const [first] = this.#view.reads;
+    const isAveraged = first !== undefined && first in frame.spread;
+    return isAveraged || frame.sequences === 1 ? frame : { ...frame, sequences: 1 };
+  }
+
+  #cell(): Cell {
+    const scope = new Scope(this.#scope);
+    const root = part(this.#grid, 'cell');
+    const caption = part(root, 'cell-head', 'p');
+    const title = part(caption, '', 'strong');
+    const badge = part(caption, 'badge', 'span');
+    const update = this.#view.draw(part(root, 'cell-body'), reachOf(this.#desk, scope));
+    const stamp = part(root, 'stamp', 'p');
+    scope.onEnd(() => root.remove());
+    return { root, title, badge, stamp, update, scope };
+  }
+
+  /** Once in this theme; absent: in the reader's. */
+  #drawIn(theme?: Theme): void {
+    this.#paper = theme;
+    this.#draw();
+  }
+
+  #draw(): void {
+    this.#isDue = false;
+    this.#drawn = this.#desk.state.peek();
+    const clusters = this.#clusters();
+    const keys = keysOf(clusters.map(({ lead }) => this.#nameOf(lead.subject)));
+    for (const [key, { scope }] of this.#cells) {
+      const one = clusters[keys.indexOf(key)]?.lead;
+      if (one && (!one.frame || this.#fits(one.frame))) continue;
+      scope.end();
+      this.#cells.delete(key);
+    }
+    this.#grid.style.setProperty('--cells', String(Math.max(1, clusters.length)));
+    const frames = framesOf(this.#shown).filter((frame) => this.#isReady(frame));
+    let place = 0;
+    clusters.forEach(({ lead: one, all }, i) => {
+      const isReady = one.frame && this.#isReady(one.frame);
+      const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
+      if (!cell) return;
+      this.#cells.set(keys[i]!, cell);
+      // What stands right is not moved, for it may hold the focus.
+      const before = this.#grid.children[place++] ?? null;
+      if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
+      cell.root.classList.toggle('stale', one.isStale || !isReady);
+      const group = framesOf(all).filter((frame) => frames.includes(frame));
+      cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
+      if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
+    });
+  }
+
+  #clusters(): Cluster[] {
+    if (this.#view.isOfAll) {
+      const lead = this.#shown.find(({ frame }) => frame && this.#isReady(frame));
+      return lead
+        ? [{ lead, all: this.#shown }]
+        : this.#shown.slice(0, 1).map((one) => ({ lead: one, all: [one] }));
+    }
+    if (!this.#view.isGroup) return this.#shown.map((one) => ({ lead: one, all: [one] }));
+    const byModel = new Map<string, Shown[]>();
+    for (const one of this.#shown) {
+      const key = this.#nameOf(one.subject);
+      byModel.set(key, [...(byModel.get(key) ?? []), one]);
+    }
+    return [...byModel.values()].map((all) => ({
+      lead: all.find(({ frame }) => frame && this.#isReady(frame)) ?? all[0]!,
+      all,
+    }));
+  }
+
+  #fill(
+    { root, title, badge, update, stamp }: Cell,
+    frame: Frame,
+    { frames, group }: Pick<Context, 'frames' | 'group'>,
+    i: number,
+  ): void {
+    const { isBare, extra } = this.#look;
+    root.dataset.subject = frame.subject;
+    say(title, group.length > 1 ? frame.model.title : frame.title);
+    const classes = group.map((one) => one.class);
+    const kind =
+      (['counterfactual', 'approximate', 'relaxed'] as const).find((one) =>
+        classes.includes(one),
+      ) ?? frame.class;
+    say(badge, CLASS_WORDS[kind]);
+    badge.hidden = kind === 'measured';
+    const state = this.#desk.state.peek();
+    const context = {
+      state,
+      theme: this.#paper ?? this.#desk.theme.peek(),
+      at: this.#at(frame),
+      frames,
+      group,
+    };
+    update(frame, { ...context, ...extra?.(frame, i) });
+    stamp.hidden = Boolean(isBare);
+    // One of them may end at its context, where others read on.
+    const T = Math.max(...group.map((one) => one.T));
+    const words = isBare ? '' : stampWords({ ...this.#told(frame), T, class: kind });
+    if (stamp.textContent !== words) render(explained(words, true), stamp);
+    if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
+  }
+
+  /** What has a cell of its own. */
+  #nameOf(subject: string): string {
+    const parsed = this.#view.isGroup ? parseSubject(subject) : undefined;
+    return parsed ? modelIdOf(parsed) : subject;
+  }
+
+  #isReady(frame: Frame): boolean {
+    return (
+      this.#fits(frame) && isRead(this.#view, frame, this.#desk.engine.peek()!.models.describe)
+    );
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * Interventions in Explore: the selected key is hidden, its value zeroed, the head ablated, a channel of a
+ * token set to 0 or to its mean, each as an edit of the subject. Every intervention is a link, so that the
+ * browser's Back undoes it.
+ */
+import { html, nothing, type TemplateResult } from 'lit';
+import { choices } from './controls';
+import type { Desk } from './context';
+import {
+  hiddenLayer,
+  massiveOf,
+  selectedHead,
+  superWeightOf,
+  type Frame,
+  type Head,
+} from '../frame';
+import { type State } from '../ask/state';
+import { isOfDisk } from '../ask/ids';
+import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
+import { headWords, quote } from '../words';
+
+/** The scope of an intervention: every head, those of the selected layer, or the selected one. */
+type Grip = State['grip'];
+
+interface Move {
+  readonly says: string;
+  readonly edit: SubjectEdit;
+}
+
+function edit(name: string, ...values: readonly (number | string)[]): SubjectEdit {
+  return { name, values: values.map(String) };
+}
+
+/** The [layer, head] of an edit; those that are left out mean all. */
+function places(grip: Grip, { layer, head }: Head): number[] {
+  return { all: [], layer: [layer], head: [layer, head] }[grip];
+}
+
+/** The number of the residual stream to intervene on: the selected one, else the largest. */
+function heldNumber(frame: Frame, state: State) {
+  const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
+    place: [channel, layer, token],
+    where: `${layer ? `after layer ${layer - 1}` : 'at the embedding'}, token ${token}`,
+  });
+  const { channel, query } = state;
+  const most = massiveOf(frame);
+  if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
+    return most && { ...at(most), name: `${most.channel} (the largest)` };
+  const layer = most && hiddenLayer(frame, state.layer);
+  return layer === undefined
+    ? undefined
+    : { ...at({ layer, channel, token: query }), name: String(channel) };
+}
+
+/** The interventions on what is selected. */
+export function movesOf(frame: Frame, state: State): Move[] {
+  const at = selectedHead(frame, state);
+  const { H, G } = frame.architecture;
+  const where = places(state.grip, at);
+  const moves: Move[] = [];
+  const key = state.key >= 0 ? state.key : state.query;
+  if (key >= 0 && key < frame.T) {
+    const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
+    const [layer, head] = where;
+    const group = head === undefined ? [] : [Math.floor(head / (H / G))];
+    const values = layer === undefined ? [] : [layer, ...group];
+    moves.push(
+      { says: `Hide ${name}`, edit: edit('hide_key', key, ...where) },
+      { says: `Zero the value of ${name}`, edit: edit('scale_value', key, 0, ...values) },
+    );
+  }
+  moves.push({
+    says: `Ablate ${headWords(at)}`,
+    edit: edit('silence', at.layer, at.head),
+  });
+  const held = heldNumber(frame, state);
+  if (held) {
+    const { place, name, where } = held;
+    moves.push(
+      { says: `Zero channel ${name} ${where}`, edit: edit('clamp_channel', ...place) },
+      {
+        says: `Set channel ${place[0]!} there to its mean`,
+        edit: edit('clamp_channel', ...place, 'to=mean'),
+      },
+    );
+  }
+  const heavy = superWeightOf(frame);
+  if (heavy) {
+    const { layer, row, column } = heavy;
+    moves.push({
+      says: `Zero weight (${row}, ${column}) of down in layer ${layer}, which writes the largest value`,
+      edit: edit('scale_weight', 'down', layer, row, column, 0),
+    });
+  }
+  return moves;
+}
+
+const isSame = (a: SubjectEdit, b: SubjectEdit) =>
+  a.name === b.name && a.values.join() === b.values.join();
+
+/** The subject with the edit added, or removed where the subject has it. */
+export function moved(subject: string, wanted: SubjectEdit): string {
+  const parsed = parseSubject(subject)!;
+  const others = parsed.edits.filter((one) => !isSame(one, wanted));
+  const edits = others.length < parsed.edits.length ? others : [...others, wanted];
+  return printSubject({ ...parsed, edits });
+}
+
+export function handControls(desk: Desk, frame: Frame): TemplateResult | typeof nothing {
+  const state = desk.state.value;
+  if (state.hide.includes('hand')) return nothing;
+  const { layer, head } = selectedHead(frame, state);
+  const subject = parseSubject(frame.subject)!;
+  const { edits } = subject;
+  const labels = labelsOf(subject, desk.engine.peek()!.models.describe);
+  /** A link to the state after an intervention; no link can name a model from disk, so a click sets the state. */
+  const link = (wanted: SubjectEdit, says: string, isDone: boolean) => {
+    const next = moved(frame.subject, wanted);
+    const list = state.shown.map((one) => (one === frame.subject ? next : one));
+    const shown = [...new Set(list)];
+    const change = { shown, at: shown.indexOf(next), layer, head };
+    const go = (event: Event) => {
+      if (!isOfDisk(frame.subject)) return;
+      event.preventDefault();
+      desk.set(change);
+    };
+    return html`<a
+      class="move"
+      href=${desk.link(change)}
+      aria-label=${isDone ? `Undo ${says}` : says}
+      @click=${go}
+      >${says}${isDone ? ' ×' : ''}</a
+    >`;
+  };
+  const moves = movesOf(frame, state).filter((one) => !edits.some((own) => isSame(own, one.edit)));
+  return html`<div class="hand" role="group" aria-label="Intervene">
+    <strong>Intervene</strong>
+    ${moves.map((one) => link(one.edit, one.says, false))}
+    ${choices(
+      'keys and values in',
+      state.grip,
+      [
+        ['all', 'all heads'],
+        ['layer', `layer ${layer}`],
+        ['head', headWords({ layer, head })],
+      ],
+      (grip) => desk.set({ grip: grip as Grip }),
+    )}
+    ${edits.length ? html`<span class="done">${edits.map((one, i) => link(one, labels[i]!, true))}</span>` : nothing}
+  </div>`;
+}

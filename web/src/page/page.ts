@@ -1,0 +1,92 @@
+/** The frame of the page around its rooms: the header and the footer. */
+import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
+import { html, render } from 'lit';
+import { OTHERS, others } from '../ask/arithmetic';
+import { linkTo, type State } from '../ask/state';
+import { parseSubject } from '../ask/subject';
+import { set, state } from './address';
+import type { Engine } from './context';
+import { choices } from './controls';
+import type { Room } from './enter';
+import { copyLink } from './share';
+import { sources } from './sources';
+
+/** @param open lets the reader open a model */
+export function drawHeader(
+  place: HTMLElement,
+  rooms: readonly Pick<Room, 'name' | 'title'>[],
+  open: () => void,
+): void {
+  effect(() => {
+    const { room, theme: own, hide } = state.value;
+    render(
+      html`<a class="brand" tabindex="-1" href=${linkTo(state.value, { room: 'start', why: 0 })}
+          >Sinkscope</a
+        >
+        <nav class="rooms" aria-label="Rooms">
+          ${rooms.map(
+            ({ name, title }) =>
+              html`<a
+                href=${linkTo(state.value, { room: name })}
+                aria-current=${name === room ? 'page' : 'false'}
+                tabindex=${name === room ? -1 : 0}
+                >${title}</a
+              >`,
+          )}
+        </nav>
+        <div class="tools" ?hidden=${hide.includes('links')}>
+          <button type="button" @click=${open}>Open a model</button>
+          <button type="button" @click=${() => void copyLink()}>Share</button>
+          ${choices(
+            'Theme',
+            own,
+            [
+              ['auto', 'Theme: system'],
+              ['light', 'Theme: light'],
+              ['dark', 'Theme: dark'],
+            ],
+            (value) => set({ theme: value as State['theme'] }),
+          )}
+        </div>`,
+      place,
+    );
+  });
+}
+
+/** The page's promise about data, and About: what it is based on, and what this browser does. */
+export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | undefined>): void {
+  const first = signal(0);
+  new PerformanceObserver((list) => {
+    const [mark] = list.getEntriesByName('first-sink');
+    if (mark) first.value = mark.startTime;
+  }).observe({ type: 'mark', buffered: true });
+  effect(() => {
+    const describe = engine.value?.models.describe;
+    const entries = engine.value?.queue.entries.value;
+    if (!describe) return;
+    const [entry] = entries?.values() ?? [];
+    const used = new Set([...(entries?.keys() ?? [])].map((one) => parseSubject(one)?.arithmetic));
+    const arithmetic = others.filter((one) => used.has(one)).map((one) => OTHERS[one].footer);
+    const counters = [
+      `${describe.kernels} kernels${arithmetic.length ? `, ${arithmetic.join(' and ')} where a figure says so` : ''}`,
+      ...(first.value ? [`first sink after ${Math.round(first.value)} ms`] : []),
+      ...(entry?.frame ? [`last run ${Math.round(entry.frame.milliseconds)} ms`] : []),
+    ];
+    render(
+      html`<span
+          >Sinkscope ${describe.version} · Your text and files stay on this machine; models download
+          from Hugging Face only on request.</span
+        >
+        <details class="more">
+          <summary>About</summary>
+          <p>
+            Sinkscope runs small language models in this page and measures their attention sinks.
+            License: Apache-2.0. No server computes anything.
+          </p>
+          <div class="sources">${sources(describe.version)}</div>
+          <p>This browser: ${counters.join(' · ')}.</p>
+        </details>`,
+      place,
+    );
+  });
+}

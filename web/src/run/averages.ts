@@ -1,0 +1,136 @@
+/** Means and standard deviations over the prompts of a question, and one number per prompt. */
+import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
+import { deviation, mean, type Frame } from '../frame';
+import type { OpenModel, Watch } from './models';
+import type { Prompts } from '../ask/question';
+
+export type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
+
+/** Means, standard deviations and the numbers of each prompt, for each list of edits. */
+export async function averages(
+  { model }: OpenModel,
+  { ids }: Prompts,
+  cases: readonly Frame['edits'][],
+  options: {
+    readonly eps: number;
+    readonly metrics: readonly string[];
+    readonly streaming?: boolean;
+  },
+  { signal, onProgress }: Watch,
+): Promise<Averaged[]> {
+  const each = cases.map((): Record<string, number[]> => ({}));
+  const measured = await sweep(model, ids, cases, {
+    ...options,
+    signal,
+    onProgress: ({ done, total }) => onProgress('', done, total),
+    onSequence: (told, _, at) => notePrompt(each[at]!, told),
+  });
+  return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: each[at]! }));
+}
+
+function averagesOf(
+  metrics: Awaited<ReturnType<typeof measure>>['metrics'],
+): Pick<Frame, 'tensors' | 'spread'> {
+  const all = Object.entries(metrics);
+  const array = (values: readonly (number | null)[]) => Float32Array.from(values, (x) => x ?? NaN);
+  return {
+    tensors: Object.fromEntries(
+      all.map(([name, { shape, mean: middle }]) => [name, { shape, data: array(middle) }]),
+    ),
+    spread: Object.fromEntries(all.map(([name, { deviation: own }]) => [name, array(own)])),
+  };
+}
+
+/**
+ * Loss where each token is predicted from the `window` tokens before it in a run of its own ("sliding window
+ * with re-computation", Xiao et al. 2024): nothing is cached. One run covers the first tokens of a text.
+ */
+export async function recomputed(
+  { model }: OpenModel,
+  { ids }: Prompts,
+  window: number,
+  { edits, eps }: { edits: Frame['edits']; eps: number },
+  { signal, onProgress }: Watch,
+): Promise<Averaged> {
+  const T = ids[0]!.length;
+  const size = Math.min(T, window + 1);
+  const places = T - size + 1;
+  const pieces = ids.flatMap((one) =>
+    Array.from({ length: places }, (_, from) => one.slice(from, from + size)),
+  );
+  const losses = ids.map(() => new Float32Array(T).fill(NaN));
+  await measure(model, pieces, {
+    metrics: ['loss_at'],
+    eps,
+    edits,
+    signal,
+    onProgress: ({ done, total }) => onProgress('', done, total),
+    onSequence: ({ loss_at: told }, i) => {
+      const own = losses[Math.floor(i / places)]!;
+      const from = i % places;
+      if (from === 0) own.set(told!.data);
+      else own[from + size - 1] = told!.data[size - 1]!;
+    },
+  });
+  const each = losses.map((own) => mean(own, 1));
+  const at = (t: number) => losses.map((own) => own[t]!);
+  const positions = Array.from({ length: T }, (_, t) => t);
+  return {
+    tensors: {
+      loss_at: { shape: [T], data: Float32Array.from(positions, (t) => mean(at(t))) },
+      loss_mean: { shape: [1], data: Float32Array.of(mean(each)) },
+    },
+    spread: {
+      loss_at: Float32Array.from(positions, (t) => deviation(at(t))),
+      loss_mean: Float32Array.of(deviation(each)),
+    },
+    perPrompt: { loss_mean: each },
+  };
+}
+
+/** Adds one number of one prompt to each list, by the names of metrics. */
+export function notePrompt(
+  each: Record<string, number[]>,
+  told: Readonly<Record<string, Tensor>>,
+): Record<string, number[]> {
+  const note = (name: string, value: number | undefined) =>
+    value === undefined ? undefined : (each[name] ??= []).push(value);
+  for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
+    note(name, told[name]?.data[0]);
+  // A row of the summary is the mean, the minimum and the maximum of a head.
+  const masses = told.row_mass_summary;
+  note('row_mass_summary', masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)));
+  note('value_ratio', told.value_ratio && mean(told.value_ratio.data));
+  return each;
+}
+
+/**
+ * Means of every metric that describe calls averaged, so that a view that is opened later shows means and
+ * not the first prompt.
+ */
+export async function allAverages(
+  describe: Describe,
+  opened: OpenModel,
+  prompts: Prompts,
+  { edits, eps }: { edits: Frame['edits']; eps: number },
+  watch: Watch,
+): Promise<Averaged> {
+  const averaged = describe.metrics.filter((one) => one.averaged);
+  // Metrics of one head are left out, and comparisons with the baseline where there is no edit.
+  const isWhole = ({ arguments: needs }: (typeof averaged)[number]) =>
+    !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));
+  const metrics = averaged.filter(isWhole).map(({ name }) => name);
+  const total = prompts.ids.length;
+  const [found] = await averages(
+    opened,
+    prompts,
+    [edits],
+    { eps, metrics },
+    {
+      signal: watch.signal,
+      onProgress: (_, done) =>
+        watch.onProgress(`${opened.title}, ${done} of ${total} prompts`, done, total),
+    },
+  );
+  return found!;
+}

@@ -1,0 +1,151 @@
+/**
+ * What no single run can tell: numbers that take runs of their own, of the same prompts. Views read them
+ * by name, beside the metrics and fields of describe; the queue measures them behind what a run has told.
+ */
+import {
+  headEffects,
+  spread,
+  type Architecture,
+  type Edit,
+  type Replica,
+  type RunOptions,
+  type Tensor,
+} from 'sinkscope';
+import { deviation, isBidirectional, mean } from '../frame';
+import type { OpenModel } from './models';
+
+export interface Measured {
+  readonly tensors: Readonly<Record<string, Tensor>>;
+  /** Standard deviations over the prompts; of one prompt, NaN. */
+  readonly spread: Readonly<Record<string, Float32Array>>;
+}
+
+interface Given {
+  readonly opened: OpenModel;
+  /** Prompts of one length. */
+  readonly ids: readonly (readonly number[])[];
+  readonly edits: readonly Edit[];
+  readonly signal: AbortSignal;
+  readonly onProgress: (done: number, total: number) => void;
+}
+
+export interface Measurement {
+  /** What it gives. */
+  readonly names: readonly string[];
+  /** What is counted while it goes on. */
+  readonly steps: string;
+  readonly fits: (model: { readonly architecture: Architecture }) => boolean;
+  readonly measure: (given: Given) => Promise<Measured>;
+}
+
+const effects: Measurement = {
+  names: ['effect'],
+  steps: 'heads ablated',
+  fits: (model) => !isBidirectional(model),
+  measure: async ({ opened, ids, onProgress, ...options }) => {
+    const found = await headEffects(opened.model, ids, {
+      ...options,
+      onProgress: ({ done, total }) => onProgress(done, total),
+    });
+    const array = (values: readonly (number | null)[]) =>
+      Float32Array.from(values, (x) => x ?? NaN);
+    return {
+      tensors: { effect: { shape: found.shape, data: array(found.mean) } },
+      spread: { effect: array(found.deviation) },
+    };
+  },
+};
+
+/** Where a text is changed: an early token, yet not the one that stands first where nothing else does. */
+const CHANGED = 4;
+
+/** A token of a text, and what it is exchanged for: the text's last token that differs. */
+interface Exchange {
+  /** Among all tokens of the prompt. */
+  readonly at: number;
+  readonly token: number;
+}
+
+/** @returns undefined for a text that is too short, or one token again and again */
+export function exchangeOf(ids: readonly number[], firsts: number): Exchange | undefined {
+  const at = firsts + Math.min(CHANGED, ids.length - firsts - 2);
+  const token = ids
+    .slice(firsts)
+    .reverse()
+    .find((id) => id !== ids[at]);
+  return at > firsts && token !== undefined ? { at, token } : undefined;
+}
+
+/** How many special tokens stand before the text. */
+function firstsOf(ids: readonly number[], special: readonly number[]): number {
+  const end = ids.findIndex((id) => !special.includes(id));
+  return end < 0 ? ids.length : end;
+}
+
+/** A prompt, once as it is and once with a token exchanged: how far the streams come apart. */
+async function apart(
+  replica: Replica,
+  ids: readonly number[],
+  { at, token }: Exchange,
+  options: RunOptions,
+): Promise<Record<string, Tensor>> {
+  const base = await replica.run(ids, options);
+  try {
+    const run = await replica.run(
+      ids.map((id, t) => (t === at ? token : id)),
+      options,
+    );
+    const reach = await run.metric('hidden_change', { base }).finally(() => run.close());
+    return { reach, mixing: await base.metric('mixing') };
+  } finally {
+    await base.close();
+  }
+}
+
+/** How far one changed token reaches, with the tokens that stand first and without them. */
+const reach: Measurement = {
+  names: ['reach', 'reach_bare', 'mixing_bare'],
+  steps: 'texts changed',
+  fits: () => true,
+  measure: async ({ opened, ids, edits, signal, onProgress }) => {
+    const { model, tokenizer } = opened;
+    const options = { edits, signal, fields: ['hidden'], capacity: ids[0]!.length };
+    const found: Record<string, Tensor[]> = Object.fromEntries(reach.names.map((n) => [n, []]));
+    let done = 0;
+    const work = async (replica: Replica, one: readonly number[]) => {
+      const firsts = firstsOf(one, tokenizer.special);
+      const exchange = exchangeOf(one, firsts);
+      const whole = exchange && (await apart(replica, one, exchange, options));
+      const { at, token } = exchange ?? { at: 0, token: 0 };
+      const rest = { at: at - firsts, token };
+      const bare = whole && firsts && (await apart(replica, one.slice(firsts), rest, options));
+      onProgress(++done, ids.length);
+      return {
+        ...(whole ? { reach: whole.reach! } : {}),
+        ...(bare ? { reach_bare: bare.reach!, mixing_bare: bare.mixing! } : {}),
+      };
+    };
+    for await (const own of spread(model, ids, work, { signal }))
+      for (const [name, tensor] of Object.entries(own)) found[name]!.push(tensor);
+    return averaged(found);
+  },
+};
+
+/** Over prompts; what none of them has is empty. */
+function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
+  const over = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
+    Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));
+  const each = Object.entries(found);
+  return {
+    tensors: Object.fromEntries(
+      each.map(([name, all]) => [name, { shape: all[0]?.shape ?? [0], data: over(mean)(all) }]),
+    ),
+    spread: Object.fromEntries(each.map(([name, all]) => [name, over(deviation)(all)])),
+  };
+}
+
+export const measurements: readonly Measurement[] = [effects, reach];
+
+export function isMeasurement(name: string): boolean {
+  return measurements.some(({ names }) => names.includes(name));
+}

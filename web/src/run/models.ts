@@ -1,0 +1,380 @@
+/**
+ * The models that are open: those of the zoo, and what the reader opened by a plan. A model stays
+ * open while a side shows it; one that was opened by a plan is closed then, for it may fill the
+ * memory, and its plan is remembered for the rest of the visit.
+ */
+import {
+  cacheClear,
+  modelFiles,
+  openTokenizer,
+  planTokenizer,
+  SinkscopeError,
+  type Arithmetic,
+  type Describe,
+  type Engine,
+  type Model,
+  type Plan,
+  type Progress,
+  type AnyTokenizer,
+  type Tokenizer,
+} from 'sinkscope';
+import { InputError, isTooSlow } from '../ask/errors';
+import { arithmeticOf } from '../ask/subject';
+import type { Source } from '../frame';
+import { nearestStep, stepOf, stepWords } from '../ask/steps';
+import type { StepFacts } from '../frame';
+import type { Timelines } from '../timeline/timelines';
+import { renew, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
+
+/** What a picker offers. */
+export interface Choice {
+  readonly id: string;
+  readonly title: string;
+  readonly source: Source;
+}
+
+export interface OpenModel extends Choice {
+  readonly model: Model;
+  readonly tokenizer: AnyTokenizer;
+  /** The commit of a hub's model: a revision may move, a commit does not. */
+  readonly commit?: string;
+  /** Of the weights, where it is known. */
+  readonly sha256?: string;
+  /** Of a checkpoint of its training. */
+  readonly step?: StepFacts;
+  /** How many a weight is kept in, where that is not as it was trained. */
+  readonly bits?: number;
+  /** Whether these are the quantized weights that are shown until the exact ones are loaded. */
+  readonly isPreview?: boolean;
+}
+
+/** The id of a model's quantized preview among the open models. */
+export function previewId(id: string): string {
+  return `${id} preview`;
+}
+
+/** How a model is opened that is not in the zoo. A token lives as long as the page. */
+interface Recipe {
+  readonly title: string;
+  readonly source: 'hub' | 'disk';
+  readonly plan: Plan;
+  readonly token?: string;
+  /** One of many that are walked through: it is forgotten when it is not shown any more. */
+  readonly isPassing?: boolean;
+}
+
+export interface Watch {
+  readonly signal: AbortSignal;
+  readonly onProgress: (what: string, done: number, total: number, more?: Progress) => void;
+}
+
+/** How a model is opened. */
+interface How {
+  readonly watch: Watch;
+  readonly arithmetic: Arithmetic;
+}
+
+interface Opening {
+  readonly job: AbortController;
+  readonly model: Promise<OpenModel>;
+  isDone: boolean;
+}
+
+export class Models {
+  readonly #engine: Engine;
+  /** What exists. */
+  readonly describe: Describe;
+  readonly zoo: Zoo;
+  readonly #open = new Map<string, Opening>();
+  readonly #recipes = new Map<string, Recipe>();
+  /** Opened by the reader, and shown by nobody yet. */
+  #pinned: string | undefined;
+  readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
+  /** Milliseconds for a step of a tokenizer; doubled whenever a reader is asked to wait longer. */
+  #limit = 5000;
+  #timelines: Promise<Timelines> | undefined;
+
+  constructor(engine: Engine, zoo: Zoo) {
+    this.#engine = engine;
+    this.describe = engine.describe;
+    this.zoo = zoo;
+  }
+
+  get choices(): Choice[] {
+    const own = [...this.#recipes].map(([id, { title, source }]) => ({ id, title, source }));
+    return [
+      ...this.zoo.cards.map(({ id, title }) => ({ id, title, source: 'zoo' as const })),
+      ...own,
+    ];
+  }
+
+  /** Whether it can be opened without asking the reader. */
+  knows(id: string): boolean {
+    return this.#recipes.has(id) || this.zoo.cards.some((card) => card.id === id);
+  }
+
+  /** Of the weights of what was opened by a plan. */
+  bytesOf(id: string): number | undefined {
+    return this.#recipes.get(arithmeticOf(id).weights)?.plan.bytes;
+  }
+
+  /** The reader wants this model: it may be opened from here on. */
+  admit(id: string, recipe: Recipe): void {
+    this.#recipes.set(id, recipe);
+  }
+
+  /** Until it is open and shown, or another is pinned, it is not closed for being shown by nobody. */
+  pin(id: string): void {
+    this.#pinned = id;
+  }
+
+  unpin(id: string): void {
+    if (this.#pinned === id) this.#pinned = undefined;
+  }
+
+  /** Takes back what could not be opened. */
+  forget(id: string): void {
+    this.#recipes.delete(id);
+  }
+
+  /** The trainings of the zoo; their code is fetched with the first of them. */
+  timelines(): Promise<Timelines> {
+    return (this.#timelines ??= import('../timeline/timelines').then(
+      ({ Timelines }) => new Timelines(this.zoo.cards),
+    ));
+  }
+
+  isOpen(id: string): boolean {
+    return this.#open.get(id)?.isDone ?? false;
+  }
+
+  /** Like `get`, but opens the quantized preview of a model that has one and is not open yet. */
+  getPreview(id: string, watch: Watch): Promise<OpenModel> {
+    const { quick } = this.zoo.cards.find((card) => card.id === id) ?? {};
+    if (!quick || this.isOpen(id)) return this.get(id, watch);
+    const options = { watch, arithmetic: 'exact' as const };
+    return this.#share(previewId(id), new AbortController(), () => this.#ofZoo(id, options, quick));
+  }
+
+  /** Opens a model, or hands out the open one. Two callers share one opening. */
+  get(id: string, watch: Watch): Promise<OpenModel> {
+    const job = new AbortController();
+    return this.#share(id, job, async () => {
+      const { weights, arithmetic } = arithmeticOf(id);
+      const recipe = this.#recipes.get(weights);
+      const at = stepOf(weights);
+      const options = { signal: job.signal, watch, arithmetic };
+      if (recipe) return { ...(await this.#byPlan(weights, recipe, options)), id };
+      const opened = at ? this.#ofStep(weights, at, options) : this.#ofZoo(weights, options);
+      return { ...(await opened), id };
+    });
+  }
+
+  #share(id: string, job: AbortController, open: () => Promise<OpenModel>): Promise<OpenModel> {
+    const known = this.#open.get(id);
+    if (known) return known.model;
+    const model = open();
+    const opening: Opening = { job, model, isDone: false };
+    this.#open.set(id, opening);
+    model.then(
+      () => (opening.isDone = true),
+      () => this.#open.get(id) === opening && this.#open.delete(id),
+    );
+    return model;
+  }
+
+  stop(id: string): void {
+    const opening = this.#open.get(id);
+    if (!opening) return;
+    // Whoever goes back to a checkpoint opens it anew, and does not wait for its end.
+    if (!opening.isDone && stepOf(arithmeticOf(id).weights)) this.#open.delete(id);
+    opening.job.abort(new DOMException('', 'AbortError'));
+  }
+
+  /** Closes, or stops opening, what was opened by a plan or is a checkpoint, and is not shown any more. */
+  async release(wanted: ReadonlySet<string>): Promise<void> {
+    const pinned = this.#pinned;
+    if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
+    const shown = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
+    const isPassing = (id: string) => {
+      const { weights, arithmetic } = arithmeticOf(id);
+      const isStep = stepOf(weights) !== undefined;
+      const isOther = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
+      return isOther || this.#recipes.has(id);
+    };
+    const seen = new Set([...shown].map((id) => arithmeticOf(id).weights));
+    const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
+    // All at once, so that nobody is handed a model that is about to be closed.
+    for (const [id, { job }] of gone) {
+      this.#open.delete(id);
+      job.abort(new DOMException('', 'AbortError'));
+    }
+    for (const [id, { isPassing }] of this.#recipes)
+      if (isPassing && !seen.has(id)) this.#recipes.delete(id);
+    for (const [, { model }] of gone) await model.then(end).catch(() => {});
+    const walked = new Set([...seen].flatMap((id) => stepOf(id)?.id ?? []));
+    await (await this.#timelines)?.keep(walked);
+  }
+
+  /** Downloaded files that cannot be read are not kept: the next try fetches them anew. */
+  async #byPlan(id: string, recipe: Recipe, how: How & { readonly signal: AbortSignal }) {
+    try {
+      return await this.#openPlan(id, recipe, how);
+    } catch (error) {
+      if (recipe.source !== 'hub' || !isBroken(error)) throw error;
+      await cacheClear(recipe.plan.id).catch(() => {});
+      const text = `${error.text}; its downloaded files were removed, as Clear would: try again`;
+      throw new SinkscopeError(error.code, error.where, text);
+    }
+  }
+
+  async #openPlan(
+    id: string,
+    recipe: Recipe,
+    { signal, watch, arithmetic }: How & { readonly signal: AbortSignal },
+  ): Promise<OpenModel> {
+    const { plan, token, title, source } = recipe;
+    const options = { token, cache: true };
+    const model = await this.#engine.open(modelFiles(plan, options), {
+      arithmetic,
+      signal,
+      onProgress: (p) => watch.onProgress(`Loading ${title}`, p.done, p.total, p),
+    });
+    const tokenizer = await planTokenizer(plan, model, {
+      ...options,
+      signal,
+      limit: this.#limit,
+    }).catch(async (error: unknown) => {
+      if (isTooSlow(error)) this.#limit *= 2;
+      await model.close();
+      throw error;
+    });
+    const opened = { id, title, source, model, tokenizer, commit: plan.commit };
+    try {
+      return checkSizes(opened);
+    } catch (error) {
+      await end(opened);
+      throw error;
+    }
+  }
+
+  /** Files that cannot be read are fetched once more, past the browser's cache. */
+  async #ofZoo(id: string, how: How, quick?: Card['quick']): Promise<OpenModel> {
+    try {
+      return await this.#openZoo(id, how, quick);
+    } catch (error) {
+      const isUnread = error instanceof SinkscopeError && error.code === 'read';
+      if (!isBroken(error) && !isUnread) throw error;
+      const { tokenizer } = this.#card(id);
+      const own = ['config.json', quick?.file ?? 'model.safetensors'].map(
+        (name) => `${id}/${name}`,
+      );
+      const texts = ['tokenizer.json', 'tokenizer_config.json'].map(
+        (name) => `${tokenizer}/${name}`,
+      );
+      this.zoo.forget(id);
+      await renew([...own, ...texts]);
+      return this.#openZoo(id, how, quick);
+    }
+  }
+
+  async #openZoo(
+    id: string,
+    { watch, arithmetic }: How,
+    quick?: Card['quick'],
+  ): Promise<OpenModel> {
+    const card = this.#card(id);
+    const tokenizer = this.#tokenizerOf(id);
+    const files = quick
+      ? await this.zoo.quick(id)
+      : {
+          config: zooAddress(`${id}/config.json`),
+          weights: zooAddress(`${id}/model.safetensors`),
+        };
+    // Not cancelled with the run: the next run needs the model just the same.
+    const model = this.#engine.open(files, {
+      arithmetic,
+      onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
+    });
+    const { title, sha256 } = { ...card, ...quick };
+    const preview = quick && { isPreview: true, bits: (8 * quick.bytes) / card.parameters };
+    const parts = { id, title, source: 'zoo', sha256, ...preview } as const;
+    const [own, opened] = await Promise.all([tokenizer, model]);
+    return checkSizes({ ...parts, tokenizer: own, model: opened });
+  }
+
+  async #ofStep(
+    id: string,
+    at: { readonly id: string; readonly step: number },
+    { signal, watch, arithmetic }: How & { readonly signal: AbortSignal },
+  ): Promise<OpenModel> {
+    const card = this.#card(at.id);
+    if (!card.timeline) throw new InputError(`“${at.id}” has no stored checkpoints.`);
+    const timelines = await this.timelines();
+    const steps = await timelines.steps(at.id);
+    // The last stop is the trained weights themselves.
+    if (nearestStep(steps, at.step) === steps.at(-1))
+      return { ...(await this.#ofZoo(at.id, { watch, arithmetic })), id };
+    const options = {
+      signal,
+      onProgress: (p: Progress) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
+    };
+    const [{ files, facts }, tokenizer] = await Promise.all([
+      timelines.open(at.id, at.step, options),
+      this.#tokenizerOf(at.id),
+    ]);
+    const model = await this.#engine.open(files, { signal, arithmetic });
+    if (signal.aborted) {
+      // Nobody else knows it.
+      await model.close();
+      throw signal.reason;
+    }
+    const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
+    const { bits } = facts;
+    return checkSizes({ id, title, source: 'zoo', step: facts, bits, model, tokenizer });
+  }
+
+  /** Of a model of the zoo; its checkpoints share it, and so do the models that have the same. */
+  #tokenizerOf(model: string): Promise<Tokenizer> {
+    const id = this.#card(model).tokenizer;
+    const known = this.#tokenizers.get(id);
+    if (known) return known;
+    const texts = Promise.all([
+      textOf(`${id}/tokenizer.json`),
+      textOf(`${id}/tokenizer_config.json`),
+    ]);
+    const tokenizer = texts.then(([json, config]) => openTokenizer(json, config));
+    this.#tokenizers.set(id, tokenizer);
+    tokenizer.catch(() => this.#tokenizers.delete(id));
+    return tokenizer;
+  }
+
+  #card(id: string): Card {
+    const card = this.zoo.cards.find((one) => one.id === id);
+    if (card) return card;
+    const names = this.zoo.cards.map((one) => one.id).join(', ');
+    throw new InputError(`This page has no model “${id}”. It has ${names}.`);
+  }
+}
+
+/** What was fetched is not what it should be. */
+function isBroken(error: unknown): error is SinkscopeError {
+  return error instanceof SinkscopeError && error.code.startsWith('bad_');
+}
+
+/** Closes a model, and the worker of its tokenizer if it has one. */
+async function end({ model, tokenizer }: OpenModel): Promise<void> {
+  if ('close' in tokenizer) tokenizer.close();
+  await model.close();
+}
+
+/** A tokenizer of another model gives ids that mean nothing here, or do not exist. */
+function checkSizes(opened: OpenModel): OpenModel {
+  const { V } = opened.model.architecture;
+  if (opened.tokenizer.size > V)
+    throw new InputError(
+      `tokenizer.json: expected at most ${V} tokens, the model's vocabulary, found ` +
+        `${opened.tokenizer.size}.`,
+    );
+  return opened;
+}

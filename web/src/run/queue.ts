@@ -1,0 +1,448 @@
+/**
+ * The one way from subjects to frames. A room asks for subjects, a question and the names of metrics and
+ * fields; the queue opens the models, runs one subject after the other, and publishes a frame of each.
+ * Cached results are reused.
+ *
+ * A new request waits for a quick run and stops a long one. The queue closes models that no room shows, and
+ * runs a subject once more when the engine was lost.
+ */
+import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
+import { SinkscopeError, type Progress } from 'sinkscope';
+import { sentence } from '../ask/errors';
+import { keyOf } from '../ask/question';
+import { editsOf, modelIdOf, parseSubject } from '../ask/subject';
+import { selectedHead, type Frame, type Head } from '../frame';
+import { Generation } from './generation';
+import { Loading } from './loading';
+import { measurements, type Measurement } from './measurements';
+import { previewId, type Watch } from './models';
+import { loadedWords } from './progress';
+import { completed, contextOf, namesFor, recordedFor } from './reading';
+import {
+  studyKey,
+  type Dependencies,
+  type Entry,
+  type Request,
+  type Study,
+  type Work,
+} from './request';
+import {
+  CachedRuns,
+  idsOf,
+  isOpen,
+  measureBeside,
+  QUICK_MS,
+  runSubject,
+  type CachedRun,
+  type OpenRun,
+} from './runs';
+import { Studies } from './studies';
+
+/** A replaced frame waits so long for those beside it: a picture is drawn once. */
+const TOGETHER_MS = 120;
+/** Weights of models opened by a plan that stay in memory together; beyond it, one at a time. */
+const KEPT_BYTES = 2 ** 30;
+/** A stopped call ends before the next one begins. */
+const REST_MS = 30;
+
+/** What the queue works on: a subject, or a study. */
+interface Job {
+  readonly abort: AbortController;
+  readonly what: string | Study;
+  readonly since: number;
+  /** The measurement beside the run, while it is taken. */
+  measurement?: Measurement;
+}
+
+const stopped = () => new DOMException('', 'AbortError');
+
+export class Queue {
+  readonly #models: Dependencies['models'];
+  readonly #loading: Loading;
+  readonly #runs = new CachedRuns();
+  readonly #studies: Studies;
+  readonly #generation: Generation;
+  #entries: ReadonlyMap<string, Entry> = new Map();
+  readonly #published = signal(this.#entries);
+  #publishing: ReturnType<typeof setTimeout> | undefined;
+  readonly #work = signal<Work | undefined>(undefined);
+  /** Why a subject has no answer to a question. */
+  readonly #failed = new Map<string, string>();
+  /** The questions that the queue worked on when the engine was lost. */
+  readonly #lost = new Set<string>();
+  #request: Request | undefined;
+  #job: Job | undefined;
+  #isLooping = false;
+
+  constructor(dependencies: Dependencies) {
+    this.#models = dependencies.models;
+    this.#loading = new Loading(dependencies);
+    this.#studies = new Studies(dependencies, this.#loading);
+    this.#generation = new Generation(this.#runs, {
+      entry: (subject) => this.#entries.get(subject),
+      set: (subject, change) => this.#set(subject, change),
+      complete: (frame, cached) => this.#complete(frame, cached, this.#request!),
+    });
+  }
+
+  /** The answers by the texts of the subjects. */
+  get entries(): ReadonlySignal<ReadonlyMap<string, Entry>> {
+    return this.#published;
+  }
+
+  /** The answer of a study; undefined before the study was measured. */
+  studied(study: Study): Entry | undefined {
+    return this.#studies.entry(study);
+  }
+
+  /** Undefined while the queue has nothing to do. */
+  get work(): ReadonlySignal<Work | undefined> {
+    return this.#work;
+  }
+
+  get isGenerating(): boolean {
+    return this.#generation.isRunning;
+  }
+
+  ask(request: Request): void {
+    const before = this.#request;
+    this.#request = request;
+    const isNew = before && keyOf(before.question) !== keyOf(request.question);
+    if (isNew) this.stopGenerating();
+    // A run that is still open failed only at a name that one view reads: other names may be read.
+    if (before?.reads.join() !== request.reads.join())
+      for (const subject of request.subjects)
+        if (this.#runs.get(subject)?.key === this.#key(subject))
+          this.#failed.delete(this.#key(subject));
+    const job = this.#job;
+    if (job && !this.#isWanted(job, Boolean(isNew))) job.abort.abort(stopped());
+    this.#mark();
+    void this.#loop();
+  }
+
+  /** Whether the job is still asked for, or so quick that the queue waits for its end. */
+  #isWanted({ what, since, measurement }: Job, isNew: boolean): boolean {
+    const { subjects, reads, studies = [] } = this.#request!;
+    if (typeof what === 'object')
+      return studies.some((study) => studyKey(study) === studyKey(what));
+    if (measurement && !measurement.names.some((name) => reads.includes(name))) return false;
+    return subjects.includes(what) && !(isNew && performance.now() - since > QUICK_MS);
+  }
+
+  /** Tries again what failed: a model was opened, or the reader asks for it. */
+  retry(): void {
+    this.#failed.clear();
+    this.#lost.clear();
+    // A room may have asked for nothing yet.
+    if (!this.#request) return;
+    this.#studies.retry();
+    this.#mark();
+    void this.#loop();
+  }
+
+  /** The reader presses Stop: what is not measured yet waits for another question, or for `retry`. */
+  stop(): void {
+    this.stopGenerating();
+    const request = this.#request;
+    if (!request) return;
+    for (const subject of request.subjects)
+      if (!this.#isDone(subject)) this.#failed.set(this.#key(subject), 'Stopped.');
+    const left = (request.studies ?? []).filter((study) => !this.#studies.isDone(study));
+    this.#studies.note(left.map((study) => [studyKey(study), { error: 'Stopped.' }]));
+    this.#job?.abort.abort(stopped());
+    this.#mark();
+  }
+
+  stopGenerating(): void {
+    this.#generation.stop();
+  }
+
+  /** Adds tokens to the frames of these subjects, one by one. */
+  async generate(...[subjects, options]: Parameters<Generation['generate']>): Promise<void> {
+    this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
+    try {
+      await this.#generation.generate(subjects, options);
+    } finally {
+      if (!this.#isLooping) this.#work.value = undefined;
+      // Measurements with runs of their own waited for the last token.
+      void this.#loop();
+    }
+  }
+
+  unmask(...given: Parameters<Generation['unmask']>): Promise<void> {
+    return this.#generation.unmask(...given);
+  }
+
+  /** The subject and its question, without its look. */
+  #key(subject: string): string {
+    return `${subject} ${keyOf(this.#request!.question)}`;
+  }
+
+  #set(subject: string, change: Entry): void {
+    const entries = new Map(this.#entries);
+    entries.set(subject, { ...entries.get(subject), ...change });
+    this.#entries = entries;
+    this.#publish();
+  }
+
+  /** Publishes the entries at once, unless the next subject is about to change them again. */
+  #publish(): void {
+    const before = this.#published.peek();
+    const isPatient =
+      this.#next !== undefined &&
+      [...before.keys()].join() === [...this.#entries.keys()].join() &&
+      [...this.#entries].every(([subject, { frame, error }]) => {
+        const old = before.get(subject)!;
+        return old.error === error && (old.frame || !frame);
+      });
+    const publish = () => {
+      clearTimeout(this.#publishing);
+      this.#publishing = undefined;
+      this.#published.value = this.#entries;
+    };
+    if (isPatient) this.#publishing ??= setTimeout(publish, TOGETHER_MS);
+    else publish();
+  }
+
+  /** Entries of what is asked for, in its order; frames that answer other questions become stale. */
+  #mark(): void {
+    const before = this.#entries;
+    const { subjects } = this.#request!;
+    const all = subjects.map((subject): [string, Entry] => {
+      const { frame } = before.get(subject) ?? {};
+      const isStale = frame && this.#runs.get(subject)?.key !== this.#key(subject);
+      const error = this.#failed.get(this.#key(subject));
+      return [subject, { ...(frame ? { frame } : {}), isStale, error }];
+    });
+    const isSame =
+      all.length === before.size &&
+      all.every(([subject, entry], i) => {
+        const old = before.get(subject);
+        return (
+          [...before.keys()][i] === subject &&
+          old?.frame === entry.frame &&
+          Boolean(old?.isStale) === Boolean(entry.isStale) &&
+          old?.error === entry.error
+        );
+      });
+    if (isSame) return;
+    this.#entries = new Map(all);
+    this.#publish();
+  }
+
+  #isDone(subject: string): boolean {
+    const frame = this.#entries.get(subject)?.frame;
+    const cached = this.#runs.get(subject);
+    if (!frame || cached?.key !== this.#key(subject) || this.#isToBeExact(frame, cached))
+      return false;
+    const { headReads, reads } = this.#request!;
+    const at = this.#headOf(frame, this.#request!);
+    const isHead = frame.head?.layer === at.layer && frame.head.head === at.head;
+    return (
+      namesFor(this.#models.describe, frame, reads).every((name) => name in frame.tensors) &&
+      !this.#measurementFor(frame) &&
+      (!headReads.length || (isHead && headReads.every((name) => name in frame.head!.tensors)))
+    );
+  }
+
+  /** The head that the page shows of a frame. */
+  #headOf(frame: Frame, { head, heads }: Request): Head {
+    return selectedHead(frame, heads?.[frame.subject] ?? head);
+  }
+
+  /** Whether exact weights can replace the preview; generated tokens are not thrown away for them. */
+  #isToBeExact({ generated }: Frame, { opened }: CachedRun): boolean {
+    return Boolean(
+      opened.isPreview &&
+      !generated &&
+      !this.#generation.isRunningNow &&
+      (!this.#request!.isPreview || this.#models.isOpen(opened.id)),
+    );
+  }
+
+  /** Loads the exact weights of the previews that are shown. */
+  async #refine(): Promise<void> {
+    const ids = this.#runs.previews;
+    if (!ids.length) return;
+    const work = { text: '', share: NaN, since: performance.now() };
+    this.#work.value = work;
+    const { signal } = new AbortController();
+    const silent = { signal, onProgress: () => {} };
+    const all = await Promise.allSettled(ids.map((id) => this.#models.get(id, silent)));
+    if (this.#work.peek() === work) this.#work.value = undefined;
+    if (all.some(({ status }) => status === 'fulfilled')) await this.#loop();
+  }
+
+  /** The first measurement that the frame lacks; none while tokens are generated. */
+  #measurementFor(frame: Frame): Measurement | undefined {
+    const isMissing = (name: string) =>
+      this.#request!.reads.includes(name) && !(name in frame.tensors);
+    if (this.#generation.isRunningNow) return undefined;
+    return measurements.find(({ names, fits }) => fits(frame) && names.some(isMissing));
+  }
+
+  get #next(): string | Study | undefined {
+    const { subjects = [], studies = [] } = this.#request ?? {};
+    return (
+      subjects.find((subject) => !this.#isDone(subject) && !this.#failed.has(this.#key(subject))) ??
+      studies.find((study) => !this.#studies.isDone(study))
+    );
+  }
+
+  async #loop(): Promise<void> {
+    if (this.#isLooping) return;
+    this.#isLooping = true;
+    this.#forget();
+    for (let what = this.#next; what !== undefined; what = this.#next) {
+      const abort = new AbortController();
+      const { signal } = abort;
+      this.#job = { abort, what, since: performance.now() };
+      if (!this.#work.peek()?.text)
+        this.#work.value = { text: 'Running', share: NaN, since: performance.now() };
+      const key = typeof what === 'object' ? studyKey(what) : this.#key(what);
+      try {
+        if (typeof what === 'object')
+          await this.#studies.measure(what, this.#request!, this.#watch(signal));
+        else await this.#answer(what, key, this.#request!, signal);
+        this.#failed.delete(key);
+      } catch (error) {
+        const isStopped = error instanceof DOMException && error.name === 'AbortError';
+        if (!isStopped && !signal.aborted) this.#fail(what, key, error);
+        else if (isStopped && !signal.aborted)
+          await new Promise((done) => setTimeout(done, REST_MS));
+      }
+      this.#job = undefined;
+      this.#forget();
+    }
+    this.#isLooping = false;
+    if (this.#generation.isRunningNow) return;
+    this.#work.value = undefined;
+    await this.#refine();
+  }
+
+  #fail(what: string | Study, key: string, error: unknown): void {
+    // The next call starts the engine again and opens its models: only the second loss is an error.
+    const isLost = error instanceof SinkscopeError && error.code === 'lost';
+    if (isLost && !this.#lost.has(key)) {
+      this.#lost.add(key);
+      return;
+    }
+    if (typeof what === 'object') {
+      this.#studies.note([[key, { error: sentence(error) }]]);
+      return;
+    }
+    this.#failed.set(key, sentence(error));
+    this.#mark();
+    if (!this.#entries.has(what)) return;
+    this.#set(what, { error: this.#failed.get(key)! });
+  }
+
+  #watch(signal: AbortSignal): Watch {
+    return {
+      signal,
+      onProgress: (what, done, total, more?: Progress) => {
+        if (signal.aborted) return;
+        const isRead = more?.stage === 'read';
+        const text = isRead ? `${what}: ${loadedWords({ ...more, done, total })}` : what;
+        const since = this.#work.peek()?.since ?? performance.now();
+        this.#work.value = { text, share: total > 0 ? done / total : NaN, since };
+      },
+    };
+  }
+
+  async #answer(
+    subject: string,
+    key: string,
+    request: Request,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const watch = this.#watch(signal);
+    const known = this.#runs.get(subject);
+    const frame = this.#entries.get(subject)?.frame;
+    const isRecorded =
+      isOpen(known) &&
+      recordedFor(this.#models.describe, request).every((name) => known.fields.has(name));
+    if (frame && isRecorded && known.key === key && !this.#isToBeExact(frame, known))
+      return this.#readOn(subject, frame, known, request, watch);
+    const { parsed, opened } = await this.#loading.open(subject, request, watch);
+    // The other models are fetched while this one runs.
+    const unbound = this.#watch(new AbortController().signal);
+    for (const other of request.subjects) this.#loading.begin(other, request, unbound);
+    signal.throwIfAborted();
+    const { architecture, describe } = opened.model;
+    const context = contextOf(architecture, editsOf(parsed, describe));
+    const prompts = await this.#loading.prompts(opened, request.question, context);
+    if (isOpen(this.#runs.get(subject))) this.stopGenerating();
+    this.#runs.makeRoom(subject);
+    const before = this.#entries.get(subject)?.frame;
+    const given = { subject: parsed, text: subject, key, opened, prompts, request, before };
+    const made = await runSubject(given, watch);
+    try {
+      const whole = await this.#complete(made.frame, made.cached, request);
+      signal.throwIfAborted();
+      this.#runs.set(subject, made.cached);
+      batch(() => {
+        this.#set(subject, { frame: whole, isStale: false, error: undefined });
+        this.#mark();
+      });
+    } catch (error) {
+      await made.cached.run.close().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Reads from the open run what the frame lacks, and takes the measurements beside it. */
+  async #readOn(
+    subject: string,
+    before: Frame,
+    cached: OpenRun,
+    request: Request,
+    watch: Watch,
+  ): Promise<void> {
+    const frame = await this.#complete(before, cached, request);
+    if (this.#runs.get(subject) !== cached) return;
+    this.#set(subject, { frame, isStale: false, error: undefined });
+    const measurement = this.#measurementFor(frame);
+    if (!measurement) return;
+    this.#job!.measurement = measurement;
+    const { opened } = cached;
+    const context = contextOf(opened.model.architecture, frame.edits);
+    const ids = frame.generated
+      ? [idsOf(frame.tokens)]
+      : (await this.#loading.prompts(opened, frame.question, context)).ids;
+    const more = await measureBeside(measurement, frame, opened, ids, watch);
+    // Tokens may have been added meanwhile.
+    if (this.#entries.get(subject)?.frame === frame)
+      this.#set(subject, { frame: { ...frame, ...more } });
+  }
+
+  /** The frame with every number that the request names. */
+  #complete(frame: Frame, cached: OpenRun, request: Request): Promise<Frame> {
+    const before = this.#entries.get(frame.subject)?.frame;
+    const headOf = (one: Frame) => this.#headOf(one, request);
+    return completed(this.#models.describe, frame, cached, request, {
+      ...(before ? { before } : {}),
+      headOf,
+    });
+  }
+
+  /** Closes runs and models that no room asks for; a large model as soon as it is measured. */
+  #forget(): void {
+    const wanted = new Set(this.#request?.subjects);
+    const studied = (this.#request?.studies ?? []).map(({ subject }) => subject);
+    const idOf = (subject: string) => modelIdOf(parseSubject(subject)!);
+    const ids = new Set([...wanted, ...studied].filter(parseSubject).map(idOf));
+    const sizes = [...ids].map((id) => this.#models.bytesOf(id) ?? 0);
+    const isFull = sizes.reduce((a, b) => a + b, 0) > KEPT_BYTES && ids.size > 1;
+    const what = this.#next;
+    const next = typeof what === 'object' ? what.subject : what;
+    const kept = new Set(isFull ? [...ids].filter((id) => !this.#models.bytesOf(id)) : ids);
+    if (next !== undefined && parseSubject(next)) kept.add(idOf(next));
+    const previews = this.#runs.previews;
+    for (const id of ids)
+      if (previews.includes(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
+        kept.add(previewId(id));
+    this.#runs.keepOnly(wanted);
+    void this.#models.release(kept).catch(() => {});
+  }
+}

@@ -1,0 +1,57 @@
+/** What each of a few small changes costs: one that is meant, beside others of its kind. */
+import { largest } from '../frame';
+import { drawChart } from '../plot/chart';
+import { quantity } from '../save/numbers';
+import { costOf, isUnedited, settingName, signed } from './settings';
+import { capital } from '../words';
+import { part, say, type View } from '../page/view';
+
+export const harms: View = {
+  name: 'harms',
+  title: 'Loss by perturbation',
+  question: 'Is this one special, or would any other do the same?',
+  how:
+    'The first bar is the perturbed channel or weight; the others are random ones of the same kind (set by the seed). ' +
+    'Height: loss above the baseline, mean over prompts.',
+  source: 'Sun et al. 2024, table 3; Yu et al. 2024 (super weights)',
+  reads: ['loss_mean'],
+  isGroup: true,
+  isOfMany: true,
+  numbers: ({ tensors }) => [quantity('loss_mean', [], { ...tensors.loss_mean!, shape: [] })],
+  says: (frame) =>
+    `${capital(settingName(frame))}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
+  draw(root) {
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (frame, { group, frames }) => {
+      const costs = (all: typeof frames) => {
+        const whole = all.find(isUnedited);
+        return all.flatMap((one) =>
+          whole && one !== whole ? [{ name: settingName(one), ...costOf(one, whole) }] : [],
+        );
+      };
+      const own = costs(group);
+      const models = new Set(frames.map(({ model }) => model.id));
+      const each = [...models].map((id) =>
+        costs(frames.filter(({ model }) => model.id === id)).map((one) => one.mean),
+      );
+      const text = own.map(({ name, mean }, i) => `${i + 1}, ${name}: ${signed(mean)}`).join('; ');
+      say(words, text);
+      drawChart(place, {
+        from: 1,
+        kind: 'bars',
+        xLabel: 'change',
+        yLabel: 'loss above baseline, nats',
+        reach: [Math.min(0, ...each.flat()), largest(each)],
+        label: `${frame.model.title}. ${text}.`,
+        series: [
+          {
+            name: 'the selected one, then random ones',
+            color: '--sink',
+            values: own.map(({ mean }) => mean),
+          },
+        ],
+      });
+    };
+  },
+};
