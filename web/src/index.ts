@@ -8,9 +8,9 @@ import { textsOf } from './ask/question';
 import { heldOutFile, openZoo, type Zoo } from './ask/zoo';
 import { base } from './base';
 import { reportHeight } from './embed/height';
-import { acceptDrops, createDialog } from './open/dialog';
+import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
-import { Picker } from './open/picker';
+import type { Picker } from './open/picker';
 import { address, checkNames, file, set, state } from './page/address';
 import type { Desk, Engine } from './page/context';
 import { enter } from './page/enter';
@@ -24,7 +24,10 @@ import type { Theme } from './plot/color';
 import { figure, rooms } from './rooms/index';
 import { Models } from './run/models';
 import { Queue } from './run/queue';
-import './style.css';
+import './page/page.css';
+import './page/controls.css';
+import './page/figure.css';
+import './plot/heatmap.css';
 
 /** The engine starts no more threads: they share one memory bus. */
 const MOST_THREADS = 4;
@@ -73,7 +76,8 @@ const desk: Desk = {
   },
   open: (name) => opener.invite(name),
   inside: (given) => void opener.openFiles(given),
-  pick: () => picker.show(),
+  pick: () =>
+    void import('./open/picker').then(({ Picker }) => (picker ??= new Picker(desk)).show(), fail),
   embed: (view) =>
     void import('./embed/dialog').then(({ showEmbed }) => showEmbed(desk, view), fail),
   trust: (repository) => opener.trust(repository),
@@ -93,7 +97,9 @@ const desk: Desk = {
   },
   link: (change) => linkTo(state.value, change),
 };
-const picker = new Picker(desk);
+/** Dialogs are fetched when the first of their kind opens. */
+let picker: Picker | undefined;
+let dialog: Promise<{ draw(): void }> | undefined;
 
 function hurry({ cards, quick }: Zoo): void {
   const { room, shown } = state.peek();
@@ -154,10 +160,17 @@ document.querySelector('.skip')?.addEventListener('click', (event) => {
   const main = place('main');
   (main.querySelector<HTMLElement>('[data-view="attention"] .heatmap') ?? main).focus();
 });
-const dialog = createDialog(opener);
 effect(() => {
   void changes.value;
-  dialog.draw();
+  if (opener.isShown)
+    dialog ??= import('./open/dialog').then(({ createDialog }) => createDialog(opener));
+  dialog?.then(
+    (one) => one.draw(),
+    (error: unknown) => {
+      dialog = undefined;
+      fail(error);
+    },
+  );
 });
 acceptDrops(opener);
 void start();

@@ -75,7 +75,7 @@ export async function ours(address) {
       const [at, , , T, , , , row] = words(view, 8);
       return new Float32Array(exports.memory.buffer, at + 4 * (T - 1) * row, n).slice();
     },
-    /** Milliseconds of all metrics that are told where a model is summed up. */
+    /** Milliseconds of all metrics that are reported where a model is summed up. */
     async measure() {
       const start = performance.now();
       describe.metrics.forEach(({ summary, fields, arguments: given }, i) => {
@@ -221,7 +221,7 @@ export async function bare() {
   exports.bench_fill();
   const bytes = 2 ** 28;
   const at = exports.memory.grow(bytes / 65536) * 65536;
-  // Pages that nobody has written are all one.
+  // Pages that were never written share one frame of zeros.
   new Uint8Array(exports.memory.buffer, at, bytes).fill(1);
   const seconds = (work) => {
     const start = performance.now();

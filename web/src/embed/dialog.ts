@@ -7,6 +7,8 @@ import type { Desk } from '../page/context';
 import { linkable, printHash, type State, CONTROLS } from '../ask/state';
 import { viewNamed } from '../views/index';
 import { snippets } from './snippets';
+import '../page/dialog.css';
+import './dialog.css';
 
 export function showEmbed(desk: Desk, view: string): void {
   const dialog = document.createElement('dialog');

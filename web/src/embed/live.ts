@@ -14,7 +14,12 @@ import { Queue } from '../run/queue';
 import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
 import { linkTo, printHash, type Parsed, type State } from '../ask/state';
-import css from '../style.css?inline';
+import page from '../page/page.css?inline';
+import controls from '../page/controls.css?inline';
+import figure from '../page/figure.css?inline';
+import heatmap from '../plot/heatmap.css?inline';
+import views from '../views/views.css?inline';
+import room from '../rooms/figure.css?inline';
 import { isRead, type Pointed } from '../page/view';
 import { viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
@@ -28,7 +33,8 @@ let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = css
+  const own = [page, controls, figure, heatmap, views, room]
+    .join('\n')
     .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
     .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');
   // What a text aligns, or has behind it, is the host's.

@@ -6,6 +6,8 @@ import type { Choice } from '../run/models';
 import { OTHERS, others, type Other } from '../ask/arithmetic';
 import { field } from '../page/terms';
 import { editChoices, MOST, parseSubject, printSubject, toggled } from '../ask/subject';
+import '../page/dialog.css';
+import './open.css';
 
 const SOURCES = {
   zoo: 'trained for this page',

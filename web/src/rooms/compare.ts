@@ -43,6 +43,10 @@ import {
 } from './metrics';
 import { metricsTable } from './metrics_table';
 import { seedsTable } from './seeds_table';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './compare.css';
 
 const tableFor = ({ models }: Engine) => tableOf(models.describe);
 

@@ -30,6 +30,10 @@ import { explained } from '../page/terms';
 import { finding, headWords, capital } from '../words';
 import { about } from './about';
 import { Inspector } from './inspect';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './explore.css';
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const rail = part(root, 'rail');

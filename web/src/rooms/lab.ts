@@ -17,6 +17,8 @@ import { isOnward, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
 import { addKinds, KINDS } from '../save/menu';
 import { part } from '../page/view';
+import '../plot/chart.css';
+import './lab.css';
 
 const FRAME_MS = 100;
 

@@ -35,6 +35,10 @@ import type { State } from '../ask/state';
 import { MOST, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
 import { isRead, part, type View } from '../page/view';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './purpose.css';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
 

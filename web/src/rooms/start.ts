@@ -39,6 +39,7 @@ import {
 import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
+import './start.css';
 
 /** Models side by side. */
 const SIDES = 2;

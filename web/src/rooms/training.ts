@@ -10,6 +10,9 @@ import { part } from '../page/view';
 import { explained } from '../page/terms';
 import { headsWords, judged, percent, shortWords } from '../words';
 import { Walk } from './walk';
+import '../views/views.css';
+import './panes.css';
+import './training.css';
 
 export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const head = part(root, 'room-head');
