@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import torch
 from safetensors.torch import load_file
+from sinkscope import metrics
 from torch import Tensor
 
-from .. import metrics
 from ..edits import Edit, Model, edited, layer_of, parse, quantised_weights
 from ..files import read_weights
 from ..model import Architecture, architecture

@@ -12,9 +12,9 @@ import json
 
 import torch
 from safetensors.torch import load_file
+from sinkscope import metrics
 from torch import Tensor
 
-from .. import metrics
 from ..files import read_weights
 from ..model import Trace, architecture, forward
 from . import GOLDEN

@@ -24,10 +24,10 @@ import torch
 import transformers
 from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
+from sinkscope import metrics
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from .. import metrics
 from ..files import read_model, write_json, write_model
 from ..model import Architecture, Trace, Weights, architecture, forward
 from ..operations import OPERATIONS, Operation, Parameters

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 import torch
+from sinkscope import metrics
 from torch import Tensor
 
-from .. import metrics
 from ..files import read_weights, to_int8, write_model, write_stored
 from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture
 from ..operations import OPERATIONS

@@ -11,9 +11,9 @@ own tokenizer writes them, `alpha_1` [8, L, H] on rows that sum to 1, `sink` [10
 import json
 
 import torch
+from sinkscope import metrics
 from tokenizers import Tokenizer
 
-from .. import metrics
 from ..files import read_model
 from ..operations import OPERATIONS
 from . import GOLDEN, ZOO
