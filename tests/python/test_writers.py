@@ -64,7 +64,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, di
     runs = {name: arguments for name, (arguments, needs) in RUNS.items() if all(map(has, needs))}
     done = subprocess.run(
         [sys.executable, "-c", WRITE_ALL, json.dumps(runs)], cwd=ROOT, check=True, text=True,
-        stdout=subprocess.PIPE, env=os.environ | {"SINKSCOPE_GOLDENS": str(folder / "golden")})
+        stdout=subprocess.PIPE,
+        env=os.environ | {"SINKSCOPE_GOLDENS": str(folder / "golden"),
+                          "PYTHONPATH": str(ROOT / "models/record/src")})
     yield folder, json.loads(done.stdout.splitlines()[-1])
     shutil.rmtree(folder)
 
