@@ -1,7 +1,7 @@
 /**
- * Small edits to the core, each of which a native test must notice. A row is
+ * Small edits, each of which a unit test must notice. A row is
  *
- *     [what it breaks, file of core/, the code as it stands, the code as it must not, killers]
+ *     [what it breaks, file of core/ or from the top, the code as it stands, the code as it must not, killers]
  *
  * The code stands exactly once in the file. Killers, most likely first, are tried before all other
  * tests. Two kinds of edit do not belong here: those that change no number (a constant above what
@@ -715,5 +715,153 @@ export default [
     '&layer->o, &layer->gate};',
     '&layer->o, &layer->router};',
     'int8',
+  ],
+  // what is made of a run: the package, the page, the logs of training
+  [
+    'a deviation between sequences divides by n',
+    'wasm/study/measure.js',
+    'square - mean * mean) * n) / (n - 1))',
+    'square - mean * mean) * n) / n)',
+    'measure',
+  ],
+  [
+    'uniform attention at half of eps is too much',
+    'wasm/study/judge.js',
+    'even <= eps;',
+    'even <= eps / 2;',
+    'measure',
+  ],
+  [
+    'a key that fewer queries see is compared',
+    'web/src/frame.ts',
+    'T - QUERIES + 1)',
+    'T - QUERIES + 2)',
+    'frame',
+  ],
+  [
+    'the stream is shown a layer early',
+    'web/src/frame.ts',
+    'Math.min(layer, L - 1) + 1;',
+    'Math.min(layer, L - 1);',
+    'frame',
+  ],
+  [
+    'the stream is not compared with its median',
+    'web/src/frame.ts',
+    'sizes[4 * l]! / sizes[4 * l + 3]!',
+    'sizes[4 * l]!',
+    'frame',
+  ],
+  [
+    'the largest number is one of the first layer',
+    'web/src/frame.ts',
+    'if (sizes[4 * l]! > sizes[4 * layer]!) layer = l;',
+    '',
+    'frame',
+  ],
+  [
+    'the channel of the largest number is its token',
+    'web/src/frame.ts',
+    'channel: places[6 * layer]!',
+    'channel: places[6 * layer + 1]!',
+    'frame',
+  ],
+  [
+    'a text of the whole context is streamed',
+    'web/src/run/reading.ts',
+    'T > Math.min(context, LONG)',
+    'T >= Math.min(context, LONG)',
+    'reading',
+  ],
+  [
+    'one measure that a cache keeps suffices for streaming',
+    'web/src/run/reading.ts',
+    'measures.every(isOfKept)',
+    'measures.some(isOfKept)',
+    'reading',
+  ],
+  [
+    'probabilities of next tokens are of those shown alone',
+    'web/src/run/reading.ts',
+    'probability: powers[id]! / sum',
+    'probability: powers[id]!',
+    'reading',
+  ],
+  [
+    'the least likely token comes first',
+    'web/src/run/reading.ts',
+    'powers[j]! - powers[i]!',
+    'powers[i]! - powers[j]!',
+    'reading',
+  ],
+  [
+    'heads are counted down',
+    'web/src/words.ts',
+    'Math.abs(count - Math.round(count)) < 1e-4',
+    'Math.abs(count - Math.floor(count)) < 1',
+    'frame claims',
+  ],
+  [
+    'a recomputed window is one token short',
+    'web/src/run/averages.ts',
+    'Math.min(T, window + 1)',
+    'Math.min(T, window)',
+    'averages',
+  ],
+  [
+    'a first window has no losses but its last',
+    'web/src/run/averages.ts',
+    'if (from === 0) own.set(measured!.data);',
+    'if (from < 0) own.set(measured!.data);',
+    'averages',
+  ],
+  [
+    'the extremes of a row sum are averaged',
+    'web/src/run/averages.ts',
+    'i % 3 === 0',
+    'i % 3 !== 1',
+    'averages',
+  ],
+  [
+    'eviction keeps one key more with the first',
+    'models/train/outcomes.py',
+    'Mask("window", KEPT - 1, first=1)',
+    'Mask("window", KEPT, first=1)',
+    'outcomes',
+  ],
+  [
+    'eviction counts tokens that lost nothing',
+    'models/train/outcomes.py',
+    '[:, KEPT:]',
+    '[:, KEPT - 1:]',
+    'outcomes',
+  ],
+  [
+    'alpha is the proxy',
+    'models/train/outcomes.py',
+    '"alpha": above_even(trace.att)',
+    '"alpha": above_even(share)',
+    'outcomes',
+  ],
+  [
+    'the sink is one of the others',
+    'models/train/outcomes.py',
+    'if t not in tokens]',
+    ']',
+    'outcomes',
+  ],
+  [
+    'a prefix is predicted but for its first token',
+    'models/train/measure.py',
+    'first = arch.mask.size - 1 if',
+    'first = 0 if',
+    'outcomes',
+  ],
+  [
+    'a prefix is trained for',
+    'models/train/loss.py',
+    'first = arch.mask.size - 1 if',
+    'first = 0 if',
+    'outcomes',
   ],
 ];

@@ -1,4 +1,4 @@
-// Applies every edit of mutants.mjs to the core, one at a time, and expects a native test to fail.
+// Applies every edit of mutants.mjs, one at a time, and expects a unit test of its room to fail.
 //
 //     node tests/mutate/run.mjs              all of them
 //     node tests/mutate/run.mjs sink ReLU    those whose name or file holds one of these words
@@ -8,11 +8,18 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import mutants from './mutants.mjs';
-import { openNative } from './native.mjs';
+import { rooms } from './rooms.mjs';
 import { each } from './work.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
-const native = await openNative();
+/** @type {Map<string, ReturnType<rooms[string]>>} */
+const opened = new Map();
+/** @param {string} name */
+const roomOf = (name) => {
+  const room = opened.get(name) ?? rooms[name]();
+  opened.set(name, room);
+  return room;
+};
 
 let passed = 0;
 let failed = 0;
@@ -25,14 +32,16 @@ function tell(good, line) {
 
 /** @param {import('./mutants.mjs').default[number]} mutant */
 async function meet([name, path, code, edited, killers]) {
-  const file = join('core', path);
+  const other = Object.keys(rooms).find((room) => path.startsWith(`${room}/`));
+  const file = other ? path : join('core', path);
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const times = text.split(code).length - 1;
   if (times !== 1)
     return tell(false, `${name}: does not apply, its code stands ${times} times in ${file}`);
   const own = text.replace(code, () => edited);
   const place = String(mutants.findIndex((row) => row[0] === name));
-  const killer = await native.killerOf(file, own, place, killers.split(' '));
+  const { killerOf } = await roomOf(other ?? 'core');
+  const killer = await killerOf(file, own, `kept-${place}`, killers.split(' '));
   if (killer === null) return tell(false, `${name}: does not compile`);
   tell(killer !== undefined, `${name}: ${killer ? `killed by ${killer}` : 'ALIVE'}`);
 }

@@ -61,8 +61,38 @@ static void check_parameters(const cJSON *row, const cJSON *expected) {
     CHECK_INT(shared, cJSON_GetArraySize(defaults));
 }
 
+/* Every section has its rows; each row a name that no other row of its section has. */
+static void check_sections(const cJSON *ours) {
+    const char *names[] = {"operations", "metrics", "fields", "edits"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const cJSON *rows = cJSON_GetObjectItem(ours, names[i]), *row;
+        CASE(names[i]);
+        CHECK(cJSON_GetArraySize(rows) > 1);
+        cJSON_ArrayForEach(row, rows) {
+            const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
+            CHECK(name && *name && row_of(rows, name) == row);
+        }
+    }
+}
+
+/* What a run records unasked, and what is costly: maps and residual stream are standard, inputs of
+ * the feed-forward and its spikes are not. */
+static void check_fields(const cJSON *fields) {
+    const char *standard[] = {"att", "hidden", "q", "k", "v"}, *asked[] = {"spikes", "rounded"};
+    for (size_t i = 0; i < sizeof standard / sizeof *standard; i++) {
+        CASE(standard[i]);
+        CHECK(cJSON_IsTrue(cJSON_GetObjectItem(row_of(fields, standard[i]), "standard")));
+    }
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        CASE(asked[i]);
+        CHECK(cJSON_IsFalse(cJSON_GetObjectItem(row_of(fields, asked[i]), "standard")));
+    }
+}
+
 int main(void) {
     cJSON *ours = described(), *theirs = read_golden();
+    check_sections(ours);
+    check_fields(cJSON_GetObjectItem(ours, "fields"));
     const cJSON *rows = cJSON_GetObjectItem(ours, "operations"), *expected;
     const cJSON *golden = cJSON_GetObjectItem(theirs, "operations");
     CHECK_INT(cJSON_GetArraySize(rows), cJSON_GetArraySize(golden));

@@ -66,7 +66,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, di
         [sys.executable, "-c", WRITE_ALL, json.dumps(runs)], cwd=ROOT, check=True, text=True,
         stdout=subprocess.PIPE,
         env=os.environ | {"SINKSCOPE_GOLDENS": str(folder / "golden"),
-                          "PYTHONPATH": str(ROOT / "models/record/src")})
+                          "PYTHONPATH": os.pathsep.join(
+                              [str(ROOT / "models/record/src"), os.environ.get("PYTHONPATH", "")])})
     yield folder, json.loads(done.stdout.splitlines()[-1])
     shutil.rmtree(folder)
 

@@ -2,7 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { cutText, fieldsFor, measure, openTokenizer, sweep } from '../../wasm/index.js';
+import {
+  cutText,
+  fieldsFor,
+  judge,
+  leastTokens,
+  measure,
+  openTokenizer,
+  sweep,
+} from '../../wasm/index.js';
 import { failure, files, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
@@ -241,4 +249,25 @@ test('the fields that reads need are recorded, and what is measured can be chose
     ]);
     assert.throws(() => fieldsFor(describe, [{ metric: 'beta' }]), { where: 'metric' });
   });
+});
+
+test('heads are counted where uniform attention alone is not above eps, and not elsewhere', () => {
+  const known = { eps: 0.3, sink: 0.4, sinkRaw: 0.1, normalises: true };
+  for (const [even, tells] of [
+    [0.1, true],
+    [0.16, true],
+    [0.3, true],
+    [0.3001, false],
+    [1, false],
+  ])
+    assert.equal(judge({ ...known, even }).tells, tells, `uniform attention ${even}`);
+  assert.deepEqual(judge({ ...known, even: 0.1 }), {
+    sink: 0.4,
+    of: 'weights',
+    even: 0.1,
+    tells: true,
+    least: leastTokens(0.3),
+  });
+  // Rows that need not sum to 1: a sink is one by share and by weight.
+  assert.equal(judge({ ...known, even: 0.1, normalises: false }).sink, 0.1);
 });

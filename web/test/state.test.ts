@@ -92,6 +92,7 @@ describe('the state', () => {
     ['an unknown key', 'nonsense=1'],
     ['__proto__', '__proto__=1'],
     ['a number out of its range', 'T=0'],
+    ['a number above its range', 'T=4097'],
     ['no number', 'T=abc'],
     ['an empty number', 'eps='],
     ['a fraction', 'n=1.5'],

@@ -39,7 +39,14 @@ function course(change: Partial<Timeline> = {}, title = 'Small, =1+1'): Course {
 describe('a step of a model', () => {
   it('has an id that reads back, and that no other model has', () => {
     expect(stepOf('softmax@1400')).toEqual({ id: 'softmax', step: 1400 });
-    for (const other of ['softmax', 'hub:owner/name@step1000', 'hub:a/b@12', 'softmax@', 'x@-1'])
+    for (const other of [
+      'softmax',
+      'hub:owner/name@step1000',
+      'hub:a/b@12',
+      'softmax@',
+      'x@-1',
+      `${'x'.repeat(65)}@1`,
+    ])
       expect(stepOf(other), other).toBeUndefined();
   });
 

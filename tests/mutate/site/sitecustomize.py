@@ -1,6 +1,7 @@
-"""A pytest plugin: one module of models/ is read from another file.
+"""Python imports this file before anything else where its folder is on PYTHONPATH: one module of models/ is
+then read from another file, also in the processes that a test starts.
 
-    MUTANT=models/train/outcomes.py MUTANT_TEXT=FILE pytest -p tests.mutate.instead
+    MUTANT=models/train/outcomes.py MUTANT_TEXT=FILE PYTHONPATH=tests/mutate/site pytest
 """
 
 import importlib.abc

@@ -1,0 +1,144 @@
+// The rooms of the tree, each with the unit tests that an edit of it meets: the native tests, the package's,
+// the page's that reach the file (of the files that some unit test imports itself), the Python tests. No
+// file of the tree is touched.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openNative } from './native.mjs';
+import { run } from './work.mjs';
+
+process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
+const build = '.build/mutate';
+mkdirSync(build, { recursive: true });
+
+/** Tracked files of some folders whose name fits. @param {RegExp} name @param {string[]} folders */
+const tracked = (name, ...folders) =>
+  execFileSync('git', ['ls-files', ...folders], { encoding: 'utf8' })
+    .split('\n')
+    .filter((file) => name.test(file));
+
+/**
+ * A room: its files, and the test that an edit fails; undefined: none; null: the edit is no program. Killers
+ * are tests that are tried first.
+ * @typedef {{
+ *   files: string[],
+ *   killerOf: (file: string, text: string, name: string, killers?: string[]) => Promise<string | null | undefined>,
+ * }} Room
+ */
+
+/** The edited text in a file of its own. @param {string} name @param {string} text */
+function written(name, text) {
+  const file = resolve(build, name);
+  writeFileSync(file, text);
+  return file;
+}
+
+/** @param {string} file */
+const stemOf = (file) => basename(file).replace(/\.\w+$/, '');
+
+/** The tests whose name holds one of the words come first. @param {string[]} tests @param {string[]} words */
+const likelyFirst = (tests, words) => {
+  const isLikely = (/** @type {string} */ test) =>
+    words.some((word) => basename(test).includes(word));
+  return [...tests.filter(isLikely), ...tests.filter((test) => !isLikely(test))];
+};
+
+/** @returns {Promise<Room>} */
+async function wasm() {
+  const tests = readdirSync('tests/wasm')
+    .filter((name) => name.endsWith('.test.mjs'))
+    // These go through files of a million pieces or shapes, and find what the others do not.
+    .sort((a, b) => Number(/fuzz|smollm2/.test(a)) - Number(/fuzz|smollm2/.test(b)))
+    .map((name) => join('tests/wasm', name));
+  return {
+    files: tracked(/\.js$/, 'wasm').filter((file) => !file.endsWith('eslint.config.js')),
+    async killerOf(file, text, name, killers = []) {
+      const own = written(`${name}.mjs`, text);
+      if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
+      const env = {
+        ...process.env,
+        MUTANT: file,
+        MUTANT_TEXT: own,
+        NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
+      };
+      const order = likelyFirst(tests, [...killers, stemOf(file).slice(0, 5)]);
+      for (const test of order)
+        if (!(await run(process.execPath, ['--test', test], { env, seconds: 120, isQuiet: true })))
+          return test;
+      return undefined;
+    },
+  };
+}
+
+/** @returns {Promise<Room>} */
+async function web() {
+  // What no unit test imports itself is left to the browser tests.
+  const imported = tracked(/\.test\.ts$/, 'web/test').flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/from '\.\.\/(src\/[^']+)'/g)].map(
+      ([, path]) => `web/${path}.ts`,
+    ),
+  );
+  return {
+    files: [...new Set(imported)],
+    async killerOf(file, text, name, killers = []) {
+      const env = {
+        ...process.env,
+        MUTANT: file,
+        MUTANT_TEXT: written(`${name}.ts`, text),
+      };
+      const config = ['--config', resolve('tests/mutate/vitest.config.ts')];
+      const options = ['--run', '--bail', '1', '--root', resolve('web'), ...config];
+      const vitest = (/** @type {string[]} */ args) =>
+        run(resolve('web/node_modules/.bin/vitest'), [...args, ...options], {
+          cwd: 'web',
+          env,
+          seconds: 120,
+          isQuiet: true,
+        });
+      if (killers.length && !(await vitest(killers.map((word) => `test/${word}.test.ts`))))
+        return killers.join(' ');
+      const good = await vitest(['related', resolve(file)]);
+      return good ? undefined : 'vitest';
+    },
+  };
+}
+
+/** @returns {Promise<Room>} */
+async function models() {
+  const candidates = [process.env.PYTHON ?? 'python3', '/usr/bin/python3'];
+  const has = (/** @type {string} */ one, /** @type {string} */ modules) =>
+    run(one, ['-c', `import ${modules}`], { isQuiet: true });
+  const python = (await has(candidates[0], 'numpy, pytest')) ? candidates[0] : candidates[1];
+  // Without torch the tests of what imports it are skipped, and notice nothing.
+  const isTested = (await has(python, 'torch'))
+    ? () => true
+    : (/** @type {string} */ file) =>
+        !/^(import|from) (torch|sinkscope|\.\.reference)/m.test(readFileSync(file, 'utf8'));
+  const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope/metrics.py'];
+  const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
+  return {
+    // Scripts that write goldens are compared with what they wrote; those that time need a quiet machine.
+    files: tracked(/\.py$/, ...folders).filter(
+      (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file) && isTested(file),
+    ),
+    async killerOf(file, text, name, killers = []) {
+      const own = written(`${name}.py`, text);
+      if (!(await run(python, ['-m', 'py_compile', own], { isQuiet: true }))) return null;
+      const env = {
+        ...process.env,
+        MUTANT: file,
+        MUTANT_TEXT: own,
+        PYTHONPATH: resolve('tests/mutate/site'),
+        PYTHONDONTWRITEBYTECODE: '1',
+      };
+      const order = likelyFirst(tests, [...killers, stemOf(file)]);
+      const args = ['-m', 'pytest', '-q', '-x', '-p', 'no:cacheprovider', ...order];
+      const good = await run(python, args, { env, seconds: 300, isQuiet: true });
+      return good ? undefined : 'pytest';
+    },
+  };
+}
+
+/** @type {Record<string, () => Promise<Room>>} */
+export const rooms = { core: openNative, wasm, web, models };
