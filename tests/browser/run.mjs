@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { openStage } from './stage.mjs';
 import { monkey } from './monkey.mjs';
 import { rooms } from './rooms.mjs';
-import { benches } from './experiments.mjs';
+import { experiments } from './experiments.mjs';
 import { saving } from './saving.mjs';
 import { trouble } from './trouble.mjs';
 import { hub } from './hub.mjs';
@@ -36,7 +36,7 @@ function limit({ seconds = 0 }) {
 
 for (const [name, test] of Object.entries({
   ...rooms,
-  ...benches,
+  ...experiments,
   ...saving,
   ...trouble,
   ...monkey,

@@ -127,8 +127,8 @@ export const table = {
   /** What the lab trains, as settings.ts writes it: what is not as usual. */
   left: settings(''),
   right: settings('operation:sigmoid_log_n'),
-  /** What it is for: the bench, its prompts, how long they are, and how many. */
-  bench: choice('streaming', 'streaming', 'cache', 'quantisation', 'fragility'),
+  /** Why it matters: the experiment, the source of its prompts, their length, and their number. */
+  experiment: choice('streaming', 'streaming', 'cache', 'quantisation', 'fragility'),
   from: choice('heldout', 'heldout', 'text', 'random', 'file'),
   length: number(120, 8, 65536),
   runs: number(8, 1, 1000),
@@ -139,7 +139,7 @@ export const table = {
   reread: choice('no', 'no', 'yes'),
   policy: word('h2o'),
   budget: number(24, 1, 4096),
-  /** Whether all settings of a bench are measured or those that show it soonest. */
+  /** Whether an experiment measures all of its settings, or the few that show its result. */
   sweep: choice('some', 'some', 'all'),
   /** What goes through so few bits, which numbers share a scale, how many first tokens stay exact. */
   what: word('hidden'),
@@ -147,9 +147,9 @@ export const table = {
   bits: number(6, 2, 8),
   exact: number(1, 1, 64),
   /** What is done to a model that may break it, and how often. */
-  harm: choice('repeat', 'repeat', 'channel', 'weight'),
+  perturbation: choice('repeat', 'repeat', 'channel', 'weight'),
   times: number(100, 1, 4095),
-  /** The quantity of a bench's chart. */
+  /** The quantity of an experiment's chart. */
   measure: word('loss'),
   theme: choice('auto', 'auto', 'light', 'dark'),
   /** What an embed has beside its figure: names of CONTROLS. */

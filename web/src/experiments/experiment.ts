@@ -1,5 +1,5 @@
 /**
- * What a bench is: a row of the table in index.ts. It says which settings of each model are measured, in
+ * What an experiment is: a row of the table in index.ts. It says which settings of each model are measured, in
  * words that the queue understands, and what their numbers mean; the room asks and draws.
  */
 import type { TemplateResult } from 'lit';
@@ -33,8 +33,8 @@ export interface Group {
   readonly frames: readonly Frame[];
 }
 
-export interface Bench {
-  readonly name: State['bench'];
+export interface Experiment {
+  readonly name: State['experiment'];
   readonly title: string;
   readonly hint: string;
   /** The picture of all models, and what stands beside it of one prompt of the first. */

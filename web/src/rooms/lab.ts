@@ -24,11 +24,11 @@ const FRAME_MS = 100;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'room-head');
-  const bench = part(root, 'lab-bench');
-  const bar = part(bench, 'lab-bar');
-  const trouble = part(bench, 'lab-trouble');
-  const fields = part(bench, 'lab-controls');
-  const grid = part(bench, 'lab-grid');
+  const place = part(root, 'lab-pair');
+  const bar = part(place, 'lab-bar');
+  const trouble = part(place, 'lab-trouble');
+  const fields = part(place, 'lab-controls');
+  const grid = part(place, 'lab-grid');
   const foot = part(root, 'lab-foot');
   const pair = new Pair(context, scope);
   // What could not be fetched may be there now.
@@ -61,7 +61,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       }).catch(context.fail),
   );
 
-  bench.addEventListener('keydown', (event) => {
+  place.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');
     if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = { t: () => pair.toggle(), s: () => pair.oneStep(), r: again }[event.key];

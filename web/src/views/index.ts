@@ -13,7 +13,7 @@ import { firsts } from './firsts';
 import { gate } from './gate';
 import { geometry } from './geometry';
 import { gives } from './gives';
-import { harms } from './perturbations';
+import { perturbations } from './perturbations';
 import { heads } from './heads';
 import { kept } from './kept';
 import { loss } from './loss';
@@ -51,7 +51,7 @@ export const views: readonly View[] = [
   loss,
   kept,
   sweep,
-  harms,
+  perturbations,
   next,
   unmasking,
   training,
