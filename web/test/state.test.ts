@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createEngine, type Describe } from 'sinkscope';
 import {
@@ -20,6 +19,7 @@ import {
   titleOf,
   toggled,
 } from '../src/ask/subject';
+import { isBuilt, UNBUILT } from './fixture';
 
 const EXAMPLES: Partial<State> = {
   room: 'compare',
@@ -271,9 +271,6 @@ describe('a subject', () => {
 });
 
 const base = new URL('../../wasm/', import.meta.url);
-const isBuilt = existsSync(new URL('../../.build/wasm/sinkscope.wasm', import.meta.url));
-const UNBUILT = 'needs the binaries: cmake --build .build/native --target wasm';
-
 describe('the title of an edited model', () => {
   type Parameter = ReturnType<typeof editChoices>[number]['parameters'][number];
   const link = ({ name, choices, min, max }: Parameter, value: number) =>

@@ -67,13 +67,13 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
   const { optimiser, learning_rate, weight_decay, length, batch, seed, steps } = settings;
   const recipe = { optimiser, learning_rate, weight_decay, length, batch, seed, steps };
   const first = FIRST[String(settings.first)];
-  const onward = labOnward(JSON.parse(trained.config) as object, changesOf(settings), {
+  const fineTune = labOnward(JSON.parse(trained.config) as object, changesOf(settings), {
     ...(recipe as Record<string, number | string>),
     ...(first === undefined ? {} : { first }),
   });
-  const stands = Number(onward.recipe.first);
+  const stands = Number(fineTune.recipe.first);
   return {
-    options: { ...onward, begin: trained.begin, text },
+    options: { ...fineTune, begin: trained.begin, text },
     piece: (id) => pieceOf(tokenizer, id),
     tokenizer: tokenizerFile,
     tokenizerConfig,

@@ -2,11 +2,11 @@
 import type { Describe } from 'sinkscope';
 import type { Context, Scope } from '../page/context';
 import type { Models } from '../run/models';
-import { setUp as setUpAnew } from './from_scratch';
+import { setUp as setUpFromScratch } from './from_scratch';
 import { Lab } from './lab';
-import { setUp as setUpOnward } from './fine_tune';
+import { setUp as setUpFineTune } from './fine_tune';
 import {
-  isOnward,
+  isFineTune,
   namesOf,
   printSettings,
   readSettings,
@@ -25,16 +25,16 @@ let models: Models | undefined;
 let labs: readonly [Lab, Lab] | undefined;
 
 const setUp = async (settings: Settings) =>
-  isOnward(settings) ? setUpOnward(settings, models!) : setUpAnew(settings);
+  isFineTune(settings) ? setUpFineTune(settings, models!) : setUpFromScratch(settings);
 
 /** How a training goes on that has reached its end. */
-export const moreSteps = (settings: Settings) => (isOnward(settings) ? 100 : 500);
+export const moreSteps = (settings: Settings) => (isFineTune(settings) ? 100 : 500);
 
 export class Pair {
   readonly labs: readonly [Lab, Lab];
   #context;
   #describe: Describe | undefined;
-  #tables: Tables = { anew: [], onward: [] };
+  #tables: Tables = { fromScratch: [], fineTune: [] };
   /** Paused by the tab that nobody sees. */
   #isHidden = false;
 

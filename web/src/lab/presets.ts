@@ -7,7 +7,7 @@ interface Preset {
 }
 
 /** The page's own beginning stands first. */
-export const anew: readonly Preset[] = [
+export const fromScratch: readonly Preset[] = [
   {
     title: 'softmax or sigmoid',
     left: '',
@@ -98,7 +98,7 @@ export const anew: readonly Preset[] = [
 ];
 
 /** Fine-tuning of trained models. */
-export const onward: readonly Preset[] = [
+export const fineTune: readonly Preset[] = [
   {
     title: 'ReLU model, continue with softmax',
     left: 'from:relu',

@@ -12,8 +12,8 @@ import { letters } from '../lab/from_scratch';
 import { openInside, save, saveModel } from '../lab/export';
 import { createMap, type Acts } from '../lab/map';
 import { Pair } from '../lab/pair';
-import { anew, onward } from '../lab/presets';
-import { isOnward, namesOf, type Settings } from '../lab/settings';
+import { fromScratch, fineTune } from '../lab/presets';
+import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
 import { addKinds, KINDS } from '../save/menu';
 import { part } from '../page/view';
@@ -89,7 +89,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   function drawHead(): void {
     const { left, right } = context.state.value;
-    const preset = [...anew, ...onward].find((one) => one.left === left && one.right === right);
+    const preset = [...fromScratch, ...fineTune].find(
+      (one) => one.left === left && one.right === right,
+    );
     const said = pair.isRunning ? '' : verdict(pair.named());
     const begin =
       preset?.claim ??
@@ -167,7 +169,7 @@ function explanation(pair: Pair): TemplateResult {
   return html`<details class="more">
     <summary>What do they learn, and how do I read the maps?</summary>
     <p>
-      ${isOnward(settings) ? ofText(settings, setup?.text) : ofTask(settings)} The color of a cell
+      ${isFineTune(settings) ? ofText(settings, setup?.text) : ofTask(settings)} The color of a cell
       is its share of the row. Keyboard, while the focus is in the lab: T starts and pauses
       training, S trains one step, R resets.
     </p>
