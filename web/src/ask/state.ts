@@ -8,7 +8,7 @@
 import { isOfDisk } from './ids';
 import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
 
-/** How one value stands in a link. */
+/** How a link writes one value. */
 interface Row<Value> {
   readonly default: Value;
   /** The value, or undefined for what makes no sense. */
@@ -120,7 +120,7 @@ export const table = {
   /** Places that are hidden behind the text of a masked diffusion model, and the steps to fill them. */
   masked: number(24, 1, 1024),
   denoise: number(12, 1, 1024),
-  /** The view that stands beside the map, and the one that embed.html shows. */
+  /** The view in the inspector, and the one that embed.html shows. */
   view: word('geometry'),
   /** The curve of the training room. */
   curve: word('sink_1'),
@@ -132,7 +132,7 @@ export const table = {
   from: choice('heldout', 'heldout', 'text', 'random', 'file'),
   length: number(120, 8, 65536),
   runs: number(8, 1, 1000),
-  /** Keys of a cache that never go, and those that go last; where the others then stand. */
+  /** First keys that a cache never evicts, recent keys that it evicts last, and how it counts positions. */
   firstKeys: number(1, 0, 64),
   recentKeys: number(23, 1, 4095),
   positions: word('text'),
@@ -221,7 +221,7 @@ function escape(value: string): string {
 
 function escapeAnew(value: string): string {
   const plain: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
-  // Half a surrogate cannot be written; what stands for it can.
+  // Half a surrogate cannot be written; the replacement character can.
   return encodeURIComponent(
     value.replace(
       /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,

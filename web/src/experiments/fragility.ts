@@ -62,12 +62,12 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
 const repeatedOf = ({ question, first }: Frame) =>
   question.again ? `“${first.at(-1)}”` : 'a random word';
 
-/** How many copies are as long as a first token, of a word and of what stands first. */
+/** How many copies of a word, and of the start token, have the hidden norm of a first token. */
 function sayRepeat(groups: readonly Group[]) {
   const results = groups.flatMap(({ title, frames }) => {
     const text = frames.find(({ question }) => question.input !== 'repeat');
     const repeated = frames.filter(({ question }) => question.input === 'repeat');
-    // A model without a start mark has nothing else to repeat.
+    // A model without a start token can repeat only a word.
     const both = repeated.filter(({ question, first }) => !question.again || first.length);
     if (!text || !repeated.length) return [];
     const layer = layerOfFirst(text);

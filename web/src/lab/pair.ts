@@ -20,7 +20,7 @@ import type { NamedLab } from './words';
 const SIDES = ['left', 'right'] as const;
 export type Side = 0 | 1;
 
-/** The labs stand as they are while the reader is elsewhere. */
+/** The labs keep their state while the reader is in another room. */
 let models: Models | undefined;
 let labs: readonly [Lab, Lab] | undefined;
 
@@ -35,7 +35,7 @@ export class Pair {
   #context;
   #describe: Describe | undefined;
   #tables: Tables = { fromScratch: [], fineTune: [] };
-  /** Paused by the tab that nobody sees. */
+  /** Whether training was paused because the tab is hidden. */
   #isHidden = false;
 
   constructor(context: Context, scope: Scope) {

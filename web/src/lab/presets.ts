@@ -6,7 +6,7 @@ interface Preset {
   readonly claim: string;
 }
 
-/** The page's own beginning stands first. */
+/** The first preset is the page's default. */
 export const fromScratch: readonly Preset[] = [
   {
     title: 'softmax or sigmoid',

@@ -5,7 +5,7 @@ import { headName, percent, show } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
-/** A batch is noisy: what is said is of so many steps. */
+/** A batch is noisy: sentences average over so many steps. */
 const RECENT = 20;
 const EPS = defaults.eps;
 
@@ -30,7 +30,7 @@ export function sinceStep(log: readonly LogEntry[]): number | undefined {
   return since;
 }
 
-/** What even attention gives the first token from the others. */
+/** The attention of later tokens on the first one under uniform attention. */
 function evenOf({ length }: Settings): number {
   const T = Number(length);
   let sum = 0;

@@ -19,7 +19,7 @@ interface FigureLook {
   readonly isBare?: boolean;
   /** The room's heading is its own, and the keyboard comes to the picture before what can be done with it. */
   readonly isMain?: boolean;
-  /** In somebody's text: only what was asked for stands beside it. */
+  /** Whether the figure is embedded: only the controls that the host asks for are shown. */
   readonly isEmbed?: boolean;
   /** Options of one cell, beside those that all cells share. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
@@ -34,7 +34,7 @@ interface Cell {
   readonly scope: Scope;
 }
 
-/** The same model at another step of its training stands in the same cell. */
+/** A model keeps its cell when another step of its training is shown. */
 function keysOf(subjects: readonly string[]): string[] {
   const seen = new Map<string, number>();
   return subjects.map((subject) => {
@@ -45,7 +45,7 @@ function keysOf(subjects: readonly string[]): string[] {
   });
 }
 
-/** What stands in one cell: a subject, or all settings of a model, led by the one that shows most. */
+/** The content of a cell: a subject, or all settings of a model with the first measured one as lead. */
 interface Cluster {
   readonly lead: Shown;
   readonly all: readonly Shown[];
@@ -227,7 +227,7 @@ export class Figure {
       const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
       if (!cell) return;
       this.#cells.set(keys[i]!, cell);
-      // What stands right is not moved, for it may hold the focus.
+      // A cell in its place is not moved, for it may hold the focus.
       const before = this.#grid.children[place++] ?? null;
       if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
       cell.root.classList.toggle('stale', one.isStale || !isReady);

@@ -1,7 +1,7 @@
 /**
  * Two small models are trained side by side, on the same task from the same seed: what does a sink come
  * of, and what makes it go? Each lab trains in a worker of its own; this room draws them ten times a
- * second at most, and the labs stand as they are while the reader is elsewhere.
+ * second at most, and the labs keep their state while the reader is in another room.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { allows } from '../page/controls';

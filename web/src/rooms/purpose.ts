@@ -56,7 +56,7 @@ function basesOf({ shown }: State): string[] {
   return [...new Set(bare)].slice(0, MOST);
 }
 
-/** Tokens that are looked at of one prompt: of more nobody sees a cell, and their maps fill the memory. */
+/** Tokens of the prompt that is shown: a larger map has no visible cells and fills the memory. */
 const LOOKED = 256;
 
 /** Settings of a model that are measured in one go, once there is something to say. */
@@ -183,7 +183,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
       const isWhole = settings.length > 0 && frames.length === settings.length;
       const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
       if (isWhole) kept.set(key, frames);
-      // Until all of the new ones are there the old ones stand, unless there is more to see already.
+      // The old frames stay until the new ones are complete, unless the new ones already show more.
       const old = kept.get(key);
       const isOld = !isWhole && old !== undefined && frames.length < Math.max(3, old.length);
       return { base, frames: isOld ? old : frames, isStale: isOld, errors, isWhole };

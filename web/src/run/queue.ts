@@ -157,7 +157,7 @@ export class Queue {
     this.#generation.stop();
   }
 
-  /** Adds tokens to the frames of these subjects, one by one. */
+  /** Adds tokens to the frames of these subjects. */
   async generate(...[subjects, options]: Parameters<Generation['generate']>): Promise<void> {
     this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
     try {

@@ -57,7 +57,7 @@ export const views: readonly View[] = [
   training,
 ];
 
-/** Those that can stand beside the map: what is always there is not offered again. */
+/** The views of the inspector: the views that Explore always shows are not offered again. */
 export const inspectors = views.filter(
   ({ name, isOfMany }) => !isOfMany && !['attention', 'sinks', 'change'].includes(name),
 );
