@@ -650,7 +650,8 @@ static void take_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_ar
     take_reduced(trace, r, prompt, arena);
     if (!(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
     if (!ss_mul_size(&numbers, heads, (size_t)T)) numbers = SIZE_MAX - 1;
-    trace->statistics = ss_arena_take(arena, numbers + 1, SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
+    trace->statistics =
+        ss_arena_take(arena, numbers + 1, SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
     if (trace->statistics) trace->statistics->T = 0;
 }
 

@@ -81,7 +81,8 @@ typedef struct ss_row_statistics {
  * trace, or beside rounded ones. NULL: it was not kept. A run keeps none of it; a recording may.
  */
 typedef struct ss_kept {
-    const float *alpha, *alpha_raw, *row_mass, *factors; /* [L][H][T], as ss_row_statistics has them */
+    const float *alpha, *alpha_raw, *row_mass,
+        *factors;                   /* [L][H][T], as ss_row_statistics has them */
     const float *norms[SS_FIELD_N]; /* of a field [rows][T][width]: [rows][T] */
     uint32_t fields; /* SS_BIT(field) of those whose metrics need no more than what was kept */
     bool recorded;   /* the trace is a recording's: a model may have had what is not there */

@@ -31,7 +31,11 @@ export async function loadModule(address, isShared = false) {
   exports._initialize();
   const version = exports.ss_wasm_abi_version();
   if (version !== ABI_VERSION) {
-    throw new SinkscopeError('abi', address.href, `expected ABI version ${ABI_VERSION}, got ${version}`);
+    throw new SinkscopeError(
+      'abi',
+      address.href,
+      `expected ABI version ${ABI_VERSION}, got ${version}`,
+    );
   }
   return new Module(exports, binary, memory);
 }
