@@ -11,7 +11,7 @@ import { differsIn, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
 import { addKinds, asMenu, fileName, fileOf, hand, KINDS, onPaper } from '../save/menu';
 import { explained } from './terms';
-import { isRead, part, say, type Context, type Update, type View } from './view';
+import { isRead, lackWords, part, say, type Context, type Update, type View } from './view';
 import { CLASS_WORDS, stampWords } from '../words';
 
 interface FigureLook {
@@ -58,6 +58,7 @@ export class Figure {
   readonly #look: FigureLook;
   readonly #scope: Scope;
   readonly #grid: HTMLElement;
+  readonly #missing: HTMLElement;
   readonly #cells = new Map<string, Cell>();
   #shown: readonly Shown[] = [];
   /** What the state was when it was drawn last. */
@@ -78,6 +79,7 @@ export class Figure {
     if (look.isMain) this.root.classList.add('main');
     if (!look.isBare && !look.isMain) this.#head();
     this.#grid = part(this.root, 'cells');
+    this.#missing = part(this.root, 'lacks');
     if (look.isMain) this.#head();
     const watcher = new IntersectionObserver(
       ([entry]) => {
@@ -232,6 +234,11 @@ export class Figure {
       cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
       if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
     });
+    const missing = framesOf(this.#shown).map((frame) => lackWords(this.#view, frame));
+    render(
+      missing.filter(Boolean).map((text) => html`<p class="hint" data-lacks>${text}</p>`),
+      this.#missing,
+    );
   }
 
   #clusters(): Cluster[] {

@@ -106,7 +106,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(frame ? chips(frame, desk) : nothing, words);
     sinkMap.update(all);
     map.update(all);
-    render(frame ? handControls(desk, frame) : nothing, hand);
+    render(frame && !frame.recording ? handControls(desk, frame) : nothing, hand);
     changed.root.hidden = !frame?.edits.length;
     changed.update(all);
     inspector.update(all);
