@@ -133,7 +133,7 @@ export default defineConfig({
           groups: [
             {
               name: 'first',
-              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|supply\/cache))\.[jt]s$|src\/(page\/(page|controls|figure)|plot\/heatmap)\.css$/,
+              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$|src\/(page\/(page|controls|figure)|plot\/heatmap)\.css$/,
             },
           ],
         },

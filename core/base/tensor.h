@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /*
- * An SS_I8 stands for its whole number times the scale of its row, which another tensor holds
+ * An SS_I8 is its integer times the scale of its row, which another tensor holds
  * (model/load.h). The types from SS_Q8_0 on are those of GGUF: blocks of numbers that share a
  * scale. They have a size per block and none per number.
  */

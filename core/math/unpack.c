@@ -9,7 +9,7 @@
 #include <string.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "files are little-endian, and numbers are read from them as they stand"
+#error "files are little-endian, and numbers are read from them as they are"
 #endif
 
 /* A compiler makes one vector load of several of these, which it does not of bytes put together. */

@@ -134,7 +134,7 @@ void ss_copy_statistic(const ss_trace *trace, const ss_metric_args *args, ss_sta
                        float *out);
 
 /* Queries among which the weights of key k are averaged: all T of a bidirectional model see it;
- * else, inside a prefix too, the authors' code divides by those that do not stand before it. */
+ * else, inside a prefix too, the authors' code divides by the T - k queries from k on. */
 double ss_queries_of(const ss_mask *mask, int T, int k);
 
 #endif

@@ -92,7 +92,7 @@ static float *take(ss_loader *loader, size_t count) {
     return numbers;
 }
 
-/* Numbers stand for themselves: there is no scale of a block or a row. */
+/* The stored numbers are the weights: no block or row has a scale. */
 static bool is_plain(ss_dtype type) {
     return ss_dtype_block(type) == 1 && type != SS_I8;
 }

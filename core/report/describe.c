@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef SS_EIGHT
-#include "../math/eight.h"
-#define KERNELS ss_eight_kernels
+#ifdef SS_INT8
+#include "../math/int8.h"
+#define KERNELS ss_int8_kernels
 #elif defined(__wasm_simd128__)
 #define KERNELS "simd"
 #else
@@ -334,7 +334,7 @@ static void add_windows(cJSON *root, const ss_arch *arch) {
     }
 }
 
-/* What queries see, and the token that stands for hidden ones in a model of masked diffusion. */
+/* The mask of queries, and the token that replaces hidden ones in a model of masked diffusion. */
 static void add_mask(cJSON *root, const ss_arch *arch) {
     cJSON *mask = cJSON_AddObjectToObject(root, "mask");
     const char *kind = ss_mask_name(arch);

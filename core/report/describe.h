@@ -10,7 +10,7 @@
 
 #include "../metrics/metrics.h"
 
-#define SS_VERSION "0.1.0"
+#define SS_VERSION "0.2.0"
 
 /* Room that is enough for either text. */
 #define SS_DESCRIBE_BYTES 65536

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+import sinkscope
 import torch
 from families import CASES, FAMILIES, L, T, as_batch, eager_run, inputs
-
-import sinkscope
 from sinkscope import metrics
 
 TOLERANCE = 1e-5  # of weights, float32
@@ -38,10 +37,7 @@ def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None
     assert found["mask"]["kind"] in ((family.kind,) if family.kind != "causal" else ("causal", "window"))
     alphas = []
     for i, prompt in enumerate(prompts):
-        if name == "falcon-alibi":
-            att = alibi_maps(model, prompt)
-        else:
-            att = maps(eager_run(name, prompt))
+        att = alibi_maps(model, prompt) if name == "falcon-alibi" else maps(eager_run(name, prompt))
         raw = metrics.alpha(att, family.kind)
         sums = att.sum(-1)
         alphas.append(metrics.alpha(share(name, att), family.kind))

@@ -81,17 +81,17 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
     return (ss_arena){.full = true};
 }
 
-#ifdef SS_EIGHT
+#ifdef SS_INT8
 /* Here there has to be room: it is what this binary is for. */
 static ss_status keep_panels(wasm_model *opened) {
     ss_model *model = &opened->model;
     ss_arena arena = ss_arena_measure();
-    ss_model_keep_eight(model, &arena, NULL);
+    ss_model_keep_int8(model, &arena, NULL);
     arena = wasm_reserve_arena(&opened->panels, arena.used);
     void *work;
     wasm_reserve_arena(&work, ss_matrix_work(0, model->widest, 1) * sizeof(float));
     bool fits = opened->panels && work;
-    if (fits) ss_model_keep_eight(model, &arena, work);
+    if (fits) ss_model_keep_int8(model, &arena, work);
     free(work);
     return fits ? SS_OK : SS_NO_MEMORY;
 }

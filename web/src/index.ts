@@ -12,9 +12,9 @@ import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
 import type { Picker } from './open/picker';
 import { address, checkNames, file, set, state } from './page/address';
-import type { Desk, Engine } from './page/context';
+import type { Context, Engine } from './page/context';
 import { enter } from './page/enter';
-import { drawMessages, fail, failure, offer, tell } from './page/messages';
+import { drawMessages, fail, failure, offer, notify } from './page/messages';
 import { keepForOffline } from './page/offline';
 import { drawFooter, drawHeader } from './page/page';
 import { drawLeftOut } from './page/share';
@@ -62,7 +62,7 @@ const opener = new Opener({
   changed: () => (changes.value = changes.peek() + 1),
 });
 
-const desk: Desk = {
+const context: Context = {
   state,
   theme,
   pointed,
@@ -77,12 +77,15 @@ const desk: Desk = {
   open: (name) => opener.invite(name),
   inside: (given) => void opener.openFiles(given),
   pick: () =>
-    void import('./open/picker').then(({ Picker }) => (picker ??= new Picker(desk)).show(), fail),
-  embed: (view) =>
-    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(desk, view), fail),
+    void import('./open/picker').then(
+      ({ Picker }) => (picker ??= new Picker(context)).show(),
+      fail,
+    ),
+  embed: (view, of) =>
+    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(of, view), fail),
   trust: (repository) => opener.trust(repository),
   fail,
-  tell,
+  notify,
   facts: (change) => {
     const { input, prompt, seed, T } = { ...state.peek(), ...change };
     const own = {
@@ -115,7 +118,7 @@ async function start(): Promise<void> {
     coming.then(hurry, () => {});
     // Threads need headers that set the page apart; a model of the zoo is too small to need threads.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
-    const onLost = (error: Error) => tell(sentence(error));
+    const onLost = (error: Error) => notify(sentence(error));
     const [first, zoo] = await Promise.all([
       createEngine({ base: new URL(ENGINE, base), threads, onLost }),
       coming,
@@ -151,7 +154,7 @@ addEventListener('hashchange', () => {
   if (models) checkNames(models, rooms);
 });
 if (!isEmbed) drawHeader(place('header'), rooms, () => opener.show());
-drawLeftOut(place('messages'), desk);
+drawLeftOut(place('messages'), context);
 drawMessages(place('messages'), engine, opener, changes);
 drawFooter(place('version'), engine);
 // The hash of a plain anchor would be read as a state.
@@ -174,6 +177,6 @@ effect(() => {
 });
 acceptDrops(opener);
 void start();
-enter(place('main'), isEmbed ? [figure] : rooms, desk);
+enter(place('main'), isEmbed ? [figure] : rooms, context);
 if (isEmbed) reportHeight();
 keepForOffline(offer);

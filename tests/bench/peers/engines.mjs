@@ -257,8 +257,8 @@ export function makersFor(file, { hasOld }) {
   if (hasOld) add('old', '/old/sinkscope.simd.wasm');
   if (type === 'f32') add('ours, relaxed', '/new/sinkscope.relaxed.wasm');
   if (type === 'q8_0') {
-    add('ours, int8', '/new/sinkscope.eight.relaxed.wasm', 'rounded');
-    add('ours, int8 without relaxed SIMD', '/new/sinkscope.eight.simd.wasm', 'rounded');
+    add('ours, int8', '/new/sinkscope.int8.relaxed.wasm', 'rounded');
+    add('ours, int8 without relaxed SIMD', '/new/sinkscope.int8.simd.wasm', 'rounded');
   }
   if (type !== 'i8') made.wllama = async () => ({ wllama: await wllama({ type }) });
   if (['f32', 'q8_0'].includes(type))

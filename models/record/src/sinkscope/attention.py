@@ -1,5 +1,5 @@
-"""Attention weights of a transformers model, recomputed in chunks of queries while the model runs its own
-attention.
+"""Attention weights of a transformers model, recomputed in chunks of queries while the model runs its
+own attention.
 
 transformers hands queries, keys, values and a mask to a function that it looks up by the name of the
 model's attention implementation (AttentionInterface), and builds the mask by the same name
@@ -58,7 +58,7 @@ class Call:
     mask: Tensor | None = None  # [B, S], or [B, 1 or H, T, S]: bool (True: visible) or added to scores
     scaling: float | None = None
     causal: bool = False  # decides where there is no mask of [T, S]
-    aligned: bool = False  # the last query sees the last key, as in FlashAttention; else the first the first
+    aligned: bool = False  # the last query stands at the last key (FlashAttention); else first at first
     window: int | None = None  # of a causal call without a mask
     softcap: float | None = None
     sinks: Tensor | None = None  # [H], a logit of each head that takes part in the softmax
@@ -185,7 +185,8 @@ _watch: ContextVar[_Watch | None] = ContextVar("sinkscope_watch", default=None)
 def _watched() -> _Watch:
     watch = _watch.get()
     if watch is None:
-        raise RuntimeError(f"the attention implementation {NAME!r} works inside sinkscope.observe alone")
+        raise RuntimeError(f"attention implementation {NAME!r}: expected a call inside "
+                           "sinkscope.observe, found one outside")
     return watch
 
 
@@ -198,7 +199,8 @@ def _implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor,
             return interface[name]
         if name == "eager" and hasattr(file, "eager_attention_forward"):
             return file.eager_attention_forward  # type: ignore[union-attr]
-    raise UnsupportedModel(f"{type(module).__name__}: expected an attention function {name!r}, found none")
+    raise UnsupportedModel(f"{type(module).__name__}: expected an attention function {name!r}, "
+                           "found none")
 
 
 def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any,
@@ -207,19 +209,21 @@ def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, att
     watch = _watched()
     name = watch.original(getattr(module, "config", None))
     if attention_mask is not None and not isinstance(attention_mask, Tensor):
-        raise UnsupportedModel(f"{name}: expected a mask as a tensor, found {type(attention_mask).__name__}; "
-                               "call model.set_attn_implementation('sdpa') first")
+        raise UnsupportedModel(
+            f"{name}: expected a mask as a tensor, found {type(attention_mask).__name__}; "
+            "call model.set_attn_implementation('sdpa') first")
     out, weights = _implementation(name, module)(module, query, key, value, attention_mask, **options)
     flash, causal = "flash" in name, options.get("is_causal")
     if causal is None:
         causal = getattr(module, "is_causal", True)
     masked = attention_mask is not None and attention_mask.dim() == 4
-    T, S = query.shape[2], key.shape[2]
     watch.report(
         module=module, query=query, key=key, value=value, out=out, mask=attention_mask,
         scaling=options.get("scaling"), softcap=options.get("softcap"), sinks=options.get("s_aux"),
         bias=options.get("position_bias"),
-        causal=not masked and bool(causal) and (T > 1 or flash), aligned=flash,
+        # eager attention without a mask sees every key, and so does a last query alone.
+        causal=bool(causal) and not masked and (flash or (query.shape[2] > 1 and name != "eager")),
+        aligned=flash,
         window=options.get("sliding_window") if flash and not masked else None)
     return out, weights
 
@@ -281,9 +285,9 @@ def observe(model: nn.Module, visit: Visit) -> Iterator[None]:
     """Inside the context, `visit` gets a `Call` for each attention call of `model`, in their order.
 
     The model computes with the implementation that it had; the name of the implementation is put back
-    at the end, also after an exception. A compiled model runs uncompiled. The context may hold any number
-    of forward passes: `Call.layer` counts on, a cache may give fewer queries than keys, and a padded
-    batch gives queries without keys.
+    at the end, also after an exception. A compiled model runs uncompiled. The context may hold any
+    number of forward passes: `Call.layer` counts on, a cache may give fewer queries than keys, and a
+    padded batch gives queries without keys.
 
     Raises UnsupportedModel where the model is neither in transformers' interface nor returns weights.
     """

@@ -85,8 +85,8 @@ def cosine_sums(cos: Tensor, sight: Tensor, first: int = 0) -> tuple[Tensor, Ten
 
 
 def geometry(q: Tensor, k: Tensor, sight: Tensor) -> dict[str, Tensor]:
-    """q.k = |q| |k| cos of every pair in sight (Gu et al. 2025, figure 2), and `cos_gap`: mean cos of the
-    queries with the first key minus their mean cos with the others.
+    """q.k = |q| |k| cos of every pair in sight (Gu et al. 2025, figure 2), and `cos_gap`: mean cos of
+    the queries with the first key minus their mean cos with the others.
     q, k [L, H, T, K], sight [T, T] -> [L, H, T, T] each, [L, H]"""
     dot = q @ k.transpose(-2, -1)
     norms = q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :]

@@ -89,7 +89,7 @@ class Recording:
     @property
     def first(self) -> int:
         """The position whose token counts as the first."""
-        return self.conditions["first"]["position"]
+        return (self.conditions.get("first") or {}).get("position") or 0
 
     def tokens(self, prompt: int = 0) -> list[str]:
         """The token strings of a kept prompt."""
@@ -106,7 +106,7 @@ class Recording:
     def title(self) -> str:
         m, prompts = self.model, self.conditions["prompts"]
         return (f"{m['id']}: {m['L']} layers of {m['H']} heads, T = {prompts['T']}, "
-                f"{prompts['count']} prompts, {self.conditions['class']}")
+                f"{prompts['count']} prompts, {self.conditions.get('class')}")
 
     def table(self) -> Table:
         """The summary metrics: mean over the prompts, sample deviation, and the mean over layers and
@@ -187,7 +187,7 @@ def _conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
         found = json.loads(metadata.get(CONDITIONS_KEY, ""))
     except ValueError as error:
         raise RecordingError(f"{path}: {CONDITIONS_KEY}: expected JSON, found none: {error}") from error
-    required = {"model": dict, "first": dict, "tokens": list, "prompts": dict, "eps": list}
+    required = {"model": dict, "tokens": list, "prompts": dict, "eps": list}
     for key, kind in required.items():
         if not isinstance(found, dict) or not isinstance(found.get(key), kind):
             raise RecordingError(f"{path}: {key}: expected a {kind.__name__}, found another")
