@@ -9,7 +9,17 @@ import { selectedHead, type Frame } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
 import { differsIn, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
-import { addKinds, asMenu, fileName, fileOf, hand, KINDS, onPaper } from '../save/menu';
+import { INPUTS } from '../ask/question';
+import {
+  addKinds,
+  addRecording,
+  asMenu,
+  fileName,
+  fileOf,
+  hand,
+  KINDS,
+  onPaper,
+} from '../save/menu';
 import { explained } from './terms';
 import { isRead, lackWords, part, say, type DrawOptions, type Update, type View } from './view';
 import { CLASS_WORDS, stampWords } from '../words';
@@ -163,6 +173,22 @@ export class Figure {
         this.#context.fail,
       );
     });
+    addRecording(
+      menu,
+      async () => {
+        const queue = this.#context.engine.peek()!.queue;
+        const frames = framesOf(this.#shown);
+        const source = INPUTS[this.#context.state.peek().input];
+        const made = [];
+        for (const frame of frames)
+          made.push({
+            name: `${fileName({ name: 'recording', numbers: [{ frame, quantities: [] }] }, '')}safetensors`,
+            bytes: await queue.record(frame.subject, source),
+          });
+        return made;
+      },
+      this.#context.fail,
+    );
     const code = part(head, 'code', 'button') as HTMLButtonElement;
     code.type = 'button';
     code.textContent = '</>';
