@@ -18,6 +18,7 @@ import { installed } from './installed.mjs';
 import { lab } from './lab.mjs';
 import { losing } from './lost.mjs';
 import { conditions } from './conditions.mjs';
+import { recording } from './recording.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -45,6 +46,7 @@ for (const [name, test] of Object.entries({
   ...lab,
   ...losing,
   ...conditions,
+  ...recording,
   ...installed,
   ...delivery,
   ...embed,

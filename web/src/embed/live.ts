@@ -13,6 +13,7 @@ import type { Theme } from '../plot/color';
 import { Queue } from '../run/queue';
 import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
+import { isOfRecording, isOfThisSite } from '../ask/recordings';
 import { linkTo, printHash, type Parsed, type State } from '../ask/state';
 import page from '../page/page.css?inline';
 import controls from '../page/controls.css?inline';
@@ -24,7 +25,7 @@ import { isRead, type Pointed } from '../page/view';
 import { viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
-import { writeAttributes } from './attributes';
+import { recordingOf, writeAttributes } from './attributes';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
@@ -147,8 +148,14 @@ export class Live {
       const queue = new Queue({
         models: lend(models, this),
         texts: (question) => textsOf(question, zoo, context.file.peek()),
-        // In another's page nothing is asked of a hub; the page itself asks the reader.
-        admit: async () => false,
+        // In another's page nothing is asked of a hub; the page itself asks the reader. What that page names
+        // itself, or lies beside this file, is fetched.
+        admit: async (id) => {
+          if (id !== recordingOf(this.#host) && !(isOfRecording(id) && isOfThisSite(id)))
+            return false;
+          models.recordings.admit(id);
+          return true;
+        },
       });
       this.#engine.value = { models, queue, file };
     } catch (error) {
