@@ -16,9 +16,10 @@
  * await engine.close();
  */
 
-export * from './border/border.js';
+export * from './abi/abi.js';
 export * from './engine/engine.js';
 export * from './text/text.js';
-export * from './supply/supply.js';
+export * from './loading/loading.js';
 export * from './study/study.js';
 export * from './lab/lab.js';
+export * from './recording/recordings.js';

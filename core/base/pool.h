@@ -12,25 +12,25 @@
 #include <stdint.h>
 
 /* More threads gain nothing: they share one memory bus. */
-#define SS_LANES_MAX 16
+#define SS_WORKERS_MAX 16
 
-/* Does piece i. No two pieces that are under way have the same lane, so what a job holds for each
- * lane is a piece's own for the while. */
-typedef void ss_piece(const void *job, size_t i, size_t lane);
+/* Does piece i. A worker does one piece at a time, so what a job holds for each worker belongs to
+ * the piece for the while. */
+typedef void ss_piece(const void *job, size_t i, size_t worker);
 
 typedef struct ss_pool {
-    size_t lanes;   /* pieces that can be under way, 1 .. SS_LANES_MAX; the caller does some */
+    size_t workers; /* 1 .. SS_WORKERS_MAX; the caller is worker 0 */
     uint64_t least; /* multiplications that a job must have to be worth sharing */
     /* Does pieces 0 .. n-1, each once; returns when all are done. Not to be called in a piece. */
     void (*share)(struct ss_pool *pool, ss_piece *piece, const void *job, size_t n);
 } ss_pool;
 
 /* NULL is the pool of the caller's thread alone. */
-static inline size_t ss_pool_lanes(const ss_pool *pool) {
-    return pool ? pool->lanes : 1;
+static inline size_t ss_pool_workers(const ss_pool *pool) {
+    return pool ? pool->workers : 1;
 }
 
-/* Does pieces 0 .. n-1 of a job of so many multiplications; those of a small one on lane 0. */
+/* Does pieces 0 .. n-1 of a job of so many multiplications; those of a small one on worker 0. */
 void ss_pool_run(ss_pool *pool, ss_piece *piece, const void *job, size_t n, uint64_t work);
 
 #endif

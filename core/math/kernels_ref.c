@@ -190,7 +190,7 @@ void ss_multiply_ref(SS_MULTIPLY_ARGS) {
     for (size_t i = 0; i < n; i++) x[i] *= y[i];
 }
 
-void ss_turn_ref(SS_TURN_ARGS) {
+void ss_rotate_ref(SS_ROTATE_ARGS) {
     for (size_t j = 0; j < pairs; j++) {
         float a = x[j], b = x[j + pairs];
         out[j] = a * cosine[j] - b * sine[j];

@@ -12,7 +12,7 @@
 /* Vectors in an array stay in registers only where every index is known. */
 #define UNROLL _Pragma("clang loop unroll(full)")
 
-/* A constant for many turns of a loop: one that V8 knew it would make anew in each of them, of
+/* A constant for many rounds of a loop: one that V8 knew it would make anew in each of them, of
  * three instructions; it comes from memory, and the barrier hides what it is. */
 INLINE v128_t keep(const void *number) {
     __asm__("" : "+r"(number));

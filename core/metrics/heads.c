@@ -1,8 +1,8 @@
 /*
- * What several questions ask of a head: its rows as shares, and one number for each.
+ * What several questions ask of a head: its row statistics, and one number for each head.
  *
- * A map is the largest thing that a run leaves, so it is read once for all of them: a row gives its
- * mass while it adds to its columns.
+ * A map is the largest thing that a run leaves, so it is read once for all questions: a row gives
+ * its mass while it adds to its columns.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -28,8 +28,8 @@ double ss_queries_of(const ss_mask *mask, int T, int k) {
     return (double)(mask->prefix == SS_EVERY_KEY ? T : T - k);
 }
 
-/* Finds all there is to find of one head; its numbers lie `apart` from one thing to the next. */
-static void survey_head(const ss_trace *trace, int head, int T, float *found, size_t apart) {
+/* The row statistics of one head; `apart` numbers lie between two statistics. */
+static void find_head_statistics(const ss_trace *trace, int head, int T, float *out, size_t apart) {
     const ss_choice *choice = &trace->choices[head];
     ss_proxy proxy = choice->operation->proxy;
     bool own = proxy != SS_PROXY_WEIGHTS; /* else a weight is its share */
@@ -39,7 +39,7 @@ static void survey_head(const ss_trace *trace, int head, int T, float *found, si
         for (int t = k0 < choice->mask.prefix ? 0 : k0; t < T; t++) {
             const float *row = ss_att_row(trace, head, t);
             int end = ss_row_end(trace, head, t), seen = end - k0;
-            float *mass = &found[t], *factor = mass + apart;
+            float *mass = &out[t], *factor = mass + apart;
             if (k0 == 0) {
                 *mass = ss_sum(row, (size_t)end);
                 *factor = share_factor(trace, head, t, *mass);
@@ -51,7 +51,7 @@ static void survey_head(const ss_trace *trace, int head, int T, float *found, si
             if (own) ss_add_shares(sums[1], row + k0, 1.0, false, (size_t)seen);
         }
         for (int c = 0; c < columns; c++) {
-            float *alpha = &found[2 * apart + (size_t)(k0 + c)];
+            float *alpha = &out[2 * apart + (size_t)(k0 + c)];
             double queries = ss_queries_of(&choice->mask, T, k0 + c);
             alpha[0] = (float)(sums[0][c] / queries);
             alpha[apart] = (float)(sums[own][c] / queries);
@@ -59,18 +59,24 @@ static void survey_head(const ss_trace *trace, int head, int T, float *found, si
     }
 }
 
-const float *ss_find(const ss_trace *trace, int T, ss_found what) {
-    ss_survey *survey = trace->survey;
+const float *ss_find_statistic(const ss_trace *trace, int T, ss_statistic what) {
+    const ss_kept *kept = &trace->kept;
+    const float *found =
+        (const float *[]){kept->row_mass, kept->factors, kept->alpha, kept->alpha_raw}[what];
+    if (found && T == trace->T) return found;
+    ss_row_statistics *statistics = trace->statistics;
     size_t apart = (size_t)ss_heads(trace) * (size_t)T;
-    if (survey->T != T)
+    if (statistics->T != T)
         for (int head = 0; head < ss_heads(trace); head++)
-            survey_head(trace, head, T, survey->numbers + (size_t)head * (size_t)T, apart);
-    survey->T = T;
-    return survey->numbers + (size_t)what * apart;
+            find_head_statistics(trace, head, T, statistics->numbers + (size_t)head * (size_t)T,
+                                 apart);
+    statistics->T = T;
+    return statistics->numbers + (size_t)what * apart;
 }
 
-void ss_copy_found(const ss_trace *trace, const ss_metric_args *args, ss_found what, float *out) {
-    memcpy(out, ss_find(trace, args->T, what),
+void ss_copy_statistic(const ss_trace *trace, const ss_metric_args *args, ss_statistic what,
+                       float *out) {
+    memcpy(out, ss_find_statistic(trace, args->T, what),
            (size_t)ss_heads(trace) * (size_t)args->T * sizeof *out);
 }
 

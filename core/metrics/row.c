@@ -14,11 +14,11 @@
 #include <math.h>
 
 void ss_measure_row_mass(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_copy_found(trace, args, SS_MASS, out);
+    ss_copy_statistic(trace, args, SS_MASS, out);
 }
 
 void ss_measure_row_mass_summary(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const float *mass = ss_find(trace, args->T, SS_MASS);
+    const float *mass = ss_find_statistic(trace, args->T, SS_MASS);
     for (int head = 0; head < ss_heads(trace); head++, out += 3) {
         double sum = 0.0;
         float low = INFINITY, high = -INFINITY;
@@ -52,13 +52,13 @@ static float row_entropy(const ss_trace *trace, int head, int t, float factor) {
 }
 
 void ss_measure_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const float *factors = ss_find(trace, args->T, SS_FACTOR);
+    const float *factors = ss_find_statistic(trace, args->T, SS_FACTOR);
     for (int head = 0; head < ss_heads(trace); head++)
         for (int t = 0; t < args->T; t++) *out++ = row_entropy(trace, head, t, *factors++);
 }
 
 static float mean_entropy(const ss_trace *trace, int head, int T) {
-    const float *factors = ss_find(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
+    const float *factors = ss_find_statistic(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
     double sum = 0.0;
     for (int t = 0; t < T; t++) sum += (double)row_entropy(trace, head, t, factors[t]);
     return (float)(sum / (double)T);

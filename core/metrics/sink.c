@@ -16,11 +16,11 @@
 #define NEAR 0.002
 
 void ss_measure_alpha(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_copy_found(trace, args, SS_ALPHA, out);
+    ss_copy_statistic(trace, args, SS_ALPHA, out);
 }
 
 void ss_measure_alpha_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_copy_found(trace, args, SS_ALPHA_RAW, out);
+    ss_copy_statistic(trace, args, SS_ALPHA_RAW, out);
 }
 
 /*
@@ -51,15 +51,15 @@ static float is_near(float alpha, float eps) {
 
 /* out[k] = number of heads whose alpha_k passes the test; floats count that far exactly. NaN where
  * the alpha of any head is. */
-static void count_heads(const ss_trace *trace, const ss_metric_args *args, ss_found what,
+static void count_heads(const ss_trace *trace, const ss_metric_args *args, ss_statistic what,
                         float (*test)(float, float), float *out) {
-    const float *alpha = ss_find(trace, args->T, what);
+    const float *alpha = ss_find_statistic(trace, args->T, what);
     memset(out, 0, (size_t)args->T * sizeof *out);
     for (int head = 0; head < ss_heads(trace); head++)
         for (int k = 0; k < args->T; k++) out[k] += test(*alpha++, args->eps);
 }
 
-static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, ss_found what,
+static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, ss_statistic what,
                        float *out) {
     count_heads(trace, args, what, is_sink, out);
     for (int k = 0; k < args->T; k++) out[k] /= (float)ss_heads(trace);
@@ -82,7 +82,7 @@ void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, floa
 static float alpha_bias(const ss_trace *trace, int head, int T) {
     if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
     bool absolute = trace->choices[head].operation->proxy == SS_PROXY_SHARE_ABS;
-    const float *factors = ss_find(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
+    const float *factors = ss_find_statistic(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
     double sum = 1.0;
     for (int t = 0; t < T; t++) {
         double weight = (double)ss_bias_weight(trace, head, t);

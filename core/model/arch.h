@@ -39,11 +39,11 @@ typedef enum ss_owner {
 /* What the sigmoids of attention's gate multiply (Qiu et al. 2025: G1 and G2). */
 typedef enum ss_gate {
     SS_GATE_NONE,
-    SS_GATE_OUTPUT_ELEMENT, /* every number of what a query's heads have mixed */
+    SS_GATE_OUTPUT_ELEMENT, /* every number of the outputs of a query's heads */
     SS_GATE_OUTPUT_HEAD,    /* each head's vector as a whole */
-    SS_GATE_VALUE_ELEMENT,  /* every number of a token's values, before they are mixed */
+    SS_GATE_VALUE_ELEMENT,  /* every number of a token's values, before attention */
     SS_GATE_VALUE_HEAD,
-    SS_GATE_VALUE_STATE, /* as VALUE_ELEMENT, told from the token's values themselves */
+    SS_GATE_VALUE_STATE, /* as VALUE_ELEMENT, computed from the token's values themselves */
     SS_GATE_N
 } ss_gate;
 
@@ -62,26 +62,26 @@ typedef enum ss_activation {
 /* How rotary positions reach beyond the context that the model was first trained with. */
 typedef enum ss_rope_scaling {
     SS_ROPE_PLAIN,
-    SS_ROPE_LINEAR, /* every pair turns slower by factor (Chen et al. 2023) */
-    SS_ROPE_LLAMA3, /* slow pairs do, fast ones do not, those between by their turns */
+    SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
+    SS_ROPE_LLAMA3, /* low frequencies are, high ones are not, those between in part */
     SS_ROPE_YARN    /* the same, those between by their index (Peng et al. 2023) */
 } ss_rope_scaling;
 
 typedef struct ss_rotary {
-    double base; /* theta: pair j turns by base^(-2j/rotary_width) per position */
-    double part; /* of the head width that is turned, 0 .. 1 */
+    double base; /* theta: pair j has the frequency base^(-2j/rotary_width) */
+    double part; /* of the head width that is rotated, 0 .. 1 */
     ss_rope_scaling scaling;
     double factor;
     double original;  /* tokens of the first context; llama3 and yarn, like what follows */
-    double low, high; /* a slow pair turns fewer than low times in it, a fast one more than high */
+    double low, high; /* rotations in it: of a low frequency fewer, of a high one more */
     bool whole;       /* yarn: the bounds between are rounded to whole pairs */
-    float size;       /* of the turned vectors: yarn's attention factor, else 1 */
+    float size;       /* of the rotated vectors: yarn's attention factor, else 1 */
 } ss_rotary;
 
 /* Parameters that one attention operation can have. */
 #define SS_PARAMETERS_MAX 2
 
-/* The model's own attention operation, by name: the table of operations stands in run/. */
+/* The model's own attention operation, by name: run/ holds the table of operations. */
 typedef struct ss_attention {
     char operation[24];
     int parameters_n; /* given in the file; the others take their defaults */
@@ -127,10 +127,10 @@ typedef struct ss_arch {
     bool added_heads;             /* o reads the sum of the heads' outputs, not all of them */
     ss_owner bias_key;            /* a key of no token, which every query sees first */
     ss_owner bias_key_value;      /* its value; none: zeros */
-    ss_owner value_bias;          /* added to what each head has mixed */
+    ss_owner value_bias;          /* added to the output of each head */
     ss_gate gate;
     bool ffn_bias;
-    int chosen;         /* experts that one token goes through, 1 .. E */
+    int top_k;          /* experts that one token goes through, 1 .. E */
     bool router_shares; /* their weights are shares of all E and sum to less than 1; else to 1 */
     int shared_F;       /* width of one more expert that every token goes through; or 0 */
     bool tied;          /* the head is the embedding */

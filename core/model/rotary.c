@@ -10,7 +10,7 @@
 
 /* ---- config ------------------------------------------------------------------------------- */
 
-/* Every key here changes the turns, so that one we do not know cannot be passed over. */
+/* Every key here changes the frequencies, so an unknown one is refused. */
 static void refuse_unknown(ss_json *json) {
     static const char *const known[] = {"rope_type",
                                         "type",
@@ -92,18 +92,18 @@ void ss_read_rotary(ss_rotary *rotary, ss_json *json) {
     }
 }
 
-/* ---- turns -------------------------------------------------------------------------------- */
+/* ---- frequencies -------------------------------------------------------------------------- */
 
-/* Where, between pairs, lies one that turns so many times in the first context. */
-static double pair_turning(double times, const ss_rotary *rotary, int width) {
+/* The pair, a fraction among pairs, that rotates so many times in the first context. */
+static double pair_of_rotations(double times, const ss_rotary *rotary, int width) {
     double logarithm = ss_log(rotary->original / (times * TWO_PI));
     return width * logarithm / (2.0 * ss_log(rotary->base));
 }
 
-/* 1 where pair j keeps its turn, 0 where it is slowed by factor, YaRN's ramp in between. */
+/* 1 where pair j keeps its frequency, 0 where factor divides it, YaRN's ramp in between. */
 static float yarn_keeps(const ss_rotary *rotary, int width, int j) {
-    double first = pair_turning(rotary->high, rotary, width);
-    double last = pair_turning(rotary->low, rotary, width);
+    double first = pair_of_rotations(rotary->high, rotary, width);
+    double last = pair_of_rotations(rotary->low, rotary, width);
     if (rotary->whole) {
         first = floor(first);
         last = ceil(last);
@@ -115,22 +115,32 @@ static float yarn_keeps(const ss_rotary *rotary, int width, int j) {
     return 1.0f - (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
-/* The same for llama3: by the turns that the pair makes in the first context. */
-static float llama3_keeps(const ss_rotary *rotary, float turn) {
-    double times = rotary->original * (double)turn / TWO_PI;
+/* The same for llama3: by the rotations of the pair in the first context. */
+static float llama3_keeps(const ss_rotary *rotary, float frequency) {
+    double times = rotary->original * (double)frequency / TWO_PI;
     double ramp = (times - rotary->low) / (rotary->high - rotary->low);
     return (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
 /* Rounded to float as the models were trained with: base^(-2j/width). */
-void ss_rotary_turns(float *out, const ss_rotary *rotary, int width) {
+void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
     for (int j = 0; j < width / 2; j++) {
-        float turn = 1.0f / (float)ss_pow(rotary->base, (double)(2 * j) / (double)width);
+        float frequency = 1.0f / (float)ss_pow(rotary->base, (double)(2 * j) / (double)width);
         float keeps = 1.0f;
         if (rotary->scaling == SS_ROPE_LINEAR) keeps = 0.0f;
-        if (rotary->scaling == SS_ROPE_LLAMA3) keeps = llama3_keeps(rotary, turn);
+        if (rotary->scaling == SS_ROPE_LLAMA3) keeps = llama3_keeps(rotary, frequency);
         if (rotary->scaling == SS_ROPE_YARN) keeps = yarn_keeps(rotary, width, j);
-        float slow = keeps < 1.0f ? turn / (float)rotary->factor : turn;
-        out[j] = keeps < 1.0f ? slow * (1.0f - keeps) + turn * keeps : turn;
+        float slow = keeps < 1.0f ? frequency / (float)rotary->factor : frequency;
+        out[j] = keeps < 1.0f ? slow * (1.0f - keeps) + frequency * keeps : frequency;
     }
+}
+
+void ss_rotary_angles(ss_angles *angles, const float *frequencies, float size, size_t pairs,
+                      const int32_t *positions, int n) {
+    for (int i = 0; i < n; i++)
+        for (size_t j = 0; j < pairs; j++) {
+            double angle = (double)((float)positions[i] * frequencies[j]);
+            angles->cosine[(size_t)i * pairs + j] = (float)ss_cos(angle) * size;
+            angles->sine[(size_t)i * pairs + j] = (float)ss_sin(angle) * size;
+        }
 }

@@ -1,10 +1,19 @@
-/* Rotary positions: how far each pair of a head's dimensions turns from one token to the next. */
+/* Rotary positions: the frequency of each pair of a head's dimensions, and its angles. */
 #ifndef SS_MODEL_ROTARY_H
 #define SS_MODEL_ROTARY_H
 
 #include "arch.h"
 
 /* out[width/2]: radians per position of the pairs (j, j + width/2). */
-void ss_rotary_turns(float *out, const ss_rotary *rotary, int width);
+void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width);
+
+/* Of every rotary angle of some positions, times the size of the rotated vectors. */
+typedef struct ss_angles {
+    float *cosine, *sine; /* [n][width/2] */
+} ss_angles;
+
+/* Cosine and sine of every angle of n positions: position times frequency, rounded to float. */
+void ss_rotary_angles(ss_angles *angles, const float *frequencies, float size, size_t pairs,
+                      const int32_t *positions, int n);
 
 #endif

@@ -2,8 +2,9 @@
 
 #include "../math/kernels.h"
 #include "../math/pack.h"
+#include "edits/evict.h"
+#include "edits/hook.h"
 #include "feature.h"
-#include "site.h"
 
 #include <string.h>
 
@@ -11,17 +12,17 @@ static int min_int(int a, int b) {
     return a < b ? a : b;
 }
 
-/* 1 with a bias key, which then stands before those of the tokens. */
+/* 1 with a bias key, which then precedes those of the tokens. */
 static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
 }
 
 /* scratch keys = the bias key, or its value, and T rows of the trace; first NULL is zeros. */
-static float *put_behind(const ss_pass *pass, const ss_lane *lane, const float *first,
+static float *put_behind(const ss_pass *pass, const ss_scratch *scratch, const float *first,
                          const float *rows, size_t T) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t K = (size_t)arch->K, bias = bias_keys(arch);
-    float *out = lane->keys;
+    float *out = scratch->keys;
     if (bias && first)
         memcpy(out, first, K * sizeof *out);
     else if (bias)
@@ -31,37 +32,38 @@ static float *put_behind(const ss_pass *pass, const ss_lane *lane, const float *
 }
 
 /* Panels of the keys of group g, through a feature map. */
-static void pack_keys(ss_pass *pass, ss_lane *lane, int l, int g, ss_feature feature, size_t T) {
+static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_feature feature,
+                      size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_K, l * arch->G + g, 0);
     if (feature != SS_FEATURE_NONE || keys > T) {
         float *own = put_behind(
-            pass, lane, ss_owned(trace->model->layers[l].bias_keys, arch->bias_key, g, arch->K),
+            pass, scratch, ss_owned(trace->model->layers[l].bias_keys, arch->bias_key, g, arch->K),
             rows, T);
         ss_map_features(pass, l, feature, own, keys);
         rows = own;
     }
-    ss_pack_rows(lane->key_panels, rows, K, keys, K);
+    ss_pack_rows(scratch->key_panels, rows, K, keys, K);
 }
 
 /* Panels of its values; the query heads of the group share them. */
-static void pack_values(const ss_pass *pass, ss_lane *lane, int l, int g, size_t T) {
+static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_V, l * arch->G + g, 0);
     if (keys > T)
         rows = put_behind(
-            pass, lane,
+            pass, scratch,
             ss_owned(trace->model->layers[l].bias_values, arch->bias_key_value, g, arch->K), rows,
             T);
-    ss_pack_columns(lane->value_panels, rows, K, K, keys);
+    ss_pack_columns(scratch->value_panels, rows, K, K, keys);
 }
 
 /* out[r] = sum_j weights[r][j] v[j] over the first `keys` of `all` values. */
-static void mix_values(float *out, size_t out_stride, const float *tiles, const float *panels,
+static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
                        size_t rows, size_t keys, size_t all, size_t K) {
     for (size_t c = 0; c < K; c += SS_PANEL) {
         size_t width = K - c < SS_PANEL ? K - c : SS_PANEL;
@@ -70,34 +72,37 @@ static void mix_values(float *out, size_t out_stride, const float *tiles, const 
 }
 
 /*
- * Which of `keys` query t of head h sees, by the mask of the head, then by edits, and where they
- * stand for it; NULL for all of them where they do. A bias key is never hidden.
+ * Which of `keys` query t of head h sees, by the mask of the head, then by edits, and at which
+ * positions; NULL where it sees all of them at their own. A bias key is always visible.
  */
-static const unsigned char *find_sight(const ss_site *query, const ss_mask *mask) {
+static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask) {
     const ss_pass *pass = query->pass;
-    ss_lane *lane = query->lane;
+    ss_scratch *scratch = query->scratch;
     int end = ss_token_of(query, query->keys - 1) + 1; /* of the tokens */
     bool whole = mask->first >= end || mask->recent >= end - mask->first;
-    if (whole && !(pass->places & SS_AT_SIGHT)) return NULL;
+    if (whole && !(pass->hook_points & SS_AT_MASK)) return NULL;
     for (size_t j = 0; j < query->keys; j++) {
         int token = ss_token_of(query, j);
-        lane->sees[j] = whole || token < mask->first || token >= end - mask->recent;
-        lane->ranks[j] = pass->positions[token];
+        scratch->visible[j] = whole || token < mask->first || token >= end - mask->recent;
+        scratch->ranks[j] = pass->positions[token];
     }
-    ss_edits_at(SS_AT_SIGHT, *query);
-    return lane->sees;
+    ss_edits_at(SS_AT_MASK, *query);
+    return scratch->visible;
 }
 
-/* bias + keys scores -> weights, exact zeros for the keys out of sight; returns those in sight. */
-static size_t weigh(float *x, size_t bias, size_t keys, const ss_choice *choice,
-                    const unsigned char *sees) {
-    /* The operation sees the keys in sight side by side; then they go back to their places. */
+/* bias + keys scores -> weights, exact zeros for the masked keys; returns how many keys are
+ * visible. */
+static size_t normalise_scores(float *x, size_t bias, size_t keys, const ss_choice *choice,
+                               const unsigned char *visible) {
+    /* The operation reads the visible keys side by side; then their weights return to their slots.
+     */
     size_t n = bias;
-    if (!sees) n += keys;
-    for (size_t j = 0; sees && j < keys; j++)
-        if (sees[j]) x[n++] = x[bias + j];
+    if (!visible) n += keys;
+    for (size_t j = 0; visible && j < keys; j++)
+        if (visible[j]) x[n++] = x[bias + j];
     if (n > 0) choice->operation->row(x, n, choice->parameters);
-    for (size_t j = keys, from = n; sees && j-- > 0;) x[bias + j] = sees[j] ? x[--from] : 0.0f;
+    for (size_t j = keys, from = n; visible && j-- > 0;)
+        x[bias + j] = visible[j] ? x[--from] : 0.0f;
     return n;
 }
 
@@ -110,44 +115,44 @@ static void record_keys(const ss_trace *trace, ss_field_id field, int head, int 
     ss_clear(row + keys, (size_t)trace->capacity - keys);
 }
 
-/* Weights of query t for the bias key and `keys` tokens, and how many it saw. */
+/* Weights of query t for the bias key and `keys` tokens, and how many of them were visible. */
 static void record_weights(const ss_trace *trace, int head, int t, const float *x, size_t keys,
-                           size_t saw) {
+                           size_t n_visible) {
     size_t bias = bias_keys(&trace->model->arch);
-    float count = (float)saw;
+    float count = (float)n_visible;
     ss_record(trace, SS_FIELD_ATT_BIAS, head, t, 1, x, 1);
     ss_record(trace, SS_FIELD_SEEN, head, t, 1, &count, 1);
     record_keys(trace, SS_FIELD_ATT, head, t, x + bias, keys);
 }
 
 /* scores[rows][B+keys] of rows [t, t+rows) of head h, whose queries lie q_stride apart. */
-static void score_rows(ss_pass *pass, const ss_lane *lane, int l, int h, const float *q,
+static void score_rows(ss_pass *pass, const ss_scratch *scratch, int l, int h, const float *q,
                        size_t q_stride, size_t rows, size_t keys) {
     const ss_arch *arch = &pass->trace->model->arch;
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
     size_t K = (size_t)arch->K, bias = bias_keys(arch);
     if (feature != SS_FEATURE_NONE) {
         for (size_t r = 0; r < rows; r++)
-            memcpy(lane->queries + r * K, q + r * q_stride, K * sizeof *q);
-        ss_map_features(pass, l, feature, lane->queries, rows);
-        q = lane->queries;
+            memcpy(scratch->queries + r * K, q + r * q_stride, K * sizeof *q);
+        ss_map_features(pass, l, feature, scratch->queries, rows);
+        q = scratch->queries;
         q_stride = K;
     }
-    ss_tile(lane->tiles, q, q_stride, rows, K);
-    ss_matmul(lane->scores, bias + (size_t)pass->trace->slots, lane->tiles, lane->key_panels, NULL,
-              rows, bias + keys, K);
+    ss_tile(scratch->tiles, q, q_stride, rows, K);
+    ss_matmul(scratch->scores, bias + (size_t)pass->trace->slots, scratch->tiles,
+              scratch->key_panels, NULL, rows, bias + keys, K);
 }
 
 /* The scores x[B+keys] of query t become weights; q is its vector. So many slots lie before its own
  * that are no longer there. */
-static void attend_row(ss_pass *pass, ss_lane *lane, int l, int h, int t, int gone, const float *q,
-                       float *x, size_t keys) {
+static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
+                       const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &pass->trace->choices[l * arch->H + h];
     size_t bias = bias_keys(arch);
-    ss_site query = {.pass = pass,
-                     .lane = lane,
+    ss_hook query = {.pass = pass,
+                     .scratch = scratch,
                      .l = l,
                      .h = h,
                      .t = t,
@@ -159,36 +164,37 @@ static void attend_row(ss_pass *pass, ss_lane *lane, int l, int h, int t, int go
                      .bias = bias ? x : NULL};
     size_t group = (size_t)(l * arch->G + h / (arch->H / arch->G));
     if (pass->cache.tokens) query.tokens = pass->cache.tokens + group * (size_t)trace->slots;
-    const unsigned char *sees = query.sees = find_sight(&query, &choice->mask);
+    const unsigned char *visible = query.visible = apply_mask(&query, &choice->mask);
     ss_edits_at(SS_AT_SCORES, query);
     ss_scale(x, arch->score_scale, bias + keys);
-    ss_add_distances(x + bias, keys, arch, h, query.own, sees ? lane->ranks : pass->positions);
+    ss_add_distances(x + bias, keys, arch, h, query.own,
+                     visible ? scratch->ranks : pass->positions);
     record_keys(pass->trace, SS_FIELD_SCORES, l * arch->H + h, t, x + bias, keys);
-    size_t saw = weigh(x, bias, keys, choice, sees);
+    size_t n_visible = normalise_scores(x, bias, keys, choice, visible);
     ss_edits_at(SS_AT_WEIGHTS, query);
-    record_weights(pass->trace, l * arch->H + h, t, x, keys, saw);
+    record_weights(pass->trace, l * arch->H + h, t, x, keys, n_visible);
 }
 
-/* Rows [t, t+rows) of head h: scores, weights, mixed values. */
-static void attend_rows(ss_pass *pass, ss_lane *lane, int l, int h, int t0, int t, int rows, int T,
-                        int gone) {
+/* Rows [t, t+rows) of head h: scores, weights, outputs. */
+static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0, int t, int rows,
+                        int T, int gone) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, width = (size_t)arch->H * K, bias = bias_keys(arch);
     size_t stride = bias + (size_t)trace->slots;
     size_t keys = (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* that any row sees */
-    float *q = pass->heads + (size_t)(t - t0) * width + (size_t)h * K;
+    float *q = pass->q + (size_t)(t - t0) * width + (size_t)h * K;
 
-    score_rows(pass, lane, l, h, q, width, (size_t)rows, keys);
+    score_rows(pass, scratch, l, h, q, width, (size_t)rows, keys);
     for (int r = 0; r < rows; r++) {
-        float *x = lane->scores + (size_t)r * stride;
+        float *x = scratch->scores + (size_t)r * stride;
         size_t end = (size_t)(ss_mask_end(mask, t + r, T) - gone);
-        attend_row(pass, lane, l, h, t + r, gone, q + (size_t)r * width, x, end);
+        attend_row(pass, scratch, l, h, t + r, gone, q + (size_t)r * width, x, end);
         ss_clear(x + bias + end, keys - end);
     }
-    ss_tile(lane->tiles, lane->scores, stride, (size_t)rows, bias + keys);
-    mix_values(q, width, lane->tiles, lane->value_panels, (size_t)rows, bias + keys,
+    ss_tile(scratch->tiles, scratch->scores, stride, (size_t)rows, bias + keys);
+    sum_values(q, width, scratch->tiles, scratch->value_panels, (size_t)rows, bias + keys,
                bias + (size_t)(T - gone), K);
 }
 
@@ -208,17 +214,18 @@ static void score_alone(float *scores, const float *q, const float *k, size_t n,
     }
 }
 
-static void attend_alone(ss_pass *pass, ss_lane *lane, int l, int h, int t, int gone) {
+static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, keys = (size_t)(ss_mask_end(mask, t, t + 1) - gone);
     int group = l * arch->G + h / (arch->H / arch->G);
-    float *q = pass->heads + (size_t)h * K;
-    score_alone(lane->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
-    attend_row(pass, lane, l, h, t, gone, q, lane->scores, keys);
+    float *q = pass->q + (size_t)h * K;
+    score_alone(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
+    attend_row(pass, scratch, l, h, t, gone, q, scratch->scores, keys);
     ss_clear(q, K);
-    ss_times_columns(q, lane->scores, ss_row(trace, SS_FIELD_V, group, 0), K * sizeof *q, K, keys);
+    ss_times_columns(q, scratch->scores, ss_row(trace, SS_FIELD_V, group, 0), K * sizeof *q, K,
+                     keys);
 }
 
 /* One layer's attention over rows [t0, t0+n), in pieces of a head. */
@@ -230,23 +237,23 @@ typedef struct attention {
 static void attend_head(const void *job, size_t i, size_t at) {
     const attention *a = job;
     ss_pass *pass = a->pass;
-    ss_lane *lane = &pass->lanes[at];
+    ss_scratch *scratch = &pass->scratch[at];
     const ss_arch *arch = &pass->trace->model->arch;
     int h = (int)i, g = h / (arch->H / arch->G), l = a->l, T = a->t0 + a->n;
     int gone = a->t0 - ss_held(pass, l, g, a->t0);
     /* An edit may give the heads of a group different maps. */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
     if (is_alone(pass, a->n, feature)) {
-        attend_alone(pass, lane, l, h, a->t0, gone);
+        attend_alone(pass, scratch, l, h, a->t0, gone);
         return;
     }
-    if (lane->group != g) pack_values(pass, lane, l, g, (size_t)(T - gone));
-    if (lane->group != g || lane->feature != feature)
-        pack_keys(pass, lane, l, g, feature, (size_t)(T - gone));
-    lane->group = g;
-    lane->feature = feature;
+    if (scratch->group != g) pack_values(pass, scratch, l, g, (size_t)(T - gone));
+    if (scratch->group != g || scratch->feature != feature)
+        pack_keys(pass, scratch, l, g, feature, (size_t)(T - gone));
+    scratch->group = g;
+    scratch->feature = feature;
     for (int t = a->t0; t < T; t += SS_ATTENTION_ROWS)
-        attend_rows(pass, lane, l, h, a->t0, t, min_int(SS_ATTENTION_ROWS, T - t), T, gone);
+        attend_rows(pass, scratch, l, h, a->t0, t, min_int(SS_ATTENTION_ROWS, T - t), T, gone);
 }
 
 /* Whether heads have nothing to do with each other: edits of a query count in what is the pass's,
@@ -256,15 +263,15 @@ static bool are_apart(const ss_pass *pass, int l) {
     for (int h = 0; h < arch->H; h++)
         if (pass->trace->choices[l * arch->H + h].operation->feature == SS_FEATURE_MLP)
             return false;
-    return !(pass->places & (SS_AT_SIGHT | SS_AT_SCORES | SS_AT_WEIGHTS));
+    return !(pass->hook_points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
 }
 
 void ss_attend(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     attention a = {pass, l, t0, n};
-    /* Its scores and mixed values; packing keys and values is as much as a few rows more. */
+    /* The products of scores and outputs; packing keys and values takes as long as a few rows. */
     uint64_t work = 2 * (uint64_t)(n + 8) * (uint64_t)(t0 + n) * (uint64_t)(arch->H * arch->K);
-    for (size_t i = 0; i < ss_pool_lanes(pass->pool); i++) pass->lanes[i].group = -1;
+    for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(are_apart(pass, l) ? pass->pool : NULL, attend_head, &a, (size_t)arch->H, work);
     for (int g = 0; pass->cache.held && g < arch->G; g++)
         ss_close_up(pass, l, g, n + ss_held(pass, l, g, t0));

@@ -5,8 +5,8 @@
 #include "pass.h"
 
 /*
- * Queries, keys and values of rows [t0, t0+n) of layer l stand in the trace (queries in scratch
- * heads, [n][H*K]); writes the mixed values over scratch heads, and the weights to the trace.
+ * Of rows [t0, t0+n) of layer l the trace holds keys and values, pass->q the queries, [n][H*K].
+ * Writes the output of each head over its queries, and the weights to the trace.
  */
 void ss_attend(ss_pass *pass, int l, int t0, int n);
 

@@ -1,14 +1,9 @@
 #include "feature.h"
 
 #include "../math/kernels.h"
-#include "../math/scalar.h"
 #include "linear.h"
 
 #include <math.h>
-
-void ss_elu1(float *x, size_t n) {
-    for (size_t i = 0; i < n; i++) x[i] = x[i] > 0.0f ? x[i] + 1.0f : ss_expf(x[i]);
-}
 
 /* M2 relu(M1 z), for as many rows at a time as the products have room for. */
 static void map_mlp(ss_pass *pass, const ss_layer *layer, float *rows, size_t n) {

@@ -1,12 +1,9 @@
-/* Feature maps and positions of attention: what stands between q, k and the scores. Private to
+/* Feature maps and positions of attention: what lies between q, k and the scores. Private to
  * run/. */
 #ifndef SS_RUN_FEATURE_H
 #define SS_RUN_FEATURE_H
 
 #include "pass.h"
-
-/* x[i] = elu(x[i]) + 1. */
-void ss_elu1(float *x, size_t n);
 
 /* rows[n][K] of layer l become phi(rows), in place. */
 void ss_map_features(ss_pass *pass, int l, ss_feature feature, float *rows, size_t n);

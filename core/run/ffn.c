@@ -44,7 +44,7 @@ static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, si
               (size_t)pass->trace->model->arch.F);
 }
 
-/* Where the largest magnitude of n numbers stands; the first of equals. */
+/* The index of the largest magnitude of n numbers, the first of equals. */
 static size_t peak_of(const float *x, size_t n) {
     size_t peak = 0;
     for (size_t i = 1; i < n; i++)
@@ -88,27 +88,27 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
     record_spikes(pass, in, out, &ffn->down.w, n);
 }
 
-/* E logits -> E weights: softmax, cut to the chosen largest; the first of equals is chosen. */
-static void choose(float *x, const ss_arch *arch) {
+/* E logits -> E weights: softmax, cut to the top_k largest, of equals the first. */
+static void route(float *x, const ss_arch *arch) {
     size_t E = (size_t)arch->E;
     float sum = ss_exp(x, x, ss_max(x, E), E), kept = 0.0f;
     ss_scale(x, 1.0f / sum, E);
-    bool chosen[SS_EXPERTS_MAX] = {false};
-    for (int i = 0; i < arch->chosen; i++) {
+    bool is_top[SS_EXPERTS_MAX] = {false};
+    for (int i = 0; i < arch->top_k; i++) {
         size_t best = E;
         for (size_t e = 0; e < E; e++)
-            if (!chosen[e] && (best == E || x[e] > x[best])) best = e;
-        chosen[best] = true;
+            if (!is_top[e] && (best == E || x[e] > x[best])) best = e;
+        is_top[best] = true;
         kept += x[best];
     }
     for (size_t e = 0; e < E; e++)
-        if (!chosen[e])
+        if (!is_top[e])
             x[e] = 0.0f;
         else if (!arch->router_shares)
             x[e] /= kept;
 }
 
-/* fed += weight * expert(y), for the rows that chose expert e. */
+/* ffn_out += weight * expert(y), for the rows that are routed to expert e. */
 static void add_expert(ss_pass *pass, const ss_ffn *expert, size_t e, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D, E = (size_t)arch->E, rows = 0;
@@ -123,16 +123,16 @@ static void add_expert(ss_pass *pass, const ss_ffn *expert, size_t e, size_t n) 
         if (weight == 0.0f) continue;
         float *row = pass->gathered + rows++ * D;
         ss_scale(row, weight, D);
-        ss_add(pass->fed + i * D, row, D);
+        ss_add(pass->ffn_out + i * D, row, D);
     }
 }
 
-/* fed = sigmoid(share y) FFN(y): the expert that every token goes through. */
+/* ffn_out = sigmoid(share y) FFN(y): the expert that every token goes through. */
 static void shared_expert(ss_pass *pass, const ss_layer *layer, size_t n) {
     size_t D = (size_t)pass->trace->model->arch.D;
-    one_ffn(pass, pass->fed, pass->y, &layer->ffn, n);
+    one_ffn(pass, pass->ffn_out, pass->y, &layer->ffn, n);
     ss_linear_rows(pass, pass->share, pass->y, &layer->shared_gate, n);
-    for (size_t i = 0; i < n; i++) ss_scale(pass->fed + i * D, ss_sigmoidf(pass->share[i]), D);
+    for (size_t i = 0; i < n; i++) ss_scale(pass->ffn_out + i * D, ss_sigmoidf(pass->share[i]), D);
 }
 
 void ss_feed_forward(ss_pass *pass, int l, int rows) {
@@ -140,15 +140,15 @@ void ss_feed_forward(ss_pass *pass, int l, int rows) {
     const ss_layer *layer = &pass->trace->model->layers[l];
     size_t n = (size_t)rows, E = (size_t)arch->E;
     if (E == 0) {
-        one_ffn(pass, pass->fed, pass->y, &layer->ffn, n);
+        one_ffn(pass, pass->ffn_out, pass->y, &layer->ffn, n);
         return;
     }
     if (arch->shared_F)
         shared_expert(pass, layer, n);
     else
-        memset(pass->fed, 0, n * (size_t)arch->D * sizeof *pass->fed);
-    /* The router scores the experts, each token goes through those it chose. */
+        memset(pass->ffn_out, 0, n * (size_t)arch->D * sizeof *pass->ffn_out);
+    /* The router scores the experts; each token goes through its top_k. */
     ss_linear_rows(pass, pass->router, pass->y, &layer->router, n);
-    for (size_t i = 0; i < n; i++) choose(pass->router + i * E, arch);
+    for (size_t i = 0; i < n; i++) route(pass->router + i * E, arch);
     for (size_t e = 0; e < E; e++) add_expert(pass, &layer->experts[e], e, n);
 }

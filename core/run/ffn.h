@@ -5,8 +5,8 @@
 #include "pass.h"
 
 /*
- * fed = FFN(y) for the n rows in scratch. With experts, scratch router holds the weight each had,
- * [n][E], exact zeros for those not chosen.
+ * pass->ffn_out = FFN(pass->y) for n rows. With experts, pass->router holds the weight of each,
+ * [n][E], exact zeros for those outside the top_k.
  */
 void ss_feed_forward(ss_pass *pass, int l, int n);
 

@@ -5,7 +5,7 @@
 #include "attention.h"
 #include "ffn.h"
 #include "linear.h"
-#include "site.h"
+#include "edits/hook.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,26 +20,16 @@ static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *ar
             ss_layernorm(out, x, w->gain, w->bias, arch->norm_eps, width);
 }
 
-void ss_find_angles(ss_angles *angles, const float *turns, float size, size_t pairs,
-                    const int32_t *positions, int n) {
-    for (int i = 0; i < n; i++)
-        for (size_t j = 0; j < pairs; j++) {
-            double angle = (double)((float)positions[i] * turns[j]);
-            angles->cosine[(size_t)i * pairs + j] = (float)ss_cos(angle) * size;
-            angles->sine[(size_t)i * pairs + j] = (float)ss_sin(angle) * size;
-        }
-}
-
 static void find_all_angles(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t pairs = (size_t)arch->rotary_width / 2; /* often none */
     ss_angles *angles = pass->angles;
     const int32_t *positions = pass->positions + t0;
-    ss_find_angles(&angles[0], model->rotary, arch->rotary.size, pairs, positions, n);
+    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.size, pairs, positions, n);
     if (arch->own_rotary)
-        ss_find_angles(&angles[1], model->window_rotary, arch->window_rotary.size, pairs, positions,
-                       n);
+        ss_rotary_angles(&angles[1], model->window_rotary, arch->window_rotary.size, pairs,
+                         positions, n);
 }
 
 /* x_t = the token's vector, scaled, plus its position's where positions are vectors. */
@@ -54,13 +44,13 @@ static void embed(ss_pass *pass, int t0, int n) {
         ss_scale(x, model->arch.embedding_scale, D);
         if (model->positions) ss_add(x, model->positions + (size_t)pass->positions[t] * D, D);
         if (model->arch.positions != SS_POSITIONS_SINUSOID) continue;
-        /* Sines, then cosines, as in Gu et al.'s code; their equation 5 has them by turns. */
+        /* Sines, then cosines, as in Gu et al.'s code; their equation 5 interleaves them. */
         ss_add(x, angles->sine + i * half, half);
         ss_add(x + half, angles->cosine + i * half, half);
     }
 }
 
-/* Queries or keys of layer l: normed head by head, where the model does so, then turned. */
+/* Queries or keys of layer l: normed head by head, where the model does so, then rotated. */
 static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
                         int n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -70,7 +60,7 @@ static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_n
     const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[l]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
         size_t at = i / H * pairs;
-        ss_turn(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
+        ss_rotate(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
     }
 }
 
@@ -121,19 +111,20 @@ static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, 
     }
 }
 
-/* What edits make of queries, keys, values or mixed values, [n][heads][K]. */
-static void edit_heads(ss_pass *pass, unsigned place, int l, int heads, int t0, int n) {
+/* Edits change queries, keys, values or outputs of heads, rows[n][heads][K]. */
+static void edit_heads(ss_pass *pass, unsigned point, int l, float *rows, int heads, int t0,
+                       int n) {
     size_t K = (size_t)pass->trace->model->arch.K;
-    ss_edits_at(place, (ss_site){.pass = pass,
+    ss_edits_at(point, (ss_hook){.pass = pass,
                                  .l = l,
                                  .t = t0,
                                  .n = n,
-                                 .rows = pass->heads,
+                                 .rows = rows,
                                  .heads = (size_t)heads,
                                  .width = K});
 }
 
-/* y = norm(x) where norms stand before a block, else x. */
+/* y = norm(x) where norms precede a block, else x. */
 static void before_block(ss_pass *pass, const ss_norm *block_norm, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D;
@@ -180,32 +171,32 @@ static void apply_gates(ss_pass *pass, int l, float *rows, int t0, int n) {
         for (size_t i = 0; i < heads; i++) ss_scale(rows + i * K, gates[i], K);
 }
 
-/* scratch heads [n][H*K] become [n][K], the sum over heads. */
-static void add_heads(const ss_pass *pass, const ss_arch *arch, int n) {
+/* out[n][H*K] becomes [n][K], the sum over heads. */
+static void add_heads(float *out, const ss_arch *arch, int n) {
     size_t H = (size_t)arch->H, K = (size_t)arch->K;
     for (size_t i = 0; i < (size_t)n; i++) {
-        float *sum = pass->heads + i * K;
-        const float *row = pass->heads + i * H * K;
+        float *sum = out + i * K;
+        const float *row = out + i * H * K;
         memmove(sum, row, K * sizeof *sum);
         for (size_t h = 1; h < H; h++) ss_add(sum, row + h * K, K);
     }
 }
 
-/* What stands between the mixed values and o: biases, gates of queries, the sum of heads. */
-static void finish_heads(ss_pass *pass, int l, int t0, int n) {
+/* What lies between out[n][H*K], the outputs of heads, and o: biases, gates, the sum of heads. */
+static void finish_heads(ss_pass *pass, int l, float *out, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const float *biases = model->layers[l].value_biases;
     int H = model->arch.H, K = model->arch.K;
     for (int i = 0; biases && i < n * H; i++)
-        ss_add(pass->heads + (size_t)i * (size_t)K,
-               ss_owned(biases, model->arch.value_bias, i % H, K), (size_t)K);
+        ss_add(out + (size_t)i * (size_t)K, ss_owned(biases, model->arch.value_bias, i % H, K),
+               (size_t)K);
     if (model->arch.gate && model->arch.gate < SS_GATE_VALUE_ELEMENT)
-        apply_gates(pass, l, pass->heads, t0, n);
-    edit_heads(pass, SS_AT_HEADS, l, model->arch.H, t0, n);
-    if (model->arch.added_heads) add_heads(pass, &model->arch, n);
+        apply_gates(pass, l, out, t0, n);
+    edit_heads(pass, SS_AT_HEADS, l, out, model->arch.H, t0, n);
+    if (model->arch.added_heads) add_heads(out, &model->arch, n);
 }
 
-/* attended = Attention(norm(x)), normed again where the model has branch norms. */
+/* attn_out = Attention(norm(x)), normed again where the model has branch norms. */
 static void attention_block(ss_pass *pass, int l, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -214,32 +205,34 @@ static void attention_block(ss_pass *pass, int l, int t0, int n) {
 
     before_block(pass, &layer->attention_norm, n);
 
-    ss_linear_rows(pass, pass->heads, pass->y, &layer->k, (size_t)n);
-    place_heads(pass, l, pass->heads, &layer->k_norm, arch->G, n);
-    edit_heads(pass, SS_AT_KEYS, l, arch->G, t0, n);
-    keep_heads(pass, SS_FIELD_K, l, t0, n, pass->heads);
-    ss_linear_rows(pass, pass->heads, pass->y, &layer->v, (size_t)n);
-    if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->heads, t0, n);
-    edit_heads(pass, SS_AT_VALUES, l, arch->G, t0, n);
-    keep_heads(pass, SS_FIELD_V, l, t0, n, pass->heads);
-    record_out_norms(pass, l, pass->heads, t0, n);
+    /* The cache takes the keys, then the values. */
+    ss_linear_rows(pass, pass->kv, pass->y, &layer->k, (size_t)n);
+    place_heads(pass, l, pass->kv, &layer->k_norm, arch->G, n);
+    edit_heads(pass, SS_AT_KEYS, l, pass->kv, arch->G, t0, n);
+    keep_heads(pass, SS_FIELD_K, l, t0, n, pass->kv);
+    ss_linear_rows(pass, pass->kv, pass->y, &layer->v, (size_t)n);
+    if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->kv, t0, n);
+    edit_heads(pass, SS_AT_VALUES, l, pass->kv, arch->G, t0, n);
+    keep_heads(pass, SS_FIELD_V, l, t0, n, pass->kv);
+    record_out_norms(pass, l, pass->kv, t0, n);
 
-    ss_linear_rows(pass, pass->heads, pass->y, &layer->q, (size_t)n);
-    place_heads(pass, l, pass->heads, &layer->q_norm, arch->H, n);
-    edit_heads(pass, SS_AT_QUERIES, l, arch->H, t0, n);
-    record_heads(trace, SS_FIELD_Q, l, arch->H, t0, n, pass->heads);
+    ss_linear_rows(pass, pass->q, pass->y, &layer->q, (size_t)n);
+    place_heads(pass, l, pass->q, &layer->q_norm, arch->H, n);
+    edit_heads(pass, SS_AT_QUERIES, l, pass->q, arch->H, t0, n);
+    record_heads(trace, SS_FIELD_Q, l, arch->H, t0, n, pass->q);
 
-    /* Each head mixes the values of the keys it sees; the heads' outputs are joined by o. */
+    /* Each head adds up the values of the keys that it sees; o joins the outputs of the heads. */
+    float *head_out = pass->q;
     ss_attend(pass, l, t0, n);
-    record_heads(trace, SS_FIELD_MIXED, l, arch->H, t0, n, pass->heads);
-    finish_heads(pass, l, t0, n);
-    ss_linear_rows(pass, pass->attended, pass->heads, &layer->o, (size_t)n);
+    record_heads(trace, SS_FIELD_MIXED, l, arch->H, t0, n, head_out);
+    finish_heads(pass, l, head_out, t0, n);
+    ss_linear_rows(pass, pass->attn_out, head_out, &layer->o, (size_t)n);
     if (layer->attention_out_norm.gain)
-        norm(pass->attended, pass->attended, &layer->attention_out_norm, arch, (size_t)n, D);
-    ss_record(trace, SS_FIELD_ATT_OUT, l, t0, n, pass->attended, D);
+        norm(pass->attn_out, pass->attn_out, &layer->attention_out_norm, arch, (size_t)n, D);
+    ss_record(trace, SS_FIELD_ATT_OUT, l, t0, n, pass->attn_out, D);
 }
 
-/* fed = FFN(norm(x)), normed again where the model has branch norms. */
+/* ffn_out = FFN(norm(x)), normed again where the model has branch norms. */
 static void ffn_block(ss_pass *pass, int l, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -250,8 +243,8 @@ static void ffn_block(ss_pass *pass, int l, int t0, int n) {
     ss_feed_forward(pass, l, n);
     if (arch->E) ss_record(trace, SS_FIELD_ROUTER, l, t0, n, pass->router, (size_t)arch->E);
     if (layer->ffn_out_norm.gain)
-        norm(pass->fed, pass->fed, &layer->ffn_out_norm, arch, (size_t)n, D);
-    ss_record(trace, SS_FIELD_MLP_OUT, l, t0, n, pass->fed, D);
+        norm(pass->ffn_out, pass->ffn_out, &layer->ffn_out_norm, arch, (size_t)n, D);
+    ss_record(trace, SS_FIELD_MLP_OUT, l, t0, n, pass->ffn_out, D);
 }
 
 /* Nothing of tokens [t, t+n) is rounded there yet: their numbers from `first` on are 0. */
@@ -267,7 +260,7 @@ static void leave_stream(ss_pass *pass, int l, int t0, int n) {
     clear_rounded(pass->trace, l, t0, n, 0);
     ss_edits_at(
         SS_AT_HIDDEN,
-        (ss_site){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
+        (ss_hook){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
     ss_record(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
 }
 
@@ -279,18 +272,18 @@ static void one_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
     attention_block(pass, l, t0, n);
-    if (!arch->parallel) after_block(pass, &layer->attention_norm, pass->attended, n);
+    if (!arch->parallel) after_block(pass, &layer->attention_norm, pass->attn_out, n);
     ffn_block(pass, l, t0, n);
-    if (arch->parallel) after_block(pass, &layer->attention_norm, pass->attended, n);
-    after_block(pass, &layer->ffn_norm, pass->fed, n);
+    if (arch->parallel) after_block(pass, &layer->attention_norm, pass->attn_out, n);
+    after_block(pass, &layer->ffn_norm, pass->ffn_out, n);
     leave_stream(pass, l + 1, t0, n);
 }
 
 /* -ln softmax(logits)[token]; work [V] is overwritten and may be the logits themselves. */
 static float loss_of(const float *logits, int token, size_t V, float *work) {
-    float chosen = logits[token], top = ss_max(logits, V);
+    float logit = logits[token], top = ss_max(logits, V);
     float sum = ss_exp(work, logits, top, V);
-    return (float)((double)top + ss_log((double)sum) - (double)chosen);
+    return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
 /* No loss where the token before saw it: of a prefix, and in a bidirectional model of all tokens.

@@ -7,10 +7,6 @@
 
 #include "pass.h"
 
-/* Cosine and sine of every angle of n positions: position times turn, rounded to float. */
-void ss_find_angles(ss_angles *angles, const float *turns, float size, size_t pairs,
-                    const int32_t *positions, int n);
-
 /* The loss of the first new token at trace.T, from the logits that the last extension left. */
 void ss_forward_begin(ss_pass *pass);
 

@@ -2,13 +2,13 @@
 #ifndef SS_RUN_LINEAR_H
 #define SS_RUN_LINEAR_H
 
-#include "site.h"
+#include "edits/hook.h"
 
 /* out[n][out] = in[n][in] w + b; out may be in, where both are as wide. */
 static inline void ss_linear_rows(ss_pass *pass, float *out, const float *in,
                                   const ss_linear *linear, size_t n) {
     ss_matrix_times(out, in, &linear->w, linear->bias, n, pass->work, pass->pool);
-    ss_edits_at(SS_AT_PRODUCT, (ss_site){.pass = pass,
+    ss_edits_at(SS_AT_PRODUCT, (ss_hook){.pass = pass,
                                          .n = (int)n,
                                          .rows = out,
                                          .heads = 1,

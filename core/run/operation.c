@@ -3,7 +3,6 @@
 #include "../math/kernels.h"
 #include "../math/scalar.h"
 #include "derivative.h"
-#include "feature.h"
 
 #include <limits.h>
 #include <math.h>
@@ -57,6 +56,10 @@ static void sigmoid_norm(float *x, size_t n, const float *parameters) {
 static void relu(float *x, size_t n, const float *parameters) {
     (void)parameters;
     for (size_t j = 0; j < n; j++) x[j] = x[j] > 0.0f ? x[j] / (float)n : 0.0f;
+}
+
+void ss_elu1(float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) x[i] = x[i] > 0.0f ? x[i] + 1.0f : ss_expf(x[i]);
 }
 
 static void elu1(float *x, size_t n, const float *parameters) {

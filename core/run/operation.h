@@ -53,6 +53,9 @@ typedef struct ss_operation {
 /* The table; *n rows. */
 const ss_operation *ss_operations(int *n);
 
+/* x[i] = elu(x[i]) + 1, which is an operation and a feature map. */
+void ss_elu1(float *x, size_t n);
+
 /* The row's index, or -1. */
 int ss_operation_find(const char *name);
 
@@ -64,7 +67,7 @@ const char *ss_feature_name(ss_feature feature);
 
 /*
  * Which keys a query sees: of its past the first `first` and the last `recent`, its own included,
- * and the first `prefix` wherever they stand. The Lambda shape of the former two is what a cache
+ * and the first `prefix` wherever the query is. The Lambda shape of the former two is what a cache
  * that evicts the middle leaves, positions as they were (Xiao et al. 2024, StreamingLLM); first 0
  * is a window. recent is at least 1. A prefix comes with all of the past.
  */

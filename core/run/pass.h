@@ -5,8 +5,8 @@
 #ifndef SS_RUN_PASS_H
 #define SS_RUN_PASS_H
 
-#include "edit.h"
-#include "trace.h"
+#include "../model/rotary.h"
+#include "edits/table.h"
 
 /*
  * Rows that go through the layers together: they share the cost of unpacking the weights. More
@@ -18,38 +18,33 @@
 #define SS_ATTENTION_ROWS 20
 #define SS_LOGIT_ROWS 64
 
-/* Of every rotary angle of some positions, times the size of the turned vectors. */
-typedef struct ss_angles {
-    float *cosine, *sine; /* [n][rotary_width/2] */
-} ss_angles;
+/* Rows of angles that an eviction keeps at most: enough for the texts that most runs read. */
+#define SS_ROTARY_ROWS 4096
 
-/* Turns that are kept at hand, at most: those of the texts that most runs read. */
-#define SS_TURNS 4096
-
-/* What a head's cache knows of its keys, each in a slot: S of them (evict.c). Slot j is token j,
- * but for a run that streams, whose heads of a group share slots that are used again. */
+/* What a head's cache knows of its keys, each in a slot: S of them (edits/evict.c). Slot j is token
+ * j, but for a run that streams, whose heads of a group share slots that are used again. */
 typedef struct ss_cache {
-    float *merit;       /* [L*H][S] what a policy has counted; the least goes first */
-    float *worth;       /* [L*H][S] times this */
-    ss_angles turns[2]; /* of so many positions back, size 1, as angles below; NULL: none turn */
-    int32_t *turned;    /* [min(C, SS_TURNS)] of how many those of this row are; 0: of none yet */
-    int32_t *held;      /* [L*G] slots that are filled before the chunk; NULL: it does not stream */
-    int32_t *tokens;    /* [L*G][S] whose they are */
+    float *score;         /* [L*H][S] of a policy, times */
+    float *score_factor;  /* [L*H][S] this: the lowest product is evicted first */
+    ss_angles rotary[2];  /* of -n positions, as angles below but of size 1; NULL: no key moves */
+    int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] the n of each row; 0: the row is empty */
+    int32_t *held;   /* [L*G] slots that are filled before the chunk; NULL: it does not stream */
+    int32_t *tokens; /* [L*G][S] whose they are */
 } ss_cache;
 
-/* What one thread works in while it attends, for one head at a time. */
-typedef struct ss_lane {
-    int group;           /* whose keys and values are packed, and */
-    ss_feature feature;  /* through which map; group -1: none's */
-    int32_t *ranks;      /* [S] positions of keys as one query sees them */
-    unsigned char *sees; /* [S] which keys it sees */
-    float *queries;      /* [SS_ATTENTION_ROWS][K] through the feature map */
-    float *keys;         /* [B+S][K] or values, where not as in the trace */
-    float *scores;       /* [SS_ATTENTION_ROWS][B+S] */
-    float *tiles;        /* queries or weights as a product reads them, as many */
-    float *key_panels;   /* [ceil((B+S)/8)][K][8] */
-    float *value_panels; /* [ceil(K/8)][B+S][8] */
-} ss_lane;
+/* Working memory of one thread for the attention of one head at a time. */
+typedef struct ss_scratch {
+    int group;              /* whose keys and values are packed, and */
+    ss_feature feature;     /* through which map; group -1: none's */
+    int32_t *ranks;         /* [S] positions of keys as one query sees them */
+    unsigned char *visible; /* [S] 1 for a key that it sees */
+    float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
+    float *keys;            /* [B+S][K] or values, where not as in the trace */
+    float *scores;          /* [SS_ATTENTION_ROWS][B+S] */
+    float *tiles;           /* queries or weights as a product reads them, as many */
+    float *key_panels;      /* [ceil((B+S)/8)][K][8] */
+    float *value_panels;    /* [ceil(K/8)][B+S][8] */
+} ss_scratch;
 
 /* n rows of a chunk beside C tokens and S slots; B is 1 with a bias key, else 0. */
 typedef struct ss_pass {
@@ -60,7 +55,7 @@ typedef struct ss_pass {
     int chunk;       /* most rows of a chunk */
     int together;    /* first tokens that come in one chunk, since an edit looks at all of them */
     bool evicts;     /* some head's cache drops keys */
-    bool turns;      /* an eviction places keys as they lie in the cache */
+    bool moves_keys; /* an eviction places keys as they lie in the cache */
     bool endless;    /* and all of them within the context, however long the text */
     int keeps;       /* keys that an eviction of every head leaves a group at most; 0: there is none
                         that decides query by query */
@@ -68,19 +63,21 @@ typedef struct ss_pass {
     int first_layer; /* which reads that; else 0 */
     int resumed_n;   /* its T; 0: it begins from its tokens */
     int taken;       /* first tokens of which it takes all over */
-    ss_edit *edits;  /* [edits_n] with every default put in */
+    const ss_edit_kind *edit_kinds; /* the table */
+    ss_edit *edits;                 /* [edits_n] with every default put in */
     int edits_n;
     float **kept;     /* [edits_n] what each keeps of its first tokens, in */
     float *kept_room; /* [kept_n] */
     size_t kept_n;
-    unsigned places;    /* SS_AT_... where some edit acts (site.h) */
-    int32_t *positions; /* [C] of each token */
+    unsigned hook_points; /* SS_AT_... where some edit acts (edits/table.h) */
+    int32_t *positions;   /* [C] of each token */
     ss_cache cache;
     float *x;         /* [n][D] residual stream */
     float *y;         /* [n][D] normed: what a block reads */
-    float *attended;  /* [n][D] what attention adds */
-    float *fed;       /* [n][D] what the feed-forward adds */
-    float *heads;     /* [n][H*K] projections, then mixed values */
+    float *attn_out;  /* [n][D] what attention adds */
+    float *ffn_out;   /* [n][D] what the feed-forward adds */
+    float *kv;        /* [n][G*K] keys, then values, on their way to the cache */
+    float *q;         /* [n][H*K] queries, over which attention writes the output of each head */
     float *gate, *up; /* [n][F], or as wide as the expert of all tokens */
     float *gates;     /* [n][gated heads * gate width], gated attention only */
     float *router;    /* [n][E] weights of the experts; this and the next two with experts */
@@ -90,7 +87,7 @@ typedef struct ss_pass {
         angles[2]; /* [n] of layers that see all; of windowed ones, where they have their own */
     float *logits; /* [1 or SS_LOGIT_ROWS][V] */
     float *work;   /* weights unpacked for one product, and its rows */
-    ss_lane lanes[SS_LANES_MAX]; /* of the pool's lanes */
+    ss_scratch scratch[SS_WORKERS_MAX]; /* of the pool's workers */
 } ss_pass;
 
 /* Slots of a group's cache that are filled before the chunk that begins at token t0. */

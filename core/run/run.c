@@ -2,9 +2,10 @@
 
 #include "../math/pack.h"
 #include "../math/scalar.h"
+#include "edits/evict.h"
+#include "edits/hook.h"
 #include "forward.h"
 #include "sample.h"
-#include "site.h"
 
 #include <limits.h>
 #include <math.h>
@@ -49,16 +50,16 @@ static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, s
     }
 }
 
-static void lay_out_lane(ss_lane *lane, size_t rows, size_t slots, size_t keys, size_t K,
-                         ss_arena *arena) {
-    lane->ranks = ss_arena_take(arena, slots, sizeof *lane->ranks);
-    lane->sees = ss_arena_take(arena, slots, sizeof *lane->sees);
-    lane->queries = take(arena, rows, K, 1);
-    lane->keys = take(arena, keys, K, 1);
-    lane->scores = take(arena, rows, keys, 1);
-    lane->tiles = take(arena, rows, keys > K ? keys : K, 1);
-    lane->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
-    lane->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
+static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size_t keys, size_t K,
+                            ss_arena *arena) {
+    scratch->ranks = ss_arena_take(arena, slots, sizeof *scratch->ranks);
+    scratch->visible = ss_arena_take(arena, slots, sizeof *scratch->visible);
+    scratch->queries = take(arena, rows, K, 1);
+    scratch->keys = take(arena, keys, K, 1);
+    scratch->scores = take(arena, rows, keys, 1);
+    scratch->tiles = take(arena, rows, keys > K ? keys : K, 1);
+    scratch->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
+    scratch->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
 }
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
@@ -67,8 +68,8 @@ static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_a
     if (arch->gate)
         pass->gates =
             take(arena, n, (size_t)ss_arch_gated_heads(arch), (size_t)ss_arch_gate_width(arch));
-    for (size_t i = 0; i < ss_pool_lanes(pass->pool); i++)
-        lay_out_lane(&pass->lanes[i], rows, (size_t)pass->trace->slots, keys, K, arena);
+    for (size_t i = 0; i < ss_pool_workers(pass->pool); i++)
+        lay_out_scratch(&pass->scratch[i], rows, (size_t)pass->trace->slots, keys, K, arena);
 }
 
 static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_arena *arena) {
@@ -79,12 +80,12 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->kept_room = take(arena, pass->kept_n, 1, 1);
     pass->positions = ss_arena_take(arena, C, sizeof *pass->positions);
     if (!pass->evicts) return;
-    pass->cache.merit = take(arena, heads, S, 1);
-    pass->cache.worth = take(arena, heads, S, 1);
-    if (pass->turns) {
-        size_t turns = C < SS_TURNS ? C : SS_TURNS;
-        lay_out_angles(pass->cache.turns, arch, turns, arena);
-        pass->cache.turned = ss_arena_take(arena, turns, sizeof *pass->cache.turned);
+    pass->cache.score = take(arena, heads, S, 1);
+    pass->cache.score_factor = take(arena, heads, S, 1);
+    if (pass->moves_keys) {
+        size_t rows = C < SS_ROTARY_ROWS ? C : SS_ROTARY_ROWS;
+        lay_out_angles(pass->cache.rotary, arch, rows, arena);
+        pass->cache.rotary_back = ss_arena_take(arena, rows, sizeof *pass->cache.rotary_back);
     }
     if (!(pass->trace->fields & SS_STREAMS)) return;
     size_t groups = (size_t)arch->L * (size_t)arch->G;
@@ -98,17 +99,18 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     size_t F = (size_t)(arch->F > arch->shared_F ? arch->F : arch->shared_F);
     pass->x = take(arena, n, D, 1);
     pass->y = take(arena, n, D, 1);
-    pass->attended = take(arena, n, D, 1);
-    pass->fed = take(arena, n, D, 1);
-    pass->heads = take(arena, n, (size_t)arch->H, K);
+    pass->attn_out = take(arena, n, D, 1);
+    pass->ffn_out = take(arena, n, D, 1);
+    pass->kv = take(arena, n, (size_t)arch->G, K);
+    pass->q = take(arena, n, (size_t)arch->H, K);
     pass->gate = take(arena, n, F, 1);
     pass->up = take(arena, n, F, 1);
     lay_out_experts(pass, arch, n, arena);
     lay_out_attention(pass, arch, n, arena);
     lay_out_angles(pass->angles, arch, n, arena);
     pass->logits = take(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
-    size_t lanes = ss_pool_lanes(pass->pool);
-    pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest, lanes), 1, 1);
+    size_t workers = ss_pool_workers(pass->pool);
+    pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest, workers), 1, 1);
 }
 
 /* Rows of the largest chunk. */
@@ -123,20 +125,20 @@ static int chunk_of(const ss_arch *arch, int capacity, int together) {
 static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc,
                             ss_error *err) {
     int n;
-    const ss_edit_kind *table = ss_edits(&n);
+    pass->edit_kinds = ss_edits(&n);
     for (int i = 0; i < desc->edits_n; i++) {
         ss_edit full;
         ss_status status = ss_edit_resolve(&full, desc->edits, i, desc->model, desc->capacity, err);
         if (status != SS_OK) return status;
-        const ss_edit_kind *row = &table[full.kind];
-        pass->places |= row->places;
+        const ss_edit_kind *row = &pass->edit_kinds[full.kind];
+        pass->hook_points |= row->hook_points;
         int together = row->together ? row->together(full.values) : 0;
         if (together > pass->together) pass->together = together;
         if (row->keeps) pass->kept_n += row->keeps(full.values, &desc->model->arch);
-        if (row->apply == ss_apply_evict) {
+        if (ss_is_eviction(row)) {
             pass->evicts = true;
             pass->keeps = ss_evict_keeps(full.values, &desc->model->arch);
-            pass->turns |= ss_evict_turns(full.values);
+            pass->moves_keys |= ss_evict_moves_keys(full.values);
             pass->endless |= ss_evict_is_endless(full.values, &desc->model->arch);
         }
         if (!(trace->fields & SS_STREAMS)) trace->fields |= row->fields;
@@ -242,7 +244,7 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
 
 /* ---- edits --------------------------------------------------------------------------------- */
 
-/* Before any edit: the model's own choices, every token where it stands, every key kept. */
+/* Before any edit: the model's own choices, every token at its own position, every key kept. */
 static void start_plain(ss_pass *pass, const ss_choice *own) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -252,31 +254,30 @@ static void start_plain(ss_pass *pass, const ss_choice *own) {
         trace->choices[i] = ss_operation_at(own, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     for (size_t i = 0; evicted && i < cells; i++) evicted[i] = NAN;
-    size_t groups = (size_t)arch->L * (size_t)arch->G, turns = (size_t)trace->capacity;
+    size_t groups = (size_t)arch->L * (size_t)arch->G, rows = (size_t)trace->capacity;
     if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
-    turns = turns < SS_TURNS ? turns : SS_TURNS;
-    if (pass->turns) memset(pass->cache.turned, 0, turns * sizeof *pass->cache.turned);
+    rows = rows < SS_ROTARY_ROWS ? rows : SS_ROTARY_ROWS;
+    if (pass->moves_keys)
+        memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
     float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
     if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
 }
 
 static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
-    int n;
-    const ss_edit_kind *table = ss_edits(&n);
     ss_edit *edits = pass->edits;
     float *kept = pass->kept_room;
     ss_status status = SS_OK;
     for (int i = 0; i < desc->edits_n && status == SS_OK; i++)
         status = ss_edit_resolve(&edits[i], desc->edits, i, desc->model, desc->capacity, err);
     for (int i = 0; i < desc->edits_n && status == SS_OK; i++) {
-        const ss_edit_kind *row = &table[edits[i].kind];
+        const ss_edit_kind *row = &pass->edit_kinds[edits[i].kind];
         char where[64];
         snprintf(where, sizeof where, "edits[%d].%s", i, row->name);
         pass->kept[i] = kept;
         if (row->keeps) kept += row->keeps(edits[i].values, &desc->model->arch);
         if (row->check) status = row->check(pass, edits[i].values, where, err);
-        if (status == SS_OK && (row->places & SS_AT_START))
-            row->apply(&(ss_site){.pass = pass, .place = SS_AT_START}, edits[i].values);
+        if (status == SS_OK && (row->hook_points & SS_AT_START))
+            row->apply(&(ss_hook){.pass = pass, .point = SS_AT_START}, edits[i].values);
     }
     return status;
 }
@@ -284,15 +285,14 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
 /* ---- beginning from another run ------------------------------------------------------------ */
 
 /* First tokens of the other run that this one would compute again; at least one is left, so that
- * what stands behind the last comes by itself. */
+ * the logits after the last come by themselves. */
 static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
-    int n, shared = from->T - 1;
-    const ss_edit_kind *table = ss_edits(&n);
+    int shared = from->T - 1;
     uint32_t own = SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_NEXT);
     uint32_t needed = (pass->trace->fields & ~own) | (pass->evicts ? SS_BIT(SS_FIELD_ATT) : 0);
     if (from->edited || pass->trace->model->arch.prefix || needed & ~from->fields) return 0;
     for (int i = 0; i < pass->edits_n; i++) {
-        const ss_edit_kind *row = &table[pass->edits[i].kind];
+        const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
         int idle = row->idle ? row->idle(pass->edits[i].values) : 0;
         shared = idle < shared ? idle : shared;
     }
@@ -301,8 +301,7 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
 
 /* Takes all of those tokens, and the loss of the next one. */
 static void take_tokens(ss_pass *pass, const ss_trace *from) {
-    int n, p = pass->taken = shared_tokens(pass, from);
-    const ss_edit_kind *table = ss_edits(&n);
+    int p = pass->taken = shared_tokens(pass, from);
     ss_trace *trace = pass->trace;
     size_t V = (size_t)trace->model->arch.V;
     ss_trace_take_below(trace, from, trace->model->arch.L, p);
@@ -310,7 +309,7 @@ static void take_tokens(ss_pass *pass, const ss_trace *from) {
     ss_record(trace, SS_FIELD_LOSS, 0, 0, p + 1, ss_floats(from, SS_FIELD_LOSS), 1);
     ss_record(trace, SS_FIELD_LOGITS, 0, 0, p, ss_floats(from, SS_FIELD_LOGITS), V);
     for (int i = 0; i < pass->edits_n; i++)
-        if (table[pass->edits[i].kind].apply == ss_apply_evict)
+        if (ss_is_eviction(&pass->edit_kinds[pass->edits[i].kind]))
             ss_evict_catch_up(pass, pass->edits[i].values, from, p);
 }
 
@@ -406,7 +405,7 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
     if (status != SS_OK || n == 0) return status;
     ss_pass *pass = enter(run);
     SS_ASSERT(pass->layer == pass->first_layer);
-    if (pass->trace->survey) pass->trace->survey->T = 0;
+    if (pass->trace->statistics) pass->trace->statistics->T = 0;
     memcpy(ss_tokens(pass->trace) + pass->trace->T, tokens, (size_t)n * sizeof *tokens);
     pass->total = pass->trace->T + n;
     if (pass->taken)

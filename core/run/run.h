@@ -13,7 +13,7 @@
 #ifndef SS_RUN_RUN_H
 #define SS_RUN_RUN_H
 
-#include "edit.h"
+#include "edits/edit.h"
 
 #define SS_BY_TOKENS (-1)
 

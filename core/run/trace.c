@@ -218,8 +218,8 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
             trace->buffers[field] = ss_arena_take(arena, count_from(&sized, shape), sizeof(float));
     }
     if (trace->fields & SS_BIT(SS_FIELD_ATT))
-        trace->survey = ss_arena_take(arena, heads * (size_t)trace->capacity + 1,
-                                      SS_SURVEYED * sizeof *trace->survey->numbers);
+        trace->statistics = ss_arena_take(arena, heads * (size_t)trace->capacity + 1,
+                                          SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
 }
 
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,

@@ -4,10 +4,10 @@
 
 /* -ln softmax(x)[target]; the derivative is the softmax, less 1 at the target. */
 static float surprise(float *x, int target, size_t V) {
-    float chosen = x[target], top = ss_max(x, V), sum = ss_exp(x, x, top, V);
+    float logit = x[target], top = ss_max(x, V), sum = ss_exp(x, x, top, V);
     ss_scale(x, 1.0f / sum, V);
     x[target] -= 1.0f;
-    return (float)((double)top + ss_log((double)sum) - (double)chosen);
+    return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
 /* The squared distance from the target, which x becomes twice of. */

@@ -46,7 +46,7 @@ typedef struct ss_train {
     float *losses;                 /* [T] */
     float *panels;                 /* the weights as products read them */
     bool packed;                   /* whether they are those of this step */
-    double told;                   /* losses that the batch's mean is over */
+    double targets;                /* losses that the batch's mean is over */
     ss_tally tally;
     double *part, *whole; /* sums of the log, then the gradient as [n] floats: of a part, of all */
     size_t part_bytes;
@@ -63,19 +63,12 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
 ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *arena, ss_error *err);
 
 /*
- * One step. entry tells of the weights before it. SS_DIVERGED, with the step, where the loss or the
- * gradient is no number: the weights are then the last ones whose loss was one.
- */
-ss_status ss_train_step(ss_train *train, ss_log_entry *entry, ss_error *err);
-
-/* The same without going back: what the next step's batch shows of the weights as they are. */
-ss_status ss_train_look(ss_train *train, ss_log_entry *entry, ss_error *err);
-
-/*
- * What a step is made of, for trainings of one recipe that share its work: each computes some of
- * the SS_PARTS parts into train->part, whose bytes may be another's; all are added in their order,
- * the first of them anew; and each training finishes the step, or with update false only tells of
- * it.
+ * A step, in the pieces that trainings of one recipe share between them: each computes some of the
+ * SS_PARTS parts into train->part, whose bytes may be another's; every training adds all parts in
+ * their order, the first of them anew, and finishes the step. Without `back` and `update` the
+ * weights stay as they are, and the entry says what the next step's batch shows of them. The entry
+ * is of the weights before the step. SS_DIVERGED, with the step, where the loss or the gradient is
+ * no number: the weights are then the last ones whose loss was one.
  */
 ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err);
 void ss_train_add(ss_train *train, bool anew);

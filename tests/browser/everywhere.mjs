@@ -135,7 +135,7 @@ const steps = {
 
   async 'compares three models'(browser, address) {
     await browser.open('about:blank');
-    await browser.open(`${address}#compare=softmax,sigmoid,sigmoid-norm`);
+    await browser.open(`${address}#room=compare&shown=softmax,sigmoid,sigmoid-norm&input=heldout`);
     await until(browser, 'three rows', () => {
       const rows = [...document.querySelectorAll('.metrics tbody tr[data-subject]:not(.stale)')];
       return rows.length === 3 && rows.every((row) => /\d%/.test(row.textContent));

@@ -13,7 +13,7 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'applic
 const HTML = '<!doctype html><title>hub</title><script type="module" src="./page.js"></script>';
 const PAGE = `
 import * as sinkscope from 'sinkscope';
-import { openCached } from 'sinkscope/supply/cache.js';
+import { openCached } from 'sinkscope/loading/cache.js';
 globalThis.sinkscope = sinkscope;
 globalThis.openCached = openCached;
 `;

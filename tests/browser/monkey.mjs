@@ -9,7 +9,7 @@ const SECONDS = Number(process.env.SINKSCOPE_MONKEY_S ?? 30);
 const SEED = Number(process.env.SINKSCOPE_MONKEY_SEED ?? 1);
 const HASHES = [
   'room=compare&shown=softmax,sigmoid,alibi&input=file',
-  'compare=softmax,sigmoid&corpus=random',
+  'room=compare&shown=softmax,sigmoid&input=random',
   'room=training&shown=softmax@100,sigmoid@100',
   'room=explore&shown=diffusion&view=unmasking',
   'room=explore&shown=experts,gated&view=router',

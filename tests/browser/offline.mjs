@@ -132,7 +132,7 @@ export const offline = {
       assert.ok(!(await isApart(page)), 'this host sends no headers');
       await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
       // One that was looked at later than the first screen.
-      await page.goto(`${host.address}#a=gated&b=`);
+      await page.goto(`${host.address}#room=explore&shown=gated`);
       // Seen, not only asked for: what is cut off while it loads is not kept.
       await page.waitForFunction(() =>
         [...document.querySelectorAll('.stamp')].some((one) => /Gated/.test(one.textContent)),
@@ -143,11 +143,11 @@ export const offline = {
       const again = await visit(context, host.address);
       await drawn(again);
       assert.ok(await isApart(again), 'threads may share memory, though no host says so');
-      const gated = await visit(context, host.address, '#a=gated&b=');
+      const gated = await visit(context, host.address, '#room=explore&shown=gated');
       await drawn(gated);
       const figure = await visit(context, host.address, 'embed.html#view=attention');
       await drawn(figure);
-      const strange = await visit(context, host.address, '#a=relu&b=');
+      const strange = await visit(context, host.address, '#room=explore&shown=relu');
       await strange.waitForFunction(() => /relu/i.test(document.body.textContent));
       const sw = again.loaded.filter(
         (one) => !one.fromServiceWorker() && !/^data:/.test(one.url()),
@@ -204,11 +204,11 @@ export const offline = {
         await registration.update();
         return registration.waiting;
       });
-      await second.goto(`${host.address}#compare=softmax,sigmoid`);
+      await second.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
       await second.waitForSelector('.metrics tr[data-subject]');
       const middle = await allOf(second, host.address, pageRoot);
       // A model that was not seen is gone with the old build: said, and never taken from the new.
-      await second.goto(`${host.address}#a=gated&b=`);
+      await second.goto(`${host.address}#room=explore&shown=gated`);
       await second.waitForFunction(() =>
         /404|could not be fetched/.test(document.body.textContent),
       );

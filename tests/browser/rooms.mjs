@@ -1143,7 +1143,7 @@ const eight = {
     const page = await stage.open('room=compare&shown=softmax');
     const folder = join(pageRoot, 'engine');
     const paths = await readdir(folder, { recursive: true });
-    const names = ['eight.relaxed', 'eight.simd', 'relaxed', 'simd'];
+    const names = ['int8.relaxed', 'int8.simd', 'relaxed', 'simd'];
     const binaries = names.map(
       (name) => `engine/${paths.find((path) => path.endsWith(`sinkscope.${name}.wasm`))}`,
     );
@@ -1375,12 +1375,12 @@ const links = {
     });
   },
 
-  async 'links of earlier versions open; one pasted over the page is followed'(stage) {
-    const page = await stage.open('a=key-bias&b=&bos=0&T=30');
+  async 'a link is followed that is pasted over the page'(stage) {
+    const page = await stage.open('room=explore&shown=key-bias&first=none&T=30');
     assert.equal(await page.getAttribute('main', 'data-room'), 'explore');
     assert.match(await text(page, '[data-view="attention"] .stamp'), /no start token .* Key bias/);
     await page.evaluate(
-      () => (location.hash = '#compare=softmax,softmax~sigmoid%3D-4.8&corpus=text'),
+      () => (location.hash = '#room=compare&shown=softmax,softmax~sigmoid(-4.8)'),
     );
     await page.waitForFunction(
       () => document.querySelectorAll('.metrics tr[data-subject]').length === 2,

@@ -17,6 +17,7 @@ import { offline } from './offline.mjs';
 import { installed } from './installed.mjs';
 import { lab } from './lab.mjs';
 import { losing } from './lost.mjs';
+import { conditions } from './conditions.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -43,6 +44,7 @@ for (const [name, test] of Object.entries({
   ...open,
   ...lab,
   ...losing,
+  ...conditions,
   ...installed,
   ...delivery,
   ...embed,

@@ -3,17 +3,18 @@
 
 #include "model/gguf/gguf.h"
 
-static void read_tokens(ss_bytes file) {
-    ss_bytes value;
+static void read_values(ss_bytes file) {
+    ss_gguf gguf;
+    ss_gguf_pair pair = {0};
     ss_error err;
-    int type;
-    uint64_t count;
-    ss_status status = ss_gguf_value(&value, &type, &count, file, "tokenizer.ggml.tokens", &err);
+    ss_status status = ss_gguf_begin(&gguf, file, &err);
+    /* All of a value is the file's: the sanitizer sees a byte beyond it. */
+    volatile unsigned sum = 0;
+    for (uint64_t p = 0; status == SS_OK && p < gguf.pairs_n; p++) {
+        status = ss_gguf_next_pair(&gguf, &pair, &err);
+        for (size_t i = 0; status == SS_OK && i < pair.value.n; i++) sum = sum + pair.value.data[i];
+    }
     check(status, &err);
-    /* All of the value is the file's: the sanitizer sees a byte beyond it. */
-    unsigned sum = 0;
-    for (size_t i = 0; status == SS_OK && i < value.n; i++) sum += value.data[i];
-    if (status == SS_OK && sum == 1 && value.n == 0) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -23,6 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ss_status status = ss_arch_read_gguf(&arch, file, &err);
     check(status, &err);
     fuzz_file(file, status == SS_OK ? &arch : NULL);
-    read_tokens(file);
+    read_values(file);
     return 0;
 }

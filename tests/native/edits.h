@@ -38,13 +38,24 @@ static inline void set_value(ss_edit *edit, const char *name, const char *text) 
     no_such("parameter", name);
 }
 
+/* An edit of that name with every value the default. */
+static inline ss_edit plain_edit(const char *name) {
+    int n;
+    ss_edit edit = {.kind = -1};
+    const ss_edit_kind *table = ss_edits(&n);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(table[i].name, name)) edit.kind = i;
+    if (edit.kind < 0) no_such("edit", name);
+    for (int p = 0; p < SS_EDIT_VALUES; p++) edit.values[p] = NAN;
+    return edit;
+}
+
 static inline ss_edit read_edit(const char *text) {
     char copy[256];
     snprintf(copy, sizeof copy, "%s", text);
     char *values = strchr(copy, ':');
     if (values) *values++ = 0;
-    ss_edit edit = ss_edit_named(copy);
-    if (edit.kind < 0) no_such("edit", copy);
+    ss_edit edit = plain_edit(copy);
     for (char *pair = values; pair && *pair;) {
         char *next = strchr(pair, ','), *value = strchr(pair, '=');
         if (next) *next++ = 0;

@@ -54,7 +54,7 @@ static void all_rows(void) {
     for (int i = 0; i < n; i++) {
         CHECK_INT(read_edit(pairs[i].something).kind, i);
         if (pairs[i].nothing) CHECK_INT(read_edit(pairs[i].nothing).kind, i);
-        CHECK(rows[i].meaning && rows[i].source && rows[i].apply && rows[i].places);
+        CHECK(rows[i].meaning && rows[i].source && rows[i].apply && rows[i].hook_points);
     }
 }
 
@@ -480,7 +480,7 @@ static void effects(void) {
     opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
     const ss_tensor *expected = golden(&file, "effect");
     for (int i = 0; i < model.model.arch.L * heads; i++) {
-        ss_edit edit = ss_edit_named("silence");
+        ss_edit edit = plain_edit("silence");
         edit.values[0] = (float)(i / heads);
         edit.values[1] = (float)(i % heads);
         ss_run_desc desc = {&model.model, T,   SS_BIT(SS_FIELD_LOSS), &edit, 1, &plain.run.trace,

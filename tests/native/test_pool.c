@@ -1,11 +1,11 @@
 /*
  * Threads: with any number of them a run has the bits of one. Every model of the goldens runs with
- * a pool of the code that the wasm build has (wasm/border/pool.c), on pthreads; built by itself
+ * a pool of the code that the wasm build has (wasm/abi/pool.c), on pthreads; built by itself
  * with -fsanitize=thread, too (tests/run native).
  */
 #define _POSIX_C_SOURCE 200809L /* nanosleep */
 
-#include "../../wasm/border/pool.c"
+#include "../../wasm/abi/pool.c"
 #include "goldens.h"
 #include "traces.h"
 
@@ -42,38 +42,38 @@ _Noreturn void pool_lost(void) {
 typedef struct helper {
     pthread_t thread;
     pool *pool;
-    size_t lane;
+    size_t worker;
 } helper;
 
 typedef struct crew {
     pool pool;
-    helper helpers[SS_LANES_MAX];
+    helper helpers[SS_WORKERS_MAX];
 } crew;
 
 static void *help(void *of) {
     helper *own = of;
-    pool_help(own->pool, own->lane);
+    pool_help(own->pool, own->worker);
     return NULL;
 }
 
 /* Everything is worth sharing. */
-static void gather(crew *c, size_t lanes) {
-    pool_init(&c->pool, lanes, 0);
-    for (size_t lane = 1; lane < lanes; lane++) {
-        c->helpers[lane] = (helper){.pool = &c->pool, .lane = lane};
-        if (pthread_create(&c->helpers[lane].thread, NULL, help, &c->helpers[lane])) abort();
+static void gather(crew *c, size_t workers) {
+    pool_init(&c->pool, workers, 0);
+    for (size_t worker = 1; worker < workers; worker++) {
+        c->helpers[worker] = (helper){.pool = &c->pool, .worker = worker};
+        if (pthread_create(&c->helpers[worker].thread, NULL, help, &c->helpers[worker])) abort();
     }
 }
 
 static void dismiss(crew *c) {
     pool_close(&c->pool);
-    for (size_t lane = 1; lane < c->pool.face.lanes; lane++)
-        pthread_join(c->helpers[lane].thread, NULL);
+    for (size_t worker = 1; worker < c->pool.face.workers; worker++)
+        pthread_join(c->helpers[worker].thread, NULL);
 }
 
-/* One thread that does as if it were many: from the last piece on, each on another lane. */
+/* One thread that does as if it were many: from the last piece on, each on another worker. */
 static void share_backwards(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
-    while (n-- > 0) piece(job, n, n % face->lanes);
+    while (n-- > 0) piece(job, n, n % face->workers);
 }
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
@@ -82,23 +82,23 @@ enum { PIECES = 40, JOBS = 300 };
 
 typedef struct counting {
     int *times;  /* [PIECES] that a piece was done */
-    int *inside; /* [SS_LANES_MAX] pieces under way on a lane, */
+    int *inside; /* [SS_WORKERS_MAX] pieces under way on a worker, */
     int *most;   /* and the most there were */
 } counting;
 
-/* Without an atomic: what a sanitizer would see of two pieces on one lane, or one done twice. */
-static void count(const void *job, size_t i, size_t lane) {
+/* Without an atomic: what a sanitizer would see of two pieces on one worker, or one done twice. */
+static void count(const void *job, size_t i, size_t worker) {
     const counting *c = job;
-    if (++c->inside[lane] > c->most[lane]) c->most[lane] = c->inside[lane];
+    if (++c->inside[worker] > c->most[worker]) c->most[worker] = c->inside[worker];
     c->times[i]++;
-    c->inside[lane]--;
+    c->inside[worker]--;
 }
 
-static void check_jobs(size_t lanes) {
+static void check_jobs(size_t workers) {
     crew c;
-    int times[PIECES] = {0}, inside[SS_LANES_MAX] = {0}, most[SS_LANES_MAX] = {0};
+    int times[PIECES] = {0}, inside[SS_WORKERS_MAX] = {0}, most[SS_WORKERS_MAX] = {0};
     counting job = {times, inside, most};
-    gather(&c, lanes);
+    gather(&c, workers);
     for (int i = 0; i < JOBS; i++) {
         /* Now and then helpers have time to fall asleep. */
         if (i % 60 == 0) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -110,15 +110,16 @@ static void check_jobs(size_t lanes) {
     ss_pool_run(&c.pool.face, count, &job, 1, 100);
     CHECK_INT(times[0], 1);
     dismiss(&c);
-    for (size_t lane = 0; lane < SS_LANES_MAX; lane++) CHECK(most[lane] <= (lane < lanes));
+    for (size_t worker = 0; worker < SS_WORKERS_MAX; worker++)
+        CHECK(most[worker] <= (worker < workers));
 }
 
 /* A thread that takes a piece and is gone; the poster holds its own until then. */
-static void leave(const void *job, size_t i, size_t lane) {
+static void leave(const void *job, size_t i, size_t worker) {
     (void)i;
     crew *c = (crew *)(size_t)job;
-    while (lane == 0 && !atomic_load(&c->pool.broken)) continue;
-    if (lane == 0) return;
+    while (worker == 0 && !atomic_load(&c->pool.broken)) continue;
+    if (worker == 0) return;
     pool_break(&c->pool);
     pthread_exit(NULL);
 }
@@ -163,8 +164,8 @@ static void check_shared(const opened_run *alone, const int32_t *tokens, ss_pool
 }
 
 static void check_case(const char *name, const char *folder) {
-    static const size_t lanes[] = {1, 2, 3, 5};
-    ss_pool backwards = {.lanes = 3, .share = share_backwards};
+    static const size_t workers[] = {1, 2, 3, 5};
+    ss_pool backwards = {.workers = 3, .share = share_backwards};
     CASE(name);
     int T;
     opened_file file = open_file(folder, "golden.safetensors");
@@ -172,9 +173,9 @@ static void check_case(const char *name, const char *folder) {
     int32_t *tokens = golden_tokens(&file, &T);
     opened_run alone = run_halves(&model.model, tokens, T, NULL);
     check_shared(&alone, tokens, &backwards);
-    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) {
+    for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
         crew c;
-        gather(&c, lanes[i]);
+        gather(&c, workers[i]);
         check_shared(&alone, tokens, &c.pool.face);
         dismiss(&c);
     }
@@ -186,8 +187,8 @@ static void check_case(const char *name, const char *folder) {
 
 int main(void) {
     int cases = 0;
-    CASE("each piece of each job is done once, one at a time on a lane");
-    for (size_t lanes = 1; lanes <= 5; lanes++) check_jobs(lanes);
+    CASE("each piece of each job is done once, one at a time on a worker");
+    for (size_t workers = 1; workers <= 5; workers++) check_jobs(workers);
     CASE("a thread that ends in the middle of a piece is told");
     check_loss();
     DIR *folders = opendir("tests/golden");

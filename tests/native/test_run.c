@@ -308,7 +308,8 @@ static void edits(void) {
          "were");
     opened_model model = open_model(LLAMA);
     ss_edit edit = swap_to("sigmoid", NAN);
-    CHECK(ss_edit_set(&edit, "layer", 1) && ss_edit_set(&edit, "head", 2));
+    set_value(&edit, "layer", "1");
+    set_value(&edit, "head", "2");
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     CHECK(!plain.run.trace.edited && swapped.run.trace.edited);
@@ -403,7 +404,7 @@ static int drawn_of(const float *logits, int top_k) {
 }
 
 static void ties(void) {
-    CASE("of equal logits at the border of top_k the first ones are drawn, and no more than top_k");
+    CASE("of equal logits at the cutoff of top_k the first ones are drawn, and no more than top_k");
     static const float logits[] = {1, 2, 3, 2, 2};
     static const int admitted[] = {31, 4, 6, 14, 30, 31, 31}; /* by top_k; 0 and above V: all */
     for (int top_k = 0; top_k <= 6; top_k++) CHECK_INT(drawn_of(logits, top_k), admitted[top_k]);

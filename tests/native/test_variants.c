@@ -290,7 +290,8 @@ static void feature_maps(void) {
     CASE("a head may get a feature map by an edit; the others of its group stay as they are");
     opened_model model = open_variant("bias-key");
     ss_edit edit = swap_to("elu1_kernel_norm", NAN);
-    CHECK(ss_edit_set(&edit, "layer", 0) && ss_edit_set(&edit, "head", 1));
+    set_value(&edit, "layer", "0");
+    set_value(&edit, "head", "1");
     opened_run plain = run_prompt(&model, NULL), swapped = run_prompt(&model, &edit);
     size_t map = T_MAX * T_MAX;
     const float *a = ss_floats(&plain.run.trace, SS_FIELD_ATT),

@@ -3,7 +3,7 @@
 #define SS_TEST_TRACES_H
 
 #include "check.h"
-#include "files.h"
+#include "edits.h"
 
 #include <math.h>
 
@@ -17,17 +17,16 @@ static inline const float *att_row(const ss_trace *trace, int l, int h, int t) {
 }
 
 static inline ss_edit swap_to(const char *operation, float parameter) {
-    ss_edit edit = ss_edit_named("operation");
-    CHECK(ss_edit_set(&edit, "operation", (float)ss_operation_find(operation)));
+    ss_edit edit = plain_edit("operation");
+    set_value(&edit, "operation", operation);
     edit.values[3] = parameter; /* the first of the operation's own */
     return edit;
 }
 
 static inline ss_edit mask_to(int first, int recent) {
-    ss_edit edit = ss_edit_named("mask");
-    CHECK(ss_edit_set(&edit, "first", (float)first));
-    CHECK(ss_edit_set(&edit, "recent", (float)recent));
-    return edit;
+    char text[64];
+    snprintf(text, sizeof text, "mask:first=%d,recent=%d", first, recent);
+    return read_edit(text);
 }
 
 /* Rows t < T of a field of two runs, whatever their capacities; of one that is of no token, all. */

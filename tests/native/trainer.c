@@ -3,8 +3,7 @@
  * step.
  */
 #include "files.h"
-
-#include "train/train.h"
+#include "steps.h"
 
 #include <time.h>
 
@@ -35,10 +34,10 @@ int main(int argc, char **argv) {
     ss_log_entry entry;
     clock_t start = clock();
     while (train->step < (int)recipe.steps) {
-        must(ss_train_step(train, &entry, &err), &err, "step");
+        must(train_step(train, &entry, &err), &err, "step");
         if ((int)entry.step % 50 == 0) print(&entry);
     }
-    must(ss_train_look(train, &entry, &err), &err, "look");
+    must(train_look(train, &entry, &err), &err, "look");
     print(&entry);
     double s = (double)(clock() - start) / CLOCKS_PER_SEC;
     double work = 6.0 * (double)train->weights.n * recipe.batch * recipe.length * recipe.steps;

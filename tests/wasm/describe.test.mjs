@@ -57,10 +57,13 @@ test('describe keeps its promises', async () => {
         name,
       );
       for (const one of parameters) {
-        const { default: usual, min, max, choices, type, below } = one;
+        const { default: usual, min, max, choices, labels, type, below } = one;
         assert.equal(usual === null || !one.required, true, `${name}: ${one.name}`);
         if (typeof usual === 'number' && min !== undefined) assert.ok(min <= usual && usual <= max);
-        if (type === 'choice') assert.ok(one.required || choices.includes(usual));
+        if (type === 'choice') {
+          assert.ok(one.required || choices.includes(usual));
+          assert.equal(new Set(labels).size, choices.length, `${name}: ${one.name}: ${labels}`);
+        }
         if (type === 'index') assert.ok(letters[below[0]], `${name}: ${below}`);
       }
     }

@@ -19,7 +19,7 @@ import {
   planText,
   resolveHub,
 } from '../../wasm/index.js';
-import { openCached } from '../../wasm/supply/cache.js';
+import { openCached } from '../../wasm/loading/cache.js';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { failure, softmax, withEngine } from './helper.mjs';
@@ -115,7 +115,7 @@ test('where only the ETag tells the version, it is asked for, and another one is
   hub.fault({ host: 'cdn', path: PATH, etag: null });
   const notes = [];
   await read({ onNote: (note) => notes.push(note) });
-  assert.match(notes.join(), /not kept: the server tells no size or ETag/);
+  assert.match(notes.join(), /not kept: the server sends no size or ETag/);
 });
 
 test('a model, an address or all of it is forgotten', async () => {
@@ -201,7 +201,7 @@ test('where nothing can be written it goes on, and says so', async () => {
   process.env.SINKSCOPE_CACHE = join(file, 'below');
   try {
     // Another instance of the module, for one has one store.
-    const { openCached: open } = await import('../../wasm/supply/cache.js?elsewhere');
+    const { openCached: open } = await import('../../wasm/loading/cache.js?elsewhere');
     const notes = [];
     const options = { version: 'c', onNote: (note) => notes.push(note) };
     assert.ok((await read(options, Infinity, open)).content.equals(weights));

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { openDownload } from '../../wasm/index.js';
-import { readWeights } from '../../wasm/supply/files.js';
-import { createMeter } from '../../wasm/supply/meter.js';
+import { readWeights } from '../../wasm/loading/files.js';
+import { createMeter } from '../../wasm/loading/meter.js';
 import { openHub } from '../hub/server.mjs';
 import { softmax } from './helper.mjs';
 

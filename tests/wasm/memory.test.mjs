@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { importsOn, sharedMemory } from '../../wasm/border/memory.js';
+import { importsOn, sharedMemory } from '../../wasm/abi/memory.js';
 import { numbers } from '../mutate/draw.mjs';
 import { binaries, randomModel, withEngine } from './helper.mjs';
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
-import { chooseBinary } from '../../wasm/border/variants.js';
+import { chooseBinary } from '../../wasm/abi/variants.js';
 import { readEdit } from '../../wasm/index.js';
 import {
   binaries,

@@ -10,8 +10,8 @@ const sequences = Array.from({ length: 12 }, (_, i) =>
 
 const later = (value, ms) => new Promise((resolve) => setTimeout(resolve, ms, value));
 
-/** A model whose lanes are only names. */
-const laned = (n) => ({ lanes: Array.from({ length: n }, (_, i) => `lane ${i}`) });
+/** A model whose replicas are only names. */
+const replicated = (n) => ({ replicas: Array.from({ length: n }, (_, i) => `replica ${i}`) });
 
 test('a study gives the same bits for any number of workers', { timeout: 120_000 }, async () => {
   const found = [];
@@ -30,12 +30,12 @@ test('a study gives the same bits for any number of workers', { timeout: 120_000
         done,
         order.map((i) => i + 1),
       );
-      const lanes = options.workers ?? 1;
-      assert.equal(model.lanes.length, lanes);
-      assert.ok(lanes === 1 || (await engine.memory()) > 1.5 * one, 'others were at work');
+      const replicas = options.workers ?? 1;
+      assert.equal(model.replicas.length, replicas);
+      assert.ok(replicas === 1 || (await engine.memory()) > 1.5 * one, 'others were at work');
       found.push(result);
       await model.close();
-      const closed = await failure(model.lanes.at(-1).run([1]));
+      const closed = await failure(model.replicas.at(-1).run([1]));
       assert.deepEqual([closed.code, closed.where], ['closed', 'model']);
     });
   }
@@ -61,25 +61,25 @@ test('a study over a pool stops when asked, and the pool goes on', async () => {
 
 test('results come in the order of the items, whoever is quicker', async () => {
   const items = [30, 1, 20, 1, 1, 10, 1, 1, 1];
-  const lanes = new Set();
+  const replicas = new Set();
   const found = [];
-  const work = async (lane, ms, i) => {
-    lanes.add(lane);
+  const work = async (replica, ms, i) => {
+    replicas.add(replica);
     return later(i, ms);
   };
-  for await (const i of spread(laned(3), items, work)) found.push(i);
+  for await (const i of spread(replicated(3), items, work)) found.push(i);
   assert.deepEqual(found, [...items.keys()]);
-  assert.equal(lanes.size, 3);
-  for await (const _ of spread(laned(2), [], work)) assert.fail('there is nothing');
-  // A model of one lane will do, as tests and wrappers make them.
-  for await (const lane of spread({ name: 'alone' }, [0], async (lane) => lane))
-    assert.deepEqual(lane, { name: 'alone' });
+  assert.equal(replicas.size, 3);
+  for await (const _ of spread(replicated(2), [], work)) assert.fail('there is nothing');
+  // A model of one replica will do, as tests and wrappers make them.
+  for await (const replica of spread({ name: 'alone' }, [0], async (replica) => replica))
+    assert.deepEqual(replica, { name: 'alone' });
 });
 
 test('a slow reader is not run away from', async () => {
   let begun = 0;
   const work = async () => ++begun;
-  const results = spread(laned(2), Array(1000).fill(0), work);
+  const results = spread(replicated(2), Array(1000).fill(0), work);
   await results.next();
   await later(0, 10);
   assert.ok(begun <= 12, `${begun} were begun for one that was taken`);
@@ -88,15 +88,15 @@ test('a slow reader is not run away from', async () => {
   assert.ok(begun <= 12);
 });
 
-test('what fails in one lane ends the whole, at its place', async () => {
+test('what fails in one replica ends the whole, at its place', async () => {
   const found = [];
-  const work = async (lane, item) => {
+  const work = async (replica, item) => {
     await later(0, item);
     if (item === 3) throw new Error('three');
     return item;
   };
   await assert.rejects(async () => {
-    for await (const item of spread(laned(2), [9, 1, 3, 1, 1, 3], work)) found.push(item);
+    for await (const item of spread(replicated(2), [9, 1, 3, 1, 1, 3], work)) found.push(item);
   }, /three/);
   assert.deepEqual(found, [9, 1]);
 });

@@ -21,48 +21,48 @@ node.Worker = class extends node.Worker {
 };
 syncBuiltinESMExports();
 const { createEngine } = await import('../../wasm/index.js');
-const { loadModule } = await import('../../wasm/border/module.js');
-const { Crew } = await import('../../wasm/engine/crew.js');
-const { Desk } = await import('../../wasm/engine/desk.js');
+const { loadModule } = await import('../../wasm/abi/module.js');
+const { ThreadPool } = await import('../../wasm/engine/thread_pool.js');
+const { Backend } = await import('../../wasm/engine/backend.js');
 const { QUIET } = await import('../../wasm/engine/job.js');
 
 /** Large enough to be worth threads. */
 const large = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });
 const ids = Array.from({ length: 200 }, (_, i) => (i * 37) % 2048);
 
-/** A desk whose threads share everything, however small. */
-async function openDesk(threads) {
+/** A backend whose threads share everything, however small. */
+async function openBackend(threads) {
   const module = await loadModule(new URL('sinkscope.threads.simd.wasm', binaries), true);
-  return new Desk(module, () => {}, new Crew(module, threads, 0));
+  return new Backend(module, () => {}, new ThreadPool(module, threads, 0));
 }
 
 /** Every field of a run of the golden's tokens, of which the last three come one by one. */
-async function fieldsOf(desk, folder, tokens) {
+async function fieldsOf(backend, folder, tokens) {
   const { config, weights } = files(folder);
-  const { model, architecture } = await desk.open(QUIET, { config, weights: [weights] });
-  const { fields } = await desk.describe();
+  const { model, architecture } = await backend.open(QUIET, { config, weights: [weights] });
+  const { fields } = await backend.describe();
   const known = fields.filter(({ needs }) => !needs || architecture[needs]);
   const names = known.map(({ name }) => name);
   const capacity = tokens.length;
-  const run = await desk.run(QUIET, model, tokens, { fields: names, capacity });
-  const read = await desk.read(
+  const run = await backend.run(QUIET, model, tokens, { fields: names, capacity });
+  const read = await backend.read(
     run,
     names.map((field) => ({ field })),
   );
-  await desk.closeModel(model);
+  await backend.closeModel(model);
   return Object.fromEntries(read.map(({ data }, i) => [names[i], Buffer.from(data.buffer)]));
 }
 
 test('one, two and three threads give the bits of the base binary, in every golden', async () => {
-  const base = new Desk(await loadModule(new URL('sinkscope.wasm', binaries)), () => {});
-  const desks = await Promise.all([1, 2, 3].map(openDesk));
+  const base = new Backend(await loadModule(new URL('sinkscope.wasm', binaries)), () => {});
+  const backends = await Promise.all([1, 2, 3].map(openBackend));
   for (const folder of goldenModels()) {
     const tokens = Int32Array.from(
       readSafetensors(new URL('golden.safetensors', folder)).tokens.data,
     );
     const expected = await fieldsOf(base, folder, tokens);
-    for (const [i, desk] of desks.entries()) {
-      const actual = await fieldsOf(desk, folder, tokens);
+    for (const [i, backend] of backends.entries()) {
+      const actual = await fieldsOf(backend, folder, tokens);
       for (const [name, bytes] of Object.entries(expected)) {
         const what = `${folder.pathname.split('/').at(-2)}, ${i + 1} threads, ${name}`;
         assert.ok(bytes.equals(actual[name]), what);
@@ -70,7 +70,7 @@ test('one, two and three threads give the bits of the base binary, in every gold
     }
   }
   assert.equal(started.length, 3);
-  for (const desk of desks) await desk.end();
+  for (const backend of backends) await backend.end();
 });
 
 for (const worker of [false, true]) {

@@ -48,7 +48,7 @@ test('two that are opened at once do not disturb each other', async () => {
 });
 
 test('the file in memory is one that the package opens', async () => {
-  const { toSafetensors } = await import('../../wasm/supply/timeline.js');
+  const { toSafetensors } = await import('../../wasm/loading/timeline.js');
   const known = readSafetensors(new URL('model.safetensors', tiny));
   const tensors = Object.entries(known).map(([name, { shape, data }]) => ({
     name,

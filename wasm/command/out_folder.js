@@ -1,7 +1,7 @@
 /** Where `train --out` writes. It is made, and written to, before the first step: hours are not lost to a typo. */
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { codeOf } from './text_file.js';
 
 /** A file system that does not answer for so long is given up. */

@@ -1,6 +1,6 @@
 /** A file of text, of which nothing is known before it is read: it may be none, or never end. */
 import { createReadStream } from 'node:fs';
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 
 /** More than any corpus that the command line is made for, and less than a string can hold. */
 const LIMIT = 256 * 2 ** 20;

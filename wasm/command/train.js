@@ -3,13 +3,13 @@ import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { check } from '../border/arguments.js';
-import { SinkscopeError, expect, unlike } from '../border/errors.js';
+import { check } from '../abi/arguments.js';
+import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { checkLabRecipe, labFolder, labTokenizer } from '../lab/folder.js';
 import { LAB_MODEL, labConfig } from '../lab/model.js';
 import { labOnward } from '../lab/onward.js';
-import { sha256 } from '../supply/hash.js';
-import { openTimeline } from '../supply/timeline.js';
+import { sha256 } from '../loading/hash.js';
+import { openTimeline } from '../loading/timeline.js';
 import { openTokenizer } from '../text/tokenizer.js';
 import { openOut } from './out_folder.js';
 import { codeOf, listOf, readText } from './text_file.js';
@@ -28,7 +28,7 @@ function usageOf({ name, meaning, words, default: standard }) {
 /** @param {readonly Setting[]} settings */
 export const trainUsage = (settings) => `sinkscope train
 
-Trains a small model, from random weights or from a trained one, and tells what its attention does.
+Trains a small model, from random weights or from a trained one, and reports what its attention does.
 
 ${settings.map(usageOf).join('\n')}
   The model, each with its default:
@@ -126,7 +126,7 @@ export async function train(engine, args, print) {
 }
 
 /**
- * What a training is made of, and how its folder tells of it.
+ * The config, recipe and text of a training, as its folder holds them.
  * @typedef {object} Made
  * @property {object} config
  * @property {Record<string, number | string>} recipe
@@ -202,7 +202,7 @@ async function settingOf(values, { model, recipe }) {
 }
 
 /**
- * A training once more, as its folder tells; what it began with and read must be the same bytes.
+ * Repeats the training of a folder; its first weights and its text must be the same bytes.
  * @param {string} folder
  * @param {Values} values
  * @param {{ model: object, recipe: object }} chosen

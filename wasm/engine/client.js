@@ -1,9 +1,9 @@
-/** What sinkscope.d.ts promises of engines, models and runs, over links to one desk or several. */
+/** What sinkscope.d.ts promises of engines, models and runs, over links to one backend or several. */
 import { transfer } from 'comlink';
 import { canShare, cores, portable } from '#host';
-import { JOB, check, checkList, checkOptions, urlOf } from '../border/arguments.js';
-import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
-import { ARITHMETICS, SHARED, chooseBinary } from '../border/variants.js';
+import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.js';
+import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { ARITHMETICS, SHARED, chooseBinary } from '../abi/variants.js';
 import { QUIET } from './job.js';
 import { Link } from './link.js';
 import { randomBits } from './random.js';
@@ -29,7 +29,7 @@ const SPARE_TOKENS = 64;
 const MOST_TOKENS = 2 ** 20;
 /** More workers than this gain little: they share one memory bus. */
 const MOST_WORKERS = 4;
-/** The core's pool has no more lanes. */
+/** The core's pool has no more workers. */
 const MOST_THREADS = 16;
 /** Bytes that the copies of one model in further workers may take. */
 const COPIES = 2 ** 30;
@@ -43,7 +43,7 @@ export async function createEngine(options = {}) {
   expectInteger(workers, 1, 64, 'workers');
   expectInteger(threads, 1, MOST_THREADS, 'threads');
   const at = (/** @type {string} */ file) => new URL(file, folder(options.base)).href;
-  const linksFor = async (/** @type {import('../border/variants.js').Purpose} */ purpose) => {
+  const linksFor = async (/** @type {import('../abi/variants.js').Purpose} */ purpose) => {
     const binary = await chooseBinary(kernels, purpose);
     const better = threads > 1 && canShare() ? SHARED[binary] : undefined;
     // The first does all that is done alone; the others are for many things at a time.
@@ -55,7 +55,7 @@ export async function createEngine(options = {}) {
   };
   const links = await linksFor(lab ? 'lab' : 'run');
   try {
-    const describe = await links[0].ask((desk) => desk.describe());
+    const describe = await links[0].ask((backend) => backend.describe());
     return new Engine(links, describe, linksFor);
   } catch (error) {
     links[0].close();
@@ -64,7 +64,7 @@ export async function createEngine(options = {}) {
 }
 
 /**
- * Where the binaries lie: above this folder. The address of this module stands in a variable, so that no bundler
+ * Where the binaries lie: above this folder. The address of this module is in a variable, so that no bundler
  * takes it for a file to copy.
  * @param {URL | string | undefined} base
  */
@@ -129,7 +129,7 @@ class Engine {
   #links;
   #make;
   /**
-   * To desks of the binaries of other arithmetics, from when the first model asks for one.
+   * To backends of the binaries of other arithmetics, from when the first model asks for one.
    * @type {Map<string, Promise<Link[]>>}
    */
   #others = new Map();
@@ -139,7 +139,7 @@ class Engine {
   /**
    * @param {Link[]} links
    * @param {import('../sinkscope.js').Describe} describe
-   * @param {(purpose: import('../border/variants.js').Purpose) => Promise<Link[]>} make
+   * @param {(purpose: import('../abi/variants.js').Purpose) => Promise<Link[]>} make
    */
   constructor(links, describe, make) {
     this.#links = links;
@@ -147,7 +147,7 @@ class Engine {
     this.describe = describe;
   }
 
-  /** @param {import('../border/variants.js').Arithmetic} arithmetic */
+  /** @param {import('../abi/variants.js').Arithmetic} arithmetic */
   async #linksOf(arithmetic) {
     if (arithmetic === 'exact') return this.#links;
     const made = this.#others.get(arithmetic) ?? this.#make(ARITHMETICS[arithmetic]);
@@ -185,6 +185,27 @@ class Engine {
     return model;
   }
 
+  /**
+   * @param {Source} source
+   * @param {Options} [options]
+   */
+  async openRecording(source, options = {}) {
+    checkSource(source, 'source', false);
+    checkOptions(options, JOB);
+    // Who only runs models does not download this.
+    const { Recording } = await import('../recording/recording.js');
+    const post = () => {
+      /** @type {ReadableStream[]} */
+      const streams = [];
+      const sent = sendable(source, streams);
+      return transfer(sent, streams);
+    };
+    const recording = new Recording(this.#links[0], this.describe, post);
+    await recording.open(options);
+    await dropIfAborted(options.signal, recording);
+    return recording;
+  }
+
   /** @param {import('../sinkscope.js').TrainOptions} options */
   async train(options) {
     check(options, 'object', 'options');
@@ -208,7 +229,7 @@ class Engine {
     return beginTraining(links, training, options);
   }
 
-  /** To the desks of other arithmetics that there are. */
+  /** To the backends of other arithmetics that there are. */
   async #linksAside() {
     const made = [...this.#others.values()].map((links) => links.catch(() => []));
     return (await Promise.all(made)).flat();
@@ -217,7 +238,7 @@ class Engine {
   async memory() {
     const all = [...this.#links, ...(await this.#linksAside())];
     const open = all.filter((link) => link.isOpen);
-    const bytes = await Promise.all(open.map((link) => link.ask((desk) => desk.memory())));
+    const bytes = await Promise.all(open.map((link) => link.ask((backend) => backend.memory())));
     return bytes.reduce((sum, more) => sum + more, 0);
   }
 
@@ -228,10 +249,10 @@ class Engine {
   }
 }
 
-/** A model at one desk: opened when it is first needed, and again when that desk is another one. */
+/** A model at one backend: opened when it is first needed, and again when that backend is another one. */
 class Copy {
   /** @type {Face | undefined} */
-  #desk;
+  #backend;
   /** @type {Promise<Opened> | undefined} */
   #opened;
   #files;
@@ -248,16 +269,16 @@ class Copy {
 
   /** @param {Options} options */
   open(options) {
-    return this.link.job(options, (desk, job) => this.at(desk, job));
+    return this.link.job(options, (backend, job) => this.at(backend, job));
   }
 
   /**
-   * @param {Face} desk
+   * @param {Face} backend
    * @param {import('./job.js').Job} [job]
    */
-  at(desk, job = QUIET) {
+  at(backend, job = QUIET) {
     this.checkOpen();
-    if (this.#opened && this.#desk === desk) return this.#opened;
+    if (this.#opened && this.#backend === backend) return this.#opened;
     /** @type {ReadableStream[]} */
     const streams = [];
     const { config, weights } = this.#files;
@@ -266,8 +287,8 @@ class Copy {
       config: text ? config : sendable(config, streams),
       weights: weights.map((source) => sendable(source, streams)),
     };
-    const opened = desk.open(job, transfer(sent, streams));
-    this.#desk = desk;
+    const opened = backend.open(job, transfer(sent, streams));
+    this.#backend = backend;
     this.#opened = opened;
     opened.catch(() => {
       if (this.#opened === opened) this.#opened = undefined;
@@ -276,7 +297,7 @@ class Copy {
   }
 
   /**
-   * The same model at another desk.
+   * The same model at another backend.
    * @param {Link} link
    */
   on(link) {
@@ -292,8 +313,8 @@ class Copy {
     this.#closed = true;
     const opened = this.#opened;
     if (!opened || !this.link.isOpen) return;
-    await this.link.ask(async (desk) => {
-      if (desk === this.#desk) await desk.closeModel((await opened).model);
+    await this.link.ask(async (backend) => {
+      if (backend === this.#backend) await backend.closeModel((await opened).model);
     });
   }
 }
@@ -303,12 +324,12 @@ class Model {
   #copy;
   #others;
   /** @type {Model[] | undefined} */
-  #lanes;
+  #replicas;
 
   /**
    * @param {Copy} copy
    * @param {Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>} about
-   * @param {Link[]} others to desks that have no copy yet
+   * @param {Link[]} others to backends that have no copy yet
    */
   constructor(copy, about, others) {
     this.#copy = copy;
@@ -319,17 +340,17 @@ class Model {
   }
 
   /** @returns {readonly Model[]} */
-  get lanes() {
-    const lane = (/** @type {Link} */ link) => new Model(this.#copy.on(link), this, []);
-    this.#lanes ??= [this, ...this.#others.map(lane)];
-    return this.#lanes;
+  get replicas() {
+    const replica = (/** @type {Link} */ link) => new Model(this.#copy.on(link), this, []);
+    this.#replicas ??= [this, ...this.#others.map(replica)];
+    return this.#replicas;
   }
 
   /** @param {string} key */
   async metadata(key) {
     expect(typeof key === 'string', 'key', 'a string', key);
-    return this.#copy.link.ask(async (desk) =>
-      desk.metadata((await this.#copy.at(desk)).model, key),
+    return this.#copy.link.ask(async (backend) =>
+      backend.metadata((await this.#copy.at(backend)).model, key),
     );
   }
 
@@ -347,7 +368,7 @@ class Model {
     const wanted = this.#wanted(tokens.length, options);
     const ids = Array.from(tokens);
     ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
-    const run = new Run(this.#copy, ids, wanted, from);
+    const run = new Run(this.#copy, ids, wanted, this, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
     return run;
@@ -377,15 +398,15 @@ class Model {
     this.#copy.checkOpen();
     checkOptions(options, WANTED);
     const wanted = this.#wanted(tokens, options);
-    return this.#copy.link.ask(async (desk) =>
-      desk.runBytes((await this.#copy.at(desk)).model, wanted),
+    return this.#copy.link.ask(async (backend) =>
+      backend.runBytes((await this.#copy.at(backend)).model, wanted),
     );
   }
 
   async close() {
     await Promise.all([
       this.#copy.close(),
-      ...(this.#lanes ?? []).slice(1).map((lane) => lane.close()),
+      ...(this.#replicas ?? []).slice(1).map((replica) => replica.close()),
     ]);
   }
 }
@@ -415,11 +436,12 @@ function checkFrom({ run, layer }, copy, { L }) {
 /** @implements {RunShape} */
 class Run {
   #copy;
+  #model;
   #tokens;
   #wanted;
   #from;
   /** @type {Face | undefined} */
-  #desk;
+  #backend;
   /** @type {Promise<number> | undefined} */
   #begun;
   #closed = false;
@@ -427,11 +449,13 @@ class Run {
   /**
    * @param {Copy} copy
    * @param {number[]} tokens
-   * @param {import('./desk.js').Wanted & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
+   * @param {import('./backend.js').Wanted & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
+   * @param {import('../sinkscope.js').Recordable} model
    * @param {import('../sinkscope.js').RunOptions['from']} [from]
    */
-  constructor(copy, tokens, wanted, from) {
+  constructor(copy, tokens, wanted, model, from) {
     this.#copy = copy;
+    this.#model = model;
     this.#from = from;
     this.#tokens = tokens;
     this.#wanted = wanted;
@@ -447,29 +471,29 @@ class Run {
 
   /** @param {Options} options */
   begin(options) {
-    return this.#copy.link.job(options, (desk, job) => this.#at(desk, job, options.signal));
+    return this.#copy.link.job(options, (backend, job) => this.#at(backend, job, options.signal));
   }
 
   /**
-   * The run at the desk; where that is another one, it is made there again, to the same bits.
-   * @param {Face} desk
+   * The run at the backend; where that is another one, it is made there again, to the same bits.
+   * @param {Face} backend
    * @param {import('./job.js').Job} [job]
    * @param {AbortSignal} [signal]
    * @returns {Promise<number>}
    */
-  #at(desk, job = QUIET, signal) {
+  #at(backend, job = QUIET, signal) {
     if (this.#closed) throw closed('run', 'this run has been closed');
-    if (this.#begun && this.#desk === desk) return this.#begun;
+    if (this.#begun && this.#backend === backend) return this.#begun;
     const make = async () => {
-      const { model } = await this.#copy.at(desk);
+      const { model } = await this.#copy.at(backend);
       const from = this.#from && {
-        run: await /** @type {Run} */ (this.#from.run).#at(desk),
+        run: await /** @type {Run} */ (this.#from.run).#at(backend),
         layer: this.#from.layer ?? BY_TOKENS,
       };
       signal?.throwIfAborted();
-      return desk.run(job, model, Int32Array.from(this.#tokens), { ...this.#wanted, from });
+      return backend.run(job, model, Int32Array.from(this.#tokens), { ...this.#wanted, from });
     };
-    this.#desk = desk;
+    this.#backend = backend;
     this.#begun = make();
     return this.#begun;
   }
@@ -498,23 +522,30 @@ class Run {
    */
   async read(reads) {
     checkList(reads, 'object', 'reads');
-    return this.#copy.link.ask(async (desk) => {
-      const run = await this.#at(desk);
+    return this.#copy.link.ask(async (backend) => {
+      const run = await this.#at(backend);
       const posted = Array.from(reads, async (read) => {
         if (!('base' in read) || read.base === undefined) return read;
         checkBeside(read.base, this.#copy, 'base');
-        return { ...read, base: await read.base.#at(desk) };
+        return { ...read, base: await read.base.#at(backend) };
       });
-      return desk.read(
+      return backend.read(
         run,
-        /** @type {import('./desk.js').Posted[]} */ (await Promise.all(posted)),
+        /** @type {import('./backend.js').Posted[]} */ (await Promise.all(posted)),
       );
     });
   }
 
-  /** @param {Copy} copy whether the run is of this one: the same model, at the same desk */
+  /** @param {Copy} copy whether the run is of this one: the same model, at the same backend */
   isOf(copy) {
     return this.#copy === copy;
+  }
+
+  /** @param {import('../sinkscope.js').RecordOptions} [options] */
+  async record(options) {
+    // Who records nothing does not download this.
+    const { recordRun } = await import('../recording/write.js');
+    return recordRun(this, this.#model, options);
   }
 
   /** @param {import('../sinkscope.js').GenerateOptions} options */
@@ -528,8 +559,8 @@ class Run {
     for (let done = 0; done < count; done++) {
       signal?.throwIfAborted();
       const drawn = random();
-      const step = await this.#copy.link.ask(async (desk) =>
-        desk.step(await this.#at(desk), temperature, topK, drawn),
+      const step = await this.#copy.link.ask(async (backend) =>
+        backend.step(await this.#at(backend), temperature, topK, drawn),
       );
       this.#tokens.push(step.token);
       onProgress?.({ stage: 'generate', done: done + 1, total: count });
@@ -544,8 +575,8 @@ class Run {
     if (this.#closed) throw closed('run', 'this run has been closed');
     this.#closed = true;
     if (!link.isOpen) return;
-    await link.ask(async (desk) => {
-      if (begun && desk === this.#desk) await desk.closeRun(await begun);
+    await link.ask(async (backend) => {
+      if (begun && backend === this.#backend) await backend.closeRun(await begun);
     });
   }
 }

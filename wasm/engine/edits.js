@@ -1,9 +1,9 @@
 /**
- * Edits as the border takes them: {i32 kind; f32 values[13]}, those of the row's parameters, then of the
+ * Edits as the ABI takes them: {i32 kind; f32 values[13]}, those of the row's parameters, then of the
  * operation that one of them names. No edit is known here by its name: the table says what there is.
  */
-import { check, checkList } from '../border/arguments.js';
-import { SinkscopeError, expect, find } from '../border/errors.js';
+import { check, checkList } from '../abi/arguments.js';
+import { SinkscopeError, expect, find } from '../abi/errors.js';
 
 /** @typedef {import('../sinkscope.js').Edit} Edit */
 /** @typedef {import('../sinkscope.js').Describe} Describe */
@@ -32,7 +32,7 @@ export function encodeEdits(edits, describe) {
 }
 
 /**
- * NaN stands for what is not given; the core puts the defaults in and checks the ranges.
+ * NaN is a parameter that is not given; the core puts the defaults in and checks the ranges.
  * @param {unknown} edit
  * @param {string} where
  * @param {Describe} describe
@@ -124,11 +124,11 @@ export function readEdit(text, describe) {
   return { kind: name, ...edit };
 }
 
-/** @typedef {{ row: EditKind, given: Record<string, unknown>, describe: Describe }} Told */
+/** @typedef {{ row: EditKind, given: Record<string, unknown>, describe: Describe }} GivenEdit */
 
 /**
- * What stands for {name} in a label; undefined where the parameter is not given, or as it would be anyway.
- * @param {string} name @param {Told} told @param {boolean} isFirst whether it begins the label
+ * The words for {name} in a label; undefined where the parameter is not given or has its default.
+ * @param {string} name @param {GivenEdit} edit @param {boolean} isFirst whether it begins the label
  */
 function wordsOf(name, { row, given, describe }, isFirst) {
   const { layer, head, group } = given;
@@ -159,20 +159,20 @@ function wordsOf(name, { row, given, describe }, isFirst) {
 }
 
 /**
- * @param {string} text @param {Told} told
+ * @param {string} text @param {GivenEdit} edit
  */
-function filled(text, told) {
+function filled(text, edit) {
   const parts = text.replace(/\[([^\]]*)\]/g, (_, part) => {
     const names = [...part.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     const isOwn = (/** @type {string} */ name) => {
-      const standard = told.row.parameters.find((one) => one.name === name)?.default ?? undefined;
-      return told.given[name] !== undefined && told.given[name] !== standard;
+      const standard = edit.row.parameters.find((one) => one.name === name)?.default ?? undefined;
+      return edit.given[name] !== undefined && edit.given[name] !== standard;
     };
     return names.every(isOwn) ? part : '';
   });
   return parts.replace(
     /\{(\w+)\}/g,
-    (_, name, at) => wordsOf(name, told, at === 0) ?? `no ${name}`,
+    (_, name, at) => wordsOf(name, edit, at === 0) ?? `no ${name}`,
   );
 }
 
@@ -184,11 +184,11 @@ export function editLabel(edit, describe) {
   const { kind, parameters, ...own } = /** @type {Given} */ (edit);
   const row = describe.edits[find(describe.edits, kind, 'edit.kind')];
   const given = { ...own, ...parameters };
-  const told = { row, given, describe };
+  const whole = { row, given, describe };
   const texts = row.label.split('|').map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);
   const value = (/** @type {string} */ name) =>
     given[name] ?? row.parameters.find((one) => one.name === name)?.default;
   const [, , , text = row.name] =
     texts.find(([, name, wanted]) => name === undefined || String(value(name)) === wanted) ?? [];
-  return filled(text, told);
+  return filled(text, whole);
 }

@@ -1,6 +1,7 @@
 /** Opening models, running tokens through them, reading what the runs recorded. */
-import type { Architecture, Describe, SinkscopeError, Tensor } from '../border/border.js';
-import type { ModelFiles } from '../supply/supply.js';
+import type { Architecture, Describe, SinkscopeError, Tensor } from '../abi/abi.js';
+import type { RecordOptions, Recording } from '../recording/recordings.js';
+import type { ModelFiles, Source } from '../loading/loading.js';
 import type { TrainOptions, Training } from '../lab/lab.js';
 
 /** Heads compute another attention operation. Absent layer or head means all of them. */
@@ -181,6 +182,11 @@ export interface Run {
    * @example for await (const step of run.generate({ count: 8 })) show(step.token);
    */
   generate(options: GenerateOptions): AsyncIterable<Step>;
+  /**
+   * The run as the bytes of a recording: fields of its prompt, without means.
+   * @example const bytes = await run.record({ fields: ['att'], strings: (ids) => ids.map(piece) });
+   */
+  record(options?: RecordOptions): Promise<Uint8Array<ArrayBuffer>>;
   close(): Promise<void>;
 }
 
@@ -194,7 +200,7 @@ export interface Model {
    * This model in each worker of the engine, itself first. It is opened there when it is first run
    * there, and closed with this one. As many as fit: the copies take up to 1 GiB.
    */
-  readonly lanes: readonly Lane[];
+  readonly replicas: readonly Replica[];
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
   /**
    * Bytes that a run of so many tokens will take, beside the model.
@@ -220,11 +226,19 @@ export interface Model {
 }
 
 /** A model in one of the engine's workers. */
-export type Lane = Pick<Model, 'architecture' | 'describe' | 'run'>;
+export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 
 export interface Engine {
   readonly describe: Describe;
   open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
+  /**
+   * Opens a recording: what a model did on some prompts, without the model. Not of an engine for training.
+   * @throws SinkscopeError with the tensor or the key for a file that is none, or contradicts itself
+   * @example
+   * const recording = await engine.openRecording(new URL('smollm2.safetensors', location.href));
+   * const sink = (await recording.mean('sink_ratio')).data[0];
+   */
+  openRecording(source: Source, options?: Options): Promise<Recording>;
   /** Begins a training, in a worker of its own as long as there are so many. Needs `lab: true`. */
   train(options: TrainOptions): Promise<Training>;
   /** Bytes of memory that all its workers hold; what is closed is used again, so it grows with the peak. */
@@ -255,7 +269,7 @@ export interface EngineOptions {
    */
   readonly threads?: number;
   /**
-   * Told when a worker has ended by itself, or its core has stopped. What was under way rejects with
+   * Called when a worker has ended by itself, or its core has stopped. What was under way rejects with
    * the same error, code 'lost'. What is asked next starts the engine anew, opens the model from its
    * files and makes the run again: models and runs stay good.
    */

@@ -1,4 +1,4 @@
-/** @typedef {{ id: number, told: boolean }} Job what can be stopped; whether anybody hears how far it is */
+/** @typedef {{ id: number, reports: boolean }} Job what can be stopped; whether it reports its progress */
 
 /** A job that nobody stops and nobody watches. */
-export const QUIET = { id: 0, told: false };
+export const QUIET = { id: 0, reports: false };

@@ -1,17 +1,17 @@
-/** The way to a desk, in a worker or in this thread. A desk that is lost is replaced at the next call. */
+/** A link to a backend, in a worker or in this thread. The next call replaces a backend that is lost. */
 import { proxy, wrap } from 'comlink';
 import { hasWorkers, startWorker } from '#host';
-import { SinkscopeError, unpackError } from '../border/errors.js';
+import { SinkscopeError, unpackError } from '../abi/errors.js';
 
-/** @typedef {import('./desk.js').Desk} Desk */
+/** @typedef {import('./backend.js').Backend} Backend */
 /** @typedef {import('./job.js').Job} Job */
 /** @typedef {import('./worker.js').Door} Door */
 /** @typedef {import('../sinkscope.js').Options} Options */
-/** @typedef {{ [Method in keyof Desk]: Desk[Method] }} Face a desk, here or behind messages */
+/** @typedef {{ [Method in keyof Backend]: Backend[Method] }} Face a backend, here or behind messages */
 
-/** Where nothing tells that a worker has ended, it is asked so often, and so often in vain. */
+/** Where the host reports no end of a worker, the link asks it: how often, and how often in vain. */
 const PULSE = { wait: 5000, tries: 12 };
-/** Whoever is told to stop and has not stopped after so long is ended; milliseconds. */
+/** A worker that does not stop within so many milliseconds of a request is terminated. */
 const STOPPING = 5000;
 
 let lastJob = 0;
@@ -21,10 +21,10 @@ export class Link {
   #inWorker;
   #onLost;
   #shared;
-  /** Counts the desks, so that what one says at its end does not touch the next. */
-  #turn = 0;
+  /** Counts the backends, so that the end of one does not touch the next. */
+  #generation = 0;
   /** @type {Promise<Face> | undefined} */
-  #desk;
+  #backend;
   #end = () => {};
   #closed = false;
   /** @type {Set<(error: Error) => void>} */
@@ -36,7 +36,7 @@ export class Link {
    * @param {string} address of the binary
    * @param {boolean | undefined} inWorker
    * @param {(error: SinkscopeError) => void} [onLost]
-   * @param {import('./crew.js').Shared} [shared]
+   * @param {import('./thread_pool.js').Shared} [shared]
    */
   constructor(address, inWorker, onLost, shared) {
     this.#shared = shared;
@@ -45,33 +45,33 @@ export class Link {
     this.#onLost = onLost;
   }
 
-  /** Whether there is a desk now. */
+  /** Whether there is a backend now. */
   get isOpen() {
-    return this.#desk !== undefined;
+    return this.#backend !== undefined;
   }
 
-  /** Whether the desk, once it is open, has a thread of its own. */
+  /** Whether the backend, once it is open, has a thread of its own. */
   get isAside() {
     return this.#inWorker ?? hasWorkers;
   }
 
   /**
-   * Uses the desk, another one if the last has been lost.
+   * Uses the backend, another one if the last has been lost.
    * @template T
-   * @param {(desk: Face) => Promise<T>} use
+   * @param {(backend: Face) => Promise<T>} use
    * @returns {Promise<T>}
    */
   ask(use) {
     if (this.#closed) return Promise.reject(closed());
-    const desk = (this.#desk ??= this.#start());
-    const turn = this.#turn;
+    const backend = (this.#backend ??= this.#start());
+    const generation = this.#generation;
     return new Promise((resolve, reject) => {
       this.#waiting.add(reject);
-      desk
+      backend
         .then(use)
         .then(resolve, (thrown) => {
-          const error = told(thrown);
-          if (error.code === 'lost') this.#lose(turn, error);
+          const error = asError(thrown);
+          if (error.code === 'lost') this.#lose(generation, error);
           reject(error);
         })
         .finally(() => this.#waiting.delete(reject));
@@ -79,29 +79,29 @@ export class Link {
   }
 
   /**
-   * Uses the desk for what can be stopped and tells how far it is.
+   * Uses the backend for a job, which can be stopped and reports its progress.
    * @template T
    * @param {Options} options
-   * @param {(desk: Face, job: Job) => Promise<T>} use
+   * @param {(backend: Face, job: Job) => Promise<T>} use
    */
   async job({ signal, onProgress }, use) {
     signal?.throwIfAborted();
-    const job = { id: ++lastJob, told: onProgress !== undefined };
+    const job = { id: ++lastJob, reports: onProgress !== undefined };
     let stop = () => {};
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let late;
     if (onProgress) this.#listeners.set(job.id, onProgress);
     try {
-      return await this.ask((desk) => {
+      return await this.ask((backend) => {
         signal?.throwIfAborted();
-        const turn = this.#turn;
+        const generation = this.#generation;
         stop = () => {
-          void desk.cancel(job.id).catch(() => {});
+          void backend.cancel(job.id).catch(() => {});
           const why = `it did not stop within ${STOPPING / 1000} s`;
-          if (this.isAside) late = setTimeout(() => this.#lose(turn, gone(why)), STOPPING);
+          if (this.isAside) late = setTimeout(() => this.#lose(generation, gone(why)), STOPPING);
         };
         signal?.addEventListener('abort', stop, { once: true });
-        return use(desk, job);
+        return use(backend, job);
       });
     } catch (error) {
       throw signal?.aborted ? signal.reason : error;
@@ -119,25 +119,25 @@ export class Link {
 
   /** @returns {Promise<Face>} */
   async #start() {
-    const turn = ++this.#turn;
+    const generation = ++this.#generation;
     try {
-      return this.isAside ? await this.#startAside(turn) : await this.#startHere();
+      return this.isAside ? await this.#startAside(generation) : await this.#startHere();
     } catch (error) {
-      if (turn === this.#turn) this.#desk = undefined;
+      if (generation === this.#generation) this.#backend = undefined;
       throw error;
     }
   }
 
-  /** The desk's code comes only where no worker has it. */
+  /** The backend's code comes only where no worker has it. */
   async #startHere() {
-    const { openDesk } = await import('./desk.js');
-    const desk = await openDesk(this.#address, this.#report, this.#shared);
-    this.#end = () => void desk.end();
-    return desk;
+    const { openBackend } = await import('./backend.js');
+    const backend = await openBackend(this.#address, this.#report, this.#shared);
+    this.#end = () => void backend.end();
+    return backend;
   }
 
-  /** @param {number} turn */
-  async #startAside(turn) {
+  /** @param {number} generation */
+  async #startAside(generation) {
     /** @type {ReturnType<typeof startWorker> | undefined} */
     let worker;
     try {
@@ -146,19 +146,19 @@ export class Link {
       /** @type {Promise<never>} */
       const lost = worker.ended.then((text) => Promise.reject(gone(text)));
       const door = /** @type {import('comlink').Remote<Door>} */ (wrap(worker.endpoint));
-      const sign = `sinkscope-${turn}-${Math.random()}`;
+      const lock = `sinkscope-${generation}-${Math.random()}`;
       const opening = Promise.all([
-        door.sign(sign),
+        door.holdLock(lock),
         door.open(this.#address, proxy(this.#report), this.#shared),
       ]);
-      const [signs, desk] = await Promise.race([opening, lost]);
-      lost.catch((error) => this.#lose(turn, error));
-      if (signs) worker.watch(sign);
-      else this.#watch(turn, desk);
-      return desk;
+      const [isHeld, backend] = await Promise.race([opening, lost]);
+      lost.catch((error) => this.#lose(generation, error));
+      if (isHeld) worker.watch(lock);
+      else this.#watch(generation, backend);
+      return backend;
     } catch (thrown) {
       worker?.terminate();
-      const error = told(thrown, 'worker');
+      const error = asError(thrown, 'worker');
       if (this.#inWorker || error.where !== 'worker') throw error;
       // A page may not start the worker of another site, nor one from the disk. If none was asked
       // for, its own thread does the work.
@@ -169,40 +169,40 @@ export class Link {
 
   /**
    * Asks a worker whether it lives, while something is awaited of it.
-   * @param {number} turn
-   * @param {Face} desk
+   * @param {number} generation
+   * @param {Face} backend
    */
-  #watch(turn, desk) {
+  #watch(generation, backend) {
     let unanswered = 0;
     const pulse = setInterval(() => {
-      if (turn !== this.#turn || !this.#desk) return clearInterval(pulse);
+      if (generation !== this.#generation || !this.#backend) return clearInterval(pulse);
       if (this.#waiting.size === 0) return;
       const seconds = (PULSE.wait * PULSE.tries) / 1000;
       if (unanswered === PULSE.tries)
-        this.#lose(turn, gone(`it has not answered for ${seconds} s`));
-      else if (unanswered++ === 0) desk.memory().then(() => (unanswered = 0));
+        this.#lose(generation, gone(`it has not answered for ${seconds} s`));
+      else if (unanswered++ === 0) backend.memory().then(() => (unanswered = 0));
     }, PULSE.wait);
   }
 
   /**
-   * @param {number} turn
+   * @param {number} generation
    * @param {SinkscopeError} error
    */
-  #lose(turn, error) {
-    if (turn !== this.#turn || !this.#desk) return;
+  #lose(generation, error) {
+    if (generation !== this.#generation || !this.#backend) return;
     this.#drop(error);
     this.#onLost?.(error);
   }
 
   /** @param {SinkscopeError} error */
   #drop(error) {
-    this.#desk = undefined;
+    this.#backend = undefined;
     this.#end();
     for (const reject of this.#waiting) reject(error);
     this.#waiting.clear();
   }
 
-  /** @type {import('./desk.js').Report} */
+  /** @type {import('./backend.js').Report} */
   #report = (job, stage, done, total, facts) =>
     this.#listeners.get(job)?.({ stage, done, total, ...facts });
 }
@@ -211,7 +211,7 @@ export class Link {
  * @param {unknown} thrown
  * @param {string} [where] it happened, if it does not say so itself
  */
-function told(thrown, where = '') {
+function asError(thrown, where = '') {
   if (thrown instanceof SinkscopeError) return thrown;
   const packed = unpackError(thrown);
   if (packed) return packed;

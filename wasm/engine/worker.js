@@ -1,27 +1,27 @@
-/** The worker: a desk behind messages. */
+/** The worker: a backend behind messages. */
 import { expose, proxy, transferHandlers } from 'comlink';
-import { holdSign, workerEndpoint } from '#host';
-import { packError } from '../border/errors.js';
-import { openDesk } from './desk.js';
+import { holdLivenessLock, workerEndpoint } from '#host';
+import { packError } from '../abi/errors.js';
+import { openBackend } from './backend.js';
 
 /** @typedef {typeof door} Door */
 
 const door = {
   /**
-   * Holds a sign of life of that name, if the host has such.
+   * Holds a liveness lock of that name, if the host has locks.
    * @param {string} name
    */
-  async sign(name) {
-    return holdSign(name);
+  async holdLock(name) {
+    return holdLivenessLock(name);
   },
 
   /**
    * @param {string} address of the binary
-   * @param {import('./desk.js').Report} report
-   * @param {import('./crew.js').Shared} [shared]
+   * @param {import('./backend.js').Report} report
+   * @param {import('./thread_pool.js').Shared} [shared]
    */
   async open(address, report, shared) {
-    return proxy(await openDesk(address, report, shared));
+    return proxy(await openBackend(address, report, shared));
   },
 };
 

@@ -3,7 +3,7 @@ import { reaching } from './reach.js';
 
 /**
  * Starts the worker; bundlers recognise this very expression. `ended` says in words how it came to
- * its end, of which a browser tells only some; `watch` lets it tell the rest by a sign of life.
+ * its end. A browser reports only some ends; `watch` finds the others by a liveness lock.
  */
 export function startWorker() {
   const worker = reaching(
@@ -20,12 +20,12 @@ export function startWorker() {
     endpoint: worker,
     ended,
     /**
-     * Waits for a sign that the worker holds, which is free when it lives no more.
-     * @param {string} sign
+     * Waits for the liveness lock that the worker holds: the browser frees it when the worker ends.
+     * @param {string} lock
      */
-    watch(sign) {
+    watch(lock) {
       const { signal } = over;
-      navigator.locks.request(sign, { signal }, () => end('without a word')).catch(() => {});
+      navigator.locks.request(lock, { signal }, () => end('without a word')).catch(() => {});
     },
     terminate() {
       over.abort();
@@ -44,7 +44,7 @@ export function workerEndpoint() {
  * @param {string} name
  * @returns {Promise<boolean>}
  */
-export function holdSign(name) {
+export function holdLivenessLock(name) {
   return new Promise((resolve) => {
     const hold = () => {
       resolve(true);
@@ -65,7 +65,7 @@ export const cores = () => navigator.hardwareConcurrency || 1;
 /**
  * A Blob as it can be posted: here, any.
  * @param {Blob} blob
- * @returns {Blob | import('../supply/files.js').Streamed}
+ * @returns {Blob | import('../loading/files.js').Streamed}
  */
 export function portable(blob) {
   return blob;

@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 // @ts-expect-error comlink has no types for this file
 import nodeEndpoint from 'comlink/dist/esm/node-adapter.mjs';
 
-/** Starts the worker. `ended` says in words how it came to its end; Node.js tells of each. */
+/** Starts the worker. `ended` says in words how it ended; Node.js reports every end. */
 export function startWorker() {
   const worker = new Worker(new URL('../engine/worker.js', import.meta.url));
   /** @type {Promise<string>} */
@@ -29,10 +29,10 @@ export function workerEndpoint() {
 }
 
 /**
- * The end of a thread is told anyhow.
+ * Node.js reports the end of every thread, so no lock is needed.
  * @param {string} _name
  */
-export async function holdSign(_name) {
+export async function holdLivenessLock(_name) {
   return true;
 }
 
@@ -43,9 +43,9 @@ export const canShare = () => true;
 export const cores = availableParallelism;
 
 /**
- * A Blob as it can be posted: of one that stands for a file, the stream of its bytes.
+ * A Blob as it can be posted: of a Blob on a file, the stream of its bytes.
  * @param {Blob} blob
- * @returns {Blob | import('../supply/files.js').Streamed}
+ * @returns {Blob | import('../loading/files.js').Streamed}
  */
 export function portable(blob) {
   try {

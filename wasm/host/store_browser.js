@@ -1,6 +1,6 @@
 /** Where a browser keeps bytes under names, from one visit to the next; store_node.js is the twin. */
 
-/** @typedef {import('../supply/parts.js').Store} Store */
+/** @typedef {import('../loading/parts.js').Store} Store */
 /** @typedef {{ truncate(size: number): void, write(bytes: Uint8Array, options: { at: number }): number, flush(): void, close(): void }} SyncHandle */
 
 const FOLDER = 'sinkscope';

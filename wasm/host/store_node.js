@@ -4,7 +4,7 @@ import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promise
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** @typedef {import('../supply/parts.js').Store} Store */
+/** @typedef {import('../loading/parts.js').Store} Store */
 
 /**
  * SINKSCOPE_CACHE, else `sinkscope` in the user's folder of caches.

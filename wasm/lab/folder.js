@@ -2,8 +2,8 @@
  * A trained model as a whole folder: what Explore, `sinkscope measure` and transformers open, and a
  * recipe that trains it again to the same digits.
  */
-import { check, checkOptions } from '../border/arguments.js';
-import { expect, expectInteger, unlike } from '../border/errors.js';
+import { check, checkOptions } from '../abi/arguments.js';
+import { expect, expectInteger, unlike } from '../abi/errors.js';
 
 /** @typedef {import('../sinkscope.js').LabRecipe} LabRecipe */
 /** @typedef {import('../sinkscope.js').LabTokenizer} LabTokenizer */

@@ -1,7 +1,7 @@
-import type { Tensor } from '../border/border.js';
+import type { Tensor } from '../abi/abi.js';
 import type { Options, Read } from '../engine/engine.js';
 
-/** What a training tells of a step: the columns of `describe.training.log`; null where there is nothing. */
+/** The log entry of a step: the columns of `describe.training.log`; null where there is nothing. */
 export interface LogEntry {
   readonly step: number;
   readonly loss: number;
@@ -37,7 +37,7 @@ export interface TrainOptions {
 
 /**
  * A model in training. The same config, recipe and text give the same bits in every build. Between
- * two calls it stands still, which is how it is paused.
+ * two calls it is paused.
  *
  * @example
  * const engine = await createEngine({ lab: true });
@@ -51,7 +51,7 @@ export interface Training {
   readonly config: object;
   readonly recipe: Readonly<Record<string, number | string>>;
   /**
-   * So many steps; an entry tells of the weights before its update.
+   * So many steps; an entry describes the weights before its update.
    * @throws SinkscopeError 'diverged' with the step, when all entries before it have been given; the
    * weights are then the last whose loss was a number
    */
@@ -62,7 +62,7 @@ export interface Training {
   look(): Promise<LogEntry>;
   /** Tokens of the task that no step learns from; a number has the same ones at any step. */
   sample(number?: number): Promise<number[]>;
-  /** What a run of tokens through the weights as they are tells, as `Run.read` would. */
+  /** Fields and metrics of a run of tokens through the weights as they are, as `Run.read` gives them. */
   read(tokens: ArrayLike<number>, reads: readonly Read[]): Promise<Tensor[]>;
   /** The weights as they are: a safetensors file. */
   weights(): Promise<Uint8Array>;

@@ -1,6 +1,6 @@
 /** The lab's models: a config.json out of a few choices. */
-import { check } from '../border/arguments.js';
-import { expect } from '../border/errors.js';
+import { check } from '../abi/arguments.js';
+import { expect } from '../abi/errors.js';
 
 /** What a lab model is where nothing else is said; the names of its choices, and what they are. */
 export const LAB_MODEL = {

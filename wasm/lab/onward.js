@@ -1,6 +1,6 @@
 /** A trained model that goes on: with another attention operation, a key bias or a gate, on a text. */
-import { check } from '../border/arguments.js';
-import { expect, unlike } from '../border/errors.js';
+import { check } from '../abi/arguments.js';
+import { expect, unlike } from '../abi/errors.js';
 
 /**
  * What is read of a config.json.

@@ -1,13 +1,13 @@
 /**
- * A training that several desks share: each has the same weights. One leads; the others compute some
- * parts of each batch for it, are told the sum of all, and make the same update.
+ * A training that several backends share: each has the same weights. One leads; the others compute some
+ * parts of each batch for it, receive the sum of all, and make the same update.
  */
-import { packError, unpackError } from '../border/errors.js';
+import { packError, unpackError } from '../abi/errors.js';
 
 /** @typedef {{ parts?: Uint8Array[], error?: object }} Answer */
 /** @typedef {{ whole?: Uint8Array, goesOn: boolean }} Order */
 
-/** Of a training at its desk. */
+/** Of a training at its backend. */
 export class Parts {
   #module;
   #training;
@@ -17,7 +17,7 @@ export class Parts {
   #bytes = 0;
 
   /**
-   * @param {import('../border/module.js').Module} module
+   * @param {import('../abi/module.js').Module} module
    * @param {number} training its address
    */
   constructor(module, training) {
@@ -66,18 +66,18 @@ export class Parts {
   }
 }
 
-/** A desk that helps, as the one that leads sees it. */
+/** A backend that helps, as the one that leads sees it. */
 export class Helper {
   #port;
   /** @type {Promise<Uint8Array[]> | undefined} of the step that it is at */
   #coming;
   /** @type {(answer: Answer) => void} */
-  #told = () => {};
+  #onParts = () => {};
 
   /** @param {MessagePort} port */
   constructor(port) {
     this.#port = port;
-    port.onmessage = ({ data }) => this.#told(data);
+    port.onmessage = ({ data }) => this.#onParts(data);
   }
 
   /** Its parts of the step, which it may have begun before it was asked. */
@@ -100,7 +100,9 @@ export class Helper {
   }
 
   end() {
-    this.#told({ error: { code: 'closed', where: 'training', text: 'this training has ended' } });
+    this.#onParts({
+      error: { code: 'closed', where: 'training', text: 'this training has ended' },
+    });
     this.#port.close();
   }
 
@@ -110,7 +112,7 @@ export class Helper {
    */
   #ask(order) {
     const answer = new Promise((resolve, reject) => {
-      this.#told = ({ parts, error }) => (parts ? resolve(parts) : reject(unpackError(error)));
+      this.#onParts = ({ parts, error }) => (parts ? resolve(parts) : reject(unpackError(error)));
     });
     answer.catch(() => {});
     this.#port.postMessage(order, order.whole ? [order.whole.buffer] : []);
@@ -119,7 +121,7 @@ export class Helper {
 }
 
 /**
- * Computes parts for the desk behind the port, in the order in which it asks.
+ * Computes parts for the backend behind the port, in the order in which it asks.
  * @param {Parts} parts
  * @param {readonly number[]} own
  * @param {MessagePort} port

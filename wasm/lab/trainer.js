@@ -1,13 +1,13 @@
 /**
- * Trainings by number, at a desk: what the core trains, step by step. A batch is cut into parts; desks
+ * Trainings by number, at a backend: what the core trains, step by step. A batch is cut into parts; backends
  * that share a training compute some of them each, and the one that leads adds all of them up in their
  * order, so that the bits do not depend on how many they are.
  */
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { Helper, Parts, help } from './share.js';
 
 /**
- * `own` are the parts of a batch that this desk computes.
+ * `own` are the parts of a batch that this backend computes.
  * @typedef {{ address: number, config: string, text: number, parts: Parts, own: readonly number[],
  *   helpers: readonly Helper[], leave?: () => void, busy?: Promise<unknown>, failure?: unknown }} OpenTraining
  */
@@ -24,7 +24,7 @@ export class Trainer {
   #trainings = new Map();
 
   /**
-   * @param {import('../border/module.js').Module} module
+   * @param {import('../abi/module.js').Module} module
    * @param {number} parts of a batch
    */
   constructor(module, parts) {
@@ -71,9 +71,9 @@ export class Trainer {
   }
 
   /**
-   * From here on others compute parts of each batch, and this desk those of `own`.
+   * From here on others compute parts of each batch, and this backend those of `own`.
    * @param {number} id
-   * @param {readonly MessagePort[]} ports to the desks that help
+   * @param {readonly MessagePort[]} ports to the backends that help
    * @param {readonly number[]} own
    */
   lead(id, ports, own) {
@@ -83,7 +83,7 @@ export class Trainer {
   }
 
   /**
-   * Computes those parts of each batch for the desk behind the port, until the training ends.
+   * Computes those parts of each batch for the backend behind the port, until the training ends.
    * @param {number} id
    * @param {MessagePort} port
    * @param {readonly number[]} own
@@ -130,7 +130,7 @@ export class Trainer {
   }
 
   /**
-   * All parts of a step, those of other desks behind this one's.
+   * All parts of a step, those of other backends behind this one's.
    * @param {OpenTraining} training
    */
   async #sum({ parts, own, helpers }) {
@@ -157,7 +157,7 @@ export class Trainer {
   }
 
   /**
-   * One after the other: what a desk waits for of others is not to be disturbed.
+   * One after the other: what a backend waits for of others is not to be disturbed.
    * @template T
    * @param {number} id
    * @param {(training: OpenTraining) => Promise<T>} use

@@ -1,15 +1,15 @@
-/** What lab.d.ts promises of a training, over a link to a desk. */
+/** What lab.d.ts promises of a training, over a link to a backend. */
 import { transfer } from 'comlink';
-import { JOB, check, checkList, checkOptions } from '../border/arguments.js';
-import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
+import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
+import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
 
 /** @typedef {import('../sinkscope.js').Training} TrainingShape */
 /** @typedef {import('../sinkscope.js').TrainOptions} TrainOptions */
 /** @typedef {import('../engine/link.js').Link} Link */
 /** @typedef {import('../engine/link.js').Face} Face */
-/** A training's place at a desk. @typedef {{ link: Link, desk: Face, id: number }} Seat */
+/** A training's place at a backend. @typedef {{ link: Link, backend: Face, id: number }} Seat */
 
-/** How long steps run before the desk answers: ten pictures a second. */
+/** How long steps run before the backend answers: ten pictures a second. */
 const SLICE = 100;
 
 /**
@@ -32,10 +32,10 @@ export async function beginTraining(links, described, options) {
   });
   const seats = await Promise.all(
     links.map((link) =>
-      link.ask(async (desk) => {
+      link.ask(async (backend) => {
         const own = wanted();
-        const id = await desk.train(transfer(own, [own.text.buffer]));
-        return { link, desk, id };
+        const id = await backend.train(transfer(own, [own.text.buffer]));
+        return { link, backend, id };
       }),
     ),
   );
@@ -58,15 +58,15 @@ async function share([leader, ...helpers], parts) {
   const channels = helpers.map(() => new MessageChannel());
   const lost = helpers.map(({ link, id }, i) => {
     const { port2 } = channels[i];
-    const helping = link.ask((desk) =>
-      desk.helpTraining(id, transfer(port2, [port2]), partsOf(i + 1)),
+    const helping = link.ask((backend) =>
+      backend.helpTraining(id, transfer(port2, [port2]), partsOf(i + 1)),
     );
     const isOver = helping.then(() => /** @type {Promise<never>} */ (new Promise(() => {})));
     isOver.catch(() => {});
     return isOver;
   });
   const ports = channels.map(({ port1 }) => port1);
-  await leader.desk.leadTraining(leader.id, transfer(ports, ports), partsOf(0));
+  await leader.backend.leadTraining(leader.id, transfer(ports, ports), partsOf(0));
   return lost;
 }
 
@@ -117,23 +117,23 @@ class Training {
   }
 
   async look() {
-    return this.#entry(await this.#ask((desk, id) => desk.lookAtTraining(id)));
+    return this.#entry(await this.#ask((backend, id) => backend.lookAtTraining(id)));
   }
 
   /** @param {number} [number] */
   async sample(number = 0) {
     expectInteger(number, 0, 2 ** 31 - 1, 'number');
-    return Array.from(await this.#ask((desk, id) => desk.trainingSample(id, number)));
+    return Array.from(await this.#ask((backend, id) => backend.trainingSample(id, number)));
   }
 
   /** @returns {Promise<Uint8Array>} */
   async weights() {
-    return this.#ask((desk, id) => desk.trainedWeights(id));
+    return this.#ask((backend, id) => backend.trainedWeights(id));
   }
 
   /** @returns {Promise<Uint8Array>} */
   async state() {
-    return this.#ask((desk, id) => desk.trainingState(id));
+    return this.#ask((backend, id) => backend.trainingState(id));
   }
 
   /**
@@ -149,18 +149,18 @@ class Training {
       if (!alone) expect(false, 'base', 'a read of one run alone', read.base);
     }
     const ids = Int32Array.from(tokens);
-    const alone = /** @type {readonly import('../engine/desk.js').Posted[]} */ (reads);
-    return this.#ask((desk, id) => desk.readTraining(id, ids, alone));
+    const alone = /** @type {readonly import('../engine/backend.js').Posted[]} */ (reads);
+    return this.#ask((backend, id) => backend.readTraining(id, ids, alone));
   }
 
   async close() {
     const open = this.#seats.filter(({ link }) => link.isOpen);
-    await Promise.all(open.map((seat) => this.#at(seat, (desk, id) => desk.endTraining(id))));
+    await Promise.all(open.map((seat) => this.#at(seat, (backend, id) => backend.endTraining(id))));
   }
 
   /** @param {number} most */
   async #slice(most) {
-    const entries = await this.#ask((desk, id) => desk.trainSteps(id, most, SLICE));
+    const entries = await this.#ask((backend, id) => backend.trainSteps(id, most, SLICE));
     return entries.map((numbers) => this.#entry(numbers));
   }
 
@@ -176,9 +176,9 @@ class Training {
   }
 
   /**
-   * Asks the desk that leads, as long as all of them are there.
+   * Asks the backend that leads, as long as all of them are there.
    * @template T
-   * @param {(desk: Face, id: number) => Promise<T>} use
+   * @param {(backend: Face, id: number) => Promise<T>} use
    * @returns {Promise<T>}
    */
   #ask(use) {
@@ -186,16 +186,16 @@ class Training {
   }
 
   /**
-   * A training lives at its desk and cannot be made again at another: what it was is in the weights
+   * A training lives at its backend and cannot be made again at another: what it was is in the weights
    * that were asked for last.
    * @template T
    * @param {Seat} seat
-   * @param {(desk: Face, id: number) => Promise<T>} use
+   * @param {(backend: Face, id: number) => Promise<T>} use
    * @returns {Promise<T>}
    */
-  #at({ link, desk, id }, use) {
+  #at({ link, backend, id }, use) {
     return link.ask((now) => {
-      if (now !== desk)
+      if (now !== backend)
         throw new SinkscopeError('closed', 'training', 'its worker has ended, and it with it');
       return use(now, id);
     });

@@ -1,9 +1,9 @@
 /** What each head is good for: how much worse the tokens are predicted without it. */
-import { check, checkList, checkOptions, JOB } from '../border/arguments.js';
+import { check, checkList, checkOptions, JOB } from '../abi/arguments.js';
 import { lengthOf, meansOf, addUp } from './measure.js';
 import { spread } from './spread.js';
 
-/** @typedef {import('../sinkscope.js').Lane} Lane */
+/** @typedef {import('../sinkscope.js').Replica} Replica */
 
 /** @type {typeof import('../sinkscope.js').headEffects} */
 export async function headEffects(model, sequences, options = {}) {
@@ -19,21 +19,21 @@ export async function headEffects(model, sequences, options = {}) {
   /** @type {import('./measure.js').Sums} */
   const sums = new Map();
   // Of few sequences each worker takes some of the heads, evenly over the layers: those below cost most.
-  const share = Math.ceil((model.lanes?.length ?? 1) / sequences.length);
+  const share = Math.ceil((model.replicas?.length ?? 1) / sequences.length);
   const items = sequences.flatMap((ids) =>
     Array.from({ length: share }, (_, own) => ({ ids, own })),
   );
-  /** @type {(lane: Lane, item: typeof items[number]) => Promise<{ shape: number[], data: Float32Array }>} */
-  const look = async (lane, { ids, own }) => {
+  /** @type {(replica: Replica, item: typeof items[number]) => Promise<{ shape: number[], data: Float32Array }>} */
+  const look = async (replica, { ids, own }) => {
     const shared = { capacity: T, signal };
-    const base = await lane.run(ids, { ...shared, edits, fields: kept(model, edits) });
+    const base = await replica.run(ids, { ...shared, edits, fields: kept(model, edits) });
     const data = new Float32Array(L * H);
     try {
       for (let i = own; i < L * H; i += share) {
         const [layer, head] = [Math.floor(i / H), i % H];
         const silent = [...edits, { kind: 'silence', layer, head }];
         const from = { run: base, layer };
-        const run = await lane.run(ids, { ...shared, edits: silent, fields: ['loss'], from });
+        const run = await replica.run(ids, { ...shared, edits: silent, fields: ['loss'], from });
         const change = run.metric('loss_change', { base }).finally(() => run.close());
         data[i] = (await change).data[0];
         onProgress?.({ stage: 'measure', done: ++done, total });

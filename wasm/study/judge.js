@@ -8,8 +8,8 @@
  * nearly 0 is no sink, and neither is a large weight that all keys receive: both, the share and the raw
  * weight, must exceed eps.
  */
-import { check } from '../border/arguments.js';
-import { expect } from '../border/errors.js';
+import { check } from '../abi/arguments.js';
+import { expect } from '../abi/errors.js';
 
 /** A head that changes the loss by less on a text is dormant on it, in nats. */
 const DORMANT = 0.01;

@@ -1,9 +1,9 @@
 /** The measurements of a model over many sequences, as the page shows them: means and spread. */
-import { SinkscopeError, expect, expectInteger, find } from '../border/errors.js';
-import { JOB, check, checkList, checkOptions } from '../border/arguments.js';
+import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
+import { JOB, check, checkList, checkOptions } from '../abi/arguments.js';
 import { spread } from './spread.js';
 
-/** @typedef {import('../sinkscope.js').Lane} Lane */
+/** @typedef {import('../sinkscope.js').Replica} Replica */
 
 /** @type {typeof import('../sinkscope.js').fieldsFor} */
 export function fieldsFor(describe, reads) {
@@ -60,11 +60,38 @@ function linesOf(text) {
   return text.split(/\r?\n/).filter((line) => line.trim() !== '');
 }
 
-/** @type {typeof import('../sinkscope.js').measure} */
-export async function measure(model, sequences, options = {}) {
+/** @typedef {import('../sinkscope.js').MeasureOptions} MeasureOptions */
+/** @typedef {import('../sinkscope.js').Recording} Recording */
+/** @typedef {readonly (readonly number[])[]} Sequences */
+
+/**
+ * @overload
+ * @param {import('../sinkscope.js').Studied} model
+ * @param {Sequences} sequences
+ * @param {MeasureOptions} [options]
+ * @returns {Promise<import('../sinkscope.js').Measurement>}
+ */
+/**
+ * @overload
+ * @param {Recording} model
+ * @param {Pick<MeasureOptions, 'eps' | 'metrics'>} [sequences] the options
+ * @returns {Promise<import('../sinkscope.js').Measurement>}
+ */
+/**
+ * @param {import('../sinkscope.js').Studied | Recording} model
+ * @param {Sequences | Pick<MeasureOptions, 'eps' | 'metrics'>} [sequences]
+ * @param {MeasureOptions} [options]
+ */
+export async function measure(model, sequences = [], options = {}) {
+  check(model, 'object', 'model');
+  // What a recording measured is in it.
+  if ('conditions' in model)
+    return model.measure(
+      Array.isArray(sequences) ? options : /** @type {MeasureOptions} */ (sequences),
+    );
   checkOptions(options, { edits: 'list' });
   const { edits = [], ...others } = options;
-  const [measured] = await sweep(model, sequences, [edits], others);
+  const [measured] = await sweep(model, /** @type {Sequences} */ (sequences), [edits], others);
   return measured;
 }
 
@@ -98,16 +125,16 @@ export async function sweep(model, sequences, cases, options = {}) {
   let done = 0;
   /** @type {Sums[][]} by the case, then by the threshold */
   const sums = cases.map(() => thresholds.map(() => new Map()));
-  const look = async (/** @type {Lane} */ lane, /** @type {readonly number[]} */ ids) => {
+  const look = async (/** @type {Replica} */ replica, /** @type {readonly number[]} */ ids) => {
     const plain =
       compared.length || waiting.length
-        ? await lane.run(ids, { fields: ofPlain, capacity: T, signal })
+        ? await replica.run(ids, { fields: ofPlain, capacity: T, signal })
         : undefined;
     const found = [];
     try {
       for (const edits of cases) {
         const from = plain && waiting.includes(edits) ? { run: plain } : undefined;
-        const run = await lane.run(ids, { fields, edits, capacity: T, streaming, from, signal });
+        const run = await replica.run(ids, { fields, edits, capacity: T, streaming, from, signal });
         const beside = reads.map((read) =>
           compared.includes(read) ? { ...read, base: plain } : read,
         );
@@ -156,7 +183,7 @@ function thresholdsOf(eps) {
 /** @typedef {Map<string, { shape: readonly number[], sum: Float64Array, squares: Float64Array }>} Sums */
 
 /**
- * What is told where a model is summed up; of what compares two runs only where there is something to compare.
+ * The metrics of a summary; those that compare two runs only where there is something to compare.
  * @param {import('../sinkscope.js').Describe} describe
  * @param {readonly (readonly unknown[])[]} cases
  */

@@ -1,8 +1,8 @@
 /** Work on many items, spread over the workers of an engine. */
-import { check, checkOptions } from '../border/arguments.js';
+import { check, checkOptions } from '../abi/arguments.js';
 
 /**
- * So many items of each lane are under way: one is computed while the messages of another travel.
+ * So many items of each replica are under way: one is computed while the messages of another travel.
  */
 const DEPTH = 2;
 /** So many results may wait for an earlier one, for each item under way. */
@@ -15,21 +15,21 @@ export async function* spread(model, items, work, options = {}) {
   check(work, 'call', 'work');
   checkOptions(options, { signal: 'signal' });
   const { signal } = options;
-  const lanes = model.lanes ?? [model];
-  const idle = Array.from({ length: DEPTH }, () => lanes).flat();
+  const replicas = model.replicas ?? [model];
+  const idle = Array.from({ length: DEPTH }, () => replicas).flat();
   const ahead = AHEAD * idle.length;
   const made = new Map();
   let begun = 0;
   let given = 0;
-  const start = async (/** @type {typeof lanes[number]} */ lane, /** @type {number} */ i) =>
-    work(lane, items[i], i);
+  const start = async (/** @type {typeof replicas[number]} */ replica, /** @type {number} */ i) =>
+    work(replica, items[i], i);
   const begin = () => {
     for (; begun < Math.min(items.length, given + ahead); begun++) {
-      const lane = idle.shift();
-      if (!lane) return;
-      const result = start(lane, begun);
+      const replica = idle.shift();
+      if (!replica) return;
+      const result = start(replica, begun);
       const free = () => {
-        idle.push(lane);
+        idle.push(replica);
         begin();
       };
       made.set(begun, result);

@@ -1,6 +1,7 @@
 /** Measuring over many sequences, and unmasking. */
-import type { Tensor } from '../border/border.js';
-import type { Edit, Lane, Model, Options } from '../engine/engine.js';
+import type { Tensor } from '../abi/abi.js';
+import type { Edit, Replica, Model, Options } from '../engine/engine.js';
+import type { Recording } from '../recording/recordings.js';
 import type { AnyTokenizer } from '../text/text.js';
 
 /* Measuring: what the page shows, over many sequences. */
@@ -47,15 +48,15 @@ export function cutText(
   options: CutOptions,
 ): Promise<number[][]>;
 
-/** What a study needs of a model: with `lanes` it is spread over them. */
-export type Studied = Lane & Partial<Pick<Model, 'lanes'>>;
+/** What a study needs of a model: with `replicas` it is spread over them. */
+export type Studied = Replica & Partial<Pick<Model, 'replicas'>>;
 
 /**
- * Does the same work on each item, on all lanes of the model at once, and gives the results in the
- * order of the items: nothing depends on how many lanes there are.
+ * Does the same work on each item, on all replicas of the model at once, and gives the results in the
+ * order of the items: nothing depends on how many replicas there are.
  * @example
- * const work = async (lane, ids) => {
- *   const run = await lane.run(ids, { fields: ['att'] });
+ * const work = async (replica, ids) => {
+ *   const run = await replica.run(ids, { fields: ['att'] });
  *   return run.metric('alpha').finally(() => run.close());
  * };
  * for await (const alpha of spread(model, sequences, work, { signal })) add(alpha);
@@ -63,7 +64,7 @@ export type Studied = Lane & Partial<Pick<Model, 'lanes'>>;
 export function spread<Item, Result>(
   model: Studied,
   items: readonly Item[],
-  work: (lane: Lane, item: Item, index: number) => Promise<Result>,
+  work: (replica: Replica, item: Item, index: number) => Promise<Result>,
   options?: Pick<Options, 'signal'>,
 ): AsyncGenerator<Result, void, undefined>;
 
@@ -104,12 +105,12 @@ export interface MeasureOptions extends Options {
   readonly streaming?: boolean;
   /** What-ifs under which every sequence is run. */
   readonly edits?: readonly Edit[];
-  /** Told what was measured of each sequence, by the names of describe.metrics. */
+  /** Called with the metrics of each sequence, by the names of describe.metrics. */
   readonly onSequence?: (metrics: Readonly<Record<string, Tensor>>, index: number) => void;
 }
 
 export interface SweepOptions extends Omit<MeasureOptions, 'edits' | 'onSequence'> {
-  /** Told what was measured of each sequence in each case. */
+  /** Called with the metrics of each sequence in each case. */
   readonly onSequence?: (
     metrics: Readonly<Record<string, Tensor>>,
     index: number,
@@ -143,6 +144,15 @@ export function measure(
 ): Promise<Measurement>;
 
 /**
+ * What a recording measured: its means, or those of all its prompts where it has none.
+ * @example const { metrics } = await measure(await engine.openRecording(file));
+ */
+export function measure(
+  recording: Recording,
+  options?: Pick<MeasureOptions, 'eps' | 'metrics'>,
+): Promise<Measurement>;
+
+/**
  * What each head is good for, [L, H]: the difference in mean loss with it silenced, over sequences.
  * Each sequence is run once; for each head only the layers from its own on are computed again.
  * @example const { mean } = await headEffects(model, sequences); // mean[layer * H + head]
@@ -160,12 +170,12 @@ export interface Filled {
   /** 0-based. */
   readonly place: number;
   readonly token: number;
-  /** Of the token at this place, among those that may stand there. */
+  /** Of the token at this position, among those that the model may choose. */
   readonly probability: number;
 }
 
 export interface UnmaskStep {
-  /** As they stand after this step. */
+  /** The tokens after this step. */
   readonly tokens: readonly number[];
   /** The surest first. They were hidden when `alpha` was measured. */
   readonly filled: readonly Filled[];
@@ -182,7 +192,7 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
   readonly never?: readonly number[];
   /** What-ifs under which every step is run. */
   readonly edits?: readonly Edit[];
-  /** Told of each step as it is made. */
+  /** Called with each step as it is made. */
   readonly onStep?: (step: UnmaskStep, index: number) => void;
 }
 
@@ -247,7 +257,7 @@ export interface HeadLabel {
   /**
    * active: at most eps of its attention ends on token 1. Else it parks it there: a broadcast, if token
    * 1's value is half or more of what it mixes, so that every query gets nearly the same vector; a
-   * no-op, if it is less (2606.08105 tells the two apart by the value's norm and the output's rank).
+   * no-op, if it is less (2606.08105 distinguishes the two by the value's norm and the output's rank).
    */
   readonly label: 'active' | 'broadcast' | 'no-op';
   /**

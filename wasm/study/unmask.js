@@ -2,8 +2,8 @@
  * Text out of a model of masked diffusion: in each step it says what every hidden place is, and the
  * places that it is surest of are uncovered.
  */
-import { SinkscopeError, expect, expectInteger } from '../border/errors.js';
-import { check, checkOptions } from '../border/arguments.js';
+import { SinkscopeError, expect, expectInteger } from '../abi/errors.js';
+import { check, checkOptions } from '../abi/arguments.js';
 import { fieldsFor } from './measure.js';
 
 /** @typedef {import('../sinkscope.js').Filled} Filled */
@@ -98,8 +98,8 @@ function placesOf(tokens, mask) {
 }
 
 /**
- * The likeliest token of a place, the lowest id of equals. Its probability is among those that may
- * stand there.
+ * The likeliest token of a position, the lowest id of equals. Its probability is among the tokens
+ * that the model may choose there.
  * @param {Tensor} logits [T, V]
  * @param {number} place
  * @param {ReadonlySet<number>} out ids that may not

@@ -1,13 +1,13 @@
 /**
  * The tokenizer inside a GGUF file, said in the form of tokenizer.json. The file holds a vocabulary and
- * names how text is split; what those names stand for is the table below.
+ * names how text is split; the table below defines those names.
  *
  *     "gpt2"     byte-level BPE: tokens and merges
  *     "llama"    SentencePiece BPE: tokens and scores, of which the merges are made
  */
 import { WORDS, isolate } from './dialect.js';
-import { check } from '../border/arguments.js';
-import { SinkscopeError } from '../border/errors.js';
+import { check } from '../abi/arguments.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { spell } from './surface.js';
 import { byteLevelFile, rankMerges, refuse, splitPair, template } from './vocabulary.js';
 
@@ -37,7 +37,7 @@ const laterWords = (numbers) =>
 
 /**
  * How a byte-level vocabulary splits text, by tokenizer.ggml.pre. The normal forms are those of the
- * models' own tokenizer.json: a GGUF does not tell them.
+ * models' own tokenizer.json: a GGUF does not hold them.
  * @typedef {{ split: object[], form?: string, ignoreMerges?: boolean, bos?: boolean }} Pre
  * @type {{ names: readonly string[], pre: Pre }[]}
  */

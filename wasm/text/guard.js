@@ -5,8 +5,8 @@
  * that a busy machine refuses no honest tokenizer.
  */
 import { startWorker } from '#text';
-import { checkOptions } from '../border/arguments.js';
-import { SinkscopeError, expect, unpackError } from '../border/errors.js';
+import { checkOptions } from '../abi/arguments.js';
+import { SinkscopeError, expect, unpackError } from '../abi/errors.js';
 
 /** @typedef {import('./text.js').GuardedTokenizer} GuardedTokenizer */
 /** @typedef {import('./text.js').TokenizerSource} Source */

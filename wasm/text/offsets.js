@@ -12,7 +12,7 @@
 
 const encoder = new TextEncoder();
 
-/** How far the walk looks for a token that does not stand where it is expected, in bytes. */
+/** How far the walk looks for a token that is not where it is expected, in bytes. */
 const REACH = 256;
 
 /**
@@ -220,7 +220,7 @@ function toBytes(surface) {
 }
 
 /**
- * Where the wanted bytes stand: here; here, less a space that the tokenizer put before them; or
+ * The place of the wanted bytes: here; here, less a space that the tokenizer put before them; or
  * behind bytes that it dropped.
  * @param {Uint8Array} bytes
  * @param {Uint8Array} wanted

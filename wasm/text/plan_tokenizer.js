@@ -1,11 +1,11 @@
 /** The tokenizer of a plan: whichever of its files hold it. */
-import { check, checkOptions, checkPlan } from '../border/arguments.js';
-import { SinkscopeError } from '../border/errors.js';
-import { ACCESS, planText } from '../supply/plan.js';
+import { check, checkOptions, checkPlan } from '../abi/arguments.js';
+import { SinkscopeError } from '../abi/errors.js';
+import { ACCESS, planText } from '../loading/plan.js';
 import { guardTokenizer } from './guard.js';
 
-/** @typedef {import('../supply/supply.js').Plan} Plan */
-/** @typedef {import('../supply/supply.js').PlanFile} PlanFile */
+/** @typedef {import('../loading/loading.js').Plan} Plan */
+/** @typedef {import('../loading/loading.js').PlanFile} PlanFile */
 
 /** What a tokenizer is made of inside a GGUF file. */
 const GGUF_KEYS = [

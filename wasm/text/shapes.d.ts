@@ -1,4 +1,4 @@
-/** tokenizer.json and what stands beside it, as far as they are read. Each is checked where it is used. */
+/** tokenizer.json and the files beside it, as far as they are read. Each is checked where it is used. */
 
 /** One stage of a normalizer, pre-tokenizer or decoder. */
 export interface Stage {

@@ -1,4 +1,4 @@
-/** How a token of a vocabulary reads: the bytes it stands for, or its text; and the way back. */
+/** How a token of a vocabulary reads: its bytes or its text; and the way back. */
 
 /** The 256 letters by which byte-level vocabularies write bytes: printable ones as themselves. */
 export const letters = byteLetters();
@@ -28,9 +28,9 @@ export function spell(token) {
 
 /**
  * A function from tokens to their surfaces: a Uint8Array where tokens are made of bytes, so that
- * parts of a character can be told, else a string.
+ * parts of a character are known, else a string.
  * @param {import('./shapes.js').TokenizerFile} file
- * @param {Iterable<{ content: string, normalized?: boolean }>} added tokens, which stand for themselves;
+ * @param {Iterable<{ content: string, normalized?: boolean }>} added tokens, whose content is their text;
  *   a normalized one is looked for among block signs, and so may hold some
  * @returns {(token: string) => Uint8Array | string}
  */

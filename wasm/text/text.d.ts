@@ -1,6 +1,6 @@
 /** Text to ids and back, by a model's own tokenizer. */
 import type { Model } from '../engine/engine.js';
-import type { Plan } from '../supply/supply.js';
+import type { Plan } from '../loading/loading.js';
 
 /** A piece of the prompt: which characters of the text this token covers. */
 export interface Token {
@@ -14,7 +14,7 @@ export interface Token {
   readonly special: boolean;
 }
 
-/** A token that stands for no text. */
+/** A token without text. */
 export interface SpecialToken {
   readonly id: number;
   readonly text: string;
@@ -36,7 +36,7 @@ export interface Tokenizer {
   readonly size: number;
   /** The id of the beginning-of-sequence token, or null. */
   readonly bos: number | null;
-  /** Ids that stand for no text: BOS, end of text, padding. */
+  /** Ids of tokens without text: BOS, end of text, padding. */
   readonly special: readonly number[];
   /** The same tokens with their names, by id: what a reader may choose from. */
   readonly specials: readonly SpecialToken[];

@@ -4,8 +4,8 @@
  */
 import { Tokenizer as Library } from '@huggingface/tokenizers';
 import { mendDecoder, translate } from './dialect.js';
-import { check } from '../border/arguments.js';
-import { SinkscopeError, expect } from '../border/errors.js';
+import { check } from '../abi/arguments.js';
+import { SinkscopeError, expect } from '../abi/errors.js';
 import { locate } from './offsets.js';
 import { createSurface, isByteLevel } from './surface.js';
 import {

@@ -4,13 +4,13 @@
  *
  *     vocab.json, merges.txt, tokenizer_config.json -> { json, config } -> openTokenizer
  */
-import { SinkscopeError } from '../border/errors.js';
+import { SinkscopeError } from '../abi/errors.js';
 import { Ranks } from './merges.js';
 
 /** No vocabulary comes near it; ids beyond it would make tables of holes. */
 const MOST_TOKENS = 1 << 21;
 
-/** The names a tokenizer_config.json gives to tokens that stand for no text, as [key, kind]. */
+/** The names a tokenizer_config.json gives to tokens without text, as [key, kind]. */
 export const ROLES = /** @type {const} */ ([
   ['bos_token', 'bos'],
   ['eos_token', 'eos'],
@@ -112,7 +112,7 @@ function addedTokens(vocab, settings, more) {
   }
   const names = [...ROLES.map(([key]) => nameOf(settings, key)), ...more];
   for (const name of names) {
-    // A token without an id cannot be given to a model: it stands in no vocabulary.
+    // A token without an id cannot be given to a model: no vocabulary holds it.
     if (name === undefined || added.has(name) || !Object.hasOwn(vocab, name)) continue;
     added.set(name, { id: vocab[name], content: name, normalized: false, special: true });
   }
@@ -161,7 +161,7 @@ export function template(bos, eos) {
 }
 
 /**
- * The pairs of merges.txt, one a line, the first to be joined first; a line that stands twice would
+ * The pairs of merges.txt, one a line, the first to be joined first; a line that occurs twice would
  * make that order doubtful. A token may begin with '#': only the first line may be a remark.
  * @param {unknown} text
  */

@@ -3,7 +3,7 @@
  * question is asked at a time. Between the steps of opening the worker reports that it is alive.
  */
 import { listen, tell } from '#text';
-import { packError } from '../border/errors.js';
+import { packError } from '../abi/errors.js';
 import { tokenizerOfGguf } from './gguf_tokenizer.js';
 import { openTokenizer } from './tokenizer.js';
 import { tokenizerOfVocabulary } from './vocabulary.js';

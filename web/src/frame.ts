@@ -3,10 +3,26 @@
  * means with their spread over the prompts, and what was read of the first prompt. Views get frames and
  * nothing else of the engine.
  */
-import type { Architecture, Edit, Operation, Tensor, Token } from 'sinkscope';
-import type { Source } from './run/models';
+import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
-import type { StepFacts } from './timeline/steps';
+
+/**
+ * Where weights come from: trained for this page, published on a hub, the reader's own; or a recording, which
+ * has none.
+ */
+export type Source = 'zoo' | 'hub' | 'disk' | 'recording';
+
+/** What is known of a checkpoint beside its weights. */
+export interface StepFacts {
+  readonly step: number;
+  /** The last step of the run. */
+  readonly of: number;
+  /** In which a weight is stored, on average. */
+  readonly bits: number;
+  /** Of the run's exact weights, and of these, over the same sequences. */
+  readonly measured: Readonly<Record<string, number>>;
+  readonly stored: Readonly<Record<string, number>>;
+}
 
 /** How far a number can be trusted to say something about a model. */
 export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual';
@@ -38,6 +54,10 @@ export interface Frame {
     /** How many a weight is kept in, where that is not as it was trained. */
     readonly bits?: number;
   };
+  /** Of a recording: under which conditions it was made. */
+  readonly recording?: Conditions;
+  /** Of a recording: names that it does not hold, each with the reason. */
+  readonly lacks?: Readonly<Record<string, string>>;
   readonly class: NumberClass;
   readonly architecture: Architecture;
   /** What the heads compute: the model's own operation, or the edit's. */
@@ -45,6 +65,8 @@ export interface Frame {
   readonly edits: readonly Edit[];
   /** What each edit is called, as editLabel of the package says. */
   readonly labels: readonly string[];
+  /** The labels of the choices that each edit makes, by the parameter. */
+  readonly choices: readonly Readonly<Record<string, string>>[];
   /** The answer of the same model without them, where it was asked for. */
   readonly base?: Frame;
   readonly question: Question;
@@ -135,6 +157,33 @@ export function sharesOf(map: Float32Array, T: number): Float32Array {
   return shares;
 }
 
+/** The weights as they are, and as shares of their rows where those need not sum to 1. */
+export interface Maps {
+  readonly weights: Float32Array;
+  readonly shares: Float32Array;
+}
+
+const known = new WeakMap<Tensor, Maps>();
+
+export function mapsOf(frame: Frame): Maps | undefined {
+  const att = frame.head?.tensors.att;
+  if (!att || att.shape[0] !== frame.T) return undefined;
+  const found = known.get(att);
+  if (found) return found;
+  const weights = withoutForgotten(frame, masked(frame, att.data), frame.head!);
+  const maps = {
+    weights,
+    shares: frame.operation.normalises ? weights : sharesOf(weights, frame.T),
+  };
+  known.set(att, maps);
+  return maps;
+}
+
+/** The cells of the picture, [T, T]: captions are computed from these. */
+export function drawnMap(frame: Frame): Float32Array | undefined {
+  return mapsOf(frame)?.weights;
+}
+
 /** alpha of one key in every head, [L, H]. */
 export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Array {
   const { data, shape } = frame.tensors[name]!;
@@ -142,7 +191,6 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
   return Float32Array.from({ length: L * H }, (_, i) => data[i * T + key]!);
 }
 
-/** The place of the largest finite value; 0 where there is none. */
 /** Queries that must see a key: a head that looks at itself would seem a sink at the end. */
 const QUERIES = 8;
 
@@ -151,6 +199,7 @@ export function keysOf({ T }: Pick<Frame, 'T'>): number {
   return Math.max(1, T - QUERIES + 1);
 }
 
+/** The place of the largest finite value; 0 where there is none. */
 export function indexOfMost(values: ArrayLike<number>): number {
   let best = 0;
   for (let i = 1; i < values.length; i++)
@@ -242,6 +291,15 @@ export function deviation(values: readonly number[]): number {
   if (n < 2) return NaN;
   const middle = mean(values);
   return Math.sqrt(values.reduce((sum, x) => sum + (x - middle) ** 2, 0) / (n - 1));
+}
+
+/** Mean and standard deviation over the prompts. */
+export function overPrompts(
+  { perPrompt }: Frame,
+  name: string,
+): { mean: number; deviation: number } {
+  const values = perPrompt[name] ?? [];
+  return { mean: mean(values), deviation: deviation(values) };
 }
 
 /** Largest absolute finite value over some arrays, at least `least`. */

@@ -1,13 +1,182 @@
-import './style.css';
-import { tellHeight } from './embed/height';
+/** The entry of both pages, index.html and embed.html: it wires the page, its rooms and its dialogs. */
+import { computed, effect, signal } from '@preact/signals-core';
+import { html, render } from 'lit';
+import { createEngine } from 'sinkscope';
+import { sentence } from './ask/errors';
+import { linkTo, defaults } from './ask/state';
+import { textsOf } from './ask/question';
+import { heldOutFile, openZoo, type Zoo } from './ask/zoo';
+import { base } from './base';
+import { reportHeight } from './embed/height';
+import { acceptDrops } from './open/drop';
+import { Opener } from './open/opener';
+import type { Picker } from './open/picker';
+import { address, checkNames, file, set, state } from './page/address';
+import type { Context, Engine } from './page/context';
+import { enter } from './page/enter';
+import { drawMessages, fail, failure, offer, notify } from './page/messages';
 import { keepForOffline } from './page/offline';
-import { offer, startPage } from './page/page';
+import { drawFooter, drawHeader } from './page/page';
+import { drawLeftOut } from './page/share';
 import { trustOwnScripts } from './page/trust';
+import type { Pointed } from './page/view';
+import type { Theme } from './plot/color';
+import { figure, rooms } from './rooms/index';
+import { Models } from './run/models';
+import { Queue } from './run/queue';
+import './page/page.css';
+import './page/controls.css';
+import './page/figure.css';
+import './plot/heatmap.css';
+
+/** The engine starts no more threads: they share one memory bus. */
+const MOST_THREADS = 4;
+
+const isEmbed = document.body.classList.contains('embed');
+const engine = signal<Engine | undefined>(undefined);
+/** Counts the files of prompts and the ways of splitting them. */
+const files = signal(0);
+const pointed = signal<Pointed>({});
+/** Counts the changes of the opener, which is no signal. */
+const changes = signal(0);
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const isDark = signal(dark.matches);
+dark.addEventListener('change', () => (isDark.value = dark.matches));
+const theme = computed<Theme>(() => {
+  const { theme: own } = state.value;
+  return own === 'auto' ? (isDark.value ? 'dark' : 'light') : own;
+});
+
+const opener = new Opener({
+  models: () => engine.peek()?.models,
+  opened: (id, how) => {
+    engine.peek()?.queue.retry();
+    if (how === 'asked') return;
+    const { shown } = state.peek();
+    const isBeside = how === 'beside' || state.peek().room === 'compare';
+    const list = isBeside ? [...new Set([...shown, id])].slice(-6) : [id];
+    const room = ['start', 'lab'].includes(state.peek().room) ? { room: 'explore' } : {};
+    set({ ...room, shown: list, at: list.indexOf(id), layer: -1, head: -1, query: -1, key: -1 });
+  },
+  failed: (text) => (failure.value = text),
+  changed: () => (changes.value = changes.peek() + 1),
+});
+
+const context: Context = {
+  state,
+  theme,
+  pointed,
+  engine,
+  file,
+  set,
+  point: (at) => (pointed.value = at),
+  choose: (chosen) => {
+    file.value = chosen;
+    files.value = files.peek() + 1;
+  },
+  open: (name) => opener.invite(name),
+  inside: (given) => void opener.openFiles(given),
+  pick: () =>
+    void import('./open/picker').then(
+      ({ Picker }) => (picker ??= new Picker(context)).show(),
+      fail,
+    ),
+  embed: (view, of) =>
+    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(of, view), fail),
+  trust: (repository) => opener.trust(repository),
+  fail,
+  notify,
+  facts: (change) => {
+    const { input, prompt, seed, T } = { ...state.peek(), ...change };
+    const own = {
+      heldout: { file: `zoo/${heldOutFile(T)}` },
+      text: { text: prompt },
+      random: { seed },
+      repeat: { seed },
+      file: { ...file.peek(), text: undefined },
+    }[input];
+    const version = engine.peek()?.models.describe.version ?? '';
+    return { corpus: { kind: input, ...own }, version, link: address() };
+  },
+  link: (change) => linkTo(state.value, change),
+};
+/** Dialogs are fetched when the first of their kind opens. */
+let picker: Picker | undefined;
+let dialog: Promise<{ draw(): void }> | undefined;
+
+function hurry({ cards, quick }: Zoo): void {
+  const { room, shown } = state.peek();
+  const [first] = shown;
+  if (room === defaults.room && cards.some((card) => card.id === first && card.quick))
+    quick(first!).catch(() => {});
+}
+
+async function start(): Promise<void> {
+  try {
+    const coming = openZoo();
+    // The first screen's weights are fetched while the engine starts.
+    coming.then(hurry, () => {});
+    // Threads need headers that set the page apart; a model of the zoo is too small to need threads.
+    const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
+    const onLost = (error: Error) => notify(sentence(error));
+    const [first, zoo] = await Promise.all([
+      createEngine({ base: new URL(ENGINE, base), threads, onLost }),
+      coming,
+    ]);
+    const models = new Models(first, zoo);
+    const queue = new Queue({
+      models,
+      texts: (question) => textsOf(question, zoo, file.peek()),
+      admit: (id, abort) => opener.admit(id, abort),
+    });
+    failure.value = '';
+    engine.value = { models, queue, file: files };
+    checkNames(models, rooms);
+  } catch (error) {
+    fail(error);
+    render(
+      html`<button type="button" @click=${() => void start()}>Try again</button>`,
+      document.getElementById('retry')!,
+    );
+  }
+}
+
+const place = (id: string) => document.getElementById(id)!;
 
 trustOwnScripts();
-// What stood here for those who cannot run this.
+// The program replaces the picture for those who cannot run it.
 document.querySelector('#plain')?.remove();
-const isEmbed = document.body.classList.contains('embed');
-startPage(isEmbed);
-if (isEmbed) tellHeight();
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+});
+addEventListener('hashchange', () => {
+  const models = engine.peek()?.models;
+  if (models) checkNames(models, rooms);
+});
+if (!isEmbed) drawHeader(place('header'), rooms, () => opener.show());
+drawLeftOut(place('messages'), context);
+drawMessages(place('messages'), engine, opener, changes);
+drawFooter(place('version'), engine);
+// The hash of a plain anchor would be read as a state.
+document.querySelector('.skip')?.addEventListener('click', (event) => {
+  event.preventDefault();
+  const main = place('main');
+  (main.querySelector<HTMLElement>('[data-view="attention"] .heatmap') ?? main).focus();
+});
+effect(() => {
+  void changes.value;
+  if (opener.isShown)
+    dialog ??= import('./open/dialog').then(({ createDialog }) => createDialog(opener));
+  dialog?.then(
+    (one) => one.draw(),
+    (error: unknown) => {
+      dialog = undefined;
+      fail(error);
+    },
+  );
+});
+acceptDrops(opener);
+void start();
+enter(place('main'), isEmbed ? [figure] : rooms, context);
+if (isEmbed) reportHeight();
 keepForOffline(offer);

@@ -30,6 +30,7 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
     operation: { name: 'softmax', label: 'softmax', normalises: true, proxy: 'weights' },
     edits: [],
     labels: [],
+    choices: [],
     question: questionOf(defaults),
     tokens: [
       { id: 0, text: '<s>', start: 0, end: 0, special: true },

@@ -25,7 +25,7 @@ import {
   readable,
   show,
   stampWords,
-} from '../src/page/words';
+} from '../src/words';
 import { frameOf, tensor } from './fixture';
 
 const nine = Float32Array.from({ length: 9 }, (_, i) => i);

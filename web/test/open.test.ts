@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { SinkscopeError, type Plan } from 'sinkscope';
-import { checkpointId, checkpointOf, PYTHIA_STEPS, suggestions } from '../src/open/catalogue';
-import { idOfPlan, loadedWords, planRows, sentence, size, titleOfFiles } from '../src/open/words';
-import { defaults, isOfDisk, linkable, parseHash, printHash } from '../src/ask/state';
+import { suggestions } from '../src/open/catalogue';
+import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../src/ask/steps';
+import { planRows } from '../src/open/words';
+import { loadedWords, size } from '../src/run/progress';
+import { sentence } from '../src/ask/errors';
+import { idOfPlan, titleOfFiles, isOfDisk } from '../src/ask/ids';
+import { defaults, linkable, parseHash, printHash } from '../src/ask/state';
 
 const file = (name: string) => ({ name, bytes: 5e6, url: `https://hub.example/${name}` });
 

@@ -2,7 +2,8 @@ import { effect } from '@preact/signals-core';
 import { describe, expect, it } from 'vitest';
 import { SinkscopeError, type Describe, type Read, type Tokenizer } from 'sinkscope';
 import type { Models, OpenModel } from '../src/run/models';
-import { Queue, type Request } from '../src/run/queue';
+import { Queue } from '../src/run/queue';
+import type { Request } from '../src/run/request';
 import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
 import { tensor } from './fixture';
@@ -51,10 +52,10 @@ function stageOf(bytes: Record<string, number> = {}) {
       ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
   const open = new Set<string>();
-  const opened = (id: string, isRounded = false): OpenModel =>
+  const opened = (id: string, isPreview = false): OpenModel =>
     ({
       id,
-      isRounded,
+      isPreview,
       title: id,
       source: 'zoo',
       tokenizer,
@@ -108,7 +109,7 @@ function stageOf(bytes: Record<string, number> = {}) {
       open.add(id);
       return opened(id);
     },
-    getQuick: async (id: string) => {
+    getPreview: async (id: string) => {
       if (open.has(id)) return opened(id);
       log.push(`open ${id} rounded`);
       return opened(id, true);
@@ -382,12 +383,12 @@ describe('the queue', () => {
   it('answers with rounded weights where they do, and again as soon as the exact ones are there', async () => {
     const { ask, of, runs, hold, idle, log } = stageOf();
     const come = hold('open a');
-    ask(['a'], { isHasty: true });
+    ask(['a'], { isPreview: true });
     await expect.poll(() => of('a')?.frame).toBeTruthy();
     const quick = of('a')!.frame;
     expect(runs()).toEqual(['run a']);
     // Another question does not wait for them.
-    ask(['a'], { isHasty: true }, 'abc');
+    ask(['a'], { isPreview: true }, 'abc');
     await expect.poll(() => of('a')!.frame).not.toBe(quick);
     expect(runs()).toHaveLength(2);
     expect(log.at(-1)).toBe('open a');
@@ -398,7 +399,7 @@ describe('the queue', () => {
     // What is no first screen waits for them, and many prompts are not measured twice.
     ask(['b']);
     ask(['c'], {
-      isHasty: true,
+      isPreview: true,
       question: questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 }),
     });
     await idle();

@@ -1,13 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
-import {
-  promptsCsv,
-  sorted,
-  tableCsv,
-  tableJson,
-  tableMetrics,
-  metricsOf,
-} from '../src/rooms/metrics';
+import type { Metric } from 'sinkscope';
+import { promptsCsv, sorted, tableCsv, tableJson, tableOf, metricsOf } from '../src/rooms/metrics';
 import { fileName } from '../src/save/menu';
 import { field, placesOf, toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
 import { deviation, type Frame } from '../src/frame';
@@ -142,8 +136,20 @@ describe('the table', () => {
         entropy_mean: tensor([2, 2], [1, NaN, 2, 3]),
       },
     );
-  const cell = (name: string, frame = full()) =>
-    tableMetrics.find((one) => one.name === name)!.of(frame);
+  const metric = (name: string, more: Partial<Metric> = {}): Metric =>
+    ({
+      name,
+      label: name,
+      question: `What is ${name}?`,
+      unit: '',
+      shape: ['L', 'H'],
+      arguments: ['tokens'],
+      averaged: true,
+      summary: true,
+      ...more,
+    }) as Metric;
+  const table = tableOf({ metrics: [metric('sink_ratio'), metric('new_one')] });
+  const cell = (name: string, frame = full()) => table.find((one) => one.name === name)!.of(frame);
 
   it('has the mean and the spread over the prompts', () => {
     expect(cell('sink_1')).toEqual({ mean: 0.5, deviation: deviation([0.4, 0.6]) });
@@ -161,9 +167,36 @@ describe('the table', () => {
   });
 
   it('has no column that none of the models fills', () => {
-    expect(metricsOf([full()]).map(({ name }) => name)).not.toContain('sink_bias');
+    expect(metricsOf([full()], table).map(({ name }) => name)).not.toContain('sink_bias');
     const bias = full({ perPrompt: { sink_ratio_bias: [0.5] } });
-    expect(metricsOf([bias]).map(({ name }) => name)).toContain('sink_bias');
+    expect(metricsOf([bias], table).map(({ name }) => name)).toContain('sink_bias');
+  });
+
+  it('has a column for every other summary of describe, where a model has it', () => {
+    const shares = metric('new_share', { unit: 'share of heads', shape: ['T'] });
+    const metrics = [
+      metric('new_one'),
+      shares,
+      metric('of_a_change', { arguments: ['tokens', 'base'] }),
+      metric('of_each_token', { summary: false }),
+    ];
+    const own = tableOf({ metrics });
+    const before = tableOf({ metrics: [] }).length;
+    expect(own.slice(before).map(({ name }) => name)).toEqual(['new_one', 'new_share']);
+    const { tensors } = full();
+    const frame = full({
+      tensors: {
+        ...tensors,
+        new_one: tensor([1, 4], [1, NaN, 2, 6]),
+        new_share: tensor([3], [0.25, 0.5, 1]),
+      },
+      spread: { new_share: Float32Array.of(0.125, 0, 0) },
+    });
+    const [one, share] = metricsOf([frame], own).slice(-2);
+    expect(one!.of(frame).mean).toBe(3);
+    expect(share!.of(frame)).toEqual({ mean: 0.25, deviation: 0.125 });
+    expect(metricsOf([full()], own).map(({ name }) => name)).not.toContain('new_one');
+    expect(tableCsv([frame], own, facts)).toMatch(/,new_share,0.25,0.125,/);
   });
 
   it('is sorted with what is undefined last, either way', () => {
@@ -173,7 +206,7 @@ describe('the table', () => {
   });
 
   it('is saved as numbers that a parser reads, the prompts each, and no date', () => {
-    const lines = numbersOf(tableCsv([full()], facts));
+    const lines = numbersOf(tableCsv([full()], table, facts));
     expect(lines[0]).toEqual([
       'subject',
       'class',
@@ -185,7 +218,7 @@ describe('the table', () => {
       'key',
       'prompts',
     ]);
-    expect(lines).toHaveLength(1 + tableMetrics.length);
+    expect(lines).toHaveLength(1 + metricsOf([full()], table).length);
     const prompts = numbersOf(promptsCsv([full()], facts));
     expect(prompts.map((record) => record.slice(2, 4))).toEqual([
       ['prompt', 'sink_ratio'],
@@ -193,7 +226,7 @@ describe('the table', () => {
       ['1', '0.6'],
     ]);
     const reported = [{ title: 'Softmax', sink_1: 18, where: 'a paper' }];
-    const made = JSON.parse(tableJson([full()], facts, reported));
+    const made = JSON.parse(tableJson([full()], table, facts, reported));
     expect(made.reported).toEqual(reported);
     expect(made.subjects[0].table.alpha_max).toMatchObject({ layer: 1, head: 0 });
     expect(JSON.stringify(made)).not.toMatch(/20\d\d-\d\d/);

@@ -6,6 +6,7 @@ import {
   OUTCOMES,
   overSeeds,
   seedWords,
+  studentT,
   spreadOf,
   type SeedRun,
 } from '../src/timeline/seeds';
@@ -28,7 +29,7 @@ describe('runs over seeds', () => {
     expect(last).toMatchObject({ step: 6000, seeds: 1 });
     // Student's t of three degrees of freedom; the deviation of these is the root of 1000 / 3.
     const share = [0, 100] as const;
-    expect(halfOf([35, 45, 55, 65], share)).toBeCloseTo((3.182 * Math.sqrt(500 / 3)) / 2, 6);
+    expect(halfOf([35, 45, 55, 65], share)).toBeCloseTo((3.18245 * Math.sqrt(500 / 3)) / 2, 4);
     expect(halfOf([20, 40, 60], share)).toBeNaN();
     // An interval that rounding would hide is small, and not 0.
     expect([0.0004, 0.0006, 0].map((half) => halfWords(half, 3))).toEqual([
@@ -36,6 +37,16 @@ describe('runs over seeds', () => {
       '0.001',
       '0.000',
     ]);
+  });
+
+  it('take Student’s t at any number of seeds', () => {
+    // Tables of the 97.5th percentile, by degrees of freedom; 1.960 is that of a normal distribution.
+    const tables = { 1: 12.706, 2: 4.303, 3: 3.182, 9: 2.262, 10: 2.228, 11: 2.201, 30: 2.042 };
+    for (const [freedom, t] of Object.entries(tables))
+      expect(studentT(Number(freedom)), freedom).toBeCloseTo(t, 3);
+    expect(studentT(120)).toBeCloseTo(1.98, 3);
+    const ten = Array.from({ length: 11 }, (_, i) => i);
+    expect(halfOf(ten, [-99, 99])).toBeCloseTo((2.2281 * Math.sqrt(11)) / Math.sqrt(11), 3);
   });
 
   it('have a band where there are two', () => {

@@ -10,7 +10,7 @@ import {
 } from '../src/timeline/course';
 import { shownAt } from '../src/rooms/walk';
 import type { Models } from '../src/run/models';
-import { nearestStep, stepOf, stepWords } from '../src/timeline/steps';
+import { nearestStep, stepOf, stepWords } from '../src/ask/steps';
 
 const quantity = (name: string) => QUANTITIES.find((one) => one.name === name)!;
 

@@ -157,5 +157,5 @@ void ss_check_heads(const ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",
                        "another number");
     if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
-        ss_json_refuse(json, "head_dim", "an even number of turned dimensions", "an odd one");
+        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions", "an odd one");
 }

@@ -64,16 +64,16 @@ void ss_read_rotary(ss_rotary *rotary, ss_json *json);
 /* The same from the object itself; context: that of the config, the default of the first one. */
 void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int context);
 
-/* ss_read_rotary of llama and its like, which turn whole heads. */
+/* ss_read_rotary of llama and its like, which rotate whole heads. */
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 
 /* sliding_window in tokens; null means none, which is 0, and absent means standard. */
 int ss_read_window(ss_json *json, int standard);
 
-/* layer_types, where it stands, says which layers have the window; else they are as they were. */
+/* layer_types, where it is present, says which layers have the window; else none changes. */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
-/* Refuses a head width that rotary positions cannot turn, and heads that no group can share. */
+/* Refuses a head width that rotary positions cannot rotate, and heads that no group can share. */
 void ss_check_heads(const ss_arch *arch, ss_json *json);
 
 /* What llama's relatives have instead of llama's own where their config is silent; 0: llama's. */

@@ -1,6 +1,6 @@
 /*
- * gemma3_text: llama whose norms multiply by 1 + w and stand behind both blocks, too; queries and
- * keys are normed; token vectors are scaled by sqrt(D); most layers have a window and turn by a
+ * gemma3_text: llama whose norms multiply by 1 + w and follow both blocks, too; queries and
+ * keys are normed; token vectors are scaled by sqrt(D); most layers have a window and rotate by a
  * theta of their own.
  */
 #include "family.h"

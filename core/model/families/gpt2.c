@@ -28,7 +28,7 @@ void ss_gpt2_read(ss_arch *arch, ss_json *json) {
     if (arch->D % arch->H) ss_json_refuse(json, "n_head", "a divisor of n_embd", "another number");
 }
 
-/* Outputs [first, first + out) of a Conv1D of total outputs, which GGUF turns round. */
+/* Outputs [first, first + out) of a Conv1D of total outputs, which GGUF transposes. */
 static void load_conv(ss_loader *loader, ss_linear *linear, const char *name, size_t in, size_t out,
                       size_t total, size_t first) {
     ss_layout layout = ss_load_is(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;

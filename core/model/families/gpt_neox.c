@@ -19,7 +19,7 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "num_attention_heads", "a divisor of hidden_size", "another number");
 }
 
-/* The first `part` of each head is turned, rounded down. */
+/* The first `part` of each head is rotated; its width is rounded down. */
 static void read_positions(ss_arch *arch, ss_json *json) {
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary.base = ss_json_number(json, "rotary_emb_base", 10000.0, 1.0, 1e12);

@@ -24,7 +24,7 @@ void ss_mixtral_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_rotary(arch, json);
     see_window(arch, json, 0);
     arch->E = ss_json_int(json, "num_local_experts", 8, 1, SS_EXPERTS_MAX);
-    arch->chosen = ss_json_int(json, "num_experts_per_tok", 2, 1, arch->E);
+    arch->top_k = ss_json_int(json, "num_experts_per_tok", 2, 1, arch->E);
 }
 
 /* w1, w2, w3 are what llama calls gate, down and up. */

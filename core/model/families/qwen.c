@@ -56,7 +56,7 @@ void ss_qwen2_moe_read(ss_arch *arch, ss_json *json) {
     arch->F = ss_json_int(json, "moe_intermediate_size", 1408, 1, SS_FFN_MAX);
     arch->shared_F = ss_json_int(json, "shared_expert_intermediate_size", 5632, 1, SS_FFN_MAX);
     arch->E = ss_json_int(json, "num_experts", 60, 1, SS_EXPERTS_MAX);
-    arch->chosen = ss_json_int(json, "num_experts_per_tok", 4, 1, arch->E);
+    arch->top_k = ss_json_int(json, "num_experts_per_tok", 4, 1, arch->E);
     arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
     refuse_dense_layers(json);
 }

@@ -1,3 +1,4 @@
+/* Translates the metadata of a GGUF file to the keys of config.json, which the families read. */
 #include "source.h"
 
 #include "../families/family.h"
@@ -20,7 +21,7 @@ static void put_bool(ss_gguf_source *source, const char *key, bool value) {
         ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
 }
 
-/* Keys whose values are those of config.json; NAN: must stand there. */
+/* Keys whose values are those of config.json; NAN: the key is required. */
 typedef struct same_key {
     const char *gguf, *config;
     double standard;
@@ -72,7 +73,7 @@ static void copy(ss_gguf_source *source, const same_key *keys) {
 
 /* ---- what changes the arithmetic ------------------------------------------------------------ */
 
-/* A key that may say only this, where it stands there at all. */
+/* A key that, where it is present, may have only this value. */
 static void must_be(ss_gguf_source *source, const char *key, double value) {
     const cJSON *item = ss_gguf_find(source, key);
     double found = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
@@ -82,7 +83,7 @@ static void must_be(ss_gguf_source *source, const char *key, double value) {
                     SS_GGUF_METADATA ": this build computes %g, the file says %g", value, found);
 }
 
-/* Keys that were looked at, that the tensors say again, or that only tell where a file is from. */
+/* Keys that are read elsewhere, that repeat what tensors say, or that only name a file's origin. */
 static const char *const known[] = {"block_count",
                                     "embedding_length",
                                     "feed_forward_length",
@@ -163,10 +164,10 @@ static void check_general(ss_gguf_source *source) {
 #define LLAMA3_CONTEXT 8192.0
 #define TWO_PI 6.283185307179586
 
-/* What Llama 3's converter divides the turn of pair j by. */
+/* What Llama 3's converter divides the frequency of pair j by. */
 static double llama3_divisor(double theta, size_t pairs, size_t j, double factor) {
-    double turn = 1.0 / ss_pow(theta, (double)j / (double)pairs);
-    double keeps = (LLAMA3_CONTEXT * turn / TWO_PI - LLAMA3_LOW) / (LLAMA3_HIGH - LLAMA3_LOW);
+    double frequency = 1.0 / ss_pow(theta, (double)j / (double)pairs);
+    double keeps = (LLAMA3_CONTEXT * frequency / TWO_PI - LLAMA3_LOW) / (LLAMA3_HIGH - LLAMA3_LOW);
     keeps = fmin(fmax(keeps, 0.0), 1.0);
     return 1.0 / ((1.0 - keeps) / factor + keeps);
 }
@@ -213,7 +214,7 @@ static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
     must_be(source, "rope.scaling.yarn_attn_factor", 1.0);
 }
 
-/* width: dimensions of a head that are turned. */
+/* width: the rotary dimensions of a head. */
 static void put_scaling(ss_gguf_source *source, double width) {
     double factor = ss_gguf_number(source, "rope.scaling.factor",
                                    ss_gguf_number(source, "rope.scale_linear", 1.0));

@@ -76,14 +76,6 @@ ss_status ss_gguf_next_tensor(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *e
 /* The data, when the tensors are read; empty if there is none. */
 ss_bytes ss_gguf_data(const ss_gguf *gguf);
 
-/*
- * The value at key: *type of its elements, their *count, and the bytes of all of them, a text being
- * its u64 length and its bytes. Every length in it was proved. SS_BAD_REQUEST if there is no such
- * key.
- */
-ss_status ss_gguf_value(ss_bytes *value, int *type, uint64_t *count, ss_bytes file, const char *key,
-                        ss_error *err);
-
 /* What a general.architecture is called by Hugging Face, and its tensors. */
 typedef struct ss_gguf_family ss_gguf_family;
 

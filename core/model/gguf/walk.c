@@ -1,3 +1,5 @@
+/* Walks a GGUF file from pair to pair and from tensor to tensor, and proves every length on the
+ * way. */
 #include "gguf.h"
 
 #include <string.h>
@@ -174,21 +176,4 @@ ss_bytes ss_gguf_data(const ss_gguf *gguf) {
     if (padding > rest(gguf)) padding = rest(gguf);
     size_t start = gguf->at + padding;
     return (ss_bytes){gguf->file.data + start, gguf->file.n - start};
-}
-
-ss_status ss_gguf_value(ss_bytes *value, int *type, uint64_t *count, ss_bytes file, const char *key,
-                        ss_error *err) {
-    ss_gguf gguf;
-    ss_gguf_pair pair;
-    ss_status status = ss_gguf_begin(&gguf, file, err);
-    for (uint64_t i = 0; status == SS_OK && i < gguf.pairs_n; i++) {
-        status = ss_gguf_next_pair(&gguf, &pair, err);
-        if (status != SS_OK || !ss_bytes_are(pair.key, key)) continue;
-        *value = pair.value;
-        *type = (int)pair.type;
-        *count = pair.count;
-        return SS_OK;
-    }
-    if (status != SS_OK) return status;
-    return ss_fail(err, SS_BAD_REQUEST, key, "expected a key of the file, which has none like it");
 }

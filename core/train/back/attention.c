@@ -193,7 +193,7 @@ static void add_head(float *out, size_t h, size_t heads, const float *rows, size
 }
 
 static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float *d_v,
-                      const float *d_mixed, const ss_trace *trace, int l, int h,
+                      const float *d_head_out, const ss_trace *trace, int l, int h,
                       const ss_layer *sums) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
@@ -203,8 +203,9 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     read_weights(s, trace, l, h);
     read_head(s, trace, l, h, g, feature);
 
-    /* mixed = weights values: d weights = d_mixed values^T, d values = weights^T d_mixed. */
-    const float *d = d_mixed + (size_t)h * K;
+    /* head_out = weights values: d weights = d_head_out values^T, d values = weights^T d_head_out.
+     */
+    const float *d = d_head_out + (size_t)h * K;
     ss_tile(s->tiles, d, H * K, T, K);
     ss_pack_rows(s->panels, s->values, K, keys, K);
     ss_matmul(s->d, keys, s->tiles, s->panels, NULL, T, keys, K);
@@ -234,12 +235,12 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
 }
 
 void ss_attention_back_run(const ss_attention_back *back, float *d_q, float *d_k, float *d_v,
-                           const float *d_mixed, const ss_trace *trace, int l,
+                           const float *d_head_out, const ss_trace *trace, int l,
                            const ss_layer *sums) {
     const ss_arch *arch = &trace->model->arch;
     size_t T = (size_t)trace->T, K = (size_t)arch->K;
     memset(d_q, 0, T * (size_t)arch->H * K * sizeof *d_q);
     memset(d_k, 0, T * (size_t)arch->G * K * sizeof *d_k);
     memset(d_v, 0, T * (size_t)arch->G * K * sizeof *d_v);
-    for (int h = 0; h < arch->H; h++) head_back(back, d_q, d_k, d_v, d_mixed, trace, l, h, sums);
+    for (int h = 0; h < arch->H; h++) head_back(back, d_q, d_k, d_v, d_head_out, trace, l, h, sums);
 }

@@ -21,12 +21,12 @@ void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int
                                ss_arena *arena);
 
 /*
- * d_mixed[T][H*K], the derivative by what the heads of layer l have mixed, becomes those by queries
- * d_q[T][H*K], keys d_k[T][G*K] and values d_v[T][G*K] as the trace has them. What a bias key, sink
- * logits and a feature map gain is added to sums.
+ * d_head_out[T][H*K], the derivative by the outputs of the heads of layer l, becomes those by
+ * queries d_q[T][H*K], keys d_k[T][G*K] and values d_v[T][G*K] as the trace has them. What a bias
+ * key, sink logits and a feature map gain is added to sums.
  */
 void ss_attention_back_run(const ss_attention_back *back, float *d_q, float *d_k, float *d_v,
-                           const float *d_mixed, const ss_trace *trace, int l,
+                           const float *d_head_out, const ss_trace *trace, int l,
                            const ss_layer *sums);
 
 /* The numbers of a recorded field of layer l and head h (-1: it has none), in rows of its own. */

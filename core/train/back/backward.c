@@ -1,7 +1,7 @@
 #include "backward.h"
 
 #include "../../math/kernels.h"
-#include "../../math/scalar.h"
+#include "../../model/rotary.h"
 #include "linear.h"
 #include "slopes.h"
 
@@ -69,8 +69,8 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     back->y = take(arena, R, D);
     back->dy = take(arena, R, D);
     back->part = take(arena, R, D > GK ? D : GK);
-    back->mixed = take(arena, R, HK);
-    back->d_mixed = take(arena, R, HK);
+    back->head_out = take(arena, R, HK);
+    back->d_head_out = take(arena, R, HK);
     back->d_q = take(arena, R, HK);
     back->d_k = take(arena, R, GK);
     back->d_v = take(arena, R, GK);
@@ -81,7 +81,7 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     back->gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
     back->d_gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
     back->squares = take(arena, 2, (size_t)T);
-    back->turns = take(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
+    back->rotary = take(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
     back->work = take(arena, largest_work(arch, R), 1);
     ss_attention_back_lay_out(&back->attention, arch, T, arena);
 }
@@ -211,7 +211,7 @@ static void add_value_biases(const ss_backward *b, float *rows, int l, size_t R)
         ss_add(rows + i * K, ss_owned(biases, arch->value_bias, (int)(i % H), arch->K), K);
 }
 
-/* d_mixed[R][H*K] <- d[R][D], the derivative by what attention adds, through o and what stands
+/* d_head_out[R][H*K] <- d[R][D], the derivative by what attention adds, through o and what lies
  * between the heads and it. */
 static void heads_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
     const ss_arch *arch = &b->model->arch;
@@ -219,9 +219,9 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
     size_t R = (size_t)n * (size_t)b->T, H = (size_t)arch->H, K = (size_t)arch->K;
     bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
     float *read = b->d_q; /* what o read; d_q is free until the heads are through */
-    gather_heads(b->mixed, traces, n, SS_FIELD_MIXED, l);
-    add_value_biases(b, b->mixed, l, R);
-    memcpy(read, b->mixed, R * H * K * sizeof *read);
+    gather_heads(b->head_out, traces, n, SS_FIELD_MIXED, l);
+    add_value_biases(b, b->head_out, l, R);
+    memcpy(read, b->head_out, R * H * K * sizeof *read);
     for (size_t i = 0; gated && i < R * H; i++) {
         const float *gate = b->gates + i * (size_t)ss_arch_gate_width(arch);
         if (ss_arch_gate_width(arch) == 1)
@@ -233,23 +233,24 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
         memmove(read + i * K, read + i * H * K, K * sizeof *read);
         for (size_t h = 1; h < H; h++) ss_add(read + i * K, read + (i * H + h) * K, K);
     }
-    back_through(b, b->d_mixed, read, d, &layer->o, &sums->o, R);
+    back_through(b, b->d_head_out, read, d, &layer->o, &sums->o, R);
     for (size_t i = R; arch->added_heads && i-- > 0;)
         for (size_t h = H; h-- > 0;)
-            memmove(b->d_mixed + (i * H + h) * K, b->d_mixed + i * K, K * sizeof *b->d_mixed);
-    if (gated) gates_back(b, b->d_mixed, b->mixed, R);
+            memmove(b->d_head_out + (i * H + h) * K, b->d_head_out + i * K,
+                    K * sizeof *b->d_head_out);
+    if (gated) gates_back(b, b->d_head_out, b->head_out, R);
     for (size_t i = 0; sums->value_biases && i < R * H; i++)
         ss_add(
             (float *)(size_t)ss_owned(sums->value_biases, arch->value_bias, (int)(i % H), arch->K),
-            b->d_mixed + i * K, K);
+            b->d_head_out + i * K, K);
 }
 
-/* Turns rows[R][heads*K] back by their positions' angles. */
-static void turn_back(const ss_backward *b, float *rows, size_t heads, size_t R) {
+/* Rotates rows[R][heads*K] back by their positions' angles. */
+static void rotate_back(const ss_backward *b, float *rows, size_t heads, size_t R) {
     size_t K = (size_t)b->model->arch.K, pairs = (size_t)b->model->arch.rotary_width / 2;
     size_t T = (size_t)b->T;
     for (size_t i = 0; i < R * heads; i++) {
-        const float *cosine = b->turns + i / heads % T * pairs, *sine = cosine + T * pairs;
+        const float *cosine = b->rotary + i / heads % T * pairs, *sine = cosine + T * pairs;
         float *x = rows + i * K;
         for (size_t j = 0; j < pairs; j++) {
             float p = x[j], q = x[j + pairs];
@@ -259,18 +260,16 @@ static void turn_back(const ss_backward *b, float *rows, size_t heads, size_t R)
     }
 }
 
-static void find_turns(const ss_backward *b, int l) {
+static void find_rotary(const ss_backward *b, int l) {
     const ss_arch *arch = &b->model->arch;
     bool own = arch->own_rotary && arch->windowed[l];
-    const float *turns = own ? b->model->window_rotary : b->model->rotary;
+    const float *frequencies = own ? b->model->window_rotary : b->model->rotary;
     float size = own ? arch->window_rotary.size : arch->rotary.size;
     size_t pairs = (size_t)arch->rotary_width / 2, T = (size_t)b->T;
-    for (size_t t = 0; t < T; t++)
-        for (size_t j = 0; j < pairs; j++) {
-            double angle = (double)((float)t * turns[j]);
-            b->turns[t * pairs + j] = (float)ss_cos(angle) * size;
-            b->turns[(T + t) * pairs + j] = (float)ss_sin(angle) * size;
-        }
+    for (size_t t = 0; t < T; t++) {
+        ss_angles at = {b->rotary + t * pairs, b->rotary + (T + t) * pairs};
+        ss_rotary_angles(&at, frequencies, size, pairs, &(int32_t){(int32_t)t}, 1);
+    }
 }
 
 /* Adds squares of rows[R][width] to sums[T]. */
@@ -292,21 +291,22 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
     heads_back(b, d, traces, n, l);
     for (size_t s = 0; s < (size_t)n; s++)
         ss_attention_back_run(&b->attention, b->d_q + s * T * HK, b->d_k + s * T * GK,
-                              b->d_v + s * T * GK, b->d_mixed + s * T * HK, &traces[s], l, sums);
+                              b->d_v + s * T * GK, b->d_head_out + s * T * HK, &traces[s], l, sums);
     add_squares(b, b->squares, b->d_k, GK, R);
     add_squares(b, b->squares + T, b->d_v, GK, R);
     if (arch->positions == SS_POSITIONS_ROTARY) {
-        find_turns(b, l);
-        turn_back(b, b->d_q, (size_t)arch->H, R);
-        turn_back(b, b->d_k, (size_t)arch->G, R);
+        find_rotary(b, l);
+        rotate_back(b, b->d_q, (size_t)arch->H, R);
+        rotate_back(b, b->d_k, (size_t)arch->G, R);
     }
-    if (arch->gate >= SS_GATE_VALUE_ELEMENT) { /* values before their gates */
-        ss_matrix_times(b->mixed, b->y, &layer->v.w, layer->v.bias, R, b->work, NULL);
-        if (of_values) find_gates(b, l, b->mixed, R);
-        gates_back(b, b->d_v, b->mixed, R);
+    float *values = b->head_out; /* free by now; here the values before their gates */
+    if (arch->gate >= SS_GATE_VALUE_ELEMENT) {
+        ss_matrix_times(values, b->y, &layer->v.w, layer->v.bias, R, b->work, NULL);
+        if (of_values) find_gates(b, l, values, R);
+        gates_back(b, b->d_v, values, R);
     }
-    if (of_values) { /* which told their own gates */
-        back_through(b, b->part, b->mixed, b->d_gates, &layer->gate, &sums->gate, R);
+    if (of_values) { /* values that determine their own gates */
+        back_through(b, b->part, values, b->d_gates, &layer->gate, &sums->gate, R);
         ss_add(b->d_v, b->part, R * GK);
     }
     back_through(b, b->dy, b->y, b->d_q, &layer->q, &sums->q, R);

@@ -24,13 +24,13 @@ typedef struct ss_backward {
     float *dx;         /* [R][D] by the residual stream */
     float *x, *y, *dy; /* [R][D] what a block reads, normed, and the derivative by it */
     float *part;       /* [R][D or G*K] of dy, or d_v, that comes through one of several products */
-    float *mixed, *d_mixed; /* [R][H*K] of all heads */
-    float *d_q, *d_k, *d_v; /* [R][H*K], [R][G*K] twice */
-    float *gates, *d_gates; /* [R][gated heads * gate width] */
-    float *up, *d_up;       /* [R][F] */
-    float *gate, *d_gate;   /* [R][F], gated feed-forward only */
-    float *squares;         /* [2][T] of the derivatives by keys and values at a position, summed */
-    float *turns;           /* [T][rotary_width/2] twice: cosines, then sines */
+    float *head_out, *d_head_out; /* [R][H*K] of all heads */
+    float *d_q, *d_k, *d_v;       /* [R][H*K], [R][G*K] twice */
+    float *gates, *d_gates;       /* [R][gated heads * gate width] */
+    float *up, *d_up;             /* [R][F] */
+    float *gate, *d_gate;         /* [R][F], gated feed-forward only */
+    float *squares; /* [2][T] of the derivatives by keys and values at a position, summed */
+    float *rotary;  /* [T][rotary_width/2] twice: cosines, then sines */
     float *work;
     ss_attention_back attention;
 } ss_backward;

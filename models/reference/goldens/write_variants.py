@@ -20,7 +20,8 @@ from ..files import read_weights, to_int8, write_model, write_stored
 from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture
 from ..operations import OPERATIONS
 from ..shapes import shapes
-from .write_goldens import GOLDEN, describe, f64_trace, lively, store, write_cases
+from . import GOLDEN
+from .write_goldens import describe, f64_trace, lively, store, write_cases
 
 SIZES = {
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 12,

@@ -16,7 +16,8 @@ from tokenizers import Tokenizer
 
 from ..files import read_model
 from ..operations import OPERATIONS
-from .write_goldens import GOLDEN, ZOO, describe, f64_trace, store
+from . import GOLDEN, ZOO
+from .write_goldens import describe, f64_trace, store
 
 SEQUENCES, T, SINK_K = 8, 64, 10
 

@@ -3,8 +3,9 @@
  * a file, random tokens: the inputs of the paper's table 1), the start token, the length, the number.
  */
 import { cutText, type AnyTokenizer as Tokenizer, type SpecialToken, type Token } from 'sinkscope';
-import { InputError } from '../run/models';
+import { InputError } from './errors';
 import { PROMPT_MAX, QUESTION, type State } from './state';
+import type { Zoo } from './zoo';
 
 export type Question = Pick<State, (typeof QUESTION)[number]> & {
   /** Changes with every file that is chosen and every way of splitting it. */
@@ -223,7 +224,7 @@ export interface PromptFile {
 }
 
 /** The largest file, in bytes; more than any study runs. */
-export const FILE_MAX = 20_000_000;
+const FILE_MAX = 20_000_000;
 
 /** The prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
 export function promptsOfFile(text: string, splitting: Splitting): string[] {
@@ -231,6 +232,16 @@ export function promptsOfFile(text: string, splitting: Splitting): string[] {
   const ends = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
   const parts = plain.split(ends[splitting]);
   return parts.map((part) => part.trim()).filter((part) => part !== '');
+}
+
+/** The texts that prompts are cut from; none where the input is the reader's text, or drawn. */
+export async function textsOf(
+  { input, T }: Question,
+  zoo: Pick<Zoo, 'heldOut'>,
+  file: PromptFile | undefined,
+): Promise<readonly string[]> {
+  if (input === 'heldout') return zoo.heldOut(T);
+  return input === 'file' && file ? promptsOfFile(file.text, file.splitting) : [];
 }
 
 /** Where blank lines separate blocks of several lines, the blocks are the prompts. */

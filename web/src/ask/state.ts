@@ -5,6 +5,7 @@
  * A hash comes from strangers. What cannot be read is left at its default and reported; nothing
  * throws.
  */
+import { isOfDisk } from './ids';
 import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
 
 /** How one value stands in a link. */
@@ -72,9 +73,12 @@ function number(standard: number, low: number, high: number, whole = true): Row<
 }
 
 /** Every word of it is one token of the zoo's vocabulary, so that rows and columns read as words. */
-export const STORY =
+const STORY =
   'The old man sat at the door and looked over the water. He thought of his child, and every night ' +
   'was long.';
+
+/** Controls that an embed may show beside its figure: `controls="text step"`. */
+export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as const;
 
 export const table = {
   room: word('start'),
@@ -131,15 +135,15 @@ export const table = {
   /** Keys of a cache that never go, and those that go last; where the others then stand. */
   firstKeys: number(1, 0, 64),
   recentKeys: number(23, 1, 4095),
-  positions: choice('text', 'text', 'cache'),
+  positions: word('text'),
   reread: choice('no', 'no', 'yes'),
   policy: word('h2o'),
   budget: number(24, 1, 4096),
   /** Whether all settings of a bench are measured or those that show it soonest. */
   sweep: choice('some', 'some', 'all'),
   /** What goes through so few bits, which numbers share a scale, how many first tokens stay exact. */
-  what: choice('hidden', 'hidden', 'queries', 'keys', 'values', 'weights'),
-  by: choice('tensor', 'tensor', 'token', 'channel', 'group'),
+  what: word('hidden'),
+  by: word('tensor'),
   bits: number(6, 2, 8),
   exact: number(1, 1, 64),
   /** What is done to a model that may break it, and how often. */
@@ -187,35 +191,12 @@ function clip(value: string): string {
   return value.length > 40 ? `${value.slice(0, 40)}…` : value;
 }
 
-/** Links of versions that had two sides and a comparison beside them. */
-function modern(given: URLSearchParams): URLSearchParams {
-  const OLD = 'a b swapA swapB paramA paramB step bos compare corpus prompts'.split(' ');
-  if (!OLD.some((name) => given.has(name))) return given;
-  const {
-    a = 'softmax',
-    b = 'sigmoid',
-    step,
-    ...old
-  }: Record<string, string> = Object.fromEntries(given);
-  const side = (id: string, swap = '', value = '') => {
-    if (swap) return `${id}~${swap}${value ? `(${value})` : ''}`;
-    return Number(step) >= 0 && !id.includes(':') ? `${id}@${step}` : id;
-  };
-  const sides = [side(a, old.swapA, old.paramA), ...(b ? [side(b, old.swapB, old.paramB)] : [])];
-  const first = old.bos === '0' ? { first: 'none' } : {};
-  const compared = old.compare
-    ? { room: 'compare', shown: old.compare, input: old.corpus ?? 'heldout', n: '1' }
-    : { room: 'explore', shown: sides.join() };
-  for (const name of OLD) delete old[name];
-  return new URLSearchParams({ ...old, ...compared, ...first } as Record<string, string>);
-}
-
 export function parseHash(hash: string): Parsed {
   if (hash.length > HASH_MAX)
     return { state: defaults, problems: ['The link is too long for this page.'] };
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
-  for (const [name, value] of modern(new URLSearchParams(hash.replace(/^#/, '')))) {
+  for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ''))) {
     if (!Object.hasOwn(table, name)) {
       problems.push(`The link names “${clip(name)}”, which this page does not know.`);
       continue;
@@ -260,11 +241,6 @@ export function printHash(state: State): string {
     )
     .map(([name, row]) => `${name}=${escape(row.print(state[name]))}`)
     .join('&');
-}
-
-/** What the reader opened from the disk is nobody else's to open. */
-export function isOfDisk(subject: string): boolean {
-  return subject.startsWith('disk:');
 }
 
 /**

@@ -4,6 +4,7 @@
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
  *     softmax~int8   softmax~relaxed   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
  *     disk:FINGERPRINT/name, a model on somebody's disk
+ *     recording:URL, what a model did; ids of recordings are told apart by recordings.ts
  *
  * A git revision cannot contain ~, and no name of the zoo contains @. An edit is the name of an operation
  * that replaces the model's own, or of a row of describe's table of edits. Its parameters follow in brackets,
@@ -17,7 +18,7 @@ import {
   type OperationEdit,
 } from 'sinkscope';
 import { OTHERS, others, type Other } from './arithmetic';
-import { InputError } from '../run/models';
+import { InputError } from './errors';
 
 /** The largest number of subjects side by side. */
 export const MOST = 6;
@@ -37,10 +38,8 @@ export interface Subject {
 }
 
 const HEAD =
-  /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
-/** Links of earlier versions wrote a single parameter behind an equals sign. */
-const EDIT =
-  /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\)|=(?<value>-?\d{1,4}(?:\.\d{1,9})?))?$/;
+  /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|recording:[^\s\p{Cc}\\~,]{1,400}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
+const EDIT = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
 
 /** @returns undefined for a text that names no subject */
 export function parseSubject(text: string): Subject | undefined {
@@ -51,14 +50,15 @@ export function parseSubject(text: string): Subject | undefined {
   const edits = rest.map((one) => EDIT.exec(one)?.groups);
   if (!found || !edits.every((one) => one !== undefined)) return undefined;
   const { step } = found;
-  const isOfHub = head.startsWith('hub:');
+  // The address of a recording, or a revision on a hub, may end like a step.
+  const isOfHub = /^(?:hub|recording):/.test(head);
   return {
     id: isOfHub ? head : found.id!,
     ...(step === undefined || isOfHub ? {} : { step: Number(step) }),
     ...(arithmetic ? { arithmetic } : {}),
-    edits: edits.map(({ name, list, value }) => ({
+    edits: edits.map(({ name, list = '' }) => ({
       name: name!,
-      values: (list ?? value ?? '').split(',').filter(Boolean),
+      values: list.split(',').filter(Boolean),
     })),
   };
 }
@@ -111,10 +111,21 @@ interface Parameter {
   readonly meaning: string;
   /** The first value of a form, which is used where the table requires a value. */
   readonly default: number | string;
-  readonly choices?: readonly string[];
+  readonly choices?: readonly (readonly [string, string])[];
   readonly min: number;
   readonly max: number;
   readonly required?: boolean;
+}
+
+/** The choices of an edit's parameter, each with its label. */
+export function choicesOf(
+  { edits }: Pick<Describe, 'edits'>,
+  edit: string,
+  parameter: string,
+): readonly (readonly [string, string])[] {
+  const row = edits.find(({ name }) => name === edit)?.parameters;
+  const { choices = [], labels = choices } = row?.find(({ name }) => name === parameter) ?? {};
+  return choices.map((choice, i) => [choice, labels[i]!] as const);
 }
 
 /** A bound above the layers, heads, tokens and channels of every model. */
@@ -126,7 +137,7 @@ export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
 }
 
 /** What can be replaced at inference: every operation without weights of its own, and every other edit. */
-export interface EditChoice {
+interface EditChoice {
   readonly name: string;
   readonly label: string;
   readonly parameters: readonly Parameter[];
@@ -153,8 +164,9 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
     .map((row) => {
       const { name, meaning } = row;
       const own = row.parameters.map((one): Parameter => {
-        const { name: called, meaning: meant, min = 0, max = MOST_PLACES, required, choices } = one;
-        const standard = one.default ?? choices?.[0] ?? min;
+        const { name: called, meaning: meant, min = 0, max = MOST_PLACES, required } = one;
+        const choices = one.choices && choicesOf({ edits }, name, called);
+        const standard = one.default ?? one.choices?.[0] ?? min;
         return {
           name: called,
           meaning: meant,
@@ -203,9 +215,10 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
       if (!parameter)
         throw new InputError(`${name}: expected ${choice.parameters.length} parameters.`);
       if (parameter.choices) {
-        if (!parameter.choices.includes(text))
+        const known = parameter.choices.map(([choice]) => choice);
+        if (!known.includes(text))
           throw new InputError(
-            `${name}: expected ${parameter.name} to be ${parameter.choices.join(', ')}, found ${text}.`,
+            `${name}: expected ${parameter.name} to be ${known.join(', ')}, found ${text}.`,
           );
         return [parameter.name, text] as const;
       }

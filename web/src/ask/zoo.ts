@@ -1,5 +1,5 @@
 /** The models that lie beside the page. */
-import { base } from '../page/base';
+import { base } from '../base';
 
 export interface Card {
   readonly id: string;
@@ -36,7 +36,7 @@ export interface Card {
 }
 
 /** What one run of a recipe came to. */
-export interface SeedResult {
+interface SeedResult {
   readonly seed: number;
   /** In percent. */
   readonly sink_1: number;

@@ -22,8 +22,8 @@ const RESERVED = `
   :host([hidden]) { display: none; }
 `;
 
-export class SinkScope extends HTMLElement {
-  static readonly observedAttributes = [...attributeNames, 'caption'];
+class SinkScope extends HTMLElement {
+  static readonly observedAttributes = [...attributeNames, 'caption', 'recording'];
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();
   #watcher: IntersectionObserver | undefined;

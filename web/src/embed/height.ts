@@ -1,8 +1,8 @@
 /**
- * embed.html in a frame says how high it is. A height is no secret, so whoever holds the frame is told;
+ * embed.html in a frame reports its height. A height is no secret, so any holder of the frame may read it;
  * sink-scope.js in the holder's page listens to frames of this site alone.
  */
-export function tellHeight(): void {
+export function reportHeight(): void {
   if (parent === window) return;
   let last = 0;
   new ResizeObserver(() => {

@@ -4,23 +4,28 @@
  */
 import { effect, signal } from '@preact/signals-core';
 import { createEngine } from 'sinkscope';
-import { base } from '../page/base';
-import { framesOf, Scope, shownOf, type Desk, type Engine } from '../page/context';
+import { base } from '../base';
+import { framesOf, Scope, shownOf, type Context, type Engine } from '../page/context';
 import { selectedHead } from '../frame';
 import { Models } from '../run/models';
-import { sentence } from '../open/words';
+import { sentence } from '../ask/errors';
 import type { Theme } from '../plot/color';
 import { Queue } from '../run/queue';
-import { promptsOfFile, type PromptFile } from '../ask/question';
+import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
+import { isOfRecording, isOfThisSite } from '../ask/recordings';
 import { linkTo, printHash, type Parsed, type State } from '../ask/state';
-import css from '../style.css?inline';
-import { isRead, type Pointed } from '../views/view';
+import page from '../page/page.css?inline';
+import controls from '../page/controls.css?inline';
+import figure from '../page/figure.css?inline';
+import heatmap from '../plot/heatmap.css?inline';
+import views from '../views/views.css?inline';
+import room from '../rooms/figure.css?inline';
+import { isRead, type Pointed } from '../page/view';
 import { viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
-import { writeAttributes } from './attributes';
-import type { SinkScope } from './element';
+import { recordingOf, writeAttributes } from './attributes';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
@@ -29,7 +34,8 @@ let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = css
+  const own = [page, controls, figure, heatmap, views, room]
+    .join('\n')
     .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
     .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');
   // What a text aligns, or has behind it, is the host's.
@@ -80,8 +86,14 @@ function themeOf(element: Element): Theme {
   return 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? 'dark' : 'light';
 }
 
+/** The element that the figure fills. */
+interface Host extends HTMLElement {
+  readonly internals: ElementInternals;
+  report(name: 'run' | 'select' | 'error', detail: object): void;
+}
+
 export class Live {
-  readonly #host: SinkScope;
+  readonly #host: Host;
   readonly #state;
   readonly #theme = signal<Theme>('light');
   readonly #engine = signal<Engine | undefined>(undefined);
@@ -89,15 +101,15 @@ export class Live {
   readonly #root = document.createElement('div');
   #said = '';
 
-  constructor(host: SinkScope, inside: ShadowRoot, { state, problems }: Parsed) {
+  constructor(host: Host, inside: ShadowRoot, { state, problems }: Parsed) {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
     inside.replaceChildren(this.#root);
     inside.adoptedStyleSheets = [styleOf(), ...inside.adoptedStyleSheets];
     this.#followTheme();
-    const desk = this.#desk();
-    for (const problem of problems) desk.fail(problem);
+    const context = this.#context();
+    for (const problem of problems) context.fail(problem);
     let end = () => {};
     let view = '';
     // Another view is another room.
@@ -109,12 +121,12 @@ export class Live {
         const scope = new Scope(this.#scope);
         end = () => scope.end();
         this.#root.replaceChildren();
-        build(this.#root, desk, scope);
+        build(this.#root, context, scope);
       });
     });
     this.#scope.onEnd(entered);
-    this.#scope.effect(() => this.#tell(desk));
-    void this.#open(desk);
+    this.#scope.effect(() => this.#reportRun(context));
+    void this.#open(context);
   }
 
   follow({ state, problems }: Parsed): void {
@@ -129,30 +141,32 @@ export class Live {
     wanted.delete(this);
   }
 
-  async #open(desk: Desk): Promise<void> {
+  async #open(context: Context): Promise<void> {
     try {
       const { models, zoo } = await share();
       const file = signal(0);
       const queue = new Queue({
         models: lend(models, this),
-        texts: async ({ input, T }) => {
-          if (input === 'heldout') return zoo.heldOut(T);
-          const chosen = desk.file.peek();
-          return input === 'file' && chosen ? promptsOfFile(chosen.text, chosen.splitting) : [];
+        texts: (question) => textsOf(question, zoo, context.file.peek()),
+        // In another's page nothing is asked of a hub; the page itself asks the reader. What that page names
+        // itself, or lies beside this file, is fetched.
+        admit: async (id) => {
+          if (id !== recordingOf(this.#host) && !(isOfRecording(id) && isOfThisSite(id)))
+            return false;
+          models.recordings.admit(id);
+          return true;
         },
-        // In another's page nothing is asked of a hub; the page itself asks the reader.
-        admit: async () => false,
       });
       this.#engine.value = { models, queue, file };
     } catch (error) {
-      desk.fail(error);
+      context.fail(error);
       const said = document.createElement('p');
       said.textContent = sentence(error);
       this.#root.append(said);
     }
   }
 
-  #desk(): Desk {
+  #context(): Context {
     const host = this.#host;
     const pointed = signal<Pointed>({});
     const link = (change?: Partial<State>) => new URL(linkTo(this.#state.value, change), base).href;
@@ -176,11 +190,12 @@ export class Live {
       point: (at) => (pointed.value = at),
       choose: () => {},
       open: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
+      embed: () => {},
       pick: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
       inside: () => {},
       trust: () => {},
       fail: (error) => host.report('error', { message: sentence(error) }),
-      tell: () => {},
+      notify: () => {},
       facts: () => ({
         corpus: { kind: this.#state.peek().input, text: this.#state.peek().prompt },
         version: this.#engine.peek()?.models.describe.version ?? '',
@@ -190,11 +205,11 @@ export class Live {
     };
   }
 
-  /** Once for each answer: the event, and what a screen reader is told of the figure. */
-  #tell(desk: Desk): void {
+  /** Once for each answer: the event, and what a screen reader reads of the figure. */
+  #reportRun(context: Context): void {
     const state = this.#state.value;
     const view = viewNamed(state.view);
-    const shown = shownOf(desk, state.shown);
+    const shown = shownOf(context, state.shown);
     for (const { error } of shown) if (error) this.#host.report('error', { message: error });
     const frames = framesOf(shown).filter((frame) => view.fits?.(frame) ?? true);
     const describe = this.#engine.value?.models.describe;

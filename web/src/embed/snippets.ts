@@ -3,7 +3,7 @@ import { printHash, type State } from '../ask/state';
 import { viewNamed } from '../views/index';
 import { attributesOf } from './attributes';
 
-export interface Snippet {
+interface Snippet {
   /** What it is for. */
   readonly label: string;
   readonly make: (state: State, base: URL) => string;
@@ -49,18 +49,16 @@ const both = (state: State, base: URL) => `${script(base)}\n${element(state)}`;
 const sized = (state: State, base: URL) => `${frame(state, base)}\n${script(base)}`;
 
 export const snippets: readonly Snippet[] = [
-  { label: 'HTML element', make: both },
-  { label: 'iframe with automatic height', make: sized },
+  { label: 'HTML element, Observable Framework', make: both },
+  { label: 'iframe with automatic height, MkDocs', make: sized },
   { label: 'iframe only (no script)', make: frame },
   { label: 'Quarto', make: (state, base) => `\`\`\`{=html}\n${sized(state, base)}\n\`\`\`` },
   {
     label: 'Jupyter Book',
     make: (state, base) => `\`\`\`{raw} html\n${sized(state, base)}\n\`\`\``,
   },
-  { label: 'MkDocs', make: sized },
   {
     label: 'reveal.js',
     make: (state, base) => `<section>\n  ${frame(state, base, 'data-src')}\n</section>`,
   },
-  { label: 'Observable Framework', make: both },
 ];

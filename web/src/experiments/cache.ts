@@ -1,19 +1,20 @@
 /** Which keys to keep: loss against the budget, for each way of choosing. */
 import { html } from 'lit';
+import type { Describe } from 'sinkscope';
+import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
 import { mean, type Frame } from '../frame';
 import { kept } from '../views/kept';
-import { POLICIES, costOf, givenOf, signed } from '../views/settings';
+import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { percent } from '../page/words';
-import type { Asked, Bench } from './experiment';
+import { percent } from '../words';
+import type { Bench } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
-const ALL = {
-  policies: ['window', 'first', 'h2o', 'tova', 'key_norm', 'vatp'],
-  budgets: [4, 8, 12, 16, 24, 32, 48, 64],
-};
+/** Policies that the sweep leaves out: one evicts once, at the end of a prompt, one at random. */
+const APART = ['snapkv', 'random'];
+const BUDGETS = [4, 8, 12, 16, 24, 32, 48, 64];
 
 /** SnapKV chooses once, at the end of a prompt: of the first half of the text. */
 function editOf(policy: string, budget: number, T: number): string {
@@ -23,10 +24,7 @@ function editOf(policy: string, budget: number, T: number): string {
   return `~evict(snapkv,${budget},prompt=${prompt},queries=${Math.min(16, budget, prompt)})`;
 }
 
-const policiesOf = ({ describe }: Asked): readonly string[] =>
-  describe.edits
-    .find(({ name }) => name === 'evict')!
-    .parameters.find(({ name }) => name === 'policy')!.choices!;
+const policiesOf = (describe: Describe) => choicesOf(describe, 'evict', 'policy');
 
 const keeps = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
 
@@ -39,8 +37,12 @@ export const cache: Bench = {
   look: (asked) => editOf(asked.state.policy, asked.state.budget, asked.question.T),
   plan: (asked) => {
     const { state, question } = asked;
-    const { policies, budgets } = state.sweep === 'all' ? ALL : SOME;
-    const isKnown = policiesOf(asked).includes(state.policy);
+    const known = policiesOf(asked.describe).map(([name]) => name);
+    const { policies, budgets } =
+      state.sweep === 'all'
+        ? { policies: known.filter((name) => !APART.includes(name)), budgets: BUDGETS }
+        : SOME;
+    const isKnown = known.includes(state.policy);
     const chosen = [...new Set([...policies, ...(isKnown ? [state.policy] : [])])];
     // What the sentence is of comes first.
     const sizes = [...new Set([state.budget, ...budgets])];
@@ -71,20 +73,20 @@ export const cache: Bench = {
       return [{ title, best: order[0]!, worst: order.at(-1)!, T: whole.T }];
     });
     if (!all.length) return { heading: 'Which keys should the cache keep?', text: '' };
-    const policy = (frame: Frame) => POLICIES[String(givenOf(frame, 'evict')!.policy)];
+    const policy = (frame: Frame) => labelsIn(frame, 'evict').policy;
     const [main] = all;
-    const told = all.map(
+    const sentences = all.map(
       ({ title, best, worst }) =>
         `${title}: keeping ${policy(best.frame)} changes the loss least, by ${signed(best.cost)} nats, and keeps the first token in ` +
         `${percent(keeps(best.frame), 0)} of the heads; keeping ${policy(worst.frame)} changes it most, by ${signed(worst.cost)}, ` +
         `and keeps the first token in ${percent(keeps(worst.frame), 0)}.`,
     );
-    const isTold = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
+    const isKept = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
     return {
-      heading: isTold
+      heading: isKept
         ? 'Policies that keep the first token lose least'
         : 'Which keys should the cache keep?',
-      text: `KV cache of ${budget} keys, ${main!.T} tokens. ${told.join(' ')}`,
+      text: `KV cache of ${budget} keys, ${main!.T} tokens. ${sentences.join(' ')}`,
     };
   },
   table: (groups, file) =>
@@ -101,18 +103,14 @@ export const cache: Bench = {
       'Loss by eviction policy (number of prompts in brackets)',
       file,
     ),
-  controls: (desk) => {
-    const { state, set, engine } = desk;
+  controls: (context) => {
+    const { state, set, engine } = context;
     const describe = engine.value?.models.describe;
     const { policy, length, sweep: how, measure } = state.value;
-    const policies = describe ? policiesOf({ describe } as Asked) : [policy];
-    return html`${choices(
-      'policy shown',
-      policy,
-      policies.map((name) => [name, POLICIES[name] ?? name] as const),
-      (value) => set({ policy: value }),
+    return html`${choices('policy shown', policy, describe ? policiesOf(describe) : [], (value) =>
+      set({ policy: value }),
     )}
-    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], desk)}
+    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}
     ${
       how === 'all'
         ? check('also KL to the baseline', measure === 'kl', (isOn) =>

@@ -1,44 +1,31 @@
 /** Few bits: who stretches the scale, and what it helps to keep the first tokens exact. */
 import { html, nothing } from 'lit';
+import type { Describe } from 'sinkscope';
+import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
 import { mean } from '../frame';
 import type { State } from '../ask/state';
 import { channels } from '../views/channels';
-import { costOf, givenOf, signed } from '../views/settings';
+import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
-import { percent } from '../page/words';
+import { capital, percent } from '../words';
 import type { Bench } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
-const GRAINS = ['tensor', 'token', 'channel', 'group'] as const;
-const SCALES = {
-  tensor: 'one scale per layer',
-  token: 'one scale per token',
-  channel: 'one scale per channel',
-  group: 'one scale per 32 values',
-} as const;
 
 /** Of weights a tensor is a matrix, and a channel one of its outputs. */
-const OF_WEIGHTS = {
+const OF_WEIGHTS: Readonly<Record<string, string>> = {
   tensor: 'one scale per matrix',
   channel: 'one scale per output row',
-} as const;
-
-const WHAT = {
-  hidden: 'hidden states',
-  queries: 'queries',
-  keys: 'keys',
-  values: 'values',
-  weights: 'weights',
-} as const;
-
-const scaleOf = ({ what }: State, by: (typeof GRAINS)[number]) =>
-  what === 'weights' && by in OF_WEIGHTS ? OF_WEIGHTS[by as keyof typeof OF_WEIGHTS] : SCALES[by];
+};
 
 /** Weights belong to no token: none shares a scale with its own, and none stays exact. */
-const grainsOf = ({ what }: State) => GRAINS.filter((by) => what !== 'weights' || by !== 'token');
-const grainOf = (state: State) => grainsOf(state).find((by) => by === state.by) ?? 'tensor';
+const grainsOf = (describe: Describe, { what }: State) =>
+  choicesOf(describe, 'quantise', 'by')
+    .filter(([by]) => what !== 'weights' || by !== 'token')
+    .map(([by, label]) => [by, (what === 'weights' && OF_WEIGHTS[by]) || label] as const);
+const grainOf = ({ what, by }: State) => (what === 'weights' && by === 'token' ? 'tensor' : by);
 const exactOf = ({ what, exact }: State) => (what === 'weights' ? 0 : exact);
 
 export const quantisation: Bench = {
@@ -48,12 +35,15 @@ export const quantisation: Bench = {
   view: sweep,
   detail: channels,
   look: () => '',
-  plan: ({ state, question }) => {
+  plan: ({ state, question, describe }) => {
     const error = state.what === 'weights' ? 'weight_error' : 'quantise_error';
     const measures = ['loss_mean', 'sink_ratio', error, 'hidden_change', 'kl_mean'];
     // What the sentence is of comes first.
     const grains = [
-      ...new Set([grainOf(state), ...(state.sweep === 'all' ? grainsOf(state) : [])]),
+      ...new Set([
+        grainOf(state),
+        ...(state.sweep === 'all' ? grainsOf(describe, state).map(([by]) => by) : []),
+      ]),
     ];
     const bits = [...new Set([state.bits, ...BITS])];
     const edits = grains.flatMap((by) =>
@@ -82,13 +72,15 @@ export const quantisation: Bench = {
         return whole && found && { cost: costOf(found, whole).mean, error: errorOf(found) };
       };
       const [plain, kept] = [at(0), at(exact)];
-      return plain && kept ? [{ title, plain, kept }] : [];
+      const labels = frames.map((frame) => labelsIn(frame, 'quantise')).find(({ what }) => what);
+      return plain && kept ? [{ title, plain, kept, labels: labels! }] : [];
     });
     const [main] = all;
     if (!main) return { heading: 'Which token sets the scale?', text: '' };
     const isHelped = main.plain.cost > 0.02 && main.kept.cost < main.plain.cost / 2;
+    const scale = (what === 'weights' && OF_WEIGHTS[by]) || main.labels.by;
     const first = exact === 1 ? 'the first token' : `the first ${exact} tokens`;
-    const told = all.map(
+    const sentences = all.map(
       ({ title, plain, kept }) =>
         `${title}: the loss changes by ${signed(plain.cost)} nats (relative rounding error ${percent(plain.error, 0)})` +
         `${exact ? `; with ${first} kept exact, by ${signed(kept.cost)} (${percent(kept.error, 0)})` : ''}.`,
@@ -100,10 +92,7 @@ export const quantisation: Bench = {
           : isHelped
             ? 'The first token sets the scale'
             : 'Which token sets the scale?',
-      text: `${WHAT[what]} in ${bits} bits, ${scaleOf(state, by)}. ${told.join(' ')}`.replace(
-        /^./,
-        (c) => c.toUpperCase(),
-      ),
+      text: capital(`${main.labels.what} in ${bits} bits, ${scale}. ${sentences.join(' ')}`),
     };
   },
   table: (groups, file) =>
@@ -121,20 +110,19 @@ export const quantisation: Bench = {
       'Loss and sink after quantization (number of prompts in brackets)',
       file,
     ),
-  controls: (desk) => {
-    const { state, set } = desk;
+  controls: (context) => {
+    const { state, set, engine } = context;
     const { what, sweep: how } = state.value;
-    return html`${choices('quantize', what, Object.entries(WHAT), (value) =>
-      set({ what: value as State['what'] }),
+    const describe = engine.value?.models.describe;
+    if (!describe) return html``;
+    return html`${choices('quantize', what, choicesOf(describe, 'quantise', 'what'), (value) =>
+      set({ what: value }),
     )}
-    ${choices(
-      'with',
-      grainOf(state.value),
-      grainsOf(state.value).map((name) => [name, scaleOf(state.value, name)] as const),
-      (value) => set({ by: value as State['by'] }),
+    ${choices('with', grainOf(state.value), grainsOf(describe, state.value), (value) =>
+      set({ by: value }),
     )}
-    ${slider('bits', 'bits', [2, 8], desk)}
-    ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], desk)}
+    ${slider('bits', 'bits', [2, 8], context)}
+    ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], context)}
     ${check('all ways to share a scale', how === 'all', (isOn) =>
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;

@@ -1,7 +1,8 @@
 /** A model of the zoo goes on from where its training stood, on a text that ships or on the reader's own. */
 import { signal } from '@preact/signals-core';
 import { labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
-import { InputError, type Models } from '../run/models';
+import { type Models } from '../run/models';
+import { InputError } from '../ask/errors';
 import { PASSAGES, textOf, zooAddress, type Card } from '../ask/zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';

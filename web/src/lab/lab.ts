@@ -4,8 +4,8 @@
  */
 import { signal } from '@preact/signals-core';
 import { createEngine, SinkscopeError, type Engine, type LogEntry, type Training } from 'sinkscope';
-import { base } from '../page/base';
-import { sentence } from '../open/words';
+import { base } from '../base';
+import { sentence } from '../ask/errors';
 import type { Trained } from './files';
 import { recipeOf, type Settings } from './settings';
 import type { Setup } from './setup';
@@ -25,7 +25,7 @@ const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency
 const STEP_COST = 3.3;
 
 /** Attention of the fixed sample, [L, H, T, T]. */
-export interface Picture {
+interface Picture {
   readonly data: Float32Array;
   readonly shape: readonly number[];
 }

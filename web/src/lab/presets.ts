@@ -1,5 +1,5 @@
 /** Pairs of labs that differ in one thing; the claim says what to look for. */
-export interface Preset {
+interface Preset {
   readonly title: string;
   readonly left: string;
   readonly right: string;

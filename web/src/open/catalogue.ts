@@ -3,9 +3,9 @@
  * or what papers report, and then it says so: nothing of it was measured by this page.
  */
 
-export interface Suggestion {
+interface Suggestion {
   readonly id: string;
-  /** What there is to download, about; the plan tells it exactly. */
+  /** About how much is downloaded; the plan has the exact size. */
   readonly megabytes: number;
   /** Special tokens that the tokenizer itself puts first. */
   readonly adds: string;
@@ -98,29 +98,3 @@ export const suggestions: readonly Suggestion[] = [
     see: 'Needs an access token of an account that accepted the license. Reported for Gemma 7B: without BOS its scores collapse.',
   },
 ];
-
-/** Steps at which Pythia was kept: 0, powers of two, then every thousand. */
-export const PYTHIA_STEPS: readonly number[] = [
-  0,
-  ...Array.from({ length: 10 }, (_, i) => 2 ** i),
-  ...Array.from({ length: 143 }, (_, i) => 1000 * (i + 1)),
-];
-
-export interface Checkpoint {
-  readonly repository: string;
-  readonly step: number;
-}
-
-/** The checkpoint that a model's id means; undefined for what is no Pythia of the hub. */
-export function checkpointOf(id: string): Checkpoint | undefined {
-  const [, repository, revision = 'main'] =
-    /^hub:(EleutherAI\/pythia-[\w.-]+)(?:@([^:]+))?$/.exec(id) ?? [];
-  if (!repository) return undefined;
-  // The main branch is the end of the training.
-  const step = revision === 'main' ? 143000 : Number(/^step(\d+)$/.exec(revision)?.[1] ?? NaN);
-  return PYTHIA_STEPS.includes(step) ? { repository, step } : undefined;
-}
-
-export function checkpointId({ repository, step }: Checkpoint): string {
-  return `hub:${repository}@step${step}`;
-}

@@ -4,12 +4,13 @@ import type { DiskFile } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { Models } from '../run/models';
 import type { Theme } from '../plot/color';
-import type { Queue, Request } from '../run/queue';
+import type { Queue } from '../run/queue';
+import type { Request } from '../run/request';
 import { questionOf, type PromptFile } from '../ask/question';
 import type { Facts } from '../save/numbers';
 import type { State } from '../ask/state';
 import { unedited } from '../ask/subject';
-import type { Pointed, Reach, View } from '../views/view';
+import type { Pointed, Reach, View } from './view';
 
 /** The engine runs and the zoo is read. */
 export interface Engine {
@@ -19,7 +20,7 @@ export interface Engine {
   readonly queue: Queue;
 }
 
-export interface Desk {
+export interface Context {
   readonly state: ReadonlySignal<State>;
   readonly theme: ReadonlySignal<Theme>;
   readonly pointed: ReadonlySignal<Pointed>;
@@ -33,12 +34,14 @@ export interface Desk {
   readonly open: (name?: string) => void;
   /** Lets the reader choose what is looked at. */
   readonly pick: () => void;
+  /** Opens the dialog with the code that embeds a view, in the state that its figure has. */
+  readonly embed: (view: string, figure: Context) => void;
   /** Opens the files of a model, to look inside it. */
   readonly inside: (files: readonly DiskFile[]) => void;
   /** The reader walks through this repository: its checkpoints are not asked about one by one. */
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
-  readonly tell: (notice: string) => void;
+  readonly notify: (notice: string) => void;
   /** Of this state, or of one that differs from it. */
   readonly facts: (change?: Partial<State>) => Facts;
   readonly link: (change?: Partial<State>) => string;
@@ -76,8 +79,8 @@ export class Scope {
 }
 
 /** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
-export interface Wish extends Partial<
-  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isHasty' | 'heads'>
+interface Wish extends Partial<
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'heads'>
 > {
   readonly views: readonly View[];
   /** Names of metrics and fields that the room itself reads. */
@@ -85,15 +88,19 @@ export interface Wish extends Partial<
 }
 
 /** Asks the queue for what a room shows, again whenever a signal changes on which that depends. */
-export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engine) => Wish): void {
+export function asks(
+  context: Context,
+  scope: Scope,
+  wish: (state: State, engine: Engine) => Wish,
+): void {
   scope.effect(() => {
-    const engine = desk.engine.value;
-    const state = desk.state.value;
+    const engine = context.engine.value;
+    const state = context.state.value;
     if (!engine) return;
     const {
       views,
       more = [],
-      isHasty = false,
+      isPreview = false,
       heads = {},
       studies = [],
       ...own
@@ -108,14 +115,14 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
       reads: [...new Set([...views.flatMap(({ reads }) => reads), ...more])],
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
       head: { layer: head.layer, head: head.head },
-      isHasty,
+      isPreview,
       heads,
     });
   });
 }
 
-export function reachOf(desk: Desk, scope: Scope): Reach {
-  const { set, point, pointed, fail } = desk;
+export function reachOf(context: Context, scope: Scope): Reach {
+  const { set, point, pointed, fail } = context;
   return {
     set,
     point,
@@ -123,12 +130,12 @@ export function reachOf(desk: Desk, scope: Scope): Reach {
     fail,
     effect: (run) => scope.effect(run),
     timelines: () => {
-      const engine = desk.engine.peek();
+      const engine = context.engine.peek();
       return engine
         ? engine.models.timelines()
         : Promise.reject(new Error('The engine is still loading.'));
     },
-    unmask: (...given) => desk.engine.peek()!.queue.unmask(...given),
+    unmask: (...given) => context.engine.peek()!.queue.unmask(...given),
   };
 }
 
@@ -151,8 +158,8 @@ function beside(frame: Frame, base: Frame): Frame {
   return made;
 }
 
-export function shownOf(desk: Desk, subjects: readonly string[]): Shown[] {
-  const entries = desk.engine.value?.queue.entries.value;
+export function shownOf(context: Context, subjects: readonly string[]): Shown[] {
+  const entries = context.engine.value?.queue.entries.value;
   return subjects.map((subject) => {
     const { frame: own, isStale = false, error } = entries?.get(subject) ?? {};
     const base = own?.edits.length ? entries?.get(unedited(subject)) : undefined;

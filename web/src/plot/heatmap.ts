@@ -12,7 +12,7 @@ export interface Cell {
   readonly col: number;
 }
 
-export interface HeatmapData {
+interface HeatmapData {
   readonly rows: number;
   readonly cols: number;
   readonly data: ArrayLike<number>;
@@ -38,7 +38,7 @@ export interface HeatmapData {
   readonly describe: (cell: Cell) => string;
 }
 
-export interface HeatmapEvents {
+interface HeatmapEvents {
   /** undefined when the pointer leaves. */
   readonly onPoint?: (cell: Cell | undefined) => void;
   readonly onChoose?: (cell: Cell) => void;
@@ -111,7 +111,7 @@ function fill(
 function write(place: HTMLElement, words: readonly string[] = []): void {
   fill(place, words.length, (span, i) => {
     if (span.textContent === words[i]) return;
-    // A word that is too long for its place is cut there; the whole of it is told on hover.
+    // A word that is too long for its place is cut there; the readout has the whole word.
     span.textContent = words[i]!;
     span.title = words[i]!;
   });

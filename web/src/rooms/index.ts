@@ -2,16 +2,7 @@
  * The table of rooms. A room is a layout of views with its controls; its code is fetched when the reader
  * enters it.
  */
-import type { Desk, Scope } from '../page/context';
-
-export type Build = (root: HTMLElement, desk: Desk, scope: Scope) => void;
-
-export interface Room {
-  /** The name in links, and in data-room. */
-  readonly name: string;
-  readonly title: string;
-  readonly load: () => Promise<{ readonly build: Build }>;
-}
+import type { Room } from '../page/enter';
 
 export const rooms: readonly Room[] = [
   { name: 'start', title: 'Start', load: () => import('./start') },
@@ -21,3 +12,16 @@ export const rooms: readonly Room[] = [
   { name: 'purpose', title: 'Why it matters', load: () => import('./purpose') },
   { name: 'lab', title: 'Lab', load: () => import('./lab') },
 ];
+
+/** An embed has its styles in a shadow tree, so that the room itself imports none. */
+async function figureRoom() {
+  const [room] = await Promise.all([
+    import('./figure'),
+    import('../views/views.css'),
+    import('./figure.css'),
+  ]);
+  return room;
+}
+
+/** The only room of embed.html. */
+export const figure: Room = { name: 'figure', title: 'Figure', load: figureRoom };

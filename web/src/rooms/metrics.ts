@@ -1,8 +1,8 @@
 /** The metrics of the comparison's table: a row here is a column of the table and of its files. */
-import { alphaOfKey, indexOfMost, keysOf, type Frame } from '../frame';
-import { overPrompts } from '../run/averages';
+import type { Describe, Metric } from 'sinkscope';
+import { alphaOfKey, indexOfMost, keysOf, type Frame, overPrompts, mean } from '../frame';
 import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
-import { CLASS_WORDS, judged } from '../page/words';
+import { CLASS_WORDS, judged } from '../words';
 import type { Reported } from '../ask/zoo';
 
 /** A number with its spread over the prompts (standard deviation, n - 1; NaN for one prompt). */
@@ -70,7 +70,8 @@ const leastOf =
     return { ...cellAt(frame, name, at), where };
   };
 
-export const tableMetrics: readonly TableMetric[] = [
+/** Columns that say more of a metric than its mean. */
+const OWN: readonly TableMetric[] = [
   {
     name: 'sink_1',
     title: 'Sink₁',
@@ -176,8 +177,7 @@ export const tableMetrics: readonly TableMetric[] = [
     digits: 2,
     of: (frame) => {
       const { data } = frame.tensors.entropy_mean!;
-      const finite = Array.from(data).filter(Number.isFinite);
-      return { mean: finite.reduce((a, b) => a + b, 0) / finite.length, deviation: NaN };
+      return { mean: mean(Array.from(data).filter(Number.isFinite)), deviation: NaN };
     },
   },
   {
@@ -190,21 +190,63 @@ export const tableMetrics: readonly TableMetric[] = [
   },
 ];
 
-/** Metrics that the table reads of every subject. */
-export const tableReads = [...new Set(tableMetrics.flatMap(({ reads }) => reads))];
+/** A metric that describe calls a summary: of the first token, else the mean over layers and heads. */
+function summaryColumn({ name, label, question, unit, shape }: Metric): TableMetric {
+  const isShare = unit.startsWith('share');
+  const isOfTokens = shape.at(-1) === 'T';
+  return {
+    name,
+    title: label,
+    meaning: isOfTokens
+      ? `${question} At the first token`
+      : `${question} Mean over layers and heads`,
+    reads: [name],
+    digits: isShare ? 1 : 2,
+    percent: isShare,
+    isRare: true,
+    of: (frame) => {
+      const tensor = frame.tensors[name];
+      if (!tensor) return { mean: NaN, deviation: NaN };
+      if (isOfTokens || tensor.data.length === 1) return cellAt(frame, name, 0);
+      return { mean: mean(Array.from(tensor.data).filter(Number.isFinite)), deviation: NaN };
+    },
+  };
+}
 
-/** The columns of a table of these frames. */
-export function metricsOf(frames: readonly Frame[]): readonly TableMetric[] {
+/** The columns: those above, and the other summaries of describe that need no baseline. */
+export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableMetric[] {
+  const known = OWN.flatMap(({ reads }) => reads);
+  const others = metrics.filter(
+    ({ name, summary, averaged, arguments: needs }) =>
+      summary && averaged && !needs.includes('base') && !known.includes(name),
+  );
+  return [...OWN, ...others.map(summaryColumn)];
+}
+
+export function readsOf(table: readonly TableMetric[]): string[] {
+  return [...new Set(table.flatMap(({ reads }) => reads))];
+}
+
+/** The columns that these frames fill. */
+export function metricsOf(
+  frames: readonly Frame[],
+  table: readonly TableMetric[],
+): readonly TableMetric[] {
   const has = (metric: TableMetric) => frames.some((one) => Number.isFinite(metric.of(one).mean));
-  return tableMetrics.filter((metric) => !metric.isRare || has(metric));
+  return table.filter((metric) => !metric.isRare || has(metric));
 }
 
 /* Files. They carry no date, so that the same measurement gives the same bytes. */
 
 /** Means and standard deviations, one metric per line. */
-export function tableCsv(frames: readonly Frame[], facts: Facts): string {
+export function tableCsv(
+  frames: readonly Frame[],
+  table: readonly TableMetric[],
+  facts: Facts,
+): string {
+  const columns = metricsOf(frames, table);
   const records = frames.flatMap((frame) =>
-    tableMetrics.map(({ name, of }) => {
+    columns.map(({ name, of }) => {
       const { mean, deviation, where } = of(frame);
       const place = [where?.layer ?? '', where?.head ?? '', where?.key ?? ''];
       return [
@@ -252,15 +294,17 @@ export type ReportedRow = Reported & { readonly title: string };
 /** Everything that was measured. */
 export function tableJson(
   frames: readonly Frame[],
+  table: readonly TableMetric[],
   { corpus, version, link }: Facts,
   reported: readonly ReportedRow[],
 ): string {
+  const columns = metricsOf(frames, table);
   const subjects = frames.map((frame) => ({
     ...factsOf(frame),
     table: Object.fromEntries(
-      tableMetrics.map(({ name, of }) => {
-        const { mean, deviation, where } = of(frame);
-        const [first, second] = plain([mean, deviation]);
+      columns.map(({ name, of }) => {
+        const { mean: middle, deviation, where } = of(frame);
+        const [first, second] = plain([middle, deviation]);
         return [name, { mean: first, deviation: second, ...where }];
       }),
     ),

@@ -3,11 +3,10 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { commandOf, copyCommand } from '../page/command';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
-import { CLASS_WORDS, headName, judged, percent, quote, show } from '../page/words';
+import { CLASS_WORDS, headName, judged, percent, quote, show } from '../words';
 import {
   metricsOf,
   sorted,
-  tableMetrics,
   type Cell,
   type ReportedRow,
   type Sorting,
@@ -20,9 +19,10 @@ export interface Shown {
   readonly isStale: boolean;
 }
 
-export interface TableParts {
+interface TableParts {
   readonly shown: readonly Shown[];
   readonly reported: readonly ReportedRow[];
+  readonly table: readonly TableMetric[];
   readonly sorting: Sorting;
   readonly sort: (sorting: Sorting) => void;
   /** The reader's prompts, where a command names them. */
@@ -158,16 +158,19 @@ function reportedRows(
 }
 
 /** What a measured row is sorted by. */
-function valueOf({ frame }: Shown, name: string): number | string {
-  const metric = tableMetrics.find((one) => one.name === name);
+function valueOf({ frame }: Shown, name: string, table: readonly TableMetric[]): number | string {
+  const metric = table.find((one) => one.name === name);
   return metric ? metric.of(frame).mean : frame.title.toLowerCase();
 }
 
 export function metricsTable(parts: TableParts, caption: string): TemplateResult {
-  const { shown, sorting } = parts;
-  const metrics = metricsOf(shown.map(({ frame }) => frame));
+  const { shown, sorting, table } = parts;
+  const metrics = metricsOf(
+    shown.map(({ frame }) => frame),
+    table,
+  );
   const rows = sorting.name
-    ? sorted(shown, (one) => valueOf(one, sorting.name), sorting.descending)
+    ? sorted(shown, (one) => valueOf(one, sorting.name, table), sorting.descending)
     : shown;
   return html`<div
     class="table-place"

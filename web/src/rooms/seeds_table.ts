@@ -20,7 +20,7 @@ import {
   type Outcome,
   type Spread,
 } from '../timeline/seeds';
-import { MEASURED_ON } from '../timeline/steps';
+import { MEASURED_ON } from '../ask/steps';
 import { seedsOf, type Card } from '../ask/zoo';
 
 /** One cell: what has a dot each, and an interval around the mean. */
@@ -190,8 +190,10 @@ function linesOf(rows: readonly Row[]): Line[][] {
         ]
       : [],
   );
-  const told = rows.flatMap(({ card }) => (card.differs ? [differenceLine(card)] : []));
-  return [rows.map(({ card }) => shownLine(card)), long, told].filter(({ length }) => length);
+  const differences = rows.flatMap(({ card }) => (card.differs ? [differenceLine(card)] : []));
+  return [rows.map(({ card }) => shownLine(card)), long, differences].filter(
+    ({ length }) => length,
+  );
 }
 
 /** How to read them. */

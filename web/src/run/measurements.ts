@@ -1,20 +1,20 @@
 /**
- * What no single run can tell: numbers that take runs of their own, of the same prompts. Views read them
- * by name, beside the metrics and fields of describe; the queue measures them behind what a run has told.
+ * Measurements that take runs of their own, of the same prompts. Views read them by name, beside the metrics
+ * and fields of describe; the queue takes them after the numbers of a single run are shown.
  */
 import {
   headEffects,
   spread,
   type Architecture,
   type Edit,
-  type Lane,
+  type Replica,
   type RunOptions,
   type Tensor,
 } from 'sinkscope';
 import { deviation, isBidirectional, mean } from '../frame';
 import type { OpenModel } from './models';
 
-export interface Probed {
+export interface Measured {
   readonly tensors: Readonly<Record<string, Tensor>>;
   /** Standard deviations over the prompts; of one prompt, NaN. */
   readonly spread: Readonly<Record<string, Float32Array>>;
@@ -29,16 +29,16 @@ interface Given {
   readonly onProgress: (done: number, total: number) => void;
 }
 
-export interface Probe {
+export interface Measurement {
   /** What it gives. */
   readonly names: readonly string[];
   /** What is counted while it goes on. */
   readonly steps: string;
   readonly fits: (model: { readonly architecture: Architecture }) => boolean;
-  readonly measure: (given: Given) => Promise<Probed>;
+  readonly measure: (given: Given) => Promise<Measured>;
 }
 
-const effects: Probe = {
+const effects: Measurement = {
   names: ['effect'],
   steps: 'heads ablated',
   fits: (model) => !isBidirectional(model),
@@ -60,7 +60,7 @@ const effects: Probe = {
 const CHANGED = 4;
 
 /** A token of a text, and what it is exchanged for: the text's last token that differs. */
-export interface Exchange {
+interface Exchange {
   /** Among all tokens of the prompt. */
   readonly at: number;
   readonly token: number;
@@ -84,14 +84,14 @@ function firstsOf(ids: readonly number[], special: readonly number[]): number {
 
 /** A prompt, once as it is and once with a token exchanged: how far the streams come apart. */
 async function apart(
-  lane: Lane,
+  replica: Replica,
   ids: readonly number[],
   { at, token }: Exchange,
   options: RunOptions,
 ): Promise<Record<string, Tensor>> {
-  const base = await lane.run(ids, options);
+  const base = await replica.run(ids, options);
   try {
-    const run = await lane.run(
+    const run = await replica.run(
       ids.map((id, t) => (t === at ? token : id)),
       options,
     );
@@ -103,7 +103,7 @@ async function apart(
 }
 
 /** How far one changed token reaches, with the tokens that stand first and without them. */
-const reach: Probe = {
+const reach: Measurement = {
   names: ['reach', 'reach_bare', 'mixing_bare'],
   steps: 'texts changed',
   fits: () => true,
@@ -112,13 +112,13 @@ const reach: Probe = {
     const options = { edits, signal, fields: ['hidden'], capacity: ids[0]!.length };
     const found: Record<string, Tensor[]> = Object.fromEntries(reach.names.map((n) => [n, []]));
     let done = 0;
-    const work = async (lane: Lane, one: readonly number[]) => {
+    const work = async (replica: Replica, one: readonly number[]) => {
       const firsts = firstsOf(one, tokenizer.special);
       const exchange = exchangeOf(one, firsts);
-      const whole = exchange && (await apart(lane, one, exchange, options));
+      const whole = exchange && (await apart(replica, one, exchange, options));
       const { at, token } = exchange ?? { at: 0, token: 0 };
       const rest = { at: at - firsts, token };
-      const bare = whole && firsts && (await apart(lane, one.slice(firsts), rest, options));
+      const bare = whole && firsts && (await apart(replica, one.slice(firsts), rest, options));
       onProgress(++done, ids.length);
       return {
         ...(whole ? { reach: whole.reach! } : {}),
@@ -132,7 +132,7 @@ const reach: Probe = {
 };
 
 /** Over prompts; what none of them has is empty. */
-function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Probed {
+function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
   const over = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
     Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));
   const each = Object.entries(found);
@@ -144,8 +144,8 @@ function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Probed {
   };
 }
 
-export const probes: readonly Probe[] = [effects, reach];
+export const measurements: readonly Measurement[] = [effects, reach];
 
-export function isProbed(name: string): boolean {
-  return probes.some(({ names }) => names.includes(name));
+export function isMeasurement(name: string): boolean {
+  return measurements.some(({ names }) => names.includes(name));
 }

@@ -18,16 +18,14 @@ import {
   type AnyTokenizer,
   type Tokenizer,
 } from 'sinkscope';
+import { InputError, isTooSlow } from '../ask/errors';
 import { arithmeticOf } from '../ask/subject';
-import { nearestStep, stepOf, stepWords, type StepFacts } from '../timeline/steps';
+import type { Source } from '../frame';
+import { nearestStep, stepOf, stepWords } from '../ask/steps';
+import type { StepFacts } from '../frame';
+import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
 import { renew, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
-
-/** Something the reader can put right, said in a sentence. */
-export class InputError extends Error {}
-
-/** Where weights come from: trained for this page, published on a hub, the reader's own. */
-export type Source = 'zoo' | 'hub' | 'disk';
 
 /** What a picker offers. */
 export interface Choice {
@@ -47,17 +45,17 @@ export interface OpenModel extends Choice {
   readonly step?: StepFacts;
   /** How many a weight is kept in, where that is not as it was trained. */
   readonly bits?: number;
-  /** Until the exact weights are there. */
-  readonly isRounded?: boolean;
+  /** Whether these are the quantized weights that are shown until the exact ones are loaded. */
+  readonly isPreview?: boolean;
 }
 
-/** What the rounded weights of a model are called among the open ones. */
-export function roundedId(id: string): string {
-  return `${id} rounded`;
+/** The id of a model's quantized preview among the open models. */
+export function previewId(id: string): string {
+  return `${id} preview`;
 }
 
 /** How a model is opened that is not in the zoo. A token lives as long as the page. */
-export interface Recipe {
+interface Recipe {
   readonly title: string;
   readonly source: 'hub' | 'disk';
   readonly plan: Plan;
@@ -96,11 +94,13 @@ export class Models {
   /** Milliseconds for a step of a tokenizer; doubled whenever a reader is asked to wait longer. */
   #limit = 5000;
   #timelines: Promise<Timelines> | undefined;
+  readonly recordings: Recordings;
 
   constructor(engine: Engine, zoo: Zoo) {
     this.#engine = engine;
     this.describe = engine.describe;
     this.zoo = zoo;
+    this.recordings = new Recordings(engine);
   }
 
   get choices(): Choice[] {
@@ -108,12 +108,17 @@ export class Models {
     return [
       ...this.zoo.cards.map(({ id, title }) => ({ id, title, source: 'zoo' as const })),
       ...own,
+      ...this.recordings.choices,
     ];
   }
 
   /** Whether it can be opened without asking the reader. */
   knows(id: string): boolean {
-    return this.#recipes.has(id) || this.zoo.cards.some((card) => card.id === id);
+    return (
+      this.#recipes.has(id) ||
+      this.recordings.knows(id) ||
+      this.zoo.cards.some((card) => card.id === id)
+    );
   }
 
   /** Of the weights of what was opened by a plan. */
@@ -151,12 +156,12 @@ export class Models {
     return this.#open.get(id)?.isDone ?? false;
   }
 
-  /** Like `get`, but rounded weights do where they are there sooner. */
-  getQuick(id: string, watch: Watch): Promise<OpenModel> {
+  /** Like `get`, but opens the quantized preview of a model that has one and is not open yet. */
+  getPreview(id: string, watch: Watch): Promise<OpenModel> {
     const { quick } = this.zoo.cards.find((card) => card.id === id) ?? {};
     if (!quick || this.isOpen(id)) return this.get(id, watch);
     const options = { watch, arithmetic: 'exact' as const };
-    return this.#share(roundedId(id), new AbortController(), () => this.#ofZoo(id, options, quick));
+    return this.#share(previewId(id), new AbortController(), () => this.#ofZoo(id, options, quick));
   }
 
   /** Opens a model, or hands out the open one. Two callers share one opening. */
@@ -196,13 +201,14 @@ export class Models {
 
   /** Closes, or stops opening, what was opened by a plan or is a checkpoint, and is not shown any more. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
+    await this.recordings.release(wanted);
     const pinned = this.#pinned;
     if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
     const shown = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
     const isPassing = (id: string) => {
       const { weights, arithmetic } = arithmeticOf(id);
       const isStep = stepOf(weights) !== undefined;
-      const isOther = arithmetic !== 'exact' || isStep || id.endsWith(roundedId(''));
+      const isOther = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
       return isOther || this.#recipes.has(id);
     };
     const seen = new Set([...shown].map((id) => arithmeticOf(id).weights));
@@ -300,8 +306,8 @@ export class Models {
       onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
     });
     const { title, sha256 } = { ...card, ...quick };
-    const rounded = quick && { isRounded: true, bits: (8 * quick.bytes) / card.parameters };
-    const parts = { id, title, source: 'zoo', sha256, ...rounded } as const;
+    const preview = quick && { isPreview: true, bits: (8 * quick.bytes) / card.parameters };
+    const parts = { id, title, source: 'zoo', sha256, ...preview } as const;
     const [own, opened] = await Promise.all([tokenizer, model]);
     return checkSizes({ ...parts, tokenizer: own, model: opened });
   }
@@ -358,11 +364,6 @@ export class Models {
     const names = this.zoo.cards.map((one) => one.id).join(', ');
     throw new InputError(`This page has no model “${id}”. It has ${names}.`);
   }
-}
-
-/** The reader may wait longer for what failed so. */
-export function isTooSlow(error: unknown): boolean {
-  return error instanceof SinkscopeError && error.code === 'too_slow';
 }
 
 /** What was fetched is not what it should be. */

@@ -13,10 +13,11 @@ import { OTHERS } from '../ask/arithmetic';
 import { notePrompt } from './averages';
 import { isBidirectional, type Frame, type Head } from '../frame';
 import type { OpenModel } from './models';
-import { isProbed } from './measurements';
+import { isMeasurement } from './measurements';
 import { firstTokens, specialWords, type Prompts, type Question } from '../ask/question';
 import {
   atStep,
+  choicesOf,
   editsOf,
   isCounterfactual,
   operationOf,
@@ -24,7 +25,7 @@ import {
   type Subject,
 } from '../ask/subject';
 
-/** Names of the metrics, fields and probes that are shown, and those of one head. */
+/** Names of the metrics, fields and measurements that are shown, and those of one head. */
 interface Wanted {
   readonly reads: readonly string[];
   readonly headReads: readonly string[];
@@ -90,7 +91,7 @@ export function namesFor(
     [name, ...(metrics.find((one) => one.name === name)?.fields ?? [])].some((one) =>
       absent.includes(one),
     );
-  const all = new Set([...ALWAYS, ...reads.filter((name) => !isProbed(name))]);
+  const all = new Set([...ALWAYS, ...reads.filter((name) => !isMeasurement(name))]);
   // A masked model predicts no next token.
   if (isBidirectional({ architecture })) all.delete('next');
   return [...all].filter((name) => {
@@ -102,7 +103,7 @@ export function namesFor(
 /** Fields that a run must record for the wanted names. */
 export function recordedFor(describe: Describe, { reads, headReads }: Wanted): string[] {
   const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
-  const own = [...reads, ...headReads].filter((name) => !isProbed(name));
+  const own = [...reads, ...headReads].filter((name) => !isMeasurement(name));
   const asked = own.map((name): Read =>
     describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
   );
@@ -129,6 +130,15 @@ function classOf(
 ): Frame['class'] {
   if (isCounterfactual(edits, describe)) return 'counterfactual';
   return arithmetic ? OTHERS[arithmetic].class : 'measured';
+}
+
+function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(edit).flatMap(([parameter, value]) => {
+      const known = choicesOf(describe, edit.kind, parameter);
+      return known.filter(([choice]) => choice === value).map(([, label]) => [parameter, label]);
+    }),
+  );
 }
 
 /** A frame without any measurement. */
@@ -158,6 +168,7 @@ export async function emptyFrame(
     operation: describe.operations.find((one) => one.name === name)!,
     edits,
     labels: edits.map((edit) => editLabel(edit, describe)),
+    choices: edits.map((edit) => choiceLabels(edit, describe)),
     question,
     tokens: prompts.tokens,
     T: prompts.tokens.length,
@@ -192,18 +203,22 @@ export async function completed(
   const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
   const read = (name: string, at: Partial<Head> = {}): Read =>
     isMetric(name) ? { metric: name, eps: frame.eps, ...at } : { field: name, ...at };
-  const names = namesFor(describe, frame, reads).filter((name) => !(name in frame.tensors));
+  const names = namesFor(describe, frame, reads).filter(
+    (name) => !(name in frame.tensors) && !(name in (frame.lacks ?? {})),
+  );
   // Alpha decides which head is selected. Until it is read, the previous frame's head is the best guess.
   const like = 'alpha' in frame.tensors ? frame : before;
   const guess = like && headOf(like);
   const hadAt = ({ layer, head }: Head): Readonly<Record<string, Tensor>> =>
     frame.head?.layer === layer && frame.head.head === head ? frame.head.tensors : {};
-  const missing = (had: object) => headReads.filter((name) => !(name in had));
+  const isLacking = (name: string) => name in (frame.lacks ?? {});
+  const missing = (had: object) => headReads.filter((name) => !(name in had) && !isLacking(name));
   const early = guess ? missing(hadAt(guess)) : [];
   const asked = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
   const found = asked.length ? await run.read(asked) : [];
+  // Of a recording some may be missing.
   const named = (own: readonly string[], from: readonly Tensor[]) =>
-    Object.fromEntries(own.map((name, i) => [name, from[i]!]));
+    Object.fromEntries(own.flatMap((name, i) => (from[i] ? [[name, from[i]] as const] : [])));
   const tensors = { ...frame.tensors, ...named(names, found) };
   const perPrompt = frame.sequences === 1 ? notePrompt({}, tensors) : frame.perPrompt;
   const next = tensors.next && !frame.next.length ? likeliest(tensors.next, opened) : frame.next;

@@ -1,6 +1,6 @@
 /** A small menu on every figure: the picture, or its numbers, as a file. */
 import type { Theme } from '../plot/color';
-import { stampWords } from '../page/words';
+import { stampWords } from '../words';
 import { figureOf, pngOf, svgText, type About } from './figure';
 import { factsOf, toCsv, toJson, type Facts, type Numbers } from './numbers';
 
@@ -20,7 +20,7 @@ export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** An address that others can open: not of this machine, nor of a network at home. */
-export function isPublic(link: string): boolean {
+function isPublic(link: string): boolean {
   const { protocol, hostname } = new URL(link);
   const isOwn =
     !hostname.includes('.') ||

@@ -1,7 +1,7 @@
 /** The numbers of a figure as CSV or JSON, of all subjects that it shows, with all that is needed to get them again. */
 import type { Tensor } from 'sinkscope';
 import type { Frame } from '../frame';
-import { CLASS_WORDS, judged, stampWords } from '../page/words';
+import { CLASS_WORDS, judged, stampWords } from '../words';
 
 /** What a figure shows, under one name: an array with named axes. */
 export interface Quantity {

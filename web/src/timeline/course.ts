@@ -1,7 +1,7 @@
 /** What the runs noted of themselves, as lines and points over the steps of training. */
 import type { Timeline } from 'sinkscope';
 import type { Timelines } from './timelines';
-import { show } from '../page/words';
+import { show } from '../words';
 
 /** A question that is followed through the training. */
 export interface Quantity {
@@ -104,8 +104,8 @@ export interface Point {
   readonly value: number;
 }
 
-/** How a run is drawn: told apart by its dashes as well as by its colour. */
-export interface Style {
+/** How a run is drawn: its dashes distinguish it as well as its colour. */
+interface Style {
   readonly color: string;
   /** In pixels; empty for a whole line. */
   readonly dash: string;

@@ -1,6 +1,6 @@
 /**
  * What the long runs of a recipe say together, one for each seed: models/README.md, "Seeds". The build
- * tells which logs there are (SEEDS); a run may have been broken off, and its log then ends early.
+ * lists the logs that exist (SEEDS); a run may have been broken off, and its log then ends early.
  */
 import { mean, deviation } from '../frame';
 import { textOf } from '../ask/zoo';
@@ -28,8 +28,8 @@ const SEEN_FROM = 2;
 const INTERVAL_FROM = 4;
 /** Before this step nothing is said: TOO_EARLY of models/train/protocol.py. */
 const SAID_FROM = 4000;
-/** The 97.5th percentile of Student's t, by degrees of freedom; 1.96 beyond. */
-const STUDENT = [NaN, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
+/** The part of the distribution that a 95% interval covers. */
+const COVERED = 0.95;
 
 const coming = new Map<string, Promise<readonly SeedRun[]>>();
 
@@ -74,7 +74,7 @@ export function bandOf(runs: readonly SeedRun[], name: string): Over[] {
   return overSeeds(runs, name).filter(({ seeds }) => seeds >= SEEN_FROM);
 }
 
-/** A number of the logs, and how it is told. */
+/** A number of the logs, and how the page prints it. */
 export interface Outcome {
   readonly name: string;
   readonly title: string;
@@ -84,7 +84,7 @@ export interface Outcome {
   readonly within: readonly [number, number];
 }
 
-/** What is told of them. */
+/** The numbers that the page reports of the logs. */
 export const OUTCOMES: readonly Outcome[] = [
   { name: 'sink_0.3', title: 'Sink₁', unit: '%', digits: 1, within: [0, 100] },
   { name: 'alpha', title: 'α₁ above uniform attention', unit: '', digits: 3, within: [-1, 1] },
@@ -105,6 +105,27 @@ export function fixed(x: number, digits: number): string {
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
 }
 
+/** The probability that |t| is at most √ν tan θ (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4). */
+function probability(theta: number, freedom: number): number {
+  const isOdd = freedom % 2 === 1;
+  const cosine = Math.cos(theta);
+  let term = isOdd ? cosine : 1;
+  let sum = freedom > 1 ? term : 0;
+  for (let k = isOdd ? 3 : 2; k <= freedom - 2; k += 2) sum += term *= ((k - 1) / k) * cosine ** 2;
+  return isOdd ? (2 / Math.PI) * (theta + Math.sin(theta) * sum) : Math.sin(theta) * sum;
+}
+
+/** The 97.5th percentile of Student's t. @param freedom degrees of freedom ν, a whole number from 1 on */
+export function studentT(freedom: number): number {
+  let [low, high] = [0, Math.PI / 2];
+  for (let halvings = 0; halvings < 52; halvings++) {
+    const middle = (low + high) / 2;
+    if (probability(middle, freedom) < COVERED) low = middle;
+    else high = middle;
+  }
+  return Math.sqrt(freedom) * Math.tan(low);
+}
+
 /**
  * Half of the 95% interval of a mean, by Student's t. NaN for fewer than INTERVAL_FROM seeds, and where the
  * interval leaves the values that the outcome can have: its assumption of a normal distribution then fails.
@@ -112,7 +133,7 @@ export function fixed(x: number, digits: number): string {
 export function halfOf(values: readonly number[], [low, high]: Outcome['within']): number {
   const n = values.length;
   if (n < INTERVAL_FROM) return NaN;
-  const half = ((STUDENT[n - 1] ?? 1.96) * deviation(values)) / Math.sqrt(n);
+  const half = (studentT(n - 1) * deviation(values)) / Math.sqrt(n);
   const at = mean(values);
   return at - half < low || at + half > high ? NaN : half;
 }

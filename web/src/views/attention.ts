@@ -1,41 +1,17 @@
 /** The attention map of the chosen head: queries down, keys across. */
-import { massOfRow, masked, seenBy, sharesOf, withoutForgotten, type Frame } from '../frame';
+import { drawnMap, mapsOf, massOfRow, seenBy, type Frame, type Maps } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { alphaOf, headWords, judged, percent, quote, shortWords, show, word } from '../page/words';
-import type { Tensor } from 'sinkscope';
-import { lastOf, part, say, type Context, type View } from './view';
+import { alphaOf, headWords, judged, percent, quote, shortWords, show, word } from '../words';
+import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
 
-/** The weights as they are, and as shares of their rows where those need not sum to 1. */
-export interface Maps {
-  readonly weights: Float32Array;
-  readonly shares: Float32Array;
-}
-
-const known = new WeakMap<Tensor, Maps>();
-
-export function mapsOf(frame: Frame): Maps | undefined {
-  const att = frame.head?.tensors.att;
-  if (!att || att.shape[0] !== frame.T) return undefined;
-  const found = known.get(att);
-  if (found) return found;
-  const weights = withoutForgotten(frame, masked(frame, att.data), frame.head!);
-  const maps = {
-    weights,
-    shares: frame.operation.normalises ? weights : sharesOf(weights, frame.T),
-  };
-  known.set(att, maps);
-  return maps;
-}
-
-/** The cells of the picture, [T, T]: captions are computed from these. */
-export function drawnMap(frame: Frame): Float32Array | undefined {
-  return mapsOf(frame)?.weights;
-}
-
-export function weightScale({ frames, state, theme }: Pick<Context, 'frames' | 'state' | 'theme'>) {
+export function weightScale({
+  frames,
+  state,
+  theme,
+}: Pick<DrawOptions, 'frames' | 'state' | 'theme'>) {
   const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');
   return isSigned ? diverging(theme, 1) : sequential(theme, 1, state.scale === 'root');
 }
@@ -111,11 +87,11 @@ export const attention: View = {
       heatmap.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
     });
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
-    return (frame, context) => {
+    return (frame, options) => {
       const maps = mapsOf(frame);
       if (!maps) return;
-      const { state, at, isPlain } = context;
-      const scale = weightScale(context);
+      const { state, at, isPlain } = options;
+      const scale = weightScale(options);
       say(title, `${headWords(at)} · ${frame.operation.label}`);
       title.hidden = legend.hidden = Boolean(isPlain);
       drawLegend(legend, scale, [`weight ${show(scale.low, 0)}`, '1']);
@@ -129,9 +105,9 @@ export const attention: View = {
         colTitle: isPlain ? '' : 'key',
         rowWords: words,
         colWords: words,
-        rowBars: context.rowBars,
-        colBars: context.colBars,
-        remark: context.remark,
+        rowBars: options.rowBars,
+        colBars: options.colBars,
+        remark: options.remark,
         label: attention.says(frame, at),
         chosen:
           state.query >= 0 || state.key >= 0 ? { row: state.query, col: state.key } : undefined,

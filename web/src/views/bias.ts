@@ -2,9 +2,9 @@
 import { ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headsWords, headWords, percent, show } from '../page/words';
+import { headsWords, headWords, percent, show } from '../words';
 import { drawHeads } from './head_map';
-import type { View } from './view';
+import type { View } from '../page/view';
 
 export const bias: View = {
   name: 'bias',

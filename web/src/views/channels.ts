@@ -5,11 +5,11 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { percent, quote, show, word } from '../page/words';
+import { percent, quote, show, word } from '../words';
 import type { State } from '../ask/state';
-import { lastOf, part, say, type View } from './view';
+import { lastOf, part, say, type View } from '../page/view';
 
-export interface Peak {
+interface Peak {
   /** Behind so many layers. */
   readonly layer: number;
   readonly channel: number;

@@ -2,8 +2,8 @@
 import { isBidirectional, sharesOf, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { percent, show } from '../page/words';
-import { part, say, type View } from './view';
+import { percent, show } from '../words';
+import { part, say, type View } from '../page/view';
 
 const STEPS = 100;
 /** Weights of all heads that a page reads at once. */

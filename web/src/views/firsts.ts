@@ -3,8 +3,8 @@ import { type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
-import { capital } from '../page/words';
-import { part, say, type View } from './view';
+import { capital } from '../words';
+import { part, say, type View } from '../page/view';
 
 /** Norms at half of token 1's and more count as those of a first token. */
 const LIKE = 0.5;
@@ -16,7 +16,7 @@ function layerOf({ tensors }: Frame): number {
 }
 
 /** |h_t| over |h_1| behind a layer. */
-export function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
+function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
   const { data, shape } = frame.tensors.hidden_norm!;
   const T = shape[1]!;
   const own = (data as Float32Array).subarray(layer * T, (layer + 1) * T);

@@ -2,9 +2,9 @@
 import { mean, ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headWords, show } from '../page/words';
+import { headWords, show } from '../words';
 import { drawHeads } from './head_map';
-import type { View } from './view';
+import type { View } from '../page/view';
 
 export const gate: View = {
   name: 'gate',

@@ -1,5 +1,6 @@
 /** Why the first key wins: q·k = |q||k| cos, as a map and as angles (figure 2 of the paper). */
 import { html, render } from 'lit';
+import { segmented } from '../page/controls';
 import { largest, mean, type Frame } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
@@ -7,8 +8,8 @@ import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
-import { headWords, show, word } from '../page/words';
-import { lastOf, part, say, type View } from './view';
+import { headWords, show, word } from '../words';
+import { lastOf, part, say, type View } from '../page/view';
 
 const MAPS = {
   cos: { metric: 'qk_cos', isSigned: true },
@@ -73,7 +74,7 @@ export const geometry: View = {
   },
   draw(root, { point, pointed, effect, set }) {
     const words = part(root, 'caption', 'p');
-    const kinds = part(root, 'segmented small');
+    const kinds = part(root, '');
     const legend = part(root, 'legend-place');
     const plot = part(root, 'plot');
     const map = createHeatmap(plot, {
@@ -85,8 +86,6 @@ export const geometry: View = {
     });
     const rose = part(root, 'rose');
     const key = part(root, 'chart-key', 'p');
-    kinds.setAttribute('role', 'group');
-    kinds.setAttribute('aria-label', 'Quantity of the map');
     const anglesOf = lastOf((frame: Frame) => angles(cosOf(frame)!.data, frame.T));
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let rosed: unknown;
@@ -96,15 +95,12 @@ export const geometry: View = {
       if (!tensor || !cosOf(frame)) return;
       say(words, geometry.says(frame, at));
       render(
-        Object.entries(KINDS).map(
-          ([name, title]) =>
-            html`<button
-              type="button"
-              aria-pressed=${name === state.map}
-              @click=${() => set({ map: name as State['map'] })}
-            >
-              ${title}
-            </button>`,
+        segmented(
+          'Quantity of the map',
+          Object.entries(KINDS) as [State['map'], string][],
+          state.map,
+          (map) => set({ map }),
+          true,
         ),
         kinds,
       );

@@ -2,9 +2,9 @@
 import { alphaOfKey, ofHead, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capital, headWords, percent, quote } from '../page/words';
+import { capital, headWords, percent, quote } from '../words';
 import { drawHeads } from './head_map';
-import type { View } from './view';
+import type { View } from '../page/view';
 
 /** What it gets of the attention, gives of what the head mixes, and of what the head adds to the stream. */
 const READS = ['alpha', 'contribution_at', 'contribution_out_at'] as const;

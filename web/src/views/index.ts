@@ -1,5 +1,5 @@
 /**
- * The table of views, in the order in which it tells its story. A new view is a file like these and a row
+ * The table of views, in the order of the story. A new view is a file like these and a row
  * here: rooms, links, exports and embeds read the table.
  */
 import type { Frame } from '../frame';
@@ -27,7 +27,7 @@ import { sinks } from './sinks';
 import { sweep } from './sweep';
 import { training } from './training';
 import { unmasking } from './unmasking';
-import type { View } from './view';
+import type { View } from '../page/view';
 
 export const views: readonly View[] = [
   attention,

@@ -4,9 +4,9 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capital, headName, percent, quote, word } from '../page/words';
+import { capital, headName, percent, quote, word } from '../words';
 import { givenOf, settingName } from './settings';
-import { lastOf, part, say, type View } from './view';
+import { lastOf, part, say, type View } from '../page/view';
 
 /** How long a key was kept, as a share of the queries that could see it: 1 to the end. */
 function stays({ tensors, T }: Frame): Float32Array {

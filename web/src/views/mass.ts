@@ -2,8 +2,8 @@
 import { largest, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { headWords, show } from '../page/words';
-import { part, say, type View } from './view';
+import { headWords, show } from '../words';
+import { part, say, type View } from '../page/view';
 
 const massesOf = (frame: Frame, at: Head) => ofHead(frame.tensors.row_mass!, at);
 

@@ -1,8 +1,8 @@
 /** What the model would say next. */
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
-import { percent, readable, show } from '../page/words';
-import { part, say, type View } from './view';
+import { percent, readable, show } from '../words';
+import { part, say, type View } from '../page/view';
 
 export const next: View = {
   name: 'next',

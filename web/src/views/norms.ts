@@ -3,8 +3,8 @@ import type { Tensor } from 'sinkscope';
 import { massiveOf, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { show } from '../page/words';
-import { lastOf, part, say, type View } from './view';
+import { show } from '../words';
+import { lastOf, part, say, type View } from '../page/view';
 
 const KINDS = [
   { name: 'hidden_norm', title: 'hidden ‖h‖', from: -1 },

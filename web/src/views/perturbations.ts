@@ -3,8 +3,8 @@ import { largest } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { costOf, isUnedited, settingName, signed } from './settings';
-import { capital } from '../page/words';
-import { part, say, type View } from './view';
+import { capital } from '../words';
+import { part, say, type View } from '../page/view';
 
 export const harms: View = {
   name: 'harms',

@@ -6,8 +6,8 @@ import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
-import { capital, percent, quote, show, word } from '../page/words';
-import { lastOf, part, say, type View } from './view';
+import { capital, percent, quote, show, word } from '../words';
+import { lastOf, part, say, type View } from '../page/view';
 
 /** Of the first prompt. */
 function exchanged({ tokens, first }: Frame) {

@@ -2,8 +2,8 @@
 import { keysOf, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { headWords, percent, quote } from '../page/words';
-import { part, say, type View } from './view';
+import { headWords, percent, quote } from '../words';
+import { part, say, type View } from '../page/view';
 
 /** Keys in the order in which heads have a sink there. */
 function strongest(frame: Frame): { key: number; sink: number }[] {

@@ -3,26 +3,14 @@ import { deviation, mean, type Frame } from '../frame';
 
 type Given = Readonly<Record<string, string | number | undefined>>;
 
-/** What a cache keeps, by the names of policies. */
-export const POLICIES: Readonly<Record<string, string>> = {
-  window: 'the most recent keys',
-  first: 'the first and the most recent keys',
-  h2o: 'the most attended keys (H2O)',
-  tova: 'the keys the last query attends to (TOVA)',
-  snapkv: 'the keys the prompt’s end attends to (SnapKV)',
-  key_norm: 'keys with small norms (key_norm)',
-  vatp: 'keys by attention × value norm (VATP)',
-  random: 'random keys',
-};
-
 /** Short legends by the kinds of edits; the others have the labels of the package. */
-const WORDS: Readonly<Record<string, (given: Given) => string>> = {
-  evict: ({ policy, budget, first, positions }) => {
+const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> = {
+  evict: ({ policy, budget, first, positions }, labels) => {
     const placed = positions === 'cache' ? ', cache positions' : '';
     if (policy === 'window') return `last ${budget}${placed}`;
     if (policy === 'first')
       return `first ${first} + last ${Number(budget) - Number(first)}${placed}`;
-    return `${POLICIES[String(policy)] ?? policy}, ${budget} keys${placed}`;
+    return `${labels.policy}, ${budget} keys${placed}`;
   },
   quantise: ({ bits, by = 'token', first = 0 }) =>
     `${bits} bits per ${by}${first ? `, first ${first} exact` : ''}`,
@@ -37,17 +25,25 @@ const WORDS: Readonly<Record<string, (given: Given) => string>> = {
     `${matrix} (${row}, ${column}) × ${factor}`,
 };
 
-export const UNEDITED = 'baseline';
+const UNEDITED = 'baseline';
 
 export function givenOf(frame: Frame, kind: string): Given | undefined {
   return frame.edits.find((edit) => edit.kind === kind) as Given | undefined;
+}
+
+/** The labels of the choices that an edit of this kind makes. */
+export function labelsIn(
+  { edits, choices }: Frame,
+  kind: string,
+): Readonly<Record<string, string>> {
+  return choices[edits.findIndex((edit) => edit.kind === kind)] ?? {};
 }
 
 export function settingName(frame: Frame): string {
   const { window, input, again } = frame.question;
   const edits = frame.edits.map((edit, i) => {
     const known = WORDS[edit.kind];
-    return known ? known(edit as unknown as Given) : frame.labels[i]!;
+    return known ? known(edit as unknown as Given, frame.choices[i]!) : frame.labels[i]!;
   });
   const all = [...edits, ...(window ? [`last ${window}, recomputed`] : [])];
   if (all.length) return all.join(' and ');

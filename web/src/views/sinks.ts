@@ -2,9 +2,9 @@
 import { alphaOfKey } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headsWords, judged, massOf, percent, shortWords, show } from '../page/words';
+import { headsWords, judged, massOf, percent, shortWords, show } from '../words';
 import { createHeadMap } from './head_map';
-import { lastOf, part, say, type View } from './view';
+import { lastOf, part, say, type View } from '../page/view';
 
 export const sinks: View = {
   name: 'sinks',
@@ -44,12 +44,12 @@ export const sinks: View = {
     const draw = createHeadMap(root, reach);
     const words = part(root, 'caption', 'p');
     const alphas = lastOf((frame: Parameters<View['says']>[0]) => alphaOfKey(frame, 0));
-    return (frame, context) => {
-      const said = sinks.says(frame, context.at);
+    return (frame, options) => {
+      const said = sinks.says(frame, options.at);
       say(words, said);
-      draw(frame, context, {
+      draw(frame, options, {
         data: alphas(frame),
-        scale: sequential(context.theme),
+        scale: sequential(options.theme),
         symbol: 'α₁',
         label: `α₁ by layer and head, ${frame.title}: ${said}`,
       });

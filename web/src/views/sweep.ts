@@ -1,10 +1,11 @@
 /** What a setting costs against the one number of it that is changed: budget, bits. */
-import { html, render } from 'lit';
+import { render } from 'lit';
+import { segmented } from '../page/controls';
 import { deviation, mean, type Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { POLICIES, costOf, givenOf, isUnedited, settingName, type Cost } from './settings';
-import { part, say, type View } from './view';
+import { costOf, givenOf, isUnedited, labelsIn, settingName, type Cost } from './settings';
+import { part, say, type View } from '../page/view';
 
 /** Edits that are swept, and along what. */
 const AXES = [
@@ -85,7 +86,7 @@ function axisOf(frame: Frame): { at: number; axis: (typeof AXES)[number] } | und
 /** The same in all settings of a line. */
 function lineName(frame: Frame): string {
   const { at, axis } = axisOf(frame)!;
-  if (axis.kind === 'evict') return POLICIES[String(givenOf(frame, 'evict')!.policy)]!;
+  if (axis.kind === 'evict') return labelsIn(frame, 'evict').policy!;
   return settingName(frame).replace(`${at} bits `, '');
 }
 
@@ -126,9 +127,7 @@ export const sweep: View = {
     }),
   says: (frame) => `Loss of ${frame.title}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root, { set }) {
-    const kinds = part(root, 'segmented small');
-    kinds.setAttribute('role', 'group');
-    kinds.setAttribute('aria-label', 'Quantity');
+    const kinds = part(root, '');
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (frame, { group, frames, state }) => {
@@ -140,16 +139,12 @@ export const sweep: View = {
       const there = MEASURES.filter(({ of }) => points.some(({ one }) => of(one, whole)));
       const measure = there.find(({ name }) => name === state.measure) ?? there[0] ?? MEASURES[0]!;
       render(
-        there.map(
-          ({ name, short, label }) =>
-            html`<button
-              type="button"
-              title=${label}
-              aria-pressed=${name === measure.name}
-              @click=${() => set({ measure: name })}
-            >
-              ${short}
-            </button>`,
+        segmented(
+          'Quantity',
+          there.map(({ name, short, label }) => [name, short, label] as const),
+          measure.name,
+          (name) => set({ measure: name }),
+          true,
         ),
         kinds,
       );

@@ -1,7 +1,7 @@
 /** How a quantity went through the training: a line for each run that is kept, the shown ones stronger. */
-import { html, render } from 'lit';
+import { render } from 'lit';
+import { segmented } from '../page/controls';
 import type { Frame } from '../frame';
-import { checkpointOf } from '../open/catalogue';
 import { drawChart, type Series } from '../plot/chart';
 import { keyOf } from '../ask/question';
 import { arithmeticOf } from '../ask/subject';
@@ -23,9 +23,9 @@ import {
   type Outcome,
   type SeedRun,
 } from '../timeline/seeds';
-import { LOGGED_ON, MEASURED_ON, stepOf } from '../timeline/steps';
-import { judged } from '../page/words';
-import { part, say, type View } from './view';
+import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
+import { judged } from '../words';
+import { part, say, type View } from '../page/view';
 
 /** What was read so far; numbers are of it. */
 let courses: readonly Course[] = [];
@@ -112,10 +112,10 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
 }
 
 /** Where the run of the weights stands, and what others of it say. @param outcomes all, if absent */
-function told(frame: Frame, outcomes?: readonly Outcome[]): string[] {
+function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { id, step } = walkOf(frame);
   const course = courses.find((one) => one.id === id);
-  const over = seedsTold(frame, outcomes);
+  const over = seedRunsOf(frame, outcomes);
   if (!course) return over;
   const { checkpoints, seed } = course.timeline;
   const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
@@ -132,7 +132,7 @@ function told(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   ];
 }
 
-function seedsTold(frame: Frame, outcomes?: readonly Outcome[]): string[] {
+function seedRunsOf(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const said = seedWords(long.get(walkOf(frame).id) ?? [], outcomes);
   return said ? [said] : [];
 }
@@ -173,11 +173,10 @@ export const training: View = {
       }));
     });
   },
-  says: (frame) => [...told(frame), ...(seedsTold(frame).length ? [OTHER_RUNS] : [])].join('\n'),
+  says: (frame) =>
+    [...sentences(frame), ...(seedRunsOf(frame).length ? [OTHER_RUNS] : [])].join('\n'),
   draw(root, { set, timelines, fail }) {
-    const kinds = part(root, 'segmented small');
-    kinds.setAttribute('role', 'group');
-    kinds.setAttribute('aria-label', 'Quantity');
+    const kinds = part(root, '');
     const chart = part(root, 'chart');
     const words = part(root, 'caption lines', 'p');
     let redraw = () => {};
@@ -206,23 +205,19 @@ export const training: View = {
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
         render(
-          QUANTITIES.map(
-            ({ name, title, short }) =>
-              html`<button
-                type="button"
-                title=${title}
-                aria-pressed=${name === quantity.name}
-                @click=${() => set({ curve: name })}
-              >
-                ${short}
-              </button>`,
+          segmented(
+            'Quantity',
+            QUANTITIES.map(({ name, title, short }) => [name, short, title] as const),
+            quantity.name,
+            (curve) => set({ curve }),
+            true,
           ),
           kinds,
         );
         const { inSeeds: outcome, ...as } = quantity;
         const unit = as.unit === '%' ? '%' : as.unit && ` ${as.unit}`;
-        const lines = frames.flatMap((one) => told(one, [{ ...as, name: outcome, unit }]));
-        const hasSeeds = frames.some((one) => seedsTold(one).length);
+        const lines = frames.flatMap((one) => sentences(one, [{ ...as, name: outcome, unit }]));
+        const hasSeeds = frames.some((one) => seedRunsOf(one).length);
         const said = [...new Set(lines), ...(hasSeeds ? [OTHER_RUNS] : [])].join('\n');
         say(words, said);
         const { step } = walkOf(frame);

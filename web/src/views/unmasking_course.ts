@@ -2,7 +2,7 @@
 import type { Tokenizer, Token, UnmaskStep } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { Quantity } from '../save/numbers';
-import { percent, readable, show } from '../page/words';
+import { percent, readable, show } from '../words';
 
 /** The text, hidden places and all, and the steps that are made so far. */
 export interface Course {

@@ -1,0 +1,140 @@
+#include "int8.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Added to a float below 2^22, its sum's lowest bits are the float rounded to even. */
+#define MAGIC 12582912.0f
+
+#define LEAST_SCALE 0x1p-100f
+
+/* The loops over eight lanes are for the compiler, which makes vectors of them. */
+#define LANES for (size_t lane = 0; lane < SS_PANEL; lane++)
+
+static float inverse(float scale) {
+    return fabsf(scale) < LEAST_SCALE ? 0.0f : 1.0f / scale;
+}
+
+static void find_scales(float scale[SS_PANEL], const float *floats, size_t Kin) {
+    float top[SS_PANEL] = {0};
+    for (size_t k = 0; k < Kin; k++, floats += SS_PANEL) {
+        LANES {
+            float size = fabsf(floats[lane]);
+            top[lane] = size > top[lane] ? size : top[lane];
+        }
+    }
+    LANES scale[lane] = top[lane] / 127.0f;
+}
+
+/* The bits of MAGIC + q. */
+static uint32_t rounded(float x, float by) {
+    float y = x * by;
+    y = y > 127.0f ? 127.0f : y;
+    y = (y > -128.0f ? y : -128.0f) + MAGIC;
+    uint32_t bits;
+    memcpy(&bits, &y, sizeof bits);
+    return bits;
+}
+
+void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
+                   const float *floats, const float *scales, size_t Kin) {
+    float by[SS_PANEL];
+    if (scales)
+        memcpy(scale, scales, SS_PANEL * sizeof *scale);
+    else
+        find_scales(scale, floats, Kin);
+    LANES by[lane] = inverse(scale[lane]);
+    uint32_t added[SS_PANEL] = {0};
+    for (size_t k = 0; k < Kin; k += SS_QUAD, panel += SS_PANEL * SS_QUAD) {
+        uint32_t quads[SS_PANEL] = {0};
+        size_t n = Kin - k < SS_QUAD ? Kin - k : SS_QUAD;
+        for (size_t i = 0; i < n; i++, floats += SS_PANEL) {
+            LANES {
+                uint32_t q = rounded(floats[lane], by[lane]);
+                added[lane] += q;
+                quads[lane] |= (q & 0xff) << 8 * i;
+            }
+        }
+        memcpy(panel, quads, sizeof quads);
+    }
+    /* Modulo 2^32 all the same, and the sum itself is small. */
+    LANES {
+        added[lane] -= (uint32_t)Kin * 0x4b400000u;
+        memcpy(&sums[lane], &added[lane], sizeof *sums);
+        if (by[lane] == 0.0f) scale[lane] = 0.0f;
+    }
+}
+
+typedef struct span {
+    float low, high;
+    float nothing; /* NaN where some number is none */
+} span;
+
+static span span_of(const float *x, size_t n) {
+    float low[SS_PANEL] = {0}, high[SS_PANEL] = {0}, nothing[SS_PANEL] = {0};
+    size_t i = 0;
+    for (; i + SS_PANEL <= n; i += SS_PANEL) {
+        LANES {
+            float y = x[i + lane];
+            low[lane] = y < low[lane] ? y : low[lane];
+            high[lane] = y > high[lane] ? y : high[lane];
+            nothing[lane] += y * 0.0f;
+        }
+    }
+    span s = {0};
+    for (; i < n; i++) {
+        low[0] = x[i] < low[0] ? x[i] : low[0];
+        high[0] = x[i] > high[0] ? x[i] : high[0];
+        nothing[0] += x[i] * 0.0f;
+    }
+    LANES {
+        s.low = low[lane] < s.low ? low[lane] : s.low;
+        s.high = high[lane] > s.high ? high[lane] : s.high;
+        s.nothing += nothing[lane];
+    }
+    return s;
+}
+
+static uint8_t rounded7(float x, float by, float zero) {
+    float y = x * by + MAGIC - MAGIC + zero;
+    y = y < 127.0f ? y : 127.0f;
+    y = (y > 0.0f ? y : 0.0f) + MAGIC;
+    uint32_t bits;
+    memcpy(&bits, &y, sizeof bits);
+    return (uint8_t)bits;
+}
+
+void ss_int8_rows(const ss_rows8 *rows, const float *x, size_t T, size_t Kin) {
+    size_t stride = SS_QUAD * ss_quads(Kin);
+    for (size_t t = 0; t < T; t++, x += Kin) {
+        uint8_t *u = rows->numbers + t * stride;
+        span s = span_of(x, Kin);
+        float scale = (s.high - s.low) / 127.0f, by = inverse(scale);
+        float zero = s.nothing == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;
+        for (size_t k = 0; k < Kin; k++) u[k] = rounded7(x[k], by, zero);
+        memset(u + Kin, 0, stride - Kin);
+        rows->scales[t] = (by == 0.0f ? 0.0f : scale) + s.nothing;
+        rows->zeros[t] = (int32_t)zero;
+    }
+}
+
+void ss_tile8_ref(SS_TILE8_ARGS) {
+    (void)rows, (void)T, (void)Kin;
+}
+
+void ss_times8_ref(SS_TIMES8_ARGS) {
+    size_t quads = ss_quads(Kin);
+    for (size_t t = 0; t < T; t++) {
+        const uint8_t *u = rows->numbers + t * quads * SS_QUAD;
+        for (size_t n = 0; n < N; n++) {
+            const int8_t *q =
+                w->panels + (n / SS_PANEL * quads * SS_PANEL + n % SS_PANEL) * SS_QUAD;
+            int32_t sum = 0;
+            for (size_t k = 0; k < quads; k++, q += SS_PANEL * SS_QUAD)
+                for (size_t i = 0; i < SS_QUAD; i++) sum += u[k * SS_QUAD + i] * q[i];
+            out[t * out_stride + n] =
+                ss_int8_number(sum, rows->zeros[t], w->sums[n], rows->scales[t], w->scales[n],
+                               bias ? bias[n] : 0.0f);
+        }
+    }
+}

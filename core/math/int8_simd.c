@@ -1,0 +1,162 @@
+/*
+ * ss_times8 in wasm SIMD: with relaxed SIMD one instruction multiplies and adds four times four
+ * bytes; without, bytes are made 16 bits wide, of which one instruction adds pairs.
+ */
+#include "int8.h"
+
+#ifdef __wasm_simd128__
+
+#include "simd.h"
+
+#include <string.h>
+
+/*
+ * Rows of a tile, and the form of one row's quad: V8 hands out fifteen vector registers on
+ * x86-64. Relaxed: 6 x 2 sums, the panel's two vectors, a quad of a row.
+ */
+#ifdef __wasm_relaxed_simd__
+#define TILE 6
+typedef uint8_t number;
+const char ss_int8_kernels[] = "relaxed";
+#else
+#define TILE 4
+typedef int16_t number;
+const char ss_int8_kernels[] = "simd";
+#endif
+#define MOST_PANELS 4
+
+#ifndef __wasm_relaxed_simd__
+/* sums += a quad of each of MR rows times a quad of four lanes: weights 0 and 2 of each lane, then
+ * 1 and 3; those of a row lie in that order. */
+INLINE void add_half(int MR, v128_t *sums, const number *a, v128_t q) {
+    v128_t even = wasm_i16x8_shr(wasm_i16x8_shl(q, 8), 8), odd = wasm_i16x8_shr(q, 8);
+    UNROLL
+    for (int r = 0; r < MR; r++) {
+        v128_t x = wasm_v128_load32_splat(a + r * SS_QUAD);
+        sums[r] = wasm_i32x4_add(sums[r], wasm_i32x4_dot_i16x8(even, x));
+        x = wasm_v128_load32_splat(a + r * SS_QUAD + 2);
+        sums[r] = wasm_i32x4_add(sums[r], wasm_i32x4_dot_i16x8(odd, x));
+    }
+}
+#endif
+
+/* sums += a quad of each of MR rows times a quad of a panel. */
+INLINE void add_quad(int MR, v128_t *low, v128_t *high, const number *a, const int8_t *q) {
+    v128_t q0 = wasm_v128_load(q), q1 = wasm_v128_load(q + 16);
+#ifdef __wasm_relaxed_simd__
+    UNROLL
+    for (int r = 0; r < MR; r++) {
+        v128_t x = wasm_v128_load32_splat(a + r * SS_QUAD);
+        low[r] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(q0, x, low[r]);
+        high[r] = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(q1, x, high[r]);
+    }
+#else
+    add_half(MR, low, a, q0);
+    /* Else LLVM would keep all of the rows for these too, for which there are no registers. */
+    __asm__("" : "+r"(a));
+    add_half(MR, high, a, q1);
+#endif
+}
+
+/* What a product says of one panel, and its row. */
+typedef struct place {
+    const ss_rows8 *rows;
+    const ss_int8 *w;
+    const float *bias;
+    size_t t, n, width; /* outputs of the panel */
+} place;
+
+/* ss_int8_number of four lanes, from lane `from` of a panel on. */
+INLINE v128_t numbers4(v128_t sums, const place *at, size_t t, size_t from) {
+    size_t n = at->n + from;
+    v128_t zero = wasm_i32x4_splat(at->rows->zeros[t]);
+    v128_t scale = wasm_f32x4_splat(at->rows->scales[t]);
+    sums = wasm_i32x4_sub(sums, wasm_i32x4_mul(zero, wasm_v128_load(at->w->sums + n)));
+    scale = wasm_f32x4_mul(scale, wasm_v128_load(at->w->scales + n));
+    return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sums), scale);
+}
+
+/* A row's eight numbers, or as many as are outputs. */
+static void put(float *out, v128_t low, v128_t high, const place *at, size_t t) {
+    float bias[SS_PANEL] = {0}, last[SS_PANEL];
+    if (at->bias) memcpy(bias, at->bias + at->n, at->width * sizeof *bias);
+    float *to = at->width == SS_PANEL ? out : last;
+    wasm_v128_store(to, wasm_f32x4_add(numbers4(low, at, t, 0), wasm_v128_load(bias)));
+    wasm_v128_store(to + 4, wasm_f32x4_add(numbers4(high, at, t, 4), wasm_v128_load(bias + 4)));
+    if (to == last) memcpy(out, last, at->width * sizeof *last);
+}
+
+/* MR rows times some panels side by side: where rows are few, so many sums hide the latency. */
+INLINE void times_panels(int MR, int panels, float *out, size_t out_stride, const number *tile,
+                         const place *at, size_t quads) {
+    v128_t low[TILE * MOST_PANELS], high[TILE * MOST_PANELS];
+    size_t bytes = quads * SS_PANEL * SS_QUAD;
+    const int8_t *q = at->w->panels + at->n / SS_PANEL * bytes;
+    UNROLL
+    for (int i = 0; i < MR * panels; i++) low[i] = high[i] = wasm_i32x4_splat(0);
+    for (size_t k = 0; k < quads; k++, q += SS_PANEL * SS_QUAD, tile += MR * SS_QUAD) {
+        UNROLL
+        for (int p = 0; p < panels; p++)
+            add_quad(MR, low + p * MR, high + p * MR, tile, q + (size_t)p * bytes);
+    }
+    UNROLL
+    for (int p = 0; p < panels; p++) {
+        place own = *at;
+        own.n += (size_t)p * SS_PANEL;
+        UNROLL
+        for (int r = 0; r < MR; r++)
+            put(out + (size_t)r * out_stride + p * SS_PANEL, low[p * MR + r], high[p * MR + r],
+                &own, at->t + (size_t)r);
+    }
+}
+
+/* TILE rows side by side quad by quad, then those left. */
+void ss_tile8_simd(SS_TILE8_ARGS) {
+    size_t quads = ss_quads(Kin);
+    number *tiles = (number *)rows->tiles;
+    for (size_t t = 0; t < T; t += TILE) {
+        size_t n = T - t < TILE ? T - t : TILE;
+        for (size_t k = 0; k < quads; k++)
+            for (size_t r = 0; r < n; r++, tiles += SS_QUAD) {
+                const uint8_t *u = rows->numbers + ((t + r) * quads + k) * SS_QUAD;
+#ifdef __wasm_relaxed_simd__
+                memcpy(tiles, u, SS_QUAD);
+#else
+                tiles[0] = u[0], tiles[1] = u[2], tiles[2] = u[1], tiles[3] = u[3];
+#endif
+            }
+    }
+}
+
+/* All rows times the panel at n. */
+static void tiles_times_panel(float *out, size_t out_stride, const number *tiles, place at,
+                              size_t T, size_t quads) {
+    size_t bytes = TILE * quads * SS_QUAD;
+    for (; at.t + TILE <= T; at.t += TILE, out += TILE * out_stride, tiles += bytes)
+        times_panels(TILE, 1, out, out_stride, tiles, &at, quads);
+    switch (T - at.t) {
+#ifdef __wasm_relaxed_simd__
+    case 5: times_panels(5, 1, out, out_stride, tiles, &at, quads); break;
+    case 4: times_panels(4, 1, out, out_stride, tiles, &at, quads); break;
+#endif
+    case 3: times_panels(3, 1, out, out_stride, tiles, &at, quads); break;
+    case 2: times_panels(2, 1, out, out_stride, tiles, &at, quads); break;
+    case 1: times_panels(1, 1, out, out_stride, tiles, &at, quads); break;
+    default: break;
+    }
+}
+
+void ss_times8_simd(SS_TIMES8_ARGS) {
+    size_t quads = ss_quads(Kin), n = 0;
+    const number *tiles = (const number *)rows->tiles;
+    for (; T == 1 && n + MOST_PANELS * SS_PANEL <= N; n += MOST_PANELS * SS_PANEL) {
+        place at = {rows, w, bias, 0, n, SS_PANEL};
+        times_panels(1, MOST_PANELS, out + n, out_stride, tiles, &at, quads);
+    }
+    for (; n < N; n += SS_PANEL) {
+        place at = {rows, w, bias, 0, n, N - n < SS_PANEL ? N - n : SS_PANEL};
+        tiles_times_panel(out + n, out_stride, tiles, at, T, quads);
+    }
+}
+
+#endif

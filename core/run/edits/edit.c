@@ -1,0 +1,121 @@
+#include "edit.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* The parameters that the row has. */
+static int parameters_of(const ss_edit_kind *row) {
+    int n = 0;
+    while (n < SS_EDIT_PARAMETERS && row->parameters[n].name) n++;
+    return n;
+}
+
+/* The operation that an edit names, whose parameters follow the edit's own; or NULL. */
+static const ss_operation *operation_of(const ss_edit_kind *row, const float *values) {
+    int n;
+    const ss_operation *operations = ss_operations(&n);
+    for (int p = 0; p < parameters_of(row); p++)
+        if (row->parameters[p].type == SS_EDIT_OPERATION) return &operations[(int)values[p]];
+    return NULL;
+}
+
+/* ---- checks -------------------------------------------------------------------------------- */
+
+typedef struct range {
+    double low, high;
+    bool whole; /* integers only */
+} range;
+
+static int words_of(const char *const *words) {
+    int n = 0;
+    while (words[n]) n++;
+    return n;
+}
+
+static range range_of(const ss_edit_parameter *parameter, const ss_model *model, int capacity) {
+    int operations;
+    ss_operations(&operations);
+    switch (parameter->type) {
+    case SS_EDIT_INDEX: {
+        ss_trace sizes = {.model = model, .T = capacity};
+        return (range){0, (double)ss_trace_size_of(&sizes, parameter->below) - 1, true};
+    }
+    case SS_EDIT_CHOICE: return (range){0, words_of(parameter->choices) - 1, true};
+    case SS_EDIT_OPERATION: return (range){0, operations - 1, true};
+    case SS_EDIT_NUMBER:
+    case SS_EDIT_INTEGER: break;
+    }
+    return (range){(double)parameter->low, (double)parameter->high,
+                   parameter->type == SS_EDIT_INTEGER};
+}
+
+static ss_where place_of(int i, const char *parameter) {
+    ss_where where;
+    snprintf(where.text, sizeof where.text, "edits[%d].%s", i, parameter);
+    return where;
+}
+
+/* *value becomes the default where nothing was given; a number must lie in the range. */
+static ss_status settle(float *value, float standard, bool required, range r, int i,
+                        const char *name, ss_error *err) {
+    if (isnan(*value)) {
+        *value = standard;
+        return !required ? SS_OK
+                         : ss_fail(err, SS_BAD_REQUEST, place_of(i, name).text,
+                                   "expected %s from %.7g to %.7g, found none",
+                                   r.whole ? "an integer" : "a number", r.low, r.high);
+    }
+    double x = (double)*value;
+    if (x >= r.low && x <= r.high && (!r.whole || x == floor(x))) return SS_OK;
+    return ss_fail(err, SS_BAD_REQUEST, place_of(i, name).text,
+                   "expected %s from %.7g to %.7g, found %.7g", r.whole ? "an integer" : "a number",
+                   r.low, r.high, x);
+}
+
+/* Checks the values of the edit's operation, which follow its own. */
+static ss_status settle_operation(ss_edit *full, int i, ss_error *err) {
+    int n;
+    const ss_edit_kind *row = &ss_edits(&n)[full->kind];
+    const ss_operation *operation = operation_of(row, full->values);
+    ss_status status = SS_OK;
+    for (int p = 0; operation && p < SS_PARAMETERS_MAX && status == SS_OK; p++) {
+        const ss_parameter *own = &operation->parameters[p];
+        if (!own->name) break;
+        range r = {(double)own->low, (double)own->high, false};
+        status = settle(&full->values[parameters_of(row) + p], own->standard, false, r, i,
+                        own->name, err);
+    }
+    return status;
+}
+
+static ss_status check_needs(const ss_edit_kind *row, int i, const ss_model *model, ss_error *err) {
+    const ss_arch *arch = &model->arch;
+    if ((row->needs & SS_NEEDS_CAUSAL) && arch->prefix)
+        return ss_fail(err, SS_UNSUPPORTED, place_of(i, row->name).text,
+                       "expected a model whose queries see no keys behind them, and its mask is %s",
+                       ss_mask_name(arch));
+    if ((row->needs & SS_NEEDS_POSITIONS) && arch->positions == SS_POSITIONS_NONE)
+        return ss_fail(err, SS_UNSUPPORTED, place_of(i, row->name).text,
+                       "expected a model with positions, and this %s has none", arch->family);
+    return SS_OK;
+}
+
+ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_model *model,
+                          int capacity, ss_error *err) {
+    int rows, n;
+    const ss_edit_kind *table = ss_edits(&rows);
+    if (edits[i].kind < 0 || edits[i].kind >= rows)
+        return ss_fail(err, SS_BAD_REQUEST, place_of(i, "kind").text,
+                       "expected a row of the edits from 0 to %d, found %d", rows - 1,
+                       edits[i].kind);
+    const ss_edit_kind *row = &table[edits[i].kind];
+    ss_status status = check_needs(row, i, model, err);
+    *full = edits[i];
+    n = parameters_of(row);
+    for (int p = 0; p < n && status == SS_OK; p++) {
+        const ss_edit_parameter *parameter = &row->parameters[p];
+        status = settle(&full->values[p], parameter->standard, parameter->required,
+                        range_of(parameter, model, capacity), i, parameter->name, err);
+    }
+    return status == SS_OK ? settle_operation(full, i, err) : status;
+}

@@ -1,0 +1,373 @@
+/*
+ * A cache that keeps `budget` keys for each query head: which keys it evicts, and at which
+ * positions a query sees the others.
+ *
+ * The cache takes in the key of query t before that query attends. Keys over the budget are then
+ * evicted for good, the lowest eviction score first; scores count the queries before t only, so
+ * that a text at once and one token after the other give the same. Each query head decides for
+ * itself, also where heads share keys; a run that streams drops the keys that no head of a group
+ * keeps.
+ */
+#include "evict.h"
+
+#include "../../math/kernels.h"
+#include "../../math/scalar.h"
+#include "hook.h"
+#include "rows.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+enum { WINDOW, FIRST, H2O, TOVA, SNAPKV, KEY_NORM, VATP, RANDOM };
+enum { IN_TEXT, IN_CACHE };
+
+/* The row's values, in the order of table.c. */
+typedef struct eviction {
+    float policy, budget, first, recent, positions, prompt, queries, pool, seed, layer, head;
+} eviction;
+
+static eviction read(const float *values) {
+    eviction e;
+    memcpy(&e, values, sizeof e);
+    return e;
+}
+
+/* The cache of one head. */
+typedef struct head_cache {
+    float *score, *score_factor; /* [S] the eviction score is their product */
+    float *evicted;              /* [S] the trace's field: NaN while kept */
+} head_cache;
+
+static head_cache cache_of(const ss_pass *pass, int l, int h) {
+    const ss_trace *trace = pass->trace;
+    int head = l * trace->model->arch.H + h;
+    size_t at = (size_t)head * (size_t)trace->slots;
+    return (head_cache){pass->cache.score + at, pass->cache.score_factor + at,
+                        ss_row(trace, SS_FIELD_EVICTED, head, 0)};
+}
+
+bool ss_is_eviction(const ss_edit_kind *kind) {
+    return kind->apply == ss_apply_evict;
+}
+
+bool ss_evict_moves_keys(const float *values) {
+    return (int)read(values).positions == IN_CACHE;
+}
+
+/* snapkv keeps all keys after the prompt. The policies that go by age agree in all heads of a
+ * group. */
+int ss_evict_keeps(const float *values, const ss_arch *arch) {
+    eviction e = read(values);
+    bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
+    if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
+    double most = (double)e.budget * (alike ? 1 : arch->H / arch->G);
+    return most < INT_MAX ? (int)most : INT_MAX;
+}
+
+/* No key is evicted before a query has more keys than the budget. */
+int ss_idle_evict(const float *values) {
+    eviction e = read(values);
+    return (int)((int)e.policy == SNAPKV ? e.prompt : e.budget);
+}
+
+bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
+    return ss_evict_moves_keys(values) && arch->positions == SS_POSITIONS_ROTARY &&
+           ss_evict_keeps(values, arch) && read(values).budget <= (float)arch->context;
+}
+
+static bool overlap(float a, float b) {
+    return isnan(a) || isnan(b) || a == b;
+}
+
+static ss_status check_scope(const ss_pass *pass, const float *values, const char *where,
+                             ss_error *err) {
+    eviction own = read(values);
+    for (const ss_edit *edit = pass->edits; edit->values != values; edit++) {
+        if (!ss_is_eviction(&pass->edit_kinds[edit->kind])) continue;
+        eviction other = read(edit->values);
+        if (overlap(own.layer, other.layer) && overlap(own.head, other.head))
+            return ss_fail(err, SS_BAD_REQUEST, where,
+                           "expected one eviction for a head, found two");
+    }
+    return SS_OK;
+}
+
+/* Keys can be moved where positions only say how far they are from the query. */
+static ss_status check_placing(const ss_pass *pass, const char *where, ss_error *err) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    if (arch->positions == SS_POSITIONS_LEARNED || arch->positions == SS_POSITIONS_SINUSOID)
+        return ss_fail(err, SS_UNSUPPORTED, where,
+                       "expected a model that can move its keys, and positions that are %s are "
+                       "part of them",
+                       ss_positions_name(arch->positions));
+    for (int i = 0; i < arch->L * arch->H; i++)
+        if (pass->trace->choices[i].operation->feature != SS_FEATURE_NONE)
+            return ss_fail(err, SS_UNSUPPORTED, where,
+                           "expected heads that multiply queries and keys as they are, found %s",
+                           pass->trace->choices[i].operation->name);
+    return SS_OK;
+}
+
+ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *where,
+                         ss_error *err) {
+    eviction e = read(values);
+    int policy = (int)e.policy;
+    if (e.first + fmaxf(e.recent, 1.0f) > e.budget)
+        return ss_fail(
+            err, SS_BAD_REQUEST, where,
+            "expected a budget of %.7g or more for the first and recent keys, found %.7g",
+            (double)(e.first + fmaxf(e.recent, 1.0f)), (double)e.budget);
+    if (policy == WINDOW && e.first > 0.0f)
+        return ss_fail(
+            err, SS_BAD_REQUEST, where,
+            "expected no first keys of a window, which the policy first keeps; found %.7g",
+            (double)e.first);
+    if (policy == FIRST && e.first < 1.0f)
+        return ss_fail(err, SS_BAD_REQUEST, where, "expected 1 or more first keys, found none");
+    if (policy == SNAPKV && (e.first + e.queries > e.budget || e.queries > e.prompt))
+        return ss_fail(err, SS_BAD_REQUEST, where,
+                       "expected a prompt, and so many queries or more in it and in the budget; "
+                       "found %.7g tokens, %.7g queries, a budget of %.7g",
+                       (double)e.prompt, (double)e.queries, (double)e.budget);
+    if (policy == SNAPKV && (int)e.pool % 2 == 0)
+        return ss_fail(err, SS_BAD_REQUEST, where, "expected an odd pool, found %.7g",
+                       (double)e.pool);
+    ss_status status = check_scope(pass, values, where, err);
+    if (status == SS_OK && (int)e.positions == IN_CACHE) status = check_placing(pass, where, err);
+    return status;
+}
+
+/* ---- eviction scores ----------------------------------------------------------------------- */
+
+static uint32_t hash(uint32_t x) {
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
+}
+
+/* A number in [0, 1) of the seed, the head and the key. */
+static float draw(uint32_t seed, uint32_t head, uint32_t key) {
+    return (float)(hash(hash(hash(seed) + head) + key) >> 8) / 16777216.0f;
+}
+
+/* The first score of the query's own key. */
+static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+    const ss_trace *trace = hook->pass->trace;
+    const ss_arch *arch = &trace->model->arch;
+    int own = hook->own, group = hook->l * arch->G + hook->h / (arch->H / arch->G);
+    size_t K = (size_t)arch->K;
+    cache->score[own] = 0.0f;
+    cache->score_factor[own] = 1.0f;
+    if ((int)e->policy == KEY_NORM) {
+        const float *k = ss_row(trace, SS_FIELD_K, group, own);
+        cache->score[own] = -sqrtf(ss_dot(k, k, K));
+    }
+    if ((int)e->policy == VATP) {
+        const float *v = ss_row(trace, SS_FIELD_V, group, own);
+        cache->score_factor[own] = 0.0f;
+        for (size_t i = 0; i < K; i++) cache->score_factor[own] += fabsf(v[i]);
+    }
+    if ((int)e->policy == RANDOM)
+        cache->score[own] =
+            draw((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
+}
+
+/* Adds the weights of query t to the scores of the keys. */
+static void add_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+    int policy = (int)e->policy, t = hook->t;
+    bool last_of_prompt = t < (int)e->prompt && t >= (int)e->prompt - (int)e->queries;
+    if (policy != H2O && policy != VATP && policy != TOVA && !(policy == SNAPKV && last_of_prompt))
+        return;
+    for (size_t j = 0; j < hook->keys; j++) {
+        float weight = fabsf(hook->rows[j]);
+        cache->score[j] = policy == TOVA ? weight : cache->score[j] + weight;
+    }
+}
+
+void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
+    eviction e = read(values);
+    int H = from->model->arch.H;
+    for (int head = 0; head < from->model->arch.L * H; head++) {
+        ss_hook query = {.pass = pass, .l = head / H, .h = head % H};
+        head_cache cache = cache_of(pass, query.l, query.h);
+        if (!ss_edit_holds(e.layer, query.l) || !ss_edit_holds(e.head, query.h)) continue;
+        for (int t = 0; t < p; t++) {
+            query.t = query.own = t;
+            query.keys = (size_t)t + 1;
+            query.rows = ss_row(from, SS_FIELD_ATT, head, t);
+            add_key(&query, &e, &cache);
+            add_weights(&query, &e, &cache);
+        }
+    }
+}
+
+/* ---- which keys are evicted ---------------------------------------------------------------- */
+
+/* Most recent keys that are never evicted, the query's own among them. */
+static int kept_recent(const eviction *e) {
+    bool halves = (int)e->policy == H2O || (int)e->policy == VATP;
+    int most = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
+    int recent = e->recent > 0.0f ? (int)e->recent : halves && half > 0 ? half : 1;
+    return recent < most ? recent : most;
+}
+
+/* The kept key of [from, to) with the lowest score, the oldest of equals; or -1. */
+static int lowest_score(const head_cache *cache, bool oldest, int from, int to) {
+    int lowest = -1;
+    for (int j = from; j < to; j++) {
+        if (!isnan(cache->evicted[j])) continue;
+        if (lowest < 0 || (!oldest && cache->score[j] * cache->score_factor[j] <
+                                          cache->score[lowest] * cache->score_factor[lowest]))
+            lowest = j;
+    }
+    return lowest;
+}
+
+/* At the first query after the prompt: of the keys before the prompt's last queries those stay that
+ * these queries attended to most, each averaged with its neighbours. */
+static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
+    int end = (int)e->prompt - (int)e->queries, half = (int)e->pool / 2;
+    for (int j = 0; j < end; j++) {
+        float sum = 0.0f;
+        for (int i = j - half; i <= j + half; i++)
+            if (i >= 0 && i < end) sum += cache->score[i];
+        cache->score_factor[j] = sum;
+    }
+    for (int j = 0; j < end; j++) cache->score[j] = 1.0f;
+    for (int over = (int)e->prompt - (int)e->budget; over > 0; over--) {
+        int lowest = lowest_score(cache, false, (int)e->first, end);
+        if (lowest >= 0) cache->evicted[lowest] = (float)t;
+    }
+}
+
+static void evict(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+    int t = hook->t, kept = 0, policy = (int)e->policy;
+    if (policy == SNAPKV) {
+        if (t == (int)e->prompt) evict_prompt(e, cache, t);
+        return;
+    }
+    for (int j = 0; j <= hook->own; j++) kept += isnan(cache->evicted[j]) != 0;
+    int first = (int)e->first, last = hook->own + 1 - kept_recent(e);
+    for (; kept > (int)e->budget; kept--) {
+        int lowest = lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
+        cache->evicted[lowest] = (float)t;
+    }
+}
+
+/* ---- what a query sees --------------------------------------------------------------------- */
+
+/* Masks the evicted keys, and places the others as they lie in the cache where the edit says so. */
+static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cache *cache) {
+    int32_t *ranks = hook->scratch->ranks, rank = 0;
+    for (size_t j = 0; j < hook->keys; j++) {
+        bool kept = isnan(cache->evicted[j]);
+        if (!kept) hook->scratch->visible[j] = 0;
+        if ((int)e->positions == IN_CACHE) ranks[j] = kept ? rank++ : rank;
+    }
+}
+
+/* The row of the rotary angles that holds those of so many positions back. */
+static size_t rotary_row(const ss_pass *pass, int back) {
+    const ss_model *model = pass->trace->model;
+    const float *frequencies[] = {model->rotary, model->window_rotary};
+    size_t row = (size_t)(back % SS_ROTARY_ROWS);
+    size_t pairs = (size_t)model->arch.rotary_width / 2;
+    if (pass->cache.rotary_back[row] == back) return row;
+    for (int i = 0; i < (model->arch.own_rotary ? 2 : 1); i++) {
+        ss_angles at = {pass->cache.rotary[i].cosine + row * pairs,
+                        pass->cache.rotary[i].sine + row * pairs};
+        ss_rotary_angles(&at, frequencies[i], 1.0f, pairs, &(int32_t){-back}, 1);
+    }
+    pass->cache.rotary_back[row] = back;
+    return row;
+}
+
+/* out[K] = the query as it were so many positions earlier. */
+static void rotate_query(const ss_hook *hook, int back, float *out) {
+    const ss_arch *arch = &hook->pass->trace->model->arch;
+    size_t K = (size_t)arch->K, pairs = (size_t)arch->rotary_width / 2;
+    const ss_angles *rotary =
+        &hook->pass->cache.rotary[arch->own_rotary && arch->windowed[hook->l]];
+    size_t row = rotary_row(hook->pass, back) * pairs;
+    ss_rotate(out, hook->q, rotary->cosine + row, rotary->sine + row, pairs);
+    memcpy(out + 2 * pairs, hook->q + 2 * pairs, (K - 2 * pairs) * sizeof *out);
+}
+
+/*
+ * Scores of keys that are nearer in the cache than in the text: the query is rotated back by the
+ * difference, once for all keys between two evicted ones. A bias key, which has no position, is
+ * scored with the query at its position in the cache.
+ */
+static void rotate_scores(const ss_hook *hook) {
+    const ss_pass *pass = hook->pass;
+    const ss_scratch *scratch = hook->scratch;
+    const ss_model *model = pass->trace->model;
+    const ss_arch *arch = &model->arch;
+    size_t K = (size_t)arch->K;
+    int g = hook->h / (arch->H / arch->G), shift = 0;
+    int from = pass->positions[hook->t] - scratch->ranks[hook->own];
+    const float *k = ss_row(pass->trace, SS_FIELD_K, hook->l * arch->G + g, 0);
+    float *q = scratch->queries; /* rows of a feature map, which no head has here */
+    if (hook->bias && from > 0) {
+        rotate_query(hook, shift = from, q);
+        *hook->bias =
+            ss_dot(q, ss_owned(model->layers[hook->l].bias_keys, arch->bias_key, g, arch->K), K);
+    }
+    for (size_t j = 0; j < hook->keys; j++, k += K) {
+        if (!scratch->visible[j]) continue;
+        int back = from - (pass->positions[ss_token_of(hook, j)] - scratch->ranks[j]);
+        if (back <= 0) continue;
+        if (back != shift) rotate_query(hook, shift = back, q);
+        hook->rows[j] = ss_dot(q, k, K);
+    }
+}
+
+void ss_apply_evict(const ss_hook *hook, const float *values) {
+    eviction e = read(values);
+    if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
+    head_cache cache = cache_of(hook->pass, hook->l, hook->h);
+    if (hook->point == SS_AT_MASK) {
+        add_key(hook, &e, &cache);
+        evict(hook, &e, &cache);
+        mask_evicted(hook, &e, &cache);
+    } else if (hook->point == SS_AT_SCORES) {
+        bool rotary = hook->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
+        if ((int)e.positions == IN_CACHE && rotary) rotate_scores(hook);
+    } else {
+        add_weights(hook, &e, &cache);
+    }
+}
+
+/* ---- what a streaming run drops ------------------------------------------------------------ */
+
+/* rows[to] of each of n arrays becomes rows[from]; they are `stride` rows apart. */
+static void move_row(float *rows, size_t width, int n, int stride, int from, int to) {
+    for (int i = 0; i < n; i++) {
+        float *own = rows + (size_t)i * (size_t)stride * width;
+        memmove(own + (size_t)to * width, own + (size_t)from * width, width * sizeof *own);
+    }
+}
+
+void ss_close_up(ss_pass *pass, int l, int g, int slots) {
+    const ss_trace *trace = pass->trace;
+    const ss_arch *arch = &trace->model->arch;
+    int share = arch->H / arch->G, S = trace->slots, group = l * arch->G + g, kept = 0;
+    head_cache first = cache_of(pass, l, g * share);
+    float *k = ss_row(trace, SS_FIELD_K, group, 0), *v = ss_row(trace, SS_FIELD_V, group, 0);
+    int32_t *tokens = pass->cache.tokens + (size_t)group * (size_t)S;
+    for (int j = 0; j < slots; j++) {
+        bool stays = false;
+        for (int i = 0; i < share; i++) stays |= isnan(first.evicted[i * S + j]) != 0;
+        if (!stays) continue;
+        tokens[kept] = tokens[j];
+        move_row(k, (size_t)arch->K, 1, S, j, kept);
+        move_row(v, (size_t)arch->K, 1, S, j, kept);
+        move_row(first.score, 1, share, S, j, kept);
+        move_row(first.score_factor, 1, share, S, j, kept);
+        move_row(first.evicted, 1, share, S, j, kept++);
+    }
+    for (int i = 0; i < share; i++)
+        for (int j = kept; j < slots; j++) first.evicted[i * S + j] = NAN;
+    pass->cache.held[group] = kept;
+}

@@ -1,0 +1,272 @@
+/*
+ * Numbers through n bits and back: x becomes scale * round(x / scale), numbers that share a scale
+ * being those of a tensor, a token, a channel or a group. Halves round to even, as torch.round
+ * does.
+ *
+ *     symmetric   scale = max |x| / (2^(bits-1) - 1)
+ *     else        scale = (max x - min x) / (2^bits - 1), x rounded as min x + whole * scale
+ *
+ * Of weights a tensor is one matrix of a layer, a channel is one output of it, and a group is of
+ * one output. They are never stored: the product is computed anew with what its weights have
+ * become.
+ */
+#include "hook.h"
+#include "rows.h"
+
+#include "../../math/kernels.h"
+#include "../../math/pack.h"
+
+#include <limits.h>
+#include <math.h>
+
+enum { TENSOR, TOKEN, CHANNEL, GROUP };
+enum { QUERIES, KEYS, VALUES, HIDDEN, WEIGHTS };
+
+/* The row's values, in the order of table.c. */
+enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER, PROMPT };
+
+/* Tokens share scales. */
+static bool is_together(const float *values) {
+    int by = (int)values[BY];
+    return (int)values[WHAT] != WEIGHTS && (by == TENSOR || by == CHANNEL);
+}
+
+int ss_together_quantise(const float *values) {
+    if (!is_together(values)) return 0;
+    return values[PROMPT] > 0.0f ? (int)values[PROMPT] : INT_MAX;
+}
+
+/* Columns of the widest rows that it rounds. */
+static size_t columns_of(const ss_arch *arch) {
+    int heads = arch->H * arch->K;
+    return (size_t)(heads > arch->D ? heads : arch->D);
+}
+
+/* A range for each layer, or for each of its columns. */
+size_t ss_keeps_quantise(const float *values, const ss_arch *arch) {
+    size_t ranges = (int)values[BY] == CHANNEL ? columns_of(arch) : 1;
+    return is_together(values) ? ((size_t)arch->L + 1) * ranges * 2 : 0;
+}
+
+/* ---- numbers that share a scale ------------------------------------------------------------ */
+
+typedef struct range {
+    float low, high;
+} range;
+
+static const range nothing = {INFINITY, -INFINITY};
+
+/* With x[i * step + j], i < rows, j < n, in it too. */
+static range widened(range r, const float *x, size_t rows, size_t step, size_t n) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < n; j++) {
+            r.low = fminf(r.low, x[i * step + j]);
+            r.high = fmaxf(r.high, x[i * step + j]);
+        }
+    return r;
+}
+
+/* errors [rows][4], or NULL: to the first two of each row what rounding it cost, and its squares.
+ */
+static void round_in(range r, float *x, size_t rows, size_t step, size_t n, const float *values,
+                     float *errors) {
+    bool symmetric = values[SYMMETRIC] != 0.0f;
+    int bits = (int)values[BITS];
+    float most = symmetric ? fmaxf(-r.low, r.high) : r.high - r.low;
+    float levels = (float)((1 << (symmetric ? bits - 1 : bits)) - 1);
+    float scale = most / levels, zero = symmetric ? 0.0f : r.low,
+          least = symmetric ? -levels : 0.0f;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < n; j++) {
+            float *at = &x[i * step + j], exact = *at;
+            /* What lies outside a range that others made ends at its ends. Without a scale all of
+             * them are alike. */
+            if (scale > 0.0f)
+                *at = zero + scale * fminf(fmaxf(rintf((exact - zero) / scale), least), levels);
+            else if (most == 0.0f)
+                *at = zero;
+            if (!errors) continue;
+            errors[4 * i] += (*at - exact) * (*at - exact);
+            errors[4 * i + 1] += exact * exact;
+        }
+}
+
+static void quantise(float *x, size_t rows, size_t step, size_t n, const float *values,
+                     float *errors) {
+    round_in(widened(nothing, x, rows, step, n), x, rows, step, n, values, errors);
+}
+
+/* A row of numbers, all together or in groups. */
+static void quantise_row(float *x, size_t n, const float *values, float *errors) {
+    size_t group = (int)values[BY] == GROUP ? (size_t)values[GROUP_SIZE] : n;
+    for (size_t i = 0; i < n; i += group)
+        quantise(x + i, 1, n, n - i < group ? n - i : group, values, errors);
+}
+
+/* ---- weights ------------------------------------------------------------------------------- */
+
+/* Of all the matrix; work [in]. */
+static range range_of(const ss_matrix *w, float *work) {
+    range r = nothing;
+    for (size_t n = 0; n < w->out; n++) {
+        ss_matrix_output(work, w, n);
+        r = widened(r, work, 1, w->in, w->in);
+    }
+    return r;
+}
+
+/* out[in] = output n of what the matrix has become; all: the range of it, where it has one scale.
+ */
+static void round_output(float *out, const ss_matrix *w, size_t n, range all, const float *values,
+                         float *errors) {
+    ss_matrix_output(out, w, n);
+    if ((int)values[BY] == TENSOR)
+        round_in(all, out, 1, w->in, w->in, values, errors);
+    else
+        quantise_row(out, w->in, values, errors);
+}
+
+/* sums[2] += of a matrix, if there is one, what rounding costs it, and its squares. */
+static void add_errors(const ss_linear *linear, const float *values, float *work, double *sums) {
+    const ss_matrix *w = &linear->w;
+    if (!w->data) return;
+    range all = (int)values[BY] == TENSOR ? range_of(w, work) : nothing;
+    for (size_t n = 0; n < w->out; n++) {
+        float errors[4] = {0};
+        round_output(work, w, n, all, values, errors);
+        sums[0] += (double)errors[0];
+        sums[1] += (double)errors[1];
+    }
+}
+
+/* Of every matrix of each layer that is meant, before the first token comes. */
+static void count_weights(const ss_pass *pass, const float *values) {
+    const ss_model *model = pass->trace->model;
+    float *counted = ss_floats(pass->trace, SS_FIELD_WEIGHT_ROUNDED);
+    for (int l = 0; counted && l < model->arch.L; l++, counted += 2) {
+        const ss_layer *at = &model->layers[l];
+        const ss_linear *const own[] = {&at->q,        &at->k,          &at->v,        &at->o,
+                                        &at->gate,     &at->router,     &at->ffn.gate, &at->ffn.up,
+                                        &at->ffn.down, &at->shared_gate};
+        double sums[2] = {0};
+        if (!ss_edit_holds(values[LAYER], l)) continue;
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            add_errors(own[i], values, pass->work, sums);
+        for (int e = 0; at->experts && e < model->arch.E; e++) {
+            add_errors(&at->experts[e].gate, values, pass->work, sums);
+            add_errors(&at->experts[e].up, values, pass->work, sums);
+            add_errors(&at->experts[e].down, values, pass->work, sums);
+        }
+        counted[0] = (float)sums[0];
+        counted[1] = (float)sums[1];
+    }
+}
+
+static void quantise_weights(const ss_hook *hook, const float *values) {
+    const ss_matrix *w = &hook->linear->w;
+    const float *bias = hook->linear->bias;
+    size_t in = w->in, rows = (size_t)hook->n;
+    float *outputs = hook->pass->work, *panel = outputs + SS_PANEL * in;
+    float *tiles = panel + SS_PANEL * in;
+    range all = (int)values[BY] == TENSOR ? range_of(w, outputs) : nothing;
+    ss_tile(tiles, hook->in, in, rows, in);
+    for (size_t n = 0; n < w->out; n += SS_PANEL) {
+        size_t columns = w->out - n < SS_PANEL ? w->out - n : SS_PANEL;
+        for (size_t c = 0; c < columns; c++)
+            round_output(outputs + c * in, w, n + c, all, values, NULL);
+        ss_pack_rows(panel, outputs, in, columns, in);
+        ss_matmul(hook->rows + n, hook->width, tiles, panel, bias ? bias + n : NULL, rows, columns,
+                  in);
+    }
+}
+
+/* A quantisation that leaves the weights as they are. */
+static bool is_of_activations(const ss_pass *pass, const ss_edit *edit) {
+    return pass->edit_kinds[edit->kind].apply == ss_apply_quantise &&
+           (int)edit->values[WHAT] != WEIGHTS;
+}
+
+/* Weights come anew out of a quantisation, which would undo or double a factor; and in eight bits
+ * products do not read the weights that an edit would change. */
+ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
+                           ss_error *err) {
+    const ss_edit_kind *table = pass->edit_kinds;
+    const ss_edit *own = pass->edits;
+    if (pass->trace->model->head.w.int8)
+        return ss_fail(err, SS_UNSUPPORTED, where,
+                       "expected exact arithmetic: products in eight bits read other weights than "
+                       "those that this changes");
+    while (own->values != values) own++;
+    for (const ss_edit *edit = pass->edits; edit < own; edit++) {
+        unsigned both = table[edit->kind].hook_points & table[own->kind].hook_points;
+        if ((both & SS_AT_PRODUCT) && edit->kind != own->kind && !is_of_activations(pass, edit))
+            return ss_fail(err, SS_BAD_REQUEST, where,
+                           "expected weights that are scaled or quantised, found both");
+    }
+    return SS_OK;
+}
+
+ss_status ss_check_quantise(const ss_pass *pass, const float *values, const char *where,
+                            ss_error *err) {
+    if (is_together(values) && values[PROMPT] > 0.0f && values[PROMPT] <= values[FIRST])
+        return ss_fail(err, SS_BAD_REQUEST, where,
+                       "expected a prompt of more tokens than the %.7g that stay exact, found %.7g",
+                       (double)values[FIRST], (double)values[PROMPT]);
+    if ((int)values[WHAT] != WEIGHTS) return SS_OK;
+    if ((int)values[BY] == TOKEN || values[FIRST] > 0.0f)
+        return ss_fail(err, SS_BAD_REQUEST, where,
+                       "expected weights by tensor, channel or group, which have no tokens");
+    return ss_check_weights(pass, values, where, err);
+}
+
+/* ---- activations --------------------------------------------------------------------------- */
+
+/*
+ * Column d of x[rows][n], or all of it (d 0, n the width): the first `made` rows of the first chunk
+ * make its range, which later ones take over.
+ */
+static void round_together(const ss_hook *hook, const float *values, float *x, size_t made,
+                           size_t rows, size_t d, size_t n, float *errors) {
+    size_t width = hook->heads * hook->width;
+    size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&hook->pass->trace->model->arch) : 1;
+    float *kept = ss_kept_of(hook, values) + 2 * ((size_t)hook->l * ranges + d);
+    if (hook->t == 0) {
+        range found = widened(nothing, x + d, made, width, n);
+        kept[0] = found.low;
+        kept[1] = found.high;
+    }
+    round_in((range){kept[0], kept[1]}, x + d, rows, width, n, values, errors);
+}
+
+static void quantise_rows(const ss_hook *hook, const float *values) {
+    int exact = (int)values[FIRST] - hook->t, by = (int)values[BY];
+    exact = exact > 0 ? exact : 0;
+    if (exact >= hook->n) return;
+    size_t width = hook->heads * hook->width, rows = (size_t)(hook->n - exact);
+    float *x = hook->rows + (size_t)exact * width;
+    float *errors = ss_row(hook->pass->trace, SS_FIELD_ROUNDED, hook->l, hook->t + exact);
+    if (errors) errors += hook->point == SS_AT_HIDDEN ? 0 : 2;
+    size_t made = values[PROMPT] > 0.0f ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
+    if (by == TENSOR) round_together(hook, values, x, made, rows, 0, width, errors);
+    for (size_t d = 0; by == CHANNEL && d < width; d++)
+        round_together(hook, values, x, made, rows, d, 1, errors);
+    for (size_t i = 0; (by == TOKEN || by == GROUP) && i < rows; i++)
+        quantise_row(x + i * width, width, values, errors ? errors + 4 * i : NULL);
+}
+
+void ss_apply_quantise(const ss_hook *hook, const float *values) {
+    static const unsigned places[] = {SS_AT_QUERIES, SS_AT_KEYS, SS_AT_VALUES, SS_AT_HIDDEN,
+                                      SS_AT_PRODUCT};
+    if (hook->point == SS_AT_START && (int)values[WHAT] == WEIGHTS)
+        count_weights(hook->pass, values);
+    if (places[(int)values[WHAT]] != hook->point) return;
+    if (hook->point != SS_AT_PRODUCT) {
+        if (ss_edit_holds(values[LAYER], hook->l)) quantise_rows(hook, values);
+        return;
+    }
+    /* Neither the head's, which is in no layer, nor a feature map's, which is part of the operation
+     * and works in place. */
+    int layer = hook->pass->layer;
+    bool own = layer < hook->pass->trace->model->arch.L && hook->in != hook->rows;
+    if (own && ss_edit_holds(values[LAYER], layer)) quantise_weights(hook, values);
+}

@@ -1,0 +1,45 @@
+/* The functions that rows of the EDIT table name. Only table.c and the files that define them read
+ * this. */
+#ifndef SS_RUN_EDITS_ROWS_H
+#define SS_RUN_EDITS_ROWS_H
+
+#include "../../model/arch.h"
+
+struct ss_hook;
+struct ss_pass;
+
+#define SS_APPLY(name) void ss_apply_##name(const struct ss_hook *hook, const float *values)
+#define SS_CHECK(name)                                                                             \
+    ss_status ss_check_##name(const struct ss_pass *pass, const float *values, const char *where,  \
+                              ss_error *err)
+
+/* apply.c */
+SS_APPLY(operation);
+SS_CHECK(operation);
+SS_APPLY(mask);
+SS_APPLY(hide_key);
+SS_APPLY(self_only);
+SS_APPLY(scale_value);
+SS_APPLY(silence);
+SS_APPLY(park);
+SS_APPLY(clamp_channel);
+int ss_together_clamp_channel(const float *values);
+size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch);
+SS_APPLY(swap_positions);
+SS_APPLY(scale_weight);
+SS_CHECK(scale_weight);
+
+/* evict.c */
+SS_APPLY(evict);
+SS_CHECK(evict);
+int ss_idle_evict(const float *values);
+
+/* quantise.c */
+SS_APPLY(quantise);
+SS_CHECK(quantise);
+int ss_together_quantise(const float *values);
+size_t ss_keeps_quantise(const float *values, const ss_arch *arch);
+/* Weights are scaled or quantised: SS_BAD_REQUEST where an edit before does the other. */
+SS_CHECK(weights);
+
+#endif

@@ -1,0 +1,316 @@
+#include "table.h"
+
+#include "rows.h"
+
+#include <math.h>
+
+/* Integers come as floats, which hold whole numbers of as many digits as a sentence prints. */
+#define COUNT_MAX 9999999.0f
+#define NUMBER_MAX 1e30f
+
+#define ALL .standard = NAN
+#define MUST .standard = NAN, .required = true
+#define LAYER                                                                                      \
+    { .name = "layer", .type = SS_EDIT_INDEX, .below = "L", ALL, .meaning = "absent: all" }
+#define HEAD                                                                                       \
+    { .name = "head", .type = SS_EDIT_INDEX, .below = "H", ALL, .meaning = "absent: all" }
+#define PROMPT(what)                                                                               \
+    {                                                                                              \
+        .name = "prompt", COUNT,                                                                   \
+        .meaning = "so many first tokens determine " what                                          \
+                   ", which later tokens use; 0: all tokens do, and must be given at once"         \
+    }
+#define COUNT .type = SS_EDIT_INTEGER, .high = COUNT_MAX
+
+static const char *const clamps[] = {"zero", "mean", "value", NULL};
+static const char *const policies[] = {"window",   "first", "h2o",    "tova", "snapkv",
+                                       "key_norm", "vatp",  "random", NULL};
+static const char *const policy_labels[] = {"the most recent keys",
+                                            "the first and the most recent keys",
+                                            "the most attended keys (H2O)",
+                                            "the keys the last query attends to (TOVA)",
+                                            "the keys the prompt's end attends to (SnapKV)",
+                                            "keys with small norms (key_norm)",
+                                            "keys by attention and value norm (VATP)",
+                                            "random keys",
+                                            NULL};
+static const char *const placings[] = {"text", "cache", NULL};
+static const char *const placing_labels[] = {"in the text", "in the cache", NULL};
+static const char *const matrices[] = {"q", "k", "v", "o", "gate", "up", "down", NULL};
+static const char *const numbers[] = {"queries", "keys", "values", "hidden", "weights", NULL};
+static const char *const number_labels[] = {"queries",       "keys",    "values",
+                                            "hidden states", "weights", NULL};
+static const char *const grains[] = {"tensor", "token", "channel", "group", NULL};
+static const char *const grain_labels[] = {"one scale per layer", "one scale per token",
+                                           "one scale per channel", "one scale per group of values",
+                                           NULL};
+static const char *const answers[] = {"no", "yes", NULL};
+
+static const ss_edit_kind table[] = {
+    {.name = "operation",
+     .meaning = "heads compute another attention operation than the model's",
+     .label = "attention replaced by {operation}{at}",
+     .counterfactual = true,
+     .hook_points = SS_AT_START,
+     .parameters = {{.name = "operation",
+                     .type = SS_EDIT_OPERATION,
+                     MUST,
+                     .meaning = "a row of the operations, whose parameters go with it"},
+                    LAYER,
+                    HEAD},
+     .apply = ss_apply_operation,
+     .check = ss_check_operation,
+     .source = "Gu et al. 2025, section 7.4"},
+    {.name = "mask",
+     .meaning = "queries see only the first and the most recent keys before them, whatever the "
+                "model's mask",
+     .label = "only the first {first} and the last {recent} keys visible{at}",
+     .counterfactual = true,
+     .hook_points = SS_AT_START,
+     .parameters = {{.name = "first", COUNT, MUST, .meaning = "number of first keys"},
+                    {.name = "recent",
+                     COUNT,
+                     .low = 1,
+                     MUST,
+                     .meaning = "number of most recent keys, the query's own included"},
+                    LAYER,
+                    HEAD},
+     .apply = ss_apply_mask,
+     .source = "Xiao et al. 2024, StreamingLLM"},
+    {.name = "hide_key",
+     .meaning = "a key is hidden from queries; the operation runs on the others",
+     .label = "{key} hidden[ from {query}]{at}",
+     .counterfactual = true,
+     .hook_points = SS_AT_MASK,
+     .parameters = {{.name = "key",
+                     .type = SS_EDIT_INDEX,
+                     .below = "T",
+                     MUST,
+                     .meaning = "position of the token"},
+                    LAYER,
+                    HEAD,
+                    {.name = "query",
+                     .type = SS_EDIT_INDEX,
+                     .below = "T",
+                     ALL,
+                     .meaning = "position of the query that it is hidden from; absent: all"}},
+     .apply = ss_apply_hide_key,
+     .source = "attention knock-out"},
+    {.name = "self_only",
+     .meaning =
+         "a token sees only itself, as the first token does (and a bias key where there is one)",
+     .label = "{token} sees only itself{at}",
+     .counterfactual = true,
+     .hook_points = SS_AT_MASK,
+     .parameters =
+         {{.name = "token", .type = SS_EDIT_INDEX, .below = "T", MUST, .meaning = "its position"},
+          LAYER,
+          HEAD},
+     .apply = ss_apply_self_only,
+     .source = "arXiv 2605.06611"},
+    {.name = "scale_value",
+     .meaning = "a token's value is multiplied by a factor",
+     .label = "factor=0?value of {key} zeroed{at}|value of {key} scaled by {factor}{at}",
+     .counterfactual = true,
+     .hook_points = SS_AT_VALUES,
+     .parameters = {{.name = "key",
+                     .type = SS_EDIT_INDEX,
+                     .below = "T",
+                     MUST,
+                     .meaning = "position of the token"},
+                    {.name = "factor",
+                     .low = -NUMBER_MAX,
+                     .high = NUMBER_MAX,
+                     .meaning = "0 zeroes the value, 1 keeps it"},
+                    LAYER,
+                    {.name = "group",
+                     .type = SS_EDIT_INDEX,
+                     .below = "G",
+                     ALL,
+                     .meaning = "key/value head; absent: all"}},
+     .apply = ss_apply_scale_value,
+     .source = "Gu et al. 2025, section 3.3 (value drain)"},
+    {.name = "silence",
+     .meaning = "a head is ablated: its output is 0",
+     .label = "{heads} ablated",
+     .counterfactual = true,
+     .hook_points = SS_AT_HEADS,
+     .parameters = {LAYER, HEAD},
+     .apply = ss_apply_silence,
+     .source = "Guo et al. 2024, zero_out_attn"},
+    {.name = "park",
+     .meaning = "a head gives all of its attention to one key, where the query sees it",
+     .label = "all attention of {heads} on {key}",
+     .counterfactual = true,
+     .hook_points = SS_AT_WEIGHTS,
+     .parameters =
+         {LAYER,
+          HEAD,
+          {.name = "key", .type = SS_EDIT_INDEX, .below = "T", .meaning = "position of the token"}},
+     .apply = ss_apply_park,
+     .source = "Guo et al. 2024, move_attn_to_bos"},
+    {.name = "clamp_channel",
+     .meaning =
+         "a channel of the residual stream is set to 0, to its mean over the tokens, or to a value",
+     .label = "to=value?channel {channel} set to {value}{after}[ at {token}]|channel {channel} set "
+              "to {to}{after}[ at {token}]",
+     .counterfactual = true,
+     .hook_points = SS_AT_HIDDEN,
+     .parameters =
+         {{.name = "channel", .type = SS_EDIT_INDEX, .below = "D", MUST, .meaning = ""},
+          {.name = "layer",
+           .type = SS_EDIT_INDEX,
+           .below = "L+1",
+           ALL,
+           .meaning = "after so many layers: 0 is the embedding, 1 is after layer 0; absent: all"},
+          {.name = "token",
+           .type = SS_EDIT_INDEX,
+           .below = "T",
+           ALL,
+           .meaning = "its position; absent: all"},
+          {.name = "to", .type = SS_EDIT_CHOICE, .choices = clamps, .meaning = ""},
+          {.name = "value", .low = -NUMBER_MAX, .high = NUMBER_MAX, .meaning = "of `to=value`"},
+          PROMPT("the mean")},
+     .apply = ss_apply_clamp_channel,
+     .together = ss_together_clamp_channel,
+     .keeps = ss_keeps_clamp_channel,
+     .source = "Sun et al. 2024, table 3 (massive activations)"},
+    {.name = "swap_positions",
+     .meaning = "two tokens exchange their positions (vectors, angles or distances), or one takes "
+                "the other's",
+     .label = "replace=yes?{a} moved to the position of {b}|positions of {a} and {b} swapped",
+     .counterfactual = true,
+     .needs = SS_NEEDS_POSITIONS,
+     .hook_points = SS_AT_START,
+     .parameters = {{.name = "a",
+                     .type = SS_EDIT_INDEX,
+                     .below = "T",
+                     MUST,
+                     .meaning = "position of one token"},
+                    {.name = "b",
+                     .type = SS_EDIT_INDEX,
+                     .below = "T",
+                     MUST,
+                     .meaning = "position of the other"},
+                    {.name = "replace",
+                     .type = SS_EDIT_CHOICE,
+                     .choices = answers,
+                     .meaning = "yes: a takes the position of b, and b keeps it"}},
+     .apply = ss_apply_swap_positions,
+     .source = "Gu et al. 2025, table 7"},
+    {.name = "evict",
+     .meaning = "each head's KV cache holds so many keys, the query's own included; keys over the "
+                "budget are evicted for good before each query",
+     .label = "KV cache of {budget} keys, policy {policy}[, first tokens kept: {first}][, "
+              "positions in the "
+              "{positions}]{at}",
+     .needs = SS_NEEDS_CAUSAL,
+     .fields = SS_BIT(SS_FIELD_EVICTED),
+     .hook_points = SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS,
+     .parameters = {{.name = "policy",
+                     .type = SS_EDIT_CHOICE,
+                     .choices = policies,
+                     .labels = policy_labels,
+                     MUST,
+                     .meaning =
+                         "which key is evicted: the oldest (window, first), the one with the least "
+                         "attention from all queries (h2o), from the last query (tova), from the "
+                         "last queries of the prompt (snapkv, once), the longest key (key_norm), "
+                         "the least attention times value norm (vatp), any (random)"},
+                    {.name = "budget",
+                     COUNT,
+                     .low = 1,
+                     MUST,
+                     .meaning = "number of keys kept; snapkv: of the prompt"},
+                    {.name = "first", COUNT, .meaning = "first keys that are never evicted"},
+                    {.name = "recent",
+                     COUNT,
+                     .meaning = "most recent keys that are never evicted; 0: half the budget for "
+                                "h2o and vatp, else the query's own"},
+                    {.name = "positions",
+                     .type = SS_EDIT_CHOICE,
+                     .choices = placings,
+                     .labels = placing_labels,
+                     .meaning =
+                         "positions of the keys: as in the text, or their index in the cache"},
+                    {.name = "prompt", COUNT, .meaning = "tokens of the prompt; snapkv only"},
+                    {.name = "queries",
+                     COUNT,
+                     .low = 1,
+                     .standard = 16,
+                     .meaning = "last queries of the prompt that count; snapkv only"},
+                    {.name = "pool",
+                     COUNT,
+                     .low = 1,
+                     .standard = 5,
+                     .meaning = "neighbouring keys that snapkv averages over, an odd number"},
+                    {.name = "seed", COUNT, .standard = 1, .meaning = "seed of the policy random"},
+                    LAYER,
+                    HEAD},
+     .apply = ss_apply_evict,
+     .check = ss_check_evict,
+     .idle = ss_idle_evict,
+     .source =
+         "Xiao et al. 2024 (window, first, positions); Zhang et al. 2023 (h2o); Oren et al. 2024 "
+         "(tova); Li et al. 2024 (snapkv); Devoto et al. 2024 (key_norm); Guo et al. 2024 (vatp)"},
+    {.name = "quantise",
+     .meaning = "activations or weights are rounded to so many bits",
+     .label = "{what} rounded to {bits} bits[ by {by}][, first {first} tokens exact]{at}",
+     .fields = SS_BIT(SS_FIELD_ROUNDED),
+     .hook_points =
+         SS_AT_START | SS_AT_QUERIES | SS_AT_KEYS | SS_AT_VALUES | SS_AT_HIDDEN | SS_AT_PRODUCT,
+     .parameters =
+         {{.name = "what",
+           .type = SS_EDIT_CHOICE,
+           .choices = numbers,
+           .labels = number_labels,
+           MUST,
+           .meaning = ""},
+          {.name = "bits", .type = SS_EDIT_INTEGER, .low = 2, .high = 8, MUST, .meaning = ""},
+          {.name = "by",
+           .type = SS_EDIT_CHOICE,
+           .choices = grains,
+           .labels = grain_labels,
+           .standard = 1,
+           .meaning = "which numbers share a scale; a channel of weights is an output"},
+          {.name = "group", COUNT, .low = 1, .standard = 32, .meaning = "numbers in a group"},
+          {.name = "symmetric",
+           .type = SS_EDIT_CHOICE,
+           .choices = answers,
+           .standard = 1,
+           .meaning = "yes: range symmetric about 0; no: from the smallest to the largest number"},
+          {.name = "first", COUNT, .meaning = "first tokens that stay exact"},
+          LAYER,
+          PROMPT("the scales of tensor and channel")},
+     .apply = ss_apply_quantise,
+     .check = ss_check_quantise,
+     .together = ss_together_quantise,
+     .keeps = ss_keeps_quantise,
+     .source = "round to nearest; first tokens: Liu et al. 2024, IntactKV"},
+    {.name = "scale_weight",
+     .meaning = "one weight of a matrix is multiplied by a factor",
+     .label = "factor=0?weight ({row}, {column}) of {matrix} in layer {layer} zeroed|weight "
+              "({row}, {column}) of {matrix} in layer {layer} scaled by {factor}",
+     .counterfactual = true,
+     .hook_points = SS_AT_PRODUCT,
+     .parameters = {{.name = "matrix",
+                     .type = SS_EDIT_CHOICE,
+                     .choices = matrices,
+                     MUST,
+                     .meaning = "matrix of the attention (q, k, v, o) or of the feed-forward"},
+                    {.name = "layer", .type = SS_EDIT_INDEX, .below = "L", MUST, .meaning = ""},
+                    {.name = "row", COUNT, MUST, .meaning = "output of the matrix (row)"},
+                    {.name = "column", COUNT, MUST, .meaning = "input of the matrix (column)"},
+                    {.name = "factor",
+                     .low = -NUMBER_MAX,
+                     .high = NUMBER_MAX,
+                     .meaning = "0 zeroes the weight, 1 keeps it"}},
+     .apply = ss_apply_scale_weight,
+     .check = ss_check_scale_weight,
+     .source = "Yu et al. 2024 (super weights)"},
+};
+
+const ss_edit_kind *ss_edits(int *n) {
+    *n = (int)(sizeof table / sizeof *table);
+    return table;
+}

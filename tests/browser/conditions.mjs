@@ -1,0 +1,170 @@
+/** What a page meets outside a laboratory: a full disk, the back button, strangers in other frames, hosts without a bundler. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { promisify } from 'node:util';
+import { openHubPage } from './hub_stage.mjs';
+import { TYPES, chromium, CHROMIUM, root, settled, text } from './stage.mjs';
+
+/** Leaves the origin of a page so many bytes of storage. */
+async function limitStorage(page, quotaSize) {
+  const session = await page.context().newCDPSession(page);
+  const { origin } = new URL(page.url());
+  await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
+}
+
+/** A host on an origin of its own. */
+async function serve(answer) {
+  const server = createServer(async (request, response) => {
+    const { type, body } = await answer(new URL(request.url, 'http://x').pathname);
+    response.writeHead(body === undefined ? 404 : 200, type && { 'content-type': type }).end(body);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  server.unref();
+  return `http://127.0.0.1:${server.address().port}/`;
+}
+
+/** What npm would install: the package's folder with its binaries, and the packages that it depends on. */
+async function installed(path) {
+  const own = normalize(decodeURIComponent(path)).replace('/node_modules/sinkscope/', '/wasm/');
+  const at = own.replace(/^\/node_modules/, '/wasm/node_modules');
+  const kind = extname(at).replace('.mjs', '.js');
+  const file = kind === '.wasm' ? `.build${at}` : at;
+  try {
+    return { type: TYPES[kind], body: await readFile(join(root, file)) };
+  } catch {
+    return {};
+  }
+}
+
+export const conditions = {
+  async 'with a full disk a model of the hub opens, and nothing else is lost'(stage) {
+    const { page } = await openHubPage(stage);
+    const free = await page.evaluate(() => globalThis.tool.load('sinkscope/softmax'));
+    await page.evaluate(() => globalThis.sinkscope.cacheClear());
+    await limitStorage(page, 100_000);
+    const full = await page.evaluate(() => globalThis.tool.load('sinkscope/softmax'));
+    assert.deepEqual(full, free);
+    const kept = await page.evaluate(() => globalThis.sinkscope.cacheBytes());
+    assert.ok(kept <= 100_000, `${kept} bytes are cached`);
+  },
+
+  async 'with a full disk the lab trains'(stage) {
+    const page = await stage.open('room=lab', { waits: false });
+    await page.getByRole('button', { name: 'Train', exact: true }).waitFor();
+    await limitStorage(page, 1);
+    await page.getByRole('button', { name: 'Train', exact: true }).click();
+    await page.waitForFunction(() => /step [1-9]\d/.test(document.body.innerText));
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'after the back button the page answers as before'() {
+    const options = { ...CHROMIUM, ignoreDefaultArgs: ['--disable-back-forward-cache'] };
+    const browser = await chromium.launch(options);
+    try {
+      const { origin } = this.stage;
+      const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
+      const troubles = [];
+      page.on('pageerror', ({ message }) => troubles.push(message));
+      await page.addInitScript(() =>
+        addEventListener('pageshow', ({ persisted }) => (globalThis.isPersisted = persisted)),
+      );
+      await page.goto(`${origin}/#room=explore&shown=softmax`);
+      await settled(page);
+      await page.goto(`${origin}/embed.html`);
+      await page.goBack({ waitUntil: 'commit' });
+      await settled(page);
+      await page.fill('textarea', 'My cat sat on the mat and looked at me.');
+      await settled(page);
+      await page
+        .waitForFunction(() =>
+          document.querySelector('[data-view="attention"]')?.textContent.includes('T = 1'),
+        )
+        .catch(async (cause) => {
+          throw new Error((await text(page, 'body')).slice(0, 3000), { cause });
+        });
+      assert.deepEqual(troubles, []);
+      return (await page.evaluate(() => globalThis.isPersisted)) ? 'from the cache' : 'loaded anew';
+    } finally {
+      await browser.close();
+    }
+  },
+
+  async 'messages of other frames and windows change nothing'(stage) {
+    const says = `<script>
+      const all = [null, 1, 'height', {}, { sinkscope: 'height' }, { sinkscope: 'height', height: 1e9 },
+        { sinkscope: 'height', height: 'x' }, { type: 'RAW', id: 1, path: ['open'] }, new ArrayBuffer(8)];
+      for (const one of all) for (const target of [parent, parent.frames[0], top]) target.postMessage(one, '*');
+    </script>`;
+    const stranger = await serve(() => ({ type: 'text/html', body: says }));
+    const host = await serve(() => ({
+      type: 'text/html',
+      body: `<!doctype html><title>A course</title>
+        <iframe src="${stage.origin}/embed.html#view=attention" width="700" height="500"></iframe>
+        <script type="module" src="${stage.origin}/sink-scope.js"></script>
+        <sink-scope view="sinks" style="--sinkscope-height: 300px"></sink-scope>
+        <iframe src="${stranger}"></iframe>`,
+    }));
+    const context = await stage.browser.newContext({ serviceWorkers: 'block' });
+    const page = await context.newPage();
+    const troubles = [];
+    page.on('pageerror', ({ message }) => troubles.push(message));
+    await page.goto(host);
+    const figure = page.frameLocator('iframe').first();
+    await figure.locator('.heatmap').first().waitFor();
+    const heights = await page.evaluate(() =>
+      [...document.querySelectorAll('iframe, sink-scope')].map((one) => one.offsetHeight),
+    );
+    assert.ok(
+      heights.every((height) => height < 2000),
+      `${heights}`,
+    );
+    assert.deepEqual(troubles, []);
+  },
+
+  async 'a module script and an import map run the package without a bundler'(stage) {
+    const readme = await readFile(join(root, 'wasm/README.md'), 'utf8');
+    const [map] = /<script type="importmap">[^]*?<\/script>/.exec(readme);
+    const html = `<!doctype html><title>No bundler</title>${map}
+      <script type="module">
+        import { createEngine, openTokenizer } from 'sinkscope';
+        const at = (file) => new URL('/models/zoo/softmax/' + file, location.href);
+        const tokenizer = openTokenizer(await (await fetch(at('tokenizer.json'))).text());
+        const engine = await createEngine({ worker: false });
+        const model = await engine.open({ config: at('config.json'), weights: at('model.safetensors') });
+        const run = await model.run(tokenizer.encode('Once upon a time').map(({ id }) => id));
+        document.title = 'alpha ' + (await run.metric('alpha')).shape;
+      </script>`;
+    const host = await serve((path) =>
+      path === '/' ? { type: 'text/html', body: html } : installed(path),
+    );
+    const page = await (await stage.browser.newContext()).newPage();
+    const troubles = [];
+    page.on('console', (said) => troubles.push(said.text()));
+    page.on('requestfailed', (r) => troubles.push(r.url()));
+    page.on('pageerror', ({ message }) => troubles.push(message));
+    await page.goto(host);
+    await page
+      .waitForFunction(() => document.title.startsWith('alpha'), undefined, { timeout: 20_000 })
+      .catch((cause) => {
+        throw new Error(troubles.join('; ') || 'nothing came', { cause });
+      });
+    assert.match(await page.title(), /alpha 6,4,\d/);
+  },
+
+  async 'two builds at once wait for each other'() {
+    const page = join(root, '.build/page-twice');
+    await rm(page, { recursive: true, force: true });
+    const build = () =>
+      promisify(execFile)(join(root, 'web/serve'), ['--build-only'], {
+        env: { ...process.env, SINKSCOPE_PAGE: page },
+      });
+    await Promise.all([build(), build()]);
+    assert.match(await readFile(join(page, 'index.html'), 'utf8'), /<title>/);
+  },
+};
+for (const [name, test] of Object.entries(conditions))
+  conditions[name] = (stage) => test.call({ stage }, stage);
+conditions['two builds at once wait for each other'].seconds = 120;

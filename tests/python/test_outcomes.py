@@ -1,0 +1,268 @@
+"""What the logs rest on, each worked out by hand on a trace of six tokens."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from torch import Tensor  # noqa: E402
+
+from models.reference.model import Architecture, Mask, Trace, architecture  # noqa: E402
+from models.train import loss, measure, outcomes  # noqa: E402
+from models.train.recipe import Recipe, recipes  # noqa: E402
+
+T = 6
+EVEN = sum(1 / n for n in range(1, T + 1)) / T  # alpha_1 of uniform attention: 0.40833
+RECIPE = recipes()["sigmoid"]
+
+
+def arch_of(**more: Any) -> Architecture:
+    return dataclasses.replace(architecture(RECIPE.config), **more)
+
+
+def surprises(*words: int) -> Tensor:
+    """Logits [T, 2] under which token 0 costs ln n for each n given."""
+    return torch.tensor([[-math.log(n - 1), 0.0] for n in words])
+
+
+def norms(*rows: list[float]) -> Tensor:
+    """Vectors of these norms, [len(rows), T, 2]."""
+    return torch.tensor(rows)[..., None] * torch.tensor([0.6, -0.8])
+
+
+def to_first(first: float, itself: float) -> list[list[float]]:
+    """A map whose queries give `first` to token 1 and `itself` to themselves."""
+    return [[first * (k == 0) + itself * (k == q) for k in range(T)] for q in range(T)]
+
+
+def trace_of(**fields: Tensor) -> Trace:
+    nothing = torch.zeros(0)
+    names = ("hidden", "q", "k", "v", "att", "att_out", "mlp_out", "logits")
+    return Trace(**{name: fields.pop(name, nothing) for name in names}, **fields)
+
+
+# Two sequences of a model of one layer and two heads, whose rows sum to 0.8 and to 0.4.
+MAPS = torch.tensor([[to_first(0.6, 0.2), to_first(0.1, 0.3)]] * 2)[:, None]
+TRACE = trace_of(
+    att=MAPS,
+    # Norm ratios 9, 2 and 4 in the first sequence, 9, 6 and 1 in the second: embedding, then blocks.
+    hidden=torch.stack([norms([18.0, 2, 2, 2, 1, 3], [4.0, 2, 2, 2, 1, 3], [8.0, 2, 2, 2, 1, 3]),
+                        norms([18.0, 2, 2, 2, 1, 3], [12.0, 2, 2, 2, 1, 3], [2.0, 2, 2, 2, 1, 3])]),
+    # 0.5 and 2 of two groups.
+    v=torch.stack([norms([1.0, 2, 2, 2, 3, 1], [4.0, 1, 2, 3, 2, 2])] * 2)[:, None],
+    logits=torch.stack([surprises(2, 3, 4, 5, 6, 7)] * 2))
+IDS = torch.zeros(2, T, dtype=torch.long)
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, trace: Trace = TRACE, mask: Mask = Mask(),  # noqa: B008
+             sink_tokens: tuple[int, ...] = (1,)) -> tuple[dict[str, Any], list[list[float]]]:
+    monkeypatch.setattr(outcomes, "forward", lambda arch, weights, ids: trace)
+    monkeypatch.setattr(outcomes, "eviction", lambda arch, weights, ids: 0.125)
+    recipe = dataclasses.replace(RECIPE, sink_tokens=sink_tokens)
+    return outcomes.outcomes(recipe, arch_of(mask=mask), {}, IDS, IDS)
+
+
+def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, alpha_map = measured(monkeypatch)
+    # Raw: (0.8 + 5 x 0.6) / 6, (0.4 + 5 x 0.1) / 6; shares: (1 + 5 x 0.75) / 6, (1 + 5 x 0.25) / 6.
+    raw, share = (3.8 / 6, 0.9 / 6), (4.75 / 6, 2.25 / 6)
+    assert found == {
+        "alpha": round((raw[0] - 0.8 * EVEN + raw[1] - 0.4 * EVEN) / 2, 4),
+        "alpha_share": round((share[0] + share[1]) / 2 - EVEN, 4),
+        "value_ratio": 1.25,
+        "eviction": 0.125,
+        "loss": round(math.log(2 * 3 * 4 * 5 * 6) / 5, 4),
+        "alpha_max": 0.7917,
+        "hidden_ratio": 4.0,  # the largest mean over sequences: (2 + 6) / 2, not (4 + 1) / 2, never 9
+        "row_mass": 0.6,
+        "sink_0.2": 100.0, "sink_0.3": 100.0, "sink_0.4": 50.0,
+    }
+    assert alpha_map == [[0.792, 0.375]]
+
+
+def test_the_sink_s_tokens_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With tokens 1 and 3 as the sink their weights add up, and neither is one of the others."""
+    found, alpha_map = measured(monkeypatch, sink_tokens=(1, 3))
+    # Token 3 gets its own share of 0.25 or 0.75 in one of the four rows that see it.
+    assert alpha_map == [[round(4.75 / 6 + 0.25 / 4, 3), round(2.25 / 6 + 0.75 / 4, 3)]]
+    assert found["value_ratio"] == pytest.approx(((1 + 2) / 2 / 2 + (4 + 2) / 2 / 2) / 2)
+    assert found["eviction"] is None
+    assert [found[f"sink_{eps}"] for eps in outcomes.EPS] == [100.0, 100.0, 50.0]
+    even_third = (1 / 3 + 1 / 4 + 1 / 5 + 1 / 6) / 4
+    assert found["alpha_share"] == pytest.approx(
+        (4.75 / 6 + 0.25 / 4 + 2.25 / 6 + 0.75 / 4) / 2 - EVEN - even_third, abs=1e-4)
+
+
+@pytest.mark.parametrize(("mask", "is_measured"), [
+    (Mask(), True), (Mask("window", 4), False), (Mask("prefix", 3), False)])
+def test_eviction_needs_a_causal_mask(mask: Mask, is_measured: bool,
+                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (measured(monkeypatch, mask=mask)[0]["eviction"] is not None) is is_measured
+
+
+def test_each_eps_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four heads whose shares of token 1 are about 0.17, 0.25, 0.35 and 0.45."""
+    heads = [to_first(5 * (6 * alpha - 1) / 25, 1 - 5 * (6 * alpha - 1) / 25)
+             for alpha in (0.17, 0.25, 0.35, 0.45)]
+    trace = dataclasses.replace(TRACE, att=torch.tensor([[heads]] * 2))
+    found, _ = measured(monkeypatch, trace)
+    assert [found[f"sink_{eps}"] for eps in (0.2, 0.3, 0.4)] == [75.0, 50.0, 25.0]
+
+
+def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
+    """A model that is surer of token 0 for each key that a query sees: by ln of the key's number."""
+    def forward(arch: Architecture, weights: Any, ids: Tensor) -> Trace:
+        seen = arch.mask.seen(ids.shape[1], ids.device).double()
+        sure = seen @ torch.tensor(evidence, dtype=torch.float64).log()
+        logits = torch.stack([sure, torch.zeros_like(sure)], -1).expand(len(ids), -1, -1)
+        return trace_of(logits=logits)
+
+    return forward
+
+
+def test_what_eviction_costs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With three keys kept, query 4 sees keys 2 3 4 without the sink and 1 3 4 with it, query 5 sees
+    3 4 5 or 1 4 5; earlier queries have lost nothing and do not count."""
+    monkeypatch.setattr(outcomes, "forward", by_evidence([2, 3, 5, 7, 11, 13]))
+    monkeypatch.setattr(outcomes, "KEPT", 3)
+    found = outcomes.eviction(arch_of(), {}, IDS)
+
+    def costs(product: int) -> float:
+        return math.log1p(1 / product)
+
+    expected = (costs(3 * 5 * 7) + costs(5 * 7 * 11)) / 2 - (costs(2 * 5 * 7) + costs(2 * 7 * 11)) / 2
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_sink_norm_by_hand() -> None:
+    vectors = norms([1.0, 2, 4, 6, 8, 10])
+    assert outcomes.sink_norm(vectors, [0]).item() == pytest.approx(1 / 6)
+    assert outcomes.sink_norm(vectors, [1, 2]).item() == pytest.approx(3 / 6.25)
+    assert outcomes.sink_norm(vectors[None].expand(3, 2, -1, -1), [5]).shape == (3, 2)
+
+
+@pytest.mark.parametrize(("mask", "words"), [
+    (Mask(), (2, 3, 4, 5, 6)), (Mask("window", 2), (2, 3, 4, 5, 6)),
+    (Mask("prefix", 3), (4, 5, 6)), (Mask("prefix", 1), (2, 3, 4, 5, 6))])
+def test_a_prefix_is_given_not_predicted(mask: Mask, words: tuple[int, ...],
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the held-out loss on T tokens, and of the training loss on T + 1 of them."""
+    arch = arch_of(mask=mask)
+    assert measure.held_out_loss(arch, {}, TRACE.logits, IDS) == pytest.approx(
+        math.log(math.prod(words)) / len(words))
+    monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: TRACE)
+    text = torch.zeros(2, T + 1, dtype=torch.long)
+    found = loss.next_token_loss(arch, {}, text, torch.zeros(2, T + 2), 0.5)
+    assert found.item() == pytest.approx(math.log(math.prod([*words, 7])) / (len(words) + 1))
+
+
+def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two layers, four tokens; expert 1 has 3/4 of the weights and is chosen for all, as one of two."""
+    router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
+    trace = dataclasses.replace(TRACE, router=router)
+    monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: trace)
+    found = loss.next_token_loss(arch_of(E=3, chosen=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
+                                 torch.zeros(2, T + 2), 0.5)
+    # Shares 3/4, 1/8, 1/8; loads 1/2, 1/4, 1/4.
+    balance = 3 * (0.75 * 0.5 + 0.125 * 0.25 + 0.125 * 0.25)
+    assert found.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
+
+
+def test_what_a_masked_diffusion_model_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sequences hide a token with p = 0.2 and 0.7; each hidden token costs its surprise over p."""
+    noise = torch.full((2, T + 1), 0.9)
+    noise[0, 0] = 0.4  # p = (0 + 0.4) / 2 and (1 + 0.4) / 2
+    noise[0, [1, 3]] = 0.1  # the first token, which is never hidden, and the third
+    noise[1, [4, 6]] = 0.6
+    p, hidden = loss.hide(IDS, noise)
+    assert p.flatten().tolist() == pytest.approx([0.2, 0.7])
+    assert hidden.nonzero().tolist() == [[0, 2], [1, 3], [1, 5]]
+    read = []
+    monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: read.append(ids) or TRACE)
+    found = loss.unmask_loss(arch_of(V=9), {}, IDS, noise, 0.0)
+    assert read[0].tolist() == [[0, 0, 8, 0, 0, 0], [0, 0, 0, 8, 0, 8]]
+    expected = (math.log(4) / 0.2 + math.log(5) / 0.7 + math.log(7) / 0.7) / 10
+    assert found.item() == pytest.approx(expected)
+    noise[0, 0] = 0.0
+    assert loss.hide(IDS, noise)[0].flatten().tolist() == pytest.approx([0.02, 0.5])
+
+
+def test_a_card_s_numbers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the outcomes a card has other sinks, extremes, and how many heads lie near eps."""
+    diagonal = to_first(0.0, 0.5)
+    heads = [to_first(0.6, 0.2), diagonal]
+    near = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 at which its alpha is 0.3
+    trace = dataclasses.replace(
+        TRACE, att=torch.tensor([[heads], [[to_first(near + 0.001, 1 - near - 0.001), diagonal]]]),
+        att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2), gate=torch.full((2, 1, 2, T), 0.25))
+    monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: trace)
+    found = measure.measure(arch_of(), {}, IDS)
+    assert found["sink"] == [50.0, 0.0, 0.0, 50.0, 75.0, 75.0]
+    assert (found["sink_1"], found["sink_1_raw"], found["sink_1_deviation"]) == (50.0, 50.0, 0.0)
+    assert (found["sink_elsewhere"], found["elsewhere"]) == (75.0, 5)
+    assert (found["eps"], found["T"], found["sequences"], found["near_eps"]) == (0.3, T, 2, 1)
+    assert (found["hidden_ratio"], found["hidden_ratio_min"]) == (4.0, 2.5)
+    assert (found["value_ratio"], found["value_ratio_min"]) == (1.25, 0.5)
+    assert (found["row_mass_mean"], found["row_mass_min"], found["row_mass_max"]) == (0.7, 0.5, 1.0)
+    assert found["alpha_max"] == pytest.approx((4.75 / 6 + 0.301) / 2, abs=1e-3)
+    assert found["loss"] == round(math.log(720) / 5, 3)
+    # (0.9 x 6 + 1) / 7 and (0.1 x 6 + 1) / 7
+    assert (found["sink_bias"], found["gate_mean"]) == (50.0, 0.25)
+    broken = dataclasses.replace(trace, logits=torch.full((2, T, 2), torch.nan))
+    monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: broken)
+    with pytest.raises(ValueError, match="a measurement is not finite: .*'loss': nan"):
+        measure.measure(arch_of(), {}, IDS)
+
+
+def test_a_diffusion_model_is_measured_at_drawn_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight draws, the same each time, whose mean is the loss."""
+    drawn: list[Tensor] = []
+
+    def fake(arch: Architecture, weights: Any, ids: Tensor, noise: Tensor, balance: float) -> Tensor:
+        drawn.append(noise)
+        return torch.tensor(float(len(drawn)))
+
+    monkeypatch.setattr(measure, "unmask_loss", fake)
+    arch = arch_of(mask=Mask("bidirectional"))
+    assert measure.held_out_loss(arch, {}, TRACE.logits, IDS) == (1 + 8) / 2
+    assert {noise.shape for noise in drawn} == {(2, T + 1)} and len(set(map(str, drawn))) == 8
+    again, drawn[:] = list(drawn), []
+    measure.held_out_loss(arch, {}, TRACE.logits, IDS)
+    assert all(torch.equal(a, b) for a, b in zip(again, drawn))
+
+
+def test_held_out_texts_are_shown_as_training_showed_them() -> None:
+    """Each token in front by its id; one that the tokenizer lacks is the id beside its vocabulary."""
+    texts = ["Once upon a time there was a king", "A dog and a cat ran off"]
+
+    def shown(front: tuple[str, ...], fixed_at: int = 0) -> list[list[int]]:
+        recipe: Recipe = dataclasses.replace(RECIPE, training=dataclasses.replace(
+            RECIPE.training, front=front, fixed_at=fixed_at))
+        return outcomes.ids_of(recipe, texts, T).tolist()
+
+    bare = shown(())
+    assert [len(row) for row in bare] == [T, T] and bare[0] != bare[1]
+    assert [row[:3] for row in shown(("<sink>", "<s>", "<|endoftext|>"))] == [[1024, 0, 1]] * 2
+    assert [row[1:] for row in shown(("<s>",))] == [row[:-1] for row in bare]
+    assert [row[1] for row in shown((), 2)] == [1, 1]
+    assert [row[2:] for row in shown((), 2)] == [row[2:] for row in bare]
+
+
+def test_a_log_is_filled_from_the_checkpoints_that_it_lacks(
+        tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "training.jsonl").write_text('{"step": 0}\n{"step": 200, "loss": 5.5}\n')
+    for step in (0, 200, 400):
+        (run / f"step-{step:04d}.safetensors").touch()
+    added: list[tuple[Any, ...]] = []
+    log = SimpleNamespace(has=lambda step: step == 0, add=lambda *given: added.append(given))
+    monkeypatch.setattr(outcomes, "Log", lambda recipe, seed: log)
+    monkeypatch.setattr(outcomes, "load_file", lambda file: file.name)
+    outcomes.from_checkpoints(RECIPE, 1, run)
+    assert added == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]

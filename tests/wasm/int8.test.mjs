@@ -1,0 +1,103 @@
+// Models that are opened in eight bits: approximate, beside exact ones, whose numbers stay as they are.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { after, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { measure } from '../../wasm/index.js';
+import { failure, files, root, softmax, withEngine } from './helper.mjs';
+
+const tokens = [0, 17, 392, 5, 5, 81, 900, 3];
+const logits = async (model, ids = tokens) =>
+  (await model.run(ids, { fields: ['logits'] })).field('logits');
+
+for (const worker of [false, true])
+  test(`two arithmetics beside each other, ${worker ? 'in workers' : 'in this thread'}`, async () => {
+    await withEngine({ worker, workers: 2 }, async (engine) => {
+      const exact = await engine.open(files(softmax));
+      const before = await logits(exact);
+      const small = await engine.memory();
+      const eight = await engine.open(files(softmax), { arithmetic: 'int8' });
+      assert.deepEqual([exact.arithmetic, eight.arithmetic], ['exact', 'int8']);
+      assert.ok((await engine.memory()) > small, 'what it takes is counted');
+      const found = await logits(eight);
+      const gaps = found.data.map((x, i) => Math.abs(x - before.data[i]));
+      const most = gaps.reduce((a, b) => Math.max(a, b));
+      assert.ok(most > 1e-3 && most < 1.5, `logits off by ${most}`);
+      assert.deepEqual((await logits(exact)).data, before.data, 'exact numbers stay as they are');
+      await exact.close();
+      assert.deepEqual((await logits(eight)).data, found.data);
+    });
+  });
+
+test('token by token and in other workers to the same bits', async () => {
+  await withEngine({ worker: true, workers: 2 }, async (engine) => {
+    const model = await engine.open(files(softmax), { arithmetic: 'int8' });
+    const run = await model.run(tokens, { fields: ['logits'] });
+    for await (const step of run.generate({ count: 4 })) assert.ok(step.token >= 0);
+    const whole = await logits(model, run.tokens);
+    assert.deepEqual((await run.field('logits')).data, whole.data);
+    const [, replica] = model.replicas;
+    assert.deepEqual((await logits(replica, run.tokens)).data, whole.data);
+    const sequences = [0, 1, 2, 3].map((i) => tokens.map((id) => (id + i) % 1000));
+    const { metrics } = await measure(model, sequences);
+    const alone = await measure({ ...plain(model), replicas: [plain(model)] }, sequences);
+    assert.deepEqual(metrics, alone.metrics);
+  });
+});
+
+/** Of a model what a study asks for, in its first worker alone. */
+const plain = (model) => ({
+  architecture: model.architecture,
+  describe: model.describe,
+  run: (...args) => model.run(...args),
+});
+
+test('what eight bits cannot do is refused', async () => {
+  await withEngine({}, async (engine) => {
+    const wrong = await failure(engine.open(files(softmax), { arithmetic: 'int4' }));
+    assert.deepEqual([wrong.code, wrong.where], ['argument', 'arithmetic']);
+    const model = await engine.open(files(softmax), { arithmetic: 'int8' });
+    for (const edit of [
+      { kind: 'quantise', what: 'weights', bits: 4, by: 'tensor' },
+      { kind: 'scale_weight', matrix: 'down', layer: 0, row: 1, column: 2, factor: 0 },
+    ]) {
+      const { code, text } = await failure(model.run(tokens, { edits: [edit] }));
+      assert.equal(code, 'unsupported');
+      assert.match(text, /expected exact arithmetic/);
+    }
+    const edits = [{ kind: 'quantise', what: 'hidden', bits: 4 }];
+    await (await model.run(tokens, { edits })).close();
+  });
+  await withEngine({ kernels: 'base' }, async (engine) => {
+    const refused = await failure(engine.open(files(softmax), { arithmetic: 'int8' }));
+    assert.deepEqual([refused.code, refused.where], ['unsupported', 'arithmetic']);
+    assert.ok((await engine.memory()) > 0);
+    await (await engine.open(files(softmax))).close();
+  });
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-eight-'));
+after(() => rmSync(folder, { recursive: true }));
+
+test('the command line says that it is approximate', async () => {
+  const texts = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'));
+  const text = join(folder, 'text.txt');
+  writeFileSync(text, texts.slice(0, 8).join('\n'));
+  const cli = fileURLToPath(new URL('wasm/cli.js', root));
+  const args = ['measure', fileURLToPath(softmax), '--text-file', text, '--sequences', '4'];
+  const told = async (...more) =>
+    (await promisify(execFile)(process.execPath, [cli, ...args, ...more])).stdout;
+  assert.match(await told('--arithmetic', 'int8'), /\napproximate: products in 8 bits\n/);
+  assert.match(await told('--arithmetic', 'relaxed'), /\nrelaxed: fused multiply-add, /);
+  assert.doesNotMatch(await told(), /approximate|relaxed/);
+  const [exact, eight] = await Promise.all(
+    ['exact', 'int8'].map(async (one) => JSON.parse(await told('--arithmetic', one, '--json'))),
+  );
+  assert.deepEqual([exact.arithmetic, eight.arithmetic], ['exact', 'int8']);
+  assert.notEqual(exact.loss, eight.loss);
+  assert.ok(Math.abs(exact.loss - eight.loss) < 0.05);
+});

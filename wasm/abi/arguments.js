@@ -1,0 +1,96 @@
+/** What a caller hands over, before anything is done with it. */
+import { expect, unlike } from './errors.js';
+
+const isObject = (/** @type {unknown} */ x) => typeof x === 'object' && x !== null;
+const isFunction = (/** @type {unknown} */ x) => typeof x === 'function';
+const has = (/** @type {unknown} */ x, /** @type {string} */ key) =>
+  isFunction(/** @type {Record<string, unknown>} */ (x)?.[key]);
+
+/**
+ * What a value may be, and how a sentence names it. Objects of a host are known by what they can do:
+ * those of another frame are of other classes.
+ * @type {Record<string, [string, (x: unknown) => boolean]>}
+ */
+const KINDS = {
+  text: ['a string', (x) => typeof x === 'string'],
+  number: ['a number', (x) => typeof x === 'number' && !Number.isNaN(x)],
+  count: [
+    `an integer from 0 to ${2 ** 48}`,
+    (x) => Number.isInteger(x) && Number(x) >= 0 && Number(x) <= 2 ** 48,
+  ],
+  flag: ['true or false', (x) => typeof x === 'boolean'],
+  call: ['a function', isFunction],
+  object: ['an object', isObject],
+  list: ['a list', (x) => isObject(x) && Number.isInteger(/** @type {unknown[]} */ (x).length)],
+  blob: ['a Blob', (x) => has(x, 'arrayBuffer') && has(x, 'stream')],
+  signal: ['an AbortSignal', (x) => has(x, 'throwIfAborted') && has(x, 'addEventListener')],
+  model: ['a model', (x) => isObject(x) && has(x, 'run')],
+  recording: ['a recording', (x) => isObject(x) && has(x, 'pooled')],
+  tokenizer: ['a tokenizer', (x) => isObject(x) && has(x, 'encode')],
+};
+
+/** Options of every call that can be stopped and reports its progress. */
+export const JOB = { signal: 'signal', onProgress: 'call' };
+
+/**
+ * @param {unknown} value
+ * @param {string} kind
+ * @param {string} where
+ */
+export function check(value, kind, where) {
+  const [name, fits] = KINDS[kind] ?? [kind, () => false];
+  expect(fits(value), where, name, value);
+}
+
+/**
+ * Options: each may be left out, and those that are there are of their kind.
+ * @param {unknown} options
+ * @param {Record<string, string>} kinds
+ * @param {string} [where]
+ */
+export function checkOptions(options, kinds, where = 'options') {
+  check(options, 'object', where);
+  const given = /** @type {Record<string, unknown>} */ (options);
+  for (const [key, kind] of Object.entries(kinds)) {
+    if (given[key] !== undefined) check(given[key], kind, key);
+  }
+}
+
+/**
+ * Every one of a list.
+ * @param {unknown} list
+ * @param {string} kind
+ * @param {string} where
+ */
+export function checkList(list, kind, where) {
+  check(list, 'list', where);
+  Array.from(/** @type {ArrayLike<unknown>} */ (list)).forEach((one, i) =>
+    check(one, kind, `${where}[${i}]`),
+  );
+}
+
+/**
+ * @param {unknown} value
+ * @param {URL | string | undefined} base
+ * @param {string} where
+ */
+export function urlOf(value, base, where) {
+  try {
+    if (value instanceof URL || typeof value === 'string') return new URL(value, base);
+  } catch {
+    // Said below.
+  }
+  throw unlike(where, 'an address', value);
+}
+
+/**
+ * @param {unknown} plan
+ * @returns {asserts plan is import('../sinkscope.js').Plan}
+ */
+export function checkPlan(plan) {
+  check(plan, 'object', 'plan');
+  const { id, files } = /** @type {{ id?: unknown, files?: { weights?: unknown } }} */ (plan);
+  check(id, 'text', 'plan.id');
+  check(files, 'object', 'plan.files');
+  checkList(files?.weights, 'object', 'plan.files.weights');
+}

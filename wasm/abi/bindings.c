@@ -1,0 +1,358 @@
+/*
+ * The ABI: handles, addresses and numbers only. Each function checks, forwards, returns.
+ *
+ * JavaScript reserves a block, writes bytes into it and passes the address. Results come as views:
+ * 12 words that JavaScript reads with one Uint32Array. A view lives until the next call. This file
+ * owns what the core does not: the blocks (malloc), one error, and the text of describe.
+ */
+#include "bindings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
+#define ABI_VERSION 6
+
+/* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
+enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
+
+/* Shards of one model: far more than anybody publishes. */
+#define FILES_MAX 1024
+
+/* A model of so many numbers or fewer keeps its panels: 16 MB. */
+#define KEPT_NUMBERS (1 << 22)
+
+typedef struct wasm_model {
+    void *block, *panels; /* which may be NULL */
+    ss_bytes *files;      /* [n], which the model reads its weights from */
+    int files_n;
+    ss_model model;
+} wasm_model;
+
+ss_error wasm_error;
+ss_pool *wasm_pool;
+static char text[SS_DESCRIBE_BYTES];
+
+static uint32_t address_of(const void *pointer) {
+    return (uint32_t)(uintptr_t)pointer;
+}
+
+int ss_wasm_abi_version(void) {
+    return ABI_VERSION;
+}
+
+/* At least that many bytes for an arena, or NULL. */
+static void *reserve(size_t bytes) {
+    if (bytes >= SIZE_MAX - SS_ARENA_ALIGN) return NULL;
+    return aligned_alloc(SS_ARENA_ALIGN, (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN);
+}
+
+/* A block of that many bytes, or 0. */
+uint32_t ss_wasm_reserve(uint32_t bytes) {
+    return address_of(reserve(bytes));
+}
+
+void ss_wasm_release(uint32_t address) {
+    free((void *)(uintptr_t)address);
+}
+
+/* The last failure: {u32 code; char where[96]; char text[320]}. */
+uint32_t ss_wasm_error(void) {
+    return address_of(&wasm_error);
+}
+
+int wasm_view_bytes(wasm_view *view, const void *data, size_t n) {
+    *view = (wasm_view){.address = address_of(data), .type = VIEW_BYTES, .rank = 1};
+    view->dims[0] = (uint32_t)n;
+    view->strides[0] = 1;
+    return SS_OK;
+}
+
+int ss_wasm_describe(wasm_view *view) {
+    ss_status status = ss_describe(text, sizeof text, ABI_VERSION, &wasm_error);
+    return status == SS_OK ? wasm_view_bytes(view, text, strlen(text)) : (int)status;
+}
+
+ss_arena wasm_reserve_arena(void **block, size_t bytes) {
+    *block = reserve(bytes);
+    if (*block) return ss_arena_on(*block, bytes);
+    ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "expected room for %lu more bytes",
+            (unsigned long)bytes);
+    return (ss_arena){.full = true};
+}
+
+#ifdef SS_INT8
+/* Here there has to be room: it is what this binary is for. */
+static ss_status keep_panels(wasm_model *opened) {
+    ss_model *model = &opened->model;
+    ss_arena arena = ss_arena_measure();
+    ss_model_keep_int8(model, &arena, NULL);
+    arena = wasm_reserve_arena(&opened->panels, arena.used);
+    void *work;
+    wasm_reserve_arena(&work, ss_matrix_work(0, model->widest, 1) * sizeof(float));
+    bool fits = opened->panels && work;
+    if (fits) ss_model_keep_int8(model, &arena, work);
+    free(work);
+    return fits ? SS_OK : SS_NO_MEMORY;
+}
+#else
+/* Where there is no room, it runs without. */
+static ss_status keep_panels(wasm_model *opened) {
+    if (opened->model.parameters > KEPT_NUMBERS) return SS_OK;
+    ss_arena arena = ss_arena_measure();
+    ss_model_keep_panels(&opened->model, &arena);
+    opened->panels = reserve(arena.used);
+    if (!opened->panels) return SS_OK;
+    arena = ss_arena_on(opened->panels, arena.used);
+    ss_model_keep_panels(&opened->model, &arena);
+    return SS_OK;
+}
+#endif
+
+static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
+                              const ss_container *container) {
+    size_t bytes;
+    ss_status status = ss_model_size(&bytes, arch, container, &wasm_error);
+    if (status != SS_OK) return status;
+    ss_arena arena = wasm_reserve_arena(&opened->block, bytes);
+    if (!opened->block) return SS_NO_MEMORY;
+    status = ss_model_open(&opened->model, arch, container, &arena, &wasm_error);
+    ss_choice own;
+    if (status == SS_OK) status = ss_operation_own(&own, &opened->model, &wasm_error);
+    return status == SS_OK ? keep_panels(opened) : status;
+}
+
+static bool is_gguf(const wasm_model *model) {
+    return ss_container_format(model->files[0]) == SS_GGUF;
+}
+
+static ss_status open_files(wasm_model *opened, ss_bytes config) {
+    ss_arch arch;
+    /* A GGUF file describes itself, whatever config comes with it. */
+    ss_status status = is_gguf(opened) ? ss_arch_read_gguf(&arch, opened->files[0], &wasm_error)
+                                       : ss_arch_read(&arch, config, &wasm_error);
+    if (status != SS_OK) return status;
+    void *block;
+    ss_arena arena = wasm_reserve_arena(&block, ss_container_size(opened->files, opened->files_n));
+    if (!block) return SS_NO_MEMORY;
+    ss_container container;
+    status = ss_container_open(&container, opened->files, opened->files_n, &arena, &wasm_error);
+    if (status == SS_OK) status = open_weights(opened, &arch, &container);
+    free(block);
+    return status;
+}
+
+/* Frees all but the files' bytes. */
+static void drop(wasm_model *model) {
+    if (model) {
+        free(model->files);
+        free(model->block);
+        free(model->panels);
+    }
+    free(model);
+}
+
+void ss_wasm_close_model(wasm_model *model) {
+    for (int i = 0; model && i < model->files_n; i++) free((void *)(uintptr_t)model->files[i].data);
+    drop(model);
+}
+
+/* A handle that knows its files, or NULL with the error. */
+static wasm_model *new_model(const wasm_file *files, int n) {
+    if (n < 1 || n > FILES_MAX) {
+        ss_fail(&wasm_error, SS_BAD_REQUEST, "weights", "expected 1 to %d files, found %d",
+                FILES_MAX, n);
+        return NULL;
+    }
+    wasm_model *model = calloc(1, sizeof *model);
+    ss_bytes *own = calloc((size_t)n, sizeof *own);
+    if (!model || !own) {
+        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+        free(model);
+        free(own);
+        return NULL;
+    }
+    for (int i = 0; i < n; i++)
+        own[i] = (ss_bytes){(const unsigned char *)(uintptr_t)files[i].address, files[i].bytes};
+    model->files = own;
+    model->files_n = n;
+    return model;
+}
+
+/*
+ * A handle, or NULL. The model reads its weights where they lie: with a handle the files' blocks
+ * are the model's, to be released with it; with NULL they are still the caller's. The config's
+ * bytes may go in both cases.
+ */
+wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const wasm_file *files,
+                         int n) {
+    wasm_model *opened = new_model(files, n);
+    if (opened && open_files(opened, (ss_bytes){config, config_bytes}) == SS_OK) return opened;
+    drop(opened);
+    return NULL;
+}
+
+/* A value of metadata as JavaScript reads it; address 0: there is none. */
+typedef struct wasm_value {
+    uint32_t address, bytes, type, count, is_array;
+} wasm_value;
+
+/* The value at key (UTF-8, NUL at its end) in the file of a GGUF model. A status. */
+int ss_wasm_metadata(const wasm_model *model, const char *key, wasm_value *value) {
+    *value = (wasm_value){0};
+    if (!is_gguf(model)) return SS_OK;
+    ss_gguf gguf;
+    ss_gguf_pair pair;
+    ss_status status = ss_gguf_begin(&gguf, model->files[0], &wasm_error);
+    for (uint64_t i = 0; status == SS_OK && i < gguf.pairs_n; i++) {
+        status = ss_gguf_next_pair(&gguf, &pair, &wasm_error);
+        if (status != SS_OK || pair.key.n != strlen(key) || memcmp(pair.key.data, key, pair.key.n))
+            continue;
+        *value = (wasm_value){address_of(pair.value.data), (uint32_t)pair.value.n, pair.type,
+                              (uint32_t)pair.count, pair.array};
+        break;
+    }
+    return (int)status;
+}
+
+int ss_wasm_architecture(const wasm_model *model, wasm_view *view) {
+    ss_status status = ss_describe_model(text, sizeof text, &model->model, &wasm_error);
+    return status == SS_OK ? wasm_view_bytes(view, text, strlen(text)) : (int)status;
+}
+
+void ss_wasm_close_run(wasm_run *run) {
+    if (run) {
+        free(run->numbers);
+        free(run->block);
+    }
+    free(run);
+}
+
+static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
+    size_t bytes;
+    ss_status status = ss_run_size(&bytes, desc, &wasm_error);
+    if (status != SS_OK) return status;
+    ss_arena arena = wasm_reserve_arena(&run->block, bytes);
+    return run->block ? ss_run_init(&run->run, desc, &arena, &wasm_error) : SS_NO_MEMORY;
+}
+
+/* Bytes of a run that is started so; 0: there is none. */
+uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t fields,
+                           const ss_edit *edits, int edits_n) {
+    size_t bytes;
+    ss_run_desc desc = {.model = &model->model,
+                        .capacity = capacity,
+                        .fields = fields,
+                        .edits = edits,
+                        .edits_n = edits_n > 0 ? edits_n : 0,
+                        .pool = wasm_pool};
+    return ss_run_size(&bytes, &desc, &wasm_error) == SS_OK ? (uint32_t)bytes : 0;
+}
+
+/*
+ * fields: bit i records row i of the trace table, bit 31 streams. edits[n] are words as the core
+ * has them: {i32 kind; f32 values[SS_EDIT_VALUES]}. from, or NULL, is the run that it begins from,
+ * behind so many layers. A handle, or NULL. The model must stay open.
+ */
+wasm_run *ss_wasm_start(const wasm_model *model, int capacity, uint32_t fields,
+                        const ss_edit *edits, int edits_n, const wasm_run *from, int layer) {
+    wasm_run *run = calloc(1, sizeof *run);
+    ss_run_desc desc = {.model = &model->model,
+                        .capacity = capacity,
+                        .fields = fields,
+                        .edits = edits,
+                        .edits_n = edits_n > 0 ? edits_n : 0,
+                        .from = from ? &from->run.trace : NULL,
+                        .layer = layer,
+                        .pool = wasm_pool};
+    if (!run) ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+    if (run && start_run(run, &desc) == SS_OK) return run;
+    ss_wasm_close_run(run);
+    return NULL;
+}
+
+/* Adds tokens[n]; a status. */
+int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
+    return (int)ss_run_extend(&run->run, tokens, n, &wasm_error);
+}
+
+/* Like extend, but only begins it; step does one piece and returns how many are left. */
+int ss_wasm_begin(wasm_run *run, const int32_t *tokens, int n) {
+    return (int)ss_run_begin(&run->run, tokens, n, &wasm_error);
+}
+
+int ss_wasm_step(wasm_run *run) {
+    return ss_run_step(&run->run);
+}
+
+/* The next token or -1; random: 32 uniform bits. */
+int ss_wasm_sample(const wasm_run *run, float temperature, int top_k, uint32_t random) {
+    return ss_run_sample(&run->run, temperature, top_k, random);
+}
+
+int wasm_view_tensor(wasm_view *view, const ss_tensor *tensor) {
+    *view = (wasm_view){.address = address_of(tensor->data),
+                        .type = tensor->type == SS_I32 ? VIEW_I32 : VIEW_F32,
+                        .rank = (uint32_t)tensor->rank};
+    for (int i = 0; i < tensor->rank; i++) {
+        view->dims[i] = (uint32_t)tensor->dims[i];
+        view->strides[i] = (uint32_t)tensor->strides[i];
+    }
+    return SS_OK;
+}
+
+/* A recorded field; layer or head -1 keeps that dimension. A status. */
+int ss_wasm_field(const wasm_run *run, int field, int layer, int head, wasm_view *view) {
+    ss_tensor tensor;
+    ss_status status = ss_trace_view(&tensor, &run->run.trace, field, layer, head, &wasm_error);
+    return status == SS_OK ? wasm_view_tensor(view, &tensor) : (int)status;
+}
+
+ss_tensor wasm_dense(size_t dims[SS_RANK_MAX], int rank) {
+    ss_tensor tensor = {.type = SS_F32, .rank = rank};
+    size_t stride = 1;
+    for (int i = rank; i-- > 0; stride *= dims[i]) {
+        tensor.dims[i] = dims[i];
+        tensor.strides[i] = stride;
+    }
+    return tensor;
+}
+
+/* Numbers of a shape, which may be more than a size can say. */
+static double count_of(const size_t dims[SS_RANK_MAX], int rank) {
+    double count = 1;
+    for (int i = 0; i < rank; i++) count *= (double)dims[i];
+    return count;
+}
+
+/* Their bytes, at least one number's; false where that does not fit. */
+static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
+    *bytes = sizeof(float);
+    for (int i = 0; i < rank; i++)
+        if (!ss_mul_size(bytes, *bytes, dims[i] ? dims[i] : 1)) return false;
+    return true;
+}
+
+/* A metric; tokens 0 means all of the run's, base is the run that it is compared with, or NULL. Its
+ * numbers live until the run's next metric. */
+int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, int head,
+                   const wasm_run *base, wasm_view *view) {
+    const ss_trace *trace = &run->run.trace;
+    ss_metric_args args = {eps, tokens ? tokens : trace->T, layer, head,
+                           base ? &base->run.trace : NULL};
+    size_t dims[SS_RANK_MAX];
+    int n, rank = ss_metric_shape(dims, trace, metric, &args, &wasm_error);
+    if (rank < 0) return (int)wasm_error.code;
+    ss_tensor tensor = wasm_dense(dims, rank);
+    size_t bytes;
+    float *numbers = NULL;
+    if (bytes_of(&bytes, dims, rank)) numbers = realloc(run->numbers, bytes);
+    if (!numbers)
+        return (int)ss_fail(&wasm_error, SS_NO_MEMORY, ss_metrics(&n)[metric].name,
+                            "expected room for %.0f numbers (%lu tokens)", count_of(dims, rank),
+                            (unsigned long)args.T);
+    run->numbers = numbers;
+    ss_metrics(&n)[metric].measure(trace, &args, numbers);
+    tensor.data = numbers;
+    return wasm_view_tensor(view, &tensor);
+}

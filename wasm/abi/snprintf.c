@@ -1,0 +1,204 @@
+/*
+ * printf's family without 128-bit arithmetic and streams, for the binary alone, where the C
+ * library's is a twentieth of the download. Numbers are printed from all their decimal digits,
+ * rounded once, to the nearest and ties to even, as natively (tests/native/test_snprintf.c).
+ *
+ * It has what the core and cJSON write: %s %d %i %u %lu %ld %x %g %f %%, precisions (of %s, %g and
+ * %f; * of %s), and widths of whole numbers without a sign. Anything else traps.
+ */
+#include "big_integer.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where text goes: n counts what does not fit, too. */
+typedef struct sink {
+    char *text;
+    size_t bytes, n;
+} sink;
+
+static void put(sink *out, char c) {
+    if (out->n + 1 < out->bytes) out->text[out->n] = c;
+    out->n++;
+}
+
+static void put_whole(sink *out, unsigned long value, unsigned base, int width, char pad) {
+    char digits[24];
+    int n = 0;
+    for (; value > 0 || n == 0; value /= base) digits[n++] = "0123456789abcdef"[value % base];
+    for (int i = n; i < width; i++) put(out, pad);
+    while (n > 0) put(out, digits[--n]);
+}
+
+/* 0.d1 d2 ... dn * 10^point; dn is not 0. */
+typedef struct decimal {
+    char digits[9 * 86];
+    int first, n, point;
+} decimal;
+
+static char digit_at(const decimal *x, int i) {
+    return i >= 0 && i < x->n ? x->digits[x->first + i] : 0;
+}
+
+static void strip(decimal *x) {
+    while (x->n > 0 && !digit_at(x, x->n - 1)) x->n--;
+}
+
+/* All digits of a finite value. */
+static void all_digits(decimal *out, double value) {
+    int power;
+    uint64_t fraction = (uint64_t)(frexp(fabs(value), &power) * 0x1p53);
+    power -= 53;
+    for (; fraction && !(fraction & 1); power++) fraction >>= 1;
+    whole x = {.words = {(uint32_t)fraction, (uint32_t)(fraction >> 32)}, .n = 2};
+    out->point = power < 0 ? power : 0;
+    for (int i = power; i > 0; i -= i < 16 ? i : 16) multiply_add(&x, 1u << (i < 16 ? i : 16), 0);
+    /* fraction / 2^i = fraction * 5^i / 10^i */
+    for (; power <= -13; power += 13) multiply_add(&x, 1220703125, 0);
+    for (; power < 0; power++) multiply_add(&x, 5, 0);
+    out->first = sizeof out->digits;
+    while (x.n > 0) {
+        uint32_t nine = divide(&x, 1000000000);
+        for (int i = 0; i < 9; i++, nine /= 10) out->digits[--out->first] = (char)(nine % 10);
+    }
+    while (out->first < (int)sizeof out->digits && !out->digits[out->first]) out->first++;
+    out->n = (int)sizeof out->digits - out->first;
+    out->point = out->n ? out->point + out->n : 1;
+    strip(out);
+}
+
+/* The first `kept` digits. */
+static void round_to(decimal *x, int kept) {
+    if (kept >= x->n) return;
+    char next = digit_at(x, kept);
+    bool more = kept + 1 < x->n || (digit_at(x, kept - 1) & 1);
+    x->n = kept < 0 ? 0 : kept;
+    if (kept >= 0 && (next > 5 || (next == 5 && more))) {
+        while (x->n > 0 && digit_at(x, x->n - 1) == 9) x->n--;
+        if (x->n == 0) {
+            x->digits[x->first] = 0;
+            x->n = 1;
+            x->point++;
+        }
+        x->digits[x->first + x->n - 1]++;
+    }
+    strip(x);
+}
+
+/* Digits [from, to), a point before the first of them unless there are none. */
+static void put_behind_point(sink *out, const decimal *x, int from, int to) {
+    if (from < to) put(out, '.');
+    for (; from < to; from++) put(out, (char)('0' + digit_at(x, from)));
+}
+
+static void put_fixed(sink *out, const decimal *x, int decimals) {
+    if (x->point < 1) put(out, '0');
+    for (int i = 0; i < x->point; i++) put(out, (char)('0' + digit_at(x, i)));
+    put_behind_point(out, x, x->point, x->point + decimals);
+}
+
+static void put_exponential(sink *out, const decimal *x) {
+    int exponent = x->point - 1;
+    put(out, (char)('0' + digit_at(x, 0)));
+    put_behind_point(out, x, 1, x->n);
+    put(out, 'e');
+    put(out, exponent < 0 ? '-' : '+');
+    put_whole(out, (unsigned long)(exponent < 0 ? -exponent : exponent), 10, 2, '0');
+}
+
+static void put_text(sink *out, const char *text, size_t most) {
+    for (; most > 0 && *text; most--) put(out, *text++);
+}
+
+/* %g and %f of so many digits, all of them or behind the point. */
+static void put_number(sink *out, double value, bool general, int precision) {
+    if (signbit(value) && !isnan(value)) put(out, '-');
+    if (!isfinite(value)) {
+        put_text(out, isnan(value) ? "nan" : "inf", 3);
+        return;
+    }
+    decimal x;
+    if (precision == 0 && general) precision = 1;
+    all_digits(&x, value);
+    round_to(&x, general ? precision : x.point + precision);
+    if (!general)
+        put_fixed(out, &x, precision);
+    else if (x.point < -3 || x.point > precision)
+        put_exponential(out, &x);
+    else
+        put_fixed(out, &x, x.n > x.point ? x.n - x.point : 0);
+}
+
+/* Digits of a format, or -1 without any. */
+static int read_count(const char **at) {
+    int count = -1;
+    for (; **at >= '0' && **at <= '9'; ++*at) count = (count < 0 ? 0 : count) * 10 + **at - '0';
+    return count;
+}
+
+int vsnprintf(char *restrict text, size_t bytes, const char *restrict format, va_list list) {
+    sink out = {text, bytes, 0};
+    for (const char *at = format; *at; at++) {
+        if (*at != '%') {
+            put(&out, *at);
+            continue;
+        }
+        char pad = *++at == '0' ? '0' : ' ';
+        int width = read_count(&at), precision = -1;
+        if (*at == '.' && *++at == '*') {
+            precision = va_arg(list, int);
+            at++;
+        } else if (at[-1] == '.') {
+            precision = read_count(&at);
+        }
+        bool is_long = *at == 'l';
+        at += is_long;
+        switch (*at) {
+        case '%': put(&out, '%'); break;
+        case 's': put_text(&out, va_arg(list, const char *), (size_t)precision); break;
+        case 'd':
+        case 'i': {
+            long value = is_long ? va_arg(list, long) : va_arg(list, int);
+            if (value < 0) put(&out, '-');
+            put_whole(&out, value < 0 ? -(unsigned long)value : (unsigned long)value, 10, width,
+                      pad);
+            break;
+        }
+        case 'u':
+        case 'x': {
+            unsigned long value =
+                is_long ? va_arg(list, unsigned long) : va_arg(list, unsigned int);
+            put_whole(&out, value, *at == 'x' ? 16 : 10, width, pad);
+            break;
+        }
+        case 'f':
+        case 'g':
+            put_number(&out, va_arg(list, double), *at == 'g', precision < 0 ? 6 : precision);
+            break;
+        default: __builtin_trap();
+        }
+    }
+    if (bytes) text[out.n < bytes ? out.n : bytes - 1] = '\0';
+    return (int)out.n;
+}
+
+int snprintf(char *restrict text, size_t bytes, const char *restrict format, ...) {
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(text, bytes, format, list);
+    va_end(list);
+    return n;
+}
+
+/* cJSON's, of numbers and escapes. */
+int ss_sprintf(char *restrict text, const char *restrict format, ...) {
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(text, (size_t)1 << 30, format, list);
+    va_end(list);
+    return n;
+}

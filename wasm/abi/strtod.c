@@ -1,0 +1,143 @@
+/*
+ * strtod without 128-bit arithmetic, for the binary alone.
+ *
+ * musl's reads numbers in long double, which wasm has none of: the routines that replace it
+ * are a tenth of the download. This one computes with whole numbers of as many bits as it takes and
+ * rounds once, to the nearest and ties to even, so that a config gives the same bits here and
+ * natively (tests/native/test_strtod.c). Digits beyond the 40th count as "a little more". Neither
+ * hexadecimal numbers nor the names of infinity are read: JSON has none.
+ */
+#include "big_integer.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIGITS_MAX = 40, EXPONENT_MAX = 400 };
+
+/* digits * 10^exponent as it was read. */
+typedef struct decimal {
+    char digits[DIGITS_MAX];
+    int n, exponent;
+    bool rest, any;
+} decimal;
+
+static int bits_of(const whole *x) {
+    return x->n ? 32 * x->n - __builtin_clz(x->words[x->n - 1]) : 0;
+}
+
+static bool bit_at(const whole *x, int i) {
+    return i >= 0 && (x->words[i / 32] >> (i % 32) & 1);
+}
+
+/* x * 2^-shift, rounded to a double; rest: and a little more. */
+static double round_to_double(const whole *x, int shift, bool rest) {
+    int bits = bits_of(x), exponent = bits - 1 - shift; /* 2^exponent <= value */
+    if (bits == 0) return 0;
+    if (exponent > 1023) return __builtin_inf();
+    /* Subnormals have fewer than 53 bits. */
+    int kept = exponent >= -1022 ? 53 : 53 - (-1022 - exponent);
+    uint64_t fraction = 0;
+    int low = bits - kept; /* the least bit that is kept */
+    for (int i = 0; i < kept; i++) fraction = fraction << 1 | bit_at(x, bits - 1 - i);
+    bool half = kept >= 0 && bit_at(x, low - 1), more = rest;
+    for (int i = 0; i < low - 1 && !more; i++) more = bit_at(x, i);
+    if (half && (more || (fraction & 1))) fraction++;
+    /* A carry out of the fraction is a carry into the exponent, and that is right. */
+    uint64_t biased = exponent >= -1022 ? (uint64_t)(exponent + 1022) : 0, result;
+    result = (biased << 52) + fraction;
+    double value;
+    memcpy(&value, &result, sizeof value);
+    return value;
+}
+
+static double exact(const decimal *number) {
+    whole x = {.n = 0};
+    bool rest = number->rest;
+    int exponent = number->exponent, shift = 0;
+    for (int i = 0; i < number->n; i++) multiply_add(&x, 10, (uint32_t)number->digits[i]);
+    for (; exponent > 0; exponent--) multiply_add(&x, 10, 0);
+    if (exponent < 0) {
+        /* Enough bits that 64 are left after the division; 10/3 bits a decimal and a few more. */
+        shift = (64 + -exponent * 10 / 3 + 8) / 16 * 16;
+        for (int i = 0; i < shift / 16; i++) multiply_add(&x, 1u << 16, 0);
+    }
+    for (; exponent < 0; exponent++) rest |= divide(&x, 10) != 0;
+    return round_to_double(&x, shift, rest);
+}
+
+/* Up to 15 digits and 10^22 are exact in a double, so one product or quotient rounds once (Clinger
+ * 1990). Nearly every number of a file is such a one. */
+static double value_of(const decimal *number) {
+    int exponent = number->exponent;
+    if (number->n == 0) return 0;
+    if (number->n <= 15 && exponent >= -22 && exponent <= 22) {
+        double value = 0, power = 1;
+        for (int i = 0; i < number->n; i++) value = value * 10 + number->digits[i];
+        for (int i = exponent < 0 ? -exponent : exponent; i > 0; i--) power *= 10;
+        return exponent < 0 ? value / power : value * power;
+    }
+    if (exponent > EXPONENT_MAX) return __builtin_inf();
+    return exponent < -EXPONENT_MAX ? 0 : exact(number);
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* Reads digits and a point; returns what is behind them. */
+static const char *read_digits(const char *at, decimal *number) {
+    for (bool point = false; is_digit(*at) || (*at == '.' && !point); at++) {
+        if (*at == '.') {
+            point = true;
+            continue;
+        }
+        number->any = true;
+        if (number->n < DIGITS_MAX) {
+            if (number->n > 0 || *at != '0') number->digits[number->n++] = (char)(*at - '0');
+            number->exponent -= point;
+        } else {
+            number->rest |= *at != '0';
+            number->exponent += !point;
+        }
+    }
+    return at;
+}
+
+static const char *read_exponent(const char *at, int *exponent) {
+    const char *sign = at + 1;
+    if (*at != 'e' && *at != 'E') return at;
+    const char *first = sign + (*sign == '+' || *sign == '-');
+    if (!is_digit(*first)) return at;
+    int value = 0;
+    for (at = first; is_digit(*at); at++)
+        if (value < 100000) value = value * 10 + *at - '0';
+    *exponent += *sign == '-' ? -value : value;
+    return at;
+}
+
+double strtod(const char *restrict text, char **restrict end) {
+    const char *at = text;
+    while (*at == ' ' || (*at >= '\t' && *at <= '\r')) at++;
+    bool negative = *at == '-';
+    at += *at == '-' || *at == '+';
+    decimal number = {.n = 0};
+    at = read_digits(at, &number);
+    if (number.any) at = read_exponent(at, &number.exponent);
+    if (end) *end = (char *)(uintptr_t)(number.any ? at : text);
+    double value = number.any ? value_of(&number) : 0;
+    return negative && number.any ? -value : value;
+}
+
+/* cJSON reads back the one number that it has printed. */
+int ss_sscanf(const char *restrict text, const char *restrict format, ...) {
+    (void)format;
+    va_list list;
+    va_start(list, format);
+    *va_arg(list, double *) = strtod(text, NULL);
+    va_end(list);
+    return 1;
+}

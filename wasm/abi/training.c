@@ -1,0 +1,121 @@
+/* The calls of a lab: only the binaries that train export them. */
+#include "bindings.h"
+
+#include <stdlib.h>
+
+typedef struct wasm_train {
+    void *block;
+    unsigned char *state; /* as it was asked for last, or NULL */
+    float numbers[32];    /* the last entry of the log */
+    ss_arch arch;
+    ss_recipe recipe;
+    ss_train train;
+} wasm_train;
+
+/* Frees all but the text. */
+void ss_wasm_train_end(wasm_train *train) {
+    if (train) free(train->block);
+    if (train) free(train->state);
+    free(train);
+}
+
+static ss_status begin_training(wasm_train *made, ss_train_desc *desc, const wasm_file *begin) {
+    size_t bytes;
+    ss_status status = ss_train_size(&bytes, desc, &wasm_error);
+    if (status != SS_OK) return status;
+    ss_arena arena = wasm_reserve_arena(&made->block, bytes);
+    if (!made->block) return SS_NO_MEMORY;
+    if (!begin) return ss_train_init(&made->train, desc, &arena, &wasm_error);
+    ss_bytes file = {(const unsigned char *)(uintptr_t)begin->address, begin->bytes};
+    void *block;
+    ss_arena entries = wasm_reserve_arena(&block, ss_container_size(&file, 1));
+    if (!block) return SS_NO_MEMORY;
+    ss_container container;
+    desc->begin = &container;
+    status = ss_container_open(&container, &file, 1, &entries, &wasm_error);
+    if (status == SS_OK) status = ss_train_init(&made->train, desc, &arena, &wasm_error);
+    free(block);
+    return status;
+}
+
+/*
+ * A handle, or NULL. config and recipe are JSON; text[text_n], which must stay, is what the task
+ * text draws from, or NULL; begin is a file of weights to begin with, or NULL, and may go after.
+ */
+wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const uint8_t *recipe,
+                          uint32_t recipe_bytes, const int32_t *tokens, uint32_t tokens_n,
+                          const wasm_file *begin) {
+    wasm_train *made = calloc(1, sizeof *made);
+    if (!made) {
+        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+        return NULL;
+    }
+    ss_train_desc desc = {&made->arch, &made->recipe, tokens, tokens_n, NULL};
+    ss_status status = ss_arch_read(&made->arch, (ss_bytes){config, config_bytes}, &wasm_error);
+    if (status == SS_OK)
+        status = ss_recipe_read(&made->recipe, (ss_bytes){recipe, recipe_bytes}, &wasm_error);
+    if (status == SS_OK) status = begin_training(made, &desc, begin);
+    if (status == SS_OK) return made;
+    ss_wasm_train_end(made);
+    return NULL;
+}
+
+/* One part of a step's batch, with back 0 only forwards: the bytes that it comes to, which are
+ * good, and may be changed to another's, until the next one. A status. */
+int ss_wasm_train_part(wasm_train *train, int part, int back, wasm_view *view) {
+    ss_status status = ss_train_part(&train->train, part, back != 0, &wasm_error);
+    if (status != SS_OK) return (int)status;
+    return wasm_view_bytes(view, train->train.part, train->train.part_bytes);
+}
+
+/* Adds those bytes to the parts before, or with anew 1 begins with them: the bytes of the sum. */
+int ss_wasm_train_add(wasm_train *train, int anew, wasm_view *view) {
+    ss_train_add(&train->train, anew != 0);
+    return wasm_view_bytes(view, train->train.whole, train->train.part_bytes);
+}
+
+/* What a step did, or with update 0 would begin with: the log's columns. A status. */
+int ss_wasm_train_finish(wasm_train *train, int update, wasm_view *view) {
+    ss_log_entry entry;
+    ss_status status = ss_train_finish(&train->train, update != 0, &entry, &wasm_error);
+    if (status != SS_OK) return (int)status;
+    int n;
+    const ss_log_column *columns = ss_log_columns(&n);
+    for (int i = 0; i < n; i++) train->numbers[i] = (float)*ss_log_number(&entry, &columns[i]);
+    size_t dims[SS_RANK_MAX] = {(size_t)n};
+    ss_tensor tensor = wasm_dense(dims, 1);
+    tensor.data = train->numbers;
+    return wasm_view_tensor(view, &tensor);
+}
+
+/* The weights as they are: the bytes of a safetensors file. */
+int ss_wasm_train_weights(const wasm_train *train, wasm_view *view) {
+    ss_bytes file = train->train.weights.file;
+    return wasm_view_bytes(view, file.data, file.n);
+}
+
+/* What goes on to the same bits: bytes that are good until the next call. A status. */
+int ss_wasm_train_state(wasm_train *train, wasm_view *view) {
+    size_t bytes = ss_train_state_bytes(&train->train);
+    free(train->state);
+    train->state = malloc(bytes);
+    if (!train->state)
+        return (int)ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a state of %lu bytes",
+                            (unsigned long)bytes);
+    ss_train_state(&train->train, train->state);
+    return wasm_view_bytes(view, train->state, bytes);
+}
+
+/* Goes on from such bytes. A status. */
+int ss_wasm_train_resume(wasm_train *train, const uint8_t *state, uint32_t bytes) {
+    return (int)ss_train_resume(&train->train, (ss_bytes){state, bytes}, &wasm_error);
+}
+
+/* Tokens that no step learns from. A status. */
+int ss_wasm_train_sample(wasm_train *train, uint32_t number, wasm_view *view) {
+    size_t dims[SS_RANK_MAX] = {(size_t)train->train.T};
+    ss_tensor tensor = wasm_dense(dims, 1);
+    tensor.type = SS_I32;
+    tensor.data = ss_train_sample(&train->train, number);
+    return wasm_view_tensor(view, &tensor);
+}

@@ -1,0 +1,605 @@
+/**
+ * The engine's own side: models and runs by number, on one module. It runs in the worker, or in the
+ * page's thread when there is none; client.js gives both the same face.
+ */
+import { transfer } from 'comlink';
+import { pause } from '#host';
+import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.js';
+import { readConfig, readWeights, sizeOf } from '../loading/files.js';
+import { encodeEdits } from './edits.js';
+import { QUIET } from './job.js';
+import { loadModule } from '../abi/module.js';
+
+/** @typedef {import('../sinkscope.js').Architecture} Architecture */
+/** @typedef {Omit<import('../sinkscope.js').MetricArguments, 'base'> & { metric: string, base?: number }} MetricRead */
+/** @typedef {{ field: string, layer?: number, head?: number } | MetricRead} Posted a read, runs by their numbers */
+/** @typedef {import('../sinkscope.js').Edit} Edit */
+/** @typedef {import('../sinkscope.js').Tensor} Tensor */
+/** @typedef {import('../loading/files.js').Source} Source */
+/** @typedef {import('./job.js').Job} Job */
+/** @typedef {{ start(parameters: number): Promise<void>, end(): void }} Helpers start when a model opens */
+/** @typedef {import('../lab/trainer.js').Trainer} Trainer */
+/** @typedef {(job: number, stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void | Promise<void>} Report */
+/** @typedef {(stage: string, done: number, total: number, facts?: import('../loading/files.js').ReadFacts) => void | Promise<void>} Progress */
+/** @typedef {{ fields?: readonly string[], edits?: readonly Edit[], capacity: number, streaming?: boolean, from?: { run: number, layer: number } }} Wanted of a run */
+/** @typedef {{ address: number, architecture: Architecture, runs: Set<number> }} OpenModel */
+/** @typedef {{ address: number, model: number, architecture: Architecture, T: number, recordsAtt: boolean }} OpenRun */
+
+/** Beside the bits of fields: the run streams. */
+const STREAMS = 1 << 31;
+
+/** Numbers of a model that make it worth sharing. */
+const SHARED_FROM = 2 ** 23;
+
+/** How long the core may compute before a request to stop gets in. */
+const PATIENCE = 40;
+
+/**
+ * @param {string} address of the binary
+ * @param {Report} report
+ * @param {import('./thread_pool.js').Shared} [shared] what is better, if it can be had
+ */
+export async function openBackend(address, report, shared) {
+  const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
+  const module = better ?? (await loadModule(new URL(address)));
+  return new Backend(module, report, better && poolOf(better, shared?.threads ?? 1));
+}
+
+/**
+ * Threads for models that are worth it; who opens none does not download their code.
+ * @param {import('../abi/module.js').Module} module
+ * @param {number} threads
+ * @returns {Helpers}
+ */
+function poolOf(module, threads) {
+  /** @type {Promise<import('./thread_pool.js').ThreadPool | undefined> | undefined} */
+  let coming;
+  return {
+    async start(parameters) {
+      if (parameters < SHARED_FROM) return;
+      coming ??= import('./thread_pool.js').then(
+        ({ ThreadPool }) => new ThreadPool(module, threads),
+        () => undefined, // one thread does the work
+      );
+      await (await coming)?.start();
+    },
+    end: () => void coming?.then((pool) => pool?.end()),
+  };
+}
+
+export class Backend {
+  #module;
+  /** @type {Trainer | undefined} */
+  #trainer;
+  /** @type {import('../recording/shelf.js').Shelf | undefined} */
+  #shelf;
+  #report;
+  #pool;
+  #describe;
+  #last = 0;
+  /** @type {Map<number, OpenModel>} */
+  #models = new Map();
+  /** @type {Map<number, OpenRun>} */
+  #runs = new Map();
+  /** @type {Map<number, AbortController>} */
+  #jobs = new Map();
+
+  /**
+   * @param {import('../abi/module.js').Module} module
+   * @param {Report} report
+   * @param {Helpers} [pool]
+   */
+  constructor(module, report, pool) {
+    this.#module = module;
+    this.#pool = pool;
+    this.#report = report;
+    this.#describe = /** @type {import('../sinkscope.js').Describe} */ (module.json('describe'));
+    module.codes = Object.fromEntries(this.#describe.status.map(({ code, name }) => [code, name]));
+  }
+
+  async describe() {
+    return this.#describe;
+  }
+
+  /** @param {import('../lab/trainer.js').Wanted} wanted */
+  async train(wanted) {
+    // Who only runs models does not download this.
+    const { Trainer } = await import('../lab/trainer.js');
+    this.#trainer ??= new Trainer(this.#module, this.#describe.training?.parts ?? 0);
+    return this.#trainer.begin(wanted);
+  }
+
+  get #lab() {
+    if (this.#trainer) return this.#trainer;
+    throw new SinkscopeError('closed', 'training', 'this training has ended');
+  }
+
+  /**
+   * @param {number} id
+   * @param {readonly MessagePort[]} ports
+   * @param {readonly number[]} own
+   */
+  async leadTraining(id, ports, own) {
+    this.#lab.lead(id, ports, own);
+  }
+
+  /**
+   * @param {number} id
+   * @param {MessagePort} port
+   * @param {readonly number[]} own
+   */
+  async helpTraining(id, port, own) {
+    return this.#lab.help(id, port, own);
+  }
+
+  /**
+   * @param {number} id
+   * @param {number} most
+   * @param {number} milliseconds
+   */
+  async trainSteps(id, most, milliseconds) {
+    return this.#lab.steps(id, most, milliseconds);
+  }
+
+  /** @param {number} id */
+  async lookAtTraining(id) {
+    return this.#lab.look(id);
+  }
+
+  /**
+   * @param {number} id
+   * @param {number} number
+   */
+  async trainingSample(id, number) {
+    return this.#lab.sample(id, number);
+  }
+
+  /** @param {number} id */
+  async trainedWeights(id) {
+    const file = this.#lab.weights(id);
+    return transfer(file, [file.buffer]);
+  }
+
+  /** @param {number} id */
+  async trainingState(id) {
+    const state = await this.#lab.state(id);
+    return transfer(state, [state.buffer]);
+  }
+
+  /**
+   * What the weights as they are do with these tokens: they are opened for this once.
+   * @param {number} id
+   * @param {Int32Array} tokens
+   * @param {readonly Posted[]} reads
+   */
+  async readTraining(id, tokens, reads) {
+    const config = this.#lab.config(id);
+    const { model } = await this.open(QUIET, { config, weights: [this.#lab.weights(id)] });
+    try {
+      const run = await this.run(QUIET, model, tokens, { capacity: tokens.length });
+      return await this.read(run, reads);
+    } finally {
+      await this.closeModel(model);
+    }
+  }
+
+  /** @param {number} id */
+  async endTraining(id) {
+    await this.#lab.end(id);
+  }
+
+  async memory() {
+    return this.#module.size;
+  }
+
+  /**
+   * @param {Job} job
+   * @param {Source} source
+   */
+  async openRecording(job, source) {
+    // Who opens models alone does not download this.
+    const { Shelf } = await import('../recording/shelf.js');
+    this.#shelf ??= new Shelf(this.#module);
+    const shelf = this.#shelf;
+    return this.#cancellable(job, async (signal, report) => {
+      const [block] = await this.#readAll([source], signal, report);
+      const opened = shelf.add(++this.#last, block);
+      await report('open', 1, 1);
+      return opened;
+    });
+  }
+
+  get #recordings() {
+    if (this.#shelf) return this.#shelf;
+    throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
+  }
+
+  /**
+   * A tensor by its name; layer and head, or -1, select along its first two dimensions.
+   * @param {number} id
+   * @param {string} name
+   * @param {number} layer
+   * @param {number} head
+   */
+  async recordingTensor(id, name, layer, head) {
+    const tensors = [this.#recordings.tensor(id, name, layer, head)];
+    return given(tensors, tensors);
+  }
+
+  /**
+   * A kept prompt, to be read like a run.
+   * @param {number} id
+   * @param {number} prompt
+   */
+  async recordingPrompt(id, prompt) {
+    const { sizes, lengths, prompts } = this.#recordings.at(id);
+    const made = prompts.get(prompt);
+    if (made !== undefined) return made;
+    const address = this.#recordings.trace(id, prompt);
+    const run = ++this.#last;
+    const architecture = /** @type {Architecture} */ (/** @type {unknown} */ (sizes));
+    const T = lengths[prompt];
+    this.#runs.set(run, { address, model: id, architecture, T, recordsAtt: false });
+    prompts.set(prompt, run);
+    return run;
+  }
+
+  /** @param {number} id */
+  async closeRecording(id) {
+    for (const run of this.#recordings.at(id).prompts.values()) await this.closeRun(run);
+    this.#recordings.remove(id);
+  }
+
+  /** Ends its threads; with a worker they end anyway. */
+  async end() {
+    this.#pool?.end();
+  }
+
+  /**
+   * Asks a job to stop; it does so before its next chunk.
+   * @param {number} job
+   */
+  async cancel(job) {
+    this.#jobs.get(job)?.abort();
+  }
+
+  /**
+   * @template T
+   * @param {Job} job
+   * @param {(signal: AbortSignal, progress: Progress) => Promise<T>} work
+   */
+  async #cancellable({ id, reports }, work) {
+    const controller = new AbortController();
+    this.#jobs.set(id, controller);
+    try {
+      return await work(controller.signal, (...how) => {
+        if (reports) return this.#report(id, ...how);
+      });
+    } finally {
+      this.#jobs.delete(id);
+    }
+  }
+
+  /**
+   * @param {Job} job
+   * @param {{ config?: Source | string, weights: readonly Source[] }} files
+   */
+  async open(job, files) {
+    return this.#cancellable(job, async (signal, report) => {
+      const config = await readConfig(files.config ?? '', signal);
+      const blocks = await this.#readAll(files.weights, signal, report);
+      try {
+        report('open', 0, 1);
+        await pause();
+        signal.throwIfAborted();
+        const opened = this.#open(config, blocks);
+        await this.#pool?.start(opened.architecture.parameters);
+        // The page hears of the end before it gets the answer, which comes another way.
+        await report('open', 1, 1);
+        return opened;
+      } catch (error) {
+        this.#releaseAll(blocks);
+        throw error;
+      }
+    });
+  }
+
+  /**
+   * The files of weights, one after the other, each in a block of its own.
+   * @param {readonly Source[]} sources
+   * @param {AbortSignal} signal
+   * @param {Progress} report
+   */
+  async #readAll(sources, signal, report) {
+    /** @type {{ address: number, bytes: number }[]} */
+    const blocks = [];
+    const sizes = sources.map(sizeOf);
+    let before = 0;
+    try {
+      for (const [i, source] of sources.entries()) {
+        const after = sizes.slice(i + 1).reduce((sum, bytes) => sum + bytes, 0);
+        const block = await readWeights(this.#module, source, signal, (done, total, facts) => {
+          const all = before + total + after;
+          const remaining = (all - before - done) / (facts?.rate ?? NaN);
+          report('read', before + done, all, facts && { ...facts, remaining });
+        });
+        blocks.push(block);
+        before += block.bytes;
+      }
+      return blocks;
+    } catch (error) {
+      this.#releaseAll(blocks);
+      throw error;
+    }
+  }
+
+  /** @param {{ address: number }[]} blocks */
+  #releaseAll(blocks) {
+    for (const { address } of blocks) this.#module.release(address);
+  }
+
+  /**
+   * @param {Uint8Array} config
+   * @param {{ address: number, bytes: number }[]} blocks the model's from here on, if it opens
+   */
+  #open(config, blocks) {
+    const list = Uint32Array.from(blocks.flatMap(({ address, bytes }) => [address, bytes]));
+    const address = this.#module.lend(config, (text) =>
+      this.#module.lend(list, (files) =>
+        this.#module.handle('open', text, config.length, files, blocks.length),
+      ),
+    );
+    const architecture = /** @type {Architecture} */ (this.#module.json('architecture', address));
+    const model = ++this.#last;
+    this.#models.set(model, { address, architecture, runs: new Set() });
+    const bytes = blocks.reduce((sum, block) => sum + block.bytes, 0);
+    return { model, architecture, bytes };
+  }
+
+  /**
+   * A value of the file's metadata, undefined where there is none.
+   * @param {number} id
+   * @param {string} key
+   */
+  async metadata(id, key) {
+    const { address } = this.#model(id);
+    const text = new TextEncoder().encode(`${key}\0`);
+    return this.#module.lend(text, (name) => this.#module.value(key, 'metadata', address, name));
+  }
+
+  /** @param {number} id */
+  async closeModel(id) {
+    const model = this.#model(id);
+    this.#models.delete(id);
+    for (const run of model.runs) await this.closeRun(run);
+    this.#module.call('close_model', model.address);
+  }
+
+  /**
+   * @param {Job} job
+   * @param {number} modelId
+   * @param {Int32Array} tokens
+   * @param {Wanted} options
+   */
+  async run(job, modelId, tokens, options) {
+    return this.#cancellable(job, async (signal, report) => {
+      const id = this.#start(modelId, options);
+      try {
+        await this.#prefill(id, tokens, signal, report);
+        return id;
+      } catch (error) {
+        // The model may have been closed in between, and the run with it.
+        if (this.#runs.has(id)) await this.closeRun(id);
+        throw error;
+      }
+    });
+  }
+
+  /**
+   * @param {number} modelId
+   * @param {Wanted} options
+   */
+  #start(modelId, { from, ...wanted }) {
+    const { architecture, runs } = this.#model(modelId);
+    const mask = this.#mask(wanted);
+    const begin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
+    const address = this.#described('start', modelId, wanted, ...begin);
+    const id = ++this.#last;
+    const recordsAtt = (mask & (1 << this.#fieldIndex('att'))) !== 0;
+    this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
+    runs.add(id);
+    return id;
+  }
+
+  /**
+   * Calls what takes a run's description: its model, capacity, fields and edits.
+   * @param {string} call
+   * @param {number} modelId
+   * @param {Wanted} wanted
+   * @param {number[]} more
+   */
+  #described(call, modelId, wanted, ...more) {
+    const { address } = this.#model(modelId);
+    const { edits = [], capacity } = wanted;
+    const mask = this.#mask(wanted);
+    const begin = (/** @type {number} */ list) =>
+      this.#module.handle(call, address, capacity, mask, list, edits.length, ...more);
+    const words = encodeEdits(edits, this.#describe);
+    return edits.length ? this.#module.lend(words, begin) : begin(0);
+  }
+
+  /**
+   * @param {number} modelId
+   * @param {Wanted} wanted
+   */
+  async runBytes(modelId, wanted) {
+    return this.#described('run_bytes', modelId, wanted) >>> 0;
+  }
+
+  /**
+   * @param {number} id
+   * @param {Int32Array} tokens
+   * @param {AbortSignal} signal
+   * @param {Progress} report
+   */
+  async #prefill(id, tokens, signal, report) {
+    const run = this.#run(id);
+    this.#module.lend(tokens, (address) =>
+      this.#module.check('begin', run.address, address, tokens.length),
+    );
+    let last = performance.now();
+    let left;
+    for (let step = 1; (left = this.#module.call('step', run.address)) > 0; step++) {
+      if (performance.now() - last < PATIENCE) continue;
+      report('run', Math.floor((tokens.length * step) / (step + left)), tokens.length);
+      await pause();
+      signal.throwIfAborted();
+      this.#run(id); // the model may have been closed in between, and the run with it
+      last = performance.now();
+    }
+    run.T += tokens.length;
+    await report('run', tokens.length, tokens.length);
+    signal.throwIfAborted();
+  }
+
+  /**
+   * @param {OpenRun} run
+   * @param {Int32Array} tokens
+   */
+  #extend(run, tokens) {
+    this.#module.lend(tokens, (address) =>
+      this.#module.check('extend', run.address, address, tokens.length),
+    );
+    run.T += tokens.length;
+  }
+
+  /** @param {number} id */
+  async closeRun(id) {
+    const run = this.#run(id);
+    this.#runs.delete(id);
+    this.#models.get(run.model)?.runs.delete(id);
+    this.#module.call('close_run', run.address);
+  }
+
+  /**
+   * @param {number} id
+   * @param {readonly Posted[]} reads
+   */
+  async read(id, reads) {
+    const run = this.#run(id);
+    if (!Array.isArray(reads)) expect(false, 'reads', 'a list of reads', reads);
+    const tensors = reads.map((read, i) => {
+      const known =
+        typeof read === 'object' && read !== null && ('field' in read || 'metric' in read);
+      expect(known, `reads[${i}]`, 'an object with a field or a metric', read);
+      return 'field' in read ? this.#field(run, read) : this.#metric(run, read);
+    });
+    return given(tensors, tensors);
+  }
+
+  /**
+   * Adds one token drawn from the last position's logits.
+   * @param {number} id
+   * @param {number} temperature
+   * @param {number} topK
+   * @param {number} random 32 bits
+   */
+  async step(id, temperature, topK, random) {
+    const run = this.#run(id);
+    const token = this.#module.call('sample', run.address, temperature, topK, random);
+    if (token < 0) throw new SinkscopeError('bad_request', 'sample', 'there are no logits yet');
+    this.#extend(run, Int32Array.of(token));
+    const position = run.T - 1;
+    const att = this.#row(run, position);
+    return given({ token, position, att }, [att]);
+  }
+
+  /**
+   * Where every head looked from a position: [L, H, position + 1].
+   * @param {OpenRun} run
+   * @param {number} position
+   */
+  #row(run, position) {
+    const { L, H } = run.architecture;
+    if (!run.recordsAtt) return { shape: [L, H, 0], data: new Float32Array(0) };
+    const att = this.#fieldIndex('att');
+    return this.#module.rowOf(position, position + 1, 'field', run.address, att, -1, -1);
+  }
+
+  /**
+   * @param {OpenRun} run
+   * @param {{ field: string, layer?: number, head?: number }} read
+   */
+  #field(run, { field, layer, head }) {
+    const index = this.#fieldIndex(field);
+    checkWhere(run.architecture, layer, head);
+    return this.#module.tensor('field', run.address, index, layer ?? -1, head ?? -1);
+  }
+
+  /**
+   * @param {OpenRun} run
+   * @param {MetricRead} read
+   */
+  #metric(run, { metric, eps = this.#describe.defaults.eps, tokens, layer, head, base }) {
+    const index = find(this.#describe.metrics, metric, 'metric');
+    expect(typeof eps === 'number', 'eps', 'a number', eps);
+    if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
+    checkWhere(run.architecture, layer, head);
+    const other = base === undefined ? 0 : this.#run(base).address;
+    const where = [layer ?? -1, head ?? -1, other];
+    return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...where);
+  }
+
+  /** @param {Wanted} wanted */
+  #mask({ fields, streaming = false }) {
+    const rows = this.#describe.fields;
+    const standard = () => rows.filter((row) => (streaming ? row.streamed : row.standard));
+    const chosen = fields ?? standard().map(({ name }) => name);
+    // The logits at the last position are always kept: they are what generate draws from.
+    const mask = [...chosen, 'next'].reduce(
+      (bits, name) => bits | (1 << this.#fieldIndex(name)),
+      0,
+    );
+    return streaming ? mask | STREAMS : mask;
+  }
+
+  /** @param {string} name */
+  #fieldIndex(name) {
+    return find(this.#describe.fields, name, 'field');
+  }
+
+  /** @param {number} id */
+  #model(id) {
+    const model = this.#models.get(id);
+    if (!model) throw new SinkscopeError('closed', 'model', 'this model has been closed');
+    return model;
+  }
+
+  /** @param {number} id */
+  #run(id) {
+    const run = this.#runs.get(id);
+    if (!run) throw new SinkscopeError('closed', 'run', 'this run, or its model, has been closed');
+    return run;
+  }
+}
+
+/**
+ * An answer with tensors, which are copies already: a worker gives their memory away with them.
+ * @template T
+ * @param {T} answer
+ * @param {Tensor[]} tensors
+ */
+function given(answer, tensors) {
+  const buffers = tensors.map(({ data }) => /** @type {ArrayBuffer} */ (data.buffer));
+  return transfer(answer, buffers);
+}
+
+/**
+ * @param {Architecture} architecture
+ * @param {number | undefined} layer
+ * @param {number | undefined} head
+ */
+function checkWhere({ L, H }, layer, head) {
+  if (layer !== undefined) expectInteger(layer, 0, L - 1, 'layer');
+  if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
+}

@@ -1,0 +1,278 @@
+/**
+ * What was downloaded, kept for the next visit: finished files, and what came of unfinished ones.
+ *
+ * A file is kept in parts, each whole or not there. The names say all that has to be known of a part:
+ * `<key>.<first byte>.<bytes>`; beside them `<key>.json` says of what file they are. So a page that
+ * is closed in the middle of a download loses one part, and no file is ever held in memory.
+ */
+import { openStore } from '#store';
+import { placeOf } from './ask.js';
+import { openDownload } from './download.js';
+import { SinkscopeError } from '../abi/errors.js';
+import { Keeper, chain, keyOf, partOf, readCard, removeKey } from './parts.js';
+
+/** @typedef {import('./parts.js').Store} Store */
+/** @typedef {import('./parts.js').Card} Card */
+/** @typedef {import('./parts.js').Part} Part */
+/** @typedef {import('../sinkscope.js').Plan} Plan */
+/**
+ * @typedef {import('./download.js').DownloadOptions & {
+ *   id?: string,
+ *   onNote?: (note: string) => void,
+ * }} KeepOptions
+ * id: the name under which it is listed and cleared; onNote: called once when nothing can be kept.
+ */
+
+/** @type {Promise<Store | undefined> | undefined} */
+let opening;
+const store = () => (opening ??= openStore());
+
+/** Where downloads are kept: 'none' where this place allows no keeping. */
+export async function cacheKind() {
+  return (await store())?.kind ?? 'none';
+}
+
+/**
+ * The files that are kept, whole or in part.
+ * @returns {Promise<import('../sinkscope.js').CachedFile[]>}
+ */
+export async function cacheList() {
+  const kept = await store();
+  if (!kept) return [];
+  const names = await kept.names();
+  const files = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -5));
+  const listed = await Promise.all(
+    files.map(async (key) => {
+      const card = await readCard(kept, key);
+      if (!card) return [];
+      const bytes = chain(names, key).reduce((sum, part) => sum + part.bytes, 0);
+      const { id, url, bytes: total } = card;
+      return [{ id, url, bytes, total, complete: bytes === total }];
+    }),
+  );
+  return listed.flat();
+}
+
+/** How many bytes are kept, in all. */
+export async function cacheBytes() {
+  const names = (await (await store())?.names()) ?? [];
+  return names.reduce((sum, name) => sum + (partOf(name)?.bytes ?? 0), 0);
+}
+
+/**
+ * Forgets one model, or one address, or all.
+ * @param {string} [id]
+ */
+export async function cacheClear(id) {
+  const kept = await store();
+  if (!kept) return;
+  const names = await kept.names();
+  if (id === undefined) {
+    await Promise.all(names.map((name) => kept.remove(name)));
+    return;
+  }
+  for (const name of names.filter((name) => name.endsWith('.json'))) {
+    const key = name.slice(0, -5);
+    const card = await readCard(kept, key);
+    if (card && (card.id === id || card.url === id)) await removeKey(kept, key);
+  }
+  for (const name of names.filter((name) => name.endsWith('.plan'))) {
+    if ((await readPlan(kept, name))?.id === id) await kept.remove(name);
+  }
+}
+
+/**
+ * Keeps a plan, so that a model that is kept opens without a network.
+ * @param {string} address what was asked for
+ * @param {Plan} plan
+ */
+export async function rememberPlan(address, plan) {
+  const kept = await store();
+  if (!kept) return;
+  const bytes = new TextEncoder().encode(JSON.stringify(plan));
+  const name = `${await keyOf(address, 'plan')}.plan`;
+  // A full disk is no reason to fail: the plan is there.
+  await kept.put(name, bytes).catch(() => {});
+}
+
+/**
+ * @param {string} address
+ * @returns {Promise<Plan | undefined>}
+ */
+export async function recallPlan(address) {
+  const kept = await store();
+  return kept && readPlan(kept, `${await keyOf(address, 'plan')}.plan`);
+}
+
+/**
+ * @param {Store} kept
+ * @param {string} name
+ * @returns {Promise<Plan | undefined>}
+ */
+async function readPlan(kept, name) {
+  try {
+    const plan = JSON.parse(new TextDecoder().decode(await kept.get(name)));
+    return Array.isArray(plan.files.weights) ? plan : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Like openDownload, but through the cache: what is kept is not fetched, what is fetched is kept. A
+ * file whose address says its version is not even asked about.
+ * @param {URL} address
+ * @param {KeepOptions} options
+ * @returns {Promise<{ bytes: number | undefined, stream: ReadableStream<Uint8Array> }>}
+ */
+export async function openCached(address, options) {
+  options = { ...options, unstored: true };
+  const kept = await store();
+  if (kept && options.version) {
+    const card = await readCard(kept, await keyOf(address.href, options.version));
+    if (card) return new Kept(kept, card, address, options).open();
+  }
+  const download = await openDownload(address, options);
+  const version = options.version ?? download.tag;
+  if (!kept || !version || download.bytes === undefined) {
+    options.onNote?.(kept ? 'not kept: the server sends no size or ETag' : 'not kept: no storage');
+    return download;
+  }
+  const id = options.id ?? address.href;
+  const card = { url: address.href, id, version, bytes: download.bytes };
+  return new Kept(kept, card, address, options, download.stream).open();
+}
+
+/** A file that is read from its parts as far as they go, and from the network behind them. */
+class Kept {
+  #store;
+  #card;
+  #address;
+  #options;
+  #key = '';
+  /** @type {Part[]} */
+  #parts = [];
+  #position = 0;
+  #first;
+  /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
+  #network;
+  /** @type {Keeper | undefined} */
+  #keeper;
+
+  /**
+   * @param {Store} store
+   * @param {Card} card
+   * @param {URL} address
+   * @param {KeepOptions} options
+   * @param {ReadableStream<Uint8Array>} [first] the answer that named the version, from byte 0
+   */
+  constructor(store, card, address, options, first) {
+    this.#store = store;
+    this.#card = card;
+    this.#address = address;
+    this.#options = options;
+    this.#first = first;
+  }
+
+  async open() {
+    this.#key = await keyOf(this.#address.href, this.#card.version);
+    this.#parts = chain(await this.#store.names(), this.#key);
+    const kept = this.#parts.reduce((sum, part) => sum + part.bytes, 0);
+    if (kept > this.#card.bytes) {
+      this.#parts = [];
+      await removeKey(this.#store, this.#key);
+    }
+    if (this.#parts.length > 0 && this.#first) {
+      await this.#leaveFirst();
+      // There are parts without a card, or with one that could not be read.
+      await this.#keeperFrom(0).begin();
+    }
+    const stream = new ReadableStream(
+      {
+        pull: (controller) => this.#pull(controller),
+        cancel: (reason) => this.#end(reason),
+      },
+      { highWaterMark: 0 },
+    );
+    return { bytes: this.#card.bytes, stream };
+  }
+
+  async #leaveFirst() {
+    await this.#first?.cancel().catch(() => {});
+    this.#first = undefined;
+  }
+
+  /** @param {ReadableStreamDefaultController<Uint8Array>} controller */
+  async #pull(controller) {
+    try {
+      this.#options.signal?.throwIfAborted();
+      const chunk = (await this.#fromParts()) ?? (await this.#fromNetwork());
+      if (chunk) controller.enqueue(chunk);
+      else {
+        await this.#keeper?.flush();
+        controller.close();
+      }
+    } catch (error) {
+      // What came is not lost: the next attempt begins behind it.
+      await this.#keeper?.flush();
+      throw error;
+    }
+  }
+
+  async #fromParts() {
+    const part = this.#parts.shift();
+    if (!part) return undefined;
+    const bytes = await this.#store.get(part.name).catch(() => undefined);
+    if (bytes?.length !== part.bytes) {
+      this.#parts = [];
+      await this.#store.remove(part.name);
+      return undefined;
+    }
+    this.#position += bytes.length;
+    return bytes;
+  }
+
+  async #fromNetwork() {
+    const isWhole = this.#position === this.#card.bytes;
+    if (isWhole && !this.#first && !this.#network) return undefined;
+    this.#network ??= await this.#connect();
+    const { done, value } = await this.#network.read();
+    if (done) return undefined;
+    this.#position += value.length;
+    await this.#keeper?.append(value);
+    return value;
+  }
+
+  async #connect() {
+    const from = this.#position;
+    const stream = this.#first ?? (await this.#rest(from));
+    this.#first = undefined;
+    this.#keeper = this.#keeperFrom(from);
+    await this.#keeper.begin();
+    return stream.getReader();
+  }
+
+  /** @param {number} from */
+  #keeperFrom(from) {
+    return new Keeper(this.#store, this.#key, this.#card, from, this.#options.onNote);
+  }
+
+  /** @param {number} from */
+  async #rest(from) {
+    const { bytes, tag, stream } = await openDownload(this.#address, { ...this.#options, from });
+    if (bytes === this.#card.bytes && tag === this.#card.version) return stream;
+    await stream.cancel();
+    await removeKey(this.#store, this.#key);
+    const { url, version } = this.#card;
+    const found = `${bytes} bytes of ${tag}`;
+    const text = `expected ${this.#card.bytes} bytes of ${version}, found ${found}; try again`;
+    throw new SinkscopeError('read', placeOf(new URL(url)), text);
+  }
+
+  /** @param {unknown} reason */
+  async #end(reason) {
+    await this.#leaveFirst();
+    await this.#network?.cancel(reason).catch(() => {});
+    await this.#keeper?.flush();
+  }
+}

@@ -1,0 +1,175 @@
+/** Models among files that the reader dropped or picked; nothing leaves the machine. */
+import { check, checkList } from '../abi/arguments.js';
+import { SinkscopeError } from '../abi/errors.js';
+import { reasonOf } from './ask.js';
+import { makePlan } from './plan.js';
+
+/** @typedef {import('../sinkscope.js').DiskFile} DiskFile */
+/** @typedef {import('../sinkscope.js').Plan} Plan */
+/** @typedef {import('../sinkscope.js').PlanFile} PlanFile */
+
+/** Somebody may drop a whole disk; a model has a handful of files. */
+const MOST_FILES = 10_000;
+const DEEPEST = 8;
+
+/** What makes a folder one that may hold a model. */
+const WEIGHTS = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
+
+/** @type {typeof import('../sinkscope.js').planFiles} */
+export async function planFiles(files) {
+  checkList(files, 'object', 'files');
+  for (const { path, file } of files) {
+    check(path, 'text', 'files.path');
+    check(file, 'blob', 'files.file');
+  }
+  const folders = byFolder(files);
+  const plans = [];
+  const failures = [];
+  for (const [folder, inside] of folders) {
+    if (!inside.some(({ name }) => WEIGHTS.test(name))) continue;
+    try {
+      plans.push(...(await plansOf(folder, inside)));
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (plans.length > 0) return plans;
+  if (failures.length > 0) throw failures[0];
+  const names = files.slice(0, 8).map(({ path }) => path);
+  const found = names.join(', ') || 'no files';
+  const text = `expected model.safetensors with config.json, or a .gguf file; found ${found}`;
+  throw new SinkscopeError('read', 'files', text);
+}
+
+/**
+ * The model of a folder; each GGUF file beside it is one of its own.
+ * @param {string} folder
+ * @param {PlanFile[]} files
+ * @returns {Promise<Plan[]>}
+ */
+async function plansOf(folder, files) {
+  const licence = await licenceOf(files);
+  const readText = (/** @type {PlanFile} */ { blob }) => /** @type {Blob} */ (blob).text();
+  const isGguf = (/** @type {PlanFile} */ { name }) => /\.gguf$/i.test(name);
+  const others = files.filter((file) => !isGguf(file));
+  const plans = [];
+  if (others.some(({ name }) => WEIGHTS.test(name))) {
+    const id = folder || 'files';
+    plans.push(await makePlan(others, { id, readText }));
+  }
+  for (const name of await ggufs(files.filter(isGguf))) {
+    const id = folder ? `${folder}/${name}` : name;
+    plans.push(await makePlan(files.filter(isGguf), { id, file: name, readText }));
+  }
+  return plans.map((plan) => ({ ...plan, ...(licence ? { licence } : {}), gated: false }));
+}
+
+/**
+ * The first file of each GGUF model.
+ * @param {PlanFile[]} files
+ */
+async function ggufs(files) {
+  if (files.length === 0) return [];
+  const plan = await makePlan(files, { id: 'files', readText: async () => '' });
+  return plan.choices.length > 0
+    ? plan.choices.map(({ file }) => file)
+    : [plan.files.weights[0].name];
+}
+
+/**
+ * Files by the folder that they lie in, under their names there.
+ * @param {readonly DiskFile[]} files
+ */
+function byFolder(files) {
+  /** @type {Map<string, PlanFile[]>} */
+  const folders = new Map();
+  for (const { path, file } of files) {
+    const cut = path.lastIndexOf('/');
+    const folder = path.slice(0, Math.max(cut, 0));
+    const inside = folders.get(folder) ?? [];
+    inside.push({ name: path.slice(cut + 1), bytes: file.size, blob: file });
+    folders.set(folder, inside);
+  }
+  return folders;
+}
+
+/**
+ * The licence that a model card states in its first lines.
+ * @param {PlanFile[]} files
+ */
+async function licenceOf(files) {
+  const card = files.find(({ name }) => /^readme\.md$/i.test(name))?.blob;
+  const text = card ? await card.slice(0, 65_536).text() : '';
+  const head = /^---\r?\n([^]*?)\r?\n---/.exec(text)?.[1] ?? '';
+  return /^license:\s*["']?([\w.+-]+)/m.exec(head)?.[1];
+}
+
+/** @type {typeof import('../sinkscope.js').filesOfList} */
+export function filesOfList(list) {
+  check(list, 'object', 'list');
+  const files = Array.from(list);
+  checkList(files, 'object', 'list');
+  return files.map((file) => ({ path: file.webkitRelativePath || file.name, file }));
+}
+
+/** @type {typeof import('../sinkscope.js').filesOfDrop} */
+export async function filesOfDrop(transfer) {
+  check(transfer, 'object', 'transfer');
+  checkList(transfer.items, 'object', 'transfer.items');
+  // The items are gone after the first pause, so their entries are taken before it.
+  const items = Array.from(transfer.items).filter(({ kind }) => kind === 'file');
+  const entries = items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
+  /** @type {DiskFile[]} */
+  const found = [];
+  for (const entry of entries) {
+    if (entry instanceof File) found.push({ path: entry.name, file: entry });
+    else if (entry) await walk(/** @type {FileSystemEntry} */ (entry), found, 0);
+  }
+  return found;
+}
+
+/**
+ * A browser's own words name neither the file that was read nor a remedy.
+ * @param {FileSystemEntry} entry
+ */
+const gone = (entry) => (/** @type {unknown} */ error) => {
+  const text = `expected a file or folder that can be read, found none (${reasonOf(error)})`;
+  throw new SinkscopeError('read', entry.fullPath, `${text}; drop it again`);
+};
+
+/**
+ * @param {FileSystemEntry} entry
+ * @returns {entry is FileSystemFileEntry}
+ */
+function isFile(entry) {
+  return entry.isFile;
+}
+
+/**
+ * @param {FileSystemEntry} entry
+ * @param {DiskFile[]} found
+ * @param {number} depth
+ */
+async function walk(entry, found, depth) {
+  if (found.length >= MOST_FILES) {
+    const text = `expected at most ${MOST_FILES} files, found more`;
+    throw new SinkscopeError('read', entry.fullPath, text);
+  }
+  if (isFile(entry)) {
+    /** @type {Promise<File>} */
+    const reading = new Promise((resolve, reject) => entry.file(resolve, reject));
+    const file = await reading.catch(gone(entry));
+    found.push({ path: entry.fullPath.replace(/^\//, ''), file });
+    return;
+  }
+  if (depth >= DEEPEST || entry.name.startsWith('.')) return;
+  const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
+  for (;;) {
+    // It hands out a hundred at a time, and none at the end.
+    /** @type {Promise<FileSystemEntry[]>} */
+    const reading = new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    const some = await reading.catch(gone(entry));
+    if (some.length === 0) return;
+    for (const inside of some) await walk(inside, found, depth + 1);
+  }
+}

@@ -1,0 +1,162 @@
+/** How a file lies in a store: in parts, with a card beside them that says of what file they are. */
+import { reasonOf } from './ask.js';
+
+/**
+ * @typedef {object} Store
+ * @property {'opfs' | 'folder'} kind
+ * @property {(name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>} put
+ * @property {(name: string) => Promise<Uint8Array | undefined>} get
+ * @property {(name: string) => Promise<void>} remove
+ * @property {() => Promise<string[]>} names
+ */
+/** @typedef {{ url: string, id: string, version: string, bytes: number }} Card */
+/** @typedef {{ name: string, key: string, start: number, bytes: number }} Part */
+
+/** A part is written when it is this large, or this old: a slow line loses seconds, not megabytes. */
+const PART_BYTES = 2 ** 23;
+const PART_MS = 2000;
+/** And it has room for this, though less was announced. */
+const LEAST_BYTES = 2 ** 16;
+
+/** Writes chunks as parts. Whoever appends waits for the disk, so nothing piles up. */
+export class Keeper {
+  #store;
+  #key;
+  #card;
+  #start;
+  #onNote;
+  /** The part that is being filled, and how far it is: one buffer for all of them. */
+  #part = new Uint8Array();
+  #bytes = 0;
+  #since = performance.now();
+  #failed = false;
+
+  /**
+   * @param {Store} store
+   * @param {string} key
+   * @param {Card} card
+   * @param {number} start position of the first chunk in the file
+   * @param {((note: string) => void) | undefined} onNote
+   */
+  constructor(store, key, card, start, onNote) {
+    this.#store = store;
+    this.#key = key;
+    this.#card = card;
+    this.#start = start;
+    this.#onNote = onNote;
+  }
+
+  begin() {
+    const text = JSON.stringify(this.#card);
+    return this.#put(`${this.#key}.json`, new TextEncoder().encode(text));
+  }
+
+  /** @param {Uint8Array} chunk */
+  async append(chunk) {
+    if (!this.#part.length) {
+      const rest = Math.max(LEAST_BYTES, this.#card.bytes - this.#start);
+      this.#part = new Uint8Array(Math.min(PART_BYTES, rest));
+    }
+    for (let at = 0; at < chunk.length && !this.#failed;) {
+      const piece = chunk.subarray(at, at + this.#part.length - this.#bytes);
+      this.#part.set(piece, this.#bytes);
+      this.#bytes += piece.length;
+      at += piece.length;
+      const isOld = performance.now() - this.#since > PART_MS;
+      if (this.#bytes === this.#part.length || isOld) await this.flush();
+    }
+  }
+
+  async flush() {
+    if (this.#failed || this.#bytes === 0) return;
+    const part = this.#part.subarray(0, this.#bytes);
+    const start = this.#start;
+    this.#bytes = 0;
+    this.#start += part.length;
+    this.#since = performance.now();
+    await this.#put(`${this.#key}.${start}.${part.length}`, part);
+  }
+
+  /**
+   * A full disk, or a quota, must not end the download: it goes on, and nothing more is kept.
+   * @param {string} name
+   * @param {Uint8Array<ArrayBuffer>} bytes
+   */
+  async #put(name, bytes) {
+    try {
+      await this.#store.put(name, bytes);
+    } catch (error) {
+      this.#failed = true;
+      await removeKey(this.#store, this.#key).catch(() => {});
+      this.#onNote?.(`not kept: the browser or the disk has no room for it (${reasonOf(error)})`);
+    }
+  }
+}
+
+/**
+ * @param {Store} store
+ * @param {string} key
+ * @returns {Promise<Card | undefined>}
+ */
+export async function readCard(store, key) {
+  try {
+    const bytes = await store.get(`${key}.json`);
+    const card = JSON.parse(new TextDecoder().decode(bytes));
+    const texts = [card.url, card.id, card.version].every((text) => typeof text === 'string');
+    return texts && Number.isSafeInteger(card.bytes) ? card : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * @param {string} address
+ * @param {string} version
+ */
+export async function keyOf(address, version) {
+  const text = new TextEncoder().encode(`${address}\n${version}`);
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', text));
+  return Array.from(hash.subarray(0, 16), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/**
+ * @param {string} name
+ * @returns {Part | undefined}
+ */
+export function partOf(name) {
+  const match = /^([0-9a-f]{32})\.(\d+)\.(\d+)$/.exec(name);
+  return match
+    ? { name, key: match[1], start: Number(match[2]), bytes: Number(match[3]) }
+    : undefined;
+}
+
+/**
+ * The parts of a file from its first byte on, without a gap.
+ * @param {string[]} names
+ * @param {string} key
+ */
+export function chain(names, key) {
+  const parts = names.flatMap((name) => partOf(name) ?? []).filter((part) => part.key === key);
+  // Two pages may have fetched the same file: of parts that begin alike, the longest counts.
+  parts.sort((a, b) => a.bytes - b.bytes);
+  const byStart = new Map(parts.map((part) => [part.start, part]));
+  /** @type {Part[]} */
+  const found = [];
+  let end = 0;
+  for (let part = byStart.get(0); part; part = byStart.get(end)) {
+    found.push(part);
+    end += part.bytes;
+    // A part of nothing would be its own successor.
+    if (part.bytes === 0) break;
+  }
+  return found;
+}
+
+/**
+ * @param {Store} store
+ * @param {string} key
+ */
+export async function removeKey(store, key) {
+  const names = (await store.names()).filter((name) => name.startsWith(`${key}.`));
+  await Promise.all(names.map((name) => store.remove(name)));
+}

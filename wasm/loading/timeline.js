@@ -1,0 +1,361 @@
+/**
+ * The checkpoints of a training, packed: each is what it differs from the one before, in int8 steps of
+ * a size of each matrix. index.json says how; NNNN.gz hold the steps. A checkpoint is opened like any
+ * other model, out of a safetensors file that is built in memory.
+ */
+import { pause, request } from '#host';
+import { JOB, checkOptions } from '../abi/arguments.js';
+import { SinkscopeError, expect, unlike } from '../abi/errors.js';
+import { readAll } from './files.js';
+import { parseIndex } from './timeline_index.js';
+
+/** @typedef {import('../sinkscope.js').Timeline} TimelineShape */
+/** @typedef {import('./timeline_index.js').Index} Index */
+/** @typedef {import('./timeline_index.js').Packed} Packed */
+/** A file on its way, and how many wait for it. @typedef {{ bytes: Promise<Uint8Array>, job: AbortController, waiting: number }} Coming */
+
+const GRACE_MS = 300;
+
+/** @type {typeof import('../sinkscope.js').openTimeline} */
+export async function openTimeline(address, options = {}) {
+  expect(address instanceof URL, 'address', 'a URL', address);
+  checkOptions(options, JOB);
+  const index = await twice(address, async () => {
+    const bytes = await readAll(address, options.signal);
+    return parseIndex(new TextDecoder().decode(bytes), placeOf(address));
+  });
+  return new Timeline(address, index);
+}
+
+/**
+ * What is damaged is read once more, past the browser's cache, which may hold a login page in its place.
+ * @template Result
+ * @param {URL} address
+ * @param {() => Promise<Result>} read
+ * @returns {Promise<Result>}
+ */
+async function twice(address, read) {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof SinkscopeError && /^(bad_file|read)$/.test(error.code))) throw error;
+    await request(address, { cache: 'reload' }).then(
+      (fresh) => fresh.arrayBuffer(),
+      () => {},
+    );
+    return read();
+  }
+}
+
+/** @implements {TimelineShape} */
+class Timeline {
+  #address;
+  #index;
+  /** Unpacked files by their place in the index. @type {Map<number, Coming>} */
+  #files = new Map();
+  /**
+   * The weights that were decoded last: the next ones are often those that follow.
+   * @type {{ at: number, weights?: Float32Array }}
+   */
+  #last = { at: -1 };
+  /** @type {Promise<string> | undefined} */
+  #config;
+
+  /**
+   * @param {URL} address of index.json
+   * @param {Index} index
+   */
+  constructor(address, index) {
+    this.#address = address;
+    this.#index = index;
+    this.recipe = index.recipe;
+    this.seed = index.seed;
+    this.parameters = index.parameters;
+    this.checkpoints = index.checkpoints;
+    this.log = index.log;
+  }
+
+  /** @type {TimelineShape['preload']} */
+  async preload(step, options = {}) {
+    checkOptions(options, JOB);
+    const { signal } = options;
+    const at = this.#place(step);
+    await Promise.all(Array.from({ length: at + 1 }, (_, i) => this.#file(i, signal)));
+  }
+
+  /** @type {TimelineShape['open']} */
+  async open(step, options = {}) {
+    checkOptions(options, JOB);
+    const { signal, onProgress } = options;
+    const at = this.#place(step);
+    const [config, weights] = await Promise.all([
+      this.#readConfig(),
+      this.#decode(at, signal, onProgress),
+    ]);
+    const { weights_sha256, file } = this.#index.checkpoints[at];
+    await checkHash(bytesOf(weights), weights_sha256, `${this.#where(file)}: weights`);
+    signal?.throwIfAborted();
+    this.#last = { at, weights };
+    return { config, weights: toSafetensors(this.#index.tensors, weights) };
+  }
+
+  /** @type {TimelineShape['forget']} */
+  forget() {
+    for (const { job } of this.#files.values()) job.abort(abortError());
+    this.#files.clear();
+    this.#last = { at: -1 };
+  }
+
+  /** Small, and the same for all checkpoints: whoever asks first does not take it away. */
+  #readConfig() {
+    const text = (this.#config ??= readAll(new URL(this.#index.config, this.#address)).then(
+      (bytes) => new TextDecoder().decode(bytes),
+    ));
+    text.catch(() => (this.#config = undefined));
+    return text;
+  }
+
+  /** @param {number} step */
+  #place(step) {
+    const at = this.checkpoints.findIndex((one) => one.step === step);
+    if (at >= 0) return at;
+    const steps = this.checkpoints.map((one) => one.step).join(', ');
+    throw unlike('step', `one of ${steps}`, step);
+  }
+
+  /** @param {string} file */
+  #where(file) {
+    return placeOf(new URL(file, this.#address));
+  }
+
+  /**
+   * All files are asked for at once; they are added up as they come, in their order.
+   * @param {number} at
+   * @param {AbortSignal} [signal]
+   * @param {import('../sinkscope.js').Options['onProgress']} [onProgress]
+   */
+  async #decode(at, signal, onProgress) {
+    const { tensors, parameters, checkpoints } = this.#index;
+    const known = this.#last.at <= at ? this.#last : { at: -1 };
+    const weights = roomFor(Float32Array, parameters, this.#where('index.json'));
+    if (known.weights) weights.set(known.weights);
+    const wanted = checkpoints.slice(known.at + 1, at + 1);
+    const files = wanted.map((_, i) => this.#file(known.at + 1 + i, signal));
+    // The first that fails is reported below; the others are not to be called unhandled.
+    for (const file of files) file.catch(() => {});
+    const total = wanted.reduce((sum, { bytes }) => sum + bytes, 0);
+    let done = 0;
+    for (const [i, packed] of wanted.entries()) {
+      addSteps(weights, await files[i], packed, tensors);
+      done += packed.bytes;
+      onProgress?.({ stage: 'read', done, total });
+      // A long way back takes a tenth of a second, and whoever scrolls is not to notice.
+      await pause();
+      signal?.throwIfAborted();
+    }
+    return weights;
+  }
+
+  /**
+   * A file, unpacked. Many may wait for one download. It stops when the last has given it up and
+   * nobody came in the meantime: the next checkpoint needs most of what this one did.
+   * @param {number} at
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<Uint8Array>}
+   */
+  #file(at, signal) {
+    signal?.throwIfAborted();
+    const coming = this.#files.get(at) ?? this.#fetch(at);
+    coming.waiting++;
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        coming.waiting--;
+        setTimeout(() => coming.waiting === 0 && coming.job.abort(abortError()), GRACE_MS);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener('abort', leave, { once: true });
+      const stay = () => signal?.removeEventListener('abort', leave);
+      coming.bytes.finally(stay).then(resolve, reject);
+    });
+  }
+
+  /** @param {number} at */
+  #fetch(at) {
+    const job = new AbortController();
+    const coming = { bytes: this.#read(at, job.signal), job, waiting: 0 };
+    this.#files.set(at, coming);
+    const isOurs = () => this.#files.get(at) === coming;
+    coming.bytes.catch(() => isOurs() && this.#files.delete(at));
+    // One that is given up may not be waited for by whoever comes next.
+    job.signal.addEventListener('abort', () => isOurs() && this.#files.delete(at));
+    return coming;
+  }
+
+  /**
+   * @param {number} at
+   * @param {AbortSignal} signal
+   */
+  #read(at, signal) {
+    const { file } = this.#index.checkpoints[at];
+    const address = new URL(file, this.#address);
+    return twice(address, () => this.#unpack(at, address, signal));
+  }
+
+  /**
+   * @param {number} at
+   * @param {URL} address
+   * @param {AbortSignal} signal
+   */
+  async #unpack(at, address, signal) {
+    const packed = this.#index.checkpoints[at];
+    const where = this.#where(packed.file);
+    const bytes = await readAll(address, signal);
+    // Some servers unpack what ends in .gz by themselves; then the weights' hash identifies the file.
+    const isUnpacked = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
+    if (isUnpacked) return bytes;
+    if (bytes.length !== packed.bytes)
+      throw damaged(where, `expected ${packed.bytes} bytes, found ${bytes.length}`);
+    await checkHash(bytes, packed.sha256, where);
+    return gunzip(bytes, this.#index.bytes, where);
+  }
+}
+
+function abortError() {
+  return new DOMException('', 'AbortError');
+}
+
+/** The folder and the name: enough to find it, and short. @param {URL} address */
+function placeOf({ pathname }) {
+  return pathname.split('/').filter(Boolean).slice(-2).join('/');
+}
+
+/**
+ * @param {string} where
+ * @param {string} text
+ */
+function damaged(where, text) {
+  return new SinkscopeError('bad_file', where, text);
+}
+
+/**
+ * A new array for what an index claims, which may be more than this machine has.
+ * @template {Float32Array | Uint8Array} Numbers
+ * @param {{ new (length: number): Numbers, readonly BYTES_PER_ELEMENT: number }} Kind
+ * @param {number} length
+ * @param {string} where
+ */
+function roomFor(Kind, length, where) {
+  try {
+    return new Kind(length);
+  } catch {
+    const bytes = length * Kind.BYTES_PER_ELEMENT;
+    throw new SinkscopeError('no_memory', where, `expected room for ${bytes} bytes, there is none`);
+  }
+}
+
+/**
+ * Adds one checkpoint's steps to the weights of the one before, all in F32:
+ *
+ *     w = (from_previous ? w : 0) + fround(step · scale)
+ *
+ * What is not coded in steps is put in place of what was there.
+ * @param {Float32Array} weights [parameters], changed
+ * @param {Uint8Array} bytes int8 steps of each coded tensor, then F32 numbers of the others
+ * @param {Packed} packed
+ * @param {Index['tensors']} tensors
+ */
+function addSteps(weights, bytes, { scale, from_previous }, tensors) {
+  const steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+  let plain = tensors.reduce((sum, one) => sum + (one.coded ? one.size : 0), 0);
+  let [place, step, matrix] = [0, 0, 0];
+  for (const one of tensors) {
+    const part = weights.subarray(place, place + one.size);
+    place += one.size;
+    if (one.coded) {
+      if (!from_previous[matrix]) part.fill(0);
+      addScaled(part, steps.subarray(step, step + one.size), scale[matrix]);
+      step += one.size;
+      matrix++;
+    } else {
+      // By bytes, for the numbers may begin anywhere in the file.
+      bytesOf(part).set(bytes.subarray(plain, plain + part.byteLength));
+      plain += part.byteLength;
+    }
+  }
+}
+
+/**
+ * The hot loop. The product is rounded before the sum, as two F32 operations round.
+ * @param {Float32Array} part
+ * @param {Int8Array} steps
+ * @param {number} scale
+ */
+function addScaled(part, steps, scale) {
+  for (let i = 0; i < part.length; i++) part[i] += Math.fround(steps[i] * scale);
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {number} length what must come out: more is not even unpacked
+ * @param {string} where
+ */
+async function gunzip(bytes, length, where) {
+  const all = roomFor(Uint8Array, length, where);
+  let done = 0;
+  const source = new Blob([/** @type {BlobPart} */ (bytes)]).stream();
+  const reader = source.pipeThrough(new DecompressionStream('gzip')).getReader();
+  for (;;) {
+    const { done: isEnd, value } = await reader.read().catch((error) => {
+      throw damaged(where, `expected a gzip file: ${String(error)}`);
+    });
+    if (isEnd) break;
+    if (done + value.length > length) {
+      void reader.cancel().catch(() => {});
+      throw damaged(where, `expected ${length} bytes in it, found more`);
+    }
+    all.set(value, done);
+    done += value.length;
+  }
+  if (done < length) throw damaged(where, `expected ${length} bytes in it, found ${done}`);
+  return all;
+}
+
+/**
+ * Pages of plain http from another machine have no crypto.subtle; gzip's own sum is checked there.
+ * @param {Uint8Array} bytes
+ * @param {string} expected in hexadecimal digits
+ * @param {string} where
+ */
+async function checkHash(bytes, expected, where) {
+  if (!globalThis.crypto?.subtle) return;
+  const hash = await crypto.subtle.digest('SHA-256', /** @type {BufferSource} */ (bytes));
+  const found = Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
+  if (found !== expected) throw damaged(where, `expected sha256 ${expected}, found ${found}`);
+}
+
+/** @param {Float32Array} weights */
+function bytesOf({ buffer, byteOffset, byteLength }) {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/**
+ * A safetensors file: eight bytes of length, a JSON header, the numbers.
+ * @param {readonly { readonly name: string, readonly shape: readonly number[], readonly size: number }[]} tensors
+ * @param {Float32Array} weights one tensor after the other
+ */
+export function toSafetensors(tensors, weights) {
+  let end = 0;
+  const entries = tensors.map(({ name, shape, size }) => {
+    const begin = end;
+    end += 4 * size;
+    return [name, { dtype: 'F32', shape, data_offsets: [begin, end] }];
+  });
+  const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(entries)));
+  // Spaces after the header let the numbers begin at a multiple of eight bytes.
+  const start = 8 + Math.ceil(json.length / 8) * 8;
+  const file = roomFor(Uint8Array, start + weights.byteLength, 'weights').fill(32, 8, start);
+  new DataView(file.buffer).setBigUint64(0, BigInt(start - 8), true);
+  file.set(json, 8);
+  file.set(bytesOf(weights), start);
+  return file;
+}

@@ -1,0 +1,230 @@
+/** index.json of a timeline, read as the word of a stranger. */
+import { SinkscopeError } from '../abi/errors.js';
+
+/** @typedef {{ name: string, shape: number[], size: number, coded: boolean }} TimelineTensor */
+/**
+ * @typedef {import('../sinkscope.js').Checkpoint & {
+ *   file: string, sha256: string, scale: number[], from_previous: boolean[], weights_sha256: string,
+ * }} Packed
+ */
+/**
+ * @typedef {object} Index
+ * @property {string} recipe
+ * @property {number} seed
+ * @property {string} config
+ * @property {TimelineTensor[]} tensors
+ * @property {Packed[]} checkpoints by rising steps
+ * @property {import('../sinkscope.js').LogLine[]} log by rising steps
+ * @property {number} parameters in all tensors
+ * @property {number} bytes of an unpacked file
+ */
+
+/** More numbers than this are no model that was trained for a page. */
+const MOST_PARAMETERS = 2 ** 28;
+const MOST_STEP = 1e9;
+
+/**
+ * @param {string} text
+ * @param {string} where the file, for errors
+ * @returns {Index}
+ */
+export function parseIndex(text, where) {
+  const json = new Reader(where).parse(text);
+  const tensors = json.list('tensors', 'a tensor').map(readTensor);
+  const names = new Set(tensors.map(({ name }) => name));
+  json.expect(names.size === tensors.length, 'tensors', 'different names', 'a name twice');
+  const parameters = tensors.reduce((sum, { size }) => sum + size, 0);
+  const limit = `at most ${MOST_PARAMETERS} numbers`;
+  json.expect(parameters <= MOST_PARAMETERS, 'tensors', limit, parameters);
+  const coded = tensors.filter((one) => one.coded);
+  const steps = coded.reduce((sum, { size }) => sum + size, 0);
+  const checkpoints = json
+    .list('checkpoints', 'a checkpoint')
+    .map((one, i) => readCheckpoint(one, coded.length, i === 0));
+  json.rising('checkpoints', checkpoints);
+  const log = json.list('log', 'a line').map((one) => ({ ...one.numbers(), step: one.step() }));
+  json.rising('log', log);
+  return {
+    recipe: json.text('recipe', /^[\w.-]{1,64}$/),
+    seed: json.integer('seed', 0, 2 ** 32 - 1),
+    config: json.text('config', /^[\w./-]{1,200}$/),
+    tensors,
+    checkpoints,
+    log,
+    parameters,
+    bytes: steps + 4 * (parameters - steps),
+  };
+}
+
+/** @param {Reader} tensor */
+function readTensor(tensor) {
+  const name = tensor.text('name', /^[^\p{Cc}]{1,200}$/u);
+  const shape = tensor.array('shape').map(Number);
+  const isShape = shape.length > 0 && shape.every((n) => Number.isInteger(n) && n > 0);
+  tensor.expect(isShape, 'shape', 'whole numbers from 1 on', JSON.stringify(tensor.at('shape')));
+  const size = shape.reduce((a, b) => a * b, 1);
+  return { name, shape, size, coded: tensor.flag('coded') };
+}
+
+/**
+ * @param {Reader} one
+ * @param {number} matrices how many have steps
+ * @param {boolean} isFirst nothing precedes it
+ * @returns {Packed}
+ */
+function readCheckpoint(one, matrices, isFirst) {
+  const scale = one.array('scale').map((value) => one.finite('scale', value));
+  const from_previous = one.array('from_previous').map((value) => value === true);
+  for (const [name, found] of Object.entries({ scale, from_previous }))
+    one.expect(found.length === matrices, name, `${matrices} entries`, found.length);
+  const refers = isFirst && from_previous.includes(true);
+  one.expect(!refers, 'from_previous', 'false in the first checkpoint', 'true');
+  const sha256 = /^[0-9a-f]{64}$/;
+  return {
+    step: one.step(),
+    file: one.text('file', /^\w[\w.-]{0,99}$/),
+    bytes: one.integer('bytes', 1, 2 ** 31),
+    sha256: one.text('sha256', sha256),
+    weights_sha256: one.text('weights_sha256', sha256),
+    // F32 numbers that JSON wrote as F64 are F32 again.
+    scale: scale.map(Math.fround),
+    from_previous,
+    measured: one.child('measured').numbers(),
+    stored: one.child('stored').numbers(),
+  };
+}
+
+/** An object of the JSON with its place in the file. */
+class Reader {
+  #where;
+  #key;
+  /** @type {Record<string, unknown>} */
+  #value = {};
+
+  /**
+   * @param {string} where
+   * @param {string} [key] its place inside the file
+   * @param {unknown} [value]
+   */
+  constructor(where, key = '', value = {}) {
+    this.#where = where;
+    this.#key = key;
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    this.expect(isObject, '', 'an object', JSON.stringify(value));
+    this.#value = /** @type {Record<string, unknown>} */ (value);
+  }
+
+  /** @param {string} text */
+  parse(text) {
+    try {
+      return new Reader(this.#where, '', JSON.parse(text));
+    } catch (error) {
+      if (error instanceof SinkscopeError) throw error;
+      throw new SinkscopeError('bad_file', this.#where, `expected JSON: ${String(error)}`);
+    }
+  }
+
+  /**
+   * @param {boolean} holds
+   * @param {string} name
+   * @param {string} expected
+   * @param {unknown} found
+   */
+  expect(holds, name, expected, found) {
+    if (holds) return;
+    const place = [this.#where, this.#key, name].filter(Boolean).join(': ');
+    const shown = String(found).slice(0, 80);
+    throw new SinkscopeError('bad_file', place, `expected ${expected}, found ${shown}`);
+  }
+
+  /** @param {string} name */
+  at(name) {
+    return Object.hasOwn(this.#value, name) ? this.#value[name] : undefined;
+  }
+
+  /** @param {string} name */
+  child(name) {
+    return new Reader(this.#where, [this.#key, name].filter(Boolean).join('.'), this.at(name));
+  }
+
+  /**
+   * @param {string} name
+   * @returns {unknown[]}
+   */
+  array(name) {
+    const value = this.at(name);
+    this.expect(Array.isArray(value), name, 'a list', JSON.stringify(value));
+    return /** @type {unknown[]} */ (value);
+  }
+
+  /**
+   * Objects, one at least.
+   * @param {string} name
+   * @param {string} what one of them is called
+   */
+  list(name, what) {
+    const values = this.array(name);
+    this.expect(values.length > 0, name, `${what} at least`, 'none');
+    return values.map((value, i) => new Reader(this.#where, `${name}[${i}]`, value));
+  }
+
+  /**
+   * @param {string} name
+   * @param {RegExp} pattern
+   */
+  text(name, pattern) {
+    const value = this.at(name);
+    const fits = typeof value === 'string' && pattern.test(value);
+    this.expect(fits, name, `a text like ${pattern.source}`, JSON.stringify(value));
+    return /** @type {string} */ (value);
+  }
+
+  /** @param {string} name */
+  flag(name) {
+    const value = this.at(name);
+    this.expect(typeof value === 'boolean', name, 'true or false', JSON.stringify(value));
+    return value === true;
+  }
+
+  /**
+   * @param {string} name
+   * @param {number} low
+   * @param {number} high inclusive
+   */
+  integer(name, low, high) {
+    const value = Number(this.at(name) ?? NaN);
+    const fits = Number.isInteger(value) && value >= low && value <= high;
+    this.expect(fits, name, `a whole number from ${low} to ${high}`, JSON.stringify(this.at(name)));
+    return value;
+  }
+
+  step() {
+    return this.integer('step', 0, MOST_STEP);
+  }
+
+  /**
+   * @param {string} name
+   * @param {unknown} value
+   */
+  finite(name, value) {
+    this.expect(Number.isFinite(value), name, 'numbers', JSON.stringify(value));
+    return Number(value);
+  }
+
+  /** What of it is a number: a measurement that is not defined is left out. */
+  numbers() {
+    const entries = Object.entries(this.#value).filter(([, value]) => Number.isFinite(value));
+    return /** @type {Record<string, number>} */ (Object.fromEntries(entries));
+  }
+
+  /**
+   * @param {string} name
+   * @param {readonly { step: number }[]} lines
+   */
+  rising(name, lines) {
+    lines.forEach(({ step }, i) => {
+      const before = lines[i - 1]?.step ?? -1;
+      this.expect(step > before, `${name}[${i}]: step`, `more than ${before}`, step);
+    });
+  }
+}

@@ -1,0 +1,66 @@
+/** Ids of models that are not in the zoo: hub:owner/name@revision, and disk:FINGERPRINT/name. */
+import { sha256, type Plan } from 'sinkscope';
+import { isOfRecording, nameOfRecording } from './recordings';
+
+const HUB = 'hub:';
+const DISK = 'disk:';
+/** Bytes of each end of a file that a fingerprint covers. */
+const END = 2 ** 20;
+
+export function isOfHub(id: string): boolean {
+  return id.startsWith(HUB);
+}
+
+/** What resolveHub takes, of a model's id. */
+export function hubName(id: string): string {
+  return id.slice(HUB.length);
+}
+
+/** The id of a plan of the hub, which a link carries. */
+export function idOfPlan(plan: Plan): string {
+  const { revision = 'main', format, files } = plan;
+  const at = revision === 'main' ? '' : `@${revision}`;
+  const [first] = files.weights;
+  const file = format === 'gguf' && first ? `:${first.name}` : '';
+  return `${HUB}${plan.id}${at}${file}`;
+}
+
+/** What the reader opened from the disk is nobody else's to open. */
+export function isOfDisk(subject: string): boolean {
+  return subject.startsWith(DISK);
+}
+
+/** How a model that is not open yet is called. */
+export function nameOfId(id: string): string {
+  if (isOfRecording(id)) return nameOfRecording(id);
+  if (isOfDisk(id)) return id.slice(id.indexOf('/') + 1);
+  return isOfHub(id) ? hubName(id) : id;
+}
+
+export function fingerprintOf(id: string): string {
+  return id.slice(DISK.length, id.indexOf('/'));
+}
+
+/**
+ * The id of a plan of the disk: the same for whoever has the same files. Its fingerprint is the beginning of
+ * the SHA-256 of sizes, first and last MiB of the files of weights, in their order; of many gigabytes, the
+ * whole would have to be read. Where there is no crypto it is of sizes and names alone.
+ */
+export async function idOfFiles(plan: Plan): Promise<string> {
+  const parts = await Promise.all(
+    plan.files.weights.map(async ({ name, bytes, blob }) => {
+      const ends = blob ? [blob.slice(0, END), blob.slice(Math.max(END, blob.size - END))] : [];
+      const read = await new Blob(ends).arrayBuffer();
+      return `${name} ${bytes} ${(await sha256(new Uint8Array(read))) ?? ''}`;
+    }),
+  );
+  const all = parts.join('\n');
+  const hash = (await sha256(all)) ?? Array.from(all, (c) => c.charCodeAt(0).toString(16)).join('');
+  const name = titleOfFiles(plan).replace(/[^\w.-]+/g, '-');
+  return `${DISK}${hash.padEnd(16, '0').slice(0, 16)}/${name.slice(0, 80) || 'model'}`;
+}
+
+/** The name of a plan of the disk: the folder, or the file where there is none. */
+export function titleOfFiles({ id, files }: Plan): string {
+  return id === 'files' ? (files.weights[0]?.name ?? id) : id;
+}

@@ -1,0 +1,80 @@
+/** One room at a time: its code is fetched when the reader enters it. */
+import { computed, effect } from '@preact/signals-core';
+import { defaults } from '../ask/state';
+import { set, state } from './address';
+import { Scope, type Context } from './context';
+import { fail, offer } from './messages';
+
+type Build = (root: HTMLElement, context: Context, scope: Scope) => void;
+
+export interface Room {
+  /** The name in links, and in data-room. */
+  readonly name: string;
+  readonly title: string;
+  readonly load: () => Promise<{ readonly build: Build }>;
+}
+
+/** The tab's title: the question on Start, elsewhere the room. */
+function titleOf({ name, title }: Room): string {
+  if (name === defaults.room) return 'Why do language models stare at the first token? · Sinkscope';
+  return `${title} · Sinkscope`;
+}
+
+/** @param rooms the first one is entered where the state names none of them */
+export function enter(main: HTMLElement, rooms: readonly Room[], context: Context): void {
+  let inside: { readonly name: string; readonly scope: Scope } | undefined;
+  let standing: { readonly name: string; readonly scope: Scope } | undefined;
+  const built = new Map<string, Build>();
+  const chosen = computed(() => rooms.find(({ name }) => name === state.value.room) ?? rooms[0]!);
+  effect(() => {
+    const room = chosen.value;
+    const wanted = room.name;
+    if (inside?.name === wanted) return;
+    const scope = new Scope();
+    inside = { name: wanted, scope };
+    // The room before stands until there is another one to see.
+    const start = (build: Build) => {
+      if (inside?.scope !== scope) return;
+      standing?.scope.end();
+      standing = inside;
+      context.point({});
+      const root = document.createElement('div');
+      root.className = `room room-${wanted}`;
+      main.replaceChildren(root);
+      main.dataset.room = wanted;
+      document.title = titleOf(room);
+      build(root, context, scope);
+    };
+    const known = built.get(wanted);
+    // A room sets state and asks the queue, which must not happen inside this effect.
+    if (known) queueMicrotask(() => start(known));
+    else
+      room.load().then(
+        ({ build }) => {
+          built.set(wanted, build);
+          start(build);
+        },
+        async (error: unknown) => {
+          const isNewer = await isReplaced();
+          if (inside?.scope !== scope) return;
+          if (standing) {
+            inside = standing;
+            set({ room: standing.name });
+          }
+          if (isNewer) offer(() => location.reload());
+          else fail(error);
+        },
+      );
+  });
+}
+
+/** Whether the host has another build than the one that runs here: its files are gone then. */
+async function isReplaced(): Promise<boolean> {
+  const own = document.querySelector('script[type="module"]')?.getAttribute('src');
+  try {
+    const answer = await fetch(location.href.split('#')[0]!, { cache: 'no-store' });
+    return answer.ok && Boolean(own) && !(await answer.text()).includes(own!);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,106 @@
+/** What the page reports: notices, errors, the progress of a run, a newer build. */
+import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
+import { html, nothing, render } from 'lit';
+import { sentence } from '../ask/errors';
+import type { Engine } from './context';
+import { part, say } from './view';
+
+/** Work shorter than this shows no progress. */
+const PATIENCE_MS = 250;
+/** How long a notice is shown. */
+const NOTICE_MS = 6000;
+
+export const notices = signal<readonly string[]>([]);
+export const failure = signal('');
+/** Takes up a newer build that has come. */
+const newer = signal<(() => void) | undefined>(undefined);
+let clearing = 0;
+
+/** A notice disappears by itself; an error stays until the next action. */
+export function notify(notice: string): void {
+  clearTimeout(clearing);
+  notices.value = [notice];
+  clearing = window.setTimeout(() => (notices.value = []), NOTICE_MS);
+}
+
+export function fail(error: unknown): void {
+  failure.value = sentence(error);
+}
+
+export function offer(take: () => void): void {
+  newer.value = take;
+}
+
+/** A download that runs beside the queue. */
+interface Download {
+  /** The dialog shows the download itself. */
+  readonly isShown: boolean;
+  readonly work: string | undefined;
+  readonly back: () => void;
+}
+
+/** @param download read again whenever `changes` changes */
+export function drawMessages(
+  place: HTMLElement,
+  engine: ReadonlySignal<Engine | undefined>,
+  download: Download,
+  changes: ReadonlySignal<number>,
+): void {
+  const update = part(place, 'newer');
+  effect(() => {
+    render(
+      newer.value
+        ? html`<p class="message" role="status">
+            A newer version of this page is available.
+            <button type="button" @click=${newer.value}>Reload</button>
+          </p>`
+        : nothing,
+      update,
+    );
+  });
+  const text = part(place, 'message', 'p');
+  text.setAttribute('role', 'alert');
+  const progress = part(place, 'progress', 'p');
+  progress.setAttribute('role', 'status');
+  let waiting = 0;
+  effect(() => {
+    const said = [...new Set([...(failure.value ? [failure.value] : []), ...notices.value])].join(
+      '\n',
+    );
+    text.hidden = !said;
+    say(text, said);
+    text.classList.toggle('error', failure.value !== '');
+  });
+  effect(() => {
+    void changes.value;
+    const work = engine.value?.queue.work.value;
+    const loads = download.isShown ? undefined : download.work;
+    const shown = work?.text ? work : undefined;
+    document.body.toggleAttribute(
+      'data-busy',
+      !engine.value ? failure.value === '' : Boolean(work),
+    );
+    clearTimeout(waiting);
+    const stop = () => {
+      engine.peek()?.queue.stop();
+      download.back();
+    };
+    const draw = () => {
+      progress.hidden = !shown && !loads;
+      const share =
+        shown && shown.share >= 0
+          ? html`<progress max="1" .value=${shown.share} aria-label="Progress"></progress>`
+          : nothing;
+      render(
+        shown || loads
+          ? html`<span>${loads ?? shown!.text} …</span> ${share}
+              <button type="button" @click=${stop}>Stop</button>`
+          : nothing,
+        progress,
+      );
+    };
+    const isLate = loads || (shown && performance.now() - shown.since > PATIENCE_MS);
+    if (isLate || !shown) draw();
+    else waiting = window.setTimeout(draw, PATIENCE_MS);
+  });
+}

@@ -1,0 +1,133 @@
+/**
+ * What a view is: one row of the table in index.ts. It says which question it answers and what it reads;
+ * it draws one subject's frame into a place and passes on what the reader points at. Views do not
+ * know each other, the engine, or the room in which they stand.
+ */
+import type { ReadonlySignal } from '@preact/signals-core';
+import type { Describe, UnmaskStep } from 'sinkscope';
+import type { Frame, Head } from '../frame';
+import type { OpenModel } from '../run/models';
+import type { Theme } from '../plot/color';
+import type { Quantity } from '../save/numbers';
+import type { State } from '../ask/state';
+import type { Timelines } from '../timeline/timelines';
+
+/** What is pointed at right now, anywhere on the page; not part of a link. */
+export interface Pointed {
+  readonly layer?: number;
+  readonly head?: number;
+  readonly query?: number;
+  readonly key?: number;
+}
+
+export interface DrawOptions {
+  readonly state: State;
+  readonly theme: Theme;
+  /** The chosen head of this subject. */
+  readonly at: Head;
+  /** All that stand side by side, for scales that are shared. */
+  readonly frames: readonly Frame[];
+  /** Of a view that draws the settings of a model into one picture: those, the frame first. */
+  readonly group: readonly Frame[];
+  /** For readers who know no word of this yet. */
+  readonly isPlain?: boolean;
+  /** Something said on the picture, and bars at its sides. */
+  readonly remark?: { readonly text: string; readonly kind: string };
+  readonly rowBars?: ArrayLike<number>;
+  readonly colBars?: ArrayLike<number>;
+}
+
+export interface Reach {
+  readonly set: (change: Partial<State>) => void;
+  readonly point: (pointed: Pointed) => void;
+  readonly pointed: ReadonlySignal<Pointed>;
+  /** Runs again when a signal that it reads changes, as long as the view stands. */
+  readonly effect: (run: () => void) => void;
+  readonly fail: (error: unknown) => void;
+  /** For views that show more than a frame has. */
+  readonly timelines: () => Promise<Timelines>;
+  readonly unmask: (
+    frame: Frame,
+    tokens: readonly number[],
+    steps: number,
+    signal: AbortSignal,
+    onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
+  ) => Promise<void>;
+}
+
+export type Update = (frame: Frame, options: DrawOptions) => void;
+
+export interface View {
+  /** The name in links, and in data-view. */
+  readonly name: string;
+  readonly title: string;
+  /** In plain words. */
+  readonly question: string;
+  /** How to read it, in a sentence or two. */
+  readonly how: string;
+  readonly formula?: string;
+  readonly source?: string;
+  /** Metrics and fields by their names in describe; the first decides whether it is of all prompts. */
+  readonly reads: readonly string[];
+  /** The same of the chosen head alone, of the first prompt. */
+  readonly headReads?: readonly string[];
+  /** Whether one picture has the lines of all that are shown. */
+  readonly isOfAll?: boolean;
+  /** Whether all settings of a model, which differ in their edits, stand in one picture. */
+  readonly isGroup?: boolean;
+  /** Whether one setting alone says nothing. */
+  readonly isOfMany?: boolean;
+  /** Needs the frame without what-ifs beside each that has some, as its `base`. */
+  readonly compares?: boolean;
+  /** Whether there is anything of a frame to show; absent: of any. */
+  readonly fits?: (frame: Frame) => boolean;
+  /** What it shows, as numbers. */
+  readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
+  /** What it shows, as a sentence: a caption, and the picture's alternative. */
+  readonly says: (frame: Frame, at: Head) => string;
+  readonly draw: (root: HTMLElement, reach: Reach) => Update;
+}
+
+/** Whether all is there that a view reads and the model has; another view's frame may have come before. */
+export function isRead(
+  { reads, headReads = [] }: View,
+  { tensors, head, architecture }: Frame,
+  { fields }: Pick<Describe, 'fields'>,
+): boolean {
+  const isOwn = (name: string) => {
+    const needs = fields.find((field) => field.name === name)?.needs;
+    return !needs || Boolean(architecture[needs]);
+  };
+  return (
+    reads.every((name) => name in tensors || !isOwn(name)) &&
+    headReads.every((name) => head && name in head.tensors)
+  );
+}
+
+/** Which of a view's numbers a recording does not hold, in a sentence; empty where there is nothing to say. */
+export function lackWords({ title, reads, headReads = [], fits }: View, frame: Frame): string {
+  const reasons = [...reads, ...headReads].flatMap((name) => frame.lacks?.[name] ?? []);
+  if (!reasons.length || (fits && !fits(frame))) return '';
+  return `Not in the recording of ${frame.title}: “${title}” ${reasons[0]}.`;
+}
+
+export function part(root: Element, name: string, tag = 'div'): HTMLElement {
+  const made = document.createElement(tag);
+  if (name) made.className = name;
+  root.append(made);
+  return made;
+}
+
+/** Sets a text only where it changes, so that a screen reader does not read it twice. */
+export function say(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Remembers what was made last, by what it was made of: whoever draws it sees whether it has changed. */
+export function lastOf<Of, Made>(make: (of: Of) => Made): (of: Of) => Made {
+  let last: { of: Of; made: Made } | undefined;
+  return (of) => {
+    if (last?.of !== of) last = { of, made: make(of) };
+    return last.made;
+  };
+}

@@ -1,0 +1,158 @@
+/** Adds tokens to the runs that are shown: one by one for causal models, step by step for masked ones. */
+import { signal } from '@preact/signals-core';
+import { unmask, type UnmaskStep } from 'sinkscope';
+import { InputError, sentence } from '../ask/errors';
+import { editsOf, parseSubject } from '../ask/subject';
+import { isBidirectional, type Frame } from '../frame';
+import type { OpenModel } from './models';
+import type { Entry } from './request';
+import { idsOf, isOpen, ROOM, type CachedRun, type CachedRuns, type OpenRun } from './runs';
+
+interface Sampling {
+  readonly count: number;
+  readonly temperature: number;
+  readonly topK: number;
+  readonly seed: number;
+}
+
+/** What generation needs of the queue. */
+interface Answers {
+  readonly entry: (subject: string) => Entry | undefined;
+  readonly set: (subject: string, change: Entry) => void;
+  /** The frame with every number that the rooms ask for. */
+  readonly complete: (frame: Frame, cached: OpenRun) => Promise<Frame>;
+}
+
+/** The frame with one more token, before anything is read of it. */
+function longer(frame: Frame, id: number, text: string): Frame {
+  const tokens = [...frame.tokens, { id, text, start: 0, end: 0, special: false }];
+  const { head: _, ...rest } = frame;
+  return {
+    ...rest,
+    tokens,
+    T: tokens.length,
+    ids: [idsOf(tokens)],
+    generated: frame.generated + 1,
+    sequences: 1,
+    tensors: {},
+    spread: {},
+    perPrompt: {},
+    next: [],
+  };
+}
+
+export class Generation {
+  readonly #runs: CachedRuns;
+  readonly #answers: Answers;
+  readonly #job = signal<AbortController | undefined>(undefined);
+
+  constructor(runs: CachedRuns, answers: Answers) {
+    this.#runs = runs;
+    this.#answers = answers;
+  }
+
+  /** A signal: an effect that reads it runs again when generation begins or ends. */
+  get isRunning(): boolean {
+    return this.#job.value !== undefined;
+  }
+
+  get isRunningNow(): boolean {
+    return this.#job.peek() !== undefined;
+  }
+
+  stop(): void {
+    this.#job.peek()?.abort();
+    this.#job.value = undefined;
+  }
+
+  /** Extends each subject by at most `count` tokens; each token gives a frame. */
+  async generate(subjects: readonly string[], options: Sampling): Promise<void> {
+    const job = new AbortController();
+    this.#job.value = job;
+    try {
+      for (const subject of subjects) await this.#extend(subject, options, job.signal);
+    } finally {
+      if (this.#job.peek() === job) this.#job.value = undefined;
+    }
+  }
+
+  async #extend(
+    subject: string,
+    { count, ...options }: Sampling,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const cached = this.#runs.get(subject);
+    const frame = this.#answers.entry(subject)?.frame;
+    if (!cached || !frame || isBidirectional(frame) || signal.aborted) return;
+    const { model, tokenizer } = cached.opened;
+    const most = Math.min(count, model.architecture.context - frame.T);
+    try {
+      if (most < 1) throw new InputError(`${frame.title} has no room for more tokens.`);
+      const open = await this.#withRoom(frame, cached, most, signal);
+      if (!open) return;
+      for await (const { token } of open.run.generate({ ...options, count: most, signal })) {
+        const { frame: now } = this.#answers.entry(subject)!;
+        if (!now || signal.aborted) return;
+        const next = longer(now, token, tokenizer.piece(token));
+        const whole = await this.#answers.complete(next, open);
+        if (signal.aborted) return;
+        this.#answers.set(subject, { frame: whole });
+      }
+    } catch (error) {
+      if (!signal.aborted) this.#answers.set(subject, { error: sentence(error) });
+    }
+  }
+
+  /**
+   * The run of the frame, with memory for so many more tokens: a run that has none is repeated, to the same
+   * bits. Undefined where another question was answered meanwhile.
+   */
+  async #withRoom(
+    { subject, tokens, T }: Frame,
+    cached: CachedRun,
+    more: number,
+    signal: AbortSignal,
+  ): Promise<OpenRun | undefined> {
+    // A token that was drawn when generation stopped is in the run but not shown.
+    const isCurrent = isOpen(cached) && cached.run.tokens.length === T;
+    if (isCurrent && T + more <= cached.capacity) return cached;
+    this.#runs.makeRoom(subject);
+    const { model } = cached.opened;
+    const capacity = Math.min(model.architecture.context, T + Math.max(more, ROOM));
+    const run = await model.run(idsOf(tokens), {
+      edits: editsOf(parseSubject(subject)!, model.describe),
+      fields: [...cached.fields],
+      capacity,
+      signal,
+    });
+    const now = this.#runs.get(subject);
+    if (now?.key !== cached.key || now.run) {
+      void run.close().catch(() => {});
+      return undefined;
+    }
+    const open = { ...cached, run, capacity };
+    this.#runs.set(subject, open);
+    return open;
+  }
+
+  /** Fills in the mask tokens of a masked model, and reports each step. */
+  async unmask(
+    frame: Frame,
+    tokens: readonly number[],
+    steps: number,
+    signal: AbortSignal,
+    onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
+  ): Promise<void> {
+    const cached = this.#runs.get(frame.subject);
+    if (!cached) throw new InputError('The model is no longer open.');
+    const { opened } = cached;
+    await unmask(opened.model, tokens, {
+      steps,
+      // No text contains these tokens.
+      never: opened.tokenizer.special,
+      edits: frame.edits,
+      signal,
+      onStep: (step, index) => onStep(step, index, opened),
+    });
+  }
+}

@@ -1,0 +1,85 @@
+/** Opens the models that subjects name, and cuts the prompts that they are asked. */
+import { InputError } from '../ask/errors';
+import type { Recording } from 'sinkscope';
+import { isOfDisk, isOfHub, nameOfId } from '../ask/ids';
+import { isOfRecording } from '../ask/recordings';
+import { keyOf, promptsOf, type Prompts, type Question } from '../ask/question';
+import { modelIdOf, parseSubject, type Subject } from '../ask/subject';
+import type { OpenModel, Watch } from './models';
+import { NO_WEIGHTS } from './recordings';
+import type { Dependencies, Request } from './request';
+
+export class Loading {
+  readonly #dependencies: Dependencies;
+  /** The prompts that were cut last: many studies share them. */
+  #cut:
+    | {
+        readonly key: string;
+        readonly of: OpenModel['tokenizer'];
+        readonly prompts: Promise<Prompts>;
+      }
+    | undefined;
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** @throws InputError for a text that names no model, or a model that the reader has to open */
+  async open(
+    subject: string,
+    request: Request,
+    watch: Watch,
+  ): Promise<{ readonly parsed: Subject; readonly opened: OpenModel }> {
+    const parsed = parseSubject(subject);
+    if (!parsed) throw new InputError(`“${subject}” names no model.`);
+    const id = modelIdOf(parsed);
+    if (isOfRecording(id)) throw new InputError(NO_WEIGHTS);
+    const isOutside = isOfHub(id) || isOfDisk(id);
+    if (isOutside && !(await this.#dependencies.admit(parsed.id, watch.signal)))
+      throw new InputError(`${nameOfId(parsed.id)} is not loaded yet. Open it to measure it.`);
+    watch.signal.throwIfAborted();
+    const opened = await this.#get(id, request, watch);
+    watch.signal.throwIfAborted();
+    return { parsed, opened };
+  }
+
+  /**
+   * @throws InputError for a recording with an edit, or one that the reader has to open
+   */
+  async openRecording({ id, edits, arithmetic }: Subject, watch: Watch): Promise<Recording> {
+    if (edits.length || arithmetic) throw new InputError(NO_WEIGHTS);
+    if (!(await this.#dependencies.admit(id, watch.signal)))
+      throw new InputError(`${nameOfId(id)} is not loaded yet. Open it to look at it.`);
+    watch.signal.throwIfAborted();
+    return this.#dependencies.models.recordings.get(id, watch);
+  }
+
+  /** Begins to open a model of the zoo that will be needed soon. */
+  begin(subject: string, request: Request, watch: Watch): void {
+    const parsed = parseSubject(subject);
+    const { models } = this.#dependencies;
+    if (
+      !parsed ||
+      isOfRecording(parsed.id) ||
+      isOfHub(parsed.id) ||
+      isOfDisk(parsed.id) ||
+      !models.knows(parsed.id)
+    )
+      return;
+    this.#get(modelIdOf(parsed), request, watch).catch(() => {});
+  }
+
+  #get(id: string, { isPreview, question }: Request, watch: Watch): Promise<OpenModel> {
+    const { models } = this.#dependencies;
+    return isPreview && question.n === 1 ? models.getPreview(id, watch) : models.get(id, watch);
+  }
+
+  async prompts({ tokenizer }: OpenModel, question: Question, context: number): Promise<Prompts> {
+    const key = `${keyOf({ ...question, window: undefined })} ${context}`;
+    if (this.#cut?.key !== key || this.#cut.of !== tokenizer) {
+      const texts = await this.#dependencies.texts(question);
+      this.#cut = { key, of: tokenizer, prompts: promptsOf(tokenizer, question, context, texts) };
+    }
+    return this.#cut.prompts;
+  }
+}

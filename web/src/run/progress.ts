@@ -1,0 +1,35 @@
+/** How far a download is, in words. */
+
+/** Decimal units, as disks and hubs count. */
+export function size(bytes: number): string {
+  if (!Number.isFinite(bytes)) return 'unknown size';
+  if (bytes < 1e6) return `${(bytes / 1e3).toFixed(0)} kB`;
+  if (bytes < 1e9) return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
+  return `${(bytes / 1e9).toFixed(2)} GB`;
+}
+
+function duration(seconds: number): string {
+  if (seconds < 90) return `${Math.ceil(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}
+
+export interface Loaded {
+  readonly done: number;
+  /** NaN when unknown. */
+  readonly total: number;
+  /** Bytes a second; NaN until known. */
+  readonly rate?: number;
+  /** Seconds; NaN until known. */
+  readonly remaining?: number;
+  readonly note?: string;
+}
+
+/** How far a download is: bytes, rate, what remains, and why it pauses. */
+export function loadedWords({ done, total, rate = NaN, remaining = NaN, note }: Loaded): string {
+  const parts = [Number.isFinite(total) ? `${size(done)} of ${size(total)}` : size(done)];
+  if (rate > 0) parts.push(`${size(rate)}/s`);
+  if (remaining > 0) parts.push(`${duration(remaining)} left`);
+  if (note) parts.push(note);
+  return parts.join(' · ');
+}

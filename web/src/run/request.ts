@@ -1,0 +1,60 @@
+/** What a room asks of the queue, and what the queue answers. */
+import type { Frame, Head } from '../frame';
+import { keyOf, type Question } from '../ask/question';
+import type { Models } from './models';
+
+/** A setting of which only means are wanted: the queue keeps no run of it. */
+export interface Study {
+  readonly subject: string;
+  readonly question: Question;
+  /** Names of the metrics that are averaged. */
+  readonly measures: readonly string[];
+  /** Studies of one model and one turn are measured together, and then drawn. */
+  readonly turn?: number;
+}
+
+export function studyKey({ subject, question, measures }: Study): string {
+  return `${subject} ${keyOf(question)} ${measures.join()}`;
+}
+
+export interface Request {
+  readonly subjects: readonly string[];
+  readonly question: Question;
+  /** Names of metrics and fields in describe, and of measurements. */
+  readonly reads: readonly string[];
+  /** Names that are read of one head. */
+  readonly headReads: readonly string[];
+  readonly head: Head;
+  /** Heads of single subjects, in place of `head`. */
+  readonly heads?: Readonly<Record<string, Head>>;
+  /** Whether a quantized preview may answer until the exact weights are loaded. */
+  readonly isPreview?: boolean;
+  /** Studies that are measured after the subjects, one after the other. */
+  readonly studies?: readonly Study[];
+}
+
+/** What takes time right now. */
+export interface Work {
+  /** An empty text is not shown. */
+  readonly text: string;
+  /** 0 to 1; NaN while unknown. */
+  readonly share: number;
+  readonly since: number;
+}
+
+/** The answer of a subject or of a study. */
+export interface Entry {
+  readonly frame?: Frame;
+  /** Whether the frame answers an earlier question. */
+  readonly isStale?: boolean;
+  readonly error?: string;
+}
+
+/** What the queue needs of the page. */
+export interface Dependencies {
+  readonly models: Models;
+  /** Prompts of the inputs that consist of texts. */
+  readonly texts: (question: Question) => Promise<readonly string[]>;
+  /** Whether a model may be opened now; if not, the page asks the reader, and calls `retry` later. */
+  readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
+}

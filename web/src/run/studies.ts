@@ -1,0 +1,135 @@
+/** Studies: means of many settings of a model, swept together and kept by their keys. */
+import { signal } from '@preact/signals-core';
+import { SinkscopeError } from 'sinkscope';
+import { keyOf, type Prompts } from '../ask/question';
+import { editsOf, modelIdOf, parseSubject } from '../ask/subject';
+import type { Frame } from '../frame';
+import { averages, recomputed } from './averages';
+import type { Loading } from './loading';
+import type { OpenModel, Watch } from './models';
+import { contextOf, emptyFrame, isStreamed } from './reading';
+import { studyKey, type Dependencies, type Entry, type Request, type Study } from './request';
+
+/** Studies whose means are kept: a slider that goes back finds them. */
+const KEPT = 1000;
+
+/** Bytes of a streamed run, and of a run that would keep every key. */
+async function bytesOf(
+  { model }: OpenModel,
+  { tokens: { length } }: Prompts,
+  edits: Frame['edits'],
+) {
+  const options = { fields: ['loss'], edits, capacity: length };
+  const [held, all] = await Promise.all(
+    [true, false].map((streaming) => model.runBytes(length, { ...options, streaming })),
+  );
+  return { held: held!, all: all! };
+}
+
+export class Studies {
+  readonly #models: Dependencies['models'];
+  readonly #loading: Loading;
+  readonly #entries = signal<ReadonlyMap<string, Entry>>(new Map());
+
+  constructor({ models }: Dependencies, loading: Loading) {
+    this.#models = models;
+    this.#loading = loading;
+  }
+
+  /** Undefined before the study was measured. */
+  entry(study: Study): Entry | undefined {
+    return this.#entries.value.get(studyKey(study));
+  }
+
+  isDone(study: Study): boolean {
+    return this.#entries.peek().has(studyKey(study));
+  }
+
+  note(found: readonly (readonly [string, Entry])[]): void {
+    this.#entries.value = new Map([...this.#entries.peek(), ...found].slice(-KEPT));
+  }
+
+  /** Forgets the studies that failed, so that they are measured again. */
+  retry(): void {
+    this.#entries.value = new Map([...this.#entries.peek()].filter(([, { frame }]) => frame));
+  }
+
+  /** Measures the next study, and the others of the request that belong to the same sweep. */
+  async measure(study: Study, request: Request, watch: Watch): Promise<void> {
+    const all = parseSubject(study.subject) ? this.#sweepWith(study, request) : [study];
+    try {
+      await this.#sweep(all, request, watch);
+    } catch (error) {
+      const isLost = error instanceof SinkscopeError && error.code === 'lost';
+      if (all.length < 2 || watch.signal.aborted || isLost) throw error;
+      // The engine refuses the whole sweep for one setting: alone, the others can be measured.
+      await this.#sweep([study], request, watch);
+    }
+  }
+
+  /** The open studies of the same model and question, this one first. */
+  #sweepWith(study: Study, request: Request): Study[] {
+    const like = ({ subject, question, measures, turn }: Study) =>
+      [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), turn].join();
+    const left = request.studies!.filter((one) => !this.isDone(one));
+    const same = left.filter((one) => parseSubject(one.subject) && like(one) === like(study));
+    return study.question.window ? same.slice(0, 1) : same;
+  }
+
+  /** @param studies of one model and one question */
+  async #sweep(studies: readonly Study[], request: Request, watch: Watch): Promise<void> {
+    const [study] = studies as [Study];
+    const { signal } = watch;
+    const began = performance.now();
+    const { describe } = this.#models;
+    const all = request.studies!;
+    const { opened } = await this.#loading.open(
+      study.subject,
+      { ...request, isPreview: false },
+      watch,
+    );
+    const { architecture } = opened.model;
+    const { eps, window, T } = study.question;
+    const asked = studies.map((one) => {
+      const parsed = parseSubject(one.subject)!;
+      const edits = editsOf(parsed, describe);
+      const ends = contextOf(architecture, edits, window);
+      const streaming = isStreamed(describe, architecture, edits, one.measures, Math.min(T, ends));
+      return { one, parsed, edits, ends, streaming };
+    });
+    // A run beyond the context has other prompts, and a streamed run is no beginning of another one.
+    const [{ ends, streaming }] = asked as [(typeof asked)[number]];
+    const swept = asked.filter((one) => one.ends === ends && one.streaming === streaming);
+    const prompts = await this.#loading.prompts(opened, study.question, ends);
+    const place = all.filter((one) => this.isDone(one)).length;
+    const within: Watch = {
+      signal,
+      onProgress: (_, done, total) =>
+        watch.onProgress(
+          `${opened.title}, ${place + 1} of ${all.length} settings`,
+          place + (swept.length * done) / total,
+          all.length,
+        ),
+    };
+    const cases = swept.map(({ edits }) => edits);
+    const means = window
+      ? [await recomputed(opened, prompts, window, { edits: cases[0]!, eps }, within)]
+      : await averages(opened, prompts, cases, { eps, metrics: study.measures, streaming }, within);
+    const bytes = streaming
+      ? await Promise.all(cases.map((edits) => bytesOf(opened, prompts, edits)))
+      : [];
+    signal.throwIfAborted();
+    const milliseconds = performance.now() - began;
+    const empty = await Promise.all(
+      swept.map(({ one, parsed }) =>
+        emptyFrame(describe, parsed, one.subject, opened, one.question, prompts),
+      ),
+    );
+    this.note(
+      swept.map(({ one }, i) => [
+        studyKey(one),
+        { frame: { ...empty[i]!, ...means[i]!, milliseconds, bytes: bytes[i] } },
+      ]),
+    );
+  }
+}

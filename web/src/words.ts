@@ -1,0 +1,252 @@
+/** The page's sentences: findings, conditions and classes. Every sentence is computed from a frame. */
+import { judge, type Conditions, type Judgement } from 'sinkscope';
+import { OTHERS, others } from './ask/arithmetic';
+import { alphaOfKey, mean, ofHead, type Frame, type Head, overPrompts } from './frame';
+
+/** A dash for what is undefined. */
+export function show(value: number, digits = 2): string {
+  if (!Number.isFinite(value)) return '–';
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 10 ** -digits || size >= 1e5)) return value.toExponential(1);
+  return value.toFixed(digits);
+}
+
+export function percent(share: number, digits = 1): string {
+  return Number.isFinite(share) ? `${(100 * share).toFixed(digits)}%` : '–';
+}
+
+/** A token's text on one line: white space and control characters become visible signs. */
+export function readable(text: string): string {
+  const sign = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
+  return (
+    text
+      .replace(/\n/g, '↵')
+      .replace(/\t/g, '⇥')
+      .replace(/ /g, '\u00a0')
+      .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))
+      .replace(
+        /[\x80-\x9f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
+        '\ufffd',
+      ) || '∅'
+  );
+}
+
+/** A token's text without the space before it. */
+export function word(text: string): string {
+  return readable(text.replace(/^ (?=\S)/, ''));
+}
+
+export function quote(frame: Frame, t: number): string {
+  return `“${word(frame.tokens[t]?.text ?? '')}”`;
+}
+
+/** The name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
+export function headName({ layer, head }: Head): string {
+  return `L${layer}H${head}`;
+}
+
+export function headWords(at: Head): string {
+  return `head ${headName(at)}`;
+}
+
+export const CLASS_WORDS = {
+  measured: 'MEASURED',
+  relaxed: 'RELAXED',
+  approximate: 'APPROXIMATE',
+  counterfactual: 'COUNTERFACTUAL',
+} as const;
+
+const SOURCE_WORDS = {
+  zoo: 'on weights trained for this page',
+  hub: 'on published weights',
+  disk: 'on weights from your disk',
+  recording: 'in a recording, which somebody made',
+} as const;
+
+export function classSentence(frame: Frame): string {
+  if (frame.recording) return recordedWords(frame.recording);
+  const size = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
+  if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
+  const other = others.find((one) => OTHERS[one].class === frame.class);
+  if (other) {
+    const { does, means } = OTHERS[other];
+    return `${does}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${means}`;
+  }
+  return (
+    `replaced at inference. The weights (${size}) were trained with ` +
+    `${frame.architecture.attention.operation} and without this edit; a model trained with it may ` +
+    'behave differently.'
+  );
+}
+
+/** Who made a recording, of what, and how. */
+function recordedWords({ model, prompts, licence, versions, command }: Conditions): string {
+  const how = [model.dtype, model.attention].filter(Boolean).join(', ');
+  const made = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  const parts = [
+    `read from a recording of ${model.id}${model.revision ? `@${model.revision}` : ''}`,
+    how && `computed in ${how}`,
+    prompts.source && `prompts: ${prompts.source}`,
+    made.length && `made by ${made.join(', ')}`,
+    licence && `licence ${licence}`,
+    command,
+  ];
+  return parts.filter(Boolean).join('; ');
+}
+
+/** What a number depends on. */
+export type Stamped = Pick<
+  Frame,
+  'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model'
+>;
+
+/** Which special tokens the text starts with. */
+export function firstWords({ first, special }: Pick<Frame, 'first' | 'special'>): string {
+  if (first.length === 0) return 'no start token';
+  const isStart = first.length === 1 && first[0] === special.bos;
+  return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}`;
+}
+
+/** The conditions of a measurement, without the model. */
+export function settingWords(frame: Stamped): string {
+  const { eps, T, sequences } = frame;
+  const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
+  return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;
+}
+
+/** The class of a number and everything that it depends on; printed under every figure. */
+export function stampWords(frame: Stamped): string {
+  const { bits } = frame.model;
+  const from = frame.model.source === 'recording' ? ' · recorded' : '';
+  const stored = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
+  return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${from}${stored}`;
+}
+
+/** What may be said of its Sink_1. */
+export function judged(frame: Frame): Judgement {
+  const { tensors, eps, operation } = frame;
+  return judge({
+    eps,
+    even: tensors.alpha_uniform!.data[0]!,
+    normalises: operation.normalises,
+    sink: tensors.sink_ratio!.data[0]!,
+    sinkRaw: tensors.sink_ratio_raw!.data[0]!,
+  });
+}
+
+/** How many heads that is; with several prompts, on average. */
+export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
+  const all = L * H;
+  const count = share * all;
+  const isWhole = Math.abs(count - Math.round(count)) < 1e-4;
+  const shown = isWhole ? count.toFixed(0) : count.toFixed(1);
+  return count < 0.05 ? `none of the ${all} heads` : `${shown} of the ${all} heads`;
+}
+
+/** Why heads are not counted: uniform attention alone would make each of them a sink. */
+export function shortWords({ even, least }: Judgement, T: number, eps: number): string {
+  const need = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
+  return (
+    `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
+    `the first one ${percent(even, 0)}, above ε = ${eps}${need}.`
+  );
+}
+
+/** The caveat of a short text, in one clause; empty for a long one. */
+export function shortNote({ even }: Judgement, T: number, eps: number): string {
+  const tokens = T === 1 ? '1 token' : `${T} tokens`;
+  return even > eps / 2
+    ? `Short text (${tokens}): uniform attention is already ${percent(even, 0)}.`
+    : '';
+}
+
+/** The first token, by its role where it has one. */
+export function firstName(frame: Frame): string {
+  const role = frame.tokens[0]?.special ? 'start token' : 'first token';
+  return `the ${role} ${quote(frame, 0)}`;
+}
+
+/** alpha_1 of a head: the share of its attention that the first token receives. */
+export function alphaOf(frame: Frame, at: Head): number {
+  return ofHead(frame.tensors.alpha!, at)[0]!;
+}
+
+/** Mean alpha_1 over all heads of the model. */
+export function meanAlpha(frame: Frame): number {
+  return mean(alphaOfKey(frame, 0));
+}
+
+/** The finding of one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
+export function finding(frame: Frame, at: Head): string {
+  const verdict = judged(frame);
+  const { normalises } = frame.operation;
+  const { L, H } = frame.architecture;
+  const own = percent(alphaOf(frame, at), 0);
+  const share = normalises ? 'of its attention' : 'of its row sums';
+  const chosen =
+    `${capital(headWords(at))} gives ${firstName(frame)} ${own} ${share}; the mean over all ${L * H} heads is ` +
+    `${percent(meanAlpha(frame), 0)}, uniform attention would give ${percent(verdict.even, 0)}.`;
+  if (!verdict.tells) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
+  const how = normalises ? '' : ', both as a share and as a raw weight';
+  const sums = normalises
+    ? ''
+    : ` Rows need not sum to 100%: they sum to ${percent(massOf(frame), 0)} on average.`;
+  const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}.`;
+  const note = shortNote(verdict, frame.T, frame.eps);
+  return `${chosen} ${all}${note && ` ${note}`}${sums}${biasNote(frame)}`;
+}
+
+/** Attention on a learned bias key, which belongs to no token. */
+function biasNote(frame: Frame): string {
+  const share = frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
+  if (!frame.architecture.bias_key || !Number.isFinite(share)) return '';
+  return ` Its bias key, which is not a token, receives as much in ${headsWords(frame, share)}.`;
+}
+
+function nameOf({ title, class: kind }: Frame): string {
+  return kind === 'counterfactual' ? `${title} (counterfactual)` : title;
+}
+
+/** The strongest and the weakest sink of several subjects. @param frames of one question */
+export function comparison(frames: readonly Frame[]): string {
+  if (frames.length < 2) return '';
+  const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
+  const short = all.find(({ verdict }) => !verdict.tells);
+  if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
+  const order = [...all].sort((a, b) => b.verdict.sink - a.verdict.sink);
+  const [most, least] = [order[0]!, order.at(-1)!];
+  const counts = new Set(frames.map(({ sequences }) => sequences));
+  const n = most.frame.sequences;
+  const where =
+    counts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
+  const { eps } = most.frame;
+  const even = `uniform attention would give it ${percent(most.verdict.even, 0)}`;
+  const raw = frames.some(({ operation }) => !operation.normalises)
+    ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
+    : '';
+  const note = shortNote(most.verdict, most.frame.T, eps);
+  const notes = `${note && ` ${note}`}${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
+  // Heads are counted where all models have the same number of them.
+  const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
+  const share = ({ frame, verdict }: (typeof all)[number]) =>
+    isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
+  if (most.verdict.sink === least.verdict.sink)
+    return `${where}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${even}.${notes}`;
+  const last = all.filter(({ verdict }) => verdict.sink === least.verdict.sink);
+  const who = last.length > 1 ? `${last.length} of the others have` : `${nameOf(least.frame)} has`;
+  return (
+    `${where}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +
+    `${percent(eps, 0)} of their attention (${even}); ${who} the weakest, ${share(least)}.${notes}`
+  );
+}
+
+/** Mean row sum, over queries, heads and prompts. */
+export function massOf(frame: Frame): number {
+  const over = overPrompts(frame, 'row_mass_summary').mean;
+  if (Number.isFinite(over)) return over;
+  return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
+}
+
+export function capital(said: string): string {
+  return said.charAt(0).toUpperCase() + said.slice(1);
+}
