@@ -8,7 +8,7 @@ addEventListener('message', async ({ data }) => {
   if (data?.sinkscope !== 'open') return;
   const say = (kind, detail) => parent.postMessage({ sinkscope: kind, detail }, '*');
   try {
-    const { element, recording, attributes } = data;
+    const { element, recording, views, attributes } = data;
     const url = (parts, type) => URL.createObjectURL(new Blob(parts, { type }));
     const imports = {};
     for (const [address, text] of Object.entries(element.modules))
@@ -32,15 +32,30 @@ addEventListener('message', async ({ data }) => {
     map.textContent = JSON.stringify({ imports });
     document.head.append(map);
     await import(Object.keys(imports).find((address) => address.endsWith('/sink-scope.js')));
-    const figure = document.createElement('sink-scope');
-    for (const [name, value] of Object.entries(attributes)) figure.setAttribute(name, value);
-    for (const kind of ['run', 'select', 'error'])
-      figure.addEventListener(kind, ({ detail }) => say(kind, JSON.parse(JSON.stringify(detail))));
-    addEventListener('message', ({ data }) => {
-      if (data?.sinkscope === 'set')
-        for (const [name, value] of Object.entries(data.attributes)) figure.setAttribute(name, value);
+    const figures = views.map((view) => {
+      const figure = document.createElement('sink-scope');
+      figure.setAttribute('view', view);
+      return figure;
     });
-    document.body.append(figure);
+    const set = (attributes) => {
+      for (const figure of figures)
+        for (const [name, value] of Object.entries(attributes))
+          if (figure.getAttribute(name) !== String(value)) figure.setAttribute(name, value);
+    };
+    set(attributes);
+    for (const figure of figures) {
+      for (const kind of ['run', 'error'])
+        figure.addEventListener(kind, ({ detail }) => say(kind, JSON.parse(JSON.stringify(detail))));
+      // What is selected in one figure is selected in all.
+      figure.addEventListener('select', ({ detail }) => {
+        set(Object.fromEntries(Object.entries(detail).filter(([, at]) => Number.isInteger(at))));
+        say('select', JSON.parse(JSON.stringify(detail)));
+      });
+    }
+    addEventListener('message', ({ data }) => {
+      if (data?.sinkscope === 'set') set(data.attributes);
+    });
+    document.body.append(...figures);
   } catch (error) {
     say('error', { message: String(error) });
   }
@@ -55,7 +70,11 @@ function render({ model, el, signal }) {
   frame.title = model.get('title');
   frame.style.cssText = `display: block; width: 100%; height: ${model.get('height')}px; border: 0;`;
   frame.srcdoc = `<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light">
-    <style>body { margin: 0; font: 14px system-ui, sans-serif; }</style><script>${START}</script>`;
+    <style>
+      body { margin: 0; font: 14px system-ui, sans-serif; display: grid; gap: 0 24px; align-items: start;
+        grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); }
+      sink-scope { max-height: 100vh; overflow: auto; }
+    </style><script>${START}</script>`;
   const still = document.createElement('img');
   still.alt = model.get('title');
   still.style.maxWidth = '100%';
@@ -69,12 +88,16 @@ function render({ model, el, signal }) {
   const post = (message) => frame.contentWindow?.postMessage(message, '*');
   const attributes = () => ({
     shown: 'recording:notebook.safetensors',
-    view: model.get('view'),
     ...Object.fromEntries(PLACES.map((name) => [name, String(model.get(name))])),
   });
   const open = () => {
     if (!isReady || !bundle) return;
-    post({ sinkscope: 'open', ...bundle, attributes: attributes() });
+    post({
+      sinkscope: 'open',
+      ...bundle,
+      views: model.get('view').split(','),
+      attributes: attributes(),
+    });
     bundle = undefined;
   };
   const report = (state) => {
@@ -96,9 +119,7 @@ function render({ model, el, signal }) {
     if (data?.sinkscope === 'ready') isReady = true;
     if (data?.sinkscope === 'ready') open();
     if (data?.sinkscope === 'run') report('drawn');
-    if (data?.sinkscope === 'error') {
-      model.send({ want: 'still', why: data.detail.message });
-    }
+    if (data?.sinkscope === 'error') model.send({ want: 'still', why: data.detail.message });
     if (data?.sinkscope === 'select') {
       model.set('selection', data.detail);
       for (const name of PLACES) if (Number.isInteger(data.detail[name])) model.set(name, data.detail[name]);
@@ -121,12 +142,12 @@ function render({ model, el, signal }) {
   const follow = () => post({ sinkscope: 'set', attributes: attributes() });
   addEventListener('message', listen);
   model.on('msg:custom', receive);
-  for (const name of ['view', ...PLACES]) model.on(`change:${name}`, follow);
+  for (const name of PLACES) model.on(`change:${name}`, follow);
   model.send({ want: 'element' });
   return () => {
     removeEventListener('message', listen);
     model.off('msg:custom', receive);
-    for (const name of ['view', ...PLACES]) model.off(`change:${name}`, follow);
+    for (const name of PLACES) model.off(`change:${name}`, follow);
   };
 }
 

@@ -32,7 +32,7 @@ class Widget(anywidget.AnyWidget):
     element's last event; `state` is "drawn" once the figure stands, or says why it does not."""
 
     _esm = Path(str(files("sinkscope") / "widget.js"))
-    view = traitlets.Unicode("attention").tag(sync=True)
+    view = traitlets.Unicode("heads,attention").tag(sync=True)
     layer = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
     query = traitlets.Int(0).tag(sync=True)
@@ -96,14 +96,14 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     return out.getvalue()
 
 
-def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "attention", prompt: int = 0,
+def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,attention", prompt: int = 0,
          layer: int | None = None, head: int | None = None, height: int = HEIGHT,
          text: str | None = None) -> Widget:
     """A widget of `x`.
 
     x: a `Recording`; a file of one; maps [L, H, T, T] with `tokens`, the strings of the T tokens; or a
         folder or GGUF file of a model, which is recorded on `text` first.
-    view: a view of the page, by its name.
+    view: views of the page by their names (heads, attention, scores, norms, mass ...), commas between.
     layer, head: the head that is selected; the one with the largest alpha of the first token.
     """
     recording = _recording(x, tokens, text)
