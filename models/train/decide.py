@@ -49,6 +49,18 @@ def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Dif
     return Difference(middle, middle - half, middle + half)
 
 
+def judge(found: Difference, there: str, outcome: str = "alpha") -> str:
+    """The verdict on an interval where a paper saw "less", "more" or "the same": "agrees", "differs" or
+    "undecided". Only of alpha is it said how small an effect is none."""
+    here = found.direction
+    if there != "the same":
+        return "undecided" if here is None else "agrees" if here == there else "differs"
+    if here is not None:
+        return "differs"
+    small = outcome == "alpha" and found.low > -EFFECT and found.high < EFFECT
+    return "agrees" if small else "undecided"
+
+
 def whole(log: dict[str, Any]) -> bool:
     """Whether a log reaches the step that is compared, without a gap. Raises ValueError for a gap."""
     missing = protocol.gap(log)
@@ -101,15 +113,10 @@ class Decision:
         found, there = self.difference("alpha"), reported(self.recipe.paper)
         if not self.tells or found is None:
             return f"{len(self.logs)} of {len(protocol.B_FIRST)} seeds"
-        here = found.direction
         if there is None:
+            here = found.direction
             return f"{here} sink; the paper has no figure" if here else "undecided; no figure"
-        if there == "the same":
-            if here is None:
-                small = found.low > -EFFECT and found.high < EFFECT
-                return "agrees" if small else "undecided"
-            return "differs"
-        return "undecided" if here is None else "agrees" if here == there else "differs"
+        return judge(found, there)
 
 
 def logs_of(recipe: Recipe) -> Logs:
