@@ -22,6 +22,7 @@ An effect has
     recipe      a recipe's id, or "shipped models" where models of the zoo are measured on other inputs
     against     the id of the recipe that is compared with, or a number for the mean over seeds or models
     outcome     a column of the logs; of shipped models, of inputs.json, or a difference of two
+    name        the outcome in words, or null where its column says enough
     protocol    "b", "a" or "shipped", or null where neither protocol has enough runs
     seeds       whole runs of the recipe; for shipped models their number
     step        the step that is compared, or null
@@ -84,6 +85,7 @@ class Effect:
     recipe: str
     against: str | float
     outcome: str
+    name: str | None
     paper: str
     protocol: str | None
     seeds: int
@@ -105,7 +107,7 @@ class Effect:
     def json(self) -> dict[str, Any]:
         ends = (None,) * 3 if self.found is None else (self.found.mean, self.found.low, self.found.high)
         return {"recipe": self.recipe, "against": self.against, "outcome": self.outcome,
-                "protocol": self.protocol, "seeds": self.seeds, "step": self.step}\
+                "name": self.name, "protocol": self.protocol, "seeds": self.seeds, "step": self.step}\
             | {name: None if x is None else round(x, 3) + 0.0
                for name, x in zip(("mean", "low", "high"), ends)}\
             | {"values": self.values, "paper": self.paper, "verdict": self.verdict}
@@ -176,8 +178,8 @@ def by_shipped(given: dict[str, Any]) -> Effect:
     outcome, against = given["outcome"], given.get("against", 0)
     first, _, second = outcome.partition(" - ")
     values = [round(one[first] - (one[second] if second else 0), 4) for one in measured()]
-    return Effect(SHIPPED, against, outcome, given["says"], "shipped", len(values), None,
-                  level(values, against, 0.95), values, 0)
+    return Effect(SHIPPED, against, outcome, given.get("name"), given["says"], "shipped", len(values),
+                  None, level(values, against, 0.95), values, 0)
 
 
 def effect(given: dict[str, Any]) -> Effect:
@@ -192,7 +194,8 @@ def effect(given: dict[str, Any]) -> Effect:
 
     def made(name: str | None, step: int | None, found: Difference | None, values: list[float],
              seeds: int, left: int = 0) -> Effect:
-        return Effect(id, against, outcome, says, name, seeds, step, found, values, left)
+        return Effect(id, against, outcome, given.get("name"), says, name, seeds, step, found, values,
+                      left)
 
     left, seeds = protocol.TOO_FEW, 0
     if id in runs_b() and given.get("protocol") != "a":
@@ -231,7 +234,8 @@ def command_of(effects: list[Effect]) -> str:
     return "; ".join(commands)
 
 
-def row(claim: dict[str, Any]) -> dict[str, Any]:
+def row(claim: dict[str, Any], sentences: list[dict[str, Any]]) -> dict[str, Any]:
+    """One claim; `sentences` are those of [[said]]."""
     effects = [effect(one) for one in claim.get("effects", [])]
     undone = sum(one.left for one in effects if one.found is None) + claim.get("needs", 0)
     seen = claim.get("seen")
@@ -244,12 +248,14 @@ def row(claim: dict[str, Any]) -> dict[str, Any]:
         "why": claim.get("why"),
         "hours": [round(undone * hours, 1) for hours in RUN_HOURS] if undone else None,
         "seen": None if seen is None else f"#{seen}",
-        "said": claim.get("said", []),
+        "said": [{name: one[name] for name in ("file", "text", "says")} for one in sentences
+                 if claim["id"] in one.get("claims", ())],
     }
 
 
 def claims() -> list[dict[str, Any]]:
-    return [row(claim) for claim in tomllib.loads(SOURCE.read_text())["claim"]]
+    given = tomllib.loads(SOURCE.read_text())
+    return [row(claim, given["said"]) for claim in given["claim"]]
 
 
 def written(rows: list[dict[str, Any]]) -> str:
@@ -261,7 +267,7 @@ def written(rows: list[dict[str, Any]]) -> str:
 def effect_words(one: dict[str, Any]) -> str:
     name = one["recipe"] if one["recipe"] == SHIPPED else f"`{one['recipe']}`"
     if one["outcome"] != "alpha":
-        name += f", {one['outcome'].replace('_', ' ')}"
+        name += f", {one['name'] or one['outcome'].replace('_', ' ')}"
     if isinstance(one["against"], str):
         name += "" if one["against"] == "softmax" else f" against `{one['against']}`"
     else:
