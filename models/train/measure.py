@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 import torch
+from sinkscope import metrics
 from torch import Tensor
 
-from ..reference import metrics
 from ..reference.model import Architecture, Weights, forward
 from ..reference.operations import OPERATIONS
 from .loss import unmask_loss

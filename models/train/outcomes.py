@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
+from sinkscope import metrics
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from ..reference import metrics
 from ..reference.model import Architecture, Mask, Weights, architecture, forward
 from ..reference.operations import OPERATIONS
 from . import protocol

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
+from sinkscope import metrics
 from torch import Tensor
 
-from ..reference import metrics
 from ..reference.model import Architecture, Weights, architecture, forward
 from ..reference.operations import OPERATIONS
 from ..reference.shapes import added, shapes

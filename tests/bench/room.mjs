@@ -1,8 +1,8 @@
 /**
- * How soon the benches of “What it is for” say something: seconds from the click that enters the room (with
+ * How soon the benches of “Why it matters” say something: seconds from the click that enters the room (with
  * the first screen's two models open) to the first sentence with numbers, and until all is measured. Then
- * the large sweep: 8 budgets, 6 policies, 20 prompts of 128 tokens, of one model. Wants a machine that does
- * nothing else; the least of three visits is told.
+ * the large sweep: 8 budgets, 6 policies, 20 prompts of 128 tokens, of one model. Needs an otherwise
+ * idle machine; the minimum of three visits is printed.
  *
  *     npm --prefix web run build && node tests/bench/room.mjs
  */

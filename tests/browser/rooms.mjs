@@ -1143,7 +1143,7 @@ const eight = {
     const page = await stage.open('room=compare&shown=softmax');
     const folder = join(pageRoot, 'engine');
     const paths = await readdir(folder, { recursive: true });
-    const names = ['eight.relaxed', 'eight.simd', 'relaxed', 'simd'];
+    const names = ['int8.relaxed', 'int8.simd', 'relaxed', 'simd'];
     const binaries = names.map(
       (name) => `engine/${paths.find((path) => path.endsWith(`sinkscope.${name}.wasm`))}`,
     );

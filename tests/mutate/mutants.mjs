@@ -62,7 +62,7 @@ export default [
     'run',
   ],
   [
-    'of equal logits at the border one too many is drawn',
+    'of equal logits at the cutoff one too many is drawn',
     'run/sample.c',
     'equal-- > 0',
     'equal-- >= 0',
@@ -682,12 +682,12 @@ export default [
   ],
   [
     'a row in eight bits has no zero of its own',
-    'math/eight.c',
+    'math/int8.c',
     'float zero = s.nothing == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;',
     'float zero = s.nothing == 0.0f ? -s.low * by : 0.0f;',
-    'eight',
+    'int8',
   ],
-  ['sums of whole numbers are cut', 'math/whole.c', '+ low + 128', '+ low', 'kernels'],
+  ['sums of whole numbers are cut', 'math/int4.c', '+ low + 128', '+ low', 'kernels'],
   [
     'the last rows are one',
     'math/matrix.c',
@@ -697,23 +697,23 @@ export default [
   ],
   [
     'weights in eight bits have 128 steps',
-    'math/eight.c',
+    'math/int8.c',
     'scale[lane] = top[lane] / 127.0f;',
     'scale[lane] = top[lane] / 128.0f;',
-    'eight',
+    'int8',
   ],
   [
     'whole numbers of a file are rounded anew',
     'math/matrix.c',
     'w->scales ? scales : NULL, w->in);',
     'NULL, w->in);',
-    'eight',
+    'int8',
   ],
   [
     'a router is computed in eight bits',
     'model/model.c',
     '&layer->o, &layer->gate};',
     '&layer->o, &layer->router};',
-    'eight',
+    'int8',
   ],
 ];

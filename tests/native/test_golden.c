@@ -174,7 +174,7 @@ static void check_case(coverage *met, const char *name, const char *folder, cons
     CASE(name);
     opened_file file = open_file(folder, "golden.safetensors");
     opened_model model = open_model(about->model);
-    void *panels = about->eight ? keep_eight(&model.model) : NULL;
+    void *panels = about->eight ? keep_int8(&model.model) : NULL;
     int T;
     int32_t *tokens = golden_tokens(&file, &T);
     opened_run run = run_tokens(&model.model, tokens, T, about->edits, about->edits_n);

@@ -524,8 +524,10 @@ static void begins(void) {
     opened_file file = {.bytes = opened->train.weights.file};
     ss_error err;
     must(open_bytes(&file, &err), &err, "first");
-    static const char *const names[] = {"model.norm.weight", "self_attn.q_proj.weight"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const names[] = {"model.norm.weight", "self_attn.q_proj.weight",
+                                        "self_attn.q_proj.weight", "self_attn.q_proj.weight"};
+    static const ss_dtype types[] = {SS_I8, SS_I8, SS_I32, SS_U8};
+    for (int i = 0; i < 4; i++) {
         ss_container less = file.container;
         ss_entry *entries = malloc(less.n * sizeof *entries);
         memcpy(entries, less.entries, less.n * sizeof *entries);
@@ -534,7 +536,7 @@ static void begins(void) {
             if (strstr(entries[e].name, names[i]) && i == 0)
                 memmove(entries + e, entries + e + 1, (--less.n - e) * sizeof *entries);
             else if (strstr(entries[e].name, names[i]))
-                entries[e].tensor.type = SS_I8; /* and no scales */
+                entries[e].tensor.type = types[i]; /* and I8 has no scales */
         CHECK_INT((int)ss_parameters_copy(&opened->train.weights, &less, &err), SS_BAD_TENSOR);
         CHECK(strstr(err.where, names[i]) != NULL);
         free(entries);

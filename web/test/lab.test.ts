@@ -13,7 +13,7 @@ import {
   recipeOf,
   tablesOf,
 } from '../src/lab/settings';
-import { caption, headSeen, sinceStep, verdict, type Told } from '../src/lab/words';
+import { caption, headSeen, sinceStep, verdict, type NamedLab } from '../src/lab/words';
 
 const operations = [
   { name: 'softmax', label: 'softmax', trainable: true, features: 'none', normalises: true },
@@ -111,7 +111,7 @@ function trained(text: string, first: number, share: number): Lab {
     step: 100,
   } as unknown as Lab;
 }
-const told = (lab: Lab, name: string): Told => ({
+const told = (lab: Lab, name: string): NamedLab => ({
   lab,
   name,
   operation: operations.find((one) => one.name === lab.settings.operation),
@@ -148,7 +148,7 @@ describe('what a lab says', () => {
 });
 
 describe('what a trained model says that goes on', () => {
-  const onward = (text: string, name: string): Told => {
+  const onward = (text: string, name: string): NamedLab => {
     const { settings } = readSettings(text, rows);
     const log = [0, 1].map((step) => ({
       step,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createEngine, type Describe } from 'sinkscope';
 import {
@@ -270,13 +271,18 @@ describe('a subject', () => {
 });
 
 const base = new URL('../../wasm/', import.meta.url);
+const isBuilt = existsSync(new URL('../../.build/wasm/sinkscope.wasm', import.meta.url));
+const UNBUILT = 'needs the binaries: cmake --build .build/native --target wasm';
 
 describe('the title of an edited model', () => {
   type Parameter = ReturnType<typeof editChoices>[number]['parameters'][number];
   const link = ({ name, choices, min, max }: Parameter, value: number) =>
     `${name}=${choices ? choices.at(-1)![0] : Math.min(max ?? value, Math.max(min ?? value, value))}`;
 
-  it('is a sentence for every edit and every set of its parameters, and never its code', async () => {
+  it('is a sentence for every edit and every set of its parameters, and never its code', async ({
+    skip,
+  }) => {
+    skip(!isBuilt, UNBUILT);
     const engine = await createEngine({ base, worker: false });
     const table = engine.describe;
     await engine.close();
@@ -306,7 +312,8 @@ describe('the title of an edited model', () => {
   });
 });
 
-it('asks by itself what the core asks by itself', async () => {
+it('asks by itself what the core asks by itself', async ({ skip }) => {
+  skip(!isBuilt, UNBUILT);
   const engine = await createEngine({ base, worker: false });
   const { eps, tokens } = engine.describe.defaults;
   await engine.close();

@@ -29,7 +29,7 @@ static int find_word(const char *word, const char *const *words, int n) {
     return -1;
 }
 
-/* Refuses what stands at sinkscope.key, which is to be one of the words. */
+/* Refuses the value at sinkscope.key, which must be one of the words. */
 static void refuse(ss_json *json, const char *key, const char *const *words, int n,
                    const char *actual) {
     char place[48], list[200];
@@ -38,7 +38,7 @@ static void refuse(ss_json *json, const char *key, const char *const *words, int
     ss_json_refuse(json, place, list, actual);
 }
 
-/* Which of the n words stands at key; standard where there is none. */
+/* Which of the n words is the value at key; standard where the key is absent. */
 static int read_word(ss_json *json, const char *key, const char *const *words, int n,
                      int standard) {
     const char *word = ss_json_text(json, key, NULL);

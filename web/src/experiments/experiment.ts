@@ -4,7 +4,7 @@
  */
 import type { TemplateResult } from 'lit';
 import type { Describe } from 'sinkscope';
-import type { Desk } from '../page/context';
+import type { Context } from '../page/context';
 import type { Frame } from '../frame';
 import type { PromptFile, Question } from '../ask/question';
 import type { State } from '../ask/state';
@@ -56,7 +56,7 @@ export interface Bench {
   readonly says: (groups: readonly Group[], state: State) => Finding;
   /** @param file the reader's prompts, where a command names them */
   readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
-  readonly controls: (desk: Desk) => TemplateResult;
+  readonly controls: (context: Context) => TemplateResult;
   readonly foot?: () => TemplateResult;
 }
 

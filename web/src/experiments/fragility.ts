@@ -64,7 +64,7 @@ const repeatedOf = ({ question, first }: Frame) =>
 
 /** How many copies are as long as a first token, of a word and of what stands first. */
 function sayRepeat(groups: readonly Group[]) {
-  const told = groups.flatMap(({ title, frames }) => {
+  const results = groups.flatMap(({ title, frames }) => {
     const text = frames.find(({ question }) => question.input !== 'repeat');
     const repeated = frames.filter(({ question }) => question.input === 'repeat');
     // A model without a start mark has nothing else to repeat.
@@ -79,7 +79,7 @@ function sayRepeat(groups: readonly Group[]) {
     );
     return [{ title, ratio, both, counts, own: firstsIn(text, layer), T: text.T, sinks }];
   });
-  const [main] = told;
+  const [main] = results;
   if (!main) return { heading: 'What if one token repeats?', text: '' };
   const isMany = (i: number) => main.ratio >= STANDS_OUT && main.counts[i]! > 2 * main.own + 4;
   return {
@@ -88,7 +88,7 @@ function sayRepeat(groups: readonly Group[]) {
       : isMany(1)
         ? 'Copies of the first token behave like it'
         : 'What if one token repeats?',
-    text: told
+    text: results
       .map(({ title, ratio, both, counts, own, T, sinks }) => {
         const copies = both.map(
           (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedOf(frame)}`,
@@ -107,7 +107,7 @@ function sayRepeat(groups: readonly Group[]) {
 
 function sayHarm(groups: readonly Group[], { harm }: State) {
   const kind = harm === 'channel' ? 'clamp_channel' : 'scale_weight';
-  const told = groups.flatMap(({ title, frames }) => {
+  const results = groups.flatMap(({ title, frames }) => {
     const whole = wholeOf(frames);
     const struck = frames.filter((frame) => givenOf(frame, kind));
     const [first, ...rest] = struck;
@@ -134,9 +134,9 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
       },
     ];
   });
-  const [main] = told;
+  const [main] = results;
   const one = harm === 'channel' ? 'channel' : 'weight';
-  const carries = ({ own, most }: (typeof told)[number]) => own > 0.02 && own > 3 * most;
+  const carries = ({ own, most }: (typeof results)[number]) => own > 0.02 && own > 3 * most;
   const isAlone = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
   if (!main)
     return {
@@ -147,10 +147,10 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
           : '',
     };
   return {
-    heading: told.some(carries)
+    heading: results.some(carries)
       ? `A single ${one} carries much of ${carries(main) ? 'the loss' : 'one model’s loss'}`
       : `No single ${one} matters more than others here`,
-    text: told
+    text: results
       .map(
         ({ title, own, most, count, sinks, alone, fixed }) =>
           `${title}: zeroing the ${WORDS[harm]} changes the loss by ${signed(own)} nats, zeroing one of ${count} random ones by at most ${signed(most)}` +
@@ -217,11 +217,11 @@ export const fragility: Bench = {
       'Loss and sink by perturbation (number of prompts in brackets)',
       file,
     ),
-  controls: (desk) => {
-    const { state, set } = desk;
+  controls: (context) => {
+    const { state, set } = context;
     const { harm, length } = state.value;
     return html`${segmented('Perturbation', HARMS, harm, (value) => set({ harm: value }))}
-    ${harm === 'repeat' ? slider('repetitions', 'times', [1, Math.max(127, length)], desk) : ''}`;
+    ${harm === 'repeat' ? slider('repetitions', 'times', [1, Math.max(127, length)], context) : ''}`;
   },
   foot: () =>
     html`<div class="reported-note">

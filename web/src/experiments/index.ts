@@ -1,4 +1,4 @@
-/** The table of benches, in the order in which they tell their story. */
+/** The table of benches, in the order of the page’s story. */
 import type { Bench } from './experiment';
 import { cache } from './cache';
 import { fragility } from './fragility';

@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { copyCommand } from '../page/command';
 import { choices, segmented } from '../page/controls';
-import type { Desk } from '../page/context';
+import type { Context } from '../page/context';
 import { field } from '../page/terms';
 import { ownText } from './fine_tune';
 import { keepText } from './store';
@@ -23,12 +23,12 @@ export function duration(seconds: number): string {
 }
 
 export class Controls {
-  readonly #desk;
+  readonly #context;
   readonly #pair;
   readonly #again;
 
-  constructor(desk: Desk, pair: Pair, again: () => void) {
-    this.#desk = desk;
+  constructor(context: Context, pair: Pair, again: () => void) {
+    this.#context = context;
     this.#pair = pair;
     this.#again = again;
   }
@@ -70,7 +70,7 @@ export class Controls {
 
   /** Random weights, or trained ones, and what these read. */
   course(): TemplateResult {
-    const isOn = isOnward(this.#desk.state.value.left);
+    const isOn = isOnward(this.#context.state.value.left);
     return html`${this.#courses(isOn)}
     ${isOn ? this.#text(this.#pair.given()[0]!.settings) : nothing}`;
   }
@@ -85,7 +85,7 @@ export class Controls {
       isOn ? 'onward' : 'anew',
       (course) => {
         const { left, right } = { anew, onward }[course][0]!;
-        this.#desk.set({ left, right });
+        this.#context.set({ left, right });
       },
     );
   }
@@ -104,7 +104,7 @@ export class Controls {
   }
 
   #experiment(settings: Settings): TemplateResult {
-    const { left, right } = this.#desk.state.value;
+    const { left, right } = this.#context.state.value;
     const own = isOnward(settings) ? onward : anew;
     const at = own.findIndex((one) => one.left === left && one.right === right);
     return choices(
@@ -116,7 +116,7 @@ export class Controls {
       ],
       (i) => {
         const preset = own[Number(i)];
-        if (preset) this.#desk.set({ left: preset.left, right: preset.right });
+        if (preset) this.#context.set({ left: preset.left, right: preset.right });
       },
     );
   }
@@ -142,7 +142,7 @@ export class Controls {
     return html`<label class="file"
         >Choose a text file<input
           type="file"
-          @change=${(event: Event) => void change(event).catch(this.#desk.fail)}
+          @change=${(event: Event) => void change(event).catch(this.#context.fail)}
       /></label>
       ${
         settings.text === 'own'
@@ -199,7 +199,7 @@ export class Controls {
       const why = refusal(row, value);
       if (why) {
         input.value = String(settings[name]);
-        this.#desk.tell(why);
+        this.#context.notify(why);
       } else set(value);
     };
     return field(

@@ -5,7 +5,7 @@
 
 interface Suggestion {
   readonly id: string;
-  /** What there is to download, about; the plan tells it exactly. */
+  /** About how much is downloaded; the plan has the exact size. */
   readonly megabytes: number;
   /** Special tokens that the tokenizer itself puts first. */
   readonly adds: string;

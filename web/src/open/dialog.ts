@@ -1,12 +1,14 @@
 /** The dialog in which a model is opened; the opener's stage is drawn, and nothing is decided here. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { filesOfDrop, filesOfList, type Plan } from 'sinkscope';
+import { filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalogue';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
 import { planRows } from './words';
 import { loadedWords, size, type Loaded } from '../run/progress';
 import { fingerprintOf, nameOfId, isOfDisk } from '../ask/ids';
+import '../page/dialog.css';
+import './open.css';
 
 const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
 
@@ -267,15 +269,4 @@ export function createDialog(opener: Opener): { draw(): void } {
       if (!opener.isShown && dialog.open) dialog.close();
     },
   };
-}
-
-/** Files that are dropped anywhere are opened; a drop must not lead away from the page. */
-export function acceptDrops(opener: Opener): void {
-  document.addEventListener('dragover', (event) => event.preventDefault());
-  document.addEventListener('drop', (event) => {
-    event.preventDefault();
-    const transfer = event.dataTransfer;
-    const hasFiles = [...(transfer?.items ?? [])].some(({ kind }) => kind === 'file');
-    if (transfer && hasFiles) void opener.openFiles(filesOfDrop(transfer));
-  });
 }

@@ -60,12 +60,12 @@ export interface Fields {
   readonly isBeside: boolean;
 }
 
-interface Surroundings {
+interface Dependencies {
   /** Undefined until the engine runs. */
   readonly models: () => Models | undefined;
   /** A model is open: of the reader's choice, or what a link asked for. */
   readonly opened: (id: string, how: 'alone' | 'beside' | 'asked') => void;
-  /** Told where no dialog is open that could tell it. */
+  /** Called where no dialog is open that could show the error. */
   readonly failed: (text: string) => void;
   readonly changed: () => void;
 }
@@ -90,15 +90,15 @@ export class Opener {
   /** Bytes that are kept for the next visit; NaN until known. */
   keptBytes = NaN;
   isShown = false;
-  readonly #around: Surroundings;
+  readonly #dependencies: Dependencies;
   #job: AbortController | undefined;
   /** Models that links asked for and that are not open; those that were declined are not asked about again. */
   #asked: readonly string[] = [];
   readonly #declined = new Set<string>();
   /** Repositories whose checkpoints the reader walks through: none of them is asked about again. */
   readonly #trusted = new Set<string>();
-  constructor(around: Surroundings) {
-    this.#around = around;
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** What takes time, for whoever does not see the dialog. */
@@ -111,7 +111,7 @@ export class Opener {
   show(): void {
     this.isShown = true;
     void this.#countKept();
-    this.#around.changed();
+    this.#dependencies.changed();
   }
 
   /** The reader closed it: what goes on is stopped, what links asked for is declined. */
@@ -147,7 +147,7 @@ export class Opener {
         // Then it holds for this visit.
       }
     }
-    this.#around.changed();
+    this.#dependencies.changed();
   }
 
   /** Back to the choice; a download stops, and what came of it is kept. */
@@ -207,7 +207,7 @@ export class Opener {
    * @returns whether it may be opened now; if not, the reader is asked, and `opened` follows
    */
   async admit(id: string, signal: AbortSignal): Promise<boolean> {
-    const models = this.#around.models()!;
+    const models = this.#dependencies.models()!;
     if (!(isOfHub(id) || isOfDisk(id)) || models.knows(id)) return true;
     if (isOfDisk(id)) return this.#ask(id);
     const [repository = ''] = hubName(id).split(/[@:]/);
@@ -235,7 +235,7 @@ export class Opener {
     const [next] = this.#asked;
     if (!next) {
       this.isShown = false;
-      this.#around.changed();
+      this.#dependencies.changed();
       return;
     }
     if (isOfHub(next)) this.fields = { ...this.fields, name: hubName(next) };
@@ -276,7 +276,7 @@ export class Opener {
   }
 
   async #load(plan: Plan, signal: AbortSignal): Promise<void> {
-    const models = this.#around.models();
+    const models = this.#dependencies.models();
     if (!models) throw new Error('The engine is not running yet; try again in a moment.');
     const recipe = this.#recipe(plan);
     const id = recipe.source === 'hub' ? idOfPlan(plan) : await idOfFiles(plan);
@@ -323,7 +323,7 @@ export class Opener {
     this.#asked = this.#asked.filter((one) => one !== id);
     this.#declined.delete(id);
     this.stage = { name: 'choose' };
-    this.#around.opened(id, isAsked ? 'asked' : this.fields.isBeside ? 'beside' : 'alone');
+    this.#dependencies.opened(id, isAsked ? 'asked' : this.fields.isBeside ? 'beside' : 'alone');
     void this.#countKept();
     if (this.isShown) this.#askNext();
   }
@@ -356,19 +356,19 @@ export class Opener {
   #fail(error: unknown): void {
     const text = sentence(error);
     if (this.isShown) this.error = text;
-    else this.#around.failed(text);
-    this.#around.changed();
+    else this.#dependencies.failed(text);
+    this.#dependencies.changed();
   }
 
   #set(stage: Stage): void {
     this.stage = stage;
     this.error = '';
-    this.#around.changed();
+    this.#dependencies.changed();
   }
 
   async #countKept(): Promise<void> {
     this.keptBytes = await cacheBytes().catch(() => NaN);
-    this.#around.changed();
+    this.#dependencies.changed();
   }
 }
 

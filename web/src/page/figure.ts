@@ -4,14 +4,14 @@
  * figures, and nothing is drawn that cannot be seen.
  */
 import { render, html } from 'lit';
-import { framesOf, reachOf, Scope, type Desk, type Shown } from './context';
+import { framesOf, reachOf, Scope, type Context, type Shown } from './context';
 import { selectedHead, type Frame } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
 import { differsIn, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
 import { addKinds, asMenu, fileName, fileOf, hand, KINDS, onPaper } from '../save/menu';
 import { explained } from './terms';
-import { isRead, part, say, type Context, type Update, type View } from './view';
+import { isRead, part, say, type DrawOptions, type Update, type View } from './view';
 import { CLASS_WORDS, stampWords } from '../words';
 
 interface FigureLook {
@@ -21,8 +21,8 @@ interface FigureLook {
   readonly isMain?: boolean;
   /** In somebody's text: only what was asked for stands beside it. */
   readonly isEmbed?: boolean;
-  /** Of each cell: what the context has beside what holds for all. */
-  readonly extra?: (frame: Frame, index: number) => Partial<Context>;
+  /** Options of one cell, beside those that all cells share. */
+  readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
 
 interface Cell {
@@ -54,7 +54,7 @@ interface Cluster {
 export class Figure {
   readonly root: HTMLElement;
   readonly #view: View;
-  readonly #desk: Desk;
+  readonly #context: Context;
   readonly #look: FigureLook;
   readonly #scope: Scope;
   readonly #grid: HTMLElement;
@@ -67,9 +67,9 @@ export class Figure {
   /** While a picture of it is taken. */
   #paper: Theme | undefined;
 
-  constructor(place: Element, view: View, desk: Desk, parent: Scope, look: FigureLook = {}) {
+  constructor(place: Element, view: View, context: Context, parent: Scope, look: FigureLook = {}) {
     this.#view = view;
-    this.#desk = desk;
+    this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
     this.root = part(place, `figure view-${view.name}`, 'section');
@@ -105,14 +105,14 @@ export class Figure {
       });
     this.#shown = shown;
     // A text that is being typed changes no picture before it is read.
-    const { state } = this.#desk;
+    const { state } = this.#context;
     const isTyped = this.#drawn && differsIn(state.peek(), this.#drawn) === 'prompt';
     if (isSame && isTyped && !this.#isDue) return;
     this.#isDue = true;
     if (this.#isSeen || this.#isNear()) this.#draw();
   }
 
-  /** Before the observer has told anything. */
+  /** Before the observer first reports. */
   #isNear(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
@@ -144,7 +144,7 @@ export class Figure {
     );
     const menu = addKinds(head, title, KINDS, (kind) => {
       const numbers = framesOf(this.#shown).map((frame) => ({
-        frame: this.#told(frame),
+        frame: this.#conditionsOf(frame),
         quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#at(frame)) : [],
       }));
       const figure = {
@@ -153,18 +153,21 @@ export class Figure {
         place: this.#grid,
         says: numbers.map(({ frame }) => this.#view.says(frame, this.#at(frame))),
         numbers,
-        facts: this.#desk.facts(),
+        facts: this.#context.facts(),
         onPaper: <T>(take: () => T): T => onPaper(this.#grid, (theme) => this.#drawIn(theme), take),
       };
-      void fileOf(kind, figure).then((file) => hand(file, fileName(figure, kind)), this.#desk.fail);
+      void fileOf(kind, figure).then(
+        (file) => hand(file, fileName(figure, kind)),
+        this.#context.fail,
+      );
     });
     const code = part(head, 'code', 'button') as HTMLButtonElement;
     code.type = 'button';
     code.textContent = '</>';
     code.setAttribute('aria-label', `Embed ${title}`);
-    code.addEventListener('click', () => this.#desk.embed(this.#view.name));
+    code.addEventListener('click', () => this.#context.embed(this.#view.name, this.#context));
     this.#scope.effect(() => {
-      const { hide, controls } = this.#desk.state.value;
+      const { hide, controls } = this.#context.state.value;
       const { isEmbed } = this.#look;
       menu.hidden = hide.includes('save') || Boolean(isEmbed && !controls.includes('save'));
       code.hidden = hide.includes('links') || Boolean(isEmbed);
@@ -177,11 +180,11 @@ export class Figure {
   }
 
   #at(frame: Frame) {
-    return selectedHead(frame, this.#desk.state.peek());
+    return selectedHead(frame, this.#context.state.peek());
   }
 
   /** A figure of the first prompt alone must not say that it is a mean. */
-  #told(frame: Frame): Frame {
+  #conditionsOf(frame: Frame): Frame {
     const [first] = this.#view.reads;
     const isAveraged = first !== undefined && first in frame.spread;
     return isAveraged || frame.sequences === 1 ? frame : { ...frame, sequences: 1 };
@@ -193,7 +196,7 @@ export class Figure {
     const caption = part(root, 'cell-head', 'p');
     const title = part(caption, '', 'strong');
     const badge = part(caption, 'badge', 'span');
-    const update = this.#view.draw(part(root, 'cell-body'), reachOf(this.#desk, scope));
+    const update = this.#view.draw(part(root, 'cell-body'), reachOf(this.#context, scope));
     const stamp = part(root, 'stamp', 'p');
     scope.onEnd(() => root.remove());
     return { root, title, badge, stamp, update, scope };
@@ -207,7 +210,7 @@ export class Figure {
 
   #draw(): void {
     this.#isDue = false;
-    this.#drawn = this.#desk.state.peek();
+    this.#drawn = this.#context.state.peek();
     const clusters = this.#clusters();
     const keys = keysOf(clusters.map(({ lead }) => this.#nameOf(lead.subject)));
     for (const [key, { scope }] of this.#cells) {
@@ -256,7 +259,7 @@ export class Figure {
   #fill(
     { root, title, badge, update, stamp }: Cell,
     frame: Frame,
-    { frames, group }: Pick<Context, 'frames' | 'group'>,
+    { frames, group }: Pick<DrawOptions, 'frames' | 'group'>,
     i: number,
   ): void {
     const { isBare, extra } = this.#look;
@@ -269,19 +272,19 @@ export class Figure {
       ) ?? frame.class;
     say(badge, CLASS_WORDS[kind]);
     badge.hidden = kind === 'measured';
-    const state = this.#desk.state.peek();
-    const context = {
+    const state = this.#context.state.peek();
+    const options = {
       state,
-      theme: this.#paper ?? this.#desk.theme.peek(),
+      theme: this.#paper ?? this.#context.theme.peek(),
       at: this.#at(frame),
       frames,
       group,
     };
-    update(frame, { ...context, ...extra?.(frame, i) });
+    update(frame, { ...options, ...extra?.(frame, i) });
     stamp.hidden = Boolean(isBare);
     // One of them may end at its context, where others read on.
     const T = Math.max(...group.map((one) => one.T));
-    const words = isBare ? '' : stampWords({ ...this.#told(frame), T, class: kind });
+    const words = isBare ? '' : stampWords({ ...this.#conditionsOf(frame), T, class: kind });
     if (stamp.textContent !== words) render(explained(words, true), stamp);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }
@@ -294,7 +297,7 @@ export class Figure {
 
   #isReady(frame: Frame): boolean {
     return (
-      this.#fits(frame) && isRead(this.#view, frame, this.#desk.engine.peek()!.models.describe)
+      this.#fits(frame) && isRead(this.#view, frame, this.#context.engine.peek()!.models.describe)
     );
   }
 }

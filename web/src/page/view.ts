@@ -1,6 +1,6 @@
 /**
  * What a view is: one row of the table in index.ts. It says which question it answers and what it reads;
- * it draws one subject's frame into a place and tells the state what the reader points at. Views do not
+ * it draws one subject's frame into a place and passes on what the reader points at. Views do not
  * know each other, the engine, or the room in which they stand.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
@@ -20,7 +20,7 @@ export interface Pointed {
   readonly key?: number;
 }
 
-export interface Context {
+export interface DrawOptions {
   readonly state: State;
   readonly theme: Theme;
   /** The chosen head of this subject. */
@@ -55,7 +55,7 @@ export interface Reach {
   ) => Promise<void>;
 }
 
-export type Update = (frame: Frame, context: Context) => void;
+export type Update = (frame: Frame, options: DrawOptions) => void;
 
 export interface View {
   /** The name in links, and in data-view. */
@@ -111,7 +111,7 @@ export function part(root: Element, name: string, tag = 'div'): HTMLElement {
   return made;
 }
 
-/** Sets a text only where it changes, so that a screen reader is not told twice. */
+/** Sets a text only where it changes, so that a screen reader does not read it twice. */
 export function say(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }

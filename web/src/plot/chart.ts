@@ -105,7 +105,7 @@ function pieces(series: Series, from: number, isLog: boolean): [number, number][
   return found;
 }
 
-/** How a line looks, where lines are told apart by more than their colours. */
+/** How a line looks, where colours alone do not distinguish the lines. */
 function sample({ color, dash, band, faint }: Series) {
   return html`<svg class="sample" viewBox="0 0 24 10" aria-hidden="true">
     ${band ? svg`<rect class="band" width="24" height="10" style=${`fill: var(${color})`}></rect>` : nothing}

@@ -111,7 +111,7 @@ function fill(
 function write(place: HTMLElement, words: readonly string[] = []): void {
   fill(place, words.length, (span, i) => {
     if (span.textContent === words[i]) return;
-    // A word that is too long for its place is cut there; the whole of it is told on hover.
+    // A word that is too long for its place is cut there; the readout has the whole word.
     span.textContent = words[i]!;
     span.title = words[i]!;
   });

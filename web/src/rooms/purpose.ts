@@ -21,7 +21,7 @@ import {
   appearsWhole,
   asks,
   shownOf,
-  type Desk,
+  type Context,
   type Engine,
   type Scope,
   type Shown,
@@ -35,6 +35,10 @@ import type { State } from '../ask/state';
 import { MOST, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
 import { isRead, part, type View } from '../page/view';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './purpose.css';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
 
@@ -65,7 +69,7 @@ function inTurns(lists: readonly (readonly Study[])[], lead: number): Study[] {
   return all.sort((a, b) => a.turn - b.turn);
 }
 
-export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
+export function build(root: HTMLElement, outer: Context, scope: Scope): void {
   const rail = part(root, 'rail');
   const middle = part(root, 'middle');
   const side = part(root, 'inspector');
@@ -116,10 +120,10 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
   });
 
   /** For figures of these subjects: what is saved and embedded names them, and the bench's prompts. */
-  const deskOf = (
+  const contextOf = (
     subjects: (engine: Engine) => readonly string[],
     change: (state: State) => Partial<State>,
-  ): Desk => ({
+  ): Context => ({
     ...outer,
     facts: (more) => {
       const { from, length } = outer.state.peek();
@@ -132,7 +136,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
       return { ...state, ...change(state), ...(shown.length ? { shown } : {}) };
     }),
   });
-  const desk = deskOf(
+  const context = contextOf(
     (engine) =>
       planned(engine).flatMap(({ base, settings }) => settings.map(({ edits }) => base + edits)),
     // In another's page a run keeps all that it reads: of a long text more than there is room for.
@@ -142,7 +146,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
     }),
   );
   /** Of the one that is looked at. */
-  const single = deskOf(
+  const single = contextOf(
     (engine) => [`${chosen()}${bench().look(asked(engine))}`],
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, LOOKED) }),
   );
@@ -212,7 +216,7 @@ export function build(root: HTMLElement, outer: Desk, scope: Scope): void {
     if (figures?.view !== view || figures.detail !== detail) {
       figures?.both.forEach((figure) => figure.end());
       const both = [
-        new Figure(pictures, view, desk, scope),
+        new Figure(pictures, view, context, scope),
         new Figure(details, detail, single, scope),
       ];
       figures = { view, detail, both };

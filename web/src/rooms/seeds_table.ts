@@ -190,8 +190,10 @@ function linesOf(rows: readonly Row[]): Line[][] {
         ]
       : [],
   );
-  const told = rows.flatMap(({ card }) => (card.differs ? [differenceLine(card)] : []));
-  return [rows.map(({ card }) => shownLine(card)), long, told].filter(({ length }) => length);
+  const differences = rows.flatMap(({ card }) => (card.differs ? [differenceLine(card)] : []));
+  return [rows.map(({ card }) => shownLine(card)), long, differences].filter(
+    ({ length }) => length,
+  );
 }
 
 /** How to read them. */

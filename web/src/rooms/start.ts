@@ -14,7 +14,7 @@ import {
   textField,
   troubles,
 } from '../page/controls';
-import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../page/context';
+import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
 import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
@@ -24,7 +24,7 @@ import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
 import { stepOf, stepWords } from '../ask/steps';
 import { attention } from '../views/attention';
-import { part, type Context } from '../page/view';
+import { part, type DrawOptions } from '../page/view';
 import {
   alphaOf,
   firstName,
@@ -39,6 +39,7 @@ import {
 import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
+import './start.css';
 
 /** Models side by side. */
 const SIDES = 2;
@@ -68,7 +69,7 @@ function columnIn(frame: Frame): Column | undefined {
 }
 
 /** The label on the picture. */
-export function remarkOf(frame: Frame): Context['remark'] {
+export function remarkOf(frame: Frame): DrawOptions['remark'] {
   const column = columnIn(frame);
   if (!column) return undefined;
   const { kind, text } = REMARKS[kindOf(column)];
@@ -154,9 +155,9 @@ const TITLES = [
 ] as const;
 
 /** The runs of the same recipe with other seeds. */
-function seedWords([first, second]: readonly Frame[], desk: Desk): string {
+function seedWords([first, second]: readonly Frame[], context: Context): string {
   const [own, other] = [first, second].map((frame) => {
-    const card = frame && cardOf(frame, desk);
+    const card = frame && cardOf(frame, context);
     return card ? seedsOf(card).all.map(({ sink_1 }) => sink_1) : [];
   });
   if (!own || own.length < 2) return '';
@@ -171,10 +172,10 @@ function seedWords([first, second]: readonly Frame[], desk: Desk): string {
   );
 }
 
-function cardOf({ model }: Frame, desk: Desk): Card | undefined {
+function cardOf({ model }: Frame, context: Context): Card | undefined {
   const { weights } = arithmeticOf(model.id);
   const id = stepOf(weights)?.id ?? weights;
-  return desk.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
+  return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }
 
 /** The mean row sum of the drawn map. */
@@ -204,21 +205,21 @@ function ablation({ subject, question }: Frame, { layer, head }: Head): readonly
 }
 
 /** Change of the loss when the head is ablated, in nats per token; undefined until it is measured. */
-function ablated(frame: Frame, at: Head, desk: Desk): number | undefined {
+function ablated(frame: Frame, at: Head, context: Context): number | undefined {
   const [base, without] = ablation(frame, at).map(
-    (study) => desk.engine.value?.queue.studied(study)?.frame?.tensors.loss_mean?.data[0],
+    (study) => context.engine.value?.queue.studied(study)?.frame?.tensors.loss_mean?.data[0],
   );
   return base === undefined || without === undefined ? undefined : without - base;
 }
 
 /** Head outputs: what the first token gets, what it contributes, and what the head is good for here. */
-function writeWords(frame: Frame, at: Head, desk: Desk): TemplateResult {
+function writeWords(frame: Frame, at: Head, context: Context): TemplateResult {
   const { H, G } = frame.architecture;
   const group = Math.floor(at.head / (H / G));
   const ratio = frame.tensors.value_ratio?.data[at.layer * G + group];
   const contribution = frame.tensors.contribution_out_at;
   const written = contribution && ofHead(contribution, at)[0];
-  const change = ablated(frame, at, desk);
+  const change = ablated(frame, at, context);
   const value =
     ratio === undefined || !Number.isFinite(ratio)
       ? ''
@@ -257,7 +258,7 @@ function explanation(
   why: number,
   frames: readonly Frame[],
   heads: readonly Head[],
-  desk: Desk,
+  context: Context,
 ): TemplateResult | typeof nothing {
   const [first] = frames;
   const [at] = heads;
@@ -273,17 +274,17 @@ function explanation(
       ${isSink ? 'This is called' : 'Where it gets far more than that, it is called'} an
       <dfn>attention sink</dfn>. Point at a token to see what it attends to.`;
   if (why === 2) return rowWords(frames, isSink);
-  if (why === 3) return writeWords(first, at, desk);
-  const isSoftmax = cardOf(first, desk)?.id === 'softmax';
+  if (why === 3) return writeWords(first, at, context);
+  const isSoftmax = cardOf(first, context)?.id === 'softmax';
   const comes = isSoftmax
     ? 'The sink is not built in: at step 0 attention is nearly uniform, and the sink appears during training.'
     : 'Where a head attends is learned in training.';
   return html`${comes} The shown heads stay the same: the strongest ones after
-  training.${seedWords(frames, desk)}`;
+  training.${seedWords(frames, context)}`;
 }
 
 /** Bars at the sides of the picture, for the step that needs them. */
-function barsOf(why: number, frame: Frame, at: Head): Partial<Context> {
+function barsOf(why: number, frame: Frame, at: Head): Partial<DrawOptions> {
   if (why === 2 && frame.tensors.row_mass) return { rowBars: ofHead(frame.tensors.row_mass, at) };
   if (why !== 3 || !frame.tensors.value_norm) return {};
   const { H, G } = frame.architecture;
@@ -294,8 +295,8 @@ function barsOf(why: number, frame: Frame, at: Head): Partial<Context> {
 }
 
 /** What the quantized preview changes, until the exact weights are loaded. */
-function previewWords({ subject, model: { bits } }: Frame, desk: Desk): string {
-  const card = desk.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
+function previewWords({ subject, model: { bits } }: Frame, context: Context): string {
+  const card = context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
   if (!bits || !card?.quick) return '';
   return (
     ` (a quantized preview until the exact weights are loaded; over 100 passages its Sink₁ is ` +
@@ -310,7 +311,7 @@ function captionOf(frame: Frame, at: Head, isStrongest: boolean): TemplateResult
   return html`<span class="wide">${which} </span>${headName(at)} · ${sums}`;
 }
 
-export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'start-head');
   const words = part(root, 'start-words');
   const stage = part(root, 'start-stage');
@@ -323,7 +324,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const tabs = part(pictures, 'start-tabs');
   const captions = part(pictures, 'start-captions');
   const sides = (state: State) => state.shown.slice(0, SIDES);
-  const shown = (): Shown[] => shownOf(desk, sides(desk.state.value));
+  const shown = (): Shown[] => shownOf(context, sides(context.state.value));
 
   /** The heads that are held while training is walked through, by model, for one question. */
   const held = signal<{ readonly key: string; readonly heads: Readonly<Record<string, Head>> }>({
@@ -331,7 +332,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     heads: {},
   });
   const keyFor = (state: State) =>
-    `${keyOf(questionOf(state, desk.engine.value?.file.value))} ${trained(sides(state)).join()}`;
+    `${keyOf(questionOf(state, context.engine.value?.file.value))} ${trained(sides(state)).join()}`;
   /** The heads to hold; undefined while the trained models have not been run. */
   const heldHeads = (state: State): Readonly<Record<string, Head>> | undefined => {
     if (state.why !== 4 || state.layer >= 0) return {};
@@ -341,13 +342,13 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     return Object.fromEntries(all);
   };
   const headOf = (frame: Frame): Head =>
-    heldHeads(desk.state.value)?.[frame.subject] ?? selectedHead(frame, desk.state.value);
+    heldHeads(context.state.value)?.[frame.subject] ?? selectedHead(frame, context.state.value);
 
-  const figure = new Figure(pictures, attention, desk, scope, {
+  const figure = new Figure(pictures, attention, context, scope, {
     isBare: true,
     extra: (frame) => {
       const at = headOf(frame);
-      const { why: step } = desk.state.peek();
+      const { why: step } = context.state.peek();
       return {
         at,
         isPlain: true,
@@ -360,7 +361,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   let walker: Walk | undefined;
   let walkScope: Scope | undefined;
 
-  asks(desk, scope, (state, { queue }) => {
+  asks(context, scope, (state, { queue }) => {
     const entries = queue.entries.value;
     const heads = heldHeads(state);
     const [first, ...rest] = heads ? sides(state) : trained(sides(state));
@@ -385,8 +386,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   // The strongest heads of the trained models, as soon as these have been run.
   scope.effect(() => {
-    const state = desk.state.value;
-    const entries = desk.engine.value?.queue.entries.value;
+    const state = context.state.value;
+    const entries = context.engine.value?.queue.entries.value;
     if (state.why !== 4 || held.peek().key === keyFor(state)) return;
     const last = trained(sides(state));
     const all = last.map((subject) => entries?.get(subject));
@@ -401,8 +402,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   let isDrawn = false;
   scope.effect(() => {
-    const state = desk.state.value;
-    void desk.theme.value;
+    const state = context.state.value;
+    void context.theme.value;
     const all = shown();
     const isWhole = all.every(({ frame, error, isStale }) => (frame && !isStale) || error);
     walk.hidden = state.why !== 4;
@@ -425,16 +426,16 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
         <p class="lead" data-finding role="status">
           ${step === 4 && frames.length ? walkLead(frames, heads) : lead(frames, heads)}
         </p>
-        ${troubles(all, desk)}`,
+        ${troubles(all, context)}`,
       head,
     );
-    render(frames[0] ? chips(frames[0], desk, true) : nothing, words);
+    render(frames[0] ? chips(frames[0], context, true) : nothing, words);
     const names = all.map(
       ({ frame, subject }, i) => [i, frame?.operation.label ?? subject] as const,
     );
     render(
       all.length > 1
-        ? segmented('Model', names, Math.min(state.at, SIDES - 1), (i) => desk.set({ at: i }))
+        ? segmented('Model', names, Math.min(state.at, SIDES - 1), (i) => context.set({ at: i }))
         : nothing,
       tabs,
     );
@@ -454,18 +455,18 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       step && at
         ? html`<h2>${step}. ${TITLES[step]}</h2>
-            <p>${explanation(step, frames, heads, desk)}</p>`
+            <p>${explanation(step, frames, heads, context)}</p>`
         : nothing,
       why,
     );
     // What is not step 4 is about the trained models.
-    const goes = (to: number) => desk.link({ why: to, shown: trained(state.shown) });
+    const goes = (to: number) => context.link({ why: to, shown: trained(state.shown) });
     const next =
       step < 4
         ? html`<a class="button primary" href=${goes(step + 1)}>${step ? 'Next' : 'Why?'}</a>`
         : html`<a
             class="button primary"
-            href=${desk.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
+            href=${context.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
             >Explore it yourself</a
           >`;
     const steps = html`<nav class="why-steps" aria-label="Why, in four steps">
@@ -480,7 +481,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       html`<div class="start-ask">${next} ${step ? steps : nothing}</div>
         <div class="start-text">
-          ${textField(desk, 4)} ${startToken(desk, frames)} ${step ? nothing : examples(desk)}
+          ${textField(context, 4)} ${startToken(context, frames)}
+          ${step ? nothing : examples(context)}
         </div>
         ${
           frames[0] && at
@@ -490,42 +492,42 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                   <span class="lines"
                     >${explained(
                       frames
-                        .map((frame) => stampWords(frame) + previewWords(frame, desk))
+                        .map((frame) => stampWords(frame) + previewWords(frame, context))
                         .join('\n'),
                     )}</span
                   >
                 </p>
                 <p>
-                  <a href=${desk.link({ room: 'explore', why: 0 })}>Change them in Explore</a>
+                  <a href=${context.link({ room: 'explore', why: 0 })}>Change them in Explore</a>
                 </p>
               </details>`
             : nothing
         }`,
       foot,
     );
-    render(sources(desk.engine.value?.models.describe.version ?? ''), based);
+    render(sources(context.engine.value?.models.describe.version ?? ''), based);
   });
 
   scope.effect(() => {
-    const isWalking = desk.state.value.why === 4;
+    const isWalking = context.state.value.why === 4;
     if (isWalking && !walker) {
       walkScope = scope.child();
-      const isReady = () => heldHeads(desk.state.value) !== undefined;
-      walker = new Walk(walk, desk, walkScope, { isReady });
+      const isReady = () => heldHeads(context.state.value) !== undefined;
+      walker = new Walk(walk, context, walkScope, { isReady });
     } else if (!isWalking && walker) {
       walkScope!.end();
       walker = undefined;
     }
   });
 
-  lightsChips(words, desk, scope, shown);
+  lightsChips(words, context, scope, shown);
 
   // Where one map is drawn in the corner of the other, a tap brings it to the front.
   const bringsForth = (event: MouseEvent) => {
     const cell = (event.target as Element).closest('.cell');
     if (!cell || getComputedStyle(cell).position !== 'absolute') return;
     event.stopPropagation();
-    desk.set({ at: [...cell.parentElement!.children].indexOf(cell) });
+    context.set({ at: [...cell.parentElement!.children].indexOf(cell) });
   };
   stage.addEventListener('click', bringsForth, { capture: true });
 }

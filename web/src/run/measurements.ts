@@ -1,6 +1,6 @@
 /**
- * What no single run can tell: numbers that take runs of their own, of the same prompts. Views read them
- * by name, beside the metrics and fields of describe; the queue measures them behind what a run has told.
+ * Measurements that take runs of their own, of the same prompts. Views read them by name, beside the metrics
+ * and fields of describe; the queue takes them after the numbers of a single run are shown.
  */
 import {
   headEffects,

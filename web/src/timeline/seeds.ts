@@ -1,6 +1,6 @@
 /**
  * What the long runs of a recipe say together, one for each seed: models/README.md, "Seeds". The build
- * tells which logs there are (SEEDS); a run may have been broken off, and its log then ends early.
+ * lists the logs that exist (SEEDS); a run may have been broken off, and its log then ends early.
  */
 import { mean, deviation } from '../frame';
 import { textOf } from '../ask/zoo';
@@ -74,7 +74,7 @@ export function bandOf(runs: readonly SeedRun[], name: string): Over[] {
   return overSeeds(runs, name).filter(({ seeds }) => seeds >= SEEN_FROM);
 }
 
-/** A number of the logs, and how it is told. */
+/** A number of the logs, and how the page prints it. */
 export interface Outcome {
   readonly name: string;
   readonly title: string;
@@ -84,7 +84,7 @@ export interface Outcome {
   readonly within: readonly [number, number];
 }
 
-/** What is told of them. */
+/** The numbers that the page reports of the logs. */
 export const OUTCOMES: readonly Outcome[] = [
   { name: 'sink_0.3', title: 'Sink₁', unit: '%', digits: 1, within: [0, 100] },
   { name: 'alpha', title: 'α₁ above uniform attention', unit: '', digits: 3, within: [-1, 1] },

@@ -1,5 +1,5 @@
 /**
- * The table of views, in the order in which it tells its story. A new view is a file like these and a row
+ * The table of views, in the order of the story. A new view is a file like these and a row
  * here: rooms, links, exports and embeds read the table.
  */
 import type { Frame } from '../frame';
