@@ -15,7 +15,7 @@ claims.json holds {"rule": str, "rows": [row]}. A row has
     verdict     "agrees", "differs", "undecided" or "not tested"
     why         what limits the test, or why there is none; or null
     hours       core hours that are left before all effects are known, [least, most]; or null where
-                none are left or nobody knows how many
+                none are left or the number is not known
     seen        the page's state that shows it, "#room=...", or null
     said        [{"file", "text", "says"}]: sentences of other files that rest on it
 An effect has
@@ -80,7 +80,7 @@ def level(values: list[float], zero: float, confidence: float) -> Difference:
 
 @dataclass(frozen=True)
 class Effect:
-    """What one recipe does, as far as the runs tell."""
+    """What one recipe does, as far as the runs show."""
 
     recipe: str
     against: str | float
@@ -92,7 +92,7 @@ class Effect:
     step: int | None
     found: Difference | None
     values: list[float]  # of each seed
-    left: int  # runs of 4,000 steps
+    left: int  # runs of 4,000 steps, those of a second look among them
 
     @property
     def verdict(self) -> str:
@@ -135,7 +135,7 @@ def known(logs: decide.Logs, outcome: str, step: int) -> list[float]:
 
 
 def by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
-    """The difference, and how many runs are missing before it may be told."""
+    """The difference, and how many runs are missing before it counts."""
     logs = runs_b()[recipe][1]
     enough = len(logs) >= len(protocol.B_FIRST) or (len(logs) == 2 and decide.has_vanished(logs))
     left = 0 if enough else len(protocol.B_FIRST) - len(logs)
@@ -202,7 +202,9 @@ def effect(given: dict[str, Any]) -> Effect:
         logs, (found, left) = runs_b()[id][1], by_b(id, against, outcome)
         seeds = len(logs)
         if found is not None:
-            return made("b", protocol.B_STEPS, found, known(logs, outcome, protocol.B_STEPS), seeds)
+            due = outcome == "alpha" and isinstance(against, str) and decide.leaves_open(found)
+            return made("b", protocol.B_STEPS, found, known(logs, outcome, protocol.B_STEPS), seeds,
+                        max(0, len(protocol.B_SECOND) - seeds) if due else 0)
     if id in runs_a():
         found, values = by_a(id, against, outcome)
         if found is not None:
@@ -237,7 +239,7 @@ def command_of(effects: list[Effect]) -> str:
 def row(claim: dict[str, Any], sentences: list[dict[str, Any]]) -> dict[str, Any]:
     """One claim; `sentences` are those of [[said]]."""
     effects = [effect(one) for one in claim.get("effects", [])]
-    undone = sum(one.left for one in effects if one.found is None) + claim.get("needs", 0)
+    undone = sum(one.left for one in effects) + claim.get("needs", 0)
     seen = claim.get("seen")
     test = {"recipes": list(dict.fromkeys(one.recipe for one in effects)),
             "runs": sum(one.seeds for one in effects), "command": command_of(effects)}

@@ -61,6 +61,11 @@ def judge(found: Difference, there: str, outcome: str = "alpha") -> str:
     return "agrees" if small else "undecided"
 
 
+def leaves_open(found: Difference) -> bool:
+    """Whether an interval of alpha holds both 0 and an effect of EFFECT."""
+    return found.direction is None and (found.low <= -EFFECT or found.high >= EFFECT)
+
+
 def whole(log: dict[str, Any]) -> bool:
     """Whether a log reaches the step that is compared, without a gap. Raises ValueError for a gap."""
     missing = protocol.gap(log)
@@ -103,9 +108,8 @@ class Decision:
     def wants_more(self) -> bool:
         """Whether the first look leaves both 0 and an effect of EFFECT open."""
         found = self.difference("alpha")
-        return (self.tells and found is not None and found.direction is None
-                and len(self.logs) < len(protocol.B_SECOND)
-                and (found.low <= -EFFECT or found.high >= EFFECT))
+        return (self.tells and found is not None and len(self.logs) < len(protocol.B_SECOND)
+                and leaves_open(found))
 
     @property
     def verdict(self) -> str:
