@@ -33,12 +33,12 @@ export async function buildServiceWorker(
     file.endsWith('.gz')
       ? [short(hash), short(hashOf(gunzipSync(readFileSync(join(out, file)))))]
       : [short(hash)];
-  // What lies in a folder bears a hash in its address; what does not needs one beside it.
+  // The address of an asset, an engine and a model has a hash; the others need one beside them.
   const files = Object.entries(hashes)
     .filter(([file]) => isAhead(file))
     .map(([url, hash]) => ({
       url,
-      revision: url.includes('/') ? null : short(hash),
+      revision: /^(assets|engine|zoo)\//.test(url) ? null : short(hash),
       integrity: `sha256-${hash.toString('base64')}`,
     }));
   await build({

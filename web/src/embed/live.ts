@@ -98,7 +98,7 @@ export class Live {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
-    inside.replaceChildren(this.#root);
+    inside.append(this.#root);
     inside.adoptedStyleSheets = [styleOf(), ...inside.adoptedStyleSheets];
     this.#followTheme();
     const desk = this.#desk();
@@ -130,6 +130,7 @@ export class Live {
   end(): void {
     this.#scope.end();
     this.#root.remove();
+    this.#host.removeAttribute('data-live');
     this.#engine.peek()?.queue.stop();
     wanted.delete(this);
   }
@@ -218,6 +219,7 @@ export class Live {
       says: says[i],
       numbers: view.numbers(frame, selectedHead(frame, state)),
     }));
+    this.#host.toggleAttribute('data-live', true);
     this.#host.report('run', { view: view.name, results });
   }
 
