@@ -2,31 +2,33 @@
 
     python -m models.train.claims
 
-reads claims.toml, the recipes and the logs, and writes models/claims.json and the table of
-models/README.md. It needs neither torch nor weights.
+reads claims.toml, the recipes, the logs and inputs.json, and writes models/claims.json and the table
+of models/README.md. It needs neither torch nor weights.
 
 claims.json holds {"rule": str, "rows": [row]}. A row has
     id, claim   a name, and one plain sentence
     source      the paper or note, with its year
     section     places in it
     paper       what it measured, or null where we do not have its figures
-    test        {"recipes": [id], "runs": whole runs that count, "command": str}, or null without a recipe
-    effects     [effect], one for each recipe; empty without a recipe
+    test        {"recipes": [id], "runs": whole runs that count, "command": str}, or null without one
+    effects     [effect], one for each recipe; empty without a test
     verdict     "agrees", "differs", "undecided" or "not tested"
     why         what limits the test, or why there is none; or null
-    hours       core hours that are left before all effects are known, [least, most]; or null where none
-                are left or no recipe has them
+    hours       core hours that are left before all effects are known, [least, most]; or null where
+                none are left or nobody knows how many
     seen        the page's state that shows it, "#room=...", or null
     said        [{"file", "text", "says"}]: sentences of other files that rest on it
 An effect has
-    recipe, against   ids of recipes; or `against` is a number that the mean over seeds is compared with
-    outcome           a column of the logs
-    protocol          "b" or "a", or null where neither has enough runs
-    seeds, step       whole runs of the recipe, and the step that is compared
-    mean, low, high   difference and its interval, of 97.5% in protocol B and 95% in protocol A; or null
-    values            the outcome of each of those seeds at that step
-    paper             what the source saw: "less", "more", "the same", or "none" for no sink
-    verdict           as above
+    recipe      a recipe's id, or "shipped models" where models of the zoo are measured on other inputs
+    against     the id of the recipe that is compared with, or a number for the mean over seeds or models
+    outcome     a column of the logs; of shipped models, of inputs.json, or a difference of two
+    protocol    "b", "a" or "shipped", or null where neither protocol has enough runs
+    seeds       whole runs of the recipe; for shipped models their number
+    step        the step that is compared, or null
+    mean, low, high   difference and its interval, 97.5% in protocol B and 95% elsewhere; or null
+    values      the outcome of each of those seeds at that step, or of each model
+    paper       what the source saw: "less", "more", "the same", or "none" for no sink
+    verdict     as above
 """
 
 import json
@@ -47,12 +49,15 @@ SOURCE = Path(__file__).with_name("claims.toml")
 GU = "Gu et al. 2025"
 # Core seconds of a training step: a Zen 5 with the library of models/README.md, and an older EPYC.
 STEP_SECONDS = (0.13, 0.4)
+SHIPPED = "shipped models"
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in STEP_SECONDS)
-RULE = ("Protocol B of models/README.md: the interval of the effect below 0 is less, above 0 more. The same "
-        "direction as the source agrees, the other differs; an interval that holds 0 is undecided, except "
-        "that alpha within 0.1 of no effect agrees where the source saw no change; where it saw no sink, "
-        "alpha of each seed must be below 0.1, too. Protocol A's pairs, at 95%, count where protocol B has too "
-        "few runs. A claim with several effects agrees if all do, and differs if one does.")
+RULE = (
+    "Protocol B of models/README.md: the interval of the effect below 0 is less, above 0 more. The "
+    "same direction as the source agrees, the other differs; an interval that holds 0 is undecided, "
+    "except that alpha within 0.1 of no effect agrees where the source saw no change. Where it saw "
+    "no sink, alpha of each seed must be below 0.1, too. Protocol A's pairs, at 95%, count where "
+    "protocol B has too few runs, and shipped models, at 95% over models, where the claim is about "
+    "inputs. A claim with several effects agrees if all do, and differs if one does.")
 # Every figure and table of Gu et al. whose claims must have a row.
 REQUIRED = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16))
@@ -160,8 +165,25 @@ def by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | 
     return Difference(found.mean, found.low, found.high), values
 
 
+@cache
+def measured() -> list[dict[str, Any]]:
+    """What inputs.py measured of shipped models."""
+    return json.loads(SOURCE.with_name("inputs.json").read_text())
+
+
+def by_shipped(given: dict[str, Any]) -> Effect:
+    """Mean over models of a column of inputs.json, or of "one - other"."""
+    outcome, against = given["outcome"], given.get("against", 0)
+    first, _, second = outcome.partition(" - ")
+    values = [round(one[first] - (one[second] if second else 0), 4) for one in measured()]
+    return Effect(SHIPPED, against, outcome, given["says"], "shipped", len(values), None,
+                  level(values, against, 0.95), values, 0)
+
+
 def effect(given: dict[str, Any]) -> Effect:
     """Protocol B where it has enough runs, else protocol A, else what is missing."""
+    if given["recipe"] == SHIPPED:
+        return by_shipped(given)
     id, outcome = given["recipe"], given.get("outcome", "alpha")
     against = given.get("against", "softmax")
     says = given.get("says") or factors.reported(recipes()[id].paper)
@@ -204,6 +226,8 @@ def command_of(effects: list[Effect]) -> str:
         names = " ".join(runs[id][0].id for id in ids if id in runs)
         if names:
             commands.append(f"python -m models.train.all --protocol {name}{options} --seeds 3 {names}")
+    if any(one.recipe == SHIPPED for one in effects):
+        commands.append("python -m models.train.inputs")
     return "; ".join(commands)
 
 
@@ -235,7 +259,7 @@ def written(rows: list[dict[str, Any]]) -> str:
 
 
 def effect_words(one: dict[str, Any]) -> str:
-    name = f"`{one['recipe']}`"
+    name = one["recipe"] if one["recipe"] == SHIPPED else f"`{one['recipe']}`"
     if one["outcome"] != "alpha":
         name += f", {one['outcome'].replace('_', ' ')}"
     if isinstance(one["against"], str):
@@ -244,8 +268,9 @@ def effect_words(one: dict[str, Any]) -> str:
         name += f" against {one['against']}"
     if one["mean"] is None:
         return f"{name}: {one['seeds']} of {protocol.TOO_FEW} seeds"
-    told = Difference(one["mean"], one["low"], one["high"])
-    return f"{name}: {told}, {one['seeds']} seeds, protocol {one['protocol'].upper()}"
+    found = Difference(one["mean"], one["low"], one["high"])
+    source = "models" if one["recipe"] == SHIPPED else f"seeds, protocol {one['protocol'].upper()}"
+    return f"{name}: {found}, {one['seeds']} {source}"
 
 
 def table(rows: list[dict[str, Any]]) -> str:
