@@ -17,25 +17,26 @@ const load = async (file) =>
   (await runnerImport(join(here, '..', file), { configFile: false, root: join(here, '..') }))
     .module;
 
-const { lessonOf, picturesOf } = await load('ship/markdown.ts');
+const { isNarrow, lessonOf, picturesOf } = await load('ship/markdown.ts');
 const { values } = await load('src/learn/values.ts');
 const lessons = readdirSync(here)
   .filter((file) => /^\d+-.*\.md$/.test(file))
   .map((file) => lessonOf(file.replace('.md', ''), readFileSync(join(here, file), 'utf8')));
 
-const WIDTH = 700;
+/** Of a figure in a lesson, in pixels, by learn.css. */
+const widthOf = (state) => (isNarrow(state) ? 534 : 694);
 
 const stage = await openStage();
 const page = await stage.open('', { file: 'learn/glossary/index.html', waits: false });
 
-async function draw({ id, state }, lives) {
-  const hasSave = { ...state, controls: 'save' };
+/** Puts a figure on the page; what it publishes. */
+async function show(attributes) {
   await page.evaluate(
-    ([attributes, width]) => {
+    ([all, width]) => {
       document.querySelector('main').replaceChildren();
       const element = document.createElement('sink-scope');
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-      element.style.width = `${width}px`;
+      for (const [name, value] of Object.entries(all)) element.setAttribute(name, value);
+      element.style.cssText = `width: ${width}px; padding: 0; border: 0; --sinkscope-height: 0px`;
       globalThis.heard = [];
       element.addEventListener('run', ({ detail }) => {
         const plain = (number) => ({ ...number, data: Array.from(number.data) });
@@ -45,7 +46,7 @@ async function draw({ id, state }, lives) {
       element.addEventListener('error', ({ detail }) => globalThis.heard.push({ error: detail }));
       document.querySelector('main').append(element);
     },
-    [hasSave, WIDTH],
+    [attributes, widthOf(attributes)],
   );
   await page.waitForFunction(() => globalThis.heard.length > 0, undefined, { timeout: 120_000 });
   await page.waitForFunction(
@@ -53,25 +54,24 @@ async function draw({ id, state }, lives) {
   );
   await page.waitForTimeout(700);
   const run = await page.evaluate(() => globalThis.heard.at(-1));
-  assert.ok(run.results, `${id}: ${JSON.stringify(run)}`);
+  assert.ok(run.results, `${attributes.view}: ${JSON.stringify(run)}`);
+  return run.results;
+}
+
+async function draw({ id, state }, lives) {
+  const results = await show(state);
+  const live = await page.locator('sink-scope').evaluate((one) => one.offsetHeight);
+  await show({ ...state, controls: 'save' });
   const menu = page.locator('sink-scope .save').first();
   const { bytes } = await saveFrom(page, menu, 'SVG');
   const svg = bytes.toString().replace(/<metadata>[^]*?<\/metadata>/, '');
   const size = (name) => Number(new RegExp(`<svg[^>]* ${name}="([\\d.]+)"`).exec(svg)?.[1]);
   writeFileSync(join(pictures, `${id}.svg`), svg);
-  // As a lesson shows it: without the menu, with its own controls.
-  await page.evaluate((controls) => {
-    const element = document.querySelector('sink-scope');
-    element.setAttribute('controls', controls);
-    element.style.setProperty('--sinkscope-height', '0px');
-  }, state.controls ?? '');
-  await page.waitForTimeout(300);
-  const live = await page.locator('sink-scope').evaluate((one) => one.offsetHeight);
   const wanted = lives.filter(({ figure }) => figure === id).map(({ value }) => value);
   return {
     state,
-    says: run.results.map(({ says }) => says).join(' '),
-    values: Object.fromEntries(wanted.map((name) => [name, values[name](run.results)])),
+    says: results.map(({ says }) => says).join(' '),
+    values: Object.fromEntries(wanted.map((name) => [name, values[name](results)])),
     ...{ width: size('width'), height: size('height'), live },
   };
 }

@@ -101,6 +101,11 @@ const make = (name: string, properties: Record<string, unknown>, children: reado
   }) as unknown as Node;
 const text = (value: string) => ({ type: 'text', value }) as Node;
 
+/** A map of one model fits on a screen with its text; several, and charts, take the whole column. */
+export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, string>>) =>
+  ['attention', 'heads', 'gives', 'bias', 'gate', 'effects'].includes(view) &&
+  !/,(?![^(]*\))/.test(shown);
+
 /** A table of texts; a cell may be a node. */
 function table(heads: readonly string[], rows: readonly (readonly (string | Node)[])[]): Node {
   const cell = (name: string, scope?: string) => (content: string | Node) =>
@@ -140,12 +145,18 @@ function costs(ids: readonly string[]): Node {
     const { seeds, outcomes } = differs!;
     const told = (name: string) => {
       const [mean, low, high] = outcomes[name]!;
-      return `${minus(mean, 2)} (${minus(low, 2)} to ${minus(high, 2)})`;
+      return `${minus(mean, 3)} (${minus(low, 3)} to ${minus(high, 3)})`;
     };
-    return [title, String(seeds), told('alpha'), `${told('loss')} nats`, bias];
+    return [title, String(seeds), told('alpha'), told('loss'), bias];
   });
   return table(
-    ['Model', 'Seeds', 'α₁, difference to softmax', 'Loss, difference', 'Sink on the bias key'],
+    [
+      'Model',
+      'Seeds',
+      'α₁, difference to softmax',
+      'Loss, difference (nats)',
+      'Sink on the bias key',
+    ],
     rows,
   );
 }
@@ -170,7 +181,11 @@ function effectsOf({ effects }: Claim): string {
   return all.join('; ') || '–';
 }
 
-const typeset = (said: string) => said.replace(/(^|[\s(])-(?=\d)/g, '$1−');
+const typeset = (said: string) =>
+  said
+    .replace(/(^|[\s(])-(?=\d)/g, '$1−')
+    .replaceAll('Sink_1', 'Sink₁')
+    .replaceAll('Sink_*', 'Sink∗');
 
 /** The claims that were tested, and below them those that were not. */
 function claimsTables(hrefOf: (state: string) => string): Node[] {
@@ -180,12 +195,13 @@ function claimsTables(hrefOf: (state: string) => string): Node[] {
   const where = ({ source, section }: Claim) => `${source.replace(/ \(.*/, '')}, ${section}`;
   const tested = all.filter(({ verdict }) => verdict !== NOT_TESTED);
   const others = all.filter(({ verdict }) => verdict === NOT_TESTED);
-  const counts = [...new Set(tested.map(({ verdict }) => verdict))].map(
-    (one) => `${tested.filter(({ verdict }) => verdict === one).length} ${one}`,
-  );
+  const count = (verdict: string) => tested.filter((one) => one.verdict === verdict).length;
   return [
     make('p', {}, [
-      text(`Of ${all.length} claims, ${counts.join(', ')}; ${others.length} are ${NOT_TESTED}.`),
+      text(
+        `Of ${all.length} claims, our models agree with ${count('agrees')}, differ from ${count('differs')} and leave ` +
+          `${count('undecided')} undecided; ${others.length} are ${NOT_TESTED}.`,
+      ),
     ]),
     table(
       ['Claim', 'Where', 'The source', 'Our test', 'Verdict'],
@@ -286,7 +302,14 @@ function directives(number: number, read: Read) {
         : [];
       const height = picture ? { style: `--sinkscope-height:${picture.live}px` } : {};
       const element = make('sink-scope', { id, ...state, ...height }, image);
-      become(node, make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]));
+      become(
+        node,
+        make(
+          'figure',
+          { className: isNarrow(state) ? ['lesson-figure', 'narrow'] : ['lesson-figure'] },
+          [element, ...caption(node)],
+        ),
+      );
     },
     row(node, { columns = '' }) {
       const element = make('sink-row', { columns }, [rowTable(columns.split(/\s+/))]);

@@ -7,10 +7,11 @@ import { build } from 'vite';
 import { filesOf } from './parts.ts';
 
 /** Read by hosts, by people, by pages of others, or by those who open a lab or choose eight bits. */
-const NOT_LOADED = /^(_headers|NOTICES\.\S*|examples\/.*|engine\/.*\.(lab|eight)\..*)$/;
+const NOT_LOADED =
+  /^(_headers|NOTICES\.\S*|examples\/.*|engine\/.*\.(lab|eight)\..*|assets\/\d-[^/]*\.svg)$/;
 
-/** Cached when they are first used: the engines that train, and those that multiply in eight bits. */
-const OTHERS = /^engine\/.*\.(lab|eight)\.[.\w]*wasm$/;
+/** Cached when first used: the engines that train, those that multiply in eight bits, the course's pictures. */
+const OTHERS = /^(engine\/.*\.(lab|eight)\.[.\w]*wasm|assets\/\d-[^/]*\.svg)$/;
 
 /**
  * @param out the built page

@@ -59,7 +59,12 @@ class SinkRow extends HTMLElement {
       scores: this.#row.scores.map((old, at) => (at === i ? value : old)),
     });
     render(
-      html`<div class="wide-table" tabindex="0" role="region" aria-label="One row of attention">
+      html`<div
+          class="wide-table"
+          tabindex="0"
+          role="region"
+          aria-label=${`One row of attention: ${shown.map(({ title }) => title).join(', ')}`}
+        >
           <table>
             <thead>
               <tr>

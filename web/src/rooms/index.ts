@@ -10,8 +10,8 @@ export const rooms: readonly Room[] = [
   { name: 'compare', title: 'Compare', load: () => import('./compare') },
   { name: 'training', title: 'Training', load: () => import('./training') },
   { name: 'purpose', title: 'Why it matters', load: () => import('./purpose') },
-  { name: 'learn', title: 'Learn', load: () => import('./learn') },
   { name: 'lab', title: 'Lab', load: () => import('./lab') },
+  { name: 'learn', title: 'Learn', load: () => import('./learn') },
 ];
 
 /** The only room of embed.html. */
