@@ -16,6 +16,7 @@ import { embed } from './embed.mjs';
 import { offline } from './offline.mjs';
 import { installed } from './installed.mjs';
 import { lab } from './lab.mjs';
+import { lessons } from './lessons.mjs';
 import { losing } from './lost.mjs';
 import { conditions } from './conditions.mjs';
 import { recording } from './recording.mjs';
@@ -44,6 +45,7 @@ for (const [name, test] of Object.entries({
   ...hub,
   ...open,
   ...lab,
+  ...lessons,
   ...losing,
   ...conditions,
   ...recording,

@@ -83,9 +83,10 @@ export class Figure {
     this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
-    this.root = part(place, `figure view-${view.name}`, 'section');
+    // An embed is named by its element; a host's page may have several of one view.
+    this.root = part(place, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
     this.root.dataset.view = view.name;
-    this.root.setAttribute('aria-label', view.title);
+    if (!look.isEmbed) this.root.setAttribute('aria-label', view.title);
     if (look.isMain) this.root.classList.add('main');
     if (!look.isBare && !look.isMain) this.#head();
     this.#grid = part(this.root, 'cells');

@@ -18,6 +18,7 @@ import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '.
 import { Figure } from '../page/figure';
 import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
+import { lessonLink } from '../learn/progress';
 import type { Study } from '../run/request';
 import { defaults, type State } from '../ask/state';
 import { NO_WEIGHTS } from '../run/recordings';
@@ -486,11 +487,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const next =
       step < 4
         ? html`<a class="button primary" href=${goes(step + 1)}>${step ? 'Next' : 'Why?'}</a>`
-        : html`<a
-            class="button primary"
-            href=${context.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
-            >Explore it yourself</a
-          >`;
+        : html`<a class="button primary" href=${lessonLink(LESSONS[0]!.slug)}
+              >Lesson 1: ${LESSONS[0]!.title}</a
+            >
+            <a
+              class="button"
+              href=${context.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
+              >Explore it yourself</a
+            >`;
     const steps = html`<nav class="why-steps" aria-label="Why, in four steps">
       ${TITLES.slice(1).map(
         (title, i) =>
