@@ -16,8 +16,10 @@ import { embed } from './embed.mjs';
 import { offline } from './offline.mjs';
 import { installed } from './installed.mjs';
 import { lab } from './lab.mjs';
+import { lessons } from './lessons.mjs';
 import { losing } from './lost.mjs';
 import { conditions } from './conditions.mjs';
+import { recording } from './recording.mjs';
 
 const LIMIT_MS = 60_000;
 
@@ -43,8 +45,10 @@ for (const [name, test] of Object.entries({
   ...hub,
   ...open,
   ...lab,
+  ...lessons,
   ...losing,
   ...conditions,
+  ...recording,
   ...installed,
   ...delivery,
   ...embed,

@@ -3,11 +3,14 @@
  * means with their spread over the prompts, and what was read of the first prompt. Views get frames and
  * nothing else of the engine.
  */
-import type { Architecture, Edit, Operation, Tensor, Token } from 'sinkscope';
+import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
 
-/** Where weights come from: trained for this page, published on a hub, the reader's own. */
-export type Source = 'zoo' | 'hub' | 'disk';
+/**
+ * Where weights come from: trained for this page, published on a hub, the reader's own; or a recording, which
+ * has none.
+ */
+export type Source = 'zoo' | 'hub' | 'disk' | 'recording';
 
 /** What is known of a checkpoint beside its weights. */
 export interface StepFacts {
@@ -51,6 +54,10 @@ export interface Frame {
     /** How many a weight is kept in, where that is not as it was trained. */
     readonly bits?: number;
   };
+  /** Of a recording: under which conditions it was made. */
+  readonly recording?: Conditions;
+  /** Of a recording: names that it does not hold, each with the reason. */
+  readonly lacks?: Readonly<Record<string, string>>;
   readonly class: NumberClass;
   readonly architecture: Architecture;
   /** What the heads compute: the model's own operation, or the edit's. */

@@ -1,5 +1,6 @@
 /** Ids of models that are not in the zoo: hub:owner/name@revision, and disk:FINGERPRINT/name. */
 import { sha256, type Plan } from 'sinkscope';
+import { isOfRecording, nameOfRecording } from './recordings';
 
 const HUB = 'hub:';
 const DISK = 'disk:';
@@ -31,6 +32,7 @@ export function isOfDisk(subject: string): boolean {
 
 /** How a model that is not open yet is called. */
 export function nameOfId(id: string): string {
+  if (isOfRecording(id)) return nameOfRecording(id);
   if (isOfDisk(id)) return id.slice(id.indexOf('/') + 1);
   return isOfHub(id) ? hubName(id) : id;
 }

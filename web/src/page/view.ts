@@ -104,6 +104,13 @@ export function isRead(
   );
 }
 
+/** Which of a view's numbers a recording does not hold, in a sentence; empty where there is nothing to say. */
+export function lackWords({ title, reads, headReads = [], fits }: View, frame: Frame): string {
+  const reasons = [...reads, ...headReads].flatMap((name) => frame.lacks?.[name] ?? []);
+  if (!reasons.length || (fits && !fits(frame))) return '';
+  return `Not in the recording of ${frame.title}: “${title}” ${reasons[0]}.`;
+}
+
 export function part(root: Element, name: string, tag = 'div'): HTMLElement {
   const made = document.createElement(tag);
   if (name) made.className = name;

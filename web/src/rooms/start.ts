@@ -18,8 +18,10 @@ import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '.
 import { Figure } from '../page/figure';
 import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
+import { lessonLink } from '../learn/progress';
 import type { Study } from '../run/request';
-import type { State } from '../ask/state';
+import { defaults, type State } from '../ask/state';
+import { NO_WEIGHTS } from '../run/recordings';
 import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
 import { stepOf, stepWords } from '../ask/steps';
@@ -40,6 +42,9 @@ import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
 import './start.css';
+
+/** The recording that is Start's second example. */
+const REAL = 'smollm2-135m-instruct.safetensors';
 
 /** Models side by side. */
 const SIDES = 2;
@@ -311,6 +316,23 @@ function captionOf(frame: Frame, at: Head, isStrongest: boolean): TemplateResult
   return html`<span class="wide">${which} </span>${headName(at)} · ${sums}`;
 }
 
+/** The same picture of a real model, whose recording is fetched when a reader asks for it; and the way back. */
+function realModel(context: Context, isRecorded: boolean): TemplateResult | typeof nothing {
+  if (isRecorded)
+    return html`<p class="links">
+      <a href=${context.link({ shown: defaults.shown, at: 0, layer: -1, head: -1 })}
+        >Back to the two small models</a
+      >
+    </p>`;
+  if (!SHIPPED.includes(REAL)) return nothing;
+  const shown = [`recording:${REAL}`];
+  return html`<p class="links">
+    <a href=${context.link({ shown, at: 0, layer: -1, head: -1 })}
+      >The same in a model of 135 million parameters</a
+    >
+  </p>`;
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'start-head');
   const words = part(root, 'start-words');
@@ -368,7 +390,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const frame = entries.get(first!)?.frame;
     // The first picture does not wait for the second, nor for the exact weights.
     const subjects = frame || state.why === 4 ? [first!, ...rest] : [first!];
-    const isWritten = state.why === 3 && frame && !entries.get(first!)?.isStale;
+    const isWritten = state.why === 3 && frame && !frame.recording && !entries.get(first!)?.isStale;
     return {
       isPreview: true,
       subjects,
@@ -459,16 +481,20 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       why,
     );
+    const isRecorded = frames.some(({ recording }) => recording);
     // What is not step 4 is about the trained models.
     const goes = (to: number) => context.link({ why: to, shown: trained(state.shown) });
     const next =
       step < 4
         ? html`<a class="button primary" href=${goes(step + 1)}>${step ? 'Next' : 'Why?'}</a>`
-        : html`<a
-            class="button primary"
-            href=${context.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
-            >Explore it yourself</a
-          >`;
+        : html`<a class="button primary" href=${lessonLink(LESSONS[0]!.slug)}
+              >Lesson 1: ${LESSONS[0]!.title}</a
+            >
+            <a
+              class="button"
+              href=${context.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
+              >Explore it yourself</a
+            >`;
     const steps = html`<nav class="why-steps" aria-label="Why, in four steps">
       ${TITLES.slice(1).map(
         (title, i) =>
@@ -481,8 +507,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(
       html`<div class="start-ask">${next} ${step ? steps : nothing}</div>
         <div class="start-text">
-          ${textField(context, 4)} ${startToken(context, frames)}
-          ${step ? nothing : examples(context)}
+          ${isRecorded ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>` : html`${textField(context, 4)} ${startToken(context, frames)} ${step ? nothing : examples(context)}`}
+          ${step ? nothing : realModel(context, isRecorded)}
         </div>
         ${
           frames[0] && at

@@ -23,6 +23,7 @@ import { arithmeticOf } from '../ask/subject';
 import type { Source } from '../frame';
 import { nearestStep, stepOf, stepWords } from '../ask/steps';
 import type { StepFacts } from '../frame';
+import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
 import { renew, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
@@ -93,11 +94,13 @@ export class Models {
   /** Milliseconds for a step of a tokenizer; doubled whenever a reader is asked to wait longer. */
   #limit = 5000;
   #timelines: Promise<Timelines> | undefined;
+  readonly recordings: Recordings;
 
   constructor(engine: Engine, zoo: Zoo) {
     this.#engine = engine;
     this.describe = engine.describe;
     this.zoo = zoo;
+    this.recordings = new Recordings(engine);
   }
 
   get choices(): Choice[] {
@@ -105,12 +108,17 @@ export class Models {
     return [
       ...this.zoo.cards.map(({ id, title }) => ({ id, title, source: 'zoo' as const })),
       ...own,
+      ...this.recordings.choices,
     ];
   }
 
   /** Whether it can be opened without asking the reader. */
   knows(id: string): boolean {
-    return this.#recipes.has(id) || this.zoo.cards.some((card) => card.id === id);
+    return (
+      this.#recipes.has(id) ||
+      this.recordings.knows(id) ||
+      this.zoo.cards.some((card) => card.id === id)
+    );
   }
 
   /** Of the weights of what was opened by a plan. */
@@ -193,6 +201,7 @@ export class Models {
 
   /** Closes, or stops opening, what was opened by a plan or is a checkpoint, and is not shown any more. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
+    await this.recordings.release(wanted);
     const pinned = this.#pinned;
     if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
     const shown = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
