@@ -1429,6 +1429,7 @@ const links = {
       'geometry',
       'scores',
       'norms',
+      'ratios',
       'mass',
       'threshold',
       'length',
