@@ -56,9 +56,12 @@ def sentences(text: str) -> list[str]:
     return re.split(r"(?<=[.?!;])(?=['\"`)<,}\]]*\s)", text)
 
 
-FILES = sorted({ROOT / "README.md", ROOT / "models/README.md", ROOT / "web/index.html",
-                *(ROOT / "web/lessons").glob("*.md"), *(ROOT / "web/src").rglob("*.ts"),
-                *(ROOT / "models/train/recipes").glob("*.toml")})
+# Cards are written from recipes and logs alone: what a recipe says of itself is read in its own file.
+# node_modules is deep, so no pattern descends into it.
+FILES = sorted(file for pattern in (
+    "*.md", ".github/*.md", "*/*.md", "tests/*/*.md", "models/*/*.md", "web/*/*.md", "web/*.html",
+    "web/src/**/*.ts", "models/train/recipes/*.toml") for file in ROOT.glob(pattern)
+    if not file.is_relative_to(ROOT / "web/node_modules"))
 SENTENCES = tomllib.loads(claims.SOURCE.read_text())["said"]
 
 
