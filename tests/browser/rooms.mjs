@@ -1421,6 +1421,7 @@ const links = {
       'geometry',
       'scores',
       'norms',
+      'ratios',
       'mass',
       'threshold',
       'length',

@@ -170,13 +170,16 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 };
 const NOT_TESTED = 'not tested';
 
+/** Each effect with its recipe where there are several; against a number, the difference to it. */
 function effectsOf({ effects }: Claim): string {
-  const all = effects.flatMap(({ outcome, seeds, mean, low, high }) => {
+  const all = effects.flatMap(({ recipe, against, outcome, name, seeds, mean, low, high }) => {
     if (mean === null) return [];
-    const name = OUTCOMES[outcome] ?? outcome.replaceAll('_', ' ');
+    const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
+    const from = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
+    const of = effects.length > 1 ? `${recipe}: ` : '';
     const interval =
       low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`;
-    return `${name} ${minus(mean, 2)}${interval}, n = ${seeds}`;
+    return `${of}${words}${from}: ${minus(mean, 2)}${interval}, n = ${seeds}`;
   });
   return all.join('; ') || '–';
 }
