@@ -130,7 +130,11 @@ export const lessons = {
       assert.equal(await shown.count(), figures);
       for (let i = 0; i < figures; i++) {
         await shown.nth(i).scrollIntoViewIfNeeded();
-        assert.ok((await shown.nth(i).boundingBox()).height > 100);
+        assert.ok((await shown.nth(i).boundingBox()).height > 100, `${slug}: picture ${i}`);
+        await page.waitForFunction(
+          (at) => document.querySelectorAll('sink-scope img')[at].naturalWidth > 0,
+          i,
+        );
         assert.ok((await shown.nth(i).getAttribute('alt')).length > 20);
       }
       await page.locator('.predict summary').first().click();
