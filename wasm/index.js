@@ -17,6 +17,8 @@ export { openTokenizer } from './text/tokenizer.js';
 export { tokenizerOfVocabulary } from './text/vocabulary.js';
 export { LAB_MODEL, labConfig } from './lab/model.js';
 export { checkLabRecipe, labFolder, labTokenizer } from './lab/folder.js';
+export { compareRecordings, recordStudy } from './recording/study.js';
+export { recordMaps } from './recording/write.js';
 export { sha256 } from './loading/hash.js';
 export { labOnward } from './lab/onward.js';
 export { spread } from './study/spread.js';

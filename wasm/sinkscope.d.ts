@@ -22,3 +22,4 @@ export * from './text/text.js';
 export * from './loading/loading.js';
 export * from './study/study.js';
 export * from './lab/lab.js';
+export * from './recording/recordings.js';

@@ -1,4 +1,4 @@
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
 import { course, isLesson } from './ship/lessons.ts';
@@ -14,6 +14,11 @@ const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
 const binaries = resolve(root, '../.build/wasm');
 const models = resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo');
 const zoo = new Part('zoo', models);
+/** Recordings of real models, each fetched when a reader asks for it. */
+const recorded = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/recordings');
+const isRecording = (file: string) => file.endsWith('.safetensors');
+const shipped = existsSync(recorded) ? filesOf(recorded).filter(isRecording) : [];
+const recordings = shipped.length ? new Part('recordings', recorded, isRecording) : undefined;
 /** The logs of long runs that are there, as numbers by the model's name. */
 const seeds: Record<string, number[]> = {};
 for (const file of filesOf(models)) {
@@ -63,15 +68,19 @@ const KEPT = [
 ];
 
 function ship(): Plugin {
-  let engine: Part;
+  let engine: Part | undefined;
   return {
     name: 'ship',
     config() {
-      engine = new Part('engine', binaries, (file) => /^sinkscope[.\w]*\.wasm$/.test(file));
+      // Unit tests run without a compiler; those that need the binaries find them by themselves.
+      if (!process.env.VITEST)
+        engine = new Part('engine', binaries, (file) => /^sinkscope[.\w]*\.wasm$/.test(file));
       return {
         define: {
-          ENGINE: JSON.stringify(engine.path),
+          ENGINE: JSON.stringify(engine?.path ?? ''),
           ZOO: JSON.stringify(zoo.path),
+          RECORDINGS: JSON.stringify(recordings?.path ?? 'recordings/'),
+          SHIPPED: JSON.stringify(shipped),
           SEEDS: JSON.stringify(seeds),
           SOURCE: JSON.stringify(source),
         },
@@ -88,8 +97,9 @@ function ship(): Plugin {
     ],
     async closeBundle() {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
-      engine.copyTo(out);
+      engine!.copyTo(out);
       zoo.copyTo(out);
+      recordings?.copyTo(out);
       const kept = KEPT.map((name) => zoo.path + name);
       await buildServiceWorker(out, zoo.path, kept);
       writeNotices(out, ['NOTICES.page.md', 'NOTICES.sw.md'], resolve(binaries, 'NOTICES.md'));
@@ -125,7 +135,7 @@ export default defineConfig({
           groups: [
             {
               name: 'first',
-              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|supply\/cache))\.[jt]s$/,
+              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$|src\/(page\/(page|controls|figure)|plot\/heatmap)\.css$/,
             },
           ],
         },

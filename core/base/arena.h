@@ -2,7 +2,7 @@
  * Arena: pieces of one block that the caller owns. The core never calls malloc.
  *
  * An arena without a block measures: ss_arena_take gives NULL but counts, so that the function
- * which lays a thing out also tells how large it is, and the two can never disagree.
+ * which lays a thing out also measures it, and the two can never disagree.
  */
 #ifndef SS_BASE_ARENA_H
 #define SS_BASE_ARENA_H

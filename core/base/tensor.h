@@ -2,10 +2,11 @@
 #ifndef SS_BASE_TENSOR_H
 #define SS_BASE_TENSOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
- * An SS_I8 stands for its whole number times the scale of its row, which another tensor holds
+ * An SS_I8 is its integer times the scale of its row, which another tensor holds
  * (model/load.h). The types from SS_Q8_0 on are those of GGUF: blocks of numbers that share a
  * scale. They have a size per block and none per number.
  */
@@ -14,6 +15,7 @@ typedef enum ss_dtype {
     SS_I32 = 1,
     SS_F16 = 2,
     SS_BF16 = 3,
+    SS_U8 = 4,
     SS_I8,
     SS_Q8_0,
     SS_Q4_0,
@@ -44,6 +46,11 @@ size_t ss_dtype_block_bytes(ss_dtype type);
 
 /* "F32", "Q4_K". */
 const char *ss_dtype_name(ss_dtype type);
+
+/* Whether a weight may be of this type: counts and ids are whole numbers that no product reads. */
+static inline bool ss_dtype_is_weight(ss_dtype type) {
+    return type != SS_I32 && type != SS_U8;
+}
 
 /* Bytes of n numbers in a row; n is a multiple of the block. */
 static inline size_t ss_dtype_bytes(ss_dtype type, size_t n) {

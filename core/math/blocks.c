@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Factors of bytes, which are used as whole numbers that stand 24 bits too high. */
+/* Factors of bytes, which are used as integers shifted up by 24 bits. */
 #define FACTOR 0x1p-24f
 
 /* blocks[lane]: the lane's first block. */

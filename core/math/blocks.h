@@ -2,7 +2,7 @@
  * Blocks: the quantised types. Of GGUF's, 32 or 256 numbers share one or two half-precision scales;
  * I8 is without the scale of its row, which is the matrix's.
  *
- * What they are made of is groups of 32 numbers: whole numbers q, a factor, and in some types a
+ * What they are made of is groups of 32 numbers: integers q, a factor, and in some types a
  * summand. A group's numbers are q d + m; the product and the sum are those of the format's own
  * reader, and give the same floats.
  */

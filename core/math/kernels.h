@@ -1,7 +1,7 @@
 /*
  * Kernels: arrays in, arrays out. This room knows no model.
  *
- * Every kernel stands here once as a contract: shapes, and the exact order in which it adds. It has
+ * Every kernel is here once as a contract: shapes, and the exact order in which it adds. It has
  * two bodies, kernels_ref.c (textbook loops, the truth) and kernels_simd.c (wasm_simd128.h), with
  * the suffixes _ref and _simd; both give the same bits, natively and in wasm. The plain name is
  * bound at compile time: ss_matmul is ss_matmul_simd where __wasm_simd128__ is defined, else
@@ -72,10 +72,10 @@
  *
  *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types that add something
  *
- * j is 0, or k%32/16 where the halves of a group have factors of their own. A whole number q is
- * made a float where it stands, in the top byte of four; d makes up for that. Of nibbles it is
+ * j is 0, or k%32/16 where the halves of a group have factors of their own. An integer q is
+ * made a float in its place, in the top byte of four; d makes up for that. Of nibbles it is
  * q d + m, or (q - 8) d in types that add nothing, where m is -8 d all the same: products with them
- * are another matter (whole.h).
+ * are another matter (int4.h).
  */
 #define SS_GROUP 32
 #define SS_GROUPS 8
@@ -97,7 +97,7 @@ typedef struct ss_groups {
     int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
 } ss_groups;
 
-/* Where the 16 bytes are in which nibbles [16 j, 16 j + 16) of group i stand, and in which halves.
+/* Where the 16 bytes are that hold nibbles [16 j, 16 j + 16) of group i, and in which halves.
  */
 typedef struct ss_sixteen {
     size_t at;

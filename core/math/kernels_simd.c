@@ -120,7 +120,7 @@ void ss_matmul_simd(SS_MATMUL_ARGS) {
     }
 }
 
-/* Number k of a row, or where it stands: rows of files are not aligned. */
+/* Number k of a row, or its address: rows of files are not aligned. */
 INLINE const void *place(const void *row, size_t k) {
     return (const unsigned char *)row + k * sizeof(float);
 }
@@ -219,7 +219,7 @@ INLINE void eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t a
     columns[1] = wasm_i64x2_shuffle(ab, cd, 1, 3);
 }
 
-/* Four weights whose whole numbers stand in the top bytes. */
+/* Four weights whose integers are in the top bytes. */
 INLINE v128_t weights4(v128_t q, v128_t d, const float *m) {
     v128_t four = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(q), d);
     return m ? wasm_f32x4_add(four, wasm_v128_load(m)) : four;

@@ -1,9 +1,9 @@
 #include "matrix.h"
 
 #include "blocks.h"
-#include "eight.h"
+#include "int8.h"
 #include "unpack.h"
-#include "whole.h"
+#include "int4.h"
 
 #include <string.h>
 
@@ -43,16 +43,16 @@ static const void *read_strip(float *strip, const ss_matrix *w, size_t o, size_t
 }
 
 /* Eight outputs or fewer whose rows in the file go side by side. */
-typedef struct eight {
+typedef struct panel_outputs {
     const ss_matrix *w;
     size_t n, width;
     const unsigned char *rows[SS_PANEL];
     const unsigned char *next; /* the first of those that follow in the file, or NULL */
     float scales[SS_PANEL];    /* of I8, as factors of groups */
     float *strips;             /* [8][STRIP] for those that are unpacked number by number */
-} eight;
+} panel_outputs;
 
-static void find_eight(eight *e, const ss_matrix *w, size_t n, float *strips) {
+static void find_outputs(panel_outputs *e, const ss_matrix *w, size_t n, float *strips) {
     e->w = w;
     e->n = n;
     e->width = smaller(w->out - n, SS_PANEL);
@@ -68,7 +68,7 @@ static void find_eight(eight *e, const ss_matrix *w, size_t n, float *strips) {
 }
 
 /* Inputs [k, k + n) of each; lanes that have no output are NULL. */
-static void read_strips(const void *lanes[SS_PANEL], const eight *e, size_t k, size_t n) {
+static void read_strips(const void *lanes[SS_PANEL], const panel_outputs *e, size_t k, size_t n) {
     for (size_t lane = 0; lane < SS_PANEL; lane++)
         lanes[lane] =
             lane < e->width ? read_strip(e->strips + lane * STRIP, e->w, e->n + lane, k, n) : NULL;
@@ -81,14 +81,14 @@ static size_t grouped(const ss_matrix *w) {
 }
 
 /* Lanes without an output are zero, and I8's factors the matrix's; the rest is read. */
-static void begin_groups(ss_groups *groups, const eight *e) {
+static void begin_groups(ss_groups *groups, const panel_outputs *e) {
     if (e->width < SS_PANEL) memset(groups, 0, sizeof *groups);
     for (size_t i = 0; e->w->type == SS_I8 && i < SS_GROUPS; i++)
         memcpy(groups->d[0][i], e->scales, sizeof e->scales);
 }
 
 /* Groups from input k on; how many inputs those are. */
-static size_t read_groups(ss_groups *groups, const eight *e, size_t k) {
+static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     const ss_matrix *w = e->w;
     size_t count = smaller(w->in - w->in % SS_GROUP - k, STRIP);
     ss_read_groups(groups, w->type, e->rows, e->width, k / SS_GROUP, count / SS_GROUP);
@@ -98,7 +98,7 @@ static size_t read_groups(ss_groups *groups, const eight *e, size_t k) {
 }
 
 /* Their panel: the rows become columns. */
-static void panel_of_rows(float *panel, const eight *e) {
+static void panel_of_rows(float *panel, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0;
     ss_groups groups;
@@ -116,7 +116,7 @@ static void panel_of_rows(float *panel, const eight *e) {
 }
 
 /* sums[8] += a w for one row a. */
-static void row_times_eight(float *sums, const float *a, const eight *e) {
+static void row_times_outputs(float *sums, const float *a, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0, most = w->type == SS_F32 ? w->in : STRIP;
     ss_groups groups;
@@ -134,7 +134,7 @@ static void row_times_eight(float *sums, const float *a, const eight *e) {
     }
 }
 
-/* Outputs from n on, at most `most`, that stand side by side in the file. */
+/* Outputs from n on, at most `most`, that lie side by side in the file. */
 static size_t together(const ss_matrix *w, size_t n, size_t most) {
     return w->pair ? 1 : smaller(most, w->group - n % w->group);
 }
@@ -169,8 +169,8 @@ static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t co
         return;
     }
     for (size_t c = 0; c < columns; c += SS_PANEL) {
-        eight e = {0};
-        find_eight(&e, w, n + c, strips);
+        panel_outputs e = {0};
+        find_outputs(&e, w, n + c, strips);
         panel_of_rows(panels + c * w->in, &e);
     }
 }
@@ -189,10 +189,10 @@ static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_
                            float *strips) {
     for (; n < end; n += SS_PANEL) {
         float sums[SS_PANEL] = {0};
-        eight e = {0};
-        find_eight(&e, w, n, strips);
+        panel_outputs e = {0};
+        find_outputs(&e, w, n, strips);
         ss_copy(sums, out + n, e.width);
-        row_times_eight(sums, a, &e);
+        row_times_outputs(sums, a, &e);
         ss_copy(out + n, sums, e.width);
     }
 }
@@ -237,7 +237,7 @@ static size_t worker_floats(size_t in) {
 }
 
 size_t ss_matrix_work(size_t T, size_t in, size_t workers) {
-    /* In eight bits a row is bytes, the same 16 bits wide, its scale and its zero; of whole numbers
+    /* In eight bits a row is bytes, the same 16 bits wide, its scale and its zero; of integers
      * rows fill up a tile, and have two numbers more for each group. */
     return workers * worker_floats(in) + T * in + 5 * T + T * in / 16 + 10 * in;
 }
@@ -265,26 +265,26 @@ static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
     return (w->out / pieces / SS_PANEL + 1) * SS_PANEL;
 }
 
-/* ---- whole numbers ---- */
+/* ---- products in integers ---- */
 
-bool ss_matrix_is_whole(const ss_matrix *w) {
+bool ss_matrix_is_int4(const ss_matrix *w) {
     return ss_has_nibbles(w->type);
 }
 
 /* A product in pieces: of all rows but the last one or two, tiles of five. */
-typedef struct whole_product {
+typedef struct int4_product {
     float *out;
     const float *bias;
     const ss_matrix *w;
     size_t T, columns, tiles;
-    const ss_whole_tile *tile; /* [tiles][groups] */
-    const ss_whole *rows;      /* [those left][groups] */
+    const ss_fixed_tile *tile; /* [tiles][groups] */
+    const ss_fixed *rows;      /* [those left][groups] */
     float *work;               /* [workers] of spread groups */
-} whole_product;
+} int4_product;
 
 /* Tiles times the eight outputs of e, whose groups are spread for them. */
-static void tiles_times_eight(const whole_product *p, const eight *e, ss_groups *groups,
-                              ss_nibbles *spread, const float start[SS_PANEL]) {
+static void tiles_times_outputs(const int4_product *p, const panel_outputs *e, ss_groups *groups,
+                                ss_nibbles *spread, const float start[SS_PANEL]) {
     size_t n = e->w->in / SS_GROUP;
     for (size_t k = 0; k < e->w->in; k += STRIP) {
         read_groups(groups, e, k);
@@ -299,22 +299,22 @@ static void tiles_times_eight(const whole_product *p, const eight *e, ss_groups 
     }
 }
 
-static void whole_piece(const void *job, size_t i, size_t worker) {
-    const whole_product *p = job;
+static void int4_piece(const void *job, size_t i, size_t worker) {
+    const int4_product *p = job;
     const ss_matrix *w = p->w;
     size_t end = smaller(w->out, (i + 1) * p->columns);
     ss_nibbles *spread = (ss_nibbles *)(p->work + worker * worker_floats(w->in));
     ss_groups groups;
     for (size_t n = i * p->columns; n < end; n += SS_PANEL) {
         float start[SS_PANEL] = {0};
-        eight e = {0};
-        find_eight(&e, w, n, NULL);
+        panel_outputs e = {0};
+        find_outputs(&e, w, n, NULL);
         if (p->bias) ss_copy(start, p->bias + n, e.width);
         begin_groups(&groups, &e);
-        if (p->tiles) tiles_times_eight(p, &e, &groups, spread, start);
+        if (p->tiles) tiles_times_outputs(p, &e, &groups, spread, start);
         for (size_t t = p->tiles * SS_FIVE; t < p->T; t++) {
             float sums[SS_PANEL];
-            const ss_whole *row = p->rows + (t - p->tiles * SS_FIVE) * (w->in / SS_GROUP);
+            const ss_fixed *row = p->rows + (t - p->tiles * SS_FIVE) * (w->in / SS_GROUP);
             ss_copy(sums, start, SS_PANEL);
             for (size_t k = 0; k < w->in; k += STRIP) {
                 read_groups(&groups, &e, k);
@@ -325,23 +325,23 @@ static void whole_piece(const void *job, size_t i, size_t worker) {
     }
 }
 
-static void times_whole(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
-                        float *work, ss_pool *pool) {
+static void times_int4(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
+                       float *work, ss_pool *pool) {
     size_t workers = ss_pool_workers(pool), n = w->in / SS_GROUP, tiles = (T + 2) / SS_FIVE;
-    ss_whole *rows = (ss_whole *)(work + workers * worker_floats(w->in));
-    ss_whole_tile *tile = (ss_whole_tile *)(rows + SS_FIVE * n);
-    whole_product p = {out, bias, w, T, piece_columns(w, T, workers), tiles, tile, rows, work};
+    ss_fixed *rows = (ss_fixed *)(work + workers * worker_floats(w->in));
+    ss_fixed_tile *tile = (ss_fixed_tile *)(rows + SS_FIVE * n);
+    int4_product p = {out, bias, w, T, piece_columns(w, T, workers), tiles, tile, rows, work};
     for (size_t t = 0; t < T; t += SS_FIVE) {
         size_t count = smaller(T - t, SS_FIVE);
         memset(rows, 0, SS_FIVE * n * sizeof *rows);
-        for (size_t r = 0; r < count; r++) ss_whole_row(rows + r * n, a + (t + r) * w->in, n);
-        if (t / SS_FIVE < tiles) ss_tile_wholes(tile + t / SS_FIVE * n, rows, n);
+        for (size_t r = 0; r < count; r++) ss_fixed_row(rows + r * n, a + (t + r) * w->in, n);
+        if (t / SS_FIVE < tiles) ss_tile_fixed(tile + t / SS_FIVE * n, rows, n);
     }
-    ss_pool_run(pool, whole_piece, &p, (w->out + p.columns - 1) / p.columns,
+    ss_pool_run(pool, int4_piece, &p, (w->out + p.columns - 1) / p.columns,
                 (uint64_t)T * w->in * w->out);
 }
 
-#ifndef SS_NO_EIGHT
+#ifndef SS_NO_INT8
 typedef struct product8 {
     float *out;
     const float *bias;
@@ -352,30 +352,30 @@ typedef struct product8 {
 
 static void times8_piece(const void *job, size_t i, size_t worker) {
     const product8 *p = job;
-    const ss_eight *all = p->w->eight;
+    const ss_int8 *all = p->w->int8;
     size_t n = i * p->columns, columns = smaller(p->w->out - n, p->columns);
-    const ss_eight own = {all->panels + n * SS_QUAD * ss_quads(p->w->in), all->scales + n,
-                          all->sums + n};
+    const ss_int8 own = {all->panels + n * SS_QUAD * ss_quads(p->w->in), all->scales + n,
+                         all->sums + n};
     (void)worker;
     ss_times8(p->out + n, p->w->out, &p->rows, &own, p->bias ? p->bias + n : NULL, p->T, columns,
               p->w->in);
 }
 
-static void times_eight(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
-                        float *work, ss_pool *pool) {
+static void times_outputs(float *out, const float *a, const ss_matrix *w, const float *bias,
+                          size_t T, float *work, ss_pool *pool) {
     size_t width = SS_QUAD * ss_quads(w->in), columns = piece_columns(w, 1, ss_pool_workers(pool));
     product8 p = {.out = out, .bias = bias, .w = w, .T = T, .columns = columns};
     p.rows.scales = work;
     p.rows.zeros = (int32_t *)(work + T);
     p.rows.tiles = (int16_t *)(p.rows.zeros + T);
     p.rows.numbers = (uint8_t *)(p.rows.tiles + T * width);
-    ss_eight_rows(&p.rows, a, T, w->in);
+    ss_int8_rows(&p.rows, a, T, w->in);
     ss_tile8(&p.rows, T, w->in);
     ss_pool_run(pool, times8_piece, &p, (w->out + columns - 1) / columns,
                 (uint64_t)T * w->in * w->out);
 }
 
-void ss_matrix_eight(ss_eight *made, const ss_matrix *w, float *work) {
+void ss_matrix_int8(ss_int8 *made, const ss_matrix *w, float *work) {
     float *strips = work, *panels = strips + SS_PANEL * STRIP;
     size_t bytes = ss_quads(w->in) * SS_PANEL * SS_QUAD, most = PANELS * SS_PANEL;
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
@@ -384,22 +384,22 @@ void ss_matrix_eight(ss_eight *made, const ss_matrix *w, float *work) {
         if (within == 0) unpack_panels(panels, w, n, smaller(w->out - n, most), strips);
         for (size_t c = 0; w->scales && c < columns; c++)
             scales[c] = w->scales[ss_matrix_place(w, n + c)];
-        ss_eight_panel(made->panels + n / SS_PANEL * bytes, made->scales + n, made->sums + n,
-                       panels + within * w->in, w->scales ? scales : NULL, w->in);
+        ss_int8_panel(made->panels + n / SS_PANEL * bytes, made->scales + n, made->sums + n,
+                      panels + within * w->in, w->scales ? scales : NULL, w->in);
     }
 }
 #endif
 
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work, ss_pool *pool) {
-#ifndef SS_NO_EIGHT
-    if (w->eight) {
-        times_eight(out, a, w, bias, T, work, pool);
+#ifndef SS_NO_INT8
+    if (w->int8) {
+        times_outputs(out, a, w, bias, T, work, pool);
         return;
     }
 #endif
-    if (ss_matrix_is_whole(w)) {
-        times_whole(out, a, w, bias, T, work, pool);
+    if (ss_matrix_is_int4(w)) {
+        times_int4(out, a, w, bias, T, work, pool);
         return;
     }
     size_t workers = ss_pool_workers(pool), columns = piece_columns(w, T, workers);

@@ -26,17 +26,17 @@ typedef struct ss_matrix {
     size_t group;        /*     first + n / group * step + n % group */
     size_t step;         /* of the tensor's */
     size_t pair; /* GGUF's llama: rows of heads this wide lie as rotary pairs side by side; or 0 */
-    const float *panels;    /* all columns as a product reads them (pack.h), for who multiplies with
-                               them often; NULL: they are unpacked each time */
-    struct ss_eight *eight; /* all columns in eight bits (eight.h): the product is then of whole
+    const float *panels;  /* all columns as a product reads them (pack.h), for who multiplies with
+                             them often; NULL: they are unpacked each time */
+    struct ss_int8 *int8; /* all columns in eight bits (int8.h): the product is then of whole
                                numbers, and approximate; NULL: it is exact */
-    bool in_out;            /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
+    bool in_out;          /* [in][total] as Conv1D of GPT-2 has it, else [total][in] */
 } ss_matrix;
 
-/* Whether its type is of groups, so that its products are of whole numbers (whole.h). */
-bool ss_matrix_is_whole(const ss_matrix *w);
+/* Whether its type is of groups, so that its products are of integers (int4.h). */
+bool ss_matrix_is_int4(const ss_matrix *w);
 
-/* Where output n of ours stands among the tensor's. */
+/* The tensor's output that is output n of ours. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 
 /* Floats of work that a product of T rows with a matrix of that many inputs needs, by so many
@@ -53,7 +53,7 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
 void ss_matrix_panels(float *panels, const ss_matrix *w);
 
 /* Fills the panels of all of w; work of ss_matrix_work(0, in, 1) floats. */
-void ss_matrix_eight(struct ss_eight *made, const ss_matrix *w, float *work);
+void ss_matrix_int8(struct ss_int8 *made, const ss_matrix *w, float *work);
 
 /* out[in] = the weights of output n: of an embedding, the vector of token n. */
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n);

@@ -109,7 +109,7 @@ static inline float ss_gelu_erff(float x) {
  * ln x in 32 bits, for normal x > 0, by the series of ss_log below. Of its five terms the fifth,
  * f^8/9, is what four can say of it: over 0 <= y <= h, y^4 is 2h y^3 - 5/4 h^2 y^2 + 1/4 h^3 y but
  * for h^4/128 (Chebyshev), h the largest f^2; all that leaves less than 1e-8. Over all floats it is
- * wrong by at most 2.3e-7 of itself. The exponent e is taken as it stands, 2^23 times too large.
+ * wrong by at most 2.3e-7 of itself. The exponent e is used in its place, 2^23 times too large.
  * Of a smaller x than the least normal it makes a number all the same, and of 0 too.
  */
 #define SS_SQRT_HALF_BITS 0x3f3504f3u

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "files are little-endian, and numbers are read from them as they stand"
+#error "files are little-endian, and numbers are read from them as they are"
 #endif
 
 /* A compiler makes one vector load of several of these, which it does not of bytes put together. */
@@ -27,6 +27,10 @@ static void unpack_bf16(float *restrict out, const unsigned char *restrict sourc
     for (size_t i = 0; i < n; i++) out[i] = ss_float_of_bf16(read_u16(source + 2 * i));
 }
 
+static void unpack_u8(float *out, const unsigned char *source, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = (float)source[i];
+}
+
 static void unpack_i8(float *out, const unsigned char *source, size_t n) {
     for (size_t i = 0; i < n; i++) out[i] = (float)(int8_t)source[i];
 }
@@ -41,8 +45,12 @@ static void unpack_blocks(float *out, const unsigned char *source, ss_dtype type
 }
 
 void ss_unpack(float *out, const unsigned char *source, ss_dtype type, size_t n) {
-    static void (*const plain[SS_DTYPE_N])(float *, const unsigned char *, size_t) = {
-        [SS_F32] = unpack_f32, [SS_F16] = ss_halves, [SS_BF16] = unpack_bf16, [SS_I8] = unpack_i8};
+    static void (*const plain[SS_DTYPE_N])(float *, const unsigned char *,
+                                           size_t) = {[SS_F32] = unpack_f32,
+                                                      [SS_F16] = ss_halves,
+                                                      [SS_BF16] = unpack_bf16,
+                                                      [SS_U8] = unpack_u8,
+                                                      [SS_I8] = unpack_i8};
     if (plain[type])
         plain[type](out, source, n);
     else

@@ -60,6 +60,10 @@ static void find_head_statistics(const ss_trace *trace, int head, int T, float *
 }
 
 const float *ss_find_statistic(const ss_trace *trace, int T, ss_statistic what) {
+    const ss_kept *kept = &trace->kept;
+    const float *found =
+        (const float *[]){kept->row_mass, kept->factors, kept->alpha, kept->alpha_raw}[what];
+    if (found && T == trace->T) return found;
     ss_row_statistics *statistics = trace->statistics;
     size_t apart = (size_t)ss_heads(trace) * (size_t)T;
     if (statistics->T != T)

@@ -1,7 +1,7 @@
 /*
  * Do a few activations dwarf all others?
  *
- * The three largest |h| of a hidden state over all its tokens and channels, where they stand, and
+ * The three largest |h| of a hidden state over all its tokens and channels, their places, and
  * the median |h| (Sun et al. 2024, "Massive activations in large language models"). Of an even
  * count the lower of the two middle ones is the median, as torch.median has it.
  */

@@ -2,7 +2,10 @@
 #ifndef SS_METRICS_MEASURES_H
 #define SS_METRICS_MEASURES_H
 
+#include "../math/kernels.h"
 #include "metrics.h"
+
+#include <math.h>
 
 #define SS_MEASURE(name)                                                                           \
     void ss_measure_##name(const ss_trace *trace, const ss_metric_args *args, float *out)
@@ -103,6 +106,16 @@ static inline int ss_first_predicted(const ss_trace *trace) {
     return prefix > 1 ? prefix : 1;
 }
 
+/* The norm of a field's vector of so many numbers in row `row` at token t: the one that was kept,
+ * or its own. */
+static inline float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t,
+                               int width) {
+    const float *kept = trace->kept.norms[field];
+    if (kept) return kept[(size_t)row * (size_t)trace->T + (size_t)t];
+    const float *x = ss_row(trace, field, row, t);
+    return sqrtf(ss_dot(x, x, (size_t)width));
+}
+
 /* heads.c */
 
 /* out[L][H] = value of each head over its first T tokens. */
@@ -121,7 +134,7 @@ void ss_copy_statistic(const ss_trace *trace, const ss_metric_args *args, ss_sta
                        float *out);
 
 /* Queries among which the weights of key k are averaged: all T of a bidirectional model see it;
- * else, inside a prefix too, the authors' code divides by those that do not stand before it. */
+ * else, inside a prefix too, the authors' code divides by the T - k queries from k on. */
 double ss_queries_of(const ss_mask *mask, int T, int k);
 
 #endif

@@ -34,8 +34,9 @@ typedef struct ss_metric {
     float low, high;   /* possible values; infinite where there is no bound */
     int args;          /* SS_ARG_... */
     uint32_t fields;   /* SS_BIT(field) that the run must have recorded, where its model has them */
+    uint32_t reduced;  /* of these, fields whose row statistics or norms are enough */
     bool averaged;     /* a mean over sequences says something; else it belongs to one sequence */
-    bool summary;      /* told where a model is summed up */
+    bool summary;      /* part of a model's summary */
     const char *topic; /* what it is about; a view or a table shows one topic or more */
     /* out has the shape's product of floats. */
     void (*measure)(const ss_trace *trace, const ss_metric_args *args, float *out);

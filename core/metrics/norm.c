@@ -6,30 +6,21 @@
  * before the final norm. A value ratio far below 1 is value drain (Guo et al. 2024). A ratio is NaN
  * for T = 1 or where the others are zero.
  */
-#include "../math/kernels.h"
 #include "measures.h"
-
-#include <math.h>
 
 /* A field of [rows][C][width]: its norms, [rows][T]. */
 static void norms(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                   float *out) {
     for (int r = 0; r < rows; r++)
-        for (int t = 0; t < T; t++) {
-            const float *x = ss_row(trace, field, r, t);
-            *out++ = sqrtf(ss_dot(x, x, (size_t)width));
-        }
+        for (int t = 0; t < T; t++) *out++ = ss_norm_of(trace, field, r, t, width);
 }
 
 /* The same field: first token's norm over the mean of the others', [rows]. */
 static void ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                    float *out) {
-    size_t n = (size_t)width;
     for (int r = 0; r < rows; r++) {
-        const float *x = ss_row(trace, field, r, 0);
-        double first = (double)sqrtf(ss_dot(x, x, n)), others = 0.0;
-        for (size_t t = 1; t < (size_t)T; t++)
-            others += (double)sqrtf(ss_dot(x + t * n, x + t * n, n));
+        double first = (double)ss_norm_of(trace, field, r, 0, width), others = 0.0;
+        for (int t = 1; t < T; t++) others += (double)ss_norm_of(trace, field, r, t, width);
         out[r] = others > 0.0 ? (float)(first * (double)(T - 1) / others) : NAN;
     }
 }

@@ -24,8 +24,7 @@ static int least(int a, int b) {
 /* How much of a head's key j there is to mix: |v_j|, or |W_O v_j|. */
 static float length_of(const ss_trace *trace, ss_field_id field, int head, int j) {
     if (field == SS_FIELD_OUT_NORM) return *ss_row(trace, field, head, j);
-    const float *v = ss_row(trace, field, ss_group_of(trace, head), j);
-    return sqrtf(ss_dot(v, v, (size_t)trace->model->arch.K));
+    return ss_norm_of(trace, field, ss_group_of(trace, head), j, trace->model->arch.K);
 }
 
 /* What the n queries from t0 on mix of keys [j0, j0 + ROWS): parts[t] += their |A_tj| lengths. */

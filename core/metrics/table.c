@@ -1,3 +1,5 @@
+/* The METRIC table: every number that the page, the command line and studies can ask for. A row
+ * names the function that measures it, in the file of its question. */
 #include "measures.h"
 
 #include <math.h>
@@ -17,6 +19,7 @@ static const ss_metric table[] = {
      .high = 1,
      .args = SS_ARG_TOKENS,
      .fields = ATT,
+     .reduced = ATT,
      .averaged = true,
      .summary = true,
      .topic = "sink",
@@ -31,6 +34,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_TOKENS,
      .fields = ATT,
+     .reduced = ATT,
      .averaged = true,
      .topic = "sink",
      .measure = ss_measure_alpha_raw,
@@ -53,6 +57,7 @@ static const ss_metric table[] = {
      .high = 1,
      .args = SS_ARG_EPS | SS_ARG_TOKENS,
      .fields = ATT,
+     .reduced = ATT,
      .averaged = true,
      .summary = true,
      .topic = "sink",
@@ -66,6 +71,7 @@ static const ss_metric table[] = {
      .high = 1,
      .args = SS_ARG_EPS | SS_ARG_TOKENS,
      .fields = ATT,
+     .reduced = ATT,
      .averaged = true,
      .summary = true,
      .topic = "sink",
@@ -79,6 +85,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_EPS | SS_ARG_TOKENS,
      .fields = ATT,
+     .reduced = ATT,
      .averaged = true,
      .summary = true,
      .topic = "sink",
@@ -92,6 +99,7 @@ static const ss_metric table[] = {
      .high = 1,
      .args = SS_ARG_TOKENS,
      .fields = ATT | SS_BIT(SS_FIELD_ATT_BIAS),
+     .reduced = ATT,
      .averaged = true,
      .topic = "bias",
      .measure = ss_measure_alpha_bias,
@@ -104,6 +112,7 @@ static const ss_metric table[] = {
      .high = 1,
      .args = SS_ARG_EPS | SS_ARG_TOKENS,
      .fields = ATT | SS_BIT(SS_FIELD_ATT_BIAS),
+     .reduced = ATT,
      .averaged = true,
      .summary = true,
      .topic = "bias",
@@ -118,6 +127,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_TOKENS,
      .fields = ATT,
+     .reduced = ATT,
      .averaged = true,
      .topic = "mass",
      .measure = ss_measure_row_mass,
@@ -131,6 +141,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_TOKENS,
      .fields = ATT,
+     .reduced = ATT,
      .averaged = true,
      .summary = true,
      .topic = "mass",
@@ -231,6 +242,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_TOKENS,
      .fields = HIDDEN,
+     .reduced = HIDDEN,
      .averaged = true,
      .topic = "norm",
      .measure = ss_measure_hidden_norm,
@@ -243,6 +255,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_TOKENS,
      .fields = SS_BIT(SS_FIELD_K),
+     .reduced = SS_BIT(SS_FIELD_K),
      .averaged = true,
      .topic = "norm",
      .measure = ss_measure_key_norm,
@@ -255,6 +268,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_TOKENS,
      .fields = SS_BIT(SS_FIELD_V),
+     .reduced = SS_BIT(SS_FIELD_V),
      .averaged = true,
      .topic = "norm",
      .measure = ss_measure_value_norm,
@@ -267,6 +281,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_TOKENS,
      .fields = HIDDEN,
+     .reduced = HIDDEN,
      .averaged = true,
      .summary = true,
      .topic = "norm",
@@ -280,6 +295,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_TOKENS,
      .fields = SS_BIT(SS_FIELD_K),
+     .reduced = SS_BIT(SS_FIELD_K),
      .averaged = true,
      .summary = true,
      .topic = "norm",
@@ -293,6 +309,7 @@ static const ss_metric table[] = {
      .high = INFINITY,
      .args = SS_ARG_TOKENS,
      .fields = SS_BIT(SS_FIELD_V),
+     .reduced = SS_BIT(SS_FIELD_V),
      .averaged = true,
      .summary = true,
      .topic = "norm",
@@ -342,6 +359,7 @@ static const ss_metric table[] = {
      .high = 1,
      .args = SS_ARG_TOKENS,
      .fields = ATT,
+     .reduced = ATT,
      .averaged = true,
      .summary = true,
      .topic = "sink",
@@ -355,6 +373,7 @@ static const ss_metric table[] = {
      .high = 1,
      .args = SS_ARG_TOKENS,
      .fields = ATT | SS_BIT(SS_FIELD_V),
+     .reduced = SS_BIT(SS_FIELD_V),
      .averaged = true,
      .summary = true,
      .topic = "sink",
@@ -368,6 +387,7 @@ static const ss_metric table[] = {
      .high = 1,
      .args = SS_ARG_TOKENS,
      .fields = ATT | SS_BIT(SS_FIELD_V),
+     .reduced = SS_BIT(SS_FIELD_V),
      .averaged = true,
      .topic = "sink",
      .measure = ss_measure_contribution_at,
@@ -556,6 +576,16 @@ static ss_status check_base(const ss_trace *trace, const ss_metric *row, const s
     return SS_OK;
 }
 
+static ss_status fail_missing(const ss_trace *trace, const ss_metric *row, int field,
+                              ss_error *err) {
+    const char *name = ss_fields()[field].name;
+    if (field == SS_FIELD_ATT && trace->kept.pooled)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "needs the field %s in full, kept here as maps pooled to %d x %d", name,
+                       trace->kept.pooled, trace->kept.pooled);
+    return ss_fail(err, SS_BAD_REQUEST, row->name, "needs the field %s, not recorded", name);
+}
+
 static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *args,
                        ss_error *err) {
     int n = (int)(sizeof table / sizeof *table);
@@ -564,13 +594,17 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
         return ss_fail(err, SS_BAD_REQUEST, "metric", "expected a metric from 0 to %d, found %d",
                        n - 1, metric);
     const ss_metric *row = &table[metric];
-    uint32_t missing = row->fields & ss_fields_of(arch) & ~trace->fields;
+    uint32_t own = trace->kept.recorded ? SS_FIELDS_ALL : ss_fields_of(arch);
+    uint32_t missing = row->fields & own & ~trace->fields;
     for (int field = 0; field < SS_FIELD_N; field++)
-        if (missing & SS_BIT(field))
-            return ss_fail(err, SS_BAD_REQUEST, row->name, "needs the field %s, not recorded",
-                           ss_fields()[field].name);
+        if ((missing & ~(row->reduced & trace->kept.fields)) & SS_BIT(field))
+            return fail_missing(trace, row, field, err);
     if (args->T < 1 || args->T > trace->T)
         return ss_fail(err, SS_BAD_REQUEST, row->name, "expected 1 to %d tokens, found %d",
+                       trace->T, args->T);
+    if ((missing & SS_BIT(SS_FIELD_ATT)) && args->T != trace->T)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "expected all %d tokens, since att was not kept for fewer; found %d",
                        trace->T, args->T);
     if ((row->args & SS_ARG_LAYER) && (args->layer < 0 || args->layer >= arch->L))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "expected a layer below %d, found %d",

@@ -43,7 +43,7 @@ typedef enum ss_gate {
     SS_GATE_OUTPUT_HEAD,    /* each head's vector as a whole */
     SS_GATE_VALUE_ELEMENT,  /* every number of a token's values, before attention */
     SS_GATE_VALUE_HEAD,
-    SS_GATE_VALUE_STATE, /* as VALUE_ELEMENT, told from the token's values themselves */
+    SS_GATE_VALUE_STATE, /* as VALUE_ELEMENT, computed from the token's values themselves */
     SS_GATE_N
 } ss_gate;
 
@@ -81,7 +81,7 @@ typedef struct ss_rotary {
 /* Parameters that one attention operation can have. */
 #define SS_PARAMETERS_MAX 2
 
-/* The model's own attention operation, by name: the table of operations stands in run/. */
+/* The model's own attention operation, by name: run/ holds the table of operations. */
 typedef struct ss_attention {
     char operation[24];
     int parameters_n; /* given in the file; the others take their defaults */

@@ -63,7 +63,7 @@ static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tenso
     shape_text(have, sizeof have, tensor);
     bool same = tensor->rank == expected->rank &&
                 !memcmp(tensor->dims, expected->dims, sizeof(size_t) * (size_t)tensor->rank);
-    if (!entry->readable || tensor->type == SS_I32)
+    if (!entry->readable || !ss_dtype_is_weight(tensor->type))
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
                                  "expected numbers of a type that weights have, found another");
     else if (!same)
@@ -92,7 +92,7 @@ static float *take(ss_loader *loader, size_t count) {
     return numbers;
 }
 
-/* Numbers stand for themselves: there is no scale of a block or a row. */
+/* The stored numbers are the weights: no block or row has a scale. */
 static bool is_plain(ss_dtype type) {
     return ss_dtype_block(type) == 1 && type != SS_I8;
 }

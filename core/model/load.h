@@ -11,9 +11,9 @@
 
 typedef struct ss_loader {
     const ss_container *container;
-    const ss_lister *lister; /* told of every tensor instead of finding it; or NULL */
+    const ss_lister *lister; /* called for every tensor instead of finding it; or NULL */
     ss_arena *arena;
-    const char *prefix; /* stands before every name, "" or "transformer." */
+    const char *prefix; /* precedes every name, "" or "transformer." */
     int layer;          /* fills the %d of names */
     size_t parameters;
     size_t widest; /* inputs of the widest matrix so far */
@@ -34,7 +34,7 @@ typedef enum ss_layout {
 } ss_layout;
 
 /*
- * A matrix of in inputs and out outputs, and where it stands in its tensor: output n is output
+ * A matrix of in inputs and out outputs, and its place in its tensor: output n is output
  * first + n / group * step + n % group of the tensor's total. Zeros mean the plain case: all of a
  * tensor of two dimensions.
  */

@@ -1,6 +1,6 @@
 #include "model.h"
 
-#include "../math/eight.h"
+#include "../math/int8.h"
 #include "../math/pack.h"
 #include "families/family.h"
 #include "rotary.h"
@@ -81,7 +81,7 @@ static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float 
 static void keep(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix *w = &linear->w;
     (void)work;
-    if (!w->data || ss_matrix_is_whole(w)) return; /* of which a product reads no panels */
+    if (!w->data || ss_matrix_is_int4(w)) return; /* of which a product reads no panels */
     float *panels = ss_arena_take(arena, ss_panels_floats(w->out, w->in), sizeof *panels);
     if (panels) ss_matrix_panels(panels, w);
     w->panels = panels;
@@ -97,22 +97,22 @@ void ss_model_keep_panels(ss_model *model, ss_arena *arena) {
     }
 }
 
-#ifndef SS_NO_EIGHT
-static void keep_eight(ss_linear *linear, ss_arena *arena, float *work) {
+#ifndef SS_NO_INT8
+static void keep_int8(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix *w = &linear->w;
-    if (!w->data || w->in > SS_EIGHT_MOST) return;
+    if (!w->data || w->in > SS_INT8_MAX_IN) return;
     size_t lanes = ss_panels_floats(w->out, 1);
-    ss_eight *eight = ss_arena_take(arena, 1, sizeof *eight);
-    ss_eight made = {ss_arena_take(arena, lanes * SS_QUAD, ss_quads(w->in)),
-                     ss_arena_take(arena, lanes, sizeof *made.scales),
-                     ss_arena_take(arena, lanes, sizeof *made.sums)};
+    ss_int8 *eight = ss_arena_take(arena, 1, sizeof *eight);
+    ss_int8 made = {ss_arena_take(arena, lanes * SS_QUAD, ss_quads(w->in)),
+                    ss_arena_take(arena, lanes, sizeof *made.scales),
+                    ss_arena_take(arena, lanes, sizeof *made.sums)};
     if (!made.sums) return;
     *eight = made;
-    ss_matrix_eight(eight, w, work);
-    w->eight = eight;
+    ss_matrix_int8(eight, w, work);
+    w->int8 = eight;
 }
 
-void ss_model_keep_eight(ss_model *model, ss_arena *arena, float *work) {
-    visit_large(model, keep_eight, arena, work);
+void ss_model_keep_int8(ss_model *model, ss_arena *arena, float *work) {
+    visit_large(model, keep_int8, arena, work);
 }
 #endif

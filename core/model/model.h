@@ -89,21 +89,21 @@ ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container
 void ss_model_keep_panels(ss_model *model, ss_arena *arena);
 
 /*
- * Takes what products in eight bits read (math/eight.h), a byte for each weight, and fills it: from
+ * Takes what products in eight bits read (math/int8.h), a byte for each weight, and fills it: from
  * here on the products with queries, keys, values, outputs, gates, feed-forwards and the head are
  * approximate. All else stays in floats: norms, attention, routers, feature maps. A measuring arena
  * counts; work of ss_matrix_work(0, widest, 1) floats.
  */
-void ss_model_keep_eight(ss_model *model, ss_arena *arena, float *work);
+void ss_model_keep_int8(ss_model *model, ss_arena *arena, float *work);
 
-/* Is told what a file of such a model holds. */
+/* Receives the names and shapes of a model's file. */
 typedef struct ss_lister {
     void *context;
     void (*tensor)(void *context, const char *name, const ss_tensor *shape); /* some come twice */
     bool (*has)(void *context, const char *name); /* is one that not every file has to be there? */
 } ss_lister;
 
-/* Tells of every tensor that ss_model_open would ask a safetensors file for. *bytes: of the arena
+/* Lists every tensor that ss_model_open would ask a safetensors file for. *bytes: of the arena
  * that it takes where that file's container is live. */
 ss_status ss_model_list(size_t *bytes, const ss_arch *arch, const ss_lister *lister, ss_error *err);
 

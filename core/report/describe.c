@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef SS_EIGHT
-#include "../math/eight.h"
-#define KERNELS ss_eight_kernels
+#ifdef SS_INT8
+#include "../math/int8.h"
+#define KERNELS ss_int8_kernels
 #elif defined(__wasm_simd128__)
 #define KERNELS "simd"
 #else
@@ -292,10 +292,10 @@ static ss_status print(cJSON *root, char *out, size_t bytes, ss_error *err) {
                           (unsigned long)bytes);
 }
 
-ss_status ss_describe(char *out, size_t bytes, int border, ss_error *err) {
+ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err) {
     cJSON *root = cJSON_CreateObject();
     add_text(root, "version", SS_VERSION);
-    cJSON_AddNumberToObject(root, "border", border);
+    cJSON_AddNumberToObject(root, "abi", abi);
     add_text(root, "kernels", KERNELS);
     add_operations(root);
     add_metrics(root);
@@ -334,7 +334,7 @@ static void add_windows(cJSON *root, const ss_arch *arch) {
     }
 }
 
-/* What queries see, and the token that stands for hidden ones in a model of masked diffusion. */
+/* The mask of queries, and the token that replaces hidden ones in a model of masked diffusion. */
 static void add_mask(cJSON *root, const ss_arch *arch) {
     cJSON *mask = cJSON_AddObjectToObject(root, "mask");
     const char *kind = ss_mask_name(arch);

@@ -10,14 +10,14 @@
 
 #include "../metrics/metrics.h"
 
-#define SS_VERSION "0.1.0"
+#define SS_VERSION "0.2.0"
 
 /* Room that is enough for either text. */
 #define SS_DESCRIBE_BYTES 65536
 
-/* Writes NUL-ended JSON into out[bytes]; border is the number of the calls' version. SS_NO_MEMORY
- * if it does not fit. */
-ss_status ss_describe(char *out, size_t bytes, int border, ss_error *err);
+/* Writes NUL-ended JSON into out[bytes]; abi is the version of the calls that JavaScript makes.
+ * SS_NO_MEMORY if it does not fit. */
+ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err);
 
 /* Like ss_describe, for the architecture of one model. */
 ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_error *err);

@@ -12,7 +12,7 @@ static int min_int(int a, int b) {
     return a < b ? a : b;
 }
 
-/* 1 with a bias key, which then stands before those of the tokens. */
+/* 1 with a bias key, which then precedes those of the tokens. */
 static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
 }

@@ -1,4 +1,4 @@
-/* Feature maps and positions of attention: what stands between q, k and the scores. Private to
+/* Feature maps and positions of attention: what lies between q, k and the scores. Private to
  * run/. */
 #ifndef SS_RUN_FEATURE_H
 #define SS_RUN_FEATURE_H

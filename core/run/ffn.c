@@ -44,7 +44,7 @@ static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, si
               (size_t)pass->trace->model->arch.F);
 }
 
-/* Where the largest magnitude of n numbers stands; the first of equals. */
+/* The index of the largest magnitude of n numbers, the first of equals. */
 static size_t peak_of(const float *x, size_t n) {
     size_t peak = 0;
     for (size_t i = 1; i < n; i++)

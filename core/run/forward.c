@@ -124,7 +124,7 @@ static void edit_heads(ss_pass *pass, unsigned point, int l, float *rows, int he
                                  .width = K});
 }
 
-/* y = norm(x) where norms stand before a block, else x. */
+/* y = norm(x) where norms precede a block, else x. */
 static void before_block(ss_pass *pass, const ss_norm *block_norm, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D;

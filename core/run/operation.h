@@ -67,7 +67,7 @@ const char *ss_feature_name(ss_feature feature);
 
 /*
  * Which keys a query sees: of its past the first `first` and the last `recent`, its own included,
- * and the first `prefix` wherever they stand. The Lambda shape of the former two is what a cache
+ * and the first `prefix` wherever the query is. The Lambda shape of the former two is what a cache
  * that evicts the middle leaves, positions as they were (Xiao et al. 2024, StreamingLLM); first 0
  * is a window. recent is at least 1. A prefix comes with all of the past.
  */

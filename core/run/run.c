@@ -244,7 +244,7 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
 
 /* ---- edits --------------------------------------------------------------------------------- */
 
-/* Before any edit: the model's own choices, every token where it stands, every key kept. */
+/* Before any edit: the model's own choices, every token at its own position, every key kept. */
 static void start_plain(ss_pass *pass, const ss_choice *own) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -285,7 +285,7 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
 /* ---- beginning from another run ------------------------------------------------------------ */
 
 /* First tokens of the other run that this one would compute again; at least one is left, so that
- * what stands behind the last comes by itself. */
+ * the logits after the last come by themselves. */
 static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     int shared = from->T - 1;
     uint32_t own = SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_NEXT);

@@ -19,12 +19,12 @@ static int largest(const float *logits, int V) {
 }
 
 /* How many logits equal to the smallest admitted one are admitted, and that one. */
-static int find_border(float *border, const float *logits, int V, int top_k, float *work) {
+static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, float *work) {
     memcpy(work, logits, (size_t)V * sizeof *work);
     qsort(work, (size_t)V, sizeof *work, descending);
-    *border = work[top_k - 1];
+    *cutoff = work[top_k - 1];
     int equal = 0;
-    for (int i = 0; i < top_k; i++) equal += work[i] == *border;
+    for (int i = 0; i < top_k; i++) equal += work[i] == *cutoff;
     return equal;
 }
 
@@ -33,11 +33,11 @@ int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t
     int best = largest(logits, V);
     if (!(temperature > 0.0f)) return best;
     if (top_k < 1 || top_k > V) top_k = V;
-    float border;
-    int equal = find_border(&border, logits, V, top_k, work);
+    float cutoff;
+    int equal = find_cutoff(&cutoff, logits, V, top_k, work);
     double sum = 0.0;
     for (int v = 0; v < V; v++) {
-        bool admitted = logits[v] > border || (logits[v] == border && equal-- > 0);
+        bool admitted = logits[v] > cutoff || (logits[v] == cutoff && equal-- > 0);
         work[v] = admitted ? ss_expf((logits[v] - logits[best]) / temperature) : 0.0f;
         sum += (double)work[v];
     }

@@ -76,6 +76,19 @@ typedef struct ss_row_statistics {
 } ss_row_statistics;
 #define SS_ROW_STATISTICS 4
 
+/*
+ * What was kept of maps and vectors that were not recorded themselves, over all T tokens of the
+ * trace, or beside rounded ones. NULL: it was not kept. A run keeps none of it; a recording may.
+ */
+typedef struct ss_kept {
+    const float *alpha, *alpha_raw, *row_mass,
+        *factors;                   /* [L][H][T], as ss_row_statistics has them */
+    const float *norms[SS_FIELD_N]; /* of a field [rows][T][width]: [rows][T] */
+    uint32_t fields; /* SS_BIT(field) of those whose metrics need no more than what was kept */
+    bool recorded;   /* the trace is a recording's: a model may have had what is not there */
+    int pooled;      /* the side of pooled maps that stand for att; 0: none do */
+} ss_kept;
+
 typedef struct ss_trace {
     const ss_model *model;
     uint32_t fields;               /* what is recorded; SS_STREAMS where it streams */
@@ -88,6 +101,7 @@ typedef struct ss_trace {
     void *buffers[SS_FIELD_N];     /* as their rows' shapes, capacity for T; NULL: not recorded */
     size_t rooms[SS_FIELD_N];      /* tokens, or slots, that a field has room for */
     size_t widths[SS_FIELD_N];     /* numbers of one token; of a field without tokens, all */
+    ss_kept kept;                  /* of a recording: what stands for what it lacks */
 } ss_trace;
 
 /* The numbers of a field of SS_F32, capacity for T in its shape; NULL where it is not recorded. */

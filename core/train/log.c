@@ -86,7 +86,8 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
     size_t C = (size_t)trace->capacity;
     tally->sums->sequences += 1.0;
     for (int t = 0; t < trace->T; t++) {
-        /* The first position tells the text's first token: no trigger, but no attention either. */
+        /* The first position predicts the text's first token: no trigger, but no attention either.
+         */
         int kind = sequence->kinds[t], of_loss = kind ? kind : SS_KIND_ELSEWHERE;
         double weight = (double)sequence->weights[t];
         tally->sums->loss += weight * (double)losses[t];
@@ -117,12 +118,12 @@ static double ratio_of(const double squares[2], int T) {
     return sqrt(squares[0] * (T - 1) / squares[1]);
 }
 
-ss_log_entry ss_tally_end(const ss_tally *tally, double told) {
+ss_log_entry ss_tally_end(const ss_tally *tally, double targets) {
     const double *n = tally->sums->positions;
     double elsewhere = n[SS_KIND_ELSEWHERE] + n[SS_KIND_FIRST], most = -(double)INFINITY;
     for (int i = 0; i < tally->heads; i++) most = fmax(most, tally->of_heads[i]);
     return (ss_log_entry){
-        .loss = tally->sums->loss / told,
+        .loss = tally->sums->loss / targets,
         .loss_triggers = tally->sums->losses[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
         .loss_elsewhere = tally->sums->losses[SS_KIND_ELSEWHERE] / elsewhere,
         .optimum_triggers = tally->sums->optima[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],

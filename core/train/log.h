@@ -1,4 +1,4 @@
-/* The LOG table: what a training tells of each step. */
+/* The LOG table: the columns of a training's log, one entry a step. */
 #ifndef SS_TRAIN_LOG_H
 #define SS_TRAIN_LOG_H
 
@@ -52,7 +52,7 @@ size_t ss_tally_doubles(const ss_tally *tally);
 /* Sums from 0, in these doubles. */
 void ss_tally_begin(ss_tally *tally, double *sums);
 
-/* Those that stand in these doubles. */
+/* The sums that these doubles hold. */
 void ss_tally_on(ss_tally *tally, double *sums);
 
 /* One sequence: its trace, and its losses[T]. */
@@ -62,7 +62,7 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
 /* squares[2][T] of the derivatives by keys and values. */
 void ss_tally_add_squares(ss_tally *tally, const float *squares);
 
-/* told: what the mean loss is over. */
-ss_log_entry ss_tally_end(const ss_tally *tally, double told);
+/* targets: losses that the mean is over. */
+ss_log_entry ss_tally_end(const ss_tally *tally, double targets);
 
 #endif

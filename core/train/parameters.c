@@ -38,7 +38,7 @@ static void put(header *made, const char *piece) {
     made->used += n;
 }
 
-/* ,"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} unless it stands there already. */
+/* ,"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} unless it is there already. */
 static void put_tensor(void *context, const char *name, const ss_tensor *shape) {
     header *made = context;
     char piece[256], quoted[128];
@@ -175,7 +175,8 @@ static const ss_tensor *scales_of(const ss_container *from, const ss_entry *matr
 /* numbers <- those of a tensor, of whatever type; false where it has no numbers of its own. */
 static bool unpack(float *numbers, const ss_container *from, const ss_entry *entry) {
     const ss_tensor *tensor = &entry->tensor;
-    if (!entry->readable || ss_dtype_block(tensor->type) != 1) return false;
+    if (!entry->readable || !ss_dtype_is_weight(tensor->type) || ss_dtype_block(tensor->type) != 1)
+        return false;
     ss_unpack(numbers, tensor->data, tensor->type, ss_tensor_count(tensor));
     if (tensor->type != SS_I8) return true;
     const ss_tensor *scales = tensor->rank == 2 ? scales_of(from, entry) : NULL;

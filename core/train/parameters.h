@@ -1,7 +1,7 @@
 /*
  * Parameters: the weights of a model in training, as the safetensors file that they are at any
  * step. The model reads them where they lie in it, so that an update is seen at once and the file
- * can be written out as it stands.
+ * can be written out as it is.
  */
 #ifndef SS_TRAIN_PARAMETERS_H
 #define SS_TRAIN_PARAMETERS_H

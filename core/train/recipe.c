@@ -31,7 +31,7 @@ static const ss_setting table[] = {
     WHOLE(length, 32, 2, 65536, "tokens of a sequence"),
     WHOLE(triggers, 8, 0, 1e6, "tokens from id 1 on that are triggers"),
     NUMBER(share, 0.1, 0, 1, "of the tokens that are triggers, in the task conditional"),
-    WHOLE(first, 0, -1, 1e9, "token that stands before every sequence; -1: none does"),
+    WHOLE(first, 0, -1, 1e9, "token that begins every sequence; -1: none does"),
     WORD(optimiser, optimiser_name, SS_OPTIMISER_N, "how weights follow their gradients"),
     NUMBER(learning_rate, 0.003, 0, 1e30, "largest step of a weight in AdamW, a factor in SGD"),
     NUMBER(beta1, 0.9, 0, 0.999999, "of the mean gradient; in SGD the momentum"),

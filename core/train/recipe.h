@@ -1,6 +1,6 @@
 /*
  * The RECIPE table: every setting of a training but the model's description, which is a
- * config.json. Names, meanings, units and ranges are told by it; a recipe is a JSON object with
+ * config.json. The table holds names, meanings, units and ranges; a recipe is a JSON object with
  * some of its names as keys, and the same recipe gives the same bits wherever it is run.
  */
 #ifndef SS_TRAIN_RECIPE_H

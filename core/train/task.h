@@ -2,7 +2,7 @@
  * The TASK table: what a lab's model learns. A task draws batches of tokens and says, position by
  * position, what is to follow and what the best possible loss is.
  *
- * Ids: token recipe.first (usually 0) stands first, tokens 1 .. triggers are the triggers, the
+ * Ids: token recipe.first (usually 0) comes first, tokens 1 .. triggers are the triggers, the
  * others are plain.
  */
 #ifndef SS_TRAIN_TASK_H
@@ -14,7 +14,7 @@
 
 enum { SS_TASK_BACKCOPY, SS_TASK_CONDITIONAL, SS_TASK_TEXT, SS_TASK_N };
 
-/* What stands at a position. */
+/* The kinds of positions. */
 typedef enum ss_kind { SS_KIND_FIRST, SS_KIND_TRIGGER, SS_KIND_ELSEWHERE } ss_kind;
 
 typedef struct ss_task {
@@ -31,8 +31,8 @@ typedef struct ss_task {
 /* One sequence, T tokens. */
 typedef struct ss_sequence {
     int32_t *tokens;      /* [T] */
-    int32_t *targets;     /* [T] the token that is to be told at t */
-    float *weights;       /* [T] of its loss; 0: nothing is to be told */
+    int32_t *targets;     /* [T] the token to predict at t */
+    float *weights;       /* [T] of its loss; 0: nothing is to be predicted */
     float *optimum;       /* [T] the least that its loss can be in the mean; NaN where unknown */
     unsigned char *kinds; /* [T] ss_kind */
 } ss_sequence;

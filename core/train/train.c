@@ -137,7 +137,7 @@ static void draw(ss_train *train, int from, int to) {
     double batch = train->recipe->batch;
     uint64_t first = (uint64_t)train->step * (uint64_t)batch;
     for (int i = from; i < to || i == from; i++)
-        train->told =
+        train->targets =
             batch * ss_tasks(&n)[train->task.row].draw(&train->task, &train->batch[i - from],
                                                        first + (uint64_t)i, train->T);
 }
@@ -161,7 +161,7 @@ static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequenc
     if (status != SS_OK) return status;
     train->traces[s] = run->trace;
     memcpy(logits, ss_recorded(&run->trace, SS_FIELD_LOGITS, 0, -1), count * sizeof *logits);
-    ss_loss_back(logits, train->losses, &train->task, sequence, (float)(1.0 / train->told),
+    ss_loss_back(logits, train->losses, &train->task, sequence, (float)(1.0 / train->targets),
                  train->T);
     ss_tally_add(&train->tally, &run->trace, sequence, train->losses);
     return SS_OK;
@@ -211,7 +211,7 @@ void ss_train_add(ss_train *train, bool anew) {
 /* What the sums over all parts say. */
 static ss_log_entry entry_of(ss_train *train) {
     ss_tally_on(&train->tally, train->whole);
-    ss_log_entry entry = ss_tally_end(&train->tally, train->told);
+    ss_log_entry entry = ss_tally_end(&train->tally, train->targets);
     entry.step = train->step;
     entry.learning_rate = ss_learning_rate(train->recipe, train->step);
     entry.gradient_norm = (double)NAN;

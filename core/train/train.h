@@ -46,7 +46,7 @@ typedef struct ss_train {
     float *losses;                 /* [T] */
     float *panels;                 /* the weights as products read them */
     bool packed;                   /* whether they are those of this step */
-    double told;                   /* losses that the batch's mean is over */
+    double targets;                /* losses that the batch's mean is over */
     ss_tally tally;
     double *part, *whole; /* sums of the log, then the gradient as [n] floats: of a part, of all */
     size_t part_bytes;

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
+from sinkscope.metrics import TINY, part_of_row
 from torch import Tensor
 
 
@@ -20,9 +21,6 @@ class Parameters:
 
     numbers: Mapping[str, float] = field(default_factory=dict)
     sink: Tensor | None = None
-
-
-TINY = 1e-8  # keeps a division finite where a whole row weighs nothing
 
 
 def _only_seen(weights: Tensor, seen: Tensor) -> Tensor:
@@ -76,7 +74,7 @@ def _relu(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
 
 
 def elu1(x: Tensor) -> Tensor:
-    """elu(x) + 1. Below 0 that is e^x, of which e^x - 1 + 1 keeps nothing in F32 from -17 on."""
+    """elu(x) + 1. Below 0 that is e^x; e^x - 1 + 1 would be 0 in F32 from -17 on."""
     return torch.where(x > 0, x + 1, x.clamp_max(0).exp())
 
 
@@ -130,12 +128,6 @@ def _as_it_is(weights: Tensor) -> Tensor:
     return weights
 
 
-def _part_of_row(weights: Tensor) -> Tensor:
-    """The absolute value puts signed weights on the same footing; it leaves the others alone."""
-    size = weights.abs()
-    return size / (size.sum(-1, keepdim=True) + TINY)
-
-
 @dataclass(frozen=True)
 class Operation:
     """`weights` turns scores into attention; `share` turns attention into the rows, summing to 1,
@@ -154,29 +146,29 @@ OPERATIONS: dict[str, Operation] = {
     row.id: row
     for row in (
         Operation("softmax", "e^x / sum e^x", True, _softmax, _as_it_is),
-        Operation("sigmoid", "s(x + b)", False, _sigmoid, _part_of_row, {"bias": 0.0}),
-        Operation("sigmoid_log_n", "s(x - ln n)", False, _sigmoid_log_n, _part_of_row),
+        Operation("sigmoid", "s(x + b)", False, _sigmoid, part_of_row, {"bias": 0.0}),
+        Operation("sigmoid_log_n", "s(x - ln n)", False, _sigmoid_log_n, part_of_row),
         Operation("sigmoid_norm", "s(x) / (sum s(x) + 1e-8)", True, _sigmoid_norm, _as_it_is),
-        Operation("softmax1", "e^x / (1 + sum e^x)", False, _softmax1, _part_of_row),
-        Operation("sink_logit", "e^x / (e^s_h + sum e^x)", False, _sink_logit, _part_of_row),
-        Operation("relu", "max(x, 0) / n", False, _relu, _part_of_row),
-        Operation("elu1", "elu(x + b) + 1", False, _elu1, _part_of_row, {"bias": 0.0}),
-        Operation("identity", "x", False, _identity, _part_of_row),
-        Operation("softmax_scaled", "a e^x / sum e^x", False, _softmax_scaled, _part_of_row,
+        Operation("softmax1", "e^x / (1 + sum e^x)", False, _softmax1, part_of_row),
+        Operation("sink_logit", "e^x / (e^s_h + sum e^x)", False, _sink_logit, part_of_row),
+        Operation("relu", "max(x, 0) / n", False, _relu, part_of_row),
+        Operation("elu1", "elu(x + b) + 1", False, _elu1, part_of_row, {"bias": 0.0}),
+        Operation("identity", "x", False, _identity, part_of_row),
+        Operation("softmax_scaled", "a e^x / sum e^x", False, _softmax_scaled, part_of_row,
                   {"sum": 1.0}),
-        Operation("softmax_p", "e^x / (sum e^px)^(1/p)", False, _softmax_p, _part_of_row,
+        Operation("softmax_p", "e^x / (sum e^px)^(1/p)", False, _softmax_p, part_of_row,
                   {"p": 2.0}),
         Operation("softpick", "max(e^x - 1, 0) / (sum |e^x - 1| + eps)", False, _softpick,
-                  _part_of_row, {"eps": 1e-6}),
+                  part_of_row, {"eps": 1e-6}),
         Operation("softmax_clipped", "clip((zeta - gamma) e^x / sum e^x + gamma, 0, 1)", False,
-                  _softmax_clipped, _part_of_row, {"zeta": 1.0, "gamma": -0.03}),
+                  _softmax_clipped, part_of_row, {"zeta": 1.0, "gamma": -0.03}),
         Operation("elu1_norm", "(elu(x) + 1) / (sum + 1e-8)", True, _elu1_norm, _as_it_is),
-        Operation("identity_norm", "x / max(|sum x|, 1)", False, _identity_norm, _part_of_row),
-        Operation("elu1_kernel", "x", False, _identity, _part_of_row, features="elu1"),
+        Operation("identity_norm", "x / max(|sum x|, 1)", False, _identity_norm, part_of_row),
+        Operation("elu1_kernel", "x", False, _identity, part_of_row, features="elu1"),
         Operation("elu1_kernel_norm", "x / (sum x + 1e-8)", True, _identity_divided, _as_it_is,
                   features="elu1"),
-        Operation("mlp_kernel", "x", False, _identity, _part_of_row, features="mlp"),
-        Operation("mlp_kernel_norm", "x / max(|sum x|, 1)", False, _identity_norm, _part_of_row,
+        Operation("mlp_kernel", "x", False, _identity, part_of_row, features="mlp"),
+        Operation("mlp_kernel_norm", "x / max(|sum x|, 1)", False, _identity_norm, part_of_row,
                   features="mlp"),
     )
 }

@@ -15,13 +15,14 @@ claims.json holds {"rule": str, "rows": [row]}. A row has
     verdict     "agrees", "differs", "undecided" or "not tested"
     why         what limits the test, or why there is none; or null
     hours       core hours that are left before all effects are known, [least, most]; or null where
-                none are left or nobody knows how many
+                none are left or the number is not known
     seen        the page's state that shows it, "#room=...", or null
     said        [{"file", "text", "says"}]: sentences of other files that rest on it
 An effect has
     recipe      a recipe's id, or "shipped models" where models of the zoo are measured on other inputs
     against     the id of the recipe that is compared with, or a number for the mean over seeds or models
     outcome     a column of the logs; of shipped models, of inputs.json, or a difference of two
+    name        the outcome in words, or null where its column says enough
     protocol    "b", "a" or "shipped", or null where neither protocol has enough runs
     seeds       whole runs of the recipe; for shipped models their number
     step        the step that is compared, or null
@@ -79,18 +80,19 @@ def level(values: list[float], zero: float, confidence: float) -> Difference:
 
 @dataclass(frozen=True)
 class Effect:
-    """What one recipe does, as far as the runs tell."""
+    """What one recipe does, as far as the runs show."""
 
     recipe: str
     against: str | float
     outcome: str
+    name: str | None
     paper: str
     protocol: str | None
     seeds: int
     step: int | None
     found: Difference | None
     values: list[float]  # of each seed
-    left: int  # runs of 4,000 steps
+    left: int  # runs of 4,000 steps, those of a second look among them
 
     @property
     def verdict(self) -> str:
@@ -105,7 +107,7 @@ class Effect:
     def json(self) -> dict[str, Any]:
         ends = (None,) * 3 if self.found is None else (self.found.mean, self.found.low, self.found.high)
         return {"recipe": self.recipe, "against": self.against, "outcome": self.outcome,
-                "protocol": self.protocol, "seeds": self.seeds, "step": self.step}\
+                "name": self.name, "protocol": self.protocol, "seeds": self.seeds, "step": self.step}\
             | {name: None if x is None else round(x, 3) + 0.0
                for name, x in zip(("mean", "low", "high"), ends)}\
             | {"values": self.values, "paper": self.paper, "verdict": self.verdict}
@@ -133,7 +135,7 @@ def known(logs: decide.Logs, outcome: str, step: int) -> list[float]:
 
 
 def by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
-    """The difference, and how many runs are missing before it may be told."""
+    """The difference, and how many runs are missing before it counts."""
     logs = runs_b()[recipe][1]
     enough = len(logs) >= len(protocol.B_FIRST) or (len(logs) == 2 and decide.has_vanished(logs))
     left = 0 if enough else len(protocol.B_FIRST) - len(logs)
@@ -176,8 +178,8 @@ def by_shipped(given: dict[str, Any]) -> Effect:
     outcome, against = given["outcome"], given.get("against", 0)
     first, _, second = outcome.partition(" - ")
     values = [round(one[first] - (one[second] if second else 0), 4) for one in measured()]
-    return Effect(SHIPPED, against, outcome, given["says"], "shipped", len(values), None,
-                  level(values, against, 0.95), values, 0)
+    return Effect(SHIPPED, against, outcome, given.get("name"), given["says"], "shipped", len(values),
+                  None, level(values, against, 0.95), values, 0)
 
 
 def effect(given: dict[str, Any]) -> Effect:
@@ -192,14 +194,17 @@ def effect(given: dict[str, Any]) -> Effect:
 
     def made(name: str | None, step: int | None, found: Difference | None, values: list[float],
              seeds: int, left: int = 0) -> Effect:
-        return Effect(id, against, outcome, says, name, seeds, step, found, values, left)
+        return Effect(id, against, outcome, given.get("name"), says, name, seeds, step, found, values,
+                      left)
 
     left, seeds = protocol.TOO_FEW, 0
     if id in runs_b() and given.get("protocol") != "a":
         logs, (found, left) = runs_b()[id][1], by_b(id, against, outcome)
         seeds = len(logs)
         if found is not None:
-            return made("b", protocol.B_STEPS, found, known(logs, outcome, protocol.B_STEPS), seeds)
+            due = outcome == "alpha" and isinstance(against, str) and decide.leaves_open(found)
+            return made("b", protocol.B_STEPS, found, known(logs, outcome, protocol.B_STEPS), seeds,
+                        max(0, len(protocol.B_SECOND) - seeds) if due else 0)
     if id in runs_a():
         found, values = by_a(id, against, outcome)
         if found is not None:
@@ -231,9 +236,10 @@ def command_of(effects: list[Effect]) -> str:
     return "; ".join(commands)
 
 
-def row(claim: dict[str, Any]) -> dict[str, Any]:
+def row(claim: dict[str, Any], sentences: list[dict[str, Any]]) -> dict[str, Any]:
+    """One claim; `sentences` are those of [[said]]."""
     effects = [effect(one) for one in claim.get("effects", [])]
-    undone = sum(one.left for one in effects if one.found is None) + claim.get("needs", 0)
+    undone = sum(one.left for one in effects) + claim.get("needs", 0)
     seen = claim.get("seen")
     test = {"recipes": list(dict.fromkeys(one.recipe for one in effects)),
             "runs": sum(one.seeds for one in effects), "command": command_of(effects)}
@@ -244,12 +250,14 @@ def row(claim: dict[str, Any]) -> dict[str, Any]:
         "why": claim.get("why"),
         "hours": [round(undone * hours, 1) for hours in RUN_HOURS] if undone else None,
         "seen": None if seen is None else f"#{seen}",
-        "said": claim.get("said", []),
+        "said": [{name: one[name] for name in ("file", "text", "says")} for one in sentences
+                 if claim["id"] in one.get("claims", ())],
     }
 
 
 def claims() -> list[dict[str, Any]]:
-    return [row(claim) for claim in tomllib.loads(SOURCE.read_text())["claim"]]
+    given = tomllib.loads(SOURCE.read_text())
+    return [row(claim, given["said"]) for claim in given["claim"]]
 
 
 def written(rows: list[dict[str, Any]]) -> str:
@@ -261,7 +269,7 @@ def written(rows: list[dict[str, Any]]) -> str:
 def effect_words(one: dict[str, Any]) -> str:
     name = one["recipe"] if one["recipe"] == SHIPPED else f"`{one['recipe']}`"
     if one["outcome"] != "alpha":
-        name += f", {one['outcome'].replace('_', ' ')}"
+        name += f", {one['name'] or one['outcome'].replace('_', ' ')}"
     if isinstance(one["against"], str):
         name += "" if one["against"] == "softmax" else f" against `{one['against']}`"
     else:

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sinkscope import metrics
 from torch import Tensor
 
-from ..reference import metrics
 from ..reference.files import read_model
 from ..reference.model import Architecture, Weights, forward
 from ..reference.operations import OPERATIONS

@@ -54,8 +54,8 @@ async function* rows(path) {
   const tokenizer = await planTokenizer(plan, exact);
   const sequences = await cutText(tokenizer, heldout, { tokens: 64, sequences: 100 });
   tokenizer.close();
-  const told = (model) => measure(model, sequences, { eps: 0.3 });
-  const { metrics: before } = await told(exact);
+  const reported = (model) => measure(model, sequences, { eps: 0.3 });
+  const { metrics: before } = await reported(exact);
   for (const arithmetic of ['relaxed', 'int8']) {
     const model = await engine.open(modelFiles(plan), { arithmetic });
     const gaps = { logits: new Gap(), att: new Gap() };
@@ -68,7 +68,7 @@ async function* rows(path) {
       }
       for (const run of runs) await run.close();
     }
-    const { metrics } = await told(model);
+    const { metrics } = await reported(model);
     await model.close();
     const pair = (name, show) => [before, metrics].map((one) => show(one[name].mean[0])).join(', ');
     yield [

@@ -1,11 +1,11 @@
 /**
- * What the room “What it is for” shows, of several models in one table: what it costs in nats to stream, to
+ * What the room “Why it matters” measures, for several models in one table: what it costs in nats to stream, to
  * drop keys, to round, to strike one channel or weight, and what Explore says of heads and of one changed
  * token. Prompts are the held-out passages, BOS first where the model has one.
  *
  *     node tests/bench/benches.mjs [--tokens 120] [--sequences 40] [--skip effects] MODEL...
  *
- * MODEL is a name of the zoo, a folder or a .gguf file. Costs stand with their deviation over the prompts;
+ * MODEL is a name of the zoo, a folder or a .gguf file. Costs come with their deviation over the prompts;
  * seconds are of the wall, beside whatever else the machine does.
  */
 import { openAsBlob } from 'node:fs';
@@ -205,17 +205,17 @@ async function reach({ model, sequences, first }) {
 const columns = [];
 for (const name of positionals) {
   const began = performance.now();
-  const told = new Map();
-  /** As it comes, too: a large model takes minutes. */
-  const tell = (row, value) => {
-    told.set(row, value);
+  const reported = new Map();
+  /** Also prints each row at once, because a large model takes minutes. */
+  const report = (row, value) => {
+    reported.set(row, value);
     console.error(`${basename(name)}: ${row}: ${value}`);
   };
   const timed = async (what, work) => {
     if (values.skip.includes(what)) return;
     const from = performance.now();
     await work();
-    tell(`seconds: ${what}`, ((performance.now() - from) / 1000).toFixed(1));
+    report(`seconds: ${what}`, ((performance.now() - from) / 1000).toFixed(1));
   };
   const opened = await open(name);
   const { model, sequences } = opened;
@@ -236,8 +236,8 @@ for (const name of positionals) {
         onSequence: ({ loss_mean }, _, at) => each[at].push(loss_mean.data[0]),
       });
       const [plain] = found;
-      tell('loss of the unedited run', plain.metrics.loss_mean.mean[0].toFixed(3));
-      tell('Sink₁ of it', percent(plain.metrics.sink_ratio.mean[0]));
+      report('loss of the baseline', plain.metrics.loss_mean.mean[0].toFixed(3));
+      report('Sink₁ of it', percent(plain.metrics.sink_ratio.mean[0]));
       const groups = new Map();
       settings.forEach(([label, edits], i) => {
         const { metrics } = found[i + 1];
@@ -253,25 +253,27 @@ for (const name of positionals) {
         ].filter(Boolean);
         const [, others] = /^(other \w+)/.exec(label) ?? [];
         if (others) groups.set(others, Math.max(groups.get(others) ?? -Infinity, mean(by)));
-        else tell(label, `${signed(mean(by))}${spread}${more.length ? ` (${more})` : ''}`);
+        else report(label, `${signed(mean(by))}${spread}${more.length ? ` (${more})` : ''}`);
       });
-      for (const [label, most] of groups) tell(`five ${label}s, at most`, signed(most));
+      for (const [label, most] of groups) report(`five ${label}s, at most`, signed(most));
     });
   await costs('keys and bits', SETTINGS);
   await costs('strikes', values.skip.includes('strikes') ? [] : await strikes(opened));
-  await timed('copies', async () => tell('100 copies', await copies(opened)));
-  await timed('effects', async () => tell('heads', await heads(opened)));
-  await timed('reach', async () => tell('reach of one token', await reach(opened)));
-  tell('seconds: all', ((performance.now() - began) / 1000).toFixed(1));
-  columns.push({ name: basename(name), told });
+  await timed('copies', async () => report('100 copies', await copies(opened)));
+  await timed('effects', async () => report('heads', await heads(opened)));
+  await timed('reach', async () => report('influence of one token', await reach(opened)));
+  report('seconds: all', ((performance.now() - began) / 1000).toFixed(1));
+  columns.push({ name: basename(name), reported });
   await model.close();
 }
 await engine.close();
 
-const rows = [...new Set(columns.flatMap(({ told }) => [...told.keys()]))];
+const rows = [...new Set(columns.flatMap(({ reported }) => [...reported.keys()]))];
 console.log(
   `| T = ${values.tokens}, at most ${values.sequences} prompts | ${columns.map(({ name }) => name).join(' | ')} |`,
 );
 console.log(`|---|${columns.map(() => '---').join('|')}|`);
 for (const row of rows)
-  console.log(`| ${row} | ${columns.map(({ told }) => told.get(row) ?? '–').join(' | ')} |`);
+  console.log(
+    `| ${row} | ${columns.map(({ reported }) => reported.get(row) ?? '–').join(' | ')} |`,
+  );

@@ -1,6 +1,6 @@
 /**
  * What an eviction adds to one pass: processor time of a run of the softmax twin under each policy over
- * that of the plain one, the least of several, losses alone. Its context is stretched to 512 for it.
+ * that of the plain one, the minimum of several, losses alone. Its context is stretched to 512 for it.
  *
  *     node tests/bench/evict.mjs [T]
  */

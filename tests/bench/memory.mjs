@@ -4,8 +4,8 @@
  *     node tests/bench/memory.mjs [gpt2.f32 smollm2.f32 gpt2.q8_0]     after web/serve --build-only
  *
  * Each engine gets a Chromium of its own and the same random weights: the whole page by its dialog, from the disk
- * and from a hub that keeps what it downloads; the peers on an empty page. Told are what a renderer holds
- * before, then peaks (VmHWM of /proc/PID/status, counted anew before each): of opening, the page's with a run over 8 tokens;
+ * and from a hub that keeps what it downloads; the peers on an empty page. Reported are what a renderer holds
+ * before, then peaks (VmHWM of /proc/PID/status, reset before each): of opening, the page's with a run over 8 tokens;
  * of runs over 64 and 256 tokens, maps and default metrics shown. MB; some 130 of all of them are
  * Chromium itself.
  */

@@ -46,7 +46,7 @@ try {
     await settled(page);
     await page.waitForTimeout(500);
     const [, step] = /([\d,]+)(?: of|\s+steps)/.exec(await slider.getAttribute('aria-valuetext'));
-    // The step stands in the picture, where the captions name the models.
+    // The step is drawn in the picture, where the captions name the models.
     await page.evaluate((words) => {
       for (const one of document.querySelectorAll('.twin')) {
         let step = one.querySelector('.picture-step');

@@ -1,7 +1,7 @@
 /**
  * What the page costs, in Chromium: main-thread work a key, a hovered cell and a step of the slider, the
- * longest task of each, bytes and requests to the first sink, when it stands, and five embeds on a page.
- * Work is processor time; what is given in seconds wants a machine that does nothing else.
+ * longest task of each, bytes and requests to the first sink, when the sink is drawn, and five embeds on a page.
+ * Work is processor time; what is given in seconds needs an otherwise idle machine.
  *
  *     npm --prefix web run build && node tests/bench/page.mjs
  *     SINKSCOPE_PAGE=FOLDER  another build
@@ -120,51 +120,51 @@ for (let i = 0; i < 3; i++) {
 row('first sink at 10 Mbit/s, median of 3', (median(slow) / 1000).toFixed(2), 's', 2.5);
 
 for (const room of ['start', 'explore']) {
-  const stand = await open(`#room=${room}`);
-  const { page } = stand;
+  const visit = await open(`#room=${room}`);
+  const { page } = visit;
   await settle(page);
   await page.click('textarea');
   await page.keyboard.press('End');
-  const typed = await costOf(stand, 20, async (i) => {
+  const typed = await costOf(visit, 20, async (i) => {
     await page.keyboard.type('once more '[i % 10]);
     await page.waitForTimeout(120);
   });
   row(`${room}: main thread, a key`, typed.each.toFixed(1), 'ms', 30);
   row(`${room}: longest task while typing`, typed.longest.toFixed(0), 'ms', 50);
   const box = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
-  const hovered = await costOf(stand, 40, async (i) => {
+  const hovered = await costOf(visit, 40, async (i) => {
     await page.mouse.move(box.x + 6 + 4 * i, box.y + box.height - 8 - 3 * i);
     await page.waitForTimeout(25);
   });
   row(`${room}: main thread, a hovered cell`, hovered.each.toFixed(1), 'ms', 8);
   row(`${room}: longest task while hovering`, hovered.longest.toFixed(0), 'ms', 50);
-  await stand.context.close();
+  await visit.context.close();
 }
 {
-  const stand = await open('#room=training');
-  await stand.page.waitForSelector('.walk input');
-  await settle(stand.page);
-  await stand.page.locator('.walk input').focus();
+  const visit = await open('#room=training');
+  await visit.page.waitForSelector('.walk input');
+  await settle(visit.page);
+  await visit.page.locator('.walk input').focus();
   // Once over all of them: what is fetched and decoded then is not drawn work.
   for (let i = 0; i < 8; i++) {
-    await stand.page.keyboard.press('ArrowLeft');
-    await settle(stand.page);
+    await visit.page.keyboard.press('ArrowLeft');
+    await settle(visit.page);
   }
-  const walked = await costOf(stand, 8, async () => {
-    await stand.page.keyboard.press('ArrowRight');
-    await stand.page.waitForTimeout(250);
+  const walked = await costOf(visit, 8, async () => {
+    await visit.page.keyboard.press('ArrowRight');
+    await visit.page.waitForTimeout(250);
   });
   row('training: main thread, a step of the slider', walked.each.toFixed(1), 'ms', 50);
   row('training: longest task while dragging', walked.longest.toFixed(0), 'ms', 50);
-  await stand.context.close();
+  await visit.context.close();
 }
 {
-  const stand = await open('#room=explore');
-  await settle(stand.page);
-  await stand.page.locator('summary', { hasText: 'go on writing' }).click();
-  const made = await costOf(stand, 1, async () => {
-    await stand.page.getByRole('button', { name: 'Generate 16 tokens' }).click();
-    await stand.page.waitForFunction(() => document.querySelectorAll('.chip.made').length >= 16);
+  const visit = await open('#room=explore');
+  await settle(visit.page);
+  await visit.page.locator('summary', { hasText: 'Generate text' }).click();
+  const made = await costOf(visit, 1, async () => {
+    await visit.page.getByRole('button', { name: 'Generate 16 tokens' }).click();
+    await visit.page.waitForFunction(() => document.querySelectorAll('.chip.made').length >= 16);
   });
   row('explore: longest task while generating', made.longest.toFixed(0), 'ms', 50);
 }

@@ -1,8 +1,8 @@
 /**
- * How soon the benches of “What it is for” say something: seconds from the click that enters the room (with
+ * How soon the benches of “Why it matters” say something: seconds from the click that enters the room (with
  * the first screen's two models open) to the first sentence with numbers, and until all is measured. Then
- * the large sweep: 8 budgets, 6 policies, 20 prompts of 128 tokens, of one model. Wants a machine that does
- * nothing else; the least of three visits is told.
+ * the large sweep: 8 budgets, 6 policies, 20 prompts of 128 tokens, of one model. Needs an otherwise
+ * idle machine; the minimum of three visits is printed.
  *
  *     npm --prefix web run build && node tests/bench/room.mjs
  */
@@ -19,7 +19,8 @@ const watch = (page, selector) =>
     let first;
     for (;;) {
       await new Promise((done) => requestAnimationFrame(done));
-      const said = document.querySelector('.benches') && document.querySelector('[data-finding]');
+      const said =
+        document.querySelector('.experiments') && document.querySelector('[data-finding]');
       if (!said || !/\d/.test(said.textContent)) continue;
       first ??= seconds();
       if (document.body.dataset.busy === undefined) return { first, whole: seconds() };
@@ -27,14 +28,14 @@ const watch = (page, selector) =>
   }, selector);
 
 const SETTINGS = [
-  ['streaming', 'bench=streaming'],
-  ['cache', 'bench=cache'],
-  ['quantisation', 'bench=quantisation'],
-  ['quantisation of weights', 'bench=quantisation&what=weights'],
-  ['fragility: a token', 'bench=fragility'],
-  ['fragility: a channel', 'bench=fragility&harm=channel'],
-  ['fragility: a weight', 'bench=fragility&harm=weight'],
-  ['cache: the large sweep', 'bench=cache&sweep=all&shown=softmax&length=128&runs=20'],
+  ['streaming', 'experiment=streaming'],
+  ['cache', 'experiment=cache'],
+  ['quantisation', 'experiment=quantisation'],
+  ['quantisation of weights', 'experiment=quantisation&what=weights'],
+  ['fragility: a token', 'experiment=fragility'],
+  ['fragility: a channel', 'experiment=fragility&perturbation=channel'],
+  ['fragility: a weight', 'experiment=fragility&perturbation=weight'],
+  ['cache: the large sweep', 'experiment=cache&sweep=all&shown=softmax&length=128&runs=20'],
 ];
 console.log('| bench | first numbers, s | all, s |\n|---|---|---|');
 for (const [name, hash] of SETTINGS) {

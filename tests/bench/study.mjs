@@ -2,7 +2,7 @@
 //
 //     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed]
 //
-// One worker, then two, by turns; alone: one only; relaxed: in relaxed floats.
+// One worker, then two, interleaved; alone: one only; relaxed: in relaxed floats.
 //
 // Wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
 import { readFileSync } from 'node:fs';

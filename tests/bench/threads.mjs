@@ -1,4 +1,4 @@
-// One thread against several, by turns on one page that is set apart: a GPT-2 of random weights.
+// One thread against several, interleaved on one cross-origin isolated page: a GPT-2 of random weights.
 //
 //     node tests/bench/threads.mjs [THREADS]     medians of ROUNDS=7, after web/serve --build-only
 import { mkdirSync, readFileSync, existsSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const threads = Number(process.argv[2] ?? 2);
 const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/threads');
 
-/** Runs in the page: milliseconds of each row, by turns. */
+/** Runs in the page: milliseconds of each row, interleaved. */
 const MAIN = `
 import { createEngine } from 'sinkscope';
 import { randomFile } from ${JSON.stringify(join(root, 'tests/bench/peers/gguf.mjs'))};

@@ -2,10 +2,10 @@
  * What a step of training costs, and what two workers that share it gain: node tests/bench/train.mjs
  * (--alone: one only; models/reference/time_training.py puts PyTorch beside it.)
  *
- * Seconds are of CPU, best of several; those of one worker and of two are of the clock, by turns, and want
+ * Seconds are of CPU, best of several; those of one worker and of two are wall-clock times, interleaved, and need
  * two cores for themselves. GFLOP/s are 6 x parameters x tokens of a step, and 2 x parameters x tokens of a forward pass with its
  * measures, both in one process. Token and position vectors that are looked up are no products and do
- * not count. Beside them stands what the products alone give, by turns with the steps, where
+ * not count. Beside them is what the products alone give, interleaved with the steps, where
  * tests/bench/run has built its binary: 128 rows, 344 columns, 128 deep.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -72,7 +72,7 @@ async function clocked(training, count) {
   return (performance.now() - began) / count;
 }
 
-/** One worker against two, by turns. */
+/** One worker against two, interleaved. */
 async function shared(options, count) {
   const engine = await createEngine({ lab: true, workers: 3 });
   const [one, two] = [

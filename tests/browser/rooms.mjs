@@ -1072,10 +1072,10 @@ const commands = {
   async 'the command beside each row of a bench prints its loss'(stage) {
     for (const hash of [
       'runs=2&length=64',
-      'bench=cache&runs=2&length=48&shown=softmax',
-      'bench=quantisation&runs=2&length=48&shown=sigmoid',
-      'bench=fragility&runs=2&times=20&shown=softmax',
-      'bench=fragility&harm=channel&runs=2&length=40&shown=softmax',
+      'experiment=cache&runs=2&length=48&shown=softmax',
+      'experiment=quantisation&runs=2&length=48&shown=sigmoid',
+      'experiment=fragility&runs=2&times=20&shown=softmax',
+      'experiment=fragility&perturbation=channel&runs=2&length=40&shown=softmax',
       'runs=1&length=300&positions=cache&shown=softmax',
     ]) {
       const page = await stage.open(`room=purpose&${hash}`);
@@ -1135,7 +1135,7 @@ const eight = {
     const page = await stage.open('room=compare&shown=softmax');
     const folder = join(pageRoot, 'engine');
     const paths = await readdir(folder, { recursive: true });
-    const names = ['eight.relaxed', 'eight.simd', 'relaxed', 'simd'];
+    const names = ['int8.relaxed', 'int8.simd', 'relaxed', 'simd'];
     const binaries = names.map(
       (name) => `engine/${paths.find((path) => path.endsWith(`sinkscope.${name}.wasm`))}`,
     );

@@ -59,7 +59,7 @@ async function wasm() {
       const word = file.split('/').at(-1)?.slice(0, 5) ?? '';
       const order = [...tests].sort((a, b) => Number(b.includes(word)) - Number(a.includes(word)));
       for (const test of order)
-        if (!(await run(process.execPath, ['--test', test], { env, ms: 300_000, isQuiet: true })))
+        if (!(await run(process.execPath, ['--test', test], { env, seconds: 120, isQuiet: true })))
           return test;
       return undefined;
     },
@@ -87,7 +87,7 @@ async function web() {
       const good = await run(resolve('web/node_modules/.bin/vitest'), [...args, ...config], {
         cwd: 'web',
         env,
-        ms: 120_000,
+        seconds: 120,
         isQuiet: true,
       });
       return good ? undefined : 'vitest';
@@ -102,8 +102,13 @@ async function models() {
     run(one, ['-c', 'import numpy, pytest'], { isQuiet: true });
   const python = (await has(candidates[0])) ? candidates[0] : candidates[1];
   return {
-    files: tracked(/\.py$/, 'models/train', 'models/reference').filter(
-      (file) => !/\/(write_|time_|follow_)\w+\.py$/.test(file),
+    files: tracked(
+      /\.py$/,
+      'models/train',
+      'models/reference',
+      'models/record/src/sinkscope/metrics.py',
+    ).filter(
+      (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
     async killerOf(file, text, name) {
       const own = written(`${name}.py`, text);
@@ -121,7 +126,7 @@ async function models() {
       ];
       const good = await run(python, [...args, 'tests/python'], {
         env,
-        ms: 600_000,
+        seconds: 300,
         isQuiet: true,
       });
       return good ? undefined : 'pytest';

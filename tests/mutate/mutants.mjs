@@ -36,8 +36,8 @@ export default [
   [
     'the first token counts among the others',
     'metrics/norm.c',
-    'size_t t = 1; t',
-    'size_t t = 0; t',
+    'int t = 1; t',
+    'int t = 0; t',
     'metrics',
   ],
   [
@@ -62,7 +62,7 @@ export default [
     'run',
   ],
   [
-    'of equal logits at the border one too many is drawn',
+    'of equal logits at the cutoff one too many is drawn',
     'run/sample.c',
     'equal-- > 0',
     'equal-- >= 0',
@@ -354,7 +354,13 @@ export default [
     'first = ceil(first);',
     'families',
   ],
-  ['llama3 by radians', 'model/rotary.c', '(double)turn / TWO_PI', '(double)turn', 'golden'],
+  [
+    'llama3 by radians',
+    'model/rotary.c',
+    '(double)frequency / TWO_PI',
+    '(double)frequency',
+    'golden',
+  ],
   [
     'a window of Mistral without its own key',
     'model/families/family.c',
@@ -682,12 +688,12 @@ export default [
   ],
   [
     'a row in eight bits has no zero of its own',
-    'math/eight.c',
+    'math/int8.c',
     'float zero = s.nothing == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;',
     'float zero = s.nothing == 0.0f ? -s.low * by : 0.0f;',
-    'eight',
+    'int8',
   ],
-  ['sums of whole numbers are cut', 'math/whole.c', '+ low + 128', '+ low', 'kernels'],
+  ['sums of whole numbers are cut', 'math/int4.c', '+ low + 128', '+ low', 'kernels'],
   [
     'the last rows are one',
     'math/matrix.c',
@@ -697,23 +703,23 @@ export default [
   ],
   [
     'weights in eight bits have 128 steps',
-    'math/eight.c',
+    'math/int8.c',
     'scale[lane] = top[lane] / 127.0f;',
     'scale[lane] = top[lane] / 128.0f;',
-    'eight',
+    'int8',
   ],
   [
     'whole numbers of a file are rounded anew',
     'math/matrix.c',
     'w->scales ? scales : NULL, w->in);',
     'NULL, w->in);',
-    'eight',
+    'int8',
   ],
   [
     'a router is computed in eight bits',
     'model/model.c',
     '&layer->o, &layer->gate};',
     '&layer->o, &layer->router};',
-    'eight',
+    'int8',
   ],
 ];

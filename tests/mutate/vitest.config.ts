@@ -9,6 +9,8 @@ const mutant = resolve(import.meta.dirname, '../..', process.env.MUTANT!);
 export default {
   ...(page as object),
   cacheDir: resolve(import.meta.dirname, '../../.build/mutate/vite'),
+  // A test that is late because the machine is busy has noticed nothing.
+  test: { ...(page as { test: object }).test, testTimeout: 60_000 },
   plugins: [
     ...(page as { plugins: object[] }).plugins,
     {

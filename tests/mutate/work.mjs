@@ -2,15 +2,19 @@
 import { execFile } from 'node:child_process';
 
 /**
- * Runs a program; the promise is of whether it ended well.
+ * Runs a program; the promise is of whether it ended well. `seconds` bounds the processor time of each of its
+ * processes: a loop without an end is noticed, and other work on the machine is not taken for one.
  * @param {string} program @param {string[]} args
- * @param {{ cwd?: string, input?: string, ms?: number, env?: NodeJS.ProcessEnv, isQuiet?: boolean }} [options]
+ * @param {{ cwd?: string, input?: string, seconds?: number, env?: NodeJS.ProcessEnv, isQuiet?: boolean }} [options]
  * @returns {Promise<boolean>}
  */
-export const run = (program, args, { cwd, input, ms, env, isQuiet } = {}) =>
+export const run = (program, args, { cwd, input, seconds, env, isQuiet } = {}) =>
   new Promise((done) => {
-    const options = { cwd, env, timeout: ms, killSignal: 'SIGKILL', maxBuffer: 1 << 28 };
-    const child = execFile(program, args, /** @type {any} */ (options), (error, _, said) => {
+    const bounded = ['-c', `ulimit -t ${seconds ?? 'unlimited'} && exec "$0" "$@"`, program, ...args];
+    // What waits for something that never comes takes no processor time.
+    const timeout = (seconds ?? 0) * 10_000;
+    const options = { cwd, env, timeout, killSignal: 'SIGKILL', maxBuffer: 1 << 28 };
+    const child = execFile('/bin/sh', bounded, /** @type {any} */ (options), (error, _, said) => {
       if (error && !isQuiet) console.error(said);
       done(!error);
     });

@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     for (int t = 0; tokens && t < T; t++) tokens[t] = (int32_t)strtol(argv[first + t], NULL, 10);
 
     opened_model model = open_model(argv[1]);
-    void *panels = eight ? keep_eight(&model.model) : NULL;
+    void *panels = eight ? keep_int8(&model.model) : NULL;
     opened_run run = run_tokens(&model.model, tokens, T, edits, edits_n);
     opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
     FILE *out = fopen(argv[2], "wb");

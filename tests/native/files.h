@@ -113,13 +113,13 @@ static inline opened_model open_model(const char *folder) {
 }
 
 /* Its large matrices in eight bits; a block to free after the model. */
-static inline void *keep_eight(ss_model *model) {
+static inline void *keep_int8(ss_model *model) {
     ss_arena measured = ss_arena_measure();
-    ss_model_keep_eight(model, &measured, NULL);
+    ss_model_keep_int8(model, &measured, NULL);
     ss_arena arena = arena_of(measured.used);
     float *work = malloc(ss_matrix_work(0, model->widest, 1) * sizeof *work);
     if (!work) exit(2);
-    ss_model_keep_eight(model, &arena, work);
+    ss_model_keep_int8(model, &arena, work);
     free(work);
     if (arena.full || arena.used != measured.used) exit(2);
     return arena.block;

@@ -5,10 +5,10 @@
  * Numbers come from integers and powers of two, so that the inputs are the same everywhere. NaN is
  * left out: its payload is the machine's choice.
  */
-#include "math/eight.h"
+#include "math/int8.h"
 #include "math/kernels.h"
 #include "math/scalar.h"
-#include "math/whole.h"
+#include "math/int4.h"
 
 #ifndef __EMSCRIPTEN__
 #include <stdio.h>
@@ -45,7 +45,7 @@ typedef struct kernel_set {
     void (*relu)(SS_RELU_ARGS);
     void (*multiply)(SS_MULTIPLY_ARGS);
     void (*rotate)(SS_ROTATE_ARGS);
-    void (*whole_row)(SS_WHOLE_ROW_ARGS);
+    void (*whole_row)(SS_FIXED_ROW_ARGS);
     void (*times_nibbles)(SS_TIMES_NIBBLES_ARGS);
     void (*spread_nibbles)(SS_SPREAD_NIBBLES_ARGS);
     void (*tile_times_nibbles)(SS_TILE_TIMES_NIBBLES_ARGS);
@@ -82,7 +82,7 @@ static const kernel_set sets[] = {
      ss_relu,
      ss_multiply,
      ss_rotate,
-     ss_whole_row,
+     ss_fixed_row,
      ss_times_nibbles,
      ss_spread_nibbles,
      ss_tile_times_nibbles,
@@ -115,7 +115,7 @@ static const kernel_set sets[] = {
      ss_relu_ref,
      ss_multiply_ref,
      ss_rotate_ref,
-     ss_whole_row_ref,
+     ss_fixed_row_ref,
      ss_times_nibbles_ref,
      ss_spread_nibbles_ref,
      ss_tile_times_nibbles_ref,
@@ -219,8 +219,8 @@ static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
 
 /* A row alone, and five rows that are the same and four more, all from other numbers on. */
 static void fold_nibbles(const kernel_set *set, size_t n, size_t start) {
-    static ss_whole rows[SS_FIVE * 4];
-    static ss_whole_tile tile[4];
+    static ss_fixed rows[SS_FIVE * 4];
+    static ss_fixed_tile tile[4];
     static ss_nibbles spread[4];
     static ss_groups g;
     size_t groups = n % 4 + 1;
@@ -238,7 +238,7 @@ static void fold_nibbles(const kernel_set *set, size_t n, size_t start) {
     for (size_t t = 0; t < SS_FIVE; t++) set->whole_row(rows + t * groups, in_a + 5 * t, groups);
     set->times_nibbles(out, rows, &g);
     fold(out, SS_PANEL + 8);
-    ss_tile_wholes(tile, rows, groups);
+    ss_tile_fixed(tile, rows, groups);
     set->spread_nibbles(spread, &g);
     set->tile_times_nibbles(out + start, tile, spread, groups);
     fold(out, SS_FIVE * SS_PANEL + start + 8);
@@ -373,14 +373,14 @@ static void fold_times8(const kernel_set *set, size_t n, size_t start) {
     static int16_t row_tiles[12 * 12 * SS_QUAD];
     const float *bias = start & 1 ? in_c + start : NULL;
     const ss_rows8 rows = {numbers, row_scales, zeros, row_tiles};
-    const ss_eight w = {panels, scales, sums};
+    const ss_int8 w = {panels, scales, sums};
     size_t Kin = (n * 5 + start) % 47, out_stride = n + 3 * start;
     for (size_t p = 0; p < (n + SS_PANEL - 1) / SS_PANEL; p++)
-        ss_eight_panel(panels + p * ss_quads(Kin) * SS_PANEL * SS_QUAD, scales + p * SS_PANEL,
-                       sums + p * SS_PANEL, in_b + p * SS_PANEL * 47,
-                       start == 2 ? in_a + p * SS_PANEL : NULL, Kin);
+        ss_int8_panel(panels + p * ss_quads(Kin) * SS_PANEL * SS_QUAD, scales + p * SS_PANEL,
+                      sums + p * SS_PANEL, in_b + p * SS_PANEL * 47,
+                      start == 2 ? in_a + p * SS_PANEL : NULL, Kin);
     for (size_t T = 0; T < 12; T++) {
-        ss_eight_rows(&rows, in_a + start, T, Kin);
+        ss_int8_rows(&rows, in_a + start, T, Kin);
         set->tile8(&rows, T, Kin);
         set->times8(out + start, out_stride, &rows, &w, bias, T, n, Kin);
         fold(out, 12 * out_stride + start + 8);

@@ -290,7 +290,7 @@ static void check_shards(void) {
 
 /* ---- values of metadata --------------------------------------------------------------------- */
 
-/* The pair of that key, as the wasm border finds it; SS_BAD_REQUEST if there is none. */
+/* The pair of that key, as wasm/abi finds it; SS_BAD_REQUEST if there is none. */
 static ss_status find_pair(ss_gguf_pair *found, ss_bytes file, const char *key, ss_error *err) {
     ss_gguf gguf;
     ss_status status = ss_gguf_begin(&gguf, file, err);

@@ -2,7 +2,7 @@
 #include "math/kernels.h"
 #include "math/pack.h"
 #include "math/scalar.h"
-#include "math/whole.h"
+#include "math/int4.h"
 
 #include "check.h"
 
@@ -274,10 +274,10 @@ static void check_whole_row(void) {
     CASE("whole_row: a group's numbers in units of its largest, rounded to even, in two parts");
     for (int kind = 0; kind < 14; kind++) {
         float x[WHOLE * SS_GROUP];
-        ss_whole *row = malloc(WHOLE * sizeof *row);
+        ss_fixed *row = malloc(WHOLE * sizeof *row);
         if (!row) abort();
         fill_numbers(x, WHOLE * SS_GROUP, kind);
-        ss_whole_row(row, x, WHOLE);
+        ss_fixed_row(row, x, WHOLE);
         bool right = true;
         for (size_t i = 0; i < WHOLE; i++) {
             exact_group g = exact_of(x + i * SS_GROUP);
@@ -333,18 +333,18 @@ static void check_nibbles(void) {
                 g.m[j][lane] = random_float(0.1f);
             }
         }
-        ss_whole rows[SS_FIVE][SS_GROUPS];
-        ss_whole_tile *tile = malloc(g.n * sizeof *tile);
+        ss_fixed rows[SS_FIVE][SS_GROUPS];
+        ss_fixed_tile *tile = malloc(g.n * sizeof *tile);
         ss_nibbles *spread = malloc(g.n * sizeof *spread);
         if (!tile || !spread) abort();
-        ss_whole *all = &rows[0][0];
+        ss_fixed *all = &rows[0][0];
         for (size_t t = 0; t < SS_FIVE; t++) {
             fill_numbers(x[t], g.n * SS_GROUP, (int)t + i % 9);
             /* the largest that there are */
             for (size_t k = 0; i % 7 == 2 && k < SS_GROUPS * SS_GROUP; k++) x[t][k] = 0x1.fffffep3f;
-            ss_whole_row(all + t * g.n, x[t], g.n);
+            ss_fixed_row(all + t * g.n, x[t], g.n);
         }
-        ss_tile_wholes(tile, all, g.n);
+        ss_tile_fixed(tile, all, g.n);
         ss_spread_nibbles(spread, &g);
         guarded one, five;
         guard(&five, SS_FIVE * SS_PANEL);

@@ -112,7 +112,7 @@ static bool right_sum(const ss_matrix *w, const float *a, const float *row, floa
         exact += (double)a[k] * (double)row[k];
         size += fabs((double)a[k] * (double)row[k]);
     }
-    if (!ss_matrix_is_whole(w)) return ss_bits_of_float(found) == ss_bits_of_float(sum);
+    if (!ss_matrix_is_int4(w)) return ss_bits_of_float(found) == ss_bits_of_float(sum);
     return ss_bits_of_float(found) == ss_bits_of_float(of_one) &&
            fabs((double)found - exact) <= 2e-7 * size;
 }

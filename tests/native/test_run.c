@@ -404,7 +404,7 @@ static int drawn_of(const float *logits, int top_k) {
 }
 
 static void ties(void) {
-    CASE("of equal logits at the border of top_k the first ones are drawn, and no more than top_k");
+    CASE("of equal logits at the cutoff of top_k the first ones are drawn, and no more than top_k");
     static const float logits[] = {1, 2, 3, 2, 2};
     static const int admitted[] = {31, 4, 6, 14, 30, 31, 31}; /* by top_k; 0 and above V: all */
     for (int top_k = 0; top_k <= 6; top_k++) CHECK_INT(drawn_of(logits, top_k), admitted[top_k]);

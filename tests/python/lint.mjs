@@ -16,7 +16,7 @@ const workspace = new Workspace(rules, PositionEncoding.Utf16);
 
 let files = 0;
 let findings = 0;
-for (const folder of ['models/', 'tests/python/']) {
+for (const folder of ['models/', 'tests/python/', 'tests/record/']) {
   const names = readdirSync(new URL(folder, root), { recursive: true });
   for (const name of names.filter((name) => name.endsWith('.py')).sort()) {
     const found = workspace.check(readFileSync(new URL(folder + name, root), 'utf8'));

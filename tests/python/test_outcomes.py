@@ -69,7 +69,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, trace: Trace = TRACE, mask: Mask =
 
 def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     found, alpha_map = measured(monkeypatch)
-    # Raw: (0.8 + 5 x 0.6) / 6 and (0.4 + 5 x 0.1) / 6; shares: (1 + 5 x 0.75) / 6 and (1 + 5 x 0.25) / 6.
+    # Raw: (0.8 + 5 x 0.6) / 6, (0.4 + 5 x 0.1) / 6; shares: (1 + 5 x 0.75) / 6, (1 + 5 x 0.25) / 6.
     raw, share = (3.8 / 6, 0.9 / 6), (4.75 / 6, 2.25 / 6)
     assert found == {
         "alpha": round((raw[0] - 0.8 * EVEN + raw[1] - 0.4 * EVEN) / 2, 4),
@@ -162,7 +162,7 @@ def test_a_prefix_is_given_not_predicted(mask: Mask, words: tuple[int, ...],
 
 
 def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two layers and four tokens; expert 1 has 3/4 of the weights and is chosen for all tokens, of two."""
+    """Two layers, four tokens; expert 1 has 3/4 of the weights and is chosen for all, as one of two."""
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
     trace = dataclasses.replace(TRACE, router=router)
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: trace)
@@ -211,7 +211,8 @@ def test_a_card_s_numbers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found["row_mass_mean"], found["row_mass_min"], found["row_mass_max"]) == (0.7, 0.5, 1.0)
     assert found["alpha_max"] == pytest.approx((4.75 / 6 + 0.301) / 2, abs=1e-3)
     assert found["loss"] == round(math.log(720) / 5, 3)
-    assert (found["sink_bias"], found["gate_mean"]) == (50.0, 0.25)  # (0.9 x 6 + 1) / 7 and (0.6 + 1) / 7
+    # (0.9 x 6 + 1) / 7 and (0.1 x 6 + 1) / 7
+    assert (found["sink_bias"], found["gate_mean"]) == (50.0, 0.25)
     broken = dataclasses.replace(trace, logits=torch.full((2, T, 2), torch.nan))
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: broken)
     with pytest.raises(ValueError, match="a measurement is not finite: .*'loss': nan"):

@@ -8,6 +8,7 @@ import { binaries, files, root, softmax, tiny } from './helper.mjs';
 
 const {
   checkLabRecipe,
+  compareRecordings,
   createEngine,
   cutText,
   editLabel,
@@ -30,6 +31,8 @@ const {
   planText,
   planTokenizer,
   readEdit,
+  recordMaps,
+  recordStudy,
   resolveHub,
   sha256,
   spread,
@@ -73,6 +76,9 @@ const [plan] = await planFiles(disk);
 const engine = await createEngine({ base: binaries, worker: false });
 const model = await engine.open({ config, weights });
 const describe = engine.describe;
+const map = { shape: [1, 1, 2, 2], data: [1, 0, 0.5, 0.5] };
+const recorded = recordMaps([{ att: map }]);
+const recording = await engine.openRecording(recorded);
 const first = async (results) => (await results.next()).value;
 /** Whatever is asked for is not there, and nothing leaves this machine. */
 globalThis.fetch = async () => new Response('', { status: 404 });
@@ -126,6 +132,40 @@ const FACE = {
     'alpha',
     { eps: 0.3, tokens: 2 },
   ],
+  'run.record': [
+    async (...args) => (await model.run([1, 2])).record(...args),
+    { fields: ['att'], half: true, eps: [0.3], strings: (ids) => ids.map(String), licence: 'MIT' },
+  ],
+  'engine.openRecording': [
+    async (...args) => (await engine.openRecording(...args)).close(),
+    recorded,
+    { signal: new AbortController().signal, onProgress: () => {} },
+  ],
+  'recording.metric': [(...args) => recording.metric(...args), 'alpha', { eps: 0.3, prompt: 0 }],
+  'recording.field': [
+    (...args) => recording.field(...args),
+    'att',
+    { layer: 0, head: 0, prompt: 0 },
+  ],
+  'recording.read': [(...args) => recording.read(...args), [{ metric: 'alpha' }], { prompt: 0 }],
+  'recording.tensor': [(...args) => recording.tensor(...args), '0.att', { layer: 0, head: 0 }],
+  'recording.mean': [
+    (...args) => recording.mean(...args).catch(notThere),
+    'sink_ratio',
+    { eps: 0.3 },
+  ],
+  'recording.pooled': [
+    (...args) => recording.pooled(...args).catch(notThere),
+    { prompt: 0, layer: 0, head: 0 },
+  ],
+  'recording.measure': [
+    (...args) => recording.measure(...args),
+    { eps: [0.3], metrics: ['alpha'] },
+  ],
+  recordMaps: [recordMaps, [{ att: map }], { id: 'mine', operation: 'softmax' }],
+  'recordMaps, one': [(one) => recordMaps([one]), { att: map, tokens: ['a', 'b'] }],
+  recordStudy: [recordStudy, model, [[1, 2]], { keep: 1, eps: [0.3], metrics: ['alpha'] }],
+  compareRecordings: [compareRecordings, recording, recording, { tolerance: 0 }],
   'run.generate': [
     async (...args) => first((await model.run([1, 2])).generate(...args)),
     {
@@ -246,6 +286,11 @@ const FACE = {
   leastTokens: [sinkscope.leastTokens, 0.3],
   cacheClear: [sinkscope.cacheClear, 'owner/name'],
 };
+
+/** A recording need not have it. */
+function notThere(error) {
+  if (error.code !== 'bad_request') throw error;
+}
 
 /** Replaces each argument, and each entry of those that are plain objects. */
 function* spoiled(args) {

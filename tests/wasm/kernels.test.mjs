@@ -12,12 +12,12 @@ const folder = '.build/kernels/';
 const tool = '.build/native/kernel_bits';
 const sources = [
   'tests/native/kernel_bits.c',
-  'core/math/eight.c',
-  'core/math/eight_simd.c',
+  'core/math/int8.c',
+  'core/math/int8_simd.c',
   'core/math/kernels_ref.c',
   'core/math/kernels_simd.c',
-  'core/math/whole.c',
-  'core/math/whole_simd.c',
+  'core/math/int4.c',
+  'core/math/int4_simd.c',
 ];
 const exact = ['-std=c11', '-ffp-contract=off', '-fno-math-errno', '-Icore', ...sources];
 const library = ['--no-entry', '-sSTANDALONE_WASM', '-sEXPORTED_FUNCTIONS=_ss_bits,_ss_bits_count'];

@@ -70,7 +70,11 @@ test('a list of thresholds is one run, and each has the numbers of its own run',
     const model = await engine.open(files(softmax));
     const sequences = await cut(texts);
     let runs = 0;
-    const counted = { ...model, replicas: undefined, run: (...args) => (runs++, model.run(...args)) };
+    const counted = {
+      ...model,
+      replicas: undefined,
+      run: (...args) => (runs++, model.run(...args)),
+    };
     const eps = [0.5, 0.1, 0.3];
     const found = await measure(counted, sequences, { eps });
     assert.equal(runs, sequences.length);

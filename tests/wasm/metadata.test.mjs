@@ -1,4 +1,4 @@
-// The metadata of a GGUF file through the border, in this thread and out of a worker.
+// The metadata of a GGUF file through the ABI, in this thread and out of a worker.
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

@@ -50,8 +50,8 @@ test(
       'sinkscope.lab.simd.wasm',
       'sinkscope.threads.simd.wasm',
       'sinkscope.relaxed.wasm',
-      'sinkscope.eight.simd.wasm',
-      'sinkscope.eight.relaxed.wasm',
+      'sinkscope.int8.simd.wasm',
+      'sinkscope.int8.relaxed.wasm',
     ]) {
       assert.ok(existsSync(inside(path)), `${path} is in the package`);
     }

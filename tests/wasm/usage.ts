@@ -13,6 +13,10 @@ import {
   openTokenizer,
   planFiles,
   planText,
+  compareRecordings,
+  measure,
+  recordMaps,
+  recordStudy,
   resolveHub,
   SinkscopeError,
   unmask,
@@ -131,4 +135,30 @@ export async function fillIn(model: Model, ids: number[], bos: number): Promise<
       console.log(index, filled[0]?.probability, sink.place, alpha.shape),
   });
   return [...steps[steps.length - 1].tokens];
+}
+
+export async function keepAndCompare(
+  engine: Engine,
+  model: Model,
+  ids: number[][],
+): Promise<number> {
+  const bytes = await recordStudy(model, ids, {
+    keep: 1,
+    eps: [0.1, 0.3],
+    fields: ['att', 'v'],
+    strings: (list) => list.map(String),
+    model: { id: 'mine', revision: null },
+    onProgress: ({ done }) => console.log(done),
+  });
+  const recording = await engine.openRecording(bytes, { signal: AbortSignal.timeout(10_000) });
+  const { conditions, architecture, tensors } = recording;
+  console.log(conditions.model.id, architecture.mask.kind, tensors.get('0.att')?.dtype);
+  const mean = await recording.mean('sink_ratio', { eps: 0.1 });
+  const map: Tensor = await recording.field('att', { layer: 0, head: 0, prompt: 0 });
+  const run = await model.run(ids[0]);
+  const other = await engine.openRecording(await run.record({ fields: ['att'] }));
+  const { differences } = await compareRecordings(recording, other, { tolerance: 1e-3 });
+  const own = recordMaps([{ att: { dims: [1, 1, 1, 1], data: [1] }, tokens: ['a'] }]);
+  const { metrics } = await measure(await engine.openRecording(own));
+  return mean.data[0] + map.data[0] + differences.length + (metrics.sink_ratio.mean[0] ?? NaN);
 }

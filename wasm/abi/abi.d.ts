@@ -1,4 +1,4 @@
-/** What crosses the border: the tables of the build, a model's description, tensors, errors. */
+/** What crosses the ABI: the tables of the build, a model's description, tensors, errors. */
 
 /** A copy of numbers that left the engine. `data` is row-major in `shape`; NaN means undefined. */
 export interface Tensor {
@@ -127,7 +127,7 @@ export interface Setting {
 /** What exists in this build; the same JSON that C prints, so that no name is written twice. */
 export interface Describe {
   readonly version: string;
-  readonly border: number;
+  readonly abi: number;
   /** 'base' or 'simd'. */
   readonly kernels: string;
   readonly operations: readonly Operation[];
@@ -253,7 +253,7 @@ export class SinkscopeError extends Error {
   constructor(code: string, where: string, text: string);
   /**
    * A name from describe.status, or one of JavaScript's own: 'argument', 'read', 'access' (a token
-   * is needed), 'not_found', 'busy', 'offline', 'too_large', 'closed', 'lost', 'border', 'bad_tokenizer',
+   * is needed), 'not_found', 'busy', 'offline', 'too_large', 'closed', 'lost', 'abi', 'bad_tokenizer',
    * 'too_slow', 'internal'.
    */
   readonly code: string;

@@ -1,5 +1,5 @@
 /*
- * The border: handles, addresses and numbers only. Each function checks, forwards, returns.
+ * The ABI: handles, addresses and numbers only. Each function checks, forwards, returns.
  *
  * JavaScript reserves a block, writes bytes into it and passes the address. Results come as views:
  * 12 words that JavaScript reads with one Uint32Array. A view lives until the next call. This file
@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define BORDER 5
+#define ABI_VERSION 6
 
 /* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
 enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
@@ -29,12 +29,6 @@ typedef struct wasm_model {
     ss_model model;
 } wasm_model;
 
-typedef struct wasm_run {
-    void *block;
-    float *numbers; /* the last metric */
-    ss_run run;
-} wasm_run;
-
 ss_error wasm_error;
 ss_pool *wasm_pool;
 static char text[SS_DESCRIBE_BYTES];
@@ -43,8 +37,8 @@ static uint32_t address_of(const void *pointer) {
     return (uint32_t)(uintptr_t)pointer;
 }
 
-int ss_wasm_border(void) {
-    return BORDER;
+int ss_wasm_abi_version(void) {
+    return ABI_VERSION;
 }
 
 /* At least that many bytes for an arena, or NULL. */
@@ -75,7 +69,7 @@ int wasm_view_bytes(wasm_view *view, const void *data, size_t n) {
 }
 
 int ss_wasm_describe(wasm_view *view) {
-    ss_status status = ss_describe(text, sizeof text, BORDER, &wasm_error);
+    ss_status status = ss_describe(text, sizeof text, ABI_VERSION, &wasm_error);
     return status == SS_OK ? wasm_view_bytes(view, text, strlen(text)) : (int)status;
 }
 
@@ -87,17 +81,17 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
     return (ss_arena){.full = true};
 }
 
-#ifdef SS_EIGHT
+#ifdef SS_INT8
 /* Here there has to be room: it is what this binary is for. */
 static ss_status keep_panels(wasm_model *opened) {
     ss_model *model = &opened->model;
     ss_arena arena = ss_arena_measure();
-    ss_model_keep_eight(model, &arena, NULL);
+    ss_model_keep_int8(model, &arena, NULL);
     arena = wasm_reserve_arena(&opened->panels, arena.used);
     void *work;
     wasm_reserve_arena(&work, ss_matrix_work(0, model->widest, 1) * sizeof(float));
     bool fits = opened->panels && work;
-    if (fits) ss_model_keep_eight(model, &arena, work);
+    if (fits) ss_model_keep_int8(model, &arena, work);
     free(work);
     return fits ? SS_OK : SS_NO_MEMORY;
 }

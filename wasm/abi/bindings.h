@@ -14,6 +14,13 @@ typedef struct wasm_file {
     uint32_t address, bytes;
 } wasm_file;
 
+/* A run, or the trace of a recording's prompt, of which only the run's trace is there. */
+typedef struct wasm_run {
+    void *block;
+    float *numbers; /* the last metric */
+    ss_run run;
+} wasm_run;
+
 extern ss_error wasm_error;
 extern ss_pool *wasm_pool; /* NULL in all binaries but that of threads */
 

@@ -1,14 +1,14 @@
 /**
  * The binary in memory: instantiate it, call it, put bytes in, take views out. It knows the shape
- * of the border and nothing of models or runs.
+ * of the ABI and nothing of models or runs.
  */
 import { request } from '#host';
 import { SinkscopeError } from './errors.js';
 import { importsOn, sharedMemory } from './memory.js';
 import { decodeValue } from './metadata.js';
 
-/** The border these files were written for. */
-const BORDER = 5;
+/** The version of the ABI that these files call. */
+const ABI_VERSION = 6;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
@@ -25,13 +25,17 @@ export async function loadModule(address, isShared = false) {
   const memory = isShared ? sharedMemory() : undefined;
   const { module: binary, instance } = await instantiate(address, memory);
   const exports = /** @type {Exports} */ (instance.exports);
-  if (typeof exports.ss_wasm_border !== 'function') {
-    throw new SinkscopeError('border', address.href, 'this is not a Sinkscope binary');
+  if (typeof exports.ss_wasm_abi_version !== 'function') {
+    throw new SinkscopeError('abi', address.href, 'this is not a Sinkscope binary');
   }
   exports._initialize();
-  const border = exports.ss_wasm_border();
-  if (border !== BORDER) {
-    throw new SinkscopeError('border', address.href, `expected border ${BORDER}, got ${border}`);
+  const version = exports.ss_wasm_abi_version();
+  if (version !== ABI_VERSION) {
+    throw new SinkscopeError(
+      'abi',
+      address.href,
+      `expected ABI version ${ABI_VERSION}, got ${version}`,
+    );
   }
   return new Module(exports, binary, memory);
 }
@@ -93,6 +97,14 @@ export class Module {
   /** Bytes of linear memory. */
   get size() {
     return this.memory.buffer.byteLength;
+  }
+
+  /**
+   * Whether the binary has that call.
+   * @param {string} name
+   */
+  has(name) {
+    return typeof this.#exports[`ss_wasm_${name}`] === 'function';
   }
 
   /**
@@ -168,7 +180,7 @@ export class Module {
   json(name, ...args) {
     this.check(name, ...args, this.#view);
     const [address, type, , bytes] = this.#words();
-    if (type !== VIEW_BYTES) throw new SinkscopeError('border', name, `expected text`);
+    if (type !== VIEW_BYTES) throw new SinkscopeError('abi', name, `expected text`);
     return JSON.parse(utf8.decode(this.bytes(address, bytes).slice()));
   }
 

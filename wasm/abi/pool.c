@@ -39,10 +39,10 @@ static void share(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
     p->job = job;
     p->pieces = (uint32_t)n;
     atomic_store(&p->done, 0);
-    uint32_t turn = atomic_load(&p->turn) + 1;
-    atomic_store(&p->ticket, (uint64_t)turn << 32 | (uint32_t)n);
-    atomic_store(&p->turn, turn);
-    if (atomic_load(&p->asleep)) pool_wake(&p->turn);
+    uint32_t posted = atomic_load(&p->posted) + 1;
+    atomic_store(&p->ticket, (uint64_t)posted << 32 | (uint32_t)n);
+    atomic_store(&p->posted, posted);
+    if (atomic_load(&p->asleep)) pool_wake(&p->posted);
     while (do_piece(p, 0)) continue;
     wait_for_all(p);
 }
@@ -53,12 +53,12 @@ void pool_init(pool *p, size_t workers, uint64_t least) {
 
 void pool_help(pool *p, size_t worker) {
     while (!atomic_load(&p->closed)) {
-        uint32_t turn = atomic_load(&p->turn);
+        uint32_t posted = atomic_load(&p->posted);
         while (do_piece(p, worker)) continue;
-        for (int i = 0; i < LOOKS && atomic_load(&p->turn) == turn; i++) continue;
-        if (atomic_load(&p->turn) != turn || atomic_load(&p->closed)) continue;
+        for (int i = 0; i < LOOKS && atomic_load(&p->posted) == posted; i++) continue;
+        if (atomic_load(&p->posted) != posted || atomic_load(&p->closed)) continue;
         atomic_fetch_add(&p->asleep, 1);
-        pool_sleep(&p->turn, turn);
+        pool_sleep(&p->posted, posted);
         atomic_fetch_sub(&p->asleep, 1);
     }
 }
@@ -70,6 +70,6 @@ void pool_break(pool *p) {
 
 void pool_close(pool *p) {
     atomic_store(&p->closed, true);
-    atomic_fetch_add(&p->turn, 1);
-    pool_wake(&p->turn);
+    atomic_fetch_add(&p->posted, 1);
+    pool_wake(&p->posted);
 }

@@ -17,9 +17,9 @@ typedef struct pool {
     ss_pool face;
     ss_piece *piece;
     const void *job;
-    _Atomic uint64_t
-        ticket; /* of the job posted: pieces that nobody has taken; above 32 bits, its turn */
-    _Atomic uint32_t turn;   /* jobs so far: what helpers sleep on */
+    _Atomic uint64_t ticket; /* of the posted job: pieces that nobody has taken; in the upper 32
+                                bits, its number */
+    _Atomic uint32_t posted; /* jobs so far: what helpers sleep on */
     _Atomic uint32_t asleep; /* of them, at most */
     _Atomic uint32_t done;   /* pieces: what the poster sleeps on, when it has nothing else to do */
     uint32_t pieces;         /* of the job */

@@ -1,4 +1,4 @@
-/* The border of threads: only the binary that shares its memory has it. */
+/* The calls of threads: only the binary that shares its memory exports them. */
 #include "bindings.h"
 #include "pool.h"
 

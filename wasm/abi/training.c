@@ -1,4 +1,4 @@
-/* The border of a lab: only the binaries that train have these. */
+/* The calls of a lab: only the binaries that train export them. */
 #include "bindings.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@ const exact = { base: 'sinkscope.wasm', simd: 'sinkscope.simd.wasm' };
 const files = {
   run: exact,
   lab: { base: 'sinkscope.lab.wasm', simd: 'sinkscope.lab.simd.wasm' },
-  int8: { simd: 'sinkscope.eight.simd.wasm', relaxed: 'sinkscope.eight.relaxed.wasm' },
+  int8: { simd: 'sinkscope.int8.simd.wasm', relaxed: 'sinkscope.int8.relaxed.wasm' },
   relaxed: { ...exact, relaxed: 'sinkscope.relaxed.wasm' },
 };
 

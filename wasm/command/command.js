@@ -1,7 +1,7 @@
 /** The command line: what the page shows, for a script. */
 import { openAsBlob } from 'node:fs';
 import { readFile, readdir, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createEngine } from '../engine/client.js';
 import { readEdit } from '../engine/edits.js';
@@ -11,7 +11,16 @@ import { leastTokens } from '../study/judge.js';
 import { resolveHub } from '../loading/hub.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../loading/plan.js';
+import { compareRecordings } from '../recording/study.js';
 import { planTokenizer } from '../text/plan_tokenizer.js';
+import { openOut } from './out_folder.js';
+import {
+  differencesText,
+  isRecording,
+  openFile,
+  readRecording,
+  recordOpened,
+} from './recording.js';
 import { listOf, readText } from './text_file.js';
 import { sourceOf, train, trainUsage } from './train.js';
 
@@ -20,12 +29,14 @@ const usage = ({
   defaults,
   edits,
 }) => `sinkscope measure MODEL --text-file FILE | --text TEXT | --ids 0,17,392
+sinkscope measure RECORDING
 
 Measures the attention sinks of a model over a text (Gu et al., ICLR 2025).
 Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
 
 MODEL        a folder with config.json and weights, a .gguf file, or owner/name[@revision] on the hub;
              FOLDER@STEP is a checkpoint of its timeline
+RECORDING    a file that record, or the Python package, has made: its means are printed, no model is run
   --text-file FILE   UTF-8 text, cut into sequences one after the other
   --lines            each line, or in a .json file each text of its list, is a text of its own, and its
                      first tokens are one sequence
@@ -50,6 +61,15 @@ ${edits.map(usageOf).join('\n')}
   --tokenizer-limit S   seconds that a step of the tokenizer may take on an idle machine; a busy one grants
                      more, large files too (5)
 
+sinkscope record MODEL --text-file FILE --out FILE.safetensors   measure, and keep it in a recording
+  --keep N           of so many of the first sequences keep maps (1)
+  --fields F,F,...   fields to keep of these, beside norms, losses and exact alpha (att)
+  --precision P      of these fields: half, or single for their own bits (half)
+  --licence TEXT     under which the recording may be passed on
+sinkscope compare A B       differences of two recordings, or of a recording and a model that is
+                            measured over its text (--text-file and the options above); exit status 1
+                            if there are any
+  --tolerance X      numbers this close are equal (0.001)
 sinkscope train --help      train a small model
 sinkscope describe [--json] every metric, field, edit and attention operation
 sinkscope --version         the version of the package
@@ -81,12 +101,19 @@ const OPTIONS = /** @type {const} */ ({
   endpoint: { type: 'string' },
   cache: { type: 'boolean', default: false },
   'tokenizer-limit': { type: 'string', default: '5' },
+  out: { type: 'string' },
+  keep: { type: 'string', default: '1' },
+  fields: { type: 'string', default: 'att' },
+  precision: { type: 'string', default: 'half' },
+  licence: { type: 'string' },
+  tolerance: { type: 'string', default: '0.001' },
   help: { type: 'boolean', default: false },
   version: { type: 'boolean', default: false },
 });
 
 /** @typedef {ReturnType<typeof parseArgs<{ options: typeof OPTIONS, allowPositionals: true }>>['values']} Values */
-/** @typedef {Awaited<ReturnType<typeof measureModel>>} Found */
+/** @typedef {Awaited<ReturnType<typeof openModel>>} OpenedModel */
+/** @typedef {Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>} Found */
 
 /**
  * @param {string[]} args
@@ -112,13 +139,78 @@ async function main(args, print) {
       const { describe } = engine;
       return print(values.json ? `${JSON.stringify(describe)}\n` : tables(describe));
     }
-    expect(command === 'measure', 'command', '"measure", "train" or "describe"', command);
+    const known = '"measure", "record", "compare", "train" or "describe"';
+    expect(['measure', 'record', 'compare'].includes(command), 'command', known, command);
+    if (command === 'compare') {
+      const found = await compare(engine, names, values);
+      if (found.differences.length > 0) process.exitCode = 1;
+      return print(
+        values.json ? `${JSON.stringify(found)}\n` : differencesText(found, found.tolerance),
+      );
+    }
     expect(names.length === 1, 'MODEL', 'one model', names.length);
-    const found = await measureModel(engine, names[0], values);
+    const [name] = names;
+    const found =
+      command === 'record'
+        ? await recordModel(engine, name, values, args)
+        : (await isRecording(name))
+          ? await readRecording(engine, name, values.eps ? thresholdsOf(values.eps) : undefined)
+          : await measureModel(engine, name, values);
     print(values.json ? `${JSON.stringify(found)}\n` : summary(found, engine.describe));
   } finally {
     await engine.close();
   }
+}
+
+/**
+ * Measures, keeps what was measured in a file, and prints it.
+ * @param {import('../sinkscope.js').Engine} engine
+ * @param {string} name
+ * @param {Values} values
+ * @param {string[]} args
+ */
+async function recordModel(engine, name, values, args) {
+  const { precision, licence, out = '' } = values;
+  expect(out !== '', '--out', 'a file to write', values.out);
+  expect(['half', 'single'].includes(precision), '--precision', 'half or single', precision);
+  const folder = await openOut(dirname(out));
+  const opened = await openModel(engine, name, values);
+  const bytes = await recordOpened(opened, {
+    keep: count(values.keep, '--keep'),
+    fields: values.fields.split(','),
+    half: precision === 'half',
+    licence,
+    source: values['text-file'] && basename(values['text-file']),
+    command: ['sinkscope', ...args.map((one) => (isAbsolute(one) ? basename(one) : one))].join(' '),
+  });
+  await folder.write([{ path: basename(out), data: bytes }]);
+  return readRecording(engine, out);
+}
+
+/**
+ * Two recordings, or one and a model that is measured as it was.
+ * @param {import('../sinkscope.js').Engine} engine
+ * @param {string[]} names
+ * @param {Values} values
+ */
+async function compare(engine, names, values) {
+  expect(names.length === 2, 'A B', 'two recordings, or a recording and a model', names.length);
+  const tolerance = number(values.tolerance, 0, 1e9, '--tolerance');
+  const kinds = await Promise.all(names.map(isRecording));
+  expect(kinds.includes(true), 'A B', 'a recording among the two', 'two models');
+  const [one] = await Promise.all(
+    names.filter((_, i) => kinds[i]).map((path) => openFile(engine, path)),
+  );
+  const { prompts, eps } = one.conditions;
+  const like = { tokens: String(prompts.T), sequences: String(prompts.count), eps: eps.join(',') };
+  const [a, b] = await Promise.all(
+    names.map(async (name, i) => {
+      if (kinds[i]) return openFile(engine, name);
+      const opened = await openModel(engine, name, { ...values, ...like });
+      return engine.openRecording(await recordOpened(opened, { keep: prompts.kept, half: false }));
+    }),
+  );
+  return { tolerance, ...(await compareRecordings(a, b, { tolerance })) };
 }
 
 /** The version that package.json states. */
@@ -171,7 +263,7 @@ async function mainTrain(args, print) {
  * @param {string} name
  * @param {Values} values
  */
-async function measureModel(engine, name, values) {
+async function openModel(engine, name, values) {
   const { describe } = engine;
   const { defaults } = describe;
   const wanted = {
@@ -179,9 +271,7 @@ async function measureModel(engine, name, values) {
     sequences: whole(values.sequences, '--sequences'),
     lines: values.lines,
   };
-  const given = (values.eps ?? String(defaults.eps)).split(',');
-  const thresholds = given.map((/** @type {string} */ one) => number(one, 0, 1, '--eps'));
-  const eps = thresholds.length > 1 ? thresholds : thresholds[0];
+  const thresholds = thresholdsOf(values.eps ?? String(defaults.eps));
   const edits = (values.edit ?? []).map((/** @type {string} */ text) => readEdit(text, describe));
   const token = process.env.HF_TOKEN || undefined;
   const hub = { token, endpoint: values.endpoint, cache: values.cache };
@@ -200,6 +290,35 @@ async function measureModel(engine, name, values) {
     ? texts.ids
     : await cutText(tokenizer, texts.text, { ...wanted, special, onCut });
   tokenizer.close();
+  return {
+    id: (await stat(name).catch(() => undefined)) ? basename(resolve(name)) : plan.id,
+    plan,
+    model,
+    tokenizer,
+    sequences,
+    thresholds,
+    edits,
+    cut,
+    arithmetic,
+    text: 'text' in texts ? texts.text : undefined,
+  };
+}
+
+/** @param {string} list */
+function thresholdsOf(list) {
+  return list.split(',').map((one) => number(one, 0, 1, '--eps'));
+}
+
+/**
+ * @param {import('../sinkscope.js').Engine} engine
+ * @param {string} name
+ * @param {Values} values
+ */
+async function measureModel(engine, name, values) {
+  const { describe } = engine;
+  const opened = await openModel(engine, name, values);
+  const { model, tokenizer, sequences, thresholds, edits, cut, arithmetic } = opened;
+  const eps = thresholds.length > 1 ? thresholds : thresholds[0];
   const { streaming } = values;
   const result = await measure(model, sequences, { eps, edits, streaming });
   const [first] = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
@@ -252,6 +371,15 @@ function classOf(edits, describe) {
  */
 function whole(text, name) {
   expect(/^[1-9]\d{0,8}$/.test(text), name, 'a whole number above 0', text);
+  return Number(text);
+}
+
+/**
+ * @param {string} text
+ * @param {string} name
+ */
+function count(text, name) {
+  expect(/^\d{1,9}$/.test(text), name, 'a whole number', text);
   return Number(text);
 }
 
@@ -372,8 +500,8 @@ function summary(found, describe) {
     });
   const thresholds = all.map(({ eps }) => eps).join(', ');
   return `${found.model}: ${family}, ${L} layers, ${H} heads
-${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, special tokens ${special}, first token ${JSON.stringify(first)}
-${OTHERWISE[arithmetic]}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
+${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, first token ${JSON.stringify(first)}
+${arithmetic ? OTHERWISE[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 `;
 }
 
@@ -410,7 +538,8 @@ function tells({ T, eps }) {
  * @param {import('../sinkscope.js').Describe} describe
  */
 function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys } }) {
-  const { shape, mean, deviation } = metrics[name];
+  const { shape } = metrics[name];
+  const [mean, deviation] = [metrics[name].mean, metrics[name].deviation].map(single);
   const isShare = unit.startsWith('share of');
   const digits = (/** @type {number | null} */ x) =>
     x === null ? '-' : isShare ? `${(100 * x).toFixed(2)}%` : x.toFixed(3);
@@ -430,6 +559,14 @@ function figure({ name, shape: letters, unit }, { metrics }, { defaults: { keys 
   const sum = firsts.reduce((/** @type {number} */ a, b) => a + Number(b), 0);
   const where = `L${Math.floor(at / heads)}H${at % heads}`;
   return `mean ${digits(sum / firsts.length)}, largest ${digits(firsts[at])} (${where})`;
+}
+
+/**
+ * Numbers as a recording keeps them, so that it prints the digits of the model it was made of.
+ * @param {readonly (number | null)[]} numbers
+ */
+function single(numbers) {
+  return numbers.map((x) => (x === null ? null : Math.fround(x)));
 }
 
 /**

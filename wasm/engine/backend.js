@@ -71,6 +71,8 @@ export class Backend {
   #module;
   /** @type {Trainer | undefined} */
   #trainer;
+  /** @type {import('../recording/shelf.js').Shelf | undefined} */
+  #shelf;
   #report;
   #pool;
   #describe;
@@ -188,6 +190,64 @@ export class Backend {
 
   async memory() {
     return this.#module.size;
+  }
+
+  /**
+   * @param {Job} job
+   * @param {Source} source
+   */
+  async openRecording(job, source) {
+    // Who opens models alone does not download this.
+    const { Shelf } = await import('../recording/shelf.js');
+    this.#shelf ??= new Shelf(this.#module);
+    const shelf = this.#shelf;
+    return this.#cancellable(job, async (signal, report) => {
+      const [block] = await this.#readAll([source], signal, report);
+      const opened = shelf.add(++this.#last, block);
+      await report('open', 1, 1);
+      return opened;
+    });
+  }
+
+  get #recordings() {
+    if (this.#shelf) return this.#shelf;
+    throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
+  }
+
+  /**
+   * A tensor by its name; layer and head, or -1, select along its first two dimensions.
+   * @param {number} id
+   * @param {string} name
+   * @param {number} layer
+   * @param {number} head
+   */
+  async recordingTensor(id, name, layer, head) {
+    const tensors = [this.#recordings.tensor(id, name, layer, head)];
+    return given(tensors, tensors);
+  }
+
+  /**
+   * A kept prompt, to be read like a run.
+   * @param {number} id
+   * @param {number} prompt
+   */
+  async recordingPrompt(id, prompt) {
+    const { sizes, lengths, prompts } = this.#recordings.at(id);
+    const made = prompts.get(prompt);
+    if (made !== undefined) return made;
+    const address = this.#recordings.trace(id, prompt);
+    const run = ++this.#last;
+    const architecture = /** @type {Architecture} */ (/** @type {unknown} */ (sizes));
+    const T = lengths[prompt];
+    this.#runs.set(run, { address, model: id, architecture, T, recordsAtt: false });
+    prompts.set(prompt, run);
+    return run;
+  }
+
+  /** @param {number} id */
+  async closeRecording(id) {
+    for (const run of this.#recordings.at(id).prompts.values()) await this.closeRun(run);
+    this.#recordings.remove(id);
   }
 
   /** Ends its threads; with a worker they end anyway. */

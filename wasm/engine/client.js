@@ -185,6 +185,27 @@ class Engine {
     return model;
   }
 
+  /**
+   * @param {Source} source
+   * @param {Options} [options]
+   */
+  async openRecording(source, options = {}) {
+    checkSource(source, 'source', false);
+    checkOptions(options, JOB);
+    // Who only runs models does not download this.
+    const { Recording } = await import('../recording/recording.js');
+    const post = () => {
+      /** @type {ReadableStream[]} */
+      const streams = [];
+      const sent = sendable(source, streams);
+      return transfer(sent, streams);
+    };
+    const recording = new Recording(this.#links[0], this.describe, post);
+    await recording.open(options);
+    await dropIfAborted(options.signal, recording);
+    return recording;
+  }
+
   /** @param {import('../sinkscope.js').TrainOptions} options */
   async train(options) {
     check(options, 'object', 'options');
@@ -347,7 +368,7 @@ class Model {
     const wanted = this.#wanted(tokens.length, options);
     const ids = Array.from(tokens);
     ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
-    const run = new Run(this.#copy, ids, wanted, from);
+    const run = new Run(this.#copy, ids, wanted, this, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
     return run;
@@ -415,6 +436,7 @@ function checkFrom({ run, layer }, copy, { L }) {
 /** @implements {RunShape} */
 class Run {
   #copy;
+  #model;
   #tokens;
   #wanted;
   #from;
@@ -428,10 +450,12 @@ class Run {
    * @param {Copy} copy
    * @param {number[]} tokens
    * @param {import('./backend.js').Wanted & { edits: readonly import('../sinkscope.js').Edit[] }} wanted
+   * @param {import('../sinkscope.js').Recordable} model
    * @param {import('../sinkscope.js').RunOptions['from']} [from]
    */
-  constructor(copy, tokens, wanted, from) {
+  constructor(copy, tokens, wanted, model, from) {
     this.#copy = copy;
+    this.#model = model;
     this.#from = from;
     this.#tokens = tokens;
     this.#wanted = wanted;
@@ -515,6 +539,13 @@ class Run {
   /** @param {Copy} copy whether the run is of this one: the same model, at the same backend */
   isOf(copy) {
     return this.#copy === copy;
+  }
+
+  /** @param {import('../sinkscope.js').RecordOptions} [options] */
+  async record(options) {
+    // Who records nothing does not download this.
+    const { recordRun } = await import('../recording/write.js');
+    return recordRun(this, this.#model, options);
   }
 
   /** @param {import('../sinkscope.js').GenerateOptions} options */

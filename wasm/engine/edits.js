@@ -1,5 +1,5 @@
 /**
- * Edits as the border takes them: {i32 kind; f32 values[13]}, those of the row's parameters, then of the
+ * Edits as the ABI takes them: {i32 kind; f32 values[13]}, those of the row's parameters, then of the
  * operation that one of them names. No edit is known here by its name: the table says what there is.
  */
 import { check, checkList } from '../abi/arguments.js';

@@ -1,6 +1,7 @@
 /** Opening models, running tokens through them, reading what the runs recorded. */
 import type { Architecture, Describe, SinkscopeError, Tensor } from '../abi/abi.js';
-import type { ModelFiles } from '../loading/loading.js';
+import type { RecordOptions, Recording } from '../recording/recordings.js';
+import type { ModelFiles, Source } from '../loading/loading.js';
 import type { TrainOptions, Training } from '../lab/lab.js';
 
 /** Heads compute another attention operation. Absent layer or head means all of them. */
@@ -181,6 +182,11 @@ export interface Run {
    * @example for await (const step of run.generate({ count: 8 })) show(step.token);
    */
   generate(options: GenerateOptions): AsyncIterable<Step>;
+  /**
+   * The run as the bytes of a recording: fields of its prompt, without means.
+   * @example const bytes = await run.record({ fields: ['att'], strings: (ids) => ids.map(piece) });
+   */
+  record(options?: RecordOptions): Promise<Uint8Array<ArrayBuffer>>;
   close(): Promise<void>;
 }
 
@@ -225,6 +231,14 @@ export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 export interface Engine {
   readonly describe: Describe;
   open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
+  /**
+   * Opens a recording: what a model did on some prompts, without the model. Not of an engine for training.
+   * @throws SinkscopeError with the tensor or the key for a file that is none, or contradicts itself
+   * @example
+   * const recording = await engine.openRecording(new URL('smollm2.safetensors', location.href));
+   * const sink = (await recording.mean('sink_ratio')).data[0];
+   */
+  openRecording(source: Source, options?: Options): Promise<Recording>;
   /** Begins a training, in a worker of its own as long as there are so many. Needs `lab: true`. */
   train(options: TrainOptions): Promise<Training>;
   /** Bytes of memory that all its workers hold; what is closed is used again, so it grows with the peak. */

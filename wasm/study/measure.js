@@ -60,11 +60,38 @@ function linesOf(text) {
   return text.split(/\r?\n/).filter((line) => line.trim() !== '');
 }
 
-/** @type {typeof import('../sinkscope.js').measure} */
-export async function measure(model, sequences, options = {}) {
+/** @typedef {import('../sinkscope.js').MeasureOptions} MeasureOptions */
+/** @typedef {import('../sinkscope.js').Recording} Recording */
+/** @typedef {readonly (readonly number[])[]} Sequences */
+
+/**
+ * @overload
+ * @param {import('../sinkscope.js').Studied} model
+ * @param {Sequences} sequences
+ * @param {MeasureOptions} [options]
+ * @returns {Promise<import('../sinkscope.js').Measurement>}
+ */
+/**
+ * @overload
+ * @param {Recording} model
+ * @param {Pick<MeasureOptions, 'eps' | 'metrics'>} [sequences] the options
+ * @returns {Promise<import('../sinkscope.js').Measurement>}
+ */
+/**
+ * @param {import('../sinkscope.js').Studied | Recording} model
+ * @param {Sequences | Pick<MeasureOptions, 'eps' | 'metrics'>} [sequences]
+ * @param {MeasureOptions} [options]
+ */
+export async function measure(model, sequences = [], options = {}) {
+  check(model, 'object', 'model');
+  // What a recording measured is in it.
+  if ('conditions' in model)
+    return model.measure(
+      Array.isArray(sequences) ? options : /** @type {MeasureOptions} */ (sequences),
+    );
   checkOptions(options, { edits: 'list' });
   const { edits = [], ...others } = options;
-  const [measured] = await sweep(model, sequences, [edits], others);
+  const [measured] = await sweep(model, /** @type {Sequences} */ (sequences), [edits], others);
   return measured;
 }
 

@@ -1,6 +1,7 @@
 /** Measuring over many sequences, and unmasking. */
 import type { Tensor } from '../abi/abi.js';
 import type { Edit, Replica, Model, Options } from '../engine/engine.js';
+import type { Recording } from '../recording/recordings.js';
 import type { AnyTokenizer } from '../text/text.js';
 
 /* Measuring: what the page shows, over many sequences. */
@@ -140,6 +141,15 @@ export function measure(
   model: Studied,
   sequences: readonly (readonly number[])[],
   options?: MeasureOptions,
+): Promise<Measurement>;
+
+/**
+ * What a recording measured: its means, or those of all its prompts where it has none.
+ * @example const { metrics } = await measure(await engine.openRecording(file));
+ */
+export function measure(
+  recording: Recording,
+  options?: Pick<MeasureOptions, 'eps' | 'metrics'>,
 ): Promise<Measurement>;
 
 /**

@@ -8,13 +8,13 @@ import { textsOf } from './ask/question';
 import { heldOutFile, openZoo, type Zoo } from './ask/zoo';
 import { base } from './base';
 import { reportHeight } from './embed/height';
-import { acceptDrops, createDialog } from './open/dialog';
+import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
-import { Picker } from './open/picker';
+import type { Picker } from './open/picker';
 import { address, checkNames, file, set, state } from './page/address';
-import type { Desk, Engine } from './page/context';
+import type { Context, Engine } from './page/context';
 import { enter } from './page/enter';
-import { drawMessages, fail, failure, offer, tell } from './page/messages';
+import { drawMessages, fail, failure, offer, notify } from './page/messages';
 import { keepForOffline } from './page/offline';
 import { drawFooter, drawHeader } from './page/page';
 import { drawLeftOut } from './page/share';
@@ -24,7 +24,10 @@ import type { Theme } from './plot/color';
 import { figure, rooms } from './rooms/index';
 import { Models } from './run/models';
 import { Queue } from './run/queue';
-import './style.css';
+import './page/page.css';
+import './page/controls.css';
+import './page/figure.css';
+import './plot/heatmap.css';
 
 /** The engine starts no more threads: they share one memory bus. */
 const MOST_THREADS = 4;
@@ -34,7 +37,7 @@ const engine = signal<Engine | undefined>(undefined);
 /** Counts the files of prompts and the ways of splitting them. */
 const files = signal(0);
 const pointed = signal<Pointed>({});
-/** Counts the changes of the opener, which is no signal. */
+/** Counts the changes of the opener, whose fields are no signals. */
 const changes = signal(0);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const isDark = signal(dark.matches);
@@ -59,7 +62,7 @@ const opener = new Opener({
   changed: () => (changes.value = changes.peek() + 1),
 });
 
-const desk: Desk = {
+const context: Context = {
   state,
   theme,
   pointed,
@@ -73,12 +76,16 @@ const desk: Desk = {
   },
   open: (name) => opener.invite(name),
   inside: (given) => void opener.openFiles(given),
-  pick: () => picker.show(),
-  embed: (view) =>
-    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(desk, view), fail),
+  pick: () =>
+    void import('./open/picker').then(
+      ({ Picker }) => (picker ??= new Picker(context)).show(),
+      fail,
+    ),
+  embed: (view, of) =>
+    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(of, view), fail),
   trust: (repository) => opener.trust(repository),
   fail,
-  tell,
+  notify,
   facts: (change) => {
     const { input, prompt, seed, T } = { ...state.peek(), ...change };
     const own = {
@@ -93,7 +100,9 @@ const desk: Desk = {
   },
   link: (change) => linkTo(state.value, change),
 };
-const picker = new Picker(desk);
+/** Dialogs are fetched when the first of their kind opens. */
+let picker: Picker | undefined;
+let dialog: Promise<{ draw(): void }> | undefined;
 
 function hurry({ cards, quick }: Zoo): void {
   const { room, shown } = state.peek();
@@ -109,7 +118,7 @@ async function start(): Promise<void> {
     coming.then(hurry, () => {});
     // Threads need headers that set the page apart; a model of the zoo is too small to need threads.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
-    const onLost = (error: Error) => tell(sentence(error));
+    const onLost = (error: Error) => notify(sentence(error));
     const [first, zoo] = await Promise.all([
       createEngine({ base: new URL(ENGINE, base), threads, onLost }),
       coming,
@@ -145,7 +154,7 @@ addEventListener('hashchange', () => {
   if (models) checkNames(models, rooms);
 });
 if (!isEmbed) drawHeader(place('header'), rooms, () => opener.show());
-drawLeftOut(place('messages'), desk);
+drawLeftOut(place('messages'), context);
 drawMessages(place('messages'), engine, opener, changes);
 drawFooter(place('version'), engine);
 // The hash of a plain anchor would be read as a state.
@@ -154,13 +163,20 @@ document.querySelector('.skip')?.addEventListener('click', (event) => {
   const main = place('main');
   (main.querySelector<HTMLElement>('[data-view="attention"] .heatmap') ?? main).focus();
 });
-const dialog = createDialog(opener);
 effect(() => {
   void changes.value;
-  dialog.draw();
+  if (opener.isShown)
+    dialog ??= import('./open/dialog').then(({ createDialog }) => createDialog(opener));
+  dialog?.then(
+    (one) => one.draw(),
+    (error: unknown) => {
+      dialog = undefined;
+      fail(error);
+    },
+  );
 });
 acceptDrops(opener);
 void start();
-enter(place('main'), isEmbed ? [figure] : rooms, desk);
+enter(place('main'), isEmbed ? [figure] : rooms, context);
 if (isEmbed) reportHeight();
 keepForOffline(offer);

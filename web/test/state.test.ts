@@ -19,6 +19,7 @@ import {
   titleOf,
   toggled,
 } from '../src/ask/subject';
+import { isBuilt, UNBUILT } from './fixture';
 
 const EXAMPLES: Partial<State> = {
   room: 'compare',
@@ -48,7 +49,7 @@ const EXAMPLES: Partial<State> = {
   curve: 'loss',
   left: 'operation:relu,learning_rate:0.005',
   right: 'first:any',
-  bench: 'cache',
+  experiment: 'cache',
   from: 'random',
   length: 64,
   runs: 20,
@@ -63,7 +64,7 @@ const EXAMPLES: Partial<State> = {
   by: 'channel',
   bits: 4,
   exact: 2,
-  harm: 'weight',
+  perturbation: 'weight',
   times: 50,
   measure: 'kl',
   theme: 'dark',
@@ -270,13 +271,15 @@ describe('a subject', () => {
 });
 
 const base = new URL('../../wasm/', import.meta.url);
-
 describe('the title of an edited model', () => {
   type Parameter = ReturnType<typeof editChoices>[number]['parameters'][number];
   const link = ({ name, choices, min, max }: Parameter, value: number) =>
     `${name}=${choices ? choices.at(-1)![0] : Math.min(max ?? value, Math.max(min ?? value, value))}`;
 
-  it('is a sentence for every edit and every set of its parameters, and never its code', async () => {
+  it('is a sentence for every edit and every set of its parameters, and never its code', async ({
+    skip,
+  }) => {
+    skip(!isBuilt, UNBUILT);
     const engine = await createEngine({ base, worker: false });
     const table = engine.describe;
     await engine.close();
@@ -306,7 +309,8 @@ describe('the title of an edited model', () => {
   });
 });
 
-it('asks by itself what the core asks by itself', async () => {
+it('asks by itself what the core asks by itself', async ({ skip }) => {
+  skip(!isBuilt, UNBUILT);
   const engine = await createEngine({ base, worker: false });
   const { eps, tokens } = engine.describe.defaults;
   await engine.close();

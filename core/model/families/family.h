@@ -70,7 +70,7 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 /* sliding_window in tokens; null means none, which is 0, and absent means standard. */
 int ss_read_window(ss_json *json, int standard);
 
-/* layer_types, where it stands, says which layers have the window; else they are as they were. */
+/* layer_types, where it is present, says which layers have the window; else none changes. */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
 /* Refuses a head width that rotary positions cannot rotate, and heads that no group can share. */

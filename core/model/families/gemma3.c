@@ -1,5 +1,5 @@
 /*
- * gemma3_text: llama whose norms multiply by 1 + w and stand behind both blocks, too; queries and
+ * gemma3_text: llama whose norms multiply by 1 + w and follow both blocks, too; queries and
  * keys are normed; token vectors are scaled by sqrt(D); most layers have a window and rotate by a
  * theta of their own.
  */

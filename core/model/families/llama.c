@@ -1,7 +1,7 @@
 /*
  * llama: RMSNorm, rotary positions, gated feed-forward; SmolLM, TinyLlama and our own zoo.
  *
- * Most families since then are llama with a few changes, so what they share stands here, too.
+ * Most families since then are llama with a few changes, so what they share is here, too.
  */
 #include "family.h"
 

@@ -31,7 +31,7 @@ typedef struct ss_container {
     bool live; /* the caller changes the numbers: vectors, too, stay where they lie */
 } ss_container;
 
-/* Told by its first bytes; what is neither GGUF nor a zip file is taken for safetensors. */
+/* The first bytes decide; a file that is neither GGUF nor a zip file is read as safetensors. */
 ss_format ss_container_format(ss_bytes file);
 
 /* Bytes of arena that ss_container_open takes at most for these files, before they are parsed. */

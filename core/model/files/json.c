@@ -16,13 +16,13 @@ static ss_status fail_at(const ss_json_members *members, size_t at, ss_error *er
                    (unsigned long)at, (unsigned long)members->text.n);
 }
 
-/* ---- keys that stand twice ---------------------------------------------------------------- */
+/* ---- keys that occur twice ---------------------------------------------------------------- */
 
 static int by_key(const void *a, const void *b) {
     return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
 }
 
-/* A key that stands twice in the object itself, or NULL; *full where there was no room to look. */
+/* A key that occurs twice in the object itself, or NULL; *full where there was no room to look. */
 static const char *twice_in(const cJSON *object, bool *full) {
     const cJSON *item, **items, *found = NULL;
     size_t n = 0;
@@ -117,7 +117,7 @@ ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status co
     return (ss_json_members){.text = trimmed(text), .file = file, .code = code};
 }
 
-/* The object's end, behind which nothing may stand. */
+/* The object's end, after which nothing may follow. */
 static ss_status end(const ss_json_members *members, ss_error *err) {
     size_t behind = members->at + 1;
     return behind == members->text.n ? SS_OK : fail_at(members, behind, err);
@@ -162,7 +162,7 @@ void ss_json_refuse(ss_json *json, const char *key, const char *expected, const 
                                expected, actual);
 }
 
-/* The value at key; NULL where it is absent, null, or an error stands already. */
+/* The value at key; NULL where it is absent, null, or there is an error already. */
 static const cJSON *find(const ss_json *json, const char *key) {
     const cJSON *item =
         json->status == SS_OK ? cJSON_GetObjectItemCaseSensitive(json->object, key) : NULL;

@@ -5,7 +5,7 @@
  * as a list of keys and checks the status once at its end. cJSON allocates with libc's malloc: the
  * one exception to "the core never allocates"; everything is freed before the call returns.
  *
- * A key that stands twice in one object is refused by its name: which of two values counts is
+ * A key that occurs twice in one object is refused by its name: which of two values counts is
  * another matter in every reader.
  */
 #ifndef SS_MODEL_JSON_H
@@ -23,7 +23,7 @@ typedef struct ss_json {
     ss_error *err;
 } ss_json;
 
-/* A key that must stand there passes this as its default. */
+/* A required key passes this as its default. */
 #define SS_JSON_REQUIRED (-1)
 
 /* Parses text that must be one JSON object and nothing behind it but white space; the caller frees
@@ -33,7 +33,7 @@ ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status 
 
 /*
  * The same object member by member, so that a header of a million takes no more memory than the
- * longest of them; keys that stand twice are the caller's to find.
+ * longest of them; the caller finds keys that occur twice.
  */
 typedef struct ss_json_members {
     ss_bytes text;
@@ -65,7 +65,7 @@ const char *ss_json_text(ss_json *json, const char *key, const char *standard);
 /* The object at key, or NULL where absent or null. */
 const cJSON *ss_json_object(ss_json *json, const char *key);
 
-/* Records SS_UNSUPPORTED for key, unless an error stands already. */
+/* Records SS_UNSUPPORTED for key, unless there is an error already. */
 void ss_json_refuse(ss_json *json, const char *key, const char *expected, const char *actual);
 
 #endif

@@ -219,7 +219,7 @@ static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pick
     if (memchr(text.data, 0, text.n))
         return ss_fail(err, SS_BAD_FILE, (const char *)text.data,
                        "expected a name without NUL bytes");
-    /* Names that stand in the pickle once fit; the same one again and again may not. */
+    /* Names that occur once in the pickle fit; the same one again and again may not. */
     if (text.n >= *left) return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
     memcpy(*names, text.data, text.n);
     (*names)[text.n] = 0;

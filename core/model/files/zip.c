@@ -20,7 +20,7 @@
 #define STORED 0u
 #define ZIP64_EXTRA 1u
 
-/* A number too large for its field stands in the zip64 part instead. */
+/* The zip64 part holds a number that is too large for its field. */
 #define ELSEWHERE16 0xffffu
 #define ELSEWHERE32 0xffffffffu
 

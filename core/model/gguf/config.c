@@ -1,3 +1,4 @@
+/* Translates the metadata of a GGUF file to the keys of config.json, which the families read. */
 #include "source.h"
 
 #include "../families/family.h"
@@ -20,7 +21,7 @@ static void put_bool(ss_gguf_source *source, const char *key, bool value) {
         ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
 }
 
-/* Keys whose values are those of config.json; NAN: must stand there. */
+/* Keys whose values are those of config.json; NAN: the key is required. */
 typedef struct same_key {
     const char *gguf, *config;
     double standard;
@@ -72,7 +73,7 @@ static void copy(ss_gguf_source *source, const same_key *keys) {
 
 /* ---- what changes the arithmetic ------------------------------------------------------------ */
 
-/* A key that may say only this, where it stands there at all. */
+/* A key that, where it is present, may have only this value. */
 static void must_be(ss_gguf_source *source, const char *key, double value) {
     const cJSON *item = ss_gguf_find(source, key);
     double found = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
@@ -82,7 +83,7 @@ static void must_be(ss_gguf_source *source, const char *key, double value) {
                     SS_GGUF_METADATA ": this build computes %g, the file says %g", value, found);
 }
 
-/* Keys that were looked at, that the tensors say again, or that only tell where a file is from. */
+/* Keys that are read elsewhere, that repeat what tensors say, or that only name a file's origin. */
 static const char *const known[] = {"block_count",
                                     "embedding_length",
                                     "feed_forward_length",

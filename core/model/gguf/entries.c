@@ -1,3 +1,4 @@
+/* The tensors of a GGUF file as entries of a container: names translated, types, places proved. */
 #include "gguf.h"
 
 #include <string.h>

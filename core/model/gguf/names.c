@@ -1,9 +1,10 @@
+/* The names of tensors in GGUF, by architecture, and what Hugging Face calls them. */
 #include "gguf.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* '#' stands for a layer's number; what follows the last dot is "weight" or "bias" in both. */
+/* '#' is a layer's number; what follows the last dot is "weight" or "bias" in both languages. */
 typedef struct name {
     const char *gguf, *hugging_face;
 } name;
@@ -101,7 +102,7 @@ void ss_gguf_family_names(char *text, size_t bytes) {
                                  families[i].architecture);
 }
 
-/* How a text matches a pattern: *number is what stands for '#'. */
+/* How a text matches a pattern: *number is the layer at '#'. */
 static bool match(const char *pattern, ss_bytes text, ss_bytes *number) {
     size_t at = 0;
     *number = (ss_bytes){text.data, 0};

@@ -23,7 +23,7 @@ static double number_of(const ss_gguf_pair *pair) {
     }
 }
 
-/* A text with a NUL in it, or a long one, stands for no choice that we know; NaN for no number. */
+/* A text with a NUL in it, or a long one, is no choice that we know; NaN is no number. */
 static cJSON *item_of(const ss_gguf_pair *pair) {
     char text[SS_GGUF_TEXT_BYTES] = "";
     if (pair->array) return cJSON_CreateArray();
@@ -66,7 +66,7 @@ static ss_status read_pairs(ss_gguf_source *source, ss_gguf *gguf) {
     return SS_OK;
 }
 
-/* What of the config stands in GGUF only as tensors that are there or not. */
+/* Parts of the config that GGUF expresses only by tensors that are there or not. */
 static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
     ss_gguf_tensor factors = {0};
     for (uint64_t i = 0; i < gguf->tensors_n; i++) {

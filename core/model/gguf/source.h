@@ -1,5 +1,5 @@
 /*
- * What a GGUF file says of its model, before it is translated: its pairs by key, and what stands
+ * What a GGUF file says of its model, before it is translated: its pairs by key, and what is
  * only in its tensors. Like ss_json, a source keeps the first error of those who ask it.
  */
 #ifndef SS_MODEL_GGUF_SOURCE_H
@@ -31,7 +31,7 @@ typedef struct ss_gguf_source {
 
 /*
  * Reads all pairs and the tensors' names; the caller frees source->pairs with cJSON_Delete, after a
- * failure, too. SS_BAD_FILE for a key that stands there twice; SS_UNSUPPORTED for an architecture
+ * failure, too. SS_BAD_FILE for a key that occurs twice; SS_UNSUPPORTED for an architecture
  * that has no family.
  */
 ss_status ss_gguf_source_read(ss_gguf_source *source, ss_bytes file, ss_error *err);
@@ -46,10 +46,10 @@ ss_gguf_key ss_gguf_full(const ss_gguf_source *source, const char *key);
 /* The architecture's value at key, or NULL. */
 const cJSON *ss_gguf_find(const ss_gguf_source *source, const char *key);
 
-/* Records an error, unless one stands already: "GGUF metadata: expected ...". */
+/* Records an error, unless there is one already: "GGUF metadata: expected ...". */
 void ss_gguf_refuse(ss_gguf_source *source, ss_status code, const char *key, const char *expected);
 
-/* A number, or the standard where the key is absent; NaN as standard: it must stand there. */
+/* A number, or the standard where the key is absent; NaN as standard: the key is required. */
 double ss_gguf_number(ss_gguf_source *source, const char *key, double standard);
 
 /* A text, or the standard where the key is absent. */

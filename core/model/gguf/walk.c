@@ -1,3 +1,5 @@
+/* Walks a GGUF file from pair to pair and from tensor to tensor, and proves every length on the
+ * way. */
 #include "gguf.h"
 
 #include <string.h>

@@ -72,7 +72,7 @@ static ss_status settle(float *value, float standard, bool required, range r, in
                    r.low, r.high, x);
 }
 
-/* What stands behind the edit's own values: those of its operation. */
+/* Checks the values of the edit's operation, which follow its own. */
 static ss_status settle_operation(ss_edit *full, int i, ss_error *err) {
     int n;
     const ss_edit_kind *row = &ss_edits(&n)[full->kind];

@@ -192,7 +192,7 @@ ss_status ss_check_weights(const ss_pass *pass, const float *values, const char 
                            ss_error *err) {
     const ss_edit_kind *table = pass->edit_kinds;
     const ss_edit *own = pass->edits;
-    if (pass->trace->model->head.w.eight)
+    if (pass->trace->model->head.w.int8)
         return ss_fail(err, SS_UNSUPPORTED, where,
                        "expected exact arithmetic: products in eight bits read other weights than "
                        "those that this changes");

@@ -36,7 +36,7 @@ typedef struct ss_edit_parameter {
 /* What an edit needs of the model. */
 enum {
     SS_NEEDS_CAUSAL = 1,   /* queries see no keys behind them */
-    SS_NEEDS_POSITIONS = 2 /* it tells positions apart by numbers of their own */
+    SS_NEEDS_POSITIONS = 2 /* positions are numbers of their own */
 };
 
 /* One edit: a row of the table, and a value for each parameter; NaN is the default. */
@@ -82,7 +82,7 @@ typedef struct ss_edit_kind {
     int (*together)(const float *values);
     size_t (*keeps)(const float *values, const ss_arch *arch);
     int (*idle)(const float *values); /* first tokens that it leaves as they are; NULL: none */
-    /* What is not told by ranges: a status, with the place `where`. NULL: nothing. */
+    /* Checks what ranges do not express: a status, with the place `where`. NULL: nothing. */
     ss_status (*check)(const struct ss_pass *pass, const float *values, const char *where,
                        ss_error *err);
     const char *source;

@@ -211,7 +211,7 @@ static void add_value_biases(const ss_backward *b, float *rows, int l, size_t R)
         ss_add(rows + i * K, ss_owned(biases, arch->value_bias, (int)(i % H), arch->K), K);
 }
 
-/* d_head_out[R][H*K] <- d[R][D], the derivative by what attention adds, through o and what stands
+/* d_head_out[R][H*K] <- d[R][D], the derivative by what attention adds, through o and what lies
  * between the heads and it. */
 static void heads_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
     const ss_arch *arch = &b->model->arch;

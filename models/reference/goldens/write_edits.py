@@ -13,13 +13,14 @@ from dataclasses import replace
 
 import torch
 from safetensors.torch import load_file
+from sinkscope import metrics
 from torch import Tensor
 
-from .. import metrics
 from ..edits import Edit, Model, edited, layer_of, parse, quantised_weights
 from ..files import read_weights
 from ..model import Architecture, architecture
-from .write_goldens import GOLDEN, TOLERANCE, describe, scaled_error, store, write_cases
+from . import GOLDEN
+from .write_goldens import TOLERANCE, describe, scaled_error, store, write_cases
 
 MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
           "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n"}

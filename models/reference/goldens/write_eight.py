@@ -12,12 +12,13 @@ import json
 
 import torch
 from safetensors.torch import load_file
+from sinkscope import metrics
 from torch import Tensor
 
-from .. import metrics
 from ..files import read_weights
 from ..model import Trace, architecture, forward
-from .write_goldens import GOLDEN, describe, store, write_cases
+from . import GOLDEN
+from .write_goldens import describe, store, write_cases
 
 MODELS = {"eight-llama": "var-unequal", "eight-gpt2": "hf-gpt2-plain"}
 T = 7

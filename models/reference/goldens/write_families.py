@@ -18,7 +18,8 @@ import transformers
 from torch import Tensor
 
 from ..files import write_json
-from .write_goldens import GOLDEN, describe, hf_trace, scaled_error, store, write_cases
+from . import GOLDEN
+from .write_goldens import describe, hf_trace, scaled_error, store, write_cases
 
 T = 20
 CONTEXT = 48

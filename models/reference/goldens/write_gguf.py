@@ -24,8 +24,9 @@ from gguf import GGUFReader, GGUFWriter, quants
 from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
+from . import GOLDEN
 from .write_families import eager, fill, trace_of
-from .write_goldens import GOLDEN, describe, scaled_error, store, write_cases
+from .write_goldens import describe, scaled_error, store, write_cases
 
 T = 12
 

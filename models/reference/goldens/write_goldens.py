@@ -11,6 +11,8 @@ comes from NumPy, `tokenizer` from the tokenizers library.
 
 import argparse
 import json
+import platform
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,18 +24,15 @@ import torch
 import transformers
 from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
+from sinkscope import metrics
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from .. import metrics
 from ..files import read_model, write_json, write_model
 from ..model import Architecture, Trace, Weights, architecture, forward
 from ..operations import OPERATIONS, Operation, Parameters
 from ..shapes import shapes
-
-REPOSITORY = Path(__file__).resolve().parents[3]
-GOLDEN = REPOSITORY / "tests" / "golden"
-ZOO = REPOSITORY / "models" / "zoo"
+from . import GOLDEN, ZOO
 
 T = 13
 TWINS = ("softmax", "sigmoid")
@@ -58,6 +57,15 @@ def write_cases(cases: dict[str, Callable[[], None]], what: str) -> None:
         print(f"{name}: {size} bytes")
 
 
+def machine() -> str:
+    """What the last bits of the numbers depend on beside the versions: torch's libraries choose their
+    instructions by the processor."""
+    cpu = Path("/proc/cpuinfo")
+    maker = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
+    return ", ".join((platform.machine(), maker[1] if maker else "unknown",
+                      torch.backends.cpu.get_cpu_capability(), " ".join(platform.libc_ver())))
+
+
 def describe(folder: Path, family: str, operation: str, notes: str,
              script: str = "write_goldens.py", **more: Any) -> None:
     write_json(folder / "golden.json", {
@@ -68,6 +76,7 @@ def describe(folder: Path, family: str, operation: str, notes: str,
             "tokenizers": tokenizers.__version__,
             "safetensors": safetensors.__version__,
             "numpy": np.__version__,
+            "machine": machine(),
         },
         "family": family,
         "operation": operation,

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from ..files import read_model
 from ..model import forward
-from .write_goldens import GOLDEN, store, write_cases
+from . import GOLDEN
+from .write_goldens import store, write_cases
 from .write_variants import CASES as VARIANTS
 
 # Every operation, every block of a variant that is not about experts or I8, biases and Conv1D.

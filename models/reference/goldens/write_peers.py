@@ -19,9 +19,9 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from ..files import read_weights
+from . import GOLDEN, REPOSITORY
 
-ROOT = Path(__file__).resolve().parents[3]
-PEERS = ROOT / "tests" / "bench" / "peers"
+PEERS = REPOSITORY / "tests" / "bench" / "peers"
 LIKELIEST, WEIGHTS = 8, 8
 EXACT = {"dtype": torch.float32, "attn_implementation": "eager"}
 
@@ -43,7 +43,7 @@ def answer(model: PreTrainedModel, tokens: list[int]) -> dict[str, list]:
 
 
 def main() -> None:
-    file = ROOT / "tests" / "golden" / "peers.json"
+    file = GOLDEN / "peers.json"
     files = json.loads(file.read_text())["files"] if file.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         wrote = subprocess.run(["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True,
@@ -54,7 +54,7 @@ def main() -> None:
                 path = Path(one["path"])
                 model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, **EXACT)
             else:
-                model = shipped(ROOT / works["shipped"]["folder"])
+                model = shipped(REPOSITORY / works["shipped"]["folder"])
             model.eval()
             files[one["file"]] = {name: answer(model, text) for name, text in one["texts"].items()}
             print(one["file"], flush=True)

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from safetensors.numpy import save
 
-from .write_goldens import REPOSITORY
+from . import GOLDEN
 
-SEEDS = REPOSITORY / "tests" / "fuzz" / "seeds"
+SEEDS = GOLDEN.parent / "fuzz" / "seeds"
 
 L, H, G, D, F, V = 1, 2, 1, 4, 6, 8
 K = D // H

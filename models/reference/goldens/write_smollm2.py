@@ -11,15 +11,15 @@ are not committed.
 
 import json
 from importlib.metadata import version
-from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-ROOT = Path(__file__).resolve().parents[3]
-FOLDER, FILE = ROOT / "models" / ".fetched", "SmolLM2-135M-Instruct.Q4_1.gguf"
-GOLDEN = ROOT / "tests" / "golden" / "smollm2"
+from . import GOLDEN, REPOSITORY
+
+FETCHED, FILE = REPOSITORY / "models" / ".fetched", "SmolLM2-135M-Instruct.Q4_1.gguf"
+FOLDER = GOLDEN / "smollm2"
 TEXT = ("The little ship left the harbour before the sun was up. Nobody on the quay saw that its "
         "captain was a cat, and nobody would have believed it if they had.")
 T, LAYERS, STRIDE, STEPS = 32, (0, 14, 29), 97, 24
@@ -27,9 +27,9 @@ T, LAYERS, STRIDE, STEPS = 32, (0, 14, 29), 97, 24
 
 @torch.no_grad()
 def main() -> None:
-    tokenizer = AutoTokenizer.from_pretrained(FOLDER, gguf_file=FILE)
+    tokenizer = AutoTokenizer.from_pretrained(FETCHED, gguf_file=FILE)
     model = AutoModelForCausalLM.from_pretrained(
-        FOLDER, gguf_file=FILE, dtype=torch.float32, attn_implementation="eager")
+        FETCHED, gguf_file=FILE, dtype=torch.float32, attn_implementation="eager")
     ids = torch.tensor([tokenizer(TEXT).input_ids[:T]])
     out = model(ids, output_attentions=True, output_hidden_states=True)
     greedy = ids
@@ -43,14 +43,14 @@ def main() -> None:
         "logits": out.logits[0, :, ::STRIDE],
         "greedy": greedy[0, T:].to(torch.int32),
     }
-    GOLDEN.mkdir(exist_ok=True)
-    save_file({name: t.contiguous() for name, t in tensors.items()}, GOLDEN / "golden.safetensors")
+    FOLDER.mkdir(exist_ok=True)
+    save_file({name: t.contiguous() for name, t in tensors.items()}, FOLDER / "golden.safetensors")
     about = {"written_by": "models/reference/goldens/write_smollm2.py", "file": FILE, "text": TEXT,
              "layers": LAYERS, "stride": STRIDE,
              "continuation": tokenizer.decode(greedy[0, T:]),
              "computed_by": f"transformers {version('transformers')}, torch {version('torch')}, "
                             f"gguf {version('gguf')}, float32 on dequantised weights"}
-    (GOLDEN / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
+    (FOLDER / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
     print(about["continuation"])
 
 

@@ -25,11 +25,10 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, GPT2Tokenizer
 
 from ..files import write_json
+from . import GOLDEN, ZOO
 from .tokenizer_lines import lines
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-GOLDEN = REPOSITORY / "tests" / "golden" / "tokenizers"
-ZOO = REPOSITORY / "models" / "zoo"
+FOLDER = GOLDEN / "tokenizers"
 MERGES = 1000
 PIECES = 1200
 NOTHING = "-" * 8
@@ -41,7 +40,7 @@ Metadata = dict[str, Any]
 
 
 def read_lines() -> list[str]:
-    return json.loads((GOLDEN / "lines.json").read_text())
+    return json.loads((FOLDER / "lines.json").read_text())
 
 
 def hash_of(numbers: Iterable[int]) -> str:
@@ -74,13 +73,13 @@ def write_case(name: str, tokenizer: Tokenizer, **more: Any) -> None:
     decoded = [tokenizer.decode(e.ids, skip_special_tokens=False) for e in own]
     spans = [hash_of(units(text, bare.encode(text).offsets)) if whole == text else NOTHING
              for text, whole in zip(texts, decoded)]
-    write_json(GOLDEN / f"{name}.json", more | {
+    write_json(FOLDER / f"{name}.json", more | {
         "tokens": sum(len(e.ids) for e in added),
         "ids": "".join(hash_of(e.ids) for e in added),
         "spans": "".join(spans),
         "decoded": "".join(hash_of(map(ord, tokenizer.decode(e.ids))) for e in own),
     })
-    print(f"{name}: {(GOLDEN / f'{name}.json').stat().st_size} bytes")
+    print(f"{name}: {(FOLDER / f'{name}.json').stat().st_size} bytes")
 
 
 # --- vocab.json and merges.txt --------------------------------------------------------------------
@@ -125,7 +124,7 @@ def gpt2(source: Path) -> None:
     vocab, merges = read_gpt2(source)
     merges = merges[:MERGES]
     vocab = needed(vocab, merges, ["<|endoftext|>"])
-    tokenizer = write_vocabulary(GOLDEN / "gpt2", vocab, merges, GPT2_CONFIG)
+    tokenizer = write_vocabulary(FOLDER / "gpt2", vocab, merges, GPT2_CONFIG)
     write_case("gpt2", tokenizer, files="gpt2")
 
 
@@ -135,7 +134,7 @@ def opt(source: Path) -> None:
     merges = merges[:MERGES // 4]
     kept = needed(vocab, merges)
     vocab = dict(zip(["<s>", "<pad>", "</s>", "<unk>", *kept], range(len(kept) + 4)))
-    tokenizer = write_vocabulary(GOLDEN / "opt", vocab, merges, OPT_CONFIG)
+    tokenizer = write_vocabulary(FOLDER / "opt", vocab, merges, OPT_CONFIG)
     write_case("opt", tokenizer, files="opt")
 
 
@@ -150,8 +149,8 @@ def gptneox(source: Path) -> None:
     model["vocab"] = needed(model["vocab"] | names, model["merges"], names)
     for token in added:
         token["id"] = model["vocab"][token["content"]]
-    (GOLDEN / "gptneox").mkdir(exist_ok=True)
-    path = GOLDEN / "gptneox" / "tokenizer.json"
+    (FOLDER / "gptneox").mkdir(exist_ok=True)
+    path = FOLDER / "gptneox" / "tokenizer.json"
     write_compact(path, file)
     write_case("gptneox", Tokenizer.from_file(str(path)), files="gptneox")
 
@@ -209,7 +208,7 @@ def smollm2(source: Path) -> None:
     kept = needed({token: i for i, token in enumerate(tokens)}, merges, control)
     metadata |= {f"{key}tokens": list(kept), f"{key}merges": merges,
                  f"{key}token_type": [types[tokens.index(token)] for token in kept]}
-    write_compact(GOLDEN / "smollm2.gguf.json", metadata)
+    write_compact(FOLDER / "smollm2.gguf.json", metadata)
     write_case("smollm2", smollm_splits(gguf_tokenizer(metadata)), files="smollm2.gguf.json")
     change = {f"{key}pre": "qwen2"}
     tokenizer = gguf_tokenizer(metadata | change)
@@ -265,7 +264,7 @@ def sentence_piece(_: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         processor = train_sentencepiece(Path(folder), ["<think>"])
     metadata = metadata_of(processor, ["<think>"])
-    write_compact(GOLDEN / "sentencepiece.gguf.json", metadata)
+    write_compact(FOLDER / "sentencepiece.gguf.json", metadata)
     tokenizer = gguf_tokenizer(metadata)
     # SentencePiece does not look for <s> in a text.
     differ = [i for i, text in enumerate(read_lines())
@@ -287,7 +286,7 @@ def gemma(_: Path) -> None:
     key = "tokenizer.ggml."
     pieces = [token.replace("\u2581", " ") if kind == 4 else token
               for token, kind in zip(metadata[f"{key}tokens"], metadata[f"{key}token_type"])]
-    write_compact(GOLDEN / "gemma.gguf.json", metadata | {
+    write_compact(FOLDER / "gemma.gguf.json", metadata | {
         "general.architecture": "gemma3", f"{key}tokens": pieces,
         f"{key}scores": [-1000.0] * len(pieces), f"{key}add_space_prefix": False})
     write_symbols_case("gemma", processor)
@@ -305,7 +304,7 @@ def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcesso
         return "".join(NOTHING if text is None else hash_of(of(text, line))
                        for text, line in zip(texts, ids))
 
-    write_json(GOLDEN / f"{name}.json", {
+    write_json(FOLDER / f"{name}.json", {
         "files": f"{name}.gguf.json",
         "tokens": sum(len(line) + 1 for text, line in zip(texts, ids) if text is not None),
         "ids": hashes(lambda _, line: [processor.bos_id(), *line]),
@@ -354,15 +353,15 @@ def main() -> None:
     parser.add_argument("--source", type=Path, help="the folder of the published tokenizers")
     parser.add_argument("--only", help="one of the reduced ones, such as gemma")
     args = parser.parse_args()
-    GOLDEN.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     if args.what == "lines":
         text = json.dumps(lines(args.corpus), indent=0, ensure_ascii=False)
-        (GOLDEN / "lines.json").write_text(text + "\n")
+        (FOLDER / "lines.json").write_text(text + "\n")
         return
     for case in REDUCED if args.what == "reduced" else (full,):
         if args.only in (None, case.__name__):
             case(args.source)
-    write_json(GOLDEN / "golden.json", {
+    write_json(FOLDER / "golden.json", {
         "written_by": {
             "script": "models/reference/goldens/write_tokenizers.py",
             "tokenizers": tokenizers.__version__, "transformers": transformers.__version__,

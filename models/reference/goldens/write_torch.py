@@ -16,7 +16,8 @@ import transformers
 from safetensors.torch import load_file
 from torch import Tensor
 
-from .write_goldens import GOLDEN, describe, hf_trace, store, write_cases
+from . import GOLDEN
+from .write_goldens import describe, hf_trace, store, write_cases
 
 State = dict[str, Tensor]
 

@@ -18,7 +18,8 @@ from torch import Tensor
 from ..files import read_weights, to_int8, write_json, write_model, write_stored
 from ..model import Weights, architecture, forward
 from ..shapes import shapes
-from .write_goldens import GOLDEN, describe, lively, store, write_cases
+from . import GOLDEN
+from .write_goldens import describe, lively, store, write_cases
 from .write_variants import SIZES
 
 FOLDER = GOLDEN / "training"

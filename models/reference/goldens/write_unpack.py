@@ -9,13 +9,14 @@ scales included.
 
 import json
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, quants
 from safetensors.numpy import save_file
 
-GOLDEN = Path(__file__).resolve().parents[3] / "tests" / "golden" / "unpack"
+from . import GOLDEN
+
+FOLDER = GOLDEN / "unpack"
 NUMBERS = 1024  # of each type and kind
 
 # type -> where in a block its half-precision scales are
@@ -48,11 +49,11 @@ def main() -> None:
         numbers = quants.dequantize(blocks, kind).astype(np.float32).reshape(-1)
         tensors[f"{name}.blocks"] = blocks.reshape(-1)
         tensors[f"{name}.numbers"] = numbers
-    GOLDEN.mkdir(exist_ok=True)
-    save_file(tensors, GOLDEN / "golden.safetensors")
+    FOLDER.mkdir(exist_ok=True)
+    save_file(tensors, FOLDER / "golden.safetensors")
     about = {"written_by": "models/reference/goldens/write_unpack.py",
              "numbers": f"gguf {version('gguf')}, numpy {version('numpy')}"}
-    (GOLDEN / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
+    (FOLDER / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,14 +13,15 @@ from functools import partial
 from typing import Any
 
 import torch
+from sinkscope import metrics
 from torch import Tensor
 
-from .. import metrics
 from ..files import read_weights, to_int8, write_model, write_stored
 from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture
 from ..operations import OPERATIONS
 from ..shapes import shapes
-from .write_goldens import GOLDEN, describe, f64_trace, lively, store, write_cases
+from . import GOLDEN
+from .write_goldens import describe, f64_trace, lively, store, write_cases
 
 SIZES = {
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 12,

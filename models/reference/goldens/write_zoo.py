@@ -11,12 +11,13 @@ own tokenizer writes them, `alpha_1` [8, L, H] on rows that sum to 1, `sink` [10
 import json
 
 import torch
+from sinkscope import metrics
 from tokenizers import Tokenizer
 
-from .. import metrics
 from ..files import read_model
 from ..operations import OPERATIONS
-from .write_goldens import GOLDEN, ZOO, describe, f64_trace, store
+from . import GOLDEN, ZOO
+from .write_goldens import describe, f64_trace, store
 
 SEQUENCES, T, SINK_K = 8, 64, 10
 

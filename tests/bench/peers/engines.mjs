@@ -16,7 +16,7 @@ function likeliest(logits, n) {
     .slice(0, n);
 }
 
-/** Ours, on the bare border of a binary; in the page's thread, as the worker would call it. */
+/** Ours, on the bare ABI of a binary; in the page's thread, as the worker would call it. */
 export async function ours(address) {
   const { instance } = await WebAssembly.instantiateStreaming(fetch(address));
   const { exports } = instance;
@@ -75,7 +75,7 @@ export async function ours(address) {
       const [at, , , T, , , , row] = words(view, 8);
       return new Float32Array(exports.memory.buffer, at + 4 * (T - 1) * row, n).slice();
     },
-    /** Milliseconds of all metrics that are told where a model is summed up. */
+    /** Milliseconds of all metrics that are reported where a model is summed up. */
     async measure() {
       const start = performance.now();
       describe.metrics.forEach(({ summary, fields, arguments: given }, i) => {
@@ -221,7 +221,7 @@ export async function bare() {
   exports.bench_fill();
   const bytes = 2 ** 28;
   const at = exports.memory.grow(bytes / 65536) * 65536;
-  // Pages that nobody has written are all one.
+  // Pages that were never written share one frame of zeros.
   new Uint8Array(exports.memory.buffer, at, bytes).fill(1);
   const seconds = (work) => {
     const start = performance.now();
@@ -257,8 +257,8 @@ export function makersFor(file, { hasOld }) {
   if (hasOld) add('old', '/old/sinkscope.simd.wasm');
   if (type === 'f32') add('ours, relaxed', '/new/sinkscope.relaxed.wasm');
   if (type === 'q8_0') {
-    add('ours, int8', '/new/sinkscope.eight.relaxed.wasm', 'rounded');
-    add('ours, int8 without relaxed SIMD', '/new/sinkscope.eight.simd.wasm', 'rounded');
+    add('ours, int8', '/new/sinkscope.int8.relaxed.wasm', 'rounded');
+    add('ours, int8 without relaxed SIMD', '/new/sinkscope.int8.simd.wasm', 'rounded');
   }
   if (type !== 'i8') made.wllama = async () => ({ wllama: await wllama({ type }) });
   if (['f32', 'q8_0'].includes(type))

@@ -36,7 +36,7 @@ const server = createServer((request, response) => {
 });
 await new Promise((done) => server.listen(0, '127.0.0.1', done));
 
-/** Runs in the page: times of every row of one file, by turns, told as each row ends. */
+/** Runs in the page: times of every row of one file, interleaved, reported as each row ends. */
 async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
   const { SHAPES, randomFile } = await import('/gguf.mjs');
   const { bare, makersFor } = await import('/engines.mjs');
@@ -69,7 +69,7 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     } catch (error) {
       opening.refused[maker] = error.message;
     }
-  await globalThis.tell(opening);
+  await globalThis.report(opening);
 
   const time = async (engine, row) => {
     const { kind, T, all } = parsed(row);
@@ -84,21 +84,21 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     return stepping / steps.length;
   };
   for (const row of rows.filter((one) => one !== 'load')) {
-    const told = { row, times: {}, refused: {}, limits: [] };
+    const reported = { row, times: {}, refused: {}, limits: [] };
     const asked = Object.entries(engines).filter(([, e]) => e.can?.(parsed(row)) ?? true);
     const slow = new Set();
     // The first round brings the optimised code, and is the one that is judged.
     for (let round = 0; round <= rounds; round++) {
       const shortest = least(file, row);
       const bare = Object.keys(shortest).length && limit.ms(shortest, shape);
-      if (round && bare) told.limits.push(bare);
+      if (round && bare) reported.limits.push(bare);
       for (const [name, engine] of asked) {
-        if (told.refused[name] || (slow.has(name) && round > 1)) continue;
+        if (reported.refused[name] || (slow.has(name) && round > 1)) continue;
         try {
           const start = performance.now();
           const ms = await time(engine, row);
           if (round) {
-            (told.times[name] ??= []).push(ms);
+            (reported.times[name] ??= []).push(ms);
             continue;
           }
           if (performance.now() - start > 5000) slow.add(name);
@@ -107,14 +107,14 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
             att: await engine.att?.(L - 1, H - 1, 8),
           };
           const reason = refusal(answer, answers[textName(row)], TOLERANCE[engine.tolerance]);
-          if (reason) told.refused[name] = reason;
+          if (reason) reported.refused[name] = reason;
         } catch (error) {
-          told.refused[name] = error.message;
-          delete told.times[name];
+          reported.refused[name] = error.message;
+          delete reported.times[name];
         }
       }
     }
-    await globalThis.tell(told);
+    await globalThis.report(reported);
   }
   for (const engine of Object.values(engines)) await engine.close?.();
 }
@@ -138,7 +138,7 @@ function print(file, { row, times, refused, limits = [] }) {
   const names = Object.keys(ms);
   for (const own of ['ours', ...names.filter((name) => isOurs(name) && name !== 'ours')]) {
     const isFirst = own === 'ours';
-    // In the first line all that was timed, in others what they stand against.
+    // The first line has everything that was timed, the others what they are compared with.
     const others = names.filter((name) => !isOurs(name) && (isFirst || ratios[own][name]));
     const beside = others.map((name) => {
       const ratio = ratios[own]?.[name]?.toFixed(2) ?? '-';
@@ -151,7 +151,9 @@ function print(file, { row, times, refused, limits = [] }) {
   for (const [name, why] of Object.entries(refused)) console.log(`    refused: ${name}: ${why}`);
 }
 
-console.log(`Chromium ${browser.version()}, one thread, medians of ${rounds} rounds by turns, ms`);
+console.log(
+  `Chromium ${browser.version()}, one thread, medians of ${rounds} interleaved rounds, ms`,
+);
 console.log(`judged by ${judged.computed_by}`);
 console.log(`${'work'.padEnd(30)} ${'ours'.padStart(8)} ${'bare'.padStart(8)}    ours / another`);
 try {
@@ -160,7 +162,7 @@ try {
     if (!rows.length) continue;
     const page = await browser.newPage();
     await page.goto(`http://127.0.0.1:${server.address().port}/`);
-    await page.exposeFunction('tell', (told) => print(file, told));
+    await page.exposeFunction('report', (reported) => print(file, reported));
     const about = { file, rows, rounds, hasOld: !!folders['/old/'] };
     const isShipped = file === SHIPPED.file;
     await page

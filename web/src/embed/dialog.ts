@@ -3,18 +3,20 @@ import { signal, effect } from '@preact/signals-core';
 import { html, render } from 'lit';
 import { base } from '../base';
 import { choices } from '../page/controls';
-import type { Desk } from '../page/context';
+import type { Context } from '../page/context';
 import { linkable, printHash, type State, CONTROLS } from '../ask/state';
 import { viewNamed } from '../views/index';
 import { snippets } from './snippets';
+import '../page/dialog.css';
+import './dialog.css';
 
-export function showEmbed(desk: Desk, view: string): void {
+export function showEmbed(context: Context, view: string): void {
   const dialog = document.createElement('dialog');
   dialog.className = 'embed-dialog';
   dialog.setAttribute('aria-label', `Embed ${viewNamed(view).title}`);
   const kind = signal(0);
   const controls = signal<readonly string[]>([]);
-  const state = (): State => ({ ...linkable(desk.state.value), view, controls: controls.value });
+  const state = (): State => ({ ...linkable(context.state.value), view, controls: controls.value });
   const toggle = (name: string) => {
     const now = controls.peek();
     controls.value = now.includes(name) ? now.filter((one) => one !== name) : [...now, name];
@@ -22,9 +24,9 @@ export function showEmbed(desk: Desk, view: string): void {
   const copy = async (text: string) => {
     try {
       await navigator.clipboard.writeText(text);
-      desk.tell('Embed code copied.');
+      context.notify('Embed code copied.');
     } catch (error) {
-      desk.fail(error);
+      context.fail(error);
     }
   };
   const end = effect(() => {

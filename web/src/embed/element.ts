@@ -33,7 +33,7 @@ const RESERVED = `
 `;
 
 class SinkScope extends HTMLElement {
-  static readonly observedAttributes = [...attributeNames, 'caption'];
+  static readonly observedAttributes = [...attributeNames, 'caption', 'recording'];
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();
   #watcher: IntersectionObserver | undefined;

@@ -5,7 +5,7 @@
 import { effect, signal } from '@preact/signals-core';
 import { createEngine } from 'sinkscope';
 import { base } from '../base';
-import { framesOf, Scope, shownOf, type Desk, type Engine } from '../page/context';
+import { framesOf, Scope, shownOf, type Context, type Engine } from '../page/context';
 import { selectedHead } from '../frame';
 import { Models } from '../run/models';
 import { sentence } from '../ask/errors';
@@ -13,13 +13,19 @@ import type { Theme } from '../plot/color';
 import { Queue } from '../run/queue';
 import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
+import { isOfRecording, isOfThisSite } from '../ask/recordings';
 import { linkTo, printHash, type Parsed, type State } from '../ask/state';
-import css from '../style.css?inline';
+import page from '../page/page.css?inline';
+import controls from '../page/controls.css?inline';
+import figure from '../page/figure.css?inline';
+import heatmap from '../plot/heatmap.css?inline';
+import views from '../views/views.css?inline';
+import room from '../rooms/figure.css?inline';
 import { isRead, type Pointed } from '../page/view';
 import { viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
-import { writeAttributes } from './attributes';
+import { recordingOf, writeAttributes } from './attributes';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
@@ -28,7 +34,8 @@ let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = css
+  const own = [page, controls, figure, heatmap, views, room]
+    .join('\n')
     .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
     .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');
   // What a text aligns, or has behind it, is the host's.
@@ -101,8 +108,8 @@ export class Live {
     inside.append(this.#root);
     inside.adoptedStyleSheets = [styleOf(), ...inside.adoptedStyleSheets];
     this.#followTheme();
-    const desk = this.#desk();
-    for (const problem of problems) desk.fail(problem);
+    const context = this.#context();
+    for (const problem of problems) context.fail(problem);
     let end = () => {};
     let view = '';
     // Another view is another room.
@@ -114,12 +121,12 @@ export class Live {
         const scope = new Scope(this.#scope);
         end = () => scope.end();
         this.#root.replaceChildren();
-        build(this.#root, desk, scope);
+        build(this.#root, context, scope);
       });
     });
     this.#scope.onEnd(entered);
-    this.#scope.effect(() => this.#tell(desk));
-    void this.#open(desk);
+    this.#scope.effect(() => this.#reportRun(context));
+    void this.#open(context);
   }
 
   follow({ state, problems }: Parsed): void {
@@ -135,26 +142,32 @@ export class Live {
     wanted.delete(this);
   }
 
-  async #open(desk: Desk): Promise<void> {
+  async #open(context: Context): Promise<void> {
     try {
       const { models, zoo } = await share();
       const file = signal(0);
       const queue = new Queue({
         models: lend(models, this),
-        texts: (question) => textsOf(question, zoo, desk.file.peek()),
-        // In another's page nothing is asked of a hub; the page itself asks the reader.
-        admit: async () => false,
+        texts: (question) => textsOf(question, zoo, context.file.peek()),
+        // In another's page nothing is asked of a hub; the page itself asks the reader. What that page names
+        // itself, or lies beside this file, is fetched.
+        admit: async (id) => {
+          if (id !== recordingOf(this.#host) && !(isOfRecording(id) && isOfThisSite(id)))
+            return false;
+          models.recordings.admit(id);
+          return true;
+        },
       });
       this.#engine.value = { models, queue, file };
     } catch (error) {
-      desk.fail(error);
+      context.fail(error);
       const said = document.createElement('p');
       said.textContent = sentence(error);
       this.#root.append(said);
     }
   }
 
-  #desk(): Desk {
+  #context(): Context {
     const host = this.#host;
     const pointed = signal<Pointed>({});
     const link = (change?: Partial<State>) => new URL(linkTo(this.#state.value, change), base).href;
@@ -183,7 +196,7 @@ export class Live {
       inside: () => {},
       trust: () => {},
       fail: (error) => host.report('error', { message: sentence(error) }),
-      tell: () => {},
+      notify: () => {},
       facts: () => ({
         corpus: { kind: this.#state.peek().input, text: this.#state.peek().prompt },
         version: this.#engine.peek()?.models.describe.version ?? '',
@@ -193,11 +206,11 @@ export class Live {
     };
   }
 
-  /** Once for each answer: the event, and what a screen reader is told of the figure. */
-  #tell(desk: Desk): void {
+  /** Once for each answer: the event, and what a screen reader reads of the figure. */
+  #reportRun(context: Context): void {
     const state = this.#state.value;
     const view = viewNamed(state.view);
-    const shown = shownOf(desk, state.shown);
+    const shown = shownOf(context, state.shown);
     for (const { error } of shown) if (error) this.#host.report('error', { message: error });
     const frames = framesOf(shown).filter((frame) => view.fits?.(frame) ?? true);
     const describe = this.#engine.value?.models.describe;

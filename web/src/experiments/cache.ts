@@ -8,7 +8,7 @@ import { kept } from '../views/kept';
 import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
-import type { Bench } from './experiment';
+import type { Experiment } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
@@ -28,7 +28,7 @@ const policiesOf = (describe: Describe) => choicesOf(describe, 'evict', 'policy'
 
 const keeps = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
 
-export const cache: Bench = {
+export const cache: Experiment = {
   name: 'cache',
   title: 'Cache',
   hint: 'which keys should stay',
@@ -75,18 +75,18 @@ export const cache: Bench = {
     if (!all.length) return { heading: 'Which keys should the cache keep?', text: '' };
     const policy = (frame: Frame) => labelsIn(frame, 'evict').policy;
     const [main] = all;
-    const told = all.map(
+    const sentences = all.map(
       ({ title, best, worst }) =>
         `${title}: keeping ${policy(best.frame)} changes the loss least, by ${signed(best.cost)} nats, and keeps the first token in ` +
         `${percent(keeps(best.frame), 0)} of the heads; keeping ${policy(worst.frame)} changes it most, by ${signed(worst.cost)}, ` +
         `and keeps the first token in ${percent(keeps(worst.frame), 0)}.`,
     );
-    const isTold = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
+    const isKept = keeps(main!.best.frame) > keeps(main!.worst.frame) + 0.25;
     return {
-      heading: isTold
+      heading: isKept
         ? 'Policies that keep the first token lose least'
         : 'Which keys should the cache keep?',
-      text: `KV cache of ${budget} keys, ${main!.T} tokens. ${told.join(' ')}`,
+      text: `KV cache of ${budget} keys, ${main!.T} tokens. ${sentences.join(' ')}`,
     };
   },
   table: (groups, file) =>
@@ -103,14 +103,14 @@ export const cache: Bench = {
       'Loss by eviction policy (number of prompts in brackets)',
       file,
     ),
-  controls: (desk) => {
-    const { state, set, engine } = desk;
+  controls: (context) => {
+    const { state, set, engine } = context;
     const describe = engine.value?.models.describe;
     const { policy, length, sweep: how, measure } = state.value;
     return html`${choices('policy shown', policy, describe ? policiesOf(describe) : [], (value) =>
       set({ policy: value }),
     )}
-    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], desk)}
+    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}
     ${
       how === 'all'
         ? check('also KL to the baseline', measure === 'kl', (isOn) =>

@@ -1,9 +1,9 @@
-/** What the benches' sentences, tables and controls are made of. */
+/** What the experiments' sentences, tables and controls are made of. */
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommand } from '../page/command';
 import { valueOf } from '../page/controls';
-import type { Desk } from '../page/context';
+import type { Context } from '../page/context';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import type { State } from '../ask/state';
@@ -18,7 +18,7 @@ export function slider(
   label: string,
   name: Sliding,
   [min, max]: readonly [number, number],
-  { state, set }: Desk,
+  { state, set }: Context,
 ): TemplateResult {
   const value = state.value[name];
   return html`<label class="range"

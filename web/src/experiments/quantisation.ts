@@ -9,7 +9,7 @@ import { channels } from '../views/channels';
 import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
 import { capital, percent } from '../words';
-import type { Bench } from './experiment';
+import type { Experiment } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
@@ -28,7 +28,7 @@ const grainsOf = (describe: Describe, { what }: State) =>
 const grainOf = ({ what, by }: State) => (what === 'weights' && by === 'token' ? 'tensor' : by);
 const exactOf = ({ what, exact }: State) => (what === 'weights' ? 0 : exact);
 
-export const quantisation: Bench = {
+export const quantisation: Experiment = {
   name: 'quantisation',
   title: 'Quantization',
   hint: 'which token sets the scale',
@@ -80,7 +80,7 @@ export const quantisation: Bench = {
     const isHelped = main.plain.cost > 0.02 && main.kept.cost < main.plain.cost / 2;
     const scale = (what === 'weights' && OF_WEIGHTS[by]) || main.labels.by;
     const first = exact === 1 ? 'the first token' : `the first ${exact} tokens`;
-    const told = all.map(
+    const sentences = all.map(
       ({ title, plain, kept }) =>
         `${title}: the loss changes by ${signed(plain.cost)} nats (relative rounding error ${percent(plain.error, 0)})` +
         `${exact ? `; with ${first} kept exact, by ${signed(kept.cost)} (${percent(kept.error, 0)})` : ''}.`,
@@ -92,7 +92,7 @@ export const quantisation: Bench = {
           : isHelped
             ? 'The first token sets the scale'
             : 'Which token sets the scale?',
-      text: capital(`${main.labels.what} in ${bits} bits, ${scale}. ${told.join(' ')}`),
+      text: capital(`${main.labels.what} in ${bits} bits, ${scale}. ${sentences.join(' ')}`),
     };
   },
   table: (groups, file) =>
@@ -110,8 +110,8 @@ export const quantisation: Bench = {
       'Loss and sink after quantization (number of prompts in brackets)',
       file,
     ),
-  controls: (desk) => {
-    const { state, set, engine } = desk;
+  controls: (context) => {
+    const { state, set, engine } = context;
     const { what, sweep: how } = state.value;
     const describe = engine.value?.models.describe;
     if (!describe) return html``;
@@ -121,8 +121,8 @@ export const quantisation: Bench = {
     ${choices('with', grainOf(state.value), grainsOf(describe, state.value), (value) =>
       set({ by: value }),
     )}
-    ${slider('bits', 'bits', [2, 8], desk)}
-    ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], desk)}
+    ${slider('bits', 'bits', [2, 8], context)}
+    ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], context)}
     ${check('all ways to share a scale', how === 'all', (isOn) =>
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;

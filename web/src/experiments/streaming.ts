@@ -8,7 +8,7 @@ import { leaves, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { size } from '../run/progress';
 import { defaults, type State } from '../ask/state';
-import type { Bench, Finding, Group } from './experiment';
+import type { Experiment, Finding, Group } from './experiment';
 import {
   check,
   cost,
@@ -62,7 +62,7 @@ function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Fin
   if (!main) return undefined;
   const loss = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
   const first = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
-  const told = all.map(
+  const sentences = all.map(
     ({ title, window, kept }) =>
       `${title}: ${loss(window).toFixed(3)} nats per token` +
       `${kept ? `; ${loss(kept).toFixed(3)} when the cache also keeps ${first}` : ''}.`,
@@ -75,7 +75,7 @@ function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Fin
       : 'Losing the first token costs little here',
     text:
       `${T.toLocaleString('en')} tokens, ${Math.round(T / main.whole.T)} times the context of ${main.title}, with the ` +
-      `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${told.join(' ')}${holds(groups)}`,
+      `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${holds(groups)}`,
   };
 }
 
@@ -84,7 +84,7 @@ const longColumns: readonly Column[] = [
   { name: 'memory of a run', of: ({ bytes }) => bytes && size(bytes.held) },
 ];
 
-export const streaming: Bench = {
+export const streaming: Experiment = {
   name: 'streaming',
   title: 'Streaming',
   hint: 'a cache of limited size',
@@ -121,7 +121,7 @@ export const streaming: Bench = {
     const rest = (kept: number | undefined) =>
       kept === undefined ? '' : `, with ${words} kept by ${signed(kept)}`;
     const isRescued = main.kept !== undefined && main.window > 0.05 && main.kept < main.window / 2;
-    const told = isRescued
+    const first = isRescued
       ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.window.toFixed(3)} nats per ` +
         `token. Keeping ${words} recovers ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} nats` : 'all of it'}.`
       : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${signed(main.window)} nats per token${rest(main.kept)}.`;
@@ -132,7 +132,7 @@ export const streaming: Bench = {
       heading: isRescued
         ? 'Without the first token, the loss rises'
         : 'Losing the first token costs little here',
-      text: [told, ...beside].join(' ') + holds(groups),
+      text: [first, ...beside].join(' ') + holds(groups),
     };
   },
   table: (groups, file) => {
@@ -144,12 +144,12 @@ export const streaming: Bench = {
       file,
     );
   },
-  controls: (desk) => {
-    const { state, set, engine } = desk;
+  controls: (context) => {
+    const { state, set, engine } = context;
     const { positions, reread, length } = state.value;
     const describe = engine.value?.models.describe;
-    return html`${slider('first keys', 'firstKeys', [0, 8], desk)}
-    ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 512))], desk)}
+    return html`${slider('first keys', 'firstKeys', [0, 8], context)}
+    ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 512))], context)}
     ${choices(
       'positions',
       positions,

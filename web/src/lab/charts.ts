@@ -3,7 +3,7 @@ import { drawChart, type Series } from '../plot/chart';
 import { part } from '../page/view';
 import { percent, show } from '../words';
 import type { Lab } from './lab';
-import { recent, type Told } from './words';
+import { recent, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** Points of a line; a step's batch is noisy, and its neighbours are averaged. */
@@ -18,7 +18,7 @@ interface Line {
 
 interface Chart {
   readonly title: string;
-  /** How its lines are told apart, where a task has triggers. */
+  /** How the lines differ, where a task has triggers. */
   readonly key?: string;
   readonly lines: readonly Line[];
   readonly reach?: readonly [number, number];
@@ -93,11 +93,11 @@ function lineOf(
 }
 
 /** @returns what draws both labs into them */
-export function createCharts(root: HTMLElement): (pair: readonly Told[]) => void {
+export function createCharts(root: HTMLElement): (pair: readonly NamedLab[]) => void {
   const places = CHARTS.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
     CHARTS.forEach(({ title, key, lines, reach, percent: isShare, isHalf }, i) => {
-      // A text has no triggers, and nobody knows the best possible loss.
+      // A text has no triggers, and its best possible loss is unknown.
       const isThere = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));
       const shown = lines.filter(isThere);

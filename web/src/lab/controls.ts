@@ -2,17 +2,17 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { copyCommand } from '../page/command';
 import { choices, segmented } from '../page/controls';
-import type { Desk } from '../page/context';
+import type { Context } from '../page/context';
 import { field } from '../page/terms';
 import { ownText } from './fine_tune';
 import { keepText } from './store';
 import { moreSteps, type Pair, type Side } from './pair';
-import { anew, onward } from './presets';
-import { commandOf, isOnward, refusal, type Setting, type Settings } from './settings';
+import { fromScratch, fineTune } from './presets';
+import { commandOf, isFineTune, refusal, type Setting, type Settings } from './settings';
 
 /** What is seen without opening more. */
 const FIRST_SEEN = ['operation', 'optimiser', 'learning_rate'];
-const FIRST_SEEN_ONWARD = ['from', 'operation', 'learning_rate'];
+const FIRST_SEEN_OF_FINE_TUNE = ['from', 'operation', 'learning_rate'];
 const MINUTE = 60;
 
 /** A time that somebody waits. */
@@ -23,12 +23,12 @@ export function duration(seconds: number): string {
 }
 
 export class Controls {
-  readonly #desk;
+  readonly #context;
   readonly #pair;
   readonly #again;
 
-  constructor(desk: Desk, pair: Pair, again: () => void) {
-    this.#desk = desk;
+  constructor(context: Context, pair: Pair, again: () => void) {
+    this.#context = context;
     this.#pair = pair;
     this.#again = again;
   }
@@ -70,7 +70,7 @@ export class Controls {
 
   /** Random weights, or trained ones, and what these read. */
   course(): TemplateResult {
-    const isOn = isOnward(this.#desk.state.value.left);
+    const isOn = isFineTune(this.#context.state.value.left);
     return html`${this.#courses(isOn)}
     ${isOn ? this.#text(this.#pair.given()[0]!.settings) : nothing}`;
   }
@@ -79,13 +79,13 @@ export class Controls {
     return segmented(
       'Training',
       [
-        ['anew', 'New models'],
-        ['onward', 'Fine-tune'],
+        ['fromScratch', 'New models'],
+        ['fineTune', 'Fine-tune'],
       ],
-      isOn ? 'onward' : 'anew',
+      isOn ? 'fineTune' : 'fromScratch',
       (course) => {
-        const { left, right } = { anew, onward }[course][0]!;
-        this.#desk.set({ left, right });
+        const { left, right } = { fromScratch, fineTune }[course][0]!;
+        this.#context.set({ left, right });
       },
     );
   }
@@ -100,12 +100,12 @@ export class Controls {
   }
 
   #rows(settings: Settings): readonly Setting[] {
-    return this.#pair.tables[isOnward(settings) ? 'onward' : 'anew'];
+    return this.#pair.tables[isFineTune(settings) ? 'fineTune' : 'fromScratch'];
   }
 
   #experiment(settings: Settings): TemplateResult {
-    const { left, right } = this.#desk.state.value;
-    const own = isOnward(settings) ? onward : anew;
+    const { left, right } = this.#context.state.value;
+    const own = isFineTune(settings) ? fineTune : fromScratch;
     const at = own.findIndex((one) => one.left === left && one.right === right);
     return choices(
       'experiment',
@@ -116,7 +116,7 @@ export class Controls {
       ],
       (i) => {
         const preset = own[Number(i)];
-        if (preset) this.#desk.set({ left: preset.left, right: preset.right });
+        if (preset) this.#context.set({ left: preset.left, right: preset.right });
       },
     );
   }
@@ -127,7 +127,7 @@ export class Controls {
       .map((row) => this.#field('both', row, settings));
   }
 
-  /** What a trained model reads on: what ships, or a file, which the labs begin with anew. */
+  /** The text that fine-tuning reads: the passages of this page, or a file, which resets the labs. */
   #text(settings: Settings): TemplateResult {
     const change = async (event: Event) => {
       const input = event.target as HTMLInputElement;
@@ -142,7 +142,7 @@ export class Controls {
     return html`<label class="file"
         >Choose a text file<input
           type="file"
-          @change=${(event: Event) => void change(event).catch(this.#desk.fail)}
+          @change=${(event: Event) => void change(event).catch(this.#context.fail)}
       /></label>
       ${
         settings.text === 'own'
@@ -158,13 +158,13 @@ export class Controls {
 
   #set(side: Side, name: string, settings: Settings): TemplateResult {
     const rows = this.#rows(settings);
-    const seen = isOnward(settings) ? FIRST_SEEN_ONWARD : FIRST_SEEN;
+    const seen = isFineTune(settings) ? FIRST_SEEN_OF_FINE_TUNE : FIRST_SEEN;
     const named = (wanted: string) => rows.find((row) => row.name === wanted)!;
     const others = rows.filter(
       ({ name: own, isShared, isDrawn }) => !seen.includes(own) && !isShared && !isDrawn,
     );
     return html`<section
-      class="lab-set ${isOnward(settings) ? 'onward' : ''}"
+      class="lab-set ${isFineTune(settings) ? 'fine-tune' : ''}"
       aria-label="Lab ${side + 1}: ${name}"
     >
       <div class="numbers">
@@ -199,7 +199,7 @@ export class Controls {
       const why = refusal(row, value);
       if (why) {
         input.value = String(settings[name]);
-        this.#desk.tell(why);
+        this.#context.notify(why);
       } else set(value);
     };
     return field(

@@ -1,58 +1,64 @@
 /** What the reader takes along: a model into Explore or onto the disk, the log, the picture. */
-import type { Desk } from '../page/context';
+import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
 import { aboutOf, hand, onPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
 import { commandOf } from './settings';
-import { verdict, type Told } from './words';
+import { verdict, type NamedLab } from './words';
 
 /** The model as Explore opens it, with the sample as its text. */
-export async function openInside({ name, lab }: Told, desk: Desk): Promise<void> {
+export async function openInside({ name, lab }: NamedLab, context: Context): Promise<void> {
   const { setup, words, settings, step } = lab;
   const isFixed = setup!.first !== undefined;
   const title = `${name} after ${step} steps`.replaceAll('/', ' ');
-  desk.set({
+  context.set({
     input: 'text',
     prompt: words.slice(isFixed ? 1 : 0).join(''),
     first: isFixed ? '' : 'none',
     T: Number(settings.length),
     n: 1,
   });
-  desk.inside(await modelFiles(title, await lab.trained()));
+  context.inside(await modelFiles(title, await lab.trained()));
 }
 
 /** The whole folder as one ZIP archive. */
-export async function saveModel({ name, lab }: Told): Promise<void> {
+export async function saveModel({ name, lab }: NamedLab): Promise<void> {
   const words = `${name} after ${lab.step} steps`.toLowerCase();
   const folder = `sinkscope-lab-${words.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
   hand(await modelZip(folder, await lab.trained()), `${folder}.zip`);
 }
 
 interface Shown {
-  readonly told: readonly Told[];
+  readonly pair: readonly NamedLab[];
   readonly columns: readonly string[];
   readonly grid: HTMLElement;
-  readonly desk: Desk;
+  readonly context: Context;
   /** Draws the room in the theme of the document. */
   readonly draw: (theme?: Theme) => void;
 }
 
-async function fileOf(kind: Kind, { told, columns, grid, desk, draw }: Shown): Promise<Blob> {
-  const logged = told.map(({ name, lab }): Logged => {
+async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown): Promise<Blob> {
+  const logged = pair.map(({ name, lab }): Logged => {
     return { name, settings: lab.settings, log: lab.log };
   });
-  const { version, link } = desk.facts();
+  const { version, link } = context.facts();
   const origin = { version, link };
   if (kind === 'CSV') return new Blob([logCsv(logged, columns, origin)], { type: 'text/csv' });
   if (kind === 'JSON') return new Blob([logJson(logged, origin)], { type: 'application/json' });
-  const about = aboutOf({ name: 'lab', title: 'Lab', says: [], numbers: [], facts: desk.facts() });
-  const titles = told.map(({ name, lab }) => `${name} after ${lab.step} steps`);
+  const about = aboutOf({
+    name: 'lab',
+    title: 'Lab',
+    says: [],
+    numbers: [],
+    facts: context.facts(),
+  });
+  const titles = pair.map(({ name, lab }) => `${name} after ${lab.step} steps`);
   const commands = logged.map(({ settings }) => commandOf(settings));
   const own = {
     ...about,
     title: `Lab: ${titles.join(' | ')}`,
-    description: [verdict([told[0]!, told[1]!]), ...commands].join('\n'),
+    description: [verdict([pair[0]!, pair[1]!]), ...commands].join('\n'),
     facts: { ...about.facts, corpus: undefined, subjects: commands },
   };
   const picture = onPaper(grid, draw, () => figureOf(grid, own));

@@ -78,6 +78,6 @@ export function logCsv(
 }
 
 export function logJson(labs: readonly Logged[], { version, link }: Origin): string {
-  const told = labs.map((lab) => ({ ...lab, command: commandOf(lab.settings) }));
-  return `${JSON.stringify({ measured_by: `Sinkscope ${version}`, link, labs: told }, null, 1)}\n`;
+  const entries = labs.map((lab) => ({ ...lab, command: commandOf(lab.settings) }));
+  return `${JSON.stringify({ measured_by: `Sinkscope ${version}`, link, labs: entries }, null, 1)}\n`;
 }

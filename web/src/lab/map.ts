@@ -7,14 +7,14 @@ import { part } from '../page/view';
 import { headName, percent, show } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
-import { caption, headSeen, type Told } from './words';
+import { caption, headSeen, type NamedLab } from './words';
 
-/** Words stand at a map that gives each of them so many pixels. */
+/** A map shows its words where each has so many pixels. */
 const WORD_WIDTH = 10;
 
 export interface Acts {
-  readonly inside: (told: Told) => void;
-  readonly saveModel: (told: Told) => void;
+  readonly inside: (named: NamedLab) => void;
+  readonly saveModel: (named: NamedLab) => void;
   readonly again: () => void;
   readonly change: (side: 0 | 1, more: Settings) => void;
 }
@@ -23,33 +23,33 @@ export function createMap(
   grid: HTMLElement,
   side: 0 | 1,
   acts: Acts,
-): (told: Told, theme: Theme) => void {
+): (named: NamedLab, theme: Theme) => void {
   const place = part(grid, 'lab-map', 'section');
   place.dataset.side = ['left', 'right'][side];
   place.dataset.view = 'attention';
   const title = part(place, 'caption', 'p');
   const map = createHeatmap(part(place, 'plot'));
   const under = part(place, 'lab-under');
-  return (told, theme) => {
-    place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${told.name}`);
+  return (named, theme) => {
+    place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${named.name}`);
     render(
-      html`<strong style="color: var(${COLORS[side]})">${told.name}</strong>
-        <span>${caption(told)}</span>`,
+      html`<strong style="color: var(${COLORS[side]})">${named.name}</strong>
+        <span>${caption(named)}</span>`,
       title,
     );
-    drawMap(map, told, theme, place.clientWidth);
+    drawMap(map, named, theme, place.clientWidth);
     render(
-      html`${trouble(told, acts)}
+      html`${trouble(named, acts)}
         <p class="numbers">
-          ${actions(told, acts)} ${heads(told, (head) => acts.change(side, { head }))}
+          ${actions(named, acts)} ${heads(named, (head) => acts.change(side, { head }))}
         </p>`,
       under,
     );
   };
 }
 
-function drawMap(map: Heatmap, told: Told, theme: Theme, width: number): void {
-  const { lab, operation, name } = told;
+function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): void {
+  const { lab, operation, name } = named;
   const seen = headSeen(lab);
   if (!seen) return;
   const { words, setup } = lab;
@@ -60,7 +60,7 @@ function drawMap(map: Heatmap, told: Told, theme: Theme, width: number): void {
     cols: T,
     data: seen.shares,
     scale: operation?.proxy === 'share_abs' ? diverging(theme, 1) : sequential(theme, 1, true),
-    label: `Attention map of ${name} after ${lab.step} steps: ${caption(told)}`,
+    label: `Attention map of ${name} after ${lab.step} steps: ${caption(named)}`,
     ...(width >= T * WORD_WIDTH ? { rowWords: read, colWords: read } : {}),
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
@@ -72,18 +72,18 @@ function drawMap(map: Heatmap, told: Told, theme: Theme, width: number): void {
   });
 }
 
-function actions(told: Told, { inside, saveModel }: Acts) {
-  const isDisabled = !told.lab.picture || !told.lab.isThere;
-  return html`<button type="button" ?disabled=${isDisabled} @click=${() => inside(told)}>
+function actions(named: NamedLab, { inside, saveModel }: Acts) {
+  const isDisabled = !named.lab.picture || !named.lab.isThere;
+  return html`<button type="button" ?disabled=${isDisabled} @click=${() => inside(named)}>
       Open in Explore
     </button>
-    <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(told)}>
+    <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(named)}>
       Save model
     </button>`;
 }
 
 /** Which head is drawn, where there are several. */
-function heads({ lab }: Told, choose: (head: number) => void) {
+function heads({ lab }: NamedLab, choose: (head: number) => void) {
   const seen = headSeen(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];
   if (!seen || L * H < 2) return nothing;
@@ -100,7 +100,7 @@ function heads({ lab }: Told, choose: (head: number) => void) {
   );
 }
 
-function trouble({ lab }: Told, { again }: Acts) {
+function trouble({ lab }: NamedLab, { again }: Acts) {
   const { stage, trouble: why, kept, settings } = lab;
   if (!why) return nothing;
   const goOn =

@@ -1,12 +1,12 @@
 /** The two labs of a visit: they follow the page's state, and are trained, paused and begun together. */
 import type { Describe } from 'sinkscope';
-import type { Desk, Scope } from '../page/context';
+import type { Context, Scope } from '../page/context';
 import type { Models } from '../run/models';
-import { setUp as setUpAnew } from './from_scratch';
+import { setUp as setUpFromScratch } from './from_scratch';
 import { Lab } from './lab';
-import { setUp as setUpOnward } from './fine_tune';
+import { setUp as setUpFineTune } from './fine_tune';
 import {
-  isOnward,
+  isFineTune,
   namesOf,
   printSettings,
   readSettings,
@@ -15,31 +15,31 @@ import {
   type Settings,
   type Tables,
 } from './settings';
-import type { Told } from './words';
+import type { NamedLab } from './words';
 
 const SIDES = ['left', 'right'] as const;
 export type Side = 0 | 1;
 
-/** The labs stand as they are while the reader is elsewhere. */
+/** The labs keep their state while the reader is in another room. */
 let models: Models | undefined;
 let labs: readonly [Lab, Lab] | undefined;
 
 const setUp = async (settings: Settings) =>
-  isOnward(settings) ? setUpOnward(settings, models!) : setUpAnew(settings);
+  isFineTune(settings) ? setUpFineTune(settings, models!) : setUpFromScratch(settings);
 
 /** How a training goes on that has reached its end. */
-export const moreSteps = (settings: Settings) => (isOnward(settings) ? 100 : 500);
+export const moreSteps = (settings: Settings) => (isFineTune(settings) ? 100 : 500);
 
 export class Pair {
   readonly labs: readonly [Lab, Lab];
-  #desk;
+  #context;
   #describe: Describe | undefined;
-  #tables: Tables = { anew: [], onward: [] };
-  /** Paused by the tab that nobody sees. */
+  #tables: Tables = { fromScratch: [], fineTune: [] };
+  /** Whether training was paused because the tab is hidden. */
   #isHidden = false;
 
-  constructor(desk: Desk, scope: Scope) {
-    this.#desk = desk;
+  constructor(context: Context, scope: Scope) {
+    this.#context = context;
     this.labs = labs ??= [new Lab(0, setUp), new Lab(1, setUp)];
     const seen = () => this.#seen();
     document.addEventListener('visibilitychange', seen);
@@ -69,18 +69,18 @@ export class Pair {
 
   /** What the state asks for, of each. */
   given() {
-    const { value } = this.#desk.state;
+    const { value } = this.#context.state;
     return SIDES.map((side) => readSettings(value[side], this.#tables));
   }
 
-  told(): readonly [Told, Told] {
+  named(): readonly [NamedLab, NamedLab] {
     const [left, right] = this.labs;
     const names = namesOf([left.settings, right.settings], this.#tables);
     return [this.#one(left, names[0]), this.#one(right, names[1])];
   }
 
   /** An operation is known by its settings, of a trained model by its config. */
-  #one(lab: Lab, name: string): Told {
+  #one(lab: Lab, name: string): NamedLab {
     const { config } = lab.setup?.options ?? {};
     const own = config as { sinkscope?: { attention?: { operation?: string } } } | undefined;
     const wanted = own?.sinkscope?.attention?.operation ?? 'softmax';
@@ -92,7 +92,7 @@ export class Pair {
     const texts = this.given().map(({ settings }, i) =>
       printSettings(side === 'both' || side === i ? { ...settings, ...more } : settings),
     );
-    this.#desk.set({ left: texts[0]!, right: texts[1]! });
+    this.#context.set({ left: texts[0]!, right: texts[1]! });
   }
 
   again(): void {
@@ -114,7 +114,8 @@ export class Pair {
   async #restore(wanted: readonly Settings[]): Promise<void> {
     await Promise.all(this.labs.map((lab, i) => lab.restore(wanted[i]!)));
     const isSame = this.labs.every((lab, i) => lab.settings === wanted[i]);
-    if (isSame && this.step > 0) this.#desk.tell(`Your training is restored at step ${this.step}.`);
+    if (isSame && this.step > 0)
+      this.#context.notify(`Your training is restored at step ${this.step}.`);
   }
 
   get isRunning(): boolean {
@@ -180,7 +181,7 @@ export class Pair {
       void this.pause();
     } else if (!document.hidden && this.#isHidden) {
       this.#isHidden = false;
-      this.#desk.tell('Training paused while this tab was hidden.');
+      this.#context.notify('Training paused while this tab was hidden.');
       this.train();
     }
   }

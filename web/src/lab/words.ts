@@ -3,9 +3,9 @@ import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headName, percent, show } from '../words';
 import type { Lab } from './lab';
-import { isOnward, type Settings } from './settings';
+import { isFineTune, type Settings } from './settings';
 
-/** A batch is noisy: what is said is of so many steps. */
+/** A batch is noisy: sentences average over so many steps. */
 const RECENT = 20;
 const EPS = defaults.eps;
 
@@ -30,7 +30,7 @@ export function sinceStep(log: readonly LogEntry[]): number | undefined {
   return since;
 }
 
-/** What even attention gives the first token from the others. */
+/** The attention of later tokens on the first one under uniform attention. */
 function evenOf({ length }: Settings): number {
   const T = Number(length);
   let sum = 0;
@@ -79,67 +79,67 @@ export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefin
   return best;
 }
 
-export interface Told {
+export interface NamedLab {
   readonly name: string;
   readonly lab: Lab;
   readonly operation: Operation | undefined;
 }
 
 /** Where rows need not sum to 1, the share of the row must exceed ε as well as the weight. */
-function parks({ lab, operation }: Told): boolean {
+function parks({ lab, operation }: NamedLab): boolean {
   const share = operation?.normalises ? 1 : (headSeen(lab)?.share ?? 0);
   return recent(lab, 'first_most') > EPS && share > EPS;
 }
 
 /** A share of attention, or where rows need not sum to 1 a weight and its share of the row. */
-function amount({ operation }: Told, weight: number, share: number): string {
+function amount({ operation }: NamedLab, weight: number, share: number): string {
   if (operation?.normalises) return `${percent(weight, 0)} of its attention`;
   return `a weight of ${show(weight)} (${percent(share, 0)} of its row)`;
 }
 
-function given(told: Told): string {
-  return amount(told, recent(told.lab, 'first_most'), headSeen(told.lab)?.share ?? NaN);
+function given(named: NamedLab): string {
+  return amount(named, recent(named.lab, 'first_most'), headSeen(named.lab)?.share ?? NaN);
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** What a head gives its first token. */
-function ofHead(told: Told, { layer, head, share, weight }: HeadSeen): string {
-  const given = amount(told, told.operation?.normalises ? share : weight, share);
+function ofHead(named: NamedLab, { layer, head, share, weight }: HeadSeen): string {
+  const given = amount(named, named.operation?.normalises ? share : weight, share);
   return `head ${headName({ layer, head })} gives the first token ${given}`;
 }
 
 /** Under a map, while it trains. */
-export function caption(told: Told): string {
-  const { lab } = told;
+export function caption(named: NamedLab): string {
+  const { lab } = named;
   const seen = headSeen(lab);
-  if (isOnward(lab.settings)) return seen ? ofHead(told, seen) : '';
+  if (isFineTune(lab.settings)) return seen ? ofHead(named, seen) : '';
   if (!lab.log.length) return 'untrained';
   const many = seen && (lab.picture?.shape[0] ?? 1) * (lab.picture?.shape[1] ?? 1) > 1;
   const which = many ? `; map: head ${headName(seen)}` : '';
-  return `gives the first token ${given(told)} outside triggers${which}`;
+  return `gives the first token ${given(named)} outside triggers${which}`;
 }
 
-function ofOne(told: Told, side: number): string {
-  const { lab, name, operation } = told;
+function ofOne(named: NamedLab, side: number): string {
+  const { lab, name, operation } = named;
   const place = side ? '' : ' at positions without a trigger';
-  if (!parks(told)) {
+  if (!parks(named)) {
     const even = operation?.normalises
       ? ` (uniform attention: ${percent(evenOf(lab.settings), 0)})`
       : '';
-    return `${capital(name)} gives the first token ${given(told)}${place}${even}`;
+    return `${capital(name)} gives the first token ${given(named)}${place}${even}`;
   }
   const since = sinceStep(lab.log);
   const above = operation?.normalises ? percent(EPS, 0) : show(EPS);
   return (
-    `${capital(name)} gives the first token ${given(told)}${place}` +
+    `${capital(name)} gives the first token ${given(named)}${place}` +
     `${since === undefined ? '' : ` (above ${above} since step ${since})`}; the first token’s value norm is ` +
     `${show(recent(lab, 'value_ratio'))}× that of the others`
   );
 }
 
 /** What became of a model that was trained before: then, and now; means over all heads. */
-function ofOnward({ name, lab, operation }: Told): string {
+function ofFineTune({ name, lab, operation }: NamedLab): string {
   const words = operation?.normalises ? (value: number) => percent(value, 0) : show;
   const what = operation?.normalises
     ? `attention on the first token (uniform: ${percent(evenOf(lab.settings), 0)})`
@@ -153,7 +153,7 @@ function ofOnward({ name, lab, operation }: Told): string {
 }
 
 /** Loss above the best that there can be, of both. */
-function cost(pair: readonly [Told, Told]): string {
+function cost(pair: readonly [NamedLab, NamedLab]): string {
   const above = (where: string) =>
     pair
       .map(({ lab }) => recent(lab, `loss_${where}`) - recent(lab, `optimum_${where}`))
@@ -163,9 +163,9 @@ function cost(pair: readonly [Told, Told]): string {
 }
 
 /** Who parked, when, and what it cost. */
-export function verdict(pair: readonly [Told, Told]): string {
+export function verdict(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
-  if (isOnward(pair[0].lab.settings)) return `${pair.map(ofOnward).join('. ')}.`;
+  if (isFineTune(pair[0].lab.settings)) return `${pair.map(ofFineTune).join('. ')}.`;
   const said = `${pair.map(ofOne).join('. ')}. ${cost(pair)}`;
   const short = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
   if (!short) return said;

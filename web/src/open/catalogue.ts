@@ -1,11 +1,11 @@
 /**
- * Models of the hub that are worth opening here. What is said of them is either how they are built,
+ * Models of the hub that are worth opening here. Their notes state either how they are built,
  * or what papers report, and then it says so: nothing of it was measured by this page.
  */
 
 interface Suggestion {
   readonly id: string;
-  /** What there is to download, about; the plan tells it exactly. */
+  /** About how much is downloaded; the plan has the exact size. */
   readonly megabytes: number;
   /** Special tokens that the tokenizer itself puts first. */
   readonly adds: string;

@@ -18,6 +18,14 @@ import { type Models } from '../run/models';
 import { loadedWords, type Loaded } from '../run/progress';
 import { sentence, InputError, isTooSlow } from '../ask/errors';
 import {
+  idOfAddress,
+  idOfRecordingFile,
+  isOfRecording,
+  isOfThisSite,
+  isRecordingFile,
+  isRecordingOfDisk,
+} from '../ask/recordings';
+import {
   fingerprintOf,
   hubName,
   idOfFiles,
@@ -30,7 +38,7 @@ import {
 
 export type Stage =
   | { readonly name: 'choose' }
-  /** A link wants a model: a hub is not asked for it before the reader agrees, files are the reader's. */
+  /** A link names a model: a hub is contacted only if the reader agrees, files the reader has to choose. */
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
   /** Several models: one of them is to be chosen. */
@@ -60,12 +68,12 @@ export interface Fields {
   readonly isBeside: boolean;
 }
 
-interface Surroundings {
+interface Dependencies {
   /** Undefined until the engine runs. */
   readonly models: () => Models | undefined;
   /** A model is open: of the reader's choice, or what a link asked for. */
   readonly opened: (id: string, how: 'alone' | 'beside' | 'asked') => void;
-  /** Told where no dialog is open that could tell it. */
+  /** Called where no dialog is open that could show the error. */
   readonly failed: (text: string) => void;
   readonly changed: () => void;
 }
@@ -90,15 +98,15 @@ export class Opener {
   /** Bytes that are kept for the next visit; NaN until known. */
   keptBytes = NaN;
   isShown = false;
-  readonly #around: Surroundings;
+  readonly #dependencies: Dependencies;
   #job: AbortController | undefined;
   /** Models that links asked for and that are not open; those that were declined are not asked about again. */
   #asked: readonly string[] = [];
   readonly #declined = new Set<string>();
   /** Repositories whose checkpoints the reader walks through: none of them is asked about again. */
   readonly #trusted = new Set<string>();
-  constructor(around: Surroundings) {
-    this.#around = around;
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** What takes time, for whoever does not see the dialog. */
@@ -111,10 +119,10 @@ export class Opener {
   show(): void {
     this.isShown = true;
     void this.#countKept();
-    this.#around.changed();
+    this.#dependencies.changed();
   }
 
-  /** The reader closed it: what goes on is stopped, what links asked for is declined. */
+  /** The reader closed the dialog: the present step stops, and models that links ask for are declined. */
   hide(): void {
     if (!this.isShown) return;
     this.#job?.abort();
@@ -128,7 +136,7 @@ export class Opener {
   invite(name?: string): void {
     this.show();
     if (name === undefined) return;
-    if (isOfDisk(name)) {
+    if (isOfDisk(name) || isOfRecording(name)) {
       this.#declined.delete(name);
       this.#asked = [name, ...this.#asked.filter((one) => one !== name)];
       this.#askNext();
@@ -147,7 +155,7 @@ export class Opener {
         // Then it holds for this visit.
       }
     }
-    this.#around.changed();
+    this.#dependencies.changed();
   }
 
   /** Back to the choice; a download stops, and what came of it is kept. */
@@ -161,6 +169,11 @@ export class Opener {
   }
 
   lookUp(name: string): Promise<void> {
+    const address = recordingAddress(name);
+    if (address)
+      return this.#step(`Loading ${nameOfId(idOfAddress(address))}`, (signal) =>
+        this.#loadRecording(idOfAddress(address), signal),
+      );
     return this.#step(`Looking up ${name}`, async (signal) => {
       const onRetry = ({ reason }: { readonly reason: string }) =>
         this.#set({ name: 'looking', what: `${name}: ${reason}` });
@@ -174,6 +187,12 @@ export class Opener {
       const empty = given.find(({ file }) => file.size === 0);
       if (empty)
         throw new InputError(`${empty.path} is empty: expected a model’s file, found 0 bytes.`);
+      const [only] = given;
+      if (only && given.length === 1 && (await isRecordingFile(only.file))) {
+        const id = await idOfRecordingFile(only.file as File);
+        this.#compareRecording(id);
+        return this.#loadRecording(id, signal, only.file);
+      }
       const plans = await planFiles(given);
       const [plan, ...more] = plans;
       signal.throwIfAborted();
@@ -202,12 +221,17 @@ export class Opener {
   }
 
   /**
-   * A link, or the training slider, wants a model of the hub or of a disk. Nobody is asked for it before the
+   * A link, or the training slider, asks for a model of the hub or of a disk. No host is contacted before the
    * reader agrees, here or when it was opened on an earlier visit and kept; files the reader has to choose.
    * @returns whether it may be opened now; if not, the reader is asked, and `opened` follows
    */
   async admit(id: string, signal: AbortSignal): Promise<boolean> {
-    const models = this.#around.models()!;
+    const models = this.#dependencies.models()!;
+    if (isOfRecording(id)) {
+      if (!models.recordings.knows(id) && !isOfThisSite(id)) return this.#ask(id);
+      models.recordings.admit(id);
+      return true;
+    }
     if (!(isOfHub(id) || isOfDisk(id)) || models.knows(id)) return true;
     if (isOfDisk(id)) return this.#ask(id);
     const [repository = ''] = hubName(id).split(/[@:]/);
@@ -235,7 +259,7 @@ export class Opener {
     const [next] = this.#asked;
     if (!next) {
       this.isShown = false;
-      this.#around.changed();
+      this.#dependencies.changed();
       return;
     }
     if (isOfHub(next)) this.fields = { ...this.fields, name: hubName(next) };
@@ -276,7 +300,7 @@ export class Opener {
   }
 
   async #load(plan: Plan, signal: AbortSignal): Promise<void> {
-    const models = this.#around.models();
+    const models = this.#dependencies.models();
     if (!models) throw new Error('The engine is not running yet; try again in a moment.');
     const recipe = this.#recipe(plan);
     const id = recipe.source === 'hub' ? idOfPlan(plan) : await idOfFiles(plan);
@@ -308,6 +332,30 @@ export class Opener {
     this.#finish(id);
   }
 
+  /** A recording is small: it is read at once, and shown like a model. */
+  async #loadRecording(id: string, signal: AbortSignal, file?: Blob): Promise<void> {
+    const recordings = this.#dependencies.models()?.recordings;
+    if (!recordings) throw new Error('The engine is not running yet; try again in a moment.');
+    recordings.admit(id, file);
+    try {
+      await recordings.get(id, { signal, onProgress: () => {} });
+    } catch (error) {
+      recordings.forget(id);
+      throw error;
+    }
+    this.#finish(id);
+  }
+
+  #compareRecording(id: string): void {
+    const wanted = this.#asked.find(isRecordingOfDisk);
+    const print = (one: string) => one.slice(0, one.indexOf('/'));
+    if (!wanted || !this.isShown || print(wanted) === print(id)) return;
+    throw new InputError(
+      `${nameOfId(id)}: expected the recording that the link names, ${print(wanted)}, found ${print(id)}. ` +
+        'Close this dialog to open another one.',
+    );
+  }
+
   /** Files that a link asked for are those that it names, or they are refused. */
   #compare(id: string): void {
     const wanted = this.#asked.find(isOfDisk);
@@ -323,7 +371,7 @@ export class Opener {
     this.#asked = this.#asked.filter((one) => one !== id);
     this.#declined.delete(id);
     this.stage = { name: 'choose' };
-    this.#around.opened(id, isAsked ? 'asked' : this.fields.isBeside ? 'beside' : 'alone');
+    this.#dependencies.opened(id, isAsked ? 'asked' : this.fields.isBeside ? 'beside' : 'alone');
     void this.#countKept();
     if (this.isShown) this.#askNext();
   }
@@ -356,20 +404,25 @@ export class Opener {
   #fail(error: unknown): void {
     const text = sentence(error);
     if (this.isShown) this.error = text;
-    else this.#around.failed(text);
-    this.#around.changed();
+    else this.#dependencies.failed(text);
+    this.#dependencies.changed();
   }
 
   #set(stage: Stage): void {
     this.stage = stage;
     this.error = '';
-    this.#around.changed();
+    this.#dependencies.changed();
   }
 
   async #countKept(): Promise<void> {
     this.keptBytes = await cacheBytes().catch(() => NaN);
-    this.#around.changed();
+    this.#dependencies.changed();
   }
+}
+
+/** The address of a recording that somebody typed or agreed to; undefined of a model's name. */
+function recordingAddress(text: string): URL | undefined {
+  return /^https?:\/\/\S+$/.test(text) && URL.canParse(text) ? new URL(text) : undefined;
 }
 
 /** Whether something of it was kept on an earlier visit: then the reader has agreed to it. */

@@ -1,28 +1,31 @@
 /** The dialog in which the reader chooses what is looked at: models, steps of their training, what-ifs. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../page/controls';
-import type { Desk } from '../page/context';
+import type { Context } from '../page/context';
 import type { Choice } from '../run/models';
 import { OTHERS, others, type Other } from '../ask/arithmetic';
 import { field } from '../page/terms';
 import { editChoices, MOST, parseSubject, printSubject, toggled } from '../ask/subject';
+import '../page/dialog.css';
+import './open.css';
 
 const SOURCES = {
   zoo: 'trained for this page',
   hub: 'from Hugging Face',
   disk: 'from your disk',
+  recording: 'recordings',
 } as const;
 
 export class Picker {
   readonly #dialog = document.createElement('dialog');
-  readonly #desk: Desk;
+  readonly #context: Context;
   /** The model and the edit that the forms offer; steps of a training are fetched when it is chosen. */
   #model = 'softmax';
   #edit = 'sigmoid';
   #steps: readonly number[] = [];
 
-  constructor(desk: Desk) {
-    this.#desk = desk;
+  constructor(context: Context) {
+    this.#context = context;
     this.#dialog.id = 'pick';
     this.#dialog.setAttribute('aria-labelledby', 'pick-title');
     document.body.append(this.#dialog);
@@ -35,11 +38,11 @@ export class Picker {
   }
 
   get #shown(): readonly string[] {
-    return this.#desk.state.peek().shown;
+    return this.#context.state.peek().shown;
   }
 
   #set(shown: readonly string[]): void {
-    this.#desk.set({ shown });
+    this.#context.set({ shown });
     this.draw();
   }
 
@@ -48,7 +51,7 @@ export class Picker {
   }
 
   async #loadSteps(): Promise<void> {
-    const { models } = this.#desk.engine.peek()!;
+    const { models } = this.#context.engine.peek()!;
     const hasSteps = models.zoo.cards.some(({ id, timeline }) => timeline && id === this.#model);
     this.#steps = [];
     if (hasSteps) this.#steps = await (await models.timelines()).steps(this.#model).catch(() => []);
@@ -57,7 +60,7 @@ export class Picker {
 
   /** The models by what their recipes change. */
   #groups(): [string, Choice[]][] {
-    const { models } = this.#desk.engine.peek()!;
+    const { models } = this.#context.engine.peek()!;
     const groups = new Map<string, Choice[]>();
     for (const one of models.choices) {
       const factor = models.zoo.cards.find(({ id }) => id === one.id)?.factor;
@@ -114,7 +117,7 @@ export class Picker {
   }
 
   #editForm(): TemplateResult {
-    const { models } = this.#desk.engine.peek()!;
+    const { models } = this.#context.engine.peek()!;
     const own = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
     // The operation that a model was trained with is no what-if.
     const all = editChoices(models.describe).filter(
@@ -176,8 +179,8 @@ export class Picker {
   }
 
   draw(): void {
-    const desk = this.#desk;
-    const { models } = desk.engine.peek()!;
+    const context = this.#context;
+    const { models } = context.engine.peek()!;
     const shown = this.#shown;
     const offered = new Set(models.choices.map(({ id }) => id));
     const more = shown.filter((text) => !offered.has(text));
@@ -204,7 +207,7 @@ export class Picker {
             more.length
               ? html`<fieldset class="pick-set">
                   <legend>checkpoints, counterfactuals, other arithmetic</legend>
-                  ${more.map((text) => this.#chip(text, nameOf({ subject: text }, desk)))}
+                  ${more.map((text) => this.#chip(text, nameOf({ subject: text }, context)))}
                 </fieldset>`
               : nothing
           }
@@ -213,23 +216,25 @@ export class Picker {
             <label class="field"
               ><span class="unseen">model</span>
               <select @change=${choose}>
-                ${this.#groups().map(
-                  ([name, some]) =>
-                    html`<optgroup label=${name}>
-                      ${some.map(
-                        ({ id, title }) =>
-                          html`<option value=${id} ?selected=${id === this.#model}>
-                            ${title}
-                          </option>`,
-                      )}
-                    </optgroup>`,
-                )}
+                ${this.#groups()
+                  .filter(([name]) => name !== SOURCES.recording)
+                  .map(
+                    ([name, some]) =>
+                      html`<optgroup label=${name}>
+                        ${some.map(
+                          ({ id, title }) =>
+                            html`<option value=${id} ?selected=${id === this.#model}>
+                              ${title}
+                            </option>`,
+                        )}
+                      </optgroup>`,
+                  )}
               </select></label
             >
             ${this.#stepForm()} ${this.#editForm()} ${others.map((one) => this.#otherForm(one))}
           </fieldset>
           <p class="links">
-            <button type="button" @click=${() => desk.open()}>Open another model …</button>
+            <button type="button" @click=${() => context.open()}>Open another model …</button>
             <button type="button" class="primary" @click=${() => this.#dialog.close()}>Done</button>
           </p>
         </div>`,

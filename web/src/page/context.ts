@@ -20,7 +20,7 @@ export interface Engine {
   readonly queue: Queue;
 }
 
-export interface Desk {
+export interface Context {
   readonly state: ReadonlySignal<State>;
   readonly theme: ReadonlySignal<Theme>;
   readonly pointed: ReadonlySignal<Pointed>;
@@ -34,20 +34,20 @@ export interface Desk {
   readonly open: (name?: string) => void;
   /** Lets the reader choose what is looked at. */
   readonly pick: () => void;
-  /** Opens the dialog with the code that embeds a view. */
-  readonly embed: (view: string) => void;
+  /** Opens the dialog with the code that embeds a view, in the state that its figure has. */
+  readonly embed: (view: string, figure: Context) => void;
   /** Opens the files of a model, to look inside it. */
   readonly inside: (files: readonly DiskFile[]) => void;
-  /** The reader walks through this repository: its checkpoints are not asked about one by one. */
+  /** Lets every checkpoint of a repository open without a question: the reader steps through them. */
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
-  readonly tell: (notice: string) => void;
+  readonly notify: (notice: string) => void;
   /** Of this state, or of one that differs from it. */
   readonly facts: (change?: Partial<State>) => Facts;
   readonly link: (change?: Partial<State>) => string;
 }
 
-/** What lives as long as something stands on the page, and ends with it. */
+/** Effects and listeners that end together with a part of the page. */
 export class Scope {
   readonly #ends = new Set<() => void>();
 
@@ -88,10 +88,14 @@ interface Wish extends Partial<
 }
 
 /** Asks the queue for what a room shows, again whenever a signal changes on which that depends. */
-export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engine) => Wish): void {
+export function asks(
+  context: Context,
+  scope: Scope,
+  wish: (state: State, engine: Engine) => Wish,
+): void {
   scope.effect(() => {
-    const engine = desk.engine.value;
-    const state = desk.state.value;
+    const engine = context.engine.value;
+    const state = context.state.value;
     if (!engine) return;
     const {
       views,
@@ -117,8 +121,8 @@ export function asks(desk: Desk, scope: Scope, wish: (state: State, engine: Engi
   });
 }
 
-export function reachOf(desk: Desk, scope: Scope): Reach {
-  const { set, point, pointed, fail } = desk;
+export function reachOf(context: Context, scope: Scope): Reach {
+  const { set, point, pointed, fail } = context;
   return {
     set,
     point,
@@ -126,12 +130,12 @@ export function reachOf(desk: Desk, scope: Scope): Reach {
     fail,
     effect: (run) => scope.effect(run),
     timelines: () => {
-      const engine = desk.engine.peek();
+      const engine = context.engine.peek();
       return engine
         ? engine.models.timelines()
         : Promise.reject(new Error('The engine is still loading.'));
     },
-    unmask: (...given) => desk.engine.peek()!.queue.unmask(...given),
+    unmask: (...given) => context.engine.peek()!.queue.unmask(...given),
   };
 }
 
@@ -154,8 +158,8 @@ function beside(frame: Frame, base: Frame): Frame {
   return made;
 }
 
-export function shownOf(desk: Desk, subjects: readonly string[]): Shown[] {
-  const entries = desk.engine.value?.queue.entries.value;
+export function shownOf(context: Context, subjects: readonly string[]): Shown[] {
+  const entries = context.engine.value?.queue.entries.value;
   return subjects.map((subject) => {
     const { frame: own, isStale = false, error } = entries?.get(subject) ?? {};
     const base = own?.edits.length ? entries?.get(unedited(subject)) : undefined;

@@ -1,9 +1,11 @@
 /** The controls that rooms share: each maps the state to a template, and changes the state through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { framesOf, type Desk, type Scope, type Shown } from './context';
+import { framesOf, type Context, type Scope, type Shown } from './context';
 import { isBidirectional, type Frame, mapsOf } from '../frame';
 import { hubName, isOfHub, nameOfId, isOfDisk } from '../ask/ids';
+import { isOfRecording } from '../ask/recordings';
+import { NO_WEIGHTS } from '../run/recordings';
 import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from '../ask/question';
 import { defaults, type State } from '../ask/state';
 import { parseSubject, titleOf } from '../ask/subject';
@@ -39,7 +41,7 @@ export function numberField(
   name:
     'T' | 'eps' | 'n' | 'seed' | 'temperature' | 'topK' | 'length' | 'runs' | 'masked' | 'denoise',
   [min, max, step]: readonly [number, number, number],
-  { state, set }: { readonly state: { readonly value: State }; readonly set: Desk['set'] },
+  { state, set }: { readonly state: { readonly value: State }; readonly set: Context['set'] },
 ): TemplateResult {
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;
@@ -88,13 +90,13 @@ export function segmented<const Value extends string | number>(
 }
 
 /** Opens the picker of models. */
-export function addButton(isFull: boolean, { pick }: Desk): TemplateResult {
+export function addButton(isFull: boolean, { pick }: Context): TemplateResult {
   return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
 }
 
 /** @param input the row of the state that names the source of the prompts */
 export function textField(
-  { state, set }: Desk,
+  { state, set }: Context,
   rows: number,
   input: 'input' | 'from' = 'input',
 ): TemplateResult {
@@ -110,7 +112,7 @@ export function textField(
   </label>`;
 }
 
-export function fileField({ file, choose, fail }: Desk): TemplateResult {
+export function fileField({ file, choose, fail }: Context): TemplateResult {
   const known = file.value;
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;
@@ -145,7 +147,7 @@ export function fileField({ file, choose, fail }: Desk): TemplateResult {
 }
 
 /** The token that a text starts with: one control for whether and which. */
-export function firstField({ state, set }: Desk, frames: readonly Frame[]): TemplateResult {
+export function firstField({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
   const { first } = state.value;
   const automatic = new Set(
     frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'none'),
@@ -179,7 +181,7 @@ export const EXAMPLES = [
   'She opened the door, and the cold wind came in.',
 ] as const;
 
-export function examples({ state, set }: Desk): TemplateResult {
+export function examples({ state, set }: Context): TemplateResult {
   return html`<div class="examples" role="group" aria-label="Example texts">
     ${EXAMPLES.map(
       (one) =>
@@ -197,7 +199,7 @@ export function examples({ state, set }: Desk): TemplateResult {
 
 /** What the text starts with, and the same measurement with or without the start token at one click. */
 export function startToken(
-  { set }: Desk,
+  { set }: Context,
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
   const said = [...new Set(frames.map(firstWords))];
@@ -219,14 +221,20 @@ export function startToken(
 }
 
 /** The whole question: the text, its length, its start token, the threshold. */
-export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3): TemplateResult {
-  const state = desk.state.value;
+export function questionControls(
+  context: Context,
+  frames: readonly Frame[],
+  rows = 3,
+): TemplateResult {
+  if (frames.length && frames.every(({ recording }) => recording))
+    return html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`;
+  const state = context.state.value;
   const { input, n } = state;
   const isDrawn = input === 'random' || input === 'repeat';
-  const context = Math.min(4096, ...frames.map(({ architecture }) => architecture.context));
+  const longest = Math.min(4096, ...frames.map(({ architecture }) => architecture.context));
   const ran = [...new Set(frames.map(({ T }) => T))].filter((T) => T !== state.T);
   const numbers = html`<div class="numbers">
-      ${numberField('T ≤', 'T', [1, context, 1], desk)}
+      ${numberField('T ≤', 'T', [1, longest, 1], context)}
       ${ran.length ? html`<span class="hint">T = ${ran.join(', ')} here</span>` : nothing}
       ${segmented(
         'Prompts',
@@ -237,15 +245,17 @@ export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3)
         ],
         n,
         (count) =>
-          desk.set(count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count }),
+          context.set(
+            count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count },
+          ),
       )}
     </div>
     <details class="more">
       <summary>Prompts, start token, ε, colors</summary>
       <div class="numbers">
-        ${numberField('prompts', 'n', [1, 1000, 1], desk)} ${firstField(desk, frames)}
-        ${numberField('threshold ε', 'eps', [0, 1, 0.05], desk)}
-        ${isDrawn ? numberField('seed', 'seed', [0, 4294967295, 1], desk) : nothing}
+        ${numberField('prompts', 'n', [1, 1000, 1], context)} ${firstField(context, frames)}
+        ${numberField('threshold ε', 'eps', [0, 1, 0.05], context)}
+        ${isDrawn ? numberField('seed', 'seed', [0, 4294967295, 1], context) : nothing}
         ${choices(
           'map colors',
           state.scale,
@@ -253,7 +263,7 @@ export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3)
             ['root', 'square root'],
             ['linear', 'linear'],
           ],
-          (value) => desk.set({ scale: value as State['scale'] }),
+          (value) => context.set({ scale: value as State['scale'] }),
         )}
       </div>
     </details>`;
@@ -261,12 +271,12 @@ export function questionControls(desk: Desk, frames: readonly Frame[], rows = 3)
     ${
       allows(state, 'text')
         ? html`${choices('prompts from', input, Object.entries(INPUTS), (value) =>
-            desk.set({ input: value as State['input'] }),
+            context.set({ input: value as State['input'] }),
           )}
-          ${input === 'text' ? textField(desk, rows) : input === 'file' ? fileField(desk) : nothing}`
+          ${input === 'text' ? textField(context, rows) : input === 'file' ? fileField(context) : nothing}`
         : nothing
     }
-    ${allows(state, 'text') ? startToken(desk, frames) : nothing}
+    ${allows(state, 'text') ? startToken(context, frames) : nothing}
     ${allows(state, 'numbers') ? numbers : nothing}
   </div>`;
 }
@@ -281,7 +291,11 @@ function chipText({ tokens, question }: Frame, t: number): string {
 }
 
 /** Every token of the first prompt: one tab stop; the arrow keys move through them. */
-export function chips(frame: Frame, { state, set, point }: Desk, isPlain = false): TemplateResult {
+export function chips(
+  frame: Frame,
+  { state, set, point }: Context,
+  isPlain = false,
+): TemplateResult {
   const { query } = state.value;
   const stop = Math.min(Math.max(0, query), frame.T - 1);
   const move = (event: KeyboardEvent) => {
@@ -331,7 +345,7 @@ export function chips(frame: Frame, { state, set, point }: Desk, isPlain = false
 /** Colors the chips by how much the token under the pointer attends to each, without a new render. */
 export function lightsChips(
   root: ParentNode,
-  desk: Desk,
+  context: Context,
   scope: Scope,
   shown: () => readonly Shown[],
 ): void {
@@ -349,7 +363,7 @@ export function lightsChips(
     if (left || top) list.scrollBy({ left, top });
   };
   scope.effect(() => {
-    const { query = -1, key = -1 } = desk.pointed.value;
+    const { query = -1, key = -1 } = context.pointed.value;
     const [frame] = framesOf(shown());
     const maps = frame && mapsOf(frame);
     const isPointed = query >= 0 || key >= 0;
@@ -368,24 +382,27 @@ export function lightsChips(
 }
 
 /** The title of a subject, before and after it is opened. */
-export function nameOf({ subject, frame }: Pick<Shown, 'subject' | 'frame'>, desk: Desk): string {
+export function nameOf(
+  { subject, frame }: Pick<Shown, 'subject' | 'frame'>,
+  context: Context,
+): string {
   if (frame) return frame.title;
   const parsed = parseSubject(subject);
-  const models = desk.engine.value?.models;
+  const models = context.engine.value?.models;
   if (!parsed || !models) return subject;
   const known = models.choices.find(({ id }) => id === parsed.id)?.title;
   return titleOf(parsed, known ?? nameOfId(parsed.id), models.describe);
 }
 
 export function generateControls(
-  desk: Desk,
+  context: Context,
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
-  const queue = desk.engine.value?.queue;
-  const open = frames.filter((frame) => !isBidirectional(frame));
-  if (!queue || !open.length || !allows(desk.state.value, 'generate')) return nothing;
+  const queue = context.engine.value?.queue;
+  const open = frames.filter((frame) => !isBidirectional(frame) && !frame.recording);
+  if (!queue || !open.length || !allows(context.state.value, 'generate')) return nothing;
   const isRunning = queue.isGenerating;
-  const { temperature, topK, seed } = desk.state.value;
+  const { temperature, topK, seed } = context.state.value;
   const go = () => {
     if (isRunning) return queue.stopGenerating();
     const subjects = open.map(({ subject }) => subject);
@@ -397,15 +414,18 @@ export function generateControls(
       <button type="button" class="primary" @click=${go}>
         ${isRunning ? 'Stop' : 'Generate 16 tokens'}
       </button>
-      ${numberField('temperature', 'temperature', [0, 5, 0.1], desk)}
-      ${numberField('top k', 'topK', [0, 100000, 1], desk)}
+      ${numberField('temperature', 'temperature', [0, 5, 0.1], context)}
+      ${numberField('top k', 'topK', [0, 100000, 1], context)}
       <span class="hint">Temperature 0 is greedy.</span>
     </div>
   </details>`;
 }
 
 /** Why a subject is not shown, in its place, and how to mend it. */
-export function troubles(shown: readonly Shown[], desk: Desk): TemplateResult | typeof nothing {
+export function troubles(
+  shown: readonly Shown[],
+  context: Context,
+): TemplateResult | typeof nothing {
   const failed = shown.filter(({ error }) => error);
   if (!failed.length) return nothing;
   const keptWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
@@ -416,12 +436,12 @@ export function troubles(shown: readonly Shown[], desk: Desk): TemplateResult | 
   return html`<div class="trouble" role="alert">
     ${failed.map((one) => {
       const kept = keptWords(one);
-      const said = `${nameOf(one, desk)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${kept}`;
-      const models = desk.engine.value?.models;
+      const said = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${kept}`;
+      const models = context.engine.value?.models;
       const id = parseSubject(one.subject)?.id ?? '';
-      const isNew = (isOfHub(id) || isOfDisk(id)) && !models?.knows(id);
+      const isNew = (isOfHub(id) || isOfDisk(id) || isOfRecording(id)) && !models?.knows(id);
       const wanted = isOfHub(id) ? hubName(id) : id;
-      const act = isNew ? () => desk.open(wanted) : () => desk.engine.peek()?.queue.retry();
+      const act = isNew ? () => context.open(wanted) : () => context.engine.peek()?.queue.retry();
       const again = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
       return html`<p>
         ${said}

@@ -2,10 +2,10 @@
 import { computed, effect } from '@preact/signals-core';
 import { defaults } from '../ask/state';
 import { set, state } from './address';
-import { Scope, type Desk } from './context';
+import { Scope, type Context } from './context';
 import { fail, offer } from './messages';
 
-type Build = (root: HTMLElement, desk: Desk, scope: Scope) => void;
+type Build = (root: HTMLElement, context: Context, scope: Scope) => void;
 
 export interface Room {
   /** The name in links, and in data-room. */
@@ -21,7 +21,7 @@ function titleOf({ name, title }: Room): string {
 }
 
 /** @param rooms the first one is entered where the state names none of them */
-export function enter(main: HTMLElement, rooms: readonly Room[], desk: Desk): void {
+export function enter(main: HTMLElement, rooms: readonly Room[], context: Context): void {
   let inside: { readonly name: string; readonly scope: Scope } | undefined;
   let standing: { readonly name: string; readonly scope: Scope } | undefined;
   const built = new Map<string, Build>();
@@ -32,18 +32,18 @@ export function enter(main: HTMLElement, rooms: readonly Room[], desk: Desk): vo
     if (inside?.name === wanted) return;
     const scope = new Scope();
     inside = { name: wanted, scope };
-    // The room before stands until there is another one to see.
+    // The previous room stays until the next one is loaded.
     const start = (build: Build) => {
       if (inside?.scope !== scope) return;
       standing?.scope.end();
       standing = inside;
-      desk.point({});
+      context.point({});
       const root = document.createElement('div');
       root.className = `room room-${wanted}`;
       main.replaceChildren(root);
       main.dataset.room = wanted;
       document.title = titleOf(room);
-      build(root, desk, scope);
+      build(root, context, scope);
     };
     const known = built.get(wanted);
     // A room sets state and asks the queue, which must not happen inside this effect.

@@ -4,14 +4,24 @@
  * figures, and nothing is drawn that cannot be seen.
  */
 import { render, html } from 'lit';
-import { framesOf, reachOf, Scope, type Desk, type Shown } from './context';
+import { framesOf, reachOf, Scope, type Context, type Shown } from './context';
 import { selectedHead, type Frame } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
 import { differsIn, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
-import { addKinds, asMenu, fileName, fileOf, hand, KINDS, onPaper } from '../save/menu';
+import { INPUTS } from '../ask/question';
+import {
+  addKinds,
+  addRecording,
+  asMenu,
+  fileName,
+  fileOf,
+  hand,
+  KINDS,
+  onPaper,
+} from '../save/menu';
 import { explained } from './terms';
-import { isRead, part, say, type Context, type Update, type View } from './view';
+import { isRead, lackWords, part, say, type DrawOptions, type Update, type View } from './view';
 import { CLASS_WORDS, stampWords } from '../words';
 
 interface FigureLook {
@@ -19,10 +29,10 @@ interface FigureLook {
   readonly isBare?: boolean;
   /** The room's heading is its own, and the keyboard comes to the picture before what can be done with it. */
   readonly isMain?: boolean;
-  /** In somebody's text: only what was asked for stands beside it. */
+  /** Whether the figure is embedded: only the controls that the host asks for are shown. */
   readonly isEmbed?: boolean;
-  /** Of each cell: what the context has beside what holds for all. */
-  readonly extra?: (frame: Frame, index: number) => Partial<Context>;
+  /** Options of one cell, beside those that all cells share. */
+  readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
 
 interface Cell {
@@ -34,7 +44,7 @@ interface Cell {
   readonly scope: Scope;
 }
 
-/** The same model at another step of its training stands in the same cell. */
+/** A model keeps its cell when another step of its training is shown. */
 function keysOf(subjects: readonly string[]): string[] {
   const seen = new Map<string, number>();
   return subjects.map((subject) => {
@@ -45,7 +55,7 @@ function keysOf(subjects: readonly string[]): string[] {
   });
 }
 
-/** What stands in one cell: a subject, or all settings of a model, led by the one that shows most. */
+/** The content of a cell: a subject, or all settings of a model with the first measured one as lead. */
 interface Cluster {
   readonly lead: Shown;
   readonly all: readonly Shown[];
@@ -54,10 +64,11 @@ interface Cluster {
 export class Figure {
   readonly root: HTMLElement;
   readonly #view: View;
-  readonly #desk: Desk;
+  readonly #context: Context;
   readonly #look: FigureLook;
   readonly #scope: Scope;
   readonly #grid: HTMLElement;
+  readonly #missing: HTMLElement;
   readonly #cells = new Map<string, Cell>();
   #shown: readonly Shown[] = [];
   /** What the state was when it was drawn last. */
@@ -67,9 +78,9 @@ export class Figure {
   /** While a picture of it is taken. */
   #paper: Theme | undefined;
 
-  constructor(place: Element, view: View, desk: Desk, parent: Scope, look: FigureLook = {}) {
+  constructor(place: Element, view: View, context: Context, parent: Scope, look: FigureLook = {}) {
     this.#view = view;
-    this.#desk = desk;
+    this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
     // An embed is named by its element; a host's page may have several of one view.
@@ -79,6 +90,7 @@ export class Figure {
     if (look.isMain) this.root.classList.add('main');
     if (!look.isBare && !look.isMain) this.#head();
     this.#grid = part(this.root, 'cells');
+    this.#missing = part(this.root, 'lacks');
     if (look.isMain) this.#head();
     const watcher = new IntersectionObserver(
       ([entry]) => {
@@ -106,14 +118,14 @@ export class Figure {
       });
     this.#shown = shown;
     // A text that is being typed changes no picture before it is read.
-    const { state } = this.#desk;
+    const { state } = this.#context;
     const isTyped = this.#drawn && differsIn(state.peek(), this.#drawn) === 'prompt';
     if (isSame && isTyped && !this.#isDue) return;
     this.#isDue = true;
     if (this.#isSeen || this.#isNear()) this.#draw();
   }
 
-  /** Before the observer has told anything. */
+  /** Before the observer first reports. */
   #isNear(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
@@ -145,7 +157,7 @@ export class Figure {
     );
     const menu = addKinds(head, title, KINDS, (kind) => {
       const numbers = framesOf(this.#shown).map((frame) => ({
-        frame: this.#told(frame),
+        frame: this.#conditionsOf(frame),
         quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#at(frame)) : [],
       }));
       const figure = {
@@ -154,18 +166,37 @@ export class Figure {
         place: this.#grid,
         says: numbers.map(({ frame }) => this.#view.says(frame, this.#at(frame))),
         numbers,
-        facts: this.#desk.facts(),
+        facts: this.#context.facts(),
         onPaper: <T>(take: () => T): T => onPaper(this.#grid, (theme) => this.#drawIn(theme), take),
       };
-      void fileOf(kind, figure).then((file) => hand(file, fileName(figure, kind)), this.#desk.fail);
+      void fileOf(kind, figure).then(
+        (file) => hand(file, fileName(figure, kind)),
+        this.#context.fail,
+      );
     });
+    addRecording(
+      menu,
+      async () => {
+        const queue = this.#context.engine.peek()!.queue;
+        const frames = framesOf(this.#shown);
+        const source = INPUTS[this.#context.state.peek().input];
+        const made = [];
+        for (const frame of frames)
+          made.push({
+            name: `${fileName({ name: 'recording', numbers: [{ frame, quantities: [] }] }, '')}safetensors`,
+            bytes: await queue.record(frame.subject, source),
+          });
+        return made;
+      },
+      this.#context.fail,
+    );
     const code = part(head, 'code', 'button') as HTMLButtonElement;
     code.type = 'button';
     code.textContent = '</>';
     code.setAttribute('aria-label', `Embed ${title}`);
-    code.addEventListener('click', () => this.#desk.embed(this.#view.name));
+    code.addEventListener('click', () => this.#context.embed(this.#view.name, this.#context));
     this.#scope.effect(() => {
-      const { hide, controls } = this.#desk.state.value;
+      const { hide, controls } = this.#context.state.value;
       const { isEmbed } = this.#look;
       menu.hidden = hide.includes('save') || Boolean(isEmbed && !controls.includes('save'));
       code.hidden = hide.includes('links') || Boolean(isEmbed);
@@ -178,11 +209,11 @@ export class Figure {
   }
 
   #at(frame: Frame) {
-    return selectedHead(frame, this.#desk.state.peek());
+    return selectedHead(frame, this.#context.state.peek());
   }
 
   /** A figure of the first prompt alone must not say that it is a mean. */
-  #told(frame: Frame): Frame {
+  #conditionsOf(frame: Frame): Frame {
     const [first] = this.#view.reads;
     const isAveraged = first !== undefined && first in frame.spread;
     return isAveraged || frame.sequences === 1 ? frame : { ...frame, sequences: 1 };
@@ -194,7 +225,7 @@ export class Figure {
     const caption = part(root, 'cell-head', 'p');
     const title = part(caption, '', 'strong');
     const badge = part(caption, 'badge', 'span');
-    const update = this.#view.draw(part(root, 'cell-body'), reachOf(this.#desk, scope));
+    const update = this.#view.draw(part(root, 'cell-body'), reachOf(this.#context, scope));
     const stamp = part(root, 'stamp', 'p');
     scope.onEnd(() => root.remove());
     return { root, title, badge, stamp, update, scope };
@@ -208,7 +239,7 @@ export class Figure {
 
   #draw(): void {
     this.#isDue = false;
-    this.#drawn = this.#desk.state.peek();
+    this.#drawn = this.#context.state.peek();
     const clusters = this.#clusters();
     const keys = keysOf(clusters.map(({ lead }) => this.#nameOf(lead.subject)));
     for (const [key, { scope }] of this.#cells) {
@@ -225,7 +256,7 @@ export class Figure {
       const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
       if (!cell) return;
       this.#cells.set(keys[i]!, cell);
-      // What stands right is not moved, for it may hold the focus.
+      // A cell in its place is not moved, for it may hold the focus.
       const before = this.#grid.children[place++] ?? null;
       if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
       cell.root.classList.toggle('stale', one.isStale || !isReady);
@@ -233,6 +264,11 @@ export class Figure {
       cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
       if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
     });
+    const missing = framesOf(this.#shown).map((frame) => lackWords(this.#view, frame));
+    render(
+      missing.filter(Boolean).map((text) => html`<p class="hint" data-lacks>${text}</p>`),
+      this.#missing,
+    );
   }
 
   #clusters(): Cluster[] {
@@ -257,7 +293,7 @@ export class Figure {
   #fill(
     { root, title, badge, update, stamp }: Cell,
     frame: Frame,
-    { frames, group }: Pick<Context, 'frames' | 'group'>,
+    { frames, group }: Pick<DrawOptions, 'frames' | 'group'>,
     i: number,
   ): void {
     const { isBare, extra } = this.#look;
@@ -270,19 +306,19 @@ export class Figure {
       ) ?? frame.class;
     say(badge, CLASS_WORDS[kind]);
     badge.hidden = kind === 'measured';
-    const state = this.#desk.state.peek();
-    const context = {
+    const state = this.#context.state.peek();
+    const options = {
       state,
-      theme: this.#paper ?? this.#desk.theme.peek(),
+      theme: this.#paper ?? this.#context.theme.peek(),
       at: this.#at(frame),
       frames,
       group,
     };
-    update(frame, { ...context, ...extra?.(frame, i) });
+    update(frame, { ...options, ...extra?.(frame, i) });
     stamp.hidden = Boolean(isBare);
     // One of them may end at its context, where others read on.
     const T = Math.max(...group.map((one) => one.T));
-    const words = isBare ? '' : stampWords({ ...this.#told(frame), T, class: kind });
+    const words = isBare ? '' : stampWords({ ...this.#conditionsOf(frame), T, class: kind });
     if (stamp.textContent !== words) render(explained(words, true), stamp);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }
@@ -295,7 +331,7 @@ export class Figure {
 
   #isReady(frame: Frame): boolean {
     return (
-      this.#fits(frame) && isRead(this.#view, frame, this.#desk.engine.peek()!.models.describe)
+      this.#fits(frame) && isRead(this.#view, frame, this.#context.engine.peek()!.models.describe)
     );
   }
 }

@@ -5,7 +5,7 @@
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
-import type { Desk } from './context';
+import type { Context } from './context';
 import {
   hiddenLayer,
   massiveOf,
@@ -37,7 +37,7 @@ function places(grip: Grip, { layer, head }: Head): number[] {
 }
 
 /** The number of the residual stream to intervene on: the selected one, else the largest. */
-function heldNumber(frame: Frame, state: State) {
+function chosenValue(frame: Frame, state: State) {
   const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
     place: [channel, layer, token],
     where: `${layer ? `after layer ${layer - 1}` : 'at the embedding'}, token ${token}`,
@@ -73,9 +73,9 @@ export function movesOf(frame: Frame, state: State): Move[] {
     says: `Ablate ${headWords(at)}`,
     edit: edit('silence', at.layer, at.head),
   });
-  const held = heldNumber(frame, state);
-  if (held) {
-    const { place, name, where } = held;
+  const number = chosenValue(frame, state);
+  if (number) {
+    const { place, name, where } = number;
     moves.push(
       { says: `Zero channel ${name} ${where}`, edit: edit('clamp_channel', ...place) },
       {
@@ -106,13 +106,13 @@ export function moved(subject: string, wanted: SubjectEdit): string {
   return printSubject({ ...parsed, edits });
 }
 
-export function handControls(desk: Desk, frame: Frame): TemplateResult | typeof nothing {
-  const state = desk.state.value;
+export function handControls(context: Context, frame: Frame): TemplateResult | typeof nothing {
+  const state = context.state.value;
   if (state.hide.includes('hand')) return nothing;
   const { layer, head } = selectedHead(frame, state);
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
-  const labels = labelsOf(subject, desk.engine.peek()!.models.describe);
+  const labels = labelsOf(subject, context.engine.peek()!.models.describe);
   /** A link to the state after an intervention; no link can name a model from disk, so a click sets the state. */
   const link = (wanted: SubjectEdit, says: string, isDone: boolean) => {
     const next = moved(frame.subject, wanted);
@@ -122,11 +122,11 @@ export function handControls(desk: Desk, frame: Frame): TemplateResult | typeof 
     const go = (event: Event) => {
       if (!isOfDisk(frame.subject)) return;
       event.preventDefault();
-      desk.set(change);
+      context.set(change);
     };
     return html`<a
       class="move"
-      href=${desk.link(change)}
+      href=${context.link(change)}
       aria-label=${isDone ? `Undo ${says}` : says}
       @click=${go}
       >${says}${isDone ? ' ×' : ''}</a
@@ -144,7 +144,7 @@ export function handControls(desk: Desk, frame: Frame): TemplateResult | typeof 
         ['layer', `layer ${layer}`],
         ['head', headWords({ layer, head })],
       ],
-      (grip) => desk.set({ grip: grip as Grip }),
+      (grip) => context.set({ grip: grip as Grip }),
     )}
     ${edits.length ? html`<span class="done">${edits.map((one, i) => link(one, labels[i]!, true))}</span>` : nothing}
   </div>`;

@@ -14,13 +14,13 @@ export const notices = signal<readonly string[]>([]);
 export const failure = signal('');
 /** Takes up a newer build that has come. */
 const newer = signal<(() => void) | undefined>(undefined);
-let telling = 0;
+let clearing = 0;
 
 /** A notice disappears by itself; an error stays until the next action. */
-export function tell(notice: string): void {
-  clearTimeout(telling);
+export function notify(notice: string): void {
+  clearTimeout(clearing);
   notices.value = [notice];
-  telling = window.setTimeout(() => (notices.value = []), NOTICE_MS);
+  clearing = window.setTimeout(() => (notices.value = []), NOTICE_MS);
 }
 
 export function fail(error: unknown): void {
@@ -75,7 +75,7 @@ export function drawMessages(
     void changes.value;
     const work = engine.value?.queue.work.value;
     const loads = download.isShown ? undefined : download.work;
-    const told = work?.text ? work : undefined;
+    const shown = work?.text ? work : undefined;
     document.body.toggleAttribute(
       'data-busy',
       !engine.value ? failure.value === '' : Boolean(work),
@@ -86,21 +86,21 @@ export function drawMessages(
       download.back();
     };
     const draw = () => {
-      progress.hidden = !told && !loads;
+      progress.hidden = !shown && !loads;
       const share =
-        told && told.share >= 0
-          ? html`<progress max="1" .value=${told.share} aria-label="Progress"></progress>`
+        shown && shown.share >= 0
+          ? html`<progress max="1" .value=${shown.share} aria-label="Progress"></progress>`
           : nothing;
       render(
-        told || loads
-          ? html`<span>${loads ?? told!.text} …</span> ${share}
+        shown || loads
+          ? html`<span>${loads ?? shown!.text} …</span> ${share}
               <button type="button" @click=${stop}>Stop</button>`
           : nothing,
         progress,
       );
     };
-    const isLate = loads || (told && performance.now() - told.since > PATIENCE_MS);
-    if (isLate || !told) draw();
+    const isLate = loads || (shown && performance.now() - shown.since > PATIENCE_MS);
+    if (isLate || !shown) draw();
     else waiting = window.setTimeout(draw, PATIENCE_MS);
   });
 }

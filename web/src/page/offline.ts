@@ -6,7 +6,7 @@ const LATER_MS = 2000;
 
 /**
  * Starts the service worker, and lets it keep what was fetched before it ran.
- * @param offer told, with what takes it up, when a newer build has come
+ * @param offer called when a newer build has come, with what takes it up
  */
 export function keepForOffline(offer: (take: () => void) => void): void {
   if (!('serviceWorker' in navigator)) return;

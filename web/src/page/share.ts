@@ -5,9 +5,9 @@ import { fingerprintOf, isOfDisk, nameOfId } from '../ask/ids';
 import { linkable, printHash } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { absolute, address, state } from './address';
-import type { Desk } from './context';
+import type { Context } from './context';
 import { nameOf } from './controls';
-import { tell } from './messages';
+import { notify } from './messages';
 import { part } from './view';
 
 async function copied(text: string): Promise<string> {
@@ -27,7 +27,7 @@ export async function copyLink(): Promise<void> {
   const said = [await copied(address())];
   if (input === 'file') said.push('It does not contain your file of prompts.');
   leftOut.value = shown.filter((one) => isOfDisk(one));
-  tell(said.join(' '));
+  notify(said.join(' '));
 }
 
 /** The link with the names of the disk's models, for whoever has the same files. */
@@ -37,14 +37,14 @@ async function copyNames(): Promise<void> {
   const hash = `#${printHash(linkable(state.peek(), true))}`;
   const said = await copied(absolute(hash));
   const names = ids.map((id) => `${nameOfId(id)} (fingerprint ${fingerprintOf(id)})`);
-  tell(`${said} Whoever opens it is asked for the files of ${names.join(', ')}.`);
+  notify(`${said} Whoever opens it is asked for the files of ${names.join(', ')}.`);
 }
 
 /** Offers to add what the copied link leaves out. */
-export function drawLeftOut(place: HTMLElement, desk: Desk): void {
+export function drawLeftOut(place: HTMLElement, context: Context): void {
   const unshared = part(place, 'unshared');
   effect(() => {
-    const names = [...new Set(leftOut.value.map((one) => nameOf({ subject: one }, desk)))];
+    const names = [...new Set(leftOut.value.map((one) => nameOf({ subject: one }, context)))];
     const isAll = names.length && state.value.shown.every((one) => isOfDisk(one));
     render(
       names.length

@@ -35,7 +35,7 @@ function at(angle: number, radius: number): string {
 function petals(set: RoseSet, most: number): string {
   return Array.from(shares(set.angles), (share, i) => {
     const [from, to] = [(i * Math.PI) / BINS, ((i + 1) * Math.PI) / BINS];
-    // Area, not length, tells how many: the eye sees areas.
+    // The area, not the length, shows the count: the eye compares areas.
     const radius = 100 * Math.sqrt(share / most);
     return `M0,0L${at(from, radius)}A${radius},${radius} 0 0 0 ${at(to, radius)}Z`;
   }).join('');

@@ -1,6 +1,6 @@
 /** About a model: how it was trained, what was measured, and what papers report of such models. */
 import { html, nothing, type TemplateResult } from 'lit';
-import type { Desk } from '../page/context';
+import type { Context } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
 import { MEASURED_ON, stepOf } from '../ask/steps';
 import { arithmeticOf, operationOf } from '../ask/subject';
@@ -44,10 +44,10 @@ function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing 
   </p>`;
 }
 
-export function about(frame: Frame, desk: Desk): TemplateResult {
+export function about(frame: Frame, context: Context): TemplateResult {
   const { weights } = arithmeticOf(frame.model.id);
   const id = stepOf(weights)?.id ?? weights;
-  const card = desk.engine.peek()?.models.zoo.cards.find((one) => one.id === id);
+  const card = context.engine.peek()?.models.zoo.cards.find((one) => one.id === id);
   const edit = operationOf(frame.edits);
   const given = edit ? (edit.parameters ?? {}) : frame.architecture.attention.parameters;
   const parameters = Object.entries(given).map(([name, value]) => `, ${name} = ${show(value)}`);

@@ -14,7 +14,7 @@ import {
   asks,
   framesOf,
   shownOf,
-  type Desk,
+  type Context,
   type Engine,
   type Scope,
   type Shown,
@@ -43,14 +43,18 @@ import {
 } from './metrics';
 import { metricsTable } from './metrics_table';
 import { seedsTable } from './seeds_table';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './compare.css';
 
 const tableFor = ({ models }: Engine) => tableOf(models.describe);
 
 const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
 /** What papers report of models like those that are shown as they were trained, and of open ones. */
-function reportedOf(frames: readonly Frame[], desk: Desk, open?: OpenModels): ReportedRow[] {
-  const cards = desk.engine.peek()!.models.zoo.cards;
+function reportedOf(frames: readonly Frame[], context: Context, open?: OpenModels): ReportedRow[] {
+  const cards = context.engine.peek()!.models.zoo.cards;
   const rows = frames.flatMap((frame) => {
     const card = cards.find(({ id }) => id === frame.subject);
     return card?.paper ? [{ ...card.paper, title: `${card.title}’s counterpart` }] : [];
@@ -58,14 +62,14 @@ function reportedOf(frames: readonly Frame[], desk: Desk, open?: OpenModels): Re
   const said = rows.map((row) => JSON.stringify(row));
   return [
     ...rows.filter((_, i) => said.indexOf(said[i]!) === i),
-    ...(open ? openRows(open, desk.state.peek().input) : []),
+    ...(open ? openRows(open, context.state.peek().input) : []),
   ];
 }
 
 /** Of the models of the zoo that are shown as they were trained, each once. */
-function cardsOf(frames: readonly Frame[], desk: Desk): Card[] {
+function cardsOf(frames: readonly Frame[], context: Context): Card[] {
   const ids = new Set(frames.filter(({ edits }) => !edits.length).map(({ model }) => model.id));
-  return desk.engine.peek()!.models.zoo.cards.filter(({ id }) => ids.has(id));
+  return context.engine.peek()!.models.zoo.cards.filter(({ id }) => ids.has(id));
 }
 
 /** Of the same kind of prompts as are asked here. */
@@ -80,11 +84,11 @@ function openRows({ models, kinds, source, measure }: OpenModels, input: string)
 
 /**
  * What differs: out of the descriptions of the architectures, how the models were trained where that is
- * known of all of them, and what was put in at inference.
+ * known of all of them, and what was replaced at inference.
  */
-function differs(frames: readonly Frame[], desk: Desk): TemplateResult | typeof nothing {
+function differs(frames: readonly Frame[], context: Context): TemplateResult | typeof nothing {
   if (frames.length < 2) return nothing;
-  const { zoo, describe } = desk.engine.peek()!.models;
+  const { zoo, describe } = context.engine.peek()!.models;
   const trainings = frames.map(({ subject }) => {
     const { id, step } = parseSubject(subject)!;
     const training = zoo.cards.find((card) => card.id === id)?.training;
@@ -100,7 +104,7 @@ function differs(frames: readonly Frame[], desk: Desk): TemplateResult | typeof 
         : {}),
     })),
   );
-  // Two stand in a line; more need columns.
+  // Two subjects fit a line; more need columns.
   if (frames.length === 2 || !found.differences.length)
     return html`<div class="differs">
       <h2>What differs</h2>
@@ -131,13 +135,13 @@ function differs(frames: readonly Frame[], desk: Desk): TemplateResult | typeof 
   </div>`;
 }
 
-export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'room-head');
   const question = part(root, 'question');
   const pictures = part(root, 'pictures');
-  const map = new Figure(pictures, attention, desk, scope);
-  const sinkMap = new Figure(pictures, sinks, desk, scope);
-  const inspector = new Inspector(part(root, 'inspector'), desk, scope);
+  const map = new Figure(pictures, attention, context, scope);
+  const sinkMap = new Figure(pictures, sinks, context, scope);
+  const inspector = new Inspector(part(root, 'inspector'), context, scope);
   const different = part(root, 'different');
   const numbers = part(root, 'figure numbers-of-all', 'section');
   const numbersHead = part(numbers, 'figure-head', 'header');
@@ -150,11 +154,11 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   );
   const menu = addKinds(numbersHead, 'the numbers', SAVES, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));
-    const facts = desk.facts();
-    const columns = tableFor(desk.engine.peek()!);
+    const facts = context.facts();
+    const columns = tableFor(context.engine.peek()!);
     const text =
       kind === 'JSON'
-        ? tableJson(frames, columns, facts, reportedOf(frames, desk, open.peek()))
+        ? tableJson(frames, columns, facts, reportedOf(frames, context, open.peek()))
         : kind === 'CSV'
           ? tableCsv(frames, columns, facts)
           : promptsCsv(frames, facts);
@@ -165,22 +169,22 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const table = part(numbers, 'table-of-all');
   const open = signal<OpenModels | undefined>(undefined);
   const sorting = signal<Sorting>({ name: '', descending: true });
-  const shown = (): Shown[] => shownOf(desk, desk.state.value.shown);
+  const shown = (): Shown[] => shownOf(context, context.state.value.shown);
 
   scope.effect(() => {
-    const zoo = desk.engine.value?.models.zoo;
-    zoo?.openModels().then((found) => (open.value = found), desk.fail);
+    const zoo = context.engine.value?.models.zoo;
+    zoo?.openModels().then((found) => (open.value = found), context.fail);
   });
 
-  asks(desk, scope, (_, engine) => ({
+  asks(context, scope, (_, engine) => ({
     views: [attention, sinks, inspector.viewFor(framesOf(shown()))],
     more: readsOf(tableFor(engine)),
   }));
   appearsWhole(root, scope, shown);
 
   scope.effect(() => {
-    const state = desk.state.value;
-    void desk.theme.value;
+    const state = context.state.value;
+    void context.theme.value;
     const all = shown();
     const frames = framesOf(all);
     const fresh = framesOf(all.filter(({ isStale }) => !isStale));
@@ -193,35 +197,38 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                 ${all.map(
                   (one) =>
                     html`<span class="subject"
-                      >${nameOf(one, desk)}<button
+                      >${nameOf(one, context)}<button
                         type="button"
-                        aria-label="Remove ${nameOf(one, desk)}"
+                        aria-label="Remove ${nameOf(one, context)}"
                         ?disabled=${all.length === 1}
-                        @click=${() => desk.set({ shown: state.shown.filter((text) => text !== one.subject) })}
+                        @click=${() => context.set({ shown: state.shown.filter((text) => text !== one.subject) })}
                       >
                         ✕
                       </button></span
                     >`,
                 )}
-                ${addButton(all.length >= MOST, desk)}
+                ${addButton(all.length >= MOST, context)}
               </div>`
             : nothing
         }
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
           ${explained(comparison(fresh) || (all.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'), true)}
         </p>
-        ${troubles(all, desk)}`,
+        ${troubles(all, context)}`,
       head,
     );
-    render(html`${questionControls(desk, frames, 2)} ${generateControls(desk, frames)}`, question);
+    render(
+      html`${questionControls(context, frames, 2)} ${generateControls(context, frames)}`,
+      question,
+    );
     pictures.dataset.count = String(all.length);
     map.update(all);
     sinkMap.update(all);
     inspector.update(all);
-    render(differs(frames, desk), different);
+    render(differs(frames, context), different);
     menu.hidden = !allows(state, 'save') || !fresh.length;
     // What the table reads may still be on its way.
-    const engine = desk.engine.value;
+    const engine = context.engine.value;
     const columns = engine ? tableFor(engine) : [];
     const needed = readsOf(columns.filter(({ isRare }) => !isRare));
     const whole = all.flatMap(({ frame, isStale }) =>
@@ -234,12 +241,12 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     const caption = `ε = ${state.eps} · T = ${[...new Set(frames.map(({ T }) => T))].join(' / ')} · ${firsts.join(' / ')} · ${state.input === 'heldout' ? `held-out text: ${corpusName(state.T)}` : INPUTS[state.input]}.${stale}`;
     render(
       whole.length
-        ? html`${metricsTable({ shown: whole, table: columns, reported: reportedOf(frames, desk, open.value), sorting: sorting.value, sort: (value) => (sorting.value = value), file: desk.file.value }, caption)}
+        ? html`${metricsTable({ shown: whole, table: columns, reported: reportedOf(frames, context, open.value), sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
             <p class="hint">
               ± is the standard deviation over the prompts. * marks shares of rows that need not sum
               to 1: read them with “Sink₁ raw” and “row sum”.
             </p>
-            ${seedsTable(cardsOf(frames, desk))}`
+            ${seedsTable(cardsOf(frames, context))}`
         : nothing,
       table,
     );

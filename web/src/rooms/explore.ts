@@ -15,7 +15,7 @@ import {
   asks,
   framesOf,
   shownOf,
-  type Desk,
+  type Context,
   type Scope,
   type Shown,
 } from '../page/context';
@@ -30,8 +30,12 @@ import { explained } from '../page/terms';
 import { finding, headWords, capital } from '../words';
 import { about } from './about';
 import { Inspector } from './inspect';
+import '../views/views.css';
+import './panes.css';
+import './tables.css';
+import './explore.css';
 
-export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const rail = part(root, 'rail');
   const middle = part(root, 'middle');
   const side = part(root, 'inspector');
@@ -42,23 +46,23 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   isWide.addEventListener('change', arrange);
   scope.onEnd(() => isWide.removeEventListener('change', arrange));
   const subjects = part(rail, 'subjects');
-  const sinkMap = new Figure(rail, sinks, desk, scope);
+  const sinkMap = new Figure(rail, sinks, context, scope);
   const question = part(rail, 'question');
   const head = part(middle, 'room-head');
   const words = part(middle, 'words');
-  const map = new Figure(middle, attention, desk, scope, { isMain: true });
+  const map = new Figure(middle, attention, context, scope, { isMain: true });
   const hand = part(middle, '');
-  const changed = new Figure(middle, change, desk, scope);
-  const inspector = new Inspector(side, desk, scope);
+  const changed = new Figure(middle, change, context, scope);
+  const inspector = new Inspector(side, context, scope);
 
   /** The selected subject. */
   const subject = () => {
-    const { shown, at } = desk.state.value;
+    const { shown, at } = context.state.value;
     return shown[Math.min(at, shown.length - 1)]!;
   };
-  const shown = (): Shown[] => shownOf(desk, [subject()]);
+  const shown = (): Shown[] => shownOf(context, [subject()]);
 
-  asks(desk, scope, () => ({
+  asks(context, scope, () => ({
     subjects: [subject()],
     views: [attention, sinks, change, inspector.viewFor(framesOf(shown()))],
     more: ['massive', 'massive_at'],
@@ -66,8 +70,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   appearsWhole(root, scope, shown);
 
   scope.effect(() => {
-    const state = desk.state.value;
-    void desk.theme.value;
+    const state = context.state.value;
+    void context.theme.value;
     const all = shown();
     const frames = framesOf(all);
     const [frame] = frames;
@@ -80,34 +84,37 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                   html`<button
                     type="button"
                     aria-pressed=${one === subject()}
-                    @click=${() => desk.set({ at: i, layer: -1, head: -1 })}
+                    @click=${() => context.set({ at: i, layer: -1, head: -1 })}
                   >
-                    ${nameOf(shownOf(desk, [one])[0]!, desk)}
+                    ${nameOf(shownOf(context, [one])[0]!, context)}
                   </button>`,
               )}
-              ${addButton(false, desk)}
+              ${addButton(false, context)}
             </div>
-            ${frame ? about(frame, desk) : nothing}`
+            ${frame ? about(frame, context) : nothing}`
         : nothing,
       subjects,
     );
     render(
       html`<h1>${at ? capital(headWords(at)) : 'Explore'}</h1>
         <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(frame && at ? finding(frame, at) : all[0]!.error ? '' : `Loading ${nameOf(all[0]!, desk)} …`, true)}
+          ${explained(frame && at ? finding(frame, at) : all[0]!.error ? '' : `Loading ${nameOf(all[0]!, context)} …`, true)}
         </p>
-        ${troubles(all, desk)}`,
+        ${troubles(all, context)}`,
       head,
     );
-    render(frame ? chips(frame, desk) : nothing, words);
+    render(frame ? chips(frame, context) : nothing, words);
     sinkMap.update(all);
     map.update(all);
-    render(frame ? handControls(desk, frame) : nothing, hand);
+    render(frame && !frame.recording ? handControls(context, frame) : nothing, hand);
     changed.root.hidden = !frame?.edits.length;
     changed.update(all);
     inspector.update(all);
-    render(html`${questionControls(desk, frames)} ${generateControls(desk, frames)}`, question);
+    render(
+      html`${questionControls(context, frames)} ${generateControls(context, frames)}`,
+      question,
+    );
   });
 
-  lightsChips(words, desk, scope, shown);
+  lightsChips(words, context, scope, shown);
 }

@@ -1,7 +1,7 @@
 /** One view as a figure, for embed.html: its title, its picture, a link to the page. */
 import { html, nothing, render } from 'lit';
 import { generateControls, nameOf, questionControls, textField, troubles } from '../page/controls';
-import { asks, framesOf, shownOf, type Desk, type Scope } from '../page/context';
+import { asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
@@ -9,13 +9,14 @@ import { viewNamed } from '../views/index';
 import { isRead, part } from '../page/view';
 import { Walk } from './walk';
 
-export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
-  const view = viewNamed(desk.state.peek().view);
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
+  const view = viewNamed(context.state.peek().view);
   const head = part(root, 'room-head');
   const asked = part(root, 'figure-controls');
-  const figure = new Figure(root, view, desk, scope, { isEmbed: true });
+  const figure = new Figure(root, view, context, scope, { isEmbed: true });
   const foot = part(root, 'figure-foot', 'p');
-  const walk = desk.state.peek().controls.includes('step') && new Walk(part(root, ''), desk, scope);
+  const walk =
+    context.state.peek().controls.includes('step') && new Walk(part(root, ''), context, scope);
   root.addEventListener(
     'choose-step',
     (event) => walk && walk.go((event as CustomEvent<number>).detail),
@@ -24,28 +25,28 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   figure.root.part.add('figure');
   figure.root.querySelector('h2')?.part.add('title');
   foot.part.add('caption');
-  const has = (name: (typeof CONTROLS)[number]) => desk.state.value.controls.includes(name);
-  const shown = () => shownOf(desk, desk.state.value.shown);
+  const has = (name: (typeof CONTROLS)[number]) => context.state.value.controls.includes(name);
+  const shown = () => shownOf(context, context.state.value.shown);
 
-  asks(desk, scope, () => ({ views: [view] }));
+  asks(context, scope, () => ({ views: [view] }));
 
   scope.effect(() => {
-    const state = desk.state.value;
-    void desk.theme.value;
+    const state = context.state.value;
+    void context.theme.value;
     const all = shown();
     const frames = framesOf(all);
-    render(troubles(all, desk), head);
+    render(troubles(all, context), head);
     render(
-      html`${has('question') ? questionControls(desk, frames) : has('text') ? textField(desk, 2) : nothing}
-      ${has('generate') ? generateControls(desk, frames) : nothing}`,
+      html`${has('question') ? questionControls(context, frames) : has('text') ? textField(context, 2) : nothing}
+      ${has('generate') ? generateControls(context, frames) : nothing}`,
       asked,
     );
     figure.update(all);
-    const coming = all.map((one) => `Loading ${nameOf(one, desk)} …`);
+    const coming = all.map((one) => `Loading ${nameOf(one, context)} …`);
     const says = all.flatMap(({ frame }, i) => {
       if (!frame) return [];
       if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
-      const { describe } = desk.engine.value!.models;
+      const { describe } = context.engine.value!.models;
       return isRead(view, frame, describe)
         ? view.says(frame, selectedHead(frame, state))
         : coming[i]!;
@@ -56,7 +57,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
       html`<span data-finding class=${isSaid ? 'unseen' : ''}
           >${(says.length ? says : coming).join(' ')}</span
         >
-        <a href=${desk.link({ room: 'explore' })} target="_blank" rel="noopener" part="link"
+        <a href=${context.link({ room: 'explore' })} target="_blank" rel="noopener" part="link"
           >Open in Sinkscope</a
         >`,
       foot,

@@ -14,5 +14,15 @@ export const rooms: readonly Room[] = [
   { name: 'learn', title: 'Learn', load: () => import('./learn') },
 ];
 
+/** An embed has its styles in a shadow tree, so that the room itself imports none. */
+async function figureRoom() {
+  const [room] = await Promise.all([
+    import('./figure'),
+    import('../views/views.css'),
+    import('./figure.css'),
+  ]);
+  return room;
+}
+
 /** The only room of embed.html. */
-export const figure: Room = { name: 'figure', title: 'Figure', load: () => import('./figure') };
+export const figure: Room = { name: 'figure', title: 'Figure', load: figureRoom };

@@ -1,6 +1,6 @@
 /** One view beside the map, chosen from a list of tabs. */
 import { html, render } from 'lit';
-import type { Desk, Scope, Shown } from '../page/context';
+import type { Context, Scope, Shown } from '../page/context';
 import { framesOf } from '../page/context';
 import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
@@ -8,14 +8,14 @@ import { fitting, inspectors, viewNamed } from '../views/index';
 import { part, type View } from '../page/view';
 
 export class Inspector {
-  readonly #desk: Desk;
+  readonly #context: Context;
   readonly #scope: Scope;
   readonly #list: HTMLElement;
   readonly #place: HTMLElement;
   #figure: { readonly figure: Figure; readonly view: View } | undefined;
 
-  constructor(root: HTMLElement, desk: Desk, scope: Scope) {
-    this.#desk = desk;
+  constructor(root: HTMLElement, context: Context, scope: Scope) {
+    this.#context = context;
     this.#scope = scope;
     this.#list = part(root, 'tabs', 'nav');
     this.#list.setAttribute('aria-label', 'Inspector');
@@ -25,7 +25,7 @@ export class Inspector {
   /** The selected view, among those that have something to show. */
   viewFor(frames: readonly Frame[]): View {
     const some = fitting(inspectors, frames);
-    return viewNamed(this.#desk.state.value.view, some.length ? some : inspectors);
+    return viewNamed(this.#context.state.value.view, some.length ? some : inspectors);
   }
 
   update(shown: readonly Shown[]): void {
@@ -38,7 +38,7 @@ export class Inspector {
             type="button"
             title=${question}
             aria-pressed=${name === view.name}
-            @click=${() => this.#desk.set({ view: name })}
+            @click=${() => this.#context.set({ view: name })}
           >
             ${title}
           </button>`,
@@ -47,7 +47,7 @@ export class Inspector {
     );
     if (this.#figure?.view !== view) {
       this.#figure?.figure.end();
-      this.#figure = { view, figure: new Figure(this.#place, view, this.#desk, this.#scope) };
+      this.#figure = { view, figure: new Figure(this.#place, view, this.#context, this.#scope) };
     }
     this.#figure.figure.update(shown);
   }

@@ -1,44 +1,46 @@
 /**
  * Two small models are trained side by side, on the same task from the same seed: what does a sink come
  * of, and what makes it go? Each lab trains in a worker of its own; this room draws them ten times a
- * second at most, and the labs stand as they are while the reader is elsewhere.
+ * second at most, and the labs keep their state while the reader is in another room.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { allows } from '../page/controls';
-import type { Desk, Scope } from '../page/context';
+import type { Context, Scope } from '../page/context';
 import { createCharts } from '../lab/charts';
 import { Controls } from '../lab/controls';
 import { letters } from '../lab/from_scratch';
 import { openInside, save, saveModel } from '../lab/export';
 import { createMap, type Acts } from '../lab/map';
 import { Pair } from '../lab/pair';
-import { anew, onward } from '../lab/presets';
-import { isOnward, namesOf, type Settings } from '../lab/settings';
+import { fromScratch, fineTune } from '../lab/presets';
+import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
 import { addKinds, KINDS } from '../save/menu';
 import { part } from '../page/view';
+import '../plot/chart.css';
+import './lab.css';
 
 const FRAME_MS = 100;
 
-export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'room-head');
-  const bench = part(root, 'lab-bench');
-  const bar = part(bench, 'lab-bar');
-  const trouble = part(bench, 'lab-trouble');
-  const fields = part(bench, 'lab-controls');
-  const grid = part(bench, 'lab-grid');
+  const place = part(root, 'lab-pair');
+  const bar = part(place, 'lab-bar');
+  const trouble = part(place, 'lab-trouble');
+  const fields = part(place, 'lab-controls');
+  const grid = part(place, 'lab-grid');
   const foot = part(root, 'lab-foot');
-  const pair = new Pair(desk, scope);
+  const pair = new Pair(context, scope);
   // What could not be fetched may be there now.
   const again = () => (pair.isReady ? pair.again() : open());
-  const controls = new Controls(desk, pair, again);
+  const controls = new Controls(context, pair, again);
   const acts: Acts = {
-    inside: (told) =>
+    inside: (named) =>
       void pair
         .pause()
-        .then(() => openInside(told, desk))
-        .catch(desk.fail),
-    saveModel: (told) => void saveModel(told).catch(desk.fail),
+        .then(() => openInside(named, context))
+        .catch(context.fail),
+    saveModel: (named) => void saveModel(named).catch(context.fail),
     again,
     change: (side, more) => pair.change(side, more),
   };
@@ -51,15 +53,15 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     KINDS,
     (kind) =>
       void save(kind, {
-        told: pair.told(),
+        pair: pair.named(),
         columns: pair.columns,
         grid,
-        desk,
+        context,
         draw: drawMaps,
-      }).catch(desk.fail),
+      }).catch(context.fail),
   );
 
-  bench.addEventListener('keydown', (event) => {
+  place.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');
     if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = { t: () => pair.toggle(), s: () => pair.oneStep(), r: again }[event.key];
@@ -86,9 +88,11 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   }
 
   function drawHead(): void {
-    const { left, right } = desk.state.value;
-    const preset = [...anew, ...onward].find((one) => one.left === left && one.right === right);
-    const said = pair.isRunning ? '' : verdict(pair.told());
+    const { left, right } = context.state.value;
+    const preset = [...fromScratch, ...fineTune].find(
+      (one) => one.left === left && one.right === right,
+    );
+    const said = pair.isRunning ? '' : verdict(pair.named());
     const begin =
       preset?.claim ??
       'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
@@ -97,17 +101,22 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
           <h1>Lab</h1>
           ${pair.isReady ? controls.course() : nothing}
         </div>
-        <p class="lead" data-finding role="status" ?hidden=${!allows(desk.state.value, 'finding')}>
+        <p
+          class="lead"
+          data-finding
+          role="status"
+          ?hidden=${!allows(context.state.value, 'finding')}
+        >
           ${said || begin}
         </p>`,
       head,
     );
   }
 
-  const drawMaps = (theme = desk.theme.peek()) => {
-    const told = pair.told();
-    told.forEach((one, i) => maps[i]!(one, theme));
-    drawCharts(told);
+  const drawMaps = (theme = context.theme.peek()) => {
+    const named = pair.named();
+    named.forEach((one, i) => maps[i]!(one, theme));
+    drawCharts(named);
   };
   let drawn = 0;
   let due = 0;
@@ -115,7 +124,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     clearTimeout(due);
     due = 0;
     drawn = performance.now();
-    menu.hidden = !allows(desk.state.value, 'save');
+    menu.hidden = !allows(context.state.value, 'save');
     render(controls.bar(), buttons);
     drawHead();
     drawMaps();
@@ -130,25 +139,25 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     if (isOver || isOpen) return;
     isOpen = true;
     scope.effect(() => {
-      void [desk.state.value.left, desk.state.value.right];
+      void [context.state.value.left, context.state.value.right];
       drawSettings();
       pair.follow();
     });
     scope.effect(() => {
       void [
-        desk.theme.value,
-        desk.state.value.hide,
+        context.theme.value,
+        context.state.value.hide,
         ...pair.labs.map(({ changed }) => changed.value),
       ];
       due ||= window.setTimeout(draw, Math.max(0, drawn + FRAME_MS - performance.now()));
     });
   };
   const open = () => {
-    const { models } = desk.engine.peek() ?? {};
-    if (models) void pair.open(models).then(ready, desk.fail);
+    const { models } = context.engine.peek() ?? {};
+    if (models) void pair.open(models).then(ready, context.fail);
   };
   scope.effect(() => {
-    if (desk.engine.value && !isOpen) open();
+    if (context.engine.value && !isOpen) open();
   });
   render(controls.bar(), buttons);
   drawHead();
@@ -160,7 +169,7 @@ function explanation(pair: Pair): TemplateResult {
   return html`<details class="more">
     <summary>What do they learn, and how do I read the maps?</summary>
     <p>
-      ${isOnward(settings) ? ofText(settings, setup?.text) : ofTask(settings)} The color of a cell
+      ${isFineTune(settings) ? ofText(settings, setup?.text) : ofTask(settings)} The color of a cell
       is its share of the row. Keyboard, while the focus is in the lab: T starts and pauses
       training, S trains one step, R resets.
     </p>

@@ -1,10 +1,10 @@
 /** The course: a list of its lessons, each of which is a page of its own, and which of them were read. */
 import { html, nothing, render } from 'lit';
 import { lessonLink, readLessons } from '../learn/progress';
-import type { Desk, Scope } from '../page/context';
+import type { Context, Scope } from '../page/context';
 import './learn.css';
 
-export function build(root: HTMLElement, _desk: Desk, scope: Scope): void {
+export function build(root: HTMLElement, _context: Context, scope: Scope): void {
   const draw = () => {
     const read = readLessons();
     const next = LESSONS.find(({ slug }) => !read.includes(slug)) ?? LESSONS[0];

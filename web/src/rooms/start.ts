@@ -14,18 +14,19 @@ import {
   textField,
   troubles,
 } from '../page/controls';
-import { asks, framesOf, shownOf, type Desk, type Scope, type Shown } from '../page/context';
+import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
 import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
 import { lessonLink } from '../learn/progress';
 import type { Study } from '../run/request';
-import type { State } from '../ask/state';
+import { defaults, type State } from '../ask/state';
+import { NO_WEIGHTS } from '../run/recordings';
 import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
 import { stepOf, stepWords } from '../ask/steps';
 import { attention } from '../views/attention';
-import { part, type Context } from '../page/view';
+import { part, type DrawOptions } from '../page/view';
 import {
   alphaOf,
   firstName,
@@ -40,6 +41,10 @@ import {
 import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
+import './start.css';
+
+/** The recording that is Start's second example. */
+const REAL = 'smollm2-135m-instruct.safetensors';
 
 /** Models side by side. */
 const SIDES = 2;
@@ -69,7 +74,7 @@ function columnIn(frame: Frame): Column | undefined {
 }
 
 /** The label on the picture. */
-export function remarkOf(frame: Frame): Context['remark'] {
+export function remarkOf(frame: Frame): DrawOptions['remark'] {
   const column = columnIn(frame);
   if (!column) return undefined;
   const { kind, text } = REMARKS[kindOf(column)];
@@ -155,9 +160,9 @@ const TITLES = [
 ] as const;
 
 /** The runs of the same recipe with other seeds. */
-function seedWords([first, second]: readonly Frame[], desk: Desk): string {
+function seedWords([first, second]: readonly Frame[], context: Context): string {
   const [own, other] = [first, second].map((frame) => {
-    const card = frame && cardOf(frame, desk);
+    const card = frame && cardOf(frame, context);
     return card ? seedsOf(card).all.map(({ sink_1 }) => sink_1) : [];
   });
   if (!own || own.length < 2) return '';
@@ -172,10 +177,10 @@ function seedWords([first, second]: readonly Frame[], desk: Desk): string {
   );
 }
 
-function cardOf({ model }: Frame, desk: Desk): Card | undefined {
+function cardOf({ model }: Frame, context: Context): Card | undefined {
   const { weights } = arithmeticOf(model.id);
   const id = stepOf(weights)?.id ?? weights;
-  return desk.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
+  return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }
 
 /** The mean row sum of the drawn map. */
@@ -205,21 +210,21 @@ function ablation({ subject, question }: Frame, { layer, head }: Head): readonly
 }
 
 /** Change of the loss when the head is ablated, in nats per token; undefined until it is measured. */
-function ablated(frame: Frame, at: Head, desk: Desk): number | undefined {
+function ablated(frame: Frame, at: Head, context: Context): number | undefined {
   const [base, without] = ablation(frame, at).map(
-    (study) => desk.engine.value?.queue.studied(study)?.frame?.tensors.loss_mean?.data[0],
+    (study) => context.engine.value?.queue.studied(study)?.frame?.tensors.loss_mean?.data[0],
   );
   return base === undefined || without === undefined ? undefined : without - base;
 }
 
 /** Head outputs: what the first token gets, what it contributes, and what the head is good for here. */
-function writeWords(frame: Frame, at: Head, desk: Desk): TemplateResult {
+function writeWords(frame: Frame, at: Head, context: Context): TemplateResult {
   const { H, G } = frame.architecture;
   const group = Math.floor(at.head / (H / G));
   const ratio = frame.tensors.value_ratio?.data[at.layer * G + group];
   const contribution = frame.tensors.contribution_out_at;
   const written = contribution && ofHead(contribution, at)[0];
-  const change = ablated(frame, at, desk);
+  const change = ablated(frame, at, context);
   const value =
     ratio === undefined || !Number.isFinite(ratio)
       ? ''
@@ -258,7 +263,7 @@ function explanation(
   why: number,
   frames: readonly Frame[],
   heads: readonly Head[],
-  desk: Desk,
+  context: Context,
 ): TemplateResult | typeof nothing {
   const [first] = frames;
   const [at] = heads;
@@ -269,22 +274,22 @@ function explanation(
   const isSink = alpha > 2 * verdict.even;
   if (why === 1)
     return html`The first column belongs to
-      ${firstName(first)}${first.tokens[0]?.special ? ', which stands before every text and carries no meaning' : ''}.
+      ${firstName(first)}${first.tokens[0]?.special ? ', which precedes every text and carries no meaning' : ''}.
       Uniform attention would give it ${even}; head ${headName(at)} gives it ${percent(alpha, 0)}.
       ${isSink ? 'This is called' : 'Where it gets far more than that, it is called'} an
       <dfn>attention sink</dfn>. Point at a token to see what it attends to.`;
   if (why === 2) return rowWords(frames, isSink);
-  if (why === 3) return writeWords(first, at, desk);
-  const isSoftmax = cardOf(first, desk)?.id === 'softmax';
+  if (why === 3) return writeWords(first, at, context);
+  const isSoftmax = cardOf(first, context)?.id === 'softmax';
   const comes = isSoftmax
     ? 'The sink is not built in: at step 0 attention is nearly uniform, and the sink appears during training.'
     : 'Where a head attends is learned in training.';
   return html`${comes} The shown heads stay the same: the strongest ones after
-  training.${seedWords(frames, desk)}`;
+  training.${seedWords(frames, context)}`;
 }
 
 /** Bars at the sides of the picture, for the step that needs them. */
-function barsOf(why: number, frame: Frame, at: Head): Partial<Context> {
+function barsOf(why: number, frame: Frame, at: Head): Partial<DrawOptions> {
   if (why === 2 && frame.tensors.row_mass) return { rowBars: ofHead(frame.tensors.row_mass, at) };
   if (why !== 3 || !frame.tensors.value_norm) return {};
   const { H, G } = frame.architecture;
@@ -295,8 +300,8 @@ function barsOf(why: number, frame: Frame, at: Head): Partial<Context> {
 }
 
 /** What the quantized preview changes, until the exact weights are loaded. */
-function previewWords({ subject, model: { bits } }: Frame, desk: Desk): string {
-  const card = desk.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
+function previewWords({ subject, model: { bits } }: Frame, context: Context): string {
+  const card = context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
   if (!bits || !card?.quick) return '';
   return (
     ` (a quantized preview until the exact weights are loaded; over 100 passages its Sink₁ is ` +
@@ -311,7 +316,24 @@ function captionOf(frame: Frame, at: Head, isStrongest: boolean): TemplateResult
   return html`<span class="wide">${which} </span>${headName(at)} · ${sums}`;
 }
 
-export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+/** The same picture of a real model, whose recording is fetched when a reader asks for it; and the way back. */
+function realModel(context: Context, isRecorded: boolean): TemplateResult | typeof nothing {
+  if (isRecorded)
+    return html`<p class="links">
+      <a href=${context.link({ shown: defaults.shown, at: 0, layer: -1, head: -1 })}
+        >Back to the two small models</a
+      >
+    </p>`;
+  if (!SHIPPED.includes(REAL)) return nothing;
+  const shown = [`recording:${REAL}`];
+  return html`<p class="links">
+    <a href=${context.link({ shown, at: 0, layer: -1, head: -1 })}
+      >The same in a model of 135 million parameters</a
+    >
+  </p>`;
+}
+
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'start-head');
   const words = part(root, 'start-words');
   const stage = part(root, 'start-stage');
@@ -324,31 +346,31 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   const tabs = part(pictures, 'start-tabs');
   const captions = part(pictures, 'start-captions');
   const sides = (state: State) => state.shown.slice(0, SIDES);
-  const shown = (): Shown[] => shownOf(desk, sides(desk.state.value));
+  const shown = (): Shown[] => shownOf(context, sides(context.state.value));
 
-  /** The heads that are held while training is walked through, by model, for one question. */
-  const held = signal<{ readonly key: string; readonly heads: Readonly<Record<string, Head>> }>({
+  /** The heads that stay selected while training is played, by model, for one question. */
+  const pinned = signal<{ readonly key: string; readonly heads: Readonly<Record<string, Head>> }>({
     key: '',
     heads: {},
   });
   const keyFor = (state: State) =>
-    `${keyOf(questionOf(state, desk.engine.value?.file.value))} ${trained(sides(state)).join()}`;
-  /** The heads to hold; undefined while the trained models have not been run. */
-  const heldHeads = (state: State): Readonly<Record<string, Head>> | undefined => {
+    `${keyOf(questionOf(state, context.engine.value?.file.value))} ${trained(sides(state)).join()}`;
+  /** The heads to pin; undefined while the trained models have not been run. */
+  const pinnedHeads = (state: State): Readonly<Record<string, Head>> | undefined => {
     if (state.why !== 4 || state.layer >= 0) return {};
-    if (held.value.key !== keyFor(state)) return undefined;
+    if (pinned.value.key !== keyFor(state)) return undefined;
     const last = trained(sides(state));
-    const all = sides(state).map((one, i) => [one, held.value.heads[last[i]!]!] as const);
+    const all = sides(state).map((one, i) => [one, pinned.value.heads[last[i]!]!] as const);
     return Object.fromEntries(all);
   };
   const headOf = (frame: Frame): Head =>
-    heldHeads(desk.state.value)?.[frame.subject] ?? selectedHead(frame, desk.state.value);
+    pinnedHeads(context.state.value)?.[frame.subject] ?? selectedHead(frame, context.state.value);
 
-  const figure = new Figure(pictures, attention, desk, scope, {
+  const figure = new Figure(pictures, attention, context, scope, {
     isBare: true,
     extra: (frame) => {
       const at = headOf(frame);
-      const { why: step } = desk.state.peek();
+      const { why: step } = context.state.peek();
       return {
         at,
         isPlain: true,
@@ -361,14 +383,14 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
   let walker: Walk | undefined;
   let walkScope: Scope | undefined;
 
-  asks(desk, scope, (state, { queue }) => {
+  asks(context, scope, (state, { queue }) => {
     const entries = queue.entries.value;
-    const heads = heldHeads(state);
+    const heads = pinnedHeads(state);
     const [first, ...rest] = heads ? sides(state) : trained(sides(state));
     const frame = entries.get(first!)?.frame;
     // The first picture does not wait for the second, nor for the exact weights.
     const subjects = frame || state.why === 4 ? [first!, ...rest] : [first!];
-    const isWritten = state.why === 3 && frame && !entries.get(first!)?.isStale;
+    const isWritten = state.why === 3 && frame && !frame.recording && !entries.get(first!)?.isStale;
     return {
       isPreview: true,
       subjects,
@@ -386,13 +408,13 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   // The strongest heads of the trained models, as soon as these have been run.
   scope.effect(() => {
-    const state = desk.state.value;
-    const entries = desk.engine.value?.queue.entries.value;
-    if (state.why !== 4 || held.peek().key === keyFor(state)) return;
+    const state = context.state.value;
+    const entries = context.engine.value?.queue.entries.value;
+    if (state.why !== 4 || pinned.peek().key === keyFor(state)) return;
     const last = trained(sides(state));
     const all = last.map((subject) => entries?.get(subject));
     if (!all.every((entry) => entry?.frame && !entry.isStale)) return;
-    held.value = {
+    pinned.value = {
       key: keyFor(state),
       heads: Object.fromEntries(
         all.map((entry, i) => [last[i]!, selectedHead(entry!.frame!, { layer: -1, head: -1 })]),
@@ -402,12 +424,12 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
 
   let isDrawn = false;
   scope.effect(() => {
-    const state = desk.state.value;
-    void desk.theme.value;
+    const state = context.state.value;
+    void context.theme.value;
     const all = shown();
     const isWhole = all.every(({ frame, error, isStale }) => (frame && !isStale) || error);
     walk.hidden = state.why !== 4;
-    // Between two steps of a walk everything stays as it is drawn.
+    // Between two steps of a walk nothing is drawn again.
     if (state.why === 4 && isDrawn && !isWhole) return;
     isDrawn = isWhole;
     const frames = framesOf(all);
@@ -426,16 +448,16 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
         <p class="lead" data-finding role="status">
           ${step === 4 && frames.length ? walkLead(frames, heads) : lead(frames, heads)}
         </p>
-        ${troubles(all, desk)}`,
+        ${troubles(all, context)}`,
       head,
     );
-    render(frames[0] ? chips(frames[0], desk, true) : nothing, words);
+    render(frames[0] ? chips(frames[0], context, true) : nothing, words);
     const names = all.map(
       ({ frame, subject }, i) => [i, frame?.operation.label ?? subject] as const,
     );
     render(
       all.length > 1
-        ? segmented('Model', names, Math.min(state.at, SIDES - 1), (i) => desk.set({ at: i }))
+        ? segmented('Model', names, Math.min(state.at, SIDES - 1), (i) => context.set({ at: i }))
         : nothing,
       tabs,
     );
@@ -455,12 +477,13 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       step && at
         ? html`<h2>${step}. ${TITLES[step]}</h2>
-            <p>${explanation(step, frames, heads, desk)}</p>`
+            <p>${explanation(step, frames, heads, context)}</p>`
         : nothing,
       why,
     );
+    const isRecorded = frames.some(({ recording }) => recording);
     // What is not step 4 is about the trained models.
-    const goes = (to: number) => desk.link({ why: to, shown: trained(state.shown) });
+    const goes = (to: number) => context.link({ why: to, shown: trained(state.shown) });
     const next =
       step < 4
         ? html`<a class="button primary" href=${goes(step + 1)}>${step ? 'Next' : 'Why?'}</a>`
@@ -469,7 +492,7 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
             >
             <a
               class="button"
-              href=${desk.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
+              href=${context.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
               >Explore it yourself</a
             >`;
     const steps = html`<nav class="why-steps" aria-label="Why, in four steps">
@@ -484,7 +507,8 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
     render(
       html`<div class="start-ask">${next} ${step ? steps : nothing}</div>
         <div class="start-text">
-          ${textField(desk, 4)} ${startToken(desk, frames)} ${step ? nothing : examples(desk)}
+          ${isRecorded ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>` : html`${textField(context, 4)} ${startToken(context, frames)} ${step ? nothing : examples(context)}`}
+          ${step ? nothing : realModel(context, isRecorded)}
         </div>
         ${
           frames[0] && at
@@ -494,42 +518,42 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
                   <span class="lines"
                     >${explained(
                       frames
-                        .map((frame) => stampWords(frame) + previewWords(frame, desk))
+                        .map((frame) => stampWords(frame) + previewWords(frame, context))
                         .join('\n'),
                     )}</span
                   >
                 </p>
                 <p>
-                  <a href=${desk.link({ room: 'explore', why: 0 })}>Change them in Explore</a>
+                  <a href=${context.link({ room: 'explore', why: 0 })}>Change them in Explore</a>
                 </p>
               </details>`
             : nothing
         }`,
       foot,
     );
-    render(sources(desk.engine.value?.models.describe.version ?? ''), based);
+    render(sources(context.engine.value?.models.describe.version ?? ''), based);
   });
 
   scope.effect(() => {
-    const isWalking = desk.state.value.why === 4;
+    const isWalking = context.state.value.why === 4;
     if (isWalking && !walker) {
       walkScope = scope.child();
-      const isReady = () => heldHeads(desk.state.value) !== undefined;
-      walker = new Walk(walk, desk, walkScope, { isReady });
+      const isReady = () => pinnedHeads(context.state.value) !== undefined;
+      walker = new Walk(walk, context, walkScope, { isReady });
     } else if (!isWalking && walker) {
       walkScope!.end();
       walker = undefined;
     }
   });
 
-  lightsChips(words, desk, scope, shown);
+  lightsChips(words, context, scope, shown);
 
   // Where one map is drawn in the corner of the other, a tap brings it to the front.
   const bringsForth = (event: MouseEvent) => {
     const cell = (event.target as Element).closest('.cell');
     if (!cell || getComputedStyle(cell).position !== 'absolute') return;
     event.stopPropagation();
-    desk.set({ at: [...cell.parentElement!.children].indexOf(cell) });
+    context.set({ at: [...cell.parentElement!.children].indexOf(cell) });
   };
   stage.addEventListener('click', bringsForth, { capture: true });
 }

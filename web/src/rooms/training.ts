@@ -1,7 +1,7 @@
 /** Models as they were at each step of their training: the slider, their maps, and how the numbers went. */
 import { html, nothing, render } from 'lit';
 import { allows, nameOf, textField, troubles } from '../page/controls';
-import { appearsWhole, asks, framesOf, shownOf, type Desk, type Scope } from '../page/context';
+import { appearsWhole, asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
@@ -10,26 +10,29 @@ import { part } from '../page/view';
 import { explained } from '../page/terms';
 import { headsWords, judged, percent, shortWords } from '../words';
 import { Walk } from './walk';
+import '../views/views.css';
+import './panes.css';
+import './training.css';
 
-export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'room-head');
-  const walk = new Walk(part(root, 'walk-place'), desk, scope);
+  const walk = new Walk(part(root, 'walk-place'), context, scope);
   const grid = part(root, 'training-grid');
   const left = part(grid, 'middle');
   const right = part(grid, 'inspector');
-  const map = new Figure(left, attention, desk, scope, { isMain: true });
-  const course = new Figure(right, training, desk, scope);
+  const map = new Figure(left, attention, context, scope, { isMain: true });
+  const course = new Figure(right, training, context, scope);
   const text = part(left, 'question');
-  const sinkMap = new Figure(left, sinks, desk, scope);
+  const sinkMap = new Figure(left, sinks, context, scope);
   right.addEventListener('choose-step', (event) => walk.go((event as CustomEvent<number>).detail));
-  const shown = () => shownOf(desk, desk.state.value.shown);
+  const shown = () => shownOf(context, context.state.value.shown);
 
-  asks(desk, scope, () => ({ views: [attention, sinks, training] }));
+  asks(context, scope, () => ({ views: [attention, sinks, training] }));
   appearsWhole(root, scope, shown);
 
   scope.effect(() => {
-    const state = desk.state.value;
-    void desk.theme.value;
+    const state = context.state.value;
+    void context.theme.value;
     const all = shown();
     const fresh = framesOf(all.filter(({ isStale }) => !isStale));
     const said = fresh.map((frame) => {
@@ -50,17 +53,17 @@ export function build(root: HTMLElement, desk: Desk, scope: Scope): void {
         ${
           allows(state, 'subjects')
             ? html`<div class="subject-list">
-                ${all.map((one) => html`<span class="subject">${nameOf(one, desk)}</span>`)}
-                <button type="button" class="add" @click=${desk.pick}>Choose models</button>
+                ${all.map((one) => html`<span class="subject">${nameOf(one, context)}</span>`)}
+                <button type="button" class="add" @click=${context.pick}>Choose models</button>
               </div>`
             : nothing
         }
-        ${troubles(all, desk)}`,
+        ${troubles(all, context)}`,
       head,
     );
     map.update(all);
     sinkMap.update(all);
     course.update(all);
-    render(allows(state, 'text') ? textField(desk, 2) : nothing, text);
+    render(allows(state, 'text') ? textField(context, 2) : nothing, text);
   });
 }

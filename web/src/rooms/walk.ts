@@ -5,7 +5,7 @@
 import { signal } from '@preact/signals-core';
 import { html, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import type { Desk, Scope } from '../page/context';
+import type { Context, Scope } from '../page/context';
 import type { Models } from '../run/models';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
@@ -61,7 +61,7 @@ function stepOfShown(shown: readonly string[]): number | undefined {
 }
 
 export class Walk {
-  readonly #desk: Desk;
+  readonly #context: Context;
   readonly #root: HTMLElement;
   readonly #steps = signal<readonly number[] | undefined>(undefined);
   readonly #isPlaying = signal(false);
@@ -71,29 +71,29 @@ export class Walk {
   /** @param opening where the walk begins by itself: at step 0, playing, as soon as `isReady` */
   constructor(
     root: HTMLElement,
-    desk: Desk,
+    context: Context,
     scope: Scope,
     opening?: { readonly isReady: () => boolean },
   ) {
-    this.#desk = desk;
+    this.#context = context;
     this.#root = root;
     this.#root.classList.add('walk');
-    this.#trust = (repository) => desk.trust(repository);
+    this.#trust = (repository) => context.trust(repository);
     let asked = '';
     scope.effect(() => {
-      const models = desk.engine.value?.models;
-      const key = desk.state.value.shown.map((text) => text.replace(/@(step)?\d+/, '')).join();
+      const models = context.engine.value?.models;
+      const key = context.state.value.shown.map((text) => text.replace(/@(step)?\d+/, '')).join();
       if (!models || key === asked) return;
       asked = key;
-      void stepsOf(models, desk.state.peek().shown).then(
+      void stepsOf(models, context.state.peek().shown).then(
         (steps) => (this.#steps.value = steps),
-        desk.fail,
+        context.fail,
       );
     });
     scope.effect(() => render(this.#parts(), this.#root));
     // A link to a step shows that step; a reader who asked for less motion presses Play.
     const isStill =
-      stepOfShown(desk.state.peek().shown) !== undefined ||
+      stepOfShown(context.state.peek().shown) !== undefined ||
       matchMedia('(prefers-reduced-motion: reduce)').matches;
     let isToBegin = opening !== undefined && !isStill;
     scope.effect(() => {
@@ -108,20 +108,20 @@ export class Walk {
   /** Goes to the nearest stored step. */
   go(step: number): void {
     const steps = this.#steps.peek();
-    const models = this.#desk.engine.peek()?.models;
+    const models = this.#context.engine.peek()?.models;
     if (!steps?.length || !models) return;
-    const { shown } = this.#desk.state.peek();
+    const { shown } = this.#context.state.peek();
     for (const text of shown) {
       const hub = checkpointOf(text);
       if (hub) this.#trust(hub.repository);
     }
     const near = nearestStep(steps, step);
-    this.#desk.set({ shown: shownAt(models, shown, near, steps.at(-1)!) });
+    this.#context.set({ shown: shownAt(models, shown, near, steps.at(-1)!) });
   }
 
   #index(): number {
     const steps = this.#steps.value ?? [];
-    const step = stepOfShown(this.#desk.state.value.shown);
+    const step = stepOfShown(this.#context.state.value.shown);
     // The stored steps may not be known yet.
     if (step === undefined || !steps.length) return steps.length - 1;
     return steps.indexOf(nearestStep(steps, step));
@@ -129,8 +129,8 @@ export class Walk {
 
   /** Whether every subject that is shown is drawn. */
   #isDrawn(): boolean {
-    const entries = this.#desk.engine.value?.queue.entries.value;
-    return this.#desk.state.value.shown.every((text) => {
+    const entries = this.#context.engine.value?.queue.entries.value;
+    return this.#context.state.value.shown.every((text) => {
       const entry = entries?.get(text);
       return entry?.frame && !entry.isStale;
     });
@@ -156,9 +156,9 @@ export class Walk {
     const index = this.#index();
     clearTimeout(this.#timer);
     if (!this.#isPlaying.value || !steps) return;
-    const entries = this.#desk.engine.value?.queue.entries.value;
+    const entries = this.#context.engine.value?.queue.entries.value;
     // The next checkpoint would fail again.
-    const isFailed = this.#desk.state.value.shown.some((text) => entries?.get(text)?.error);
+    const isFailed = this.#context.state.value.shown.some((text) => entries?.get(text)?.error);
     if (index >= steps.length - 1 || isFailed) {
       this.#isPlaying.value = false;
       return;
@@ -170,8 +170,8 @@ export class Walk {
   }
 
   async #preload(step: number): Promise<void> {
-    const models = this.#desk.engine.peek()!.models;
-    const own = this.#desk.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
+    const models = this.#context.engine.peek()!.models;
+    const own = this.#context.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
     for (const subject of own.filter((one) => isOfZoo(models, one)))
       await (await models.timelines()).preload(subject.id, step);
   }
@@ -182,7 +182,7 @@ export class Walk {
     if (!steps.length)
       return html`<p class="hint">
         These models have no stored checkpoints.
-        <button type="button" @click=${() => this.#desk.set({ shown: ['softmax', 'sigmoid'] })}>
+        <button type="button" @click=${() => this.#context.set({ shown: ['softmax', 'sigmoid'] })}>
           Show the softmax and sigmoid models
         </button>
       </p>`;

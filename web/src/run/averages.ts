@@ -23,7 +23,7 @@ export async function averages(
     ...options,
     signal,
     onProgress: ({ done, total }) => onProgress('', done, total),
-    onSequence: (told, _, at) => notePrompt(each[at]!, told),
+    onSequence: (measured, _, at) => notePrompt(each[at]!, measured),
   });
   return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: each[at]! }));
 }
@@ -65,11 +65,11 @@ export async function recomputed(
     edits,
     signal,
     onProgress: ({ done, total }) => onProgress('', done, total),
-    onSequence: ({ loss_at: told }, i) => {
+    onSequence: ({ loss_at: measured }, i) => {
       const own = losses[Math.floor(i / places)]!;
       const from = i % places;
-      if (from === 0) own.set(told!.data);
-      else own[from + size - 1] = told!.data[size - 1]!;
+      if (from === 0) own.set(measured!.data);
+      else own[from + size - 1] = measured!.data[size - 1]!;
     },
   });
   const each = losses.map((own) => mean(own, 1));
@@ -91,16 +91,16 @@ export async function recomputed(
 /** Adds one number of one prompt to each list, by the names of metrics. */
 export function notePrompt(
   each: Record<string, number[]>,
-  told: Readonly<Record<string, Tensor>>,
+  measured: Readonly<Record<string, Tensor>>,
 ): Record<string, number[]> {
   const note = (name: string, value: number | undefined) =>
     value === undefined ? undefined : (each[name] ??= []).push(value);
   for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
-    note(name, told[name]?.data[0]);
+    note(name, measured[name]?.data[0]);
   // A row of the summary is the mean, the minimum and the maximum of a head.
-  const masses = told.row_mass_summary;
+  const masses = measured.row_mass_summary;
   note('row_mass_summary', masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)));
-  note('value_ratio', told.value_ratio && mean(told.value_ratio.data));
+  note('value_ratio', measured.value_ratio && mean(measured.value_ratio.data));
   return each;
 }
 

@@ -104,7 +104,7 @@ export interface Point {
   readonly value: number;
 }
 
-/** How a run is drawn: told apart by its dashes as well as by its colour. */
+/** How a run is drawn: its dashes distinguish it as well as its colour. */
 interface Style {
   readonly color: string;
   /** In pixels; empty for a whole line. */

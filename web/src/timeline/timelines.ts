@@ -48,7 +48,7 @@ export class Timelines {
     return { files, facts: { step: near, of, bits: (8 * bytes) / parameters, measured, stored } };
   }
 
-  /** Fetches what the next step will need; nobody waits for it, so nobody is told of a failure. */
+  /** Fetches what the next step will need; no caller waits for it, so a failure is not reported. */
   async preload(id: string, step: number): Promise<void> {
     const timeline = await this.get(id).catch(() => undefined);
     await timeline?.preload(nearestStep(await this.steps(id), step)).catch(() => {});

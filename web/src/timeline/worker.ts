@@ -23,7 +23,7 @@ export interface Answer {
 
 const timelines = new Map<string, Promise<Timeline>>();
 const jobs = new Map<number, AbortController>();
-const tell = (answer: Answer) => globalThis.postMessage(answer);
+const reply = (answer: Answer) => globalThis.postMessage(answer);
 
 async function answer({ address, step, isAhead, job }: Ask, signal: AbortSignal): Promise<void> {
   if (step === undefined) return void (await timelines.get(address))?.forget();
@@ -33,9 +33,9 @@ async function answer({ address, step, isAhead, job }: Ask, signal: AbortSignal)
   if (isAhead) return (await timeline).preload(step, { signal });
   const { config, weights } = await (
     await timeline
-  ).open(step, { signal, onProgress: ({ done, total }) => tell({ job, read: [done, total] }) });
+  ).open(step, { signal, onProgress: ({ done, total }) => reply({ job, read: [done, total] }) });
   // What is passed on and on is a handle, not six megabytes.
-  tell({ job, files: { config, weights: new Blob([weights as BlobPart]) } });
+  reply({ job, files: { config, weights: new Blob([weights as BlobPart]) } });
 }
 
 addEventListener('message', ({ data }: MessageEvent<Ask>) => {
@@ -43,13 +43,13 @@ addEventListener('message', ({ data }: MessageEvent<Ask>) => {
   const job = new AbortController();
   jobs.set(data.job, job);
   answer(data, job.signal)
-    .then(() => tell({ job: data.job }))
+    .then(() => reply({ job: data.job }))
     .catch((error: unknown) => {
       const { code, where, text } =
         error instanceof SinkscopeError
           ? error
           : { code: 'internal', where: '', text: String(error) };
-      tell({ job: data.job, error: { code, where, text } });
+      reply({ job: data.job, error: { code, where, text } });
     })
     .finally(() => jobs.delete(data.job));
 });

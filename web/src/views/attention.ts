@@ -5,9 +5,13 @@ import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { alphaOf, headWords, judged, percent, quote, shortWords, show, word } from '../words';
-import { lastOf, part, say, type Context, type View } from '../page/view';
+import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
 
-export function weightScale({ frames, state, theme }: Pick<Context, 'frames' | 'state' | 'theme'>) {
+export function weightScale({
+  frames,
+  state,
+  theme,
+}: Pick<DrawOptions, 'frames' | 'state' | 'theme'>) {
   const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');
   return isSigned ? diverging(theme, 1) : sequential(theme, 1, state.scale === 'root');
 }
@@ -83,11 +87,11 @@ export const attention: View = {
       heatmap.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
     });
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
-    return (frame, context) => {
+    return (frame, options) => {
       const maps = mapsOf(frame);
       if (!maps) return;
-      const { state, at, isPlain } = context;
-      const scale = weightScale(context);
+      const { state, at, isPlain } = options;
+      const scale = weightScale(options);
       say(title, `${headWords(at)} · ${frame.operation.label}`);
       title.hidden = legend.hidden = Boolean(isPlain);
       drawLegend(legend, scale, [`weight ${show(scale.low, 0)}`, '1']);
@@ -101,9 +105,9 @@ export const attention: View = {
         colTitle: isPlain ? '' : 'key',
         rowWords: words,
         colWords: words,
-        rowBars: context.rowBars,
-        colBars: context.colBars,
-        remark: context.remark,
+        rowBars: options.rowBars,
+        colBars: options.colBars,
+        remark: options.remark,
         label: attention.says(frame, at),
         chosen:
           state.query >= 0 || state.key >= 0 ? { row: state.query, col: state.key } : undefined,

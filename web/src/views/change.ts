@@ -88,10 +88,10 @@ export const change: View = {
     const right = part(columns, 'change-map');
     say(part(right, 'subtitle', 'p'), 'α₁ of all heads');
     const heads = createHeadMap(right, reach);
-    return (frame, context) => {
+    return (frame, options) => {
       const base = baseOf(frame);
       if (!base) return;
-      const { at, theme } = context;
+      const { at, theme } = options;
       const said = sentence(frame, base, at);
       say(words, said);
       const by = lossChange(frame, base);
@@ -101,7 +101,7 @@ export const change: View = {
         xLabel: 'token',
         yLabel: 'loss, nat',
         label: `Loss by token with the intervention and without, ${frame.title}: ${said}`,
-        ...(context.state.query >= 0 ? { cursor: context.state.query } : {}),
+        ...(options.state.query >= 0 ? { cursor: options.state.query } : {}),
         onChoose: (place) => reach.set({ query: Math.round(place) - 1, key: -1 }),
         series: [
           { name: 'without', color: '--ink-3', values: base.tensors.loss_at!.data, dash: '3 3' },
@@ -134,7 +134,7 @@ export const change: View = {
         });
       }
       const alpha = minus(alphaOfKey(frame, 0), alphaOfKey(base, 0));
-      heads(frame, context, {
+      heads(frame, options, {
         data: alpha,
         scale: diverging(theme, largest([alpha], 0.01)),
         symbol: 'Δα₁',

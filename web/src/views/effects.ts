@@ -82,17 +82,17 @@ export const effects: View = {
     table.tabIndex = 0;
     table.setAttribute('role', 'region');
     table.setAttribute('aria-label', 'Heads by kind');
-    return (frame, context) => {
+    return (frame, options) => {
       const all = judgedHeads(frame);
-      const said = sentence(frame, context.at);
+      const said = sentence(frame, options.at);
       const size = largest(
-        context.frames.map(({ tensors }) => tensors.effect?.data ?? []),
+        options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
       );
       say(words, said);
-      draw(frame, context, {
+      draw(frame, options, {
         data: frame.tensors.effect!.data,
-        scale: diverging(context.theme, size),
+        scale: diverging(options.theme, size),
         symbol: 'Δloss',
         label: `Change of the loss with each head ablated, ${frame.title}. ${said}`,
         outlined: all

@@ -5,7 +5,7 @@ import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { headName, show } from '../words';
-import { part, say, type Context, type Reach, type View } from '../page/view';
+import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
 
 interface HeadNumbers {
   /** [L, H] */
@@ -13,9 +13,9 @@ interface HeadNumbers {
   readonly scale: Scale;
   /** The letter of the quantity: α₁. */
   readonly symbol: string;
-  /** One sentence that stands for the picture. */
+  /** One sentence that describes the picture. */
   readonly label: string;
-  /** Heads that stand out for something else. */
+  /** Heads that are outlined for another reason. */
   readonly outlined?: readonly Cell[];
   /** What a head says beside its number. */
   readonly more?: (cell: Cell) => string;
@@ -35,7 +35,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   });
   return (
     frame: Frame,
-    { at }: Context,
+    { at }: DrawOptions,
     { data, scale, symbol, label, outlined = [], more }: HeadNumbers,
   ): void => {
     const { L, H } = frame.architecture;
@@ -65,16 +65,16 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
 /** A view of one number of every head, and of what the chosen one does along the text. */
 export function drawHeads(
   says: View['says'],
-  of: (frame: Frame, context: Context) => { heads: HeadNumbers; along: ChartData },
+  of: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },
 ): View['draw'] {
   return (root, reach) => {
     const words = part(root, 'caption', 'p');
     const draw = createHeadMap(root, reach);
     const chart = part(root, 'chart');
-    return (frame, context) => {
-      const { heads, along } = of(frame, context);
-      say(words, says(frame, context.at));
-      draw(frame, context, heads);
+    return (frame, options) => {
+      const { heads, along } = of(frame, options);
+      say(words, says(frame, options.at));
+      draw(frame, options, heads);
       drawChart(chart, along);
     };
   };

@@ -46,9 +46,9 @@ export const heads: View = {
         thumb.classList.toggle('lit', isLit);
       }
     });
-    return (frame, context) => {
+    return (frame, options) => {
       const { L, H } = frame.architecture;
-      const scale = weightScale(context);
+      const scale = weightScale(options);
       if (
         grid.childElementCount !== L * H ||
         grid.style.getPropertyValue('--heads') !== String(H)
@@ -70,7 +70,7 @@ export const heads: View = {
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
         const name = `${headName({ layer: l, head: h })}, α₁ = ${show(data[i * shape[2]!]!, 3)}`;
-        child.setAttribute('aria-pressed', String(l === context.at.layer && h === context.at.head));
+        child.setAttribute('aria-pressed', String(l === options.at.layer && h === options.at.head));
         child.setAttribute('aria-label', name);
         child.setAttribute('title', name);
         if (!again) return;

@@ -42,13 +42,13 @@ export function leaves(frame: Frame): number {
 const said = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
-/** What ends before the others says where: a model reads no further than its context. */
+/** A line that ends before the others: a model reads no further than its context. */
 function saidOf(all: readonly Frame[]): string {
   const ends = Math.max(...all.map(({ T }) => T));
-  const told = all.map(
+  const lines = all.map(
     (one) => said(one) + (one.T < ends ? ` over its first ${one.T} tokens` : ''),
   );
-  return `Mean loss over the text: ${told.join('; ')}.`;
+  return `Mean loss over the text: ${lines.join('; ')}.`;
 }
 
 export const loss: View = {

@@ -6,7 +6,7 @@ import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { percent, quote, show } from '../words';
-import { lastOf, part, say, type Context, type Reach, type View } from '../page/view';
+import { lastOf, part, say, type DrawOptions, type Reach, type View } from '../page/view';
 
 /** The weight of each expert for one token, 0 where it was not chosen: [E]. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
@@ -110,11 +110,11 @@ function build(root: HTMLElement, reach: Reach, choose: (layer: number) => void)
 function drawTokens(
   map: Heatmap,
   frame: Frame,
-  context: Context,
+  options: DrawOptions,
   scale: Scale,
   data: Float32Array,
 ) {
-  const { at, state } = context;
+  const { at, state } = options;
   const { layer } = at;
   const { E } = frame.architecture;
   const { T } = frame;
@@ -207,8 +207,8 @@ export const router: View = {
       layers: layers.map(({ which }) => weightsByLayer(frame, which)),
     }));
     let shown: { of: Frame; layer: number; tokens: Float32Array } | undefined;
-    return (frame, context) => {
-      const { theme, at } = context;
+    return (frame, options) => {
+      const { theme, at } = options;
       head = at.head;
       const scale = sequential(theme);
       const whole = wholeOf(frame);
@@ -216,7 +216,7 @@ export const router: View = {
         shown = { of: frame, layer: at.layer, tokens: byExpert(frame, at.layer) };
       say(words, sentence(frame, at.layer));
       drawLegend(legend, scale, ['weight 0', '1']);
-      drawTokens(tokens, frame, context, scale, shown.tokens);
+      drawTokens(tokens, frame, options, scale, shown.tokens);
       drawLoad(chart, frame, at.layer, whole.load);
       for (const [i, { which, map }] of layers.entries())
         drawLayers(map, frame, at.layer, scale, which, whole.layers[i]!);

@@ -44,12 +44,12 @@ export const sinks: View = {
     const draw = createHeadMap(root, reach);
     const words = part(root, 'caption', 'p');
     const alphas = lastOf((frame: Parameters<View['says']>[0]) => alphaOfKey(frame, 0));
-    return (frame, context) => {
-      const said = sinks.says(frame, context.at);
+    return (frame, options) => {
+      const said = sinks.says(frame, options.at);
       say(words, said);
-      draw(frame, context, {
+      draw(frame, options, {
         data: alphas(frame),
-        scale: sequential(context.theme),
+        scale: sequential(options.theme),
         symbol: 'α₁',
         label: `α₁ by layer and head, ${frame.title}: ${said}`,
       });

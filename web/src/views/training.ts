@@ -111,11 +111,11 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
   );
 }
 
-/** Where the run of the weights stands, and what others of it say. @param outcomes all, if absent */
-function told(frame: Frame, outcomes?: readonly Outcome[]): string[] {
+/** The checkpoint of the weights, and the outcomes of other seeds. @param outcomes all, if absent */
+function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { id, step } = walkOf(frame);
   const course = courses.find((one) => one.id === id);
-  const over = seedsTold(frame, outcomes);
+  const over = seedRunsOf(frame, outcomes);
   if (!course) return over;
   const { checkpoints, seed } = course.timeline;
   const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
@@ -132,7 +132,7 @@ function told(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   ];
 }
 
-function seedsTold(frame: Frame, outcomes?: readonly Outcome[]): string[] {
+function seedRunsOf(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const said = seedWords(long.get(walkOf(frame).id) ?? [], outcomes);
   return said ? [said] : [];
 }
@@ -173,7 +173,8 @@ export const training: View = {
       }));
     });
   },
-  says: (frame) => [...told(frame), ...(seedsTold(frame).length ? [OTHER_RUNS] : [])].join('\n'),
+  says: (frame) =>
+    [...sentences(frame), ...(seedRunsOf(frame).length ? [OTHER_RUNS] : [])].join('\n'),
   draw(root, { set, timelines, fail }) {
     const kinds = part(root, '');
     const chart = part(root, 'chart');
@@ -215,8 +216,8 @@ export const training: View = {
         );
         const { inSeeds: outcome, ...as } = quantity;
         const unit = as.unit === '%' ? '%' : as.unit && ` ${as.unit}`;
-        const lines = frames.flatMap((one) => told(one, [{ ...as, name: outcome, unit }]));
-        const hasSeeds = frames.some((one) => seedsTold(one).length);
+        const lines = frames.flatMap((one) => sentences(one, [{ ...as, name: outcome, unit }]));
+        const hasSeeds = frames.some((one) => seedRunsOf(one).length);
         const said = [...new Set(lines), ...(hasSeeds ? [OTHER_RUNS] : [])].join('\n');
         say(words, said);
         const { step } = walkOf(frame);

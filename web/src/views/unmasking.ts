@@ -1,6 +1,6 @@
 /**
  * Text out of a model of masked diffusion: places behind the text are hidden, the model fills them in
- * step by step, and the map shows where the strongest column of attention stands in each step.
+ * step by step, and the map shows the strongest column of attention in each step.
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
@@ -21,7 +21,7 @@ import {
   sentence,
   type Course,
 } from './unmasking_course';
-import { part, say, type Context, type Reach, type View } from '../page/view';
+import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
 
 /** A course, the numbers of its map, and who knows how its tokens read. */
 interface Made {
@@ -33,13 +33,13 @@ interface Made {
 /** What was made last of a frame's tokens: sentences and files are of it. */
 const made = new WeakMap<Frame['tokens'], Made>();
 
-/** Makes a course, and tells of each step. */
+/** Makes a course, and reports each step. */
 async function run(
   frame: Frame,
   state: State,
   reach: Reach,
   signal: AbortSignal,
-  told: (one: Made) => void,
+  onMade: (one: Made) => void,
 ): Promise<void> {
   const tokens = hide(frame, state.masked);
   const hidden = tokens.filter(({ id }) => id === frame.architecture.mask_token).length;
@@ -49,7 +49,7 @@ async function run(
   await reach.unmask(frame, ids, count, signal, (step, _, { tokenizer }) => {
     if (signal.aborted) return;
     course = { ...course, steps: [...course.steps, step] };
-    told({ course, data: alphas(course), tokenizer });
+    onMade({ course, data: alphas(course), tokenizer });
   });
 }
 
@@ -87,7 +87,7 @@ export const unmasking: View = {
     const text = part(root, 'unmask-text', 'p');
     let job: AbortController | undefined;
     let step = 0;
-    let given: { frame: Frame; context: Context } | undefined;
+    let given: { frame: Frame; options: DrawOptions } | undefined;
     let setting = '';
     const go = (wanted: number) => {
       step = wanted;
@@ -103,13 +103,13 @@ export const unmasking: View = {
         stop();
         return draw();
       }
-      const { frame, context } = given!;
+      const { frame, options } = given!;
       const own = (job = new AbortController());
       made.delete(frame.tokens);
       root.dataset.busy = '';
       draw();
       try {
-        await run(frame, context.state, reach, own.signal, (one) => {
+        await run(frame, options.state, reach, own.signal, (one) => {
           made.set(frame.tokens, one);
           step = one.course.steps.length - 1;
           draw();
@@ -136,9 +136,9 @@ export const unmasking: View = {
       /></label>`;
     };
     const draw = () => {
-      const { frame, context } = given!;
-      const { state, theme } = context;
-      const desk = { state: { value: state }, set: reach.set };
+      const { frame, options } = given!;
+      const { state, theme } = options;
+      const context = { state: { value: state }, set: reach.set };
       const one = made.get(frame.tokens);
       const count = one?.course.steps.length ?? 0;
       step = Math.max(0, Math.min(step, count - 1));
@@ -146,13 +146,13 @@ export const unmasking: View = {
         html`<button type="button" class="primary" @click=${() => void toggle()}>
             ${job ? 'Stop' : 'Unmask'}
           </button>
-          ${numberField('masked positions', 'masked', [1, frame.architecture.context - 1, 1], desk)}
-          ${numberField('steps', 'denoise', [1, 1024, 1], desk)}
+          ${numberField('masked positions', 'masked', [1, frame.architecture.context - 1, 1], context)}
+          ${numberField('steps', 'denoise', [1, 1024, 1], context)}
           ${count > 1 ? slider(count) : nothing}`,
         controls,
       );
       // While it runs the sentence would change, and be read out, with every step.
-      say(words, job ? '' : unmasking.says(frame, context.at));
+      say(words, job ? '' : unmasking.says(frame, options.at));
       for (const place of [legend, text, picture]) place.hidden = !one;
       if (!one) return;
       const { course, data, tokenizer } = one;
@@ -188,14 +188,14 @@ export const unmasking: View = {
         text,
       );
     };
-    return (frame, context) => {
-      const wanted = `${context.state.masked} ${context.state.denoise}`;
+    return (frame, options) => {
+      const wanted = `${options.state.masked} ${options.state.denoise}`;
       if (frame.tokens !== given?.frame.tokens || wanted !== setting) {
         stop();
         if (wanted !== setting && setting) made.delete(frame.tokens);
       }
       setting = wanted;
-      given = { frame, context };
+      given = { frame, options };
       draw();
     };
   },

@@ -1,8 +1,8 @@
-#include "whole.h"
+#include "int4.h"
 
 #include <string.h>
 
-void ss_whole_row_ref(SS_WHOLE_ROW_ARGS) {
+void ss_fixed_row_ref(SS_FIXED_ROW_ARGS) {
     for (; n > 0; n--, row++, x += SS_GROUP) {
         uint32_t largest = 0;
         for (size_t k = 0; k < SS_GROUP; k++) {
@@ -14,19 +14,19 @@ void ss_whole_row_ref(SS_WHOLE_ROW_ARGS) {
         int32_t low_sum = 0, high_sum = 0;
         for (size_t k = 0; k < SS_GROUP; k++) {
             float y = ss_float_of_bits(ss_bits_of_float(x[k]) & unit.kept) * unit.by;
-            float high = y * 0x1p-15f + SS_WHOLE_MAGIC - SS_WHOLE_MAGIC;
-            float low = y - high * 0x1p15f + SS_WHOLE_MAGIC - SS_WHOLE_MAGIC;
+            float high = y * 0x1p-15f + SS_FIXED_MAGIC - SS_FIXED_MAGIC;
+            float low = y - high * 0x1p15f + SS_FIXED_MAGIC - SS_FIXED_MAGIC;
             high_sum += row->high[k] = (int16_t)high;
             low_sum += row->low[k] = (int16_t)low;
         }
-        ss_finish_whole(row, unit.unit, low_sum, high_sum);
+        ss_finish_fixed(row, unit.unit, low_sum, high_sum);
     }
 }
 
-void ss_tile_wholes(ss_whole_tile *tile, const ss_whole *rows, size_t n) {
+void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n) {
     for (size_t i = 0; i < n; i++, tile++)
         for (size_t t = 0; t < SS_FIVE; t++) {
-            const ss_whole *row = rows + t * n + i;
+            const ss_fixed *row = rows + t * n + i;
             for (size_t k = 0; k < SS_GROUP / 2; k++) {
                 memcpy(tile->low[k][t], row->low + 2 * k, sizeof tile->low[k][t]);
                 memcpy(tile->high[k][t], row->high + 2 * k, sizeof tile->high[k][t]);

@@ -2,7 +2,7 @@
  * ss_times8 in wasm SIMD: with relaxed SIMD one instruction multiplies and adds four times four
  * bytes; without, bytes are made 16 bits wide, of which one instruction adds pairs.
  */
-#include "eight.h"
+#include "int8.h"
 
 #ifdef __wasm_simd128__
 
@@ -11,17 +11,17 @@
 #include <string.h>
 
 /*
- * Rows of a tile, and what stands for a quad of one: V8 hands out fifteen vector registers on
+ * Rows of a tile, and the form of one row's quad: V8 hands out fifteen vector registers on
  * x86-64. Relaxed: 6 x 2 sums, the panel's two vectors, a quad of a row.
  */
 #ifdef __wasm_relaxed_simd__
 #define TILE 6
 typedef uint8_t number;
-const char ss_eight_kernels[] = "relaxed";
+const char ss_int8_kernels[] = "relaxed";
 #else
 #define TILE 4
 typedef int16_t number;
-const char ss_eight_kernels[] = "simd";
+const char ss_int8_kernels[] = "simd";
 #endif
 #define MOST_PANELS 4
 
@@ -61,12 +61,12 @@ INLINE void add_quad(int MR, v128_t *low, v128_t *high, const number *a, const i
 /* What a product says of one panel, and its row. */
 typedef struct place {
     const ss_rows8 *rows;
-    const ss_eight *w;
+    const ss_int8 *w;
     const float *bias;
     size_t t, n, width; /* outputs of the panel */
 } place;
 
-/* ss_eight_number of four lanes, from lane `from` of a panel on. */
+/* ss_int8_number of four lanes, from lane `from` of a panel on. */
 INLINE v128_t numbers4(v128_t sums, const place *at, size_t t, size_t from) {
     size_t n = at->n + from;
     v128_t zero = wasm_i32x4_splat(at->rows->zeros[t]);

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "edits.h"
 #include "files.h"
-#include "math/eight.h"
+#include "math/int8.h"
 
 #include <math.h>
 
@@ -20,7 +20,7 @@ static void check_row(const float *x, size_t n) {
     int32_t zero;
     const ss_rows8 rows = {.numbers = numbers, .scales = &scale, .zeros = &zero};
     memset(numbers, 0xee, sizeof numbers);
-    ss_eight_rows(&rows, x, 1, n);
+    ss_int8_rows(&rows, x, 1, n);
     CHECK(zero >= 0 && zero <= 127);
     for (size_t k = 0; k < n; k++) {
         float back = scale * (float)(numbers[k] - zero);
@@ -55,7 +55,7 @@ static void check_rows(void) {
         float scale = 1.0f;
         int32_t zero = -1;
         x[IN - 1 - 8 * i] = none[i];
-        ss_eight_rows(&(ss_rows8){.numbers = numbers, .scales = &scale, .zeros = &zero}, x, 1, IN);
+        ss_int8_rows(&(ss_rows8){.numbers = numbers, .scales = &scale, .zeros = &zero}, x, 1, IN);
         CHECK(isnan(scale));
         CHECK(zero == 0);
         x[IN - 1 - 8 * i] = 0.0f;
@@ -68,7 +68,7 @@ typedef struct held {
     int8_t panels[LANES_N * QUADS * 4];
     float scales[LANES_N];
     int32_t sums[LANES_N];
-    ss_eight eight;
+    ss_int8 eight;
 } held;
 
 static int8_t weight_of(const held *h, size_t n, size_t k) {
@@ -78,9 +78,9 @@ static int8_t weight_of(const held *h, size_t n, size_t k) {
 static void hold(held *h, ss_matrix *w) {
     float *work = malloc(ss_matrix_work(ROWS, IN, 1) * sizeof *work);
     if (!work) abort();
-    h->eight = (ss_eight){h->panels, h->scales, h->sums};
-    ss_matrix_eight(&h->eight, w, work);
-    w->eight = &h->eight;
+    h->eight = (ss_int8){h->panels, h->scales, h->sums};
+    ss_matrix_int8(&h->eight, w, work);
+    w->int8 = &h->eight;
     free(work);
 }
 
@@ -94,7 +94,7 @@ static void check_product(const ss_matrix *w, const held *h, const float *bias) 
     uint32_t seed = 11;
     if (!work) abort();
     for (size_t i = 0; i < ROWS * IN; i++) a[i] = random_float(&seed) * (float)(1 + i / IN);
-    ss_eight_rows(&rows, a, ROWS, IN);
+    ss_int8_rows(&rows, a, ROWS, IN);
     for (size_t T = 1; T <= ROWS; T++) {
         ss_matrix_times(out, a, w, bias, T, work, NULL);
         for (size_t t = 0; t < T; t++)
@@ -186,7 +186,7 @@ static void check_model(const char *folder) {
     CASE(folder);
     for (int t = 0; t < 16; t++) tokens[t] = (t * 31 + 7) % model.model.arch.V;
     opened_run exact = run_tokens(&model.model, tokens, 16, NULL, 0);
-    void *panels = keep_eight(&model.model);
+    void *panels = keep_int8(&model.model);
     opened_run whole = run_tokens(&model.model, tokens, 16, NULL, 0);
     opened_run parts = open_run(
         &(ss_run_desc){.model = &model.model, .capacity = 16, .fields = SS_BIT(SS_FIELD_LOGITS)});
@@ -214,16 +214,16 @@ static void check_model(const char *folder) {
 /* What stays in floats: a router chooses, and a choice is not approximate. */
 static void check_kept(void) {
     opened_model model = open_model("tests/golden/hf-qwen2_moe");
-    void *panels = keep_eight(&model.model);
+    void *panels = keep_int8(&model.model);
     CASE("routers and what shares an expert out stay exact");
-    CHECK(model.model.head.w.eight != NULL);
-    CHECK(model.model.embedding.w.eight == NULL);
+    CHECK(model.model.head.w.int8 != NULL);
+    CHECK(model.model.embedding.w.int8 == NULL);
     for (int l = 0; l < model.model.arch.L; l++) {
         const ss_layer *layer = &model.model.layers[l];
-        CHECK(layer->q.w.eight != NULL && layer->o.w.eight != NULL);
+        CHECK(layer->q.w.int8 != NULL && layer->o.w.int8 != NULL);
         for (int e = 0; layer->experts && e < model.model.arch.E; e++)
-            CHECK(layer->experts[e].down.w.eight != NULL);
-        CHECK(layer->router.w.eight == NULL && layer->shared_gate.w.eight == NULL);
+            CHECK(layer->experts[e].down.w.int8 != NULL);
+        CHECK(layer->router.w.int8 == NULL && layer->shared_gate.w.int8 == NULL);
     }
     CHECK(model.model.layers[0].router.w.data != NULL);
     free(panels);

@@ -1,103 +1,142 @@
-"""The measurements, taken from a trace. Formulas count tokens from 1, tensors from 0.
+"""Metrics of attention sinks as functions of tensors. Formulas count tokens from 1, tensors from 0.
 
-`att` is what the model used; alpha, Sink_k and entropy are defined on rows that sum to 1, so pass
-them `OPERATIONS[id].share(att)`, and show `row_mass(att)` beside them.
+`att` holds the weights that the model used. Alpha, Sink_k and entropy are defined on rows that sum to
+1: where an operation does not normalize, pass them the shares of its rows, and show `row_mass(att)`
+beside them. The recorder, the goldens and the training measure with these functions.
+
+A map may be given in chunks of queries, [..., t, T] for t of the T queries: what is a mean over
+queries (`alpha`, `contributions`) then adds up over the chunks, what is a number of a query
+(`row_mass`, `entropy`) is concatenated.
 """
 
 import torch
 from torch import Tensor
 
 EPS = 0.3  # the literature's threshold for "this head has a sink", meant for T = 64
+TINY = 1e-8  # keeps the share finite where a whole row has no weight
 NEAR = 0.002  # a head this close to eps may fall on either side in another arithmetic
 
 
 def alpha(att: Tensor, mask: str = "causal") -> Tensor:
-    """Mean weight that token k gets from the queries that see it.  [..., T, T] -> [..., T]
+    """Mean weight that token k receives from the queries that see it (Gu et al. 2025, equation 6).
+    [..., T, T] -> [..., T]
 
     All T queries see it under a bidirectional mask. Under a prefix or a window the divisor stays
     T-k+1, as in the authors' code: alpha_k may exceed 1 inside a prefix, and a window caps it.
     """
     T = att.shape[-1]
     if mask == "bidirectional":
-        return att.mean(-2)
+        return att.sum(-2) / T
     queries = torch.arange(T, 0, -1, dtype=att.dtype, device=att.device)  # T-k+1 see token k
     return (att / queries).sum(-2)
 
 
 def alpha_bias(att_bias: Tensor) -> Tensor:
-    """alpha_* of a bias key.  [..., T] -> [..., 1]
+    """alpha_* of a bias key (Gu et al. 2025, section 7.3).  [..., T] -> [..., 1]
 
-    The authors' map has a row for the bias key, which sees itself alone: T+1 rows, and a 1.
+    The authors' map has a row for the bias key, which sees only itself: T+1 rows, and a 1.
     """
     return ((att_bias.sum(-1) + 1) / (att_bias.shape[-1] + 1))[..., None]
 
 
 def sink(alphas: Tensor, eps: float = EPS) -> Tensor:
-    """Sink_k^eps: percent of heads whose alpha_k exceeds eps.  [..., T] -> [T]"""
+    """Sink_k^eps: percent of heads whose alpha_k exceeds eps (Gu et al. 2025, equation 7).
+    [..., T] -> [T]"""
     return (alphas > eps).float().flatten(0, -2).mean(0) * 100
 
 
+def part_of_row(att: Tensor) -> Tensor:
+    """The weights as shares of their row, for operations whose rows do not sum to 1 (Gu et al. 2025,
+    section 7.4). The absolute value makes signed weights comparable.  [..., T, T] -> [..., T, T]"""
+    size = att.abs()
+    return size / (size.sum(-1, keepdim=True) + TINY)
+
+
 def row_mass(att: Tensor) -> Tensor:
-    """How much weight each query hands out in all.  [..., T, T] -> [..., T]"""
+    """Sum of the weights of each query.  [..., T, T] -> [..., T]"""
     return att.sum(-1)
 
 
 def near(alphas: Tensor, eps: float = EPS) -> Tensor:
-    """How many heads lie so close to eps.  [..., T] -> [T]"""
+    """Number of heads whose alpha_k lies within NEAR of eps.  [..., T] -> [T]"""
     return ((alphas - eps).abs() < NEAR).double().flatten(0, -2).sum(0)
 
 
 def entropy(share: Tensor, seen: Tensor) -> Tensor:
-    """Row entropy over its largest value, ln of the keys in sight; NaN for a row that weighs nothing.
-    share [..., T, n], seen [T] -> [..., T]"""
+    """Entropy of each row over ln of the keys that the query sees (Guo et al. 2024); NaN for a row
+    without weight.  share [..., T, n], seen [T] or [..., T] -> [..., T]"""
     rows = -torch.xlogy(share, share).sum(-1)
     most = seen.to(rows.dtype).log()
     entropy = torch.where(most > 0, rows / most.clamp_min(1e-30), torch.zeros_like(rows))
     return torch.where(share.sum(-1) > 0, entropy, torch.nan)
 
 
+def cosines(q: Tensor, k: Tensor) -> Tensor:
+    """cos(q_t, k_j) of every pair.  q [..., t, K], k [..., T, K] -> [..., t, T]"""
+    return q @ k.transpose(-2, -1) / (q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :])
+
+
+def cosine_sums(cos: Tensor, sight: Tensor, first: int = 0) -> tuple[Tensor, Tensor]:
+    """Sum over the queries of cos with the first key, and of cos with the other keys in sight.
+    cos [..., t, T], sight [t, T] -> [...], [...]"""
+    others = sight.clone()
+    others[:, first] = False
+    return cos[..., first].sum(-1), (cos * others).sum((-2, -1))
+
+
 def geometry(q: Tensor, k: Tensor, sight: Tensor) -> dict[str, Tensor]:
-    """q.k = |q| |k| cos of every pair in sight, and how much nearer the first key is to the queries
-    than the others.  q, k [L, H, T, K], sight [T, T]"""
+    """q.k = |q| |k| cos of every pair in sight (Gu et al. 2025, figure 2), and `cos_gap`: mean cos of
+    the queries with the first key minus their mean cos with the others.
+    q, k [L, H, T, K], sight [T, T] -> [L, H, T, T] each, [L, H]"""
     dot = q @ k.transpose(-2, -1)
     norms = q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :]
     cos = dot / norms
-    others = sight.clone()
-    others[:, 0] = False
-    gap = cos[..., 0].mean(-1) - (cos * others).sum((-2, -1)) / others.sum()
+    first, others = cosine_sums(cos, sight)
+    gap = first / len(sight) - others / sight[:, 1:].sum()
     maps = {"qk_dot": dot, "qk_cos": cos, "qk_norm": norms}
     return {"cos_gap": gap} | {name: map.masked_fill(~sight, torch.nan)
                                for name, map in maps.items()}
 
 
-def massive(hidden: Tensor) -> dict[str, Tensor]:
-    """The three largest |h| of each layer with the median, and the channel and token of the three; of
-    equals, those of the first token.  [L+1, T, D] -> [L+1, 4], [L+1, 3, 2]"""
+def largest(hidden: Tensor) -> Tensor:
+    """The three largest |h| of each layer and the median |h| (Sun et al. 2024).
+    [L+1, T, D] -> [L+1, 4]"""
     sizes = hidden.abs().flatten(1)
-    values, places = (found[:, :3] for found in sizes.sort(descending=True, stable=True))
+    return torch.cat([sizes.topk(3).values, sizes.median(-1, keepdim=True).values], -1)
+
+
+def massive(hidden: Tensor) -> dict[str, Tensor]:
+    """The same with the channel and token of the three; of equals, those of the first token.
+    [L+1, T, D] -> [L+1, 4], [L+1, 3, 2]"""
+    places = hidden.abs().flatten(1).sort(descending=True, stable=True).indices[:, :3]
     at = torch.stack([places % hidden.shape[-1], places // hidden.shape[-1]], -1)
-    return {"massive": torch.cat([values, sizes.median(-1, keepdim=True).values], -1),
-            "massive_at": at.double()}
+    return {"massive": largest(hidden), "massive_at": at.double()}
 
 
 def loss(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Surprise of token t+1 given the tokens up to t, in nats.  [..., T, V] -> [..., T-1]"""
+    """-ln p of token t+1 given the tokens up to t, in nats.  [..., T, V] -> [..., T-1]"""
     surprise = -logits[..., :-1, :].log_softmax(-1)
     return surprise.gather(-1, tokens[..., 1:, None])[..., 0]
 
 
-def first_to_others(vectors: Tensor) -> Tensor:
-    """Norm of token 1 over the mean norm of the others.  [..., T, width] -> [...]
+def first_to_others(vectors: Tensor, first: int = 0) -> Tensor:
+    """Norm of the first token's vector over the mean norm of the others.  [..., T, width] -> [...]
 
     On `hidden` it shows a massive activation (far above 1); on `v` a value drain (far below 1).
+    `first` is the position that counts as the first token.
     """
-    norms = vectors.norm(dim=-1)
-    return norms[..., 0] / norms[..., 1:].mean(-1)
+    return norm_ratio(vectors.norm(dim=-1), first)
+
+
+def norm_ratio(norms: Tensor, first: int = 0) -> Tensor:
+    """The same of norms.  [..., T] -> [...]"""
+    others = torch.cat([norms[..., :first], norms[..., first + 1:]], -1)
+    return norms[..., first] / others.mean(-1)
 
 
 def contributions(att: Tensor, lengths: Tensor, sight: Tensor, mask: str = "causal") -> Tensor:
-    """Each key's part of sum_j |A_tj| lengths_j, mean over the queries that see it, as alpha is; NaN
-    where one mixes nothing.  att [..., T, T], lengths [..., T], sight [T, T] -> [..., T]"""
+    """Each key's share of sum_j |A_tj| lengths_j, mean over the queries that see it, as alpha is; NaN
+    where a query mixes nothing.  att [..., T, T], lengths [..., T], sight [T, T] -> [..., T]"""
     parts = att.abs() * lengths[..., None, :]
     share = parts / parts.sum(-1, keepdim=True)
     return alpha(share.masked_fill(~sight, 0), mask)

@@ -1,6 +1,6 @@
-/* whole.h in 128-bit wasm SIMD: one instruction multiplies eight numbers of 16 bits and adds pairs.
+/* int4.h in 128-bit wasm SIMD: one instruction multiplies eight numbers of 16 bits and adds pairs.
  */
-#include "whole.h"
+#include "int4.h"
 
 #ifdef __wasm_simd128__
 
@@ -15,7 +15,7 @@ typedef struct split {
 } split;
 
 /* Eight of them: low and high parts, and their sums. */
-INLINE void split8(ss_whole *row, size_t k, const float *x, const split *s, v128_t sums[2]) {
+INLINE void split8(ss_fixed *row, size_t k, const float *x, const split *s, v128_t sums[2]) {
     v128_t parts[2][2];
     UNROLL
     for (int i = 0; i < 2; i++) {
@@ -39,8 +39,8 @@ INLINE int32_t add_up(v128_t four) {
     return wasm_i32x4_extract_lane(four, 0);
 }
 
-SHARED void ss_whole_row_simd(SS_WHOLE_ROW_ARGS) {
-    static const float magic = SS_WHOLE_MAGIC, down = 0x1p-15f, up = 0x1p15f;
+SHARED void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
+    static const float magic = SS_FIXED_MAGIC, down = 0x1p-15f, up = 0x1p15f;
     static const uint32_t ones = 0x10001, sizes = 0x7fffffff;
     split s = {.magic = keep(&magic), .down = keep(&down), .up = keep(&up), .ones = keep(&ones)};
     for (v128_t size = keep(&sizes); n > 0; n--, row++, x += SS_GROUP) {
@@ -54,7 +54,7 @@ SHARED void ss_whole_row_simd(SS_WHOLE_ROW_ARGS) {
         s.kept = wasm_i32x4_splat((int)unit.kept);
         s.by = wasm_f32x4_splat(unit.by);
         for (size_t k = 0; k < SS_GROUP; k += 8) split8(row, k, x, &s, sums);
-        ss_finish_whole(row, unit.unit, add_up(sums[0]), add_up(sums[1]));
+        ss_finish_fixed(row, unit.unit, add_up(sums[0]), add_up(sums[1]));
     }
 }
 
@@ -63,7 +63,7 @@ SHARED void ss_whole_row_simd(SS_WHOLE_ROW_ARGS) {
 /* low[r], high[r] += the parts of 16 numbers times nibbles of row r: the high or the low halves of
  * 16 bytes. */
 INLINE void add_sixteen(v128_t low[4], v128_t high[4], bool highs, const int8_t *const rows[4],
-                        size_t at, const ss_whole *x, size_t k) {
+                        size_t at, const ss_fixed *x, size_t k) {
     static const uint32_t nibbles = 0xf000f;
     v128_t nibble = highs ? wasm_i32x4_splat(0) : keep(&nibbles);
     UNROLL
@@ -91,7 +91,7 @@ INLINE v128_t sums4(const v128_t sums[4]) {
 }
 
 /* V of four rows from lane `from` on, and group i. */
-INLINE v128_t rounded4(const ss_groups *g, const ss_whole *x, size_t i, size_t from) {
+INLINE v128_t rounded4(const ss_groups *g, const ss_fixed *x, size_t i, size_t from) {
     static const int32_t half = 1 << 7;
     v128_t low[4], high[4];
     UNROLL
@@ -111,7 +111,7 @@ SHARED void ss_times_nibbles_simd(SS_TIMES_NIBBLES_ARGS) {
     const unsigned char *ahead = groups->ahead;
     for (size_t from = 0; from < SS_PANEL; from += 4) {
         v128_t sum = wasm_v128_load(sums + from);
-        const ss_whole *x = row;
+        const ss_fixed *x = row;
         __asm__("" : "+r"(from)); /* else there are two of what follows */
         for (size_t i = 0; i < groups->n; i++, x++) {
             UNROLL

@@ -1,4 +1,4 @@
-#include "eight.h"
+#include "int8.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,8 +36,8 @@ static uint32_t rounded(float x, float by) {
     return bits;
 }
 
-void ss_eight_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
-                    const float *floats, const float *scales, size_t Kin) {
+void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
+                   const float *floats, const float *scales, size_t Kin) {
     float by[SS_PANEL];
     if (scales)
         memcpy(scale, scales, SS_PANEL * sizeof *scale);
@@ -104,7 +104,7 @@ static uint8_t rounded7(float x, float by, float zero) {
     return (uint8_t)bits;
 }
 
-void ss_eight_rows(const ss_rows8 *rows, const float *x, size_t T, size_t Kin) {
+void ss_int8_rows(const ss_rows8 *rows, const float *x, size_t T, size_t Kin) {
     size_t stride = SS_QUAD * ss_quads(Kin);
     for (size_t t = 0; t < T; t++, x += Kin) {
         uint8_t *u = rows->numbers + t * stride;
@@ -133,8 +133,8 @@ void ss_times8_ref(SS_TIMES8_ARGS) {
             for (size_t k = 0; k < quads; k++, q += SS_PANEL * SS_QUAD)
                 for (size_t i = 0; i < SS_QUAD; i++) sum += u[k * SS_QUAD + i] * q[i];
             out[t * out_stride + n] =
-                ss_eight_number(sum, rows->zeros[t], w->sums[n], rows->scales[t], w->scales[n],
-                                bias ? bias[n] : 0.0f);
+                ss_int8_number(sum, rows->zeros[t], w->sums[n], rows->scales[t], w->scales[n],
+                               bias ? bias[n] : 0.0f);
         }
     }
 }

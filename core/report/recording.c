@@ -1,0 +1,716 @@
+#include "recording.h"
+
+#include "../math/unpack.h"
+#include "../model/files/json.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What errors call the JSON. */
+#define FILE_NAME "recording"
+#define METADATA "__metadata__"
+
+/* No model has been published with a width near this. */
+#define SIZE_MOST (1 << 24)
+
+/* More prompts than anybody keeps in full; every one is proved. */
+#define KEPT_MOST 4096
+
+typedef struct tensor_name {
+    char text[96];
+} tensor_name;
+
+/* ---- the metadata -------------------------------------------------------------------------- */
+
+/* The object of metadata in the header of a file whose container has been opened. */
+static ss_status find_metadata(cJSON **out, ss_bytes file, ss_error *err) {
+    uint64_t bytes = 0;
+    ss_read_u64(&bytes, file, 0);
+    ss_bytes header = {file.data + 8, (size_t)bytes}, key, value;
+    ss_json_members members = ss_json_members_of(header, "safetensors header", SS_BAD_FILE);
+    for (;;) {
+        ss_status status = ss_json_next(&members, &key, &value, err);
+        if (status != SS_OK) return status;
+        if (!key.data)
+            return ss_fail(err, SS_BAD_FILE, METADATA,
+                           "expected it to say sinkscope.recording, found no metadata: this file "
+                           "holds no recording");
+        if (!ss_bytes_are(key, "\"" METADATA "\"")) continue;
+        status = ss_json_value(out, &members, value, err);
+        if (status == SS_OK && !cJSON_IsObject(*out)) {
+            cJSON_Delete(*out);
+            status = ss_fail(err, SS_BAD_FILE, METADATA, "expected an object of strings");
+        }
+        return status;
+    }
+}
+
+/* The string at key, or NULL with the error. */
+static const char *string_of(const cJSON *metadata, const char *key, ss_error *err) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(metadata, key);
+    if (cJSON_IsString(item)) return item->valuestring;
+    ss_fail(err, SS_BAD_FILE, key,
+            "expected a string in the metadata, found %s: this file holds no recording",
+            item ? "something else" : "none");
+    return NULL;
+}
+
+static ss_status check_version(const cJSON *metadata, ss_error *err) {
+    const char *text = string_of(metadata, "sinkscope.recording", err);
+    if (!text) return SS_BAD_FILE;
+    char *end;
+    double version = strtod(text, &end);
+    if (end == text || !(version >= 1) || (*end && *end != '.'))
+        return ss_fail(err, SS_BAD_FILE, "sinkscope.recording",
+                       "expected the number of a version, found %.40s", text);
+    if (version < SS_RECORDING_VERSION + 1) return SS_OK;
+    return ss_fail(err, SS_UNSUPPORTED, "sinkscope.recording",
+                   "this build reads recordings of version %d, the file is of version %.40s: a "
+                   "newer Sinkscope opens it",
+                   SS_RECORDING_VERSION, text);
+}
+
+/* ---- the conditions ------------------------------------------------------------------------ */
+
+/* The rest of a reading is of no use; the first error stays. */
+static void refuse(ss_json *json, const char *key, const char *expected) {
+    if (json->status == SS_OK)
+        json->status =
+            ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s", json->file, expected);
+}
+
+/* A reader of the object at key, which has to be there. */
+static ss_json object_of(ss_json *json, const char *key) {
+    const cJSON *object = ss_json_object(json, key);
+    if (!object) refuse(json, key, "an object, but the key is missing");
+    return (ss_json){object, json->file, json->status, json->err};
+}
+
+/* Each of these is a text, null, or absent; in a list that ends with NULL. */
+static void check_texts(ss_json *json, const char *const *keys) {
+    for (; *keys; keys++) ss_json_text(json, *keys, NULL);
+}
+
+static const char *required_text(ss_json *json, const char *key) {
+    const char *text = ss_json_text(json, key, NULL);
+    if (!text) refuse(json, key, "a text, but the key is missing");
+    return text ? text : "";
+}
+
+/* The list at key, or NULL where it is absent. */
+static const cJSON *list_of(ss_json *json, const char *key, bool required) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, key);
+    if (cJSON_IsNull(item)) item = NULL;
+    if ((item && !cJSON_IsArray(item)) || (!item && required)) refuse(json, key, "a list");
+    return json->status == SS_OK ? item : NULL;
+}
+
+/* The keys that a query of each layer sees: one window for all layers, or a list of them. */
+static void read_windows(ss_recording *r, ss_json *json, int window) {
+    const cJSON *list = list_of(json, "windows", false), *item;
+    int l = 0;
+    for (; !list && l < r->model.arch.L; l++) r->windows[l] = window;
+    cJSON_ArrayForEach(item, list) {
+        double value = cJSON_IsNumber(item) ? item->valuedouble : cJSON_IsNull(item) ? 0 : -1;
+        if (!(value >= 0 && value <= INT_MAX) || l == r->model.arch.L) l = -1;
+        if (l < 0) break;
+        r->windows[l++] = (int)value;
+    }
+    if (json->status == SS_OK && l != r->model.arch.L)
+        refuse(json, "windows", "a number above 0 or null for each of the L layers");
+    for (l = 0; json->status == SS_OK && l < r->model.arch.L; l++) {
+        r->model.arch.windowed[l] = r->windows[l] > 0;
+        if (r->windows[l]) r->model.arch.window = r->windows[l];
+    }
+}
+
+static void read_mask(ss_recording *r, ss_json *json) {
+    ss_json mask = {ss_json_object(json, "mask"), json->file, json->status, json->err};
+    const char *kind = mask.object ? required_text(&mask, "kind") : "causal";
+    bool windowed = mask.object && !strcmp(kind, "window");
+    bool listed = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json->object, "windows"));
+    int window = windowed ? ss_json_int(&mask, "window", listed ? 0 : SS_JSON_REQUIRED,
+                                        listed ? 0 : 1, INT_MAX)
+                          : 0;
+    if (mask.object && !strcmp(kind, "prefix"))
+        r->model.arch.prefix = ss_json_int(&mask, "prefix", SS_JSON_REQUIRED, 1, INT_MAX - 1);
+    else if (!strcmp(kind, "bidirectional"))
+        r->model.arch.prefix = SS_EVERY_KEY;
+    else if (!windowed && strcmp(kind, "causal"))
+        refuse(&mask, "mask.kind", "causal, window, prefix or bidirectional");
+    json->status = mask.status;
+    read_windows(r, json, window);
+}
+
+static void read_operation(ss_recording *r, ss_json *json) {
+    const char *name = ss_json_text(json, "operation", "softmax");
+    int n, index = ss_operation_find(name);
+    if (json->status == SS_OK && index < 0)
+        ss_json_refuse(json, "operation", "the operations of its table", name);
+    if (index < 0) return;
+    r->own.operation = &ss_operations(&n)[index];
+    snprintf(r->model.arch.attention.operation, sizeof r->model.arch.attention.operation, "%s",
+             r->own.operation->name);
+    r->own.mask = (ss_mask){0, INT_MAX, r->model.arch.prefix};
+}
+
+static void read_model(ss_recording *r, ss_json *json) {
+    ss_arch *arch = &r->model.arch;
+    ss_json model = object_of(json, "model");
+    const int whole = SS_JSON_REQUIRED;
+    arch->L = ss_json_int(&model, "L", whole, 1, SS_LAYERS_MAX);
+    arch->H = ss_json_int(&model, "H", whole, 1, SS_RECORDING_HEADS_MAX);
+    arch->G = ss_json_int(&model, "G", whole, 1, SS_RECORDING_HEADS_MAX);
+    arch->K = ss_json_int(&model, "K", whole, 1, SIZE_MOST);
+    arch->D = ss_json_int(&model, "D", whole, 1, SIZE_MOST);
+    arch->V = ss_json_int(&model, "V", whole, 1, INT_MAX);
+    arch->F = ss_json_int(&model, "F", 0, 0, SIZE_MOST);
+    arch->E = ss_json_int(&model, "E", 0, 0, SS_EXPERTS_MAX);
+    arch->mask_token = -1;
+    if (model.status == SS_OK && arch->H % arch->G)
+        refuse(&model, "G", "a number of key/value heads that divides H");
+    if (model.status == SS_OK && arch->L > SS_RECORDING_HEADS_MAX / arch->H)
+        refuse(&model, "H", "at most 65536 heads in all layers");
+    snprintf(arch->family, sizeof arch->family, "%s", required_text(&model, "family"));
+    required_text(&model, "id");
+    check_texts(&model, (const char *const[]){"revision", "sha256", "dtype", "attention", NULL});
+    read_mask(r, &model);
+    read_operation(r, &model);
+    json->status = model.status;
+}
+
+static void read_first(ss_json *json) {
+    ss_json first = {ss_json_object(json, "first"), json->file, json->status, json->err};
+    if (!first.object) return;
+    ss_json_text(&first, "token", NULL);
+    ss_json_int(&first, "id", 0, 0, INT_MAX);
+    ss_json_int(&first, "position", 0, 0, INT_MAX);
+    json->status = first.status;
+}
+
+static void read_prompts(ss_recording *r, ss_json *json) {
+    ss_json prompts = object_of(json, "prompts");
+    r->count = ss_json_int(&prompts, "count", SS_JSON_REQUIRED, 1, INT_MAX);
+    r->kept = ss_json_int(&prompts, "kept", SS_JSON_REQUIRED, 0,
+                          r->count < KEPT_MOST ? r->count : KEPT_MOST);
+    r->T = ss_json_int(&prompts, "T", SS_JSON_REQUIRED, 1, INT_MAX);
+    check_texts(&prompts, (const char *const[]){"source", "sha256", NULL});
+    json->status = prompts.status;
+}
+
+static void read_thresholds(ss_recording *r, ss_json *json) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list_of(json, "eps", true)) {
+        r->thresholds++;
+        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
+            refuse(json, "eps", "a list of finite numbers");
+    }
+}
+
+/* Versions of programs: names and texts. */
+static void read_versions(ss_json *json) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, ss_json_object(json, "versions")) if (!cJSON_IsString(item))
+        refuse(json, "versions", "an object of texts");
+}
+
+/* A list of token strings for each kept prompt, whose lengths are those of the prompts. */
+static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
+    const cJSON *list = list_of(json, "tokens", true), *prompt, *item;
+    int *lengths =
+            ss_arena_take(arena, list ? (size_t)cJSON_GetArraySize(list) : 0, sizeof *lengths),
+        n = 0;
+    if (arena->full && json->status == SS_OK)
+        json->status = ss_fail(json->err, SS_NO_MEMORY, "tokens", "no room for their lengths");
+    cJSON_ArrayForEach(prompt, list) {
+        if (json->status != SS_OK) return;
+        int length = 0;
+        if (!cJSON_IsArray(prompt)) refuse(json, "tokens", "a list of strings for each prompt");
+        cJSON_ArrayForEach(item, prompt) {
+            length++;
+            if (!cJSON_IsString(item)) refuse(json, "tokens", "a list of strings for each prompt");
+        }
+        if (length < 1) refuse(json, "tokens", "one token or more in each prompt");
+        lengths[n++] = length;
+    }
+    if (json->status == SS_OK && n != r->kept)
+        refuse(json, "tokens", "as many lists as prompts were kept");
+    r->lengths = lengths;
+}
+
+static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *arena,
+                                 ss_error *err) {
+    ss_json json = {root, FILE_NAME, SS_OK, err};
+    read_model(r, &json);
+    read_first(&json);
+    read_prompts(r, &json);
+    read_thresholds(r, &json);
+    read_versions(&json);
+    check_texts(&json, (const char *const[]){"class", "licence", "command", NULL});
+    read_tokens(r, &json, arena);
+    return json.status;
+}
+
+/* ---- the tensors --------------------------------------------------------------------------- */
+
+static tensor_name name_of(const char *prefix, const char *name) {
+    tensor_name made;
+    snprintf(made.text, sizeof made.text, "%s.%s", prefix, name);
+    return made;
+}
+
+static tensor_name prompt_name(int prompt, const char *name) {
+    char prefix[16];
+    snprintf(prefix, sizeof prefix, "%d", prompt);
+    return name_of(prefix, name);
+}
+
+/* The entry of kept prompt i, or NULL. */
+static const ss_entry *of_prompt(const ss_recording *r, int prompt, const char *name) {
+    return ss_container_find(&r->container, prompt_name(prompt, name).text);
+}
+
+enum { FLOATS = 1 << SS_F32 | 1 << SS_F16 | 1 << SS_BF16, EXACT = 1 << SS_F32 };
+
+typedef struct shape {
+    size_t dims[SS_RANK_MAX];
+    int rank;
+} shape;
+
+static void shape_text(char out[96], const shape *s) {
+    size_t at = 0;
+    out[0] = 0;
+    for (int i = 0; i < s->rank && at < 80; i++)
+        at += (size_t)snprintf(out + at, 96 - at, i ? ", %lu" : "%lu", (unsigned long)s->dims[i]);
+}
+
+/* The same without dimensions of 1, which writers leave out or not. */
+static shape without_ones(const size_t *dims, int rank) {
+    shape s = {.rank = 0};
+    for (int i = 0; i < rank; i++)
+        if (dims[i] != 1) s.dims[s.rank++] = dims[i];
+    return s;
+}
+
+static bool same(const shape *a, const shape *b) {
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof *a->dims * (size_t)a->rank);
+}
+
+/* Where the entry is there, it is one of these types and of this shape; loose: but for ones. */
+static ss_status check_entry(const ss_entry *entry, const shape *expected, int types, bool loose,
+                             ss_error *err) {
+    if (!entry) return SS_OK;
+    const ss_tensor *tensor = &entry->tensor;
+    shape found = {.rank = tensor->rank}, wanted = *expected;
+    memcpy(found.dims, tensor->dims, sizeof found.dims);
+    char have[96], want[96];
+    shape_text(have, &found);
+    shape_text(want, &wanted);
+    if (loose) {
+        found = without_ones(found.dims, found.rank);
+        wanted = without_ones(wanted.dims, wanted.rank);
+    }
+    const char *type = types == FLOATS ? "F32, F16 or BF16"
+                                       : ss_dtype_name(types & 1 << SS_I32  ? SS_I32
+                                                       : types & 1 << SS_U8 ? SS_U8
+                                                                            : SS_F32);
+    if (entry->readable && (types & 1 << tensor->type) && same(&found, &wanted)) return SS_OK;
+    return ss_fail(err, SS_BAD_TENSOR, entry->name, "expected %s of shape [%s], found %s of [%s]",
+                   type, want, entry->readable ? ss_dtype_name(tensor->type) : "another type",
+                   have);
+}
+
+/* A trace of that many tokens that records nothing, for the sizes of its letters. */
+static ss_trace sizes_of(const ss_recording *r, int T) {
+    return (ss_trace){.model = &r->model, .T = T, .capacity = T, .slots = T};
+}
+
+/* The shape of letters; false where the recording does not say a size. */
+static bool shape_of(shape *s, const ss_trace *sizes, const char *const *letters) {
+    for (s->rank = 0; s->rank < SS_RANK_MAX && letters[s->rank]; s->rank++)
+        if (!(s->dims[s->rank] = ss_trace_size_of(sizes, letters[s->rank]))) return false;
+    return true;
+}
+
+/* What stands for a field that was not kept: its name, the field, its shape. */
+static const struct {
+    const char *name;
+    ss_field_id field;
+    const char *shape[SS_RANK_MAX];
+} kept_table[] = {
+    {"alpha", SS_FIELD_ATT, {"L", "H", "T"}},    {"alpha_raw", SS_FIELD_ATT, {"L", "H", "T"}},
+    {"row_mass", SS_FIELD_ATT, {"L", "H", "T"}}, {"hidden_norm", SS_FIELD_HIDDEN, {"L+1", "T"}},
+    {"key_norm", SS_FIELD_K, {"L", "G", "T"}},   {"value_norm", SS_FIELD_V, {"L", "G", "T"}},
+};
+#define KEPT_N (int)(sizeof kept_table / sizeof *kept_table)
+enum { KEPT_ALPHA, KEPT_ALPHA_RAW, KEPT_ROW_MASS, KEPT_NORMS };
+
+/* Losses may leave out the first token, which nothing predicts. */
+static bool is_short_loss(const ss_entry *entry, int field, int T) {
+    return field == SS_FIELD_LOSS && entry && entry->tensor.rank == 1 &&
+           entry->tensor.dims[0] == (size_t)T - 1;
+}
+
+static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) {
+    const ss_entry *maps = of_prompt(r, prompt, "att_pooled");
+    if (!maps) return SS_OK;
+    const ss_entry *scale = of_prompt(r, prompt, "att_scale");
+    size_t P = maps->tensor.rank == 4 ? maps->tensor.dims[3] : 0;
+    size_t L = (size_t)r->model.arch.L, H = (size_t)r->model.arch.H;
+    ss_status status = check_entry(maps, &(shape){{L, H, P, P}, 4}, 1 << SS_U8, false, err);
+    if (status == SS_OK && (P < 1 || P > 128 || P > (size_t)r->lengths[prompt]))
+        status = ss_fail(err, SS_BAD_TENSOR, maps->name,
+                         "expected maps of 1 to 128 cells a side, and of no more than the tokens, "
+                         "found %lu",
+                         (unsigned long)P);
+    if (status == SS_OK && !scale)
+        status = ss_fail(err, SS_BAD_TENSOR, prompt_name(prompt, "att_scale").text,
+                         "expected the scales of the pooled maps, but the file has none");
+    return status == SS_OK ? check_entry(scale, &(shape){{L, H}, 2}, EXACT, false, err) : status;
+}
+
+/* Token ids are those of the vocabulary. */
+static ss_status check_tokens(const ss_recording *r, const ss_entry *entry, ss_error *err) {
+    size_t n = ss_tensor_count(&entry->tensor);
+    for (size_t t = 0; t < n; t++) {
+        int32_t id;
+        memcpy(&id, (const unsigned char *)entry->tensor.data + t * sizeof id, sizeof id);
+        if (id < 0 || id >= r->model.arch.V)
+            return ss_fail(err, SS_BAD_TOKEN, entry->name, "expected ids below V = %d, found %d",
+                           r->model.arch.V, (int)id);
+    }
+    return SS_OK;
+}
+
+static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) {
+    int T = r->lengths[prompt];
+    ss_trace sizes = sizes_of(r, T);
+    shape s;
+    for (int field = 0; field < SS_FIELD_N; field++) {
+        const ss_field *row = &ss_fields()[field];
+        const ss_entry *entry = of_prompt(r, prompt, row->name);
+        if (!entry || !shape_of(&s, &sizes, row->shape) || is_short_loss(entry, field, T)) continue;
+        int types = row->type == SS_I32 ? 1 << SS_I32 : FLOATS;
+        ss_status status = check_entry(entry, &s, types, false, err);
+        if (status == SS_OK && field == SS_FIELD_TOKENS) status = check_tokens(r, entry, err);
+        if (status != SS_OK) return status;
+    }
+    for (int i = 0; i < KEPT_N; i++) {
+        shape_of(&s, &sizes, kept_table[i].shape);
+        ss_status status =
+            check_entry(of_prompt(r, prompt, kept_table[i].name), &s, EXACT, false, err);
+        if (status != SS_OK) return status;
+    }
+    return check_pooled(r, prompt, err);
+}
+
+/* A metric over all prompts, its mean or deviation. */
+static ss_status check_mean(const ss_recording *r, const char *prefix, const ss_metric *row,
+                            ss_error *err) {
+    ss_trace sizes = sizes_of(r, r->T);
+    shape s, whole = {.rank = 0};
+    if (!shape_of(&s, &sizes, row->shape)) return SS_OK;
+    if (row->args & SS_ARG_EPS) whole.dims[whole.rank++] = (size_t)r->thresholds;
+    for (int i = 0; i < s.rank && whole.rank < SS_RANK_MAX; i++)
+        whole.dims[whole.rank++] = s.dims[i];
+    const ss_entry *entry = ss_container_find(&r->container, name_of(prefix, row->name).text);
+    return check_entry(entry, &whole, FLOATS, true, err);
+}
+
+static ss_status check_means(const ss_recording *r, ss_error *err) {
+    int n;
+    const ss_metric *rows = ss_metrics(&n);
+    ss_status status = SS_OK;
+    for (int i = 0; i < n && status == SS_OK; i++) {
+        if (!rows[i].averaged) continue;
+        status = check_mean(r, "mean", &rows[i], err);
+        if (status == SS_OK) status = check_mean(r, "deviation", &rows[i], err);
+    }
+    return status;
+}
+
+/* The summary rows of the prompts. */
+static ss_status check_rows(const ss_recording *r, ss_error *err) {
+    const struct {
+        const char *name;
+        int types;
+        shape shape;
+    } rows[] = {{"prompt.sink_1", EXACT, {{(size_t)r->count, (size_t)r->thresholds}, 2}},
+                {"prompt.alpha_1", EXACT, {{(size_t)r->count}, 1}},
+                {"prompt.loss", EXACT, {{(size_t)r->count}, 1}},
+                {"prompt.failed", 1 << SS_U8, {{(size_t)r->count}, 1}}};
+    ss_status status = SS_OK;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && status == SS_OK; i++)
+        status = check_entry(ss_container_find(&r->container, rows[i].name), &rows[i].shape,
+                             rows[i].types, true, err);
+    return status;
+}
+
+/* Whether the operation's own sink logit takes weight, so that a weight on no token is no key's. */
+static bool has_sink_logit(const ss_operation *operation) {
+    for (int p = 0; p < SS_PARAMETERS_MAX && operation->parameters[p].name; p++)
+        if (operation->parameters[p].per_head) return true;
+    return false;
+}
+
+/* What the model has besides queries, keys and values shows in what was recorded of it. */
+static void read_additions(ss_recording *r) {
+    ss_arch *arch = &r->model.arch;
+    if (of_prompt(r, 0, "att_bias") && !has_sink_logit(r->own.operation))
+        arch->bias_key = SS_OWNER_HEAD;
+    if (of_prompt(r, 0, "gate")) arch->gate = SS_GATE_OUTPUT_HEAD;
+    if (of_prompt(r, 0, "ffn_gate")) arch->ffn = SS_FFN_GATED;
+}
+
+static ss_status check_tensors(ss_recording *r, ss_error *err) {
+    read_additions(r);
+    ss_status status = check_means(r, err);
+    if (status == SS_OK) status = check_rows(r, err);
+    for (int i = 0; i < r->kept && status == SS_OK; i++) status = check_prompt(r, i, err);
+    return status;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+size_t ss_recording_size(ss_bytes file) {
+    uint64_t header = 0;
+    if (!ss_read_u64(&header, file, 0) || header > file.n) header = 0;
+    /* The JSON is no longer than its header, and a prompt's list takes 3 bytes of it. */
+    size_t bytes = ss_container_size(&file, 1),
+           more = (size_t)header + (size_t)header / 3 * sizeof(int);
+    return ss_add_size(&bytes, bytes, more + 4 * SS_ARENA_ALIGN) ? bytes : SIZE_MAX;
+}
+
+/* Copies the JSON into the arena and reads it. */
+static ss_status open_conditions(ss_recording *r, const cJSON *metadata, ss_arena *arena,
+                                 ss_error *err) {
+    const char *text = string_of(metadata, "sinkscope", err);
+    if (!text) return SS_BAD_FILE;
+    size_t n = strlen(text);
+    char *own = ss_arena_take(arena, n + 1, 1);
+    if (arena->full)
+        return ss_fail(err, SS_NO_MEMORY, FILE_NAME, "no room for its JSON of %lu bytes",
+                       (unsigned long)n);
+    r->conditions = memcpy(own, text, n + 1);
+    cJSON *root;
+    ss_status status = ss_json_parse(&root, (ss_bytes){(const unsigned char *)own, n}, FILE_NAME,
+                                     SS_BAD_CONFIG, err);
+    if (status != SS_OK) return status;
+    status = read_conditions(r, root, arena, err);
+    cJSON_Delete(root);
+    return status;
+}
+
+ss_status ss_recording_open(ss_recording *recording, ss_bytes file, ss_arena *arena,
+                            ss_error *err) {
+    ss_recording made = {.kept = 0};
+    if (ss_container_format(file) != SS_SAFETENSORS)
+        return ss_fail(err, SS_BAD_FILE, "byte 0", "expected a recording, a safetensors file");
+    ss_status status = ss_container_open(&made.container, &file, 1, arena, err);
+    if (status != SS_OK) return status;
+    cJSON *metadata;
+    status = find_metadata(&metadata, file, err);
+    if (status != SS_OK) return status;
+    status = check_version(metadata, err);
+    if (status == SS_OK) status = open_conditions(&made, metadata, arena, err);
+    cJSON_Delete(metadata);
+    if (status == SS_OK) status = check_tensors(&made, err);
+    if (status == SS_OK) *recording = made;
+    return status;
+}
+
+/* ---- traces -------------------------------------------------------------------------------- */
+
+/* Its numbers where they lie, or as floats in the arena. NULL while measuring what is copied. */
+static void *numbers_of(const ss_entry *entry, ss_arena *arena) {
+    const ss_tensor *tensor = &entry->tensor;
+    bool wide = tensor->type == SS_F32 || tensor->type == SS_I32;
+    size_t n = ss_tensor_count(tensor);
+    if (wide && (uintptr_t)tensor->data % sizeof(float) == 0)
+        return (void *)(uintptr_t)tensor->data;
+    void *numbers = ss_arena_take(arena, n, sizeof(float));
+    if (numbers && wide && n) memcpy(numbers, tensor->data, n * sizeof(float));
+    if (numbers && !wide) ss_unpack(numbers, tensor->data, tensor->type, n);
+    return numbers;
+}
+
+/* [T] losses behind a NaN for the first token. */
+static void *losses_of(const ss_entry *entry, int T, ss_arena *arena) {
+    float *numbers = ss_arena_take(arena, (size_t)T, sizeof *numbers);
+    if (numbers) numbers[0] = NAN;
+    if (numbers) ss_unpack(numbers + 1, entry->tensor.data, entry->tensor.type, (size_t)T - 1);
+    return numbers;
+}
+
+static void take_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
+    for (int field = 0; field < SS_FIELD_N; field++) {
+        const ss_field *row = &ss_fields()[field];
+        const ss_entry *entry = of_prompt(r, prompt, row->name);
+        shape s;
+        if (!entry || !shape_of(&s, trace, row->shape)) continue;
+        if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->own.operation)) continue;
+        trace->fields |= SS_BIT(field);
+        trace->buffers[field] = is_short_loss(entry, field, trace->T)
+                                    ? losses_of(entry, trace->T, arena)
+                                    : numbers_of(entry, arena);
+    }
+    for (int field = 0; field < SS_FIELD_N; field++) {
+        const char *const *own = ss_fields()[field].shape;
+        while (*own && **own != 'T') own++;
+        shape s;
+        trace->rooms[field] = (size_t)trace->T;
+        trace->widths[field] = 1;
+        shape_of(&s, trace, *own ? own + 1 : ss_fields()[field].shape);
+        for (int i = 0; i < s.rank; i++) trace->widths[field] *= s.dims[i];
+    }
+}
+
+static void take_choices(ss_trace *trace, const ss_recording *r, ss_arena *arena) {
+    int L = r->model.arch.L, H = r->model.arch.H;
+    trace->choices = ss_arena_take(arena, (size_t)L * (size_t)H, sizeof *trace->choices);
+    for (int head = 0; trace->choices && head < L * H; head++) {
+        trace->choices[head] = r->own;
+        if (r->windows[head / H]) trace->choices[head].mask.recent = r->windows[head / H];
+    }
+}
+
+/* How many keys each query sees, where the file does not say: what its mask lets it see. */
+static void take_seen(ss_trace *trace, ss_arena *arena) {
+    if (trace->fields & SS_BIT(SS_FIELD_SEEN) || !(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
+    int heads = trace->model->arch.L * trace->model->arch.H, T = trace->T;
+    float *seen = ss_arena_take(arena, (size_t)heads * (size_t)T, sizeof *seen);
+    float bias = trace->fields & SS_BIT(SS_FIELD_ATT_BIAS) ? 1.0f : 0.0f;
+    for (int head = 0; seen && head < heads; head++) {
+        const ss_mask *mask = &trace->choices[head].mask;
+        for (int t = 0; t < T; t++) {
+            int end = ss_mask_end(mask, t, T);
+            int hidden = mask->prefix || t < mask->recent ? 0 : t + 1 - mask->recent;
+            seen[(size_t)head * (size_t)T + (size_t)t] = (float)(end - hidden) + bias;
+        }
+    }
+    trace->fields |= SS_BIT(SS_FIELD_SEEN);
+    trace->buffers[SS_FIELD_SEEN] = seen;
+}
+
+/* Of a row that sums to `sums`: what makes a weight its share (metrics/heads.c says how). */
+static void take_factors(ss_trace *trace, const ss_recording *r, ss_arena *arena) {
+    size_t rows = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * (size_t)trace->T;
+    float *factors = ss_arena_take(arena, rows, sizeof *factors);
+    bool shared = r->own.operation->proxy != SS_PROXY_WEIGHTS;
+    const float *bias = ss_floats(trace, SS_FIELD_ATT_BIAS), *sums = trace->kept.row_mass;
+    for (size_t i = 0; factors && i < rows; i++)
+        factors[i] = shared ? 1.0f / (sums[i] + (bias ? bias[i] : 0.0f) + SS_PROXY_GUARD) : 1.0f;
+    trace->kept.factors = factors;
+}
+
+static const float *take_kept(const ss_recording *r, int prompt, int i, ss_arena *arena,
+                              bool *there) {
+    const ss_entry *entry = of_prompt(r, prompt, kept_table[i].name);
+    *there = entry != NULL;
+    return entry ? numbers_of(entry, arena) : NULL;
+}
+
+static void take_reduced(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
+    ss_kept *kept = &trace->kept;
+    const ss_entry *pooled = of_prompt(r, prompt, "att_pooled");
+    bool there[KEPT_N];
+    kept->pooled = pooled ? (int)pooled->tensor.dims[3] : 0;
+    kept->alpha = take_kept(r, prompt, KEPT_ALPHA, arena, &there[KEPT_ALPHA]);
+    kept->row_mass = take_kept(r, prompt, KEPT_ROW_MASS, arena, &there[KEPT_ROW_MASS]);
+    kept->alpha_raw = take_kept(r, prompt, KEPT_ALPHA_RAW, arena, &there[KEPT_ALPHA_RAW]);
+    for (int i = KEPT_NORMS; i < KEPT_N; i++) {
+        kept->norms[kept_table[i].field] = take_kept(r, prompt, i, arena, &there[i]);
+        if (there[i]) kept->fields |= SS_BIT(kept_table[i].field);
+    }
+    /* A row that sums to 1 is its own share. */
+    if (!there[KEPT_ALPHA_RAW] && r->own.operation->proxy == SS_PROXY_WEIGHTS) {
+        kept->alpha_raw = kept->alpha;
+        there[KEPT_ALPHA_RAW] = there[KEPT_ALPHA];
+    }
+    bool whole = there[KEPT_ALPHA] && there[KEPT_ROW_MASS] && there[KEPT_ALPHA_RAW];
+    /* Shares of a bias key are of the absolute weights there, whose sums are in the maps alone. */
+    bool absolute = r->own.operation->proxy == SS_PROXY_SHARE_ABS;
+    whole &= !(absolute && trace->fields & SS_BIT(SS_FIELD_ATT_BIAS));
+    if (trace->fields & SS_BIT(SS_FIELD_ATT) || !whole) return;
+    take_factors(trace, r, arena);
+    kept->fields |= SS_BIT(SS_FIELD_ATT);
+}
+
+/* Lays out and fills the trace; where the arena measures, it only counts. */
+static void take_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
+    int T = r->lengths[prompt];
+    size_t heads = (size_t)r->model.arch.L * (size_t)r->model.arch.H, numbers = SIZE_MAX;
+    *trace = sizes_of(r, T);
+    trace->kept.recorded = true;
+    take_fields(trace, r, prompt, arena);
+    take_choices(trace, r, arena);
+    take_seen(trace, arena);
+    take_reduced(trace, r, prompt, arena);
+    if (!(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
+    if (!ss_mul_size(&numbers, heads, (size_t)T)) numbers = SIZE_MAX - 1;
+    trace->statistics =
+        ss_arena_take(arena, numbers + 1, SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
+    if (trace->statistics) trace->statistics->T = 0;
+}
+
+static ss_status check_index(const ss_recording *r, int prompt, ss_error *err) {
+    if (prompt >= 0 && prompt < r->kept) return SS_OK;
+    return ss_fail(err, SS_BAD_REQUEST, "prompt", "expected one of %d kept prompts, found %d",
+                   r->kept, prompt);
+}
+
+ss_status ss_recording_trace_size(size_t *bytes, const ss_recording *recording, int prompt,
+                                  ss_error *err) {
+    ss_status status = check_index(recording, prompt, err);
+    if (status != SS_OK) return status;
+    ss_arena arena = ss_arena_measure();
+    ss_trace trace;
+    take_trace(&trace, recording, prompt, &arena);
+    if (arena.full)
+        return ss_fail(err, SS_NO_MEMORY, "prompt", "its trace does not fit this machine");
+    *bytes = arena.used;
+    return SS_OK;
+}
+
+ss_status ss_recording_trace(ss_trace *trace, const ss_recording *recording, int prompt,
+                             ss_arena *arena, ss_error *err) {
+    ss_trace made;
+    ss_status status = check_index(recording, prompt, err);
+    if (status != SS_OK) return status;
+    take_trace(&made, recording, prompt, arena);
+    if (arena->full)
+        return ss_fail(err, SS_NO_MEMORY, "prompt", "no room for the trace of %d tokens", made.T);
+    *trace = made;
+    return SS_OK;
+}
+
+ss_status ss_recording_tensor(ss_tensor *tensor, const ss_recording *recording, const char *name,
+                              int first, int second, ss_error *err) {
+    const ss_entry *entry = ss_container_find(&recording->container, name);
+    if (!entry || !entry->readable)
+        return ss_fail(err, SS_BAD_REQUEST, name, "expected a tensor of the recording, found %s",
+                       entry ? "one of another type" : "none");
+    ss_tensor view = {.type = entry->tensor.type};
+    const ss_tensor *whole = &entry->tensor;
+    const unsigned char *data = whole->data;
+    for (int i = 0; i < whole->rank; i++) {
+        int index = i == 0 ? first : i == 1 ? second : -1;
+        if (index >= 0 && (size_t)index >= whole->dims[i])
+            return ss_fail(err, SS_BAD_REQUEST, name, "expected an index below %lu, found %d",
+                           (unsigned long)whole->dims[i], index);
+        /* A selection behind a dimension that is kept would not be dense. */
+        if (index >= 0 && view.rank)
+            return ss_fail(err, SS_BAD_REQUEST, name, "expected a first index with the second");
+        if (index >= 0)
+            data += ss_dtype_bytes(view.type, (size_t)index * whole->strides[i]);
+        else {
+            view.dims[view.rank] = whole->dims[i];
+            view.strides[view.rank++] = whole->strides[i];
+        }
+    }
+    view.data = data;
+    *tensor = view;
+    return SS_OK;
+}

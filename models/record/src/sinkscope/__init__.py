@@ -1,0 +1,37 @@
+"""Records what the attention of a PyTorch model did, in one small file that Sinkscope opens.
+
+    import sinkscope
+    recording = sinkscope.record(model, tokenizer, texts, tokens=64)
+    recording.table()
+    recording.save("model.safetensors")
+    sinkscope.show(recording)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.2.0"
+__all__ = ["Recording", "load", "metrics", "observe", "open_recording", "record", "show", "study"]
+
+if TYPE_CHECKING:
+    from . import metrics
+    from .attention import observe
+    from .loading import load
+    from .recorder import record
+    from .recording import Recording, open_recording
+    from .studies import study
+    from .widget import show
+
+# No module has the name of a function: importing it would hide the function.
+_HOMES = {"observe": "attention", "load": "loading", "record": "recorder", "Recording": "recording",
+          "open_recording": "recording", "study": "studies", "show": "widget"}
+
+
+def __getattr__(name: str) -> Any:
+    """Each name is imported when it is used: a recording is read without torch, and metrics are
+    computed without transformers."""
+    if name == "metrics":
+        return import_module(".metrics", __name__)
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -1,0 +1,104 @@
+"""`python -m sinkscope record MODEL --texts FILE --out R.safetensors`, or `study`; see `--help`."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("sinkscope", description="Records what attention does in a model.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("record", help="one model, into one file")
+    one.add_argument("model", metavar="MODEL", help="a folder, owner/name on the hub, or a .gguf file")
+    one.add_argument("--out", required=True, metavar="R.safetensors", type=Path)
+    one.add_argument("--batch", type=int, default=1, help="prompts of one forward pass (%(default)s)")
+    one.add_argument("--id", dest="model_id", help="what to call the model (its name)")
+    one.add_argument("--json", action="store_true", help="print the table as JSON")
+    many = commands.add_parser("study", help="several models, one row for each prompt of each")
+    many.add_argument("models", metavar="MODEL", nargs="+")
+    many.add_argument("--out", default="study", metavar="FOLDER", type=Path)
+    many.add_argument("--batch", type=int, default=8, help="prompts that a worker is given at once")
+    many.add_argument("--ray", action="store_true", help="spread the prompts over workers on Ray")
+    many.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
+    many.add_argument("--num-gpus", type=float, default=0, help="GPUs of each worker (%(default)s)")
+    for command, keep in ((one, 2), (many, 1)):
+        command.add_argument("--texts", required=True, metavar="FILE", type=Path,
+                             help="a .json list, .jsonl with text, or text with blank lines between")
+        command.add_argument("--tokens", type=int, default=64, help="T (%(default)s)")
+        command.add_argument("--prompts", type=int, default=None, help="use the first so many texts")
+        command.add_argument("--eps", type=_numbers, default=[0.1, 0.2, 0.3], metavar="E,E",
+                             help="thresholds of Sink_k (0.1,0.2,0.3)")
+        command.add_argument("--keep", type=int, default=keep, help="prompts with maps (%(default)s)")
+        command.add_argument("--maps", default="auto", choices=("auto", "full", "pooled", "none"))
+        command.add_argument("--first", type=int, default=0, help="position of the first token")
+        command.add_argument("--mask", choices=("causal", "prefix", "bidirectional"),
+                             help="which queries see a key (looked up in the model)")
+        command.add_argument("--dtype", default="auto", help="of the weights (auto)")
+        command.add_argument("--device", help="cpu, cuda ... (a GPU where there is one)")
+        command.add_argument("--attention", help="attention implementation (the model's)")
+        command.add_argument("--licence", help="who may redistribute the recording")
+        command.add_argument("--source", help="what the texts are (the name of their file)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = vars(_parser().parse_args(arguments))
+    said = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        return _record(given, said) if given.pop("command") == "record" else _study(given)
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        print(f"sinkscope: {error}", file=sys.stderr)
+        return 1
+
+
+def _texts(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    from .loading import read_texts
+
+    path, n = given.pop("texts"), given.pop("prompts")
+    attention = given.pop("attention")
+    options = {"dtype": given.pop("dtype"), "device": given.pop("device")}
+    if attention:
+        options["attn_implementation"] = attention
+    given["source"] = given["source"] or path.name
+    return read_texts(path)[:n], options
+
+
+def _record(given: dict[str, Any], said: Sequence[str]) -> int:
+    from .loading import load
+    from .recorder import record
+
+    texts, options = _texts(given)
+    loaded = load(given.pop("model"), **options)
+    out, as_json = given.pop("out"), given.pop("json")
+    given["model_id"] = given["model_id"] or loaded.id
+    recording = record(loaded.model, loaded.tokenizer, texts, file_sha256=loaded.sha256,
+                       command=f"python -m sinkscope {' '.join(said)}", **given)
+    size = recording.save(out)
+    print(json.dumps(recording.table()) if as_json else recording.table())
+    print(f"{out}: {size} bytes", file=sys.stderr)
+    return 0
+
+
+def _study(given: dict[str, Any]) -> int:
+    from .recording import Recording
+    from .studies import study
+
+    texts, options = _texts(given)
+    for path in study(given.pop("models"), texts, load_options=options, **given).values():
+        print(Recording.open(path).table())
+        print(f"{path}: {path.stat().st_size} bytes", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,343 @@
+"""Attention weights of a transformers model, recomputed in chunks of queries while the model runs its
+own attention.
+
+transformers hands queries, keys, values and a mask to a function that it looks up by the name of the
+model's attention implementation (AttentionInterface), and builds the mask by the same name
+(AttentionMaskInterface). `observe` puts a function of ours under a name of ours: the function calls the
+implementation that the model had, with the mask that this implementation needs, returns its output, and
+reports a `Call`. Nobody keeps a map of [H, T, T] unless asked to.
+
+Models outside the interface are observed in two other ways: a call of scaled_dot_product_attention gives
+a `Call` as well (falcon), and an attention module that returns its weights gives them as they are
+(gpt_neo, bloom, mpt).
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+
+NAME = "sinkscope"  # how the model's config calls our attention function while it is observed
+CELLS = 2**20  # weights of one chunk: 4 MB in float32
+
+
+class UnsupportedModel(ValueError):
+    """The attention of this model cannot be observed; the message names what is missing."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The weights of some queries of a call, in float32 (float64 where the model computes so)."""
+
+    rows: slice
+    att: Tensor  # [B, H, t, S], 0 where invisible
+    visible: Tensor  # bool, [B, 1, t, S]
+    sink: Tensor | None  # [B, H, t]: weight of the sink logit, which goes to no key
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of attention, by one layer."""
+
+    layer: int  # counts the calls of a forward pass from 0
+    module: nn.Module
+    query: Tensor | None = None  # [B, H, T, K], after rotary positions and QK-norm
+    key: Tensor | None = None  # [B, G, S, K]
+    value: Tensor | None = None  # [B, G, S, K]; its width may differ from the keys'
+    out: Tensor | None = None  # [B, T, H, K]
+    weights: Tensor | None = None  # [B, H, T, S], where the model returned them
+    mask: Tensor | None = None  # [B, S], or [B, 1 or H, T, S]: bool (True: visible) or added to scores
+    scaling: float | None = None
+    causal: bool = False  # decides where there is no mask of [T, S]
+    aligned: bool = False  # the last query stands at the last key (FlashAttention); else first at first
+    window: int | None = None  # of a causal call without a mask
+    softcap: float | None = None
+    sinks: Tensor | None = None  # [H], a logit of each head that takes part in the softmax
+    bias: Tensor | None = None  # added to scores
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """B, H, T, S"""
+        if self.query is None or self.key is None:
+            assert self.weights is not None
+            B, H, T, S = self.weights.shape
+            return B, H, T, S
+        B, H, T, _ = self.query.shape
+        return B, H, T, self.key.shape[2]
+
+    @property
+    def G(self) -> int:
+        return self.shape[1] if self.key is None else self.key.shape[1]
+
+    def chunks(self, cells: int = CELLS) -> Iterator[Chunk]:
+        """The weights of all queries in order, at most `cells` of them at a time."""
+        B, H, T, S = self.shape
+        step = max(1, cells // (B * H * S))
+        for start in range(0, T, step):
+            rows = slice(start, min(T, start + step))
+            yield self._given(rows) if self.weights is not None else self._recomputed(rows)
+
+    def _given(self, rows: slice) -> Chunk:
+        assert self.weights is not None
+        att = _wide(self.weights[:, :, rows])
+        # A weight may underflow to 0, but not in all heads.
+        return Chunk(rows, att, (att > 0).any(1, keepdim=True), None)
+
+    def _recomputed(self, rows: slice) -> Chunk:
+        assert self.query is not None
+        B, H, T, S = self.shape
+        q = _wide(self.query[:, :, rows])
+        t, K = q.shape[2:]
+        # The keys of a group are not repeated: its heads become further queries.
+        scores = (q.reshape(B, self.G, -1, K) @ self._wide_key).view(B, H, t, S)
+        scores *= K**-0.5 if self.scaling is None else self.scaling
+        if self.softcap is not None:
+            scores = self.softcap * (scores / self.softcap).tanh_()
+        if self.bias is not None:
+            scores += self.bias[..., rows, :S]
+        visible = self._visible(rows)
+        if self.mask is not None and self.mask.dim() == 4 and self.mask.dtype != torch.bool:
+            added = self.mask[..., self._mask_rows(rows), :S]
+            scores = scores + added.to(scores.dtype)
+        scores = scores.masked_fill_(~visible, -torch.inf)
+        sink = None
+        if self.sinks is None:
+            att = scores.softmax(-1)
+        else:
+            logits = _wide(self.sinks).view(1, H, 1, 1)
+            total = torch.logaddexp(scores.logsumexp(-1, keepdim=True), logits)
+            att = scores.sub_(total).exp_()
+            sink = (logits - total).exp()[..., 0]
+        att.masked_fill_(~visible.any(-1, keepdim=True), 0)  # padding sees nothing: 0, not NaN
+        return Chunk(rows, att, visible.any(1, keepdim=True), sink)
+
+    @cached_property
+    def _wide_key(self) -> Tensor:
+        assert self.key is not None
+        return _wide(self.key).transpose(-2, -1)
+
+    def _mask_rows(self, rows: slice) -> slice:
+        """A mask may have one row for all queries."""
+        assert self.mask is not None
+        return rows if self.mask.shape[-2] > 1 else slice(None)
+
+    def _visible(self, rows: slice) -> Tensor:
+        """bool, broadcasts to [B, H, t, S]"""
+        _, _, T, S = self.shape
+        if self.mask is not None and self.mask.dim() == 4:
+            mask = self.mask[..., self._mask_rows(rows), :S]
+            return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+        key = torch.arange(S, device=self.device)
+        query = torch.arange(T, device=self.device)[rows, None] + (S - T if self.aligned else 0)
+        visible = torch.ones(1, 1, query.shape[0], S, dtype=torch.bool, device=self.device)
+        if self.causal:
+            visible = visible & (key <= query)
+        if self.window is not None:
+            visible = visible & (key > query - self.window)
+            if not self.causal:
+                visible = visible & (key < query + self.window)
+        if self.mask is not None:
+            visible = visible & self.mask[:, None, None, -S:].bool()
+        return visible
+
+    @property
+    def device(self) -> torch.device:
+        tensor = self.weights if self.query is None else self.query
+        assert tensor is not None
+        return tensor.device
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
+
+
+Visit = Callable[[Call], None]
+
+
+@dataclass
+class _Watch:
+    visit: Visit
+    originals: dict[int, str] = field(default_factory=dict)  # of each config, by id
+    calls: int = 0
+    module: nn.Module | None = None  # the attention module that runs, outside the interface
+
+    def original(self, config: Any) -> str:
+        return self.originals.get(id(config)) or next(iter(self.originals.values()))
+
+    def report(self, **call: Any) -> None:
+        with torch.no_grad():
+            self.visit(Call(self.calls, **call))
+        self.calls += 1
+
+
+_watch: ContextVar[_Watch | None] = ContextVar("sinkscope_watch", default=None)
+
+
+def _watched() -> _Watch:
+    watch = _watch.get()
+    if watch is None:
+        raise RuntimeError(f"attention implementation {NAME!r}: expected a call inside "
+                           "sinkscope.observe, found one outside")
+    return watch
+
+
+def _implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
+    """The function that the model would have called. `eager` is a function of the model's own file."""
+    for kind in type(module).__mro__:
+        file = sys.modules.get(kind.__module__)
+        interface = getattr(file, "ALL_ATTENTION_FUNCTIONS", None)
+        if interface is not None and name in interface:
+            return interface[name]
+        if name == "eager" and hasattr(file, "eager_attention_forward"):
+            return file.eager_attention_forward  # type: ignore[union-attr]
+    raise UnsupportedModel(f"{type(module).__name__}: expected an attention function {name!r}, "
+                           "found none")
+
+
+def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any,
+               **options: Any) -> tuple[Tensor, Tensor | None]:
+    """Runs the model's own implementation and reports the call."""
+    watch = _watched()
+    name = watch.original(getattr(module, "config", None))
+    if attention_mask is not None and not isinstance(attention_mask, Tensor):
+        raise UnsupportedModel(
+            f"{name}: expected a mask as a tensor, found {type(attention_mask).__name__}; "
+            "call model.set_attn_implementation('sdpa') first")
+    out, weights = _implementation(name, module)(module, query, key, value, attention_mask, **options)
+    flash, causal = "flash" in name, options.get("is_causal")
+    if causal is None:
+        causal = getattr(module, "is_causal", True)
+    masked = attention_mask is not None and attention_mask.dim() == 4
+    watch.report(
+        module=module, query=query, key=key, value=value, out=out, mask=attention_mask,
+        scaling=options.get("scaling"), softcap=options.get("softcap"), sinks=options.get("s_aux"),
+        bias=options.get("position_bias"),
+        # eager attention without a mask sees every key, and so does a last query alone.
+        causal=bool(causal) and not masked and (flash or (query.shape[2] > 1 and name != "eager")),
+        aligned=flash,
+        window=options.get("sliding_window") if flash and not masked else None)
+    return out, weights
+
+
+def _mask(*args: Any, config: Any = None, **options: Any) -> Any:
+    """The mask that the model's own implementation needs: each backend has another kind of mask."""
+    interface, name = AttentionMaskInterface(), _watched().original(config)
+    return interface[name](*args, config=config, **options) if name in interface else None
+
+
+class _DirectCalls(TorchFunctionMode):
+    """Reports the calls of scaled_dot_product_attention that a model makes itself."""
+
+    def __init__(self, watch: _Watch) -> None:
+        super().__init__()
+        self.watch = watch
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func is nn.functional.scaled_dot_product_attention and self.watch.module is not None:
+            self._report(out, *args, **(kwargs or {}))
+        return out
+
+    def _report(self, out: Tensor, query: Tensor, key: Tensor, value: Tensor,
+                attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
+                scale: float | None = None, enable_gqa: bool = False) -> None:
+        mask = attn_mask
+        while mask is not None and mask.dim() < 4:
+            mask = mask[None]
+        assert self.watch.module is not None
+        self.watch.report(module=self.watch.module, query=query, key=key, value=value, scaling=scale,
+                          out=out.transpose(1, 2), mask=mask, causal=is_causal)
+
+
+def _attention_modules(model: nn.Module) -> list[nn.Module]:
+    """The innermost modules whose class is called ...Attention."""
+    found = [m for m in model.modules() if re.search("attention", type(m).__name__, re.IGNORECASE)]
+    return [m for m in found if not any(n is not m and n in found for n in m.modules())]
+
+
+def _returned_weights(out: Any) -> Tensor | None:
+    rest = out[1:] if isinstance(out, tuple) else ()
+    return next((x for x in rest if isinstance(x, Tensor) and x.dim() == 4), None)
+
+
+def _configs(model: PreTrainedModel) -> list[Any]:
+    configs = {id(m.config): m.config for m in model.modules()
+               if hasattr(getattr(m, "config", None), "_attn_implementation_internal")}
+    return list(configs.values())
+
+
+def in_interface(model: nn.Module) -> bool:
+    """Does the model look its attention up by name?"""
+    return isinstance(model, PreTrainedModel) and bool(model._can_set_attn_implementation())
+
+
+@contextmanager
+def observe(model: nn.Module, visit: Visit) -> Iterator[None]:
+    """Inside the context, `visit` gets a `Call` for each attention call of `model`, in their order.
+
+    The model computes with the implementation that it had; the name of the implementation is put back
+    at the end, also after an exception. A compiled model runs uncompiled. The context may hold any
+    number of forward passes: `Call.layer` counts on, a cache may give fewer queries than keys, and a
+    padded batch gives queries without keys.
+
+    Raises UnsupportedModel where the model is neither in transformers' interface nor returns weights.
+    """
+    model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
+    watch = _Watch(visit)
+    with ExitStack() as stack:
+        token = _watch.set(watch)
+        stack.callback(_watch.reset, token)
+        stack.enter_context(torch.compiler.set_stance("force_eager"))
+        if in_interface(model):
+            _take_name(model, watch, stack)
+        else:
+            _hook_modules(model, watch, stack)
+        yield
+
+
+def _take_name(model: PreTrainedModel, watch: _Watch, stack: ExitStack) -> None:
+    for config in _configs(model):
+        name = config._attn_implementation_internal or "eager"
+        watch.originals[id(config)] = name
+        # Models ask whether "flash" is in the name before they prepare their inputs.
+        ours = f"{NAME}_flash" if "flash" in name else NAME
+        AttentionInterface.register(ours, _attention)
+        AttentionMaskInterface.register(ours, _mask)
+
+        def put_back(config: Any = config, name: Any = config._attn_implementation_internal) -> None:
+            config._attn_implementation_internal = name
+
+        stack.callback(put_back)
+        # set_attn_implementation would change every part of the model to one name.
+        config._attn_implementation_internal = ours
+
+
+def _hook_modules(model: nn.Module, watch: _Watch, stack: ExitStack) -> None:
+    modules = _attention_modules(model)
+    if not modules:
+        raise UnsupportedModel(f"{type(model).__name__}: expected attention modules, found none")
+    calls = 0
+
+    def before(module: nn.Module, *_: Any) -> None:
+        nonlocal calls
+        watch.module, calls = module, watch.calls
+
+    def after(module: nn.Module, _: Any, out: Any) -> None:
+        watch.module = None
+        weights = _returned_weights(out)
+        if watch.calls == calls and weights is not None:
+            watch.report(module=module, weights=weights)
+
+    for module in modules:
+        stack.callback(module.register_forward_pre_hook(before).remove)
+        stack.callback(module.register_forward_hook(after).remove)
+    stack.enter_context(_DirectCalls(watch))

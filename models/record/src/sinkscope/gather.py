@@ -1,0 +1,238 @@
+"""Gathers the metrics of one forward pass: of heads from the calls of attention, of the residual stream
+from the inputs of the layers."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from . import metrics
+from .attention import Call, Chunk, UnsupportedModel
+from .probe import Facts
+from .recording import ROW_SUM, SEEN, Array
+from .settings import Settings
+
+POOLED = 128  # a pooled map has at most this many rows and columns
+
+
+class Heads:
+    """Gathers the metrics of heads from the calls of one forward pass."""
+
+    def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
+        self.facts, self.settings, self.keep = facts, settings, keep
+        self.layers: list[dict[str, Tensor]] = []  # of each layer, [B, ...]
+        self.store: dict[str, list[Tensor]] = {}  # of each layer, what is kept of `keep` prompts
+        maps, T = settings.maps, facts.T
+        if maps == "auto":
+            maps = "full" if T <= POOLED else "pooled"
+        self.maps = maps if keep else "none"
+        self.block = -(-T // POOLED)  # queries, and keys, of a pooled cell
+        self.P = -(-T // self.block)
+
+    def visit(self, call: Call) -> None:
+        facts, device = self.facts, call.device
+        B, H, T, _ = call.shape
+        if T != facts.T:
+            raise UnsupportedModel(f"layer {call.layer}: expected {facts.T} tokens, found {T}")
+        # Sums over queries are in float64 where the device has it.
+        exact = torch.float32 if device.type == "mps" else torch.float64
+        sums: dict[str, Tensor] = {}
+        parts: dict[str, list[Tensor]] = {}
+
+        def add(name: str, x: Tensor) -> None:
+            sums[name] = sums[name] + x if name in sums else x.to(exact)
+
+        norms = None if call.value is None else call.value.float().norm(dim=-1)
+        lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
+        keep_map = self._map(B, H, device)
+        for chunk in call.chunks():
+            att, sight = chunk.att, facts.sight(chunk.rows, device)
+            share = metrics.part_of_row(att) if facts.sinks else att
+            add("alpha", metrics.alpha(share, facts.kind))
+            if facts.sinks:
+                add("alpha_raw", metrics.alpha(att, facts.kind))
+                assert chunk.sink is not None
+                parts.setdefault("att_bias", []).append(chunk.sink)
+            parts.setdefault(ROW_SUM, []).append(metrics.row_mass(att))
+            parts.setdefault("entropy", []).append(metrics.entropy(share, chunk.visible.sum(-1)))
+            if lengths is not None:
+                add("contribution_at", metrics.contributions(att, lengths, sight, facts.kind))
+            if call.query is not None and call.key is not None:
+                q = call.query[:, :, chunk.rows].float()
+                cos = metrics.cosines(q.reshape(B, call.G, -1, q.shape[-1]), call.key.float())
+                first, others = metrics.cosine_sums(cos.view_as(att), sight, self.settings.first)
+                add("cos_first", first)
+                add("cos_others", others)
+            if keep_map is not None:
+                self._keep_rows(keep_map, chunk)
+        found = {name: x.float() for name, x in sums.items()}
+        found |= {name: torch.cat(x, -1) for name, x in parts.items()}
+        if norms is not None:
+            found["value_norm"] = norms
+        if call.key is not None:
+            found["key_norm"] = call.key.float().norm(dim=-1)
+        self.layers.append({name: x.cpu() for name, x in found.items()})
+        self._keep_fields(call, keep_map)
+
+    # Maps
+
+    def _map(self, B: int, H: int, device: torch.device) -> dict[str, Tensor] | None:
+        if self.maps == "none":
+            return None
+        if self.maps == "full":
+            return {"att": torch.empty(self.keep, H, self.facts.T, self.facts.T, dtype=torch.float16)}
+        cells = self.P, self.P
+        return {"sum": torch.zeros(self.keep, H, *cells, device=device),
+                "count": torch.zeros(cells, device=device)}
+
+    def _keep_rows(self, maps: dict[str, Tensor], chunk: Chunk) -> None:
+        att = chunk.att[: self.keep]
+        if self.maps == "full":
+            maps["att"][:, :, chunk.rows] = att.to(torch.float16).cpu()
+            return
+        row = torch.arange(chunk.rows.start, chunk.rows.stop, device=att.device) // self.block
+        maps["sum"].index_add_(2, row, self._columns(att.float()))
+        maps["count"].index_add_(0, row, self._columns(chunk.visible[0, 0].float()))
+
+    def _columns(self, x: Tensor) -> Tensor:
+        """Sums of the columns of each cell.  [..., T] -> [..., P]"""
+        x = nn.functional.pad(x, (0, self.P * self.block - x.shape[-1]))
+        return x.unflatten(-1, (self.P, self.block)).sum(-1)
+
+    def _keep_fields(self, call: Call, maps: dict[str, Tensor] | None) -> None:
+        if self.keep == 0:
+            return
+        if maps is not None and self.maps == "full":
+            self.store.setdefault("att", []).append(maps["att"])
+        elif maps is not None:
+            cells = (maps["sum"] / maps["count"].clamp_min(1)).cpu()
+            scale = cells.amax((-2, -1))
+            rounded = (cells / scale.clamp_min(1e-30)[..., None, None] * 255).round().to(torch.uint8)
+            self.store.setdefault("att_pooled", []).append(rounded)
+            self.store.setdefault("att_scale", []).append(scale)
+        for name, x in (("q", call.query), ("k", call.key), ("v", call.value)):
+            if name in self.settings.fields and x is not None:
+                self.store.setdefault(name, []).append(x[: self.keep].float().cpu())
+
+    # Results
+
+    def _all(self, name: str, b: int) -> Array | None:
+        if name not in self.layers[0]:
+            return None
+        return torch.stack([layer[name][b] for layer in self.layers]).float().numpy()
+
+    def metrics(self, b: int) -> dict[str, Array]:
+        """The averaged metrics of prompt b."""
+        facts, at = self.facts, self.settings.first
+        found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "contribution_at",
+                                      "key_norm", "value_norm")
+                 if (x := self._all(name, b)) is not None}
+        for raw in ("", "_raw"):
+            if f"alpha{raw}" in found:
+                alphas = torch.from_numpy(found[f"alpha{raw}"])
+                found[f"sink_ratio{raw}"] = np.stack(
+                    [metrics.sink(alphas, e).numpy() / np.float32(100) for e in self.settings.eps])
+        alphas = torch.from_numpy(found["alpha"])
+        found["near_eps"] = np.stack([metrics.near(alphas, e).float().numpy()
+                                      for e in self.settings.eps])
+        sums = found[ROW_SUM]
+        found[f"{ROW_SUM}_summary"] = np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1)
+        found["entropy_mean"] = found["entropy"].mean(-1)
+        # The share that the first token receives from all queries, those before it included.
+        found["first_share"] = found["alpha"][..., at] * np.float32(self._queries(at) / facts.T)
+        if "contribution_at" in found:
+            found["contribution"] = found["contribution_at"][..., at]
+        if (first := self._all("cos_first", b)) is not None:
+            others = self._all("cos_others", b)
+            pairs = facts.sight(slice(0, facts.T), torch.device("cpu"))
+            pairs[:, at] = False
+            found["cos_gap"] = first / facts.T - others / np.float32(pairs.sum().item())
+        for name in ("key", "value"):
+            if f"{name}_norm" in found:
+                norms = torch.from_numpy(found[f"{name}_norm"])
+                found[f"{name}_ratio"] = metrics.norm_ratio(norms, at).numpy()
+        return found
+
+    def _queries(self, k: int) -> int:
+        return self.facts.T if self.facts.kind == "bidirectional" else self.facts.T - k
+
+    def kept(self, b: int, ids: list[int] | None) -> dict[str, Array]:
+        """The fields of prompt b that are kept."""
+        facts = self.facts
+        found = {name: torch.stack([layer[b] for layer in x]).numpy() for name, x in self.store.items()}
+        if ids is not None:
+            found["tokens"] = np.array(ids, np.int32)
+        for name in ("alpha", "alpha_raw", ROW_SUM, "att_bias"):
+            if (x := self._all(name, b)) is not None:
+                found[name] = x
+        if facts.kind != "causal" and any(facts.windows):
+            seen = facts.seen[:, None].expand(-1, facts.H, -1)
+            found[SEEN] = seen.float().contiguous().numpy()
+        for name in ("key_norm", "value_norm"):
+            if name in self.settings.fields and (x := self._all(name, b)) is not None:
+                found[name] = x
+        return found
+
+
+class Stream:
+    """Gathers the metrics of the residual stream: the input of each layer, and the output of the last,
+    which stands before the final norm."""
+
+    def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
+        self.facts, self.settings, self.keep = facts, settings, keep
+        self.states: list[dict[str, Tensor]] = []
+        self.store: list[Tensor] = []
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        blocks = list(dict.fromkeys(self.facts.blocks))
+        hooks = [block.register_forward_pre_hook(self._before, with_kwargs=True) for block in blocks]
+        if blocks:
+            hooks.append(blocks[-1].register_forward_hook(self._after))
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _before(self, _: nn.Module, args: Any, kwargs: Any) -> None:
+        hidden = args[0] if args else kwargs.get("hidden_states")
+        if len(self.states) < self.facts.L:
+            self._take(hidden)
+
+    def _after(self, _: nn.Module, args: Any, out: Any) -> None:
+        if len(self.states) == self.facts.L:
+            self._take(out[0] if isinstance(out, tuple) else out)
+
+    def _take(self, hidden: Any) -> None:
+        if not isinstance(hidden, Tensor) or hidden.dim() != 3 or hidden.shape[1] != self.facts.T:
+            return
+        h = hidden.detach().float()
+        norms = h.norm(dim=-1)
+        found = {"hidden_norm": norms, "hidden_ratio": metrics.norm_ratio(norms, self.settings.first),
+                 "massive": metrics.largest(h), "mixing": metrics.mixing(h),
+                 "kurtosis": metrics.kurtosis(h)}
+        self.states.append({name: x.cpu() for name, x in found.items()})
+        if self.keep and "hidden" in self.settings.fields:
+            self.store.append(h[: self.keep].cpu())
+
+    @property
+    def _whole(self) -> bool:
+        return len(self.states) == self.facts.L + 1
+
+    def metrics(self, b: int) -> dict[str, Array]:
+        if not self._whole:
+            return {}
+        return {name: torch.stack([state[name][b] for state in self.states]).numpy()
+                for name in self.states[0]}
+
+    def kept(self, b: int, found: Mapping[str, Array]) -> dict[str, Array]:
+        kept = {}
+        if self._whole and "hidden_norm" in self.settings.fields:
+            kept["hidden_norm"] = found["hidden_norm"]
+        if self._whole and self.store:
+            kept["hidden"] = torch.stack([h[b] for h in self.store]).numpy()
+        return kept

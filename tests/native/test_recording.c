@@ -1,0 +1,522 @@
+/*
+ * Recordings: the reference's maps and vectors, kept in a file, give the reference's metrics
+ * without a model; what was not kept is named; a file that lies is refused with its place.
+ */
+#include "check.h"
+#include "goldens.h"
+#include "math/unpack.h"
+#include "recordings.h"
+
+#include <dirent.h>
+#include <math.h>
+
+#define GOLDEN "tests/golden"
+#define METRIC "metric."
+
+typedef struct opened_recording {
+    ss_bytes bytes;
+    ss_arena arena;
+    ss_recording recording;
+} opened_recording;
+
+static ss_status try_open(opened_recording *opened, ss_error *err) {
+    opened->arena = arena_of(ss_recording_size(opened->bytes));
+    return ss_recording_open(&opened->recording, opened->bytes, &opened->arena, err);
+}
+
+static opened_recording open_recording(ss_bytes bytes) {
+    opened_recording opened = {.bytes = bytes};
+    ss_error err;
+    must(try_open(&opened, &err), &err, "recording");
+    return opened;
+}
+
+static void close_recording(opened_recording *opened) {
+    free(opened->arena.block);
+    free((void *)(uintptr_t)opened->bytes.data);
+}
+
+typedef struct opened_trace {
+    ss_arena arena;
+    ss_trace trace;
+} opened_trace;
+
+static opened_trace open_trace(const opened_recording *opened, int prompt) {
+    opened_trace made;
+    size_t bytes;
+    ss_error err;
+    must(ss_recording_trace_size(&bytes, &opened->recording, prompt, &err), &err, "size");
+    made.arena = arena_of(bytes);
+    must(ss_recording_trace(&made.trace, &opened->recording, prompt, &made.arena, &err), &err,
+         "trace");
+    CHECK_INT(made.arena.used, bytes);
+    return made;
+}
+
+/* ["a","a",..] of T strings. */
+static void write_strings(char *out, int T) {
+    strcpy(out, "[");
+    for (int t = 0; t < T; t++) strcat(out, t ? ",\"a\"" : "\"a\"");
+    strcat(out, "]");
+}
+
+/* The conditions of one kept prompt of T tokens of such a model. */
+static void write_conditions(char *out, size_t bytes, const ss_arch *arch, int T) {
+    char windows[256] = "[", strings[512], mask[64];
+    for (int l = 0; l < arch->L; l++)
+        snprintf(windows + strlen(windows), sizeof windows - strlen(windows), l ? ",%d" : "%d",
+                 ss_arch_window(arch, l));
+    write_strings(strings, T);
+    const char *kind = ss_mask_name(arch);
+    snprintf(mask, sizeof mask, strcmp(kind, "prefix") ? "\"%s\"" : "\"%s\",\"prefix\":%d", kind,
+             arch->prefix);
+    snprintf(out, bytes,
+             "{\"model\":{\"id\":\"m\",\"family\":\"%s\",\"L\":%d,\"H\":%d,\"G\":%d,\"K\":%d,"
+             "\"D\":%d,\"V\":%d,\"F\":%d,\"E\":%d,\"operation\":\"%s\",\"mask\":{\"kind\":%s},"
+             "\"windows\":%s]},\"tokens\":[%s],\"prompts\":{\"count\":2,\"kept\":1,\"T\":%d},"
+             "\"eps\":[0.1,0.3],\"class\":\"MEASURED\"}",
+             arch->family, arch->L, arch->H, arch->G, arch->K, arch->D, arch->V, arch->F, arch->E,
+             arch->attention.operation, mask, windows, strings, T);
+}
+
+/* ---- the reference's numbers --------------------------------------------------------------- */
+
+/* Largest difference of a metric from the golden, relative to its largest number, at least 1. */
+static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tensor *expected) {
+    int layers = row->args & SS_ARG_LAYER ? trace->model->arch.L : 1;
+    int heads = row->args & SS_ARG_HEAD ? trace->model->arch.H : 1;
+    double worst = 0.0, largest = 1.0;
+    size_t first = 0, count;
+    for (int l = 0; l < layers; l++)
+        for (int h = 0; h < heads; h++, first += count) {
+            float *found = measure(trace, row->name, SS_EPS_STANDARD, 0, l, h, &count);
+            for (size_t i = 0; i < count; i++) {
+                double number = (double)number_at(expected, first + i);
+                double gap =
+                    isnan(number) && isnan(found[i]) ? 0.0 : fabs(number - (double)found[i]);
+                worst = gap > worst || isnan(gap) ? gap : worst;
+                largest = fabs(number) > largest ? fabs(number) : largest;
+            }
+            free(found);
+        }
+    CHECK_INT(first, ss_tensor_count(expected));
+    return worst / largest;
+}
+
+/* Every metric of the golden that the trace has the fields for; how many they were. */
+static int compare_metrics(const ss_trace *trace, const opened_file *file, const char *folder) {
+    int n, compared = 0;
+    const ss_metric *rows = ss_metrics(&n);
+    for (int i = 0; i < n; i++) {
+        char name[64];
+        snprintf(name, sizeof name, METRIC "%s", rows[i].name);
+        const ss_tensor *expected = golden(file, name);
+        ss_metric_args args = {SS_EPS_STANDARD, trace->T, 0, 0, NULL};
+        size_t dims[SS_RANK_MAX];
+        if (!expected || ss_metric_shape(dims, trace, i, &args, NULL) < 0) continue;
+        double gap = gap_of(trace, &rows[i], expected);
+        if (!(gap <= 1e-5)) printf("  %s: %s is off by %g\n", folder, rows[i].name, gap);
+        CHECK(gap <= 1e-5);
+        compared++;
+    }
+    return compared;
+}
+
+/* A recording of a golden's fields, or of what stands for them. */
+static ss_bytes record_golden(const opened_file *file, const ss_arch *arch, bool reduced,
+                              size_t shift) {
+    char conditions[4096];
+    write_conditions(conditions, sizeof conditions, arch, (int)golden(file, "tokens")->dims[0]);
+    recording_writer w = begin_recording("1", conditions);
+    static const char *const kept[] = {
+        METRIC "alpha",    METRIC "alpha_raw",  METRIC "row_mass", METRIC "hidden_norm",
+        METRIC "key_norm", METRIC "value_norm", "tokens",          "att_bias"};
+    for (size_t i = 0; i < file->container.n; i++) {
+        const ss_entry *entry = &file->container.entries[i];
+        bool metric = !strncmp(entry->name, METRIC, strlen(METRIC)), wanted = !metric;
+        for (size_t k = 0; reduced && k < sizeof kept / sizeof *kept; k++)
+            if (k == 0 || !wanted) wanted = !strcmp(entry->name, kept[k]);
+        if (reduced && !strcmp(entry->name, "loss")) wanted = true;
+        char name[96];
+        snprintf(name, sizeof name, "0.%s", entry->name + (metric ? strlen(METRIC) : 0));
+        if (wanted) add_tensor(&w, name, &entry->tensor);
+    }
+    return end_recording(&w, shift);
+}
+
+static bool is_case(const struct dirent *entry) {
+    char path[300];
+    snprintf(path, sizeof path, GOLDEN "/%s", entry->d_name);
+    return !strncmp(entry->d_name, "var-", 4) && has_file(path, "config.json");
+}
+
+static int goldens(bool reduced, size_t shift) {
+    DIR *folder = opendir(GOLDEN);
+    int compared = 0;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (!is_case(entry)) continue;
+        char path[300];
+        snprintf(path, sizeof path, GOLDEN "/%s", entry->d_name);
+        opened_file file = open_file(path, "golden.safetensors");
+        ss_arch arch = arch_of(path, &file);
+        opened_recording opened = open_recording(record_golden(&file, &arch, reduced, shift));
+        opened_trace made = open_trace(&opened, 0);
+        compared += compare_metrics(&made.trace, &file, entry->d_name);
+        free(made.arena.block);
+        close_recording(&opened);
+        close_file(&file);
+    }
+    closedir(folder);
+    return compared;
+}
+
+static void reference(void) {
+    CASE("the reference's maps and vectors give the reference's metrics without a model");
+    int whole = goldens(false, 0);
+    printf("  %d metrics compared\n", whole);
+    CHECK(whole > 600);
+    CASE("the same where the file's numbers are not aligned");
+    CHECK_INT(goldens(false, 3), whole);
+    CASE("alpha, row sums and norms alone give every metric that needs no more");
+    int reduced = goldens(true, 0);
+    printf("  %d metrics compared\n", reduced);
+    CHECK(reduced > 300 && reduced < whole);
+}
+
+/* ---- a small file by hand ------------------------------------------------------------------ */
+
+#define MODEL                                                                                      \
+    "\"model\":{\"id\":\"m\",\"family\":\"f\",\"L\":1,\"H\":2,\"G\":1,\"K\":1,\"D\":1,\"V\":9,"    \
+    "\"operation\":\"%s\"}"
+#define REST                                                                                       \
+    ",\"tokens\":[[\"a\",\"b\"]],\"prompts\":{\"count\":4,\"kept\":1,\"T\":2},\"eps\":[0.3]"
+
+static const float maps[] = {1, 0, 0.75f, 0.25f, 1, 0, 0.5f, 0.5f};
+static const float alphas[] = {0.875f, 0.25f, 0.75f, 0.5f}, sums[] = {1, 1, 1, 1};
+
+static char *conditions_of(const char *operation) {
+    static char text[512];
+    snprintf(text, sizeof text, "{" MODEL REST "}", operation);
+    return text;
+}
+
+/* The shape of a metric of the first prompt. */
+static ss_status ask(const ss_trace *trace, const char *metric, int T, ss_error *err) {
+    size_t dims[SS_RANK_MAX];
+    ss_metric_args args = {0.3f, T, 0, 0, NULL};
+    return ss_metric_shape(dims, trace, metric_index(metric), &args, err) < 0 ? err->code : SS_OK;
+}
+
+static void says(const ss_trace *trace, const char *metric, int T, const char *text) {
+    ss_error err = {0};
+    CHECK_INT(ask(trace, metric, T, &err), SS_BAD_REQUEST);
+    CHECK(!strcmp(err.where, metric));
+    if (!strstr(err.text, text)) printf("  %s: %s\n", metric, err.text);
+    CHECK(strstr(err.text, text) != NULL);
+}
+
+static void missing(void) {
+    CASE("a metric whose field was not kept names the field");
+    static const uint8_t cells[] = {255, 0, 128, 64, 255, 0, 100, 100};
+    static const float scale[] = {1, 1};
+    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    add_claimed(&w, "0.att_pooled", "U8", "[1,2,2,2]", cells, sizeof cells);
+    add_claimed(&w, "0.att_scale", "F32", "[1,2]", scale, sizeof scale);
+    add_claimed(&w, "0.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
+    add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
+    add_claimed(&w, "0.value_norm", "F32", "[1,1,2]", sums, 2 * sizeof *sums);
+    opened_recording opened = open_recording(end_recording(&w, 0));
+    opened_trace made = open_trace(&opened, 0);
+    says(&made.trace, "entropy", 2, "att in full, kept here as maps pooled to 2 x 2");
+    says(&made.trace, "contribution", 2, "att in full");
+    says(&made.trace, "hidden_norm", 2, "the field hidden, not recorded");
+    says(&made.trace, "kurtosis", 2, "the field hidden, not recorded");
+    says(&made.trace, "loss_mean", 2, "the field loss, not recorded");
+    says(&made.trace, "gate_mean", 2, "the field gate, not recorded");
+    says(&made.trace, "alpha_bias", 2, "the field att_bias, not recorded");
+    says(&made.trace, "kl_at", 2, "the field logits, not recorded");
+    CASE("alpha that was kept without maps is of all tokens alone");
+    says(&made.trace, "alpha", 1, "expected all 2 tokens");
+    ss_error err;
+    CHECK_INT(ask(&made.trace, "value_ratio", 2, &err), SS_OK);
+    size_t n;
+    float *sinks = measure(&made.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
+    CHECK_INT(n, 2);
+    CHECK_NEAR(sinks[0], 1.0, 0);
+    CHECK_NEAR(sinks[1], 0.5, 0);
+    free(sinks);
+    free(made.arena.block);
+    close_recording(&opened);
+    CASE("without raw alpha, kept sums do not stand for maps whose rows do not sum to 1");
+    w = begin_recording("1", conditions_of("sigmoid"));
+    add_claimed(&w, "0.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
+    add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
+    opened = open_recording(end_recording(&w, 0));
+    made = open_trace(&opened, 0);
+    says(&made.trace, "alpha", 2, "the field att, not recorded");
+    free(made.arena.block);
+    close_recording(&opened);
+}
+
+static uint16_t half_of(float x) {
+    for (uint32_t h = 0; h < 0x7c00; h++) { /* the nearest of the halves that are not negative */
+        float low, high;
+        uint16_t pair[] = {(uint16_t)h, (uint16_t)(h + 1)};
+        ss_unpack(&low, (unsigned char *)&pair[0], SS_F16, 1);
+        ss_unpack(&high, (unsigned char *)&pair[1], SS_F16, 1);
+        if (x <= high) return x - low < high - x ? pair[0] : pair[1];
+    }
+    return 0x7c00;
+}
+
+static void halves(void) {
+    CASE("maps in half precision become floats; exact alpha beside them comes first");
+    uint16_t small[8];
+    float exact[] = {0.1f, 0.2f, 0.3f, 0.4f};
+    for (int i = 0; i < 8; i++) small[i] = half_of(maps[i]);
+    for (int with = 0; with < 2; with++) {
+        recording_writer w = begin_recording("1.4", conditions_of("softmax"));
+        add_claimed(&w, "0.att", "F16", "[1,2,2,2]", small, sizeof small);
+        add_claimed(&w, "9.unknown", "F8_E4M3", "[3]", "abc", 3);
+        if (with) add_claimed(&w, "0.alpha", "F32", "[1,2,2]", exact, sizeof exact);
+        opened_recording opened = open_recording(end_recording(&w, 1));
+        opened_trace made = open_trace(&opened, 0);
+        float *alpha = measure(&made.trace, "alpha", 0, 0, 0, 0, NULL);
+        CHECK_BITS(alpha, with ? exact : alphas, sizeof exact);
+        free(alpha);
+        float *first = measure(&made.trace, "alpha", 0, 1, 0, 0, NULL);
+        CHECK_NEAR(first[0], 1, 0);
+        free(first);
+        free(made.arena.block);
+        close_recording(&opened);
+    }
+}
+
+static void tensors(void) {
+    CASE("a tensor by its name, and parts of it by their indices");
+    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
+    add_claimed(&w, "mean.sink_ratio", "F32", "[2]", sums, 2 * sizeof *sums);
+    opened_recording opened = open_recording(end_recording(&w, 0));
+    const ss_recording *r = &opened.recording;
+    ss_tensor tensor;
+    ss_error err;
+    CHECK_INT(ss_recording_tensor(&tensor, r, "mean.alpha", -1, -1, &err), SS_OK);
+    CHECK_INT(tensor.rank, 3);
+    CHECK_INT(ss_recording_tensor(&tensor, r, "mean.alpha", 0, 1, &err), SS_OK);
+    CHECK_INT(tensor.rank, 1);
+    CHECK_BITS(tensor.data, alphas + 2, 2 * sizeof *alphas);
+    CHECK_INT(ss_recording_tensor(&tensor, r, "mean.alpha", 1, 0, &err), SS_BAD_REQUEST);
+    CHECK_INT(ss_recording_tensor(&tensor, r, "mean.alpha", -1, 1, &err), SS_BAD_REQUEST);
+    CHECK_INT(ss_recording_tensor(&tensor, r, "mean.beta", 0, 0, &err), SS_BAD_REQUEST);
+    size_t bytes;
+    CHECK_INT(ss_recording_trace_size(&bytes, r, 1, &err), SS_BAD_REQUEST);
+    CHECK_INT(ss_recording_trace_size(&bytes, r, -1, &err), SS_BAD_REQUEST);
+    close_recording(&opened);
+}
+
+/* ---- lies ---------------------------------------------------------------------------------- */
+
+static void refused(ss_bytes file, ss_status status, const char *where, const char *text) {
+    opened_recording opened = {.bytes = file};
+    ss_error err = {0};
+    CHECK_INT(try_open(&opened, &err), status);
+    bool fits = !strcmp(err.where, where) && strstr(err.text, text);
+    if (!fits) printf("    found %s: %s\n", err.where, err.text);
+    CHECK(fits);
+    close_recording(&opened);
+}
+
+static void metadata(void) {
+    CASE("versions and metadata");
+    const char *good = conditions_of("softmax");
+    static const struct {
+        const char *version;
+        ss_status status;
+        const char *text;
+    } table[] = {{"2", SS_UNSUPPORTED, "newer"},     {"17.3", SS_UNSUPPORTED, "newer"},
+                 {"one", SS_BAD_FILE, "number"},     {"", SS_BAD_FILE, "number"},
+                 {"-1", SS_BAD_FILE, "number"},      {"nan", SS_BAD_FILE, "number"},
+                 {NULL, SS_BAD_FILE, "no recording"}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        recording_writer w = begin_recording(table[i].version, good);
+        refused(end_recording(&w, 0), table[i].status, "sinkscope.recording", table[i].text);
+    }
+    recording_writer w = begin_recording("1", NULL);
+    refused(end_recording(&w, 0), SS_BAD_FILE, "sinkscope", "no recording");
+    w = (recording_writer){0};
+    add_header(&w, "{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}");
+    refused(end_recording(&w, 0), SS_BAD_FILE, "__metadata__", "no recording");
+    w = (recording_writer){0};
+    add_header(&w, "{\"__metadata__\":[1]");
+    refused(end_recording(&w, 0), SS_BAD_FILE, "__metadata__", "object");
+    w = begin_recording("1", "{\"a\":1,\"a\":2}");
+    refused(end_recording(&w, 0), SS_BAD_CONFIG, "a", "each key once");
+    w = begin_recording("1", "[]");
+    refused(end_recording(&w, 0), SS_BAD_CONFIG, "recording", "object");
+}
+
+/* The conditions with one text replaced by another. */
+static const char *replaced(const char *from, const char *to) {
+    static char text[1024];
+    const char *good = conditions_of("softmax"), *at = strstr(good, from);
+    if (!at) exit(2);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, to, at + strlen(from));
+    return text;
+}
+
+static void conditions(void) {
+    CASE("conditions that lie are refused by their key");
+    static const struct {
+        const char *from, *to;
+        ss_status status;
+        const char *where, *text;
+    } table[] = {
+        {"\"L\":1", "\"L\":0", SS_BAD_CONFIG, "L", "from 1 to 1024"},
+        {"\"L\":1", "\"L\":1e300", SS_BAD_CONFIG, "L", "from 1 to 1024"},
+        {"\"L\":1", "\"L\":\"1\"", SS_BAD_CONFIG, "L", "something else"},
+        {"\"L\":1,", "", SS_BAD_CONFIG, "L", "missing"},
+        {"\"L\":1", "\"L\":1024", SS_OK, "", ""},
+        {"\"L\":1,\"H\":2", "\"L\":1024,\"H\":65536", SS_BAD_CONFIG, "H", "65536 heads"},
+        {"\"G\":1", "\"G\":3", SS_BAD_CONFIG, "G", "divides"},
+        {"\"V\":9", "\"V\":4294967296", SS_BAD_CONFIG, "V", "whole number"},
+        {"\"id\":\"m\"", "\"id\":7", SS_BAD_CONFIG, "id", "text"},
+        {"\"operation\":\"softmax\"", "\"operation\":\"magic\"", SS_UNSUPPORTED, "operation",
+         "magic"},
+        {"\"operation\":\"softmax\"", "\"mask\":{\"kind\":\"diagonal\"}", SS_BAD_CONFIG,
+         "mask.kind", "causal"},
+        {"\"operation\":\"softmax\"", "\"mask\":{\"kind\":\"window\"}", SS_BAD_CONFIG, "window",
+         "missing"},
+        {"\"operation\":\"softmax\"", "\"windows\":[1,2]", SS_BAD_CONFIG, "windows", "each"},
+        {"\"operation\":\"softmax\"", "\"windows\":[-1]", SS_BAD_CONFIG, "windows", "each"},
+        {"\"operation\":\"softmax\"", "\"windows\":[]", SS_BAD_CONFIG, "windows", "each"},
+        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[]", SS_BAD_CONFIG, "tokens", "as many"},
+        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[[]]", SS_BAD_CONFIG, "tokens", "one token"},
+        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[[1]]", SS_BAD_CONFIG, "tokens", "strings"},
+        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[\"a\"]", SS_BAD_CONFIG, "tokens", "strings"},
+        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":{}", SS_BAD_CONFIG, "tokens", "list"},
+        {"\"tokens\":[[\"a\",\"b\"]],", "", SS_BAD_CONFIG, "tokens", "list"},
+        {"\"kept\":1", "\"kept\":5", SS_BAD_CONFIG, "kept", "from 0 to 4"},
+        {"\"count\":4", "\"count\":0", SS_BAD_CONFIG, "count", "from 1"},
+        {"\"prompts\":", "\"prompt\":", SS_BAD_CONFIG, "prompts", "missing"},
+        {"\"eps\":[0.3]", "\"eps\":0.3", SS_BAD_CONFIG, "eps", "list"},
+        {"\"eps\":[0.3]", "\"eps\":[null]", SS_BAD_CONFIG, "eps", "finite"},
+        {"\"eps\":[0.3]", "\"eps\":[0.3],\"licence\":{}", SS_BAD_CONFIG, "licence", "text"},
+        {"\"eps\":[0.3]", "\"eps\":[0.3],\"versions\":{\"a\":1}", SS_BAD_CONFIG, "versions",
+         "texts"},
+        {"\"eps\":[0.3]", "\"eps\":[0.3],\"first\":{\"token\":1}", SS_BAD_CONFIG, "token", "text"},
+        {"\"eps\":[0.3]", "\"eps\":[0.3],\"later\":[{\"x\":1}]", SS_OK, "", ""},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        recording_writer w = begin_recording("1", replaced(table[i].from, table[i].to));
+        refused(end_recording(&w, 0), table[i].status, table[i].where, table[i].text);
+    }
+}
+
+static void shapes(void) {
+    CASE("tensors that lie are refused by their name");
+    static const struct {
+        const char *name, *dtype, *shape;
+        size_t bytes;
+        ss_status status;
+        const char *text;
+    } table[] = {
+        {"0.att", "F32", "[1,2,2,2]", 32, SS_OK, ""},
+        {"0.att", "F32", "[1,2,2]", 16, SS_BAD_TENSOR, "[1, 2, 2, 2]"},
+        {"0.att", "F32", "[2,1,2,2]", 32, SS_BAD_TENSOR, "[2, 1, 2, 2]"},
+        {"0.att", "U8", "[1,2,2,2]", 8, SS_BAD_TENSOR, "U8"},
+        {"0.att", "I32", "[1,2,2,2]", 32, SS_BAD_TENSOR, "I32"},
+        {"0.att", "F64", "[1,2,2,2]", 64, SS_BAD_TENSOR, "another type"},
+        {"0.att", "F32", "[1,2,2,2]", 28, SS_BAD_FILE, "28"},
+        {"0.att", "F32", "[65536,65536,65536,65536]", 32, SS_BAD_FILE, "product"},
+        {"0.att", "F32", "[-1,2,2,2]", 32, SS_BAD_FILE, "shape"},
+        {"0.tokens", "I64", "[2]", 16, SS_BAD_TENSOR, "I32"},
+        {"0.tokens", "I32", "[3]", 12, SS_BAD_TENSOR, "[2]"},
+        {"0.tokens", "I32", "[2]", 8, SS_BAD_TOKEN, "below V = 9"},
+        {"0.loss", "F32", "[1]", 4, SS_OK, ""},
+        {"0.loss", "F32", "[2]", 8, SS_OK, ""},
+        {"0.loss", "F32", "[0]", 0, SS_BAD_TENSOR, "[2]"},
+        {"0.alpha", "F16", "[1,2,2]", 8, SS_BAD_TENSOR, "F32"},
+        {"0.value_norm", "F32", "[1,2,2]", 16, SS_BAD_TENSOR, "[1, 1, 2]"},
+        {"0.att_pooled", "U8", "[1,2,2,2]", 8, SS_BAD_TENSOR, "scales"},
+        {"0.att_pooled", "U8", "[1,2,2,1]", 4, SS_BAD_TENSOR, "[1, 2, 1, 1]"},
+        {"0.att_pooled", "U8", "[1,2,3,3]", 18, SS_BAD_TENSOR, "128 cells"},
+        {"0.att_pooled", "U8", "[1,2,0,0]", 0, SS_BAD_TENSOR, "128 cells"},
+        {"1.att", "F32", "[7]", 28, SS_OK, ""},
+        {"mean.alpha", "F32", "[2,2]", 16, SS_OK, ""},
+        {"mean.alpha", "F32", "[2,1,2]", 16, SS_OK, ""},
+        {"mean.alpha", "F32", "[2,3]", 24, SS_BAD_TENSOR, "[1, 2, 2]"},
+        {"mean.sink_ratio", "F32", "[1,2]", 8, SS_OK, ""},
+        {"mean.sink_ratio", "F32", "[2,2]", 16, SS_BAD_TENSOR, "[1, 2]"},
+        {"mean.loss_mean", "F32", "[]", 4, SS_OK, ""},
+        {"deviation.row_mass_summary", "F32", "[2,3]", 24, SS_OK, ""},
+        {"mean.qk_dot", "F32", "[5]", 20, SS_OK, ""},
+        {"mean.nothing", "F32", "[5]", 20, SS_OK, ""},
+        {"prompt.sink_1", "F32", "[4,1]", 16, SS_OK, ""},
+        {"prompt.sink_1", "F32", "[4,2]", 32, SS_BAD_TENSOR, "[4, 1]"},
+        {"prompt.failed", "F32", "[4]", 16, SS_BAD_TENSOR, "U8"},
+        {"", "F32", "[1]", 4, SS_OK, ""},
+    };
+    unsigned char bytes[64];
+    memset(bytes, 0xff, sizeof bytes); /* NaN as floats, -1 as ids */
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        recording_writer w = begin_recording("1", conditions_of("softmax"));
+        add_claimed(&w, table[i].name, table[i].dtype, table[i].shape, bytes, table[i].bytes);
+        const char *where = table[i].status == SS_OK ? "" : table[i].name;
+        if (strstr(table[i].text, "scales")) where = "0.att_scale";
+        refused(end_recording(&w, 0), table[i].status, where, table[i].text);
+    }
+    CASE("a name that stands twice");
+    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
+    add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
+    refused(end_recording(&w, 0), SS_BAD_FILE, "mean.alpha", "each name once");
+}
+
+static void undefined(void) {
+    CASE("numbers that are NaN stay undefined");
+    unsigned char bytes[32];
+    memset(bytes, 0xff, sizeof bytes);
+    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    add_claimed(&w, "0.att", "F32", "[1,2,2,2]", bytes, sizeof bytes);
+    opened_recording opened = open_recording(end_recording(&w, 0));
+    opened_trace made = open_trace(&opened, 0);
+    size_t n;
+    float *sinks = measure(&made.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
+    for (size_t i = 0; i < n; i++) CHECK(isnan(sinks[i]));
+    free(sinks);
+    free(made.arena.block);
+    close_recording(&opened);
+}
+
+static void million(void) {
+    CASE("a million tensors of unknown names are kept, in memory that the header justifies");
+    recording_writer w = begin_recording("1", conditions_of("softmax"));
+    const size_t n = 1000000, each = 80;
+    char *names = malloc(n * each + 1), *at = names;
+    if (!names) exit(2);
+    for (size_t i = 0; i < n; i++)
+        at +=
+            snprintf(at, each, ",\"x%lu\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                     (unsigned long)i);
+    add_header(&w, names);
+    free(names);
+    ss_bytes file = end_recording(&w, 0);
+    CHECK(ss_recording_size(file) < 6 * file.n);
+    opened_recording opened = open_recording(file);
+    CHECK_INT(opened.recording.container.n, n);
+    close_recording(&opened);
+}
+
+int main(void) {
+    reference();
+    missing();
+    halves();
+    tensors();
+    metadata();
+    conditions();
+    shapes();
+    undefined();
+    million();
+    return check_done();
+}

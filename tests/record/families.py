@@ -1,0 +1,107 @@
+"""Small random models of each family, and their attention as the model itself reports it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import transformers as tf
+from torch import Tensor
+
+T, V, L, H, D = 48, 97, 3, 4, 64
+COMMON = {"vocab_size": V, "initializer_range": 0.2}
+# No token ends or pads a text: random ids may be any.
+ENDS = {"bos_token_id": 1, "eos_token_id": 2}
+ROTARY = COMMON | ENDS | {"hidden_size": D, "intermediate_size": 80, "num_hidden_layers": L,
+                   "num_attention_heads": H, "pad_token_id": None}
+ENCODER = COMMON | {"hidden_size": D, "intermediate_size": 80, "num_hidden_layers": L,
+                    "num_attention_heads": H}
+
+
+@dataclass(frozen=True)
+class Family:
+    make: Callable[[str], tf.PreTrainedModel]
+    implementations: tuple[str, ...] = ("sdpa", "eager")
+    reads: str = "tokens"
+    kind: str = "causal"
+    windows: list[int | None] = field(default_factory=lambda: [None] * L)
+    G: int = H
+    # These families are observed from outside, without queries, keys and values.
+    by_weights: tuple[str, ...] = ()
+
+
+def _made(model: type[tf.PreTrainedModel], config: type[tf.PreTrainedConfig],
+          **sizes: Any) -> Callable[[str], tf.PreTrainedModel]:
+    def make(implementation: str) -> tf.PreTrainedModel:
+        torch.manual_seed(5)
+        made = model._from_config(config(**sizes), attn_implementation=implementation).eval()
+        with torch.no_grad():  # biases and sink logits are zero at first, and would test nothing
+            for name, x in made.named_parameters():
+                if x.dim() == 1 and ("bias" in name or "sinks" in name):
+                    x.normal_(0, 0.5)
+        return made
+
+    return make
+
+
+FAMILIES = {
+    "llama": Family(_made(tf.LlamaForCausalLM, tf.LlamaConfig, num_key_value_heads=2, **ROTARY), G=2),
+    "mistral": Family(_made(tf.MistralForCausalLM, tf.MistralConfig, num_key_value_heads=1,
+                            sliding_window=7, **ROTARY), windows=[7] * L, G=1),
+    "gpt2": Family(_made(tf.GPT2LMHeadModel, tf.GPT2Config, n_embd=D, n_layer=L, n_head=H,
+                         scale_attn_by_inverse_layer_idx=True, **ENDS, **COMMON)),
+    "gpt_neox": Family(_made(tf.GPTNeoXForCausalLM, tf.GPTNeoXConfig, **ROTARY)),
+    "gpt_oss": Family(_made(tf.GptOssForCausalLM, tf.GptOssConfig, num_key_value_heads=2,
+                            head_dim=16, sliding_window=9, num_local_experts=4,
+                            num_experts_per_tok=2, **ROTARY),
+                      ("eager",), windows=[9, None, 9], G=2),
+    "gemma2": Family(_made(tf.Gemma2ForCausalLM, tf.Gemma2Config, num_key_value_heads=2, head_dim=16,
+                           sliding_window=8, attn_logit_softcapping=2.0, query_pre_attn_scalar=9,
+                           **ROTARY), ("eager",), windows=[8, None, 8], G=2),
+    "gpt_neo": Family(_made(tf.GPTNeoForCausalLM, tf.GPTNeoConfig, hidden_size=D, num_layers=L,
+                            num_heads=H, attention_types=[[["global", "local", "global"], 1]],
+                            window_size=6, **ENDS, **COMMON), ("eager",),
+                      windows=[None, 6, None], by_weights=("eager",)),
+    "falcon": Family(_made(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D, num_hidden_layers=L,
+                           num_attention_heads=H, multi_query=True, **ENDS, **COMMON),
+                     G=1, by_weights=("eager",)),
+    # Its eager path adds the ALiBi bias twice: a map of it is no truth.
+    "falcon-alibi": Family(_made(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D,
+                                 num_hidden_layers=L, num_attention_heads=H, multi_query=False,
+                                 alibi=True, parallel_attn=False, bias=True, **ENDS, **COMMON),
+                           ("sdpa",)),
+    "bloom": Family(_made(tf.BloomForCausalLM, tf.BloomConfig, hidden_size=D, n_layer=L, n_head=H,
+                          **ENDS, **COMMON), ("eager",), by_weights=("eager",)),
+    "mpt": Family(_made(tf.MptForCausalLM, tf.MptConfig, d_model=D, n_layers=L, n_heads=H,
+                        max_seq_len=64, expansion_ratio=2, **COMMON), ("eager",),
+                  by_weights=("eager",)),
+    "bert": Family(_made(tf.BertForMaskedLM, tf.BertConfig, **ENCODER), kind="bidirectional"),
+    "modernbert": Family(_made(tf.ModernBertForMaskedLM, tf.ModernBertConfig, local_attention=16,
+                               global_attn_every_n_layers=2, pad_token_id=0, cls_token_id=3,
+                               sep_token_id=4, **ENDS, **ENCODER), kind="bidirectional",
+                         windows=[None, 17, None]),
+    "vit": Family(_made(tf.ViTForImageClassification, tf.ViTConfig, image_size=24, patch_size=4,
+                        **{k: v for k, v in ENCODER.items() if k != "vocab_size"}),
+                  reads="pixels", kind="bidirectional"),
+}
+CASES = [(name, implementation) for name, family in FAMILIES.items()
+         for implementation in family.implementations]
+
+
+def inputs(family: Family, n: int, length: int = T) -> list[Any]:
+    """n prompts as `record` takes them."""
+    generator = torch.Generator().manual_seed(11)
+    if family.reads == "pixels":
+        return [{"pixel_values": torch.randn(1, 3, 24, 24, generator=generator)} for _ in range(n)]
+    return torch.randint(5, V, (n, length), generator=generator).tolist()
+
+
+def as_batch(prompt: Any) -> dict[str, Tensor]:
+    return dict(prompt) if isinstance(prompt, dict) else {"input_ids": torch.tensor([prompt])}
+
+
+@torch.no_grad()
+def eager_run(name: str, prompt: Any) -> Any:
+    """Attentions and logits of the same weights with the eager implementation, by transformers alone."""
+    model = FAMILIES[name].make("eager")
+    return model(**as_batch(prompt), output_attentions=True, output_hidden_states=True)

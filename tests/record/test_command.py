@@ -1,0 +1,99 @@
+"""The command line on a saved checkpoint with a tokenizer, and files of texts."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sinkscope
+import transformers as tf
+from families import FAMILIES
+from sinkscope.__main__ import main
+from sinkscope.loading import load, read_texts
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+WORDS = ["<s>", "the", "cat", "sat", "on", "a", "mat", "and", "dog", "ran", "."]
+TEXTS = [" ".join(WORDS[1 + (i * j + j) % 10] for j in range(20)) for i in range(5)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A llama with a word tokenizer that puts <s> before a text."""
+    out = tmp_path_factory.mktemp("model")
+    FAMILIES["llama"].make("sdpa").save_pretrained(out)
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="."))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)])
+    tf.PreTrainedTokenizerFast(tokenizer_object=words, bos_token="<s>").save_pretrained(out)
+    return out
+
+
+def test_record_writes_what_the_function_returns(folder: Path, tmp_path: Path,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    texts, out = tmp_path / "texts.json", tmp_path / "r.safetensors"
+    texts.write_text(json.dumps(TEXTS))
+    assert main(["record", str(folder), "--texts", str(texts), "--out", str(out), "--tokens", "16",
+                 "--eps", "0.1,0.4", "--keep", "1", "--licence", "MIT", "--id", "a model",
+                 "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    found = sinkscope.Recording.open(out)
+    loaded = load(folder, device="cpu")
+    expected = sinkscope.record(loaded.model, loaded.tokenizer, TEXTS, 16, [0.1, 0.4], 1,
+                                progress=False)
+    for key, value in expected.tensors.items():
+        assert np.array_equal(found[key], value, equal_nan=value.dtype.kind == "f"), key
+    assert found.conditions["first"] == {"token": "<s>", "id": 0, "position": 0}
+    assert found.tokens(0)[:2] == ["<s>", WORDS[1]]
+    assert found.conditions["licence"] == "MIT" and found.model["id"] == "a model"
+    assert found.conditions["prompts"]["source"] == "texts.json"
+    assert found.conditions["command"].startswith("python -m sinkscope record ")
+    assert [row["metric"] for row in printed] == [row["metric"] for row in found.table()]
+
+
+def test_study_writes_one_recording_for_each_model(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n\n".join(TEXTS))
+    other = tmp_path / "other"
+    other.symlink_to(folder)
+    out = tmp_path / "study"
+    assert main(["study", str(folder), str(other), "--texts", str(texts), "--out", str(out),
+                 "--tokens", "16", "--prompts", "3"]) == 0
+    found = [sinkscope.Recording.open(path) for path in sorted(out.glob("*.safetensors"))]
+    assert len(found) == 2
+    assert {r.conditions["prompts"]["count"] for r in found} == {3}
+    assert np.array_equal(found[0]["mean.alpha"], found[1]["mean.alpha"])
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [
+    (["--texts", "none.json"], "none.json"),
+    (["--tokens", "1"], "tokens: expected 2 or more"),
+    (["--tokens", "500"], "expected one of 500 tokens or more"),
+    (["--keep", "1", "--attention", "nothing"], "nothing"),
+])
+def test_errors_are_one_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                             arguments: list[str], expected: str) -> None:
+    texts = tmp_path / "texts.json"
+    texts.write_text(json.dumps(TEXTS))
+    with pytest.warns(UserWarning) if "500" in arguments else _nothing():
+        assert main(["record", str(folder), "--texts", str(texts), "--out", str(tmp_path / "r"),
+                     *arguments]) == 1
+    assert expected in capsys.readouterr().err
+
+
+def _nothing() -> object:
+    from contextlib import nullcontext
+    return nullcontext()
+
+
+def test_files_of_texts(tmp_path: Path) -> None:
+    for name, content in (("a.json", json.dumps(["one", "two\n\nlines"])),
+                          ("a.jsonl", '{"text": "one"}\n{"text": "two\\n\\nlines"}\n'),
+                          ("a.txt", "one\r\n\r\n\r\ntwo\r\nlines\r\n")):
+        (tmp_path / name).write_text(content, newline="")
+        assert [text.split() for text in read_texts(tmp_path / name)] == [["one"], ["two", "lines"]]
+    for name, content in (("b.json", "{}"), ("b.json", "[1]"), ("b.txt", "\n\n"),
+                          ("b.jsonl", '{"a": 1}')):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(ValueError, match="expected one text or more"):
+            read_texts(tmp_path / name)

@@ -1,0 +1,101 @@
+"""What is recorded of each family equals the maps that transformers' eager attention reports."""
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+from families import CASES, FAMILIES, L, T, as_batch, eager_run, inputs
+from sinkscope import metrics
+
+TOLERANCE = 1e-5  # of weights, float32
+
+
+def maps(out: object) -> torch.Tensor:
+    """[L, H, T, T]"""
+    return torch.stack(out.attentions)[:, 0].double()
+
+
+def share(name: str, att: torch.Tensor) -> torch.Tensor:
+    """Rows that sum to 1: those of a sink logit are divided by their sum, with a guard against 0."""
+    return att / (att.sum(-1, keepdim=True) + 1e-8) if name == "gpt_oss" else att
+
+
+@pytest.mark.parametrize(("name", "implementation"), CASES)
+def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None:
+    family = FAMILIES[name]
+    prompts = inputs(family, 3)
+    model = family.make(implementation)
+    recording = sinkscope.record(model, None, prompts, tokens=T, keep=3, progress=False)
+    found = recording.conditions["model"]
+    assert (found["L"], found["H"]) == (L, 4)
+    assert recording.conditions["model"]["attention"] == implementation
+    if implementation not in family.by_weights:
+        assert found["G"] == family.G
+    windows = found.get("windows") or [found["mask"].get("window")] * L
+    if family.kind == "causal":
+        assert windows == family.windows
+    assert found["mask"]["kind"] in ((family.kind,) if family.kind != "causal" else ("causal", "window"))
+    alphas = []
+    for i, prompt in enumerate(prompts):
+        att = alibi_maps(model, prompt) if name == "falcon-alibi" else maps(eager_run(name, prompt))
+        raw = metrics.alpha(att, family.kind)
+        sums = att.sum(-1)
+        alphas.append(metrics.alpha(share(name, att), family.kind))
+        kept = f"{i}.alpha_raw" if name == "gpt_oss" else f"{i}.alpha"
+        assert np.abs(recording[kept] - raw.numpy()).max() < TOLERANCE
+        assert np.abs(recording[f"{i}.alpha"] - alphas[-1].numpy()).max() < TOLERANCE
+        assert np.abs(recording[f"{i}.row_mass"] - sums.numpy()).max() < TOLERANCE
+        assert np.abs(recording.attention(i) - att.numpy()).max() < 1e-3  # float16
+    alphas = torch.stack(alphas)
+    assert np.abs(recording["mean.alpha"] - alphas.mean(0).numpy()).max() < TOLERANCE
+    assert np.abs(recording["deviation.alpha"] - alphas.std(0).numpy()).max() < TOLERANCE
+    for e, eps in enumerate(recording.conditions["eps"]):
+        near = ((alphas - eps).abs() < 1e-4).sum().item()
+        ratio = (alphas > eps).double().mean((0, 1, 2)).numpy()
+        assert np.abs(recording["mean.sink_ratio"][e] - ratio).max() <= near / (3 * L * 4) + 1e-6
+
+
+def alibi_maps(model: torch.nn.Module, prompt: list[int]) -> torch.Tensor:
+    """Falcon's maps from its own queries and keys, with the bias once, as its sdpa path has it."""
+    from transformers.models.falcon.modeling_falcon import build_alibi_tensor
+
+    fused, hooks = [], []
+    for layer in model.transformer.h:
+        hooks.append(layer.self_attention.query_key_value.register_forward_hook(
+            lambda m, args, out: fused.append(out)))
+    with torch.no_grad():
+        model(**as_batch(prompt))
+    for hook in hooks:
+        hook.remove()
+    n = len(prompt)
+    alibi = build_alibi_tensor(torch.ones(1, n), 4, torch.float32).view(4, 1, n).double()
+    found = []
+    for out in fused:
+        q, k, _ = out.view(n, 4, 3, 16).double().permute(2, 1, 0, 3)
+        scores = (q @ k.transpose(-2, -1) + alibi) / 4
+        scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
+        found.append(scores.softmax(-1))
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize(("name", "implementation"), CASES)
+def test_the_stream_and_the_loss_are_those_of_the_model(name: str, implementation: str) -> None:
+    family = FAMILIES[name]
+    prompt = inputs(family, 1)[0]
+    model = family.make(implementation)
+    recording = sinkscope.record(model, None, [prompt], tokens=T, keep=1, progress=False)
+    with torch.no_grad():
+        out = model(**as_batch(prompt), output_hidden_states=True)
+    hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last one stands after the final norm
+    norms = hidden.norm(dim=-1).numpy()
+    assert np.allclose(recording["0.hidden_norm"][:-1], norms, rtol=1e-5)
+    assert np.allclose(recording["mean.hidden_ratio"][:-1], metrics.first_to_others(hidden).numpy(),
+                       rtol=1e-5)
+    assert recording["mean.massive"].shape == (L + 1, 4)
+    if family.kind == "causal":
+        ids = torch.tensor(prompt)
+        losses = torch.nn.functional.cross_entropy(out.logits[0, :-1], ids[1:], reduction="none")
+        assert np.allclose(recording["0.loss"], losses.numpy(), rtol=1e-4, atol=1e-5)
+        assert abs(recording["prompt.loss"][0] - losses.mean().item()) < 1e-4
+    else:
+        assert "mean.loss_mean" not in recording

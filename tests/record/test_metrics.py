@@ -1,0 +1,89 @@
+"""The metrics of a recording against NumPy, from the fields that it keeps and the maps of transformers;
+and the chunks of a map against the whole."""
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+from families import FAMILIES, T, eager_run, inputs
+from sinkscope import metrics
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "gpt_oss", "gemma2", "bert", "modernbert"])
+def test_every_metric_follows_from_the_fields(name: str) -> None:
+    family = FAMILIES[name]
+    model = family.make(family.implementations[0])
+    prompts = inputs(family, 1)
+    r = sinkscope.record(model, None, prompts, tokens=T, eps=[0.05, 0.2],
+                         fields=("q", "k", "v", "hidden", "loss"), progress=False)
+    q, k, v, hidden = (r[f"0.{field}"].astype(np.float64) for field in ("q", "k", "v", "hidden"))
+    att = torch.stack(eager_run(name, prompts[0]).attentions)[:, 0].double().numpy()
+    group = q.shape[1] // k.shape[1]
+    sight = np.ones((T, T), bool) if family.kind == "bidirectional" else np.tri(T, dtype=bool)
+    sums = att.sum(-1)
+    share = att / (sums[..., None] + 1e-8) if name == "gpt_oss" else att
+    queries = T if family.kind == "bidirectional" else np.arange(T, 0, -1)
+
+    def close(metric: str, expected: np.ndarray, tolerance: float) -> None:
+        found = r[f"mean.{metric}"]
+        assert found.shape == expected.shape, metric
+        assert np.nanmax(np.abs(found - expected)) <= tolerance, metric
+        assert (np.isnan(found) == np.isnan(expected)).all(), metric
+
+    close("alpha", share.sum(-2) / queries, 1e-5)
+    close("row_mass", sums, 1e-5)
+    close("row_mass_summary", np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1), 1e-5)
+    visible = (att > 0).any(1).sum(-1)  # no weight underflows in all heads of these models
+    rows = -np.where(share > 0, share * np.log(np.where(share > 0, share, 1)), 0).sum(-1)
+    several = np.where(visible > 1, 1 / np.log(np.maximum(visible, 2)), 0)
+    close("entropy", rows * several[:, None], 1e-4)
+    close("entropy_mean", r["mean.entropy"].mean(-1), 1e-6)
+    keys, values = (np.repeat(x, group, 1) for x in (k, v))
+    cos = np.einsum("lhtd,lhsd->lhts", q, keys) / (
+        np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(keys, axis=-1)[..., None, :])
+    others = sight.copy()
+    others[:, 0] = False
+    close("cos_gap", cos[..., 0].mean(-1) - (cos * others).sum((-2, -1)) / others.sum(), 1e-5)
+    parts = att * np.linalg.norm(values, axis=-1)[..., None, :]
+    contribution = (parts / parts.sum(-1, keepdims=True)).sum(-2) / queries
+    close("contribution_at", contribution, 1e-5)
+    close("contribution", contribution[..., 0], 1e-5)
+    for field, x in (("key", k), ("value", v), ("hidden", hidden)):
+        norms = np.linalg.norm(x, axis=-1)
+        close(f"{field}_norm", norms, 1e-4 * norms.max())
+        close(f"{field}_ratio", norms[..., 0] / norms[..., 1:].mean(-1), 1e-4)
+    sizes = np.sort(np.abs(hidden).reshape(len(hidden), -1), -1)
+    close("massive", np.stack([sizes[:, -1], sizes[:, -2], sizes[:, -3],
+                               sizes[:, (sizes.shape[1] - 1) // 2]], -1), 1e-4)
+    close("mixing", np.linalg.norm(hidden - hidden.mean(1, keepdims=True), axis=(1, 2)) / T**0.5, 1e-3)
+    x = hidden.reshape(len(hidden), -1)
+    x = x - x.mean(-1, keepdims=True)
+    close("kurtosis", (x**4).mean(-1) / (x**2).mean(-1) ** 2, 1e-3)
+    alpha = r["mean.alpha"]  # of one prompt: its own
+    close("sink_ratio", np.stack([(alpha > e).mean((0, 1)) for e in (0.05, 0.2)]), 1e-6)
+    close("near_eps", np.stack([(np.abs(alpha - e) < 0.002).sum((0, 1)) for e in (0.05, 0.2)]), 0)
+    close("first_share", alpha[..., 0], 1e-6)
+
+
+@pytest.mark.parametrize("mask", ["causal", "bidirectional"])
+def test_chunks_of_queries_add_up_to_the_map(mask: str) -> None:
+    generator = torch.Generator().manual_seed(1)
+    scores = torch.randn(2, 3, 20, 20, generator=generator, dtype=torch.float64)
+    sight = torch.ones(20, 20, dtype=torch.bool)
+    if mask == "causal":
+        sight = sight.tril()
+    att = scores.masked_fill(~sight, -torch.inf).softmax(-1)
+    lengths = torch.rand(2, 3, 20, generator=generator, dtype=torch.float64)
+    parts = [slice(0, 7), slice(7, 8), slice(8, 20)]
+    assert torch.allclose(sum(metrics.alpha(att[..., rows, :], mask) for rows in parts),
+                          metrics.alpha(att, mask), rtol=1e-12)
+    whole = metrics.contributions(att, lengths, sight, mask)
+    assert torch.allclose(sum(metrics.contributions(att[..., rows, :], lengths, sight[rows], mask)
+                              for rows in parts), whole, rtol=1e-12)
+    entropy = metrics.entropy(att, sight.sum(-1))
+    assert torch.allclose(torch.cat([metrics.entropy(att[..., rows, :], sight[rows].sum(-1))
+                                     for rows in parts], -1), entropy, rtol=1e-12)
+    cos = [metrics.cosine_sums(scores[..., rows, :], sight[rows]) for rows in parts]
+    for found, expected in zip(map(sum, zip(*cos, strict=True)), metrics.cosine_sums(scores, sight),
+                               strict=True):
+        assert torch.allclose(found, expected, rtol=1e-12)

@@ -1,0 +1,131 @@
+"""The file: what is saved is read again, by safetensors too, and keeps to its schema."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sinkscope
+from families import FAMILIES, T, inputs
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from sinkscope.recording import CONDITIONS_KEY, VERSION_KEY, Means, RecordingError
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = ROOT / "core" / "report" / "recording.schema.json"
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_the_file_keeps_to_the_schema_and_to_its_shapes(name: str, tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    family = FAMILIES[name]
+    recording = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 3),
+                                 tokens=T, keep=2, licence="Apache-2.0", progress=False)
+    path = tmp_path / "r.safetensors"
+    assert recording.save(path) == path.stat().st_size
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    assert metadata[VERSION_KEY] == "1"
+    conditions = json.loads(metadata[CONDITIONS_KEY])
+    if SCHEMA.exists():
+        jsonschema.validate(conditions, json.loads(SCHEMA.read_text()))
+    m, n, E = conditions["model"], conditions["prompts"]["T"], len(conditions["eps"])
+    L, H, G = m["L"], m["H"], m["G"]
+    shapes = {"alpha": (L, H, n), "sink_ratio": (E, n), "near_eps": (E, n), "row_mass": (L, H, n),
+              "row_mass_summary": (L, H, 3), "entropy": (L, H, n), "entropy_mean": (L, H),
+              "first_share": (L, H), "hidden_norm": (L + 1, n), "hidden_ratio": (L + 1,),
+              "massive": (L + 1, 4), "mixing": (L + 1,), "kurtosis": (L + 1,)}
+    if not family.by_weights or name == "falcon":
+        shapes |= {"cos_gap": (L, H), "contribution": (L, H), "contribution_at": (L, H, n),
+                   "key_norm": (L, G, n), "value_norm": (L, G, n), "key_ratio": (L, G),
+                   "value_ratio": (L, G)}
+    if family.kind == "causal":
+        shapes |= {"loss_at": (n,), "loss_mean": (1,)}
+    for metric, shape in shapes.items():
+        for of in ("mean", "deviation"):
+            assert recording[f"{of}.{metric}"].shape == shape, metric
+            assert recording[f"{of}.{metric}"].dtype == np.float32
+    fields = {"att": (L, H, n, n), "alpha": (L, H, n), "row_mass": (L, H, n)}
+    for field, shape in fields.items():
+        assert recording[f"1.{field}"].shape == shape
+    assert [len(tokens) for tokens in conditions["tokens"]] == [n, n]
+    again = sinkscope.Recording.open(path)
+    assert again.conditions == conditions == recording.conditions
+    assert again.tensors.keys() == recording.tensors.keys()
+    for key, value in recording.tensors.items():
+        assert np.array_equal(again[key], value, equal_nan=value.dtype.kind == "f"), key
+
+
+def test_mean_and_deviation_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(1e4, 1, (50, 3)).astype(np.float32)
+    values[7, 2] = np.nan  # what is undefined for one prompt is undefined for all
+    means = Means()
+    for row in values:
+        means.add({"x": row})
+    found = means.tensors()
+    assert np.allclose(found["mean.x"], values.astype(np.float64).mean(0), rtol=1e-7, equal_nan=True)
+    assert np.allclose(found["deviation.x"], values.astype(np.float64).std(0, ddof=1), rtol=1e-5,
+                       equal_nan=True)
+    one = Means()
+    one.add({"x": values[0]})
+    assert np.isnan(one.tensors()["deviation.x"]).all()
+
+
+def _saved(path: Path, metadata: dict[str, str] | None) -> Path:
+    save_file({"x": np.zeros(1, np.float32)}, path, metadata)
+    return path
+
+
+CONDITIONS = {"model": dict.fromkeys("LHGKDV", 1), "tokens": [], "prompts": {}, "eps": []}
+
+
+@pytest.mark.parametrize(("metadata", "expected"), [
+    (None, "expected sinkscope.recording in the metadata"),
+    ({VERSION_KEY: "2"}, "expected a recording of version 1, found 2"),
+    ({VERSION_KEY: "1"}, "expected JSON"),
+    ({VERSION_KEY: "1", CONDITIONS_KEY: "["}, "expected JSON"),
+    ({VERSION_KEY: "1", CONDITIONS_KEY: "[]"}, "model: expected a dict"),
+    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"eps": 3})}, "eps: expected a list"),
+    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"model": {"L": "1"}})},
+     "model.L: expected a whole number"),
+])
+def test_what_is_no_recording_is_refused_with_a_sentence(tmp_path: Path, metadata: dict[str, str] | None,
+                                                         expected: str) -> None:
+    with pytest.raises(RecordingError, match=expected):
+        sinkscope.Recording.open(_saved(tmp_path / "x.safetensors", metadata))
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    good = _saved(tmp_path / "x.safetensors", {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS)})
+    assert "x" in sinkscope.Recording.open(good)
+    data = good.read_bytes()
+    for cut in range(0, len(data), 7):
+        (tmp_path / "cut").write_bytes(data[:cut])
+        with pytest.raises(RecordingError):
+            sinkscope.Recording.open(tmp_path / "cut")
+    with pytest.raises(FileNotFoundError):
+        sinkscope.Recording.open(tmp_path / "none")
+
+
+def test_a_later_minor_version_and_unknown_names_are_kept(tmp_path: Path) -> None:
+    conditions = json.dumps(CONDITIONS | {"new": 1})
+    path = _saved(tmp_path / "x", {VERSION_KEY: "1.4", CONDITIONS_KEY: conditions})
+    found = sinkscope.Recording.open(path)
+    assert found.conditions["new"] == 1
+    with pytest.raises(KeyError, match="0.att: the recording has x"):
+        found["0.att"]
+
+
+def test_the_table_has_the_summary_of_the_tensors() -> None:
+    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 4),
+                                 tokens=T, eps=[0.05, 0.3], progress=False)
+    rows = {row["metric"]: row for row in recording.table()}
+    assert np.isclose(rows["alpha_1"]["mean"], recording["mean.alpha"][..., 0].mean())
+    assert np.isclose(rows["alpha_1"]["largest"], recording["mean.alpha"][..., 0].max())
+    assert np.isclose(rows["Sink_1, eps 0.05"]["mean"], recording["mean.sink_ratio"][0, 0])
+    assert np.isclose(rows["loss (nats)"]["deviation"], recording["prompt.loss"].std(ddof=1))
+    text, html = str(recording.table()), recording._repr_html_()
+    assert "MEASURED" in text and "alpha_1" in text and "T = 48, 4 prompts" in text
+    recording.conditions["model"]["id"] = "<script>"
+    assert "<script>" not in recording._repr_html_() and "<td>alpha_1</td>" in html

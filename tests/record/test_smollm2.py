@@ -1,0 +1,61 @@
+"""A real model: SmolLM2-135M-Instruct through transformers, on dequantized weights, against the engine
+of Sinkscope on the same file. Skipped where `models/fetch/smollm2` has not fetched it."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sinkscope
+from sinkscope.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "models" / ".fetched" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+SHIPPED = ROOT / "models" / "recordings" / "smollm2-135m-instruct.safetensors"
+# Largest difference of a mean as a part of its largest number: both compute in float32, and add in
+# different orders.
+TOLERANCE = 2e-5
+
+
+def test_the_shipped_recording_is_small_and_says_who_may_pass_it_on() -> None:
+    assert SHIPPED.stat().st_size <= 4 * 10**6
+    found = sinkscope.Recording.open(SHIPPED)
+    assert found.conditions["licence"] == "Apache-2.0"
+    assert (found.model["L"], found.model["H"], found.model["G"]) == (30, 9, 3)
+    # Means over prompts follow from their rows, and the kept prompt is one of them.
+    assert np.isclose(found["prompt.alpha_1"].mean(), found["mean.alpha"][..., 0].mean(), rtol=1e-5)
+    assert np.isclose(found["0.alpha"][..., 0].mean(), found["prompt.alpha_1"][0], rtol=1e-5)
+    assert np.allclose(found.attention(0).sum(-1), found["0.row_mass"], atol=5e-3)
+
+
+@pytest.mark.skipif(not FILE.exists(), reason="models/fetch/smollm2 fetches the file (98 MB)")
+@pytest.mark.skipif(not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
+                    reason="the engine is not built")
+def test_every_metric_equals_that_of_the_engine(tmp_path: Path) -> None:
+    texts = tmp_path / "texts.json"
+    passages = json.loads((ROOT / "models" / "zoo" / "heldout.json").read_text())
+    texts.write_text(json.dumps(passages[:3]))
+    out = tmp_path / "r.safetensors"
+    assert main(["record", str(FILE), "--texts", str(texts), "--out", str(out), "--device", "cpu"]) == 0
+    run = subprocess.run(
+        ["node", "wasm/cli.js", "measure", FILE, "--text-file", texts, "--lines", "--tokens", "64",
+         "--eps", "0.1,0.2,0.3", "--workers", "1", "--json"],
+        cwd=ROOT, capture_output=True, text=True, check=True)
+    found, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
+    compared = []
+    for e, at in enumerate(engine["byEps"]):
+        for name, expected in at["metrics"].items():
+            if f"mean.{name}" not in found or name == "near_eps":
+                continue
+            for of in ("mean", "deviation"):
+                value = found[f"{of}.{name}"]
+                value = (value[e] if name == "sink_ratio" else value).ravel()
+                other = np.array([np.nan if x is None else x for x in expected[of]])
+                size = np.nanmax(np.abs(expected["mean"]))
+                assert np.nanmax(np.abs(value - other)) <= TOLERANCE * size, (name, of)
+                assert (np.isnan(value) == np.isnan(other)).all(), (name, of)
+            compared.append(name)
+    assert {"alpha", "sink_ratio", "row_mass_summary", "entropy_mean", "first_share", "contribution",
+            "cos_gap", "hidden_ratio", "key_ratio", "value_ratio", "loss_mean"} <= set(compared)

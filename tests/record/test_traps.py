@@ -1,0 +1,302 @@
+"""What goes wrong silently when attention is recorded carelessly."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+import transformers as tf
+from families import FAMILIES, L, T, as_batch, inputs
+from sinkscope.attention import Call, UnsupportedModel
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import flash_attention_mask
+
+
+def observed(model: torch.nn.Module, **batch: torch.Tensor) -> tuple[list[torch.Tensor], object]:
+    """The maps [B, H, T, S] of each call, put together from small chunks, and the model's output."""
+    maps = []
+
+    def visit(call: Call) -> None:
+        maps.append(torch.cat([chunk.att for chunk in call.chunks(cells=1000)], 2))
+
+    with torch.no_grad(), sinkscope.observe(model, visit):
+        out = model(**batch)
+    return maps, out
+
+
+def eager(name: str, **batch: torch.Tensor) -> list[torch.Tensor]:
+    with torch.no_grad():
+        return list(FAMILIES[name].make("eager")(output_attentions=True, **batch).attentions)
+
+
+INTERFACE = [name for name, family in FAMILIES.items()
+             if not family.by_weights and family.reads == "tokens" and name != "falcon-alibi"]
+
+
+@pytest.mark.parametrize("name", INTERFACE)
+def test_padding_is_seen_by_nobody(name: str) -> None:
+    family = FAMILIES[name]
+    ids = torch.tensor(inputs(family, 2))
+    mask = torch.ones_like(ids)
+    # Decoders are padded in front, encoders behind.
+    pad = slice(T - 9, T) if family.kind == "bidirectional" else slice(0, 9)
+    mask[1, pad] = 0
+    maps, _ = observed(family.make(family.implementations[0]), input_ids=ids, attention_mask=mask)
+    queries = mask[1].bool()
+    for found, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
+        assert found[1][:, queries][..., pad].abs().max() == 0
+        assert (found[0] - expected[0]).abs().max() < 1e-5
+        assert (found[1] - expected[1])[:, queries].abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt_oss", "gemma2", "gpt2"])
+def test_cached_decoding_has_fewer_queries_than_keys(name: str) -> None:
+    family = FAMILIES[name]
+    ids = torch.tensor(inputs(family, 1))
+    model = family.make(family.implementations[0])
+    whole = eager(name, input_ids=ids)
+    with torch.no_grad():
+        cache = model(input_ids=ids[:, :30], use_cache=True).past_key_values
+    for start, stop in ((30, 31), (31, 36)):  # one query, then several
+        maps, _ = observed(model, input_ids=ids[:, start:stop], past_key_values=cache, use_cache=True)
+        for found, expected in zip(maps, whole, strict=True):
+            S = found.shape[-1]  # a windowed cache holds the last keys only
+            assert found.shape[2] == stop - start
+            assert (found - expected[:, :, start:stop, stop - S:stop]).abs().max() < 1e-5
+
+
+def flash_like(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+               attention_mask: torch.Tensor | None, sliding_window: int | None = None,
+               **options: object) -> tuple[torch.Tensor, None]:
+    """Causal, windowed and padded without a map-shaped mask, as FlashAttention is called."""
+    S, n = key.shape[2], query.shape[2]
+    at = torch.arange(S - n, S)[:, None]
+    visible = torch.arange(S) <= at if module.is_causal else torch.ones(n, S, dtype=torch.bool)
+    if sliding_window is not None:
+        visible = visible & (torch.arange(S) > at - sliding_window)
+    visible = visible[None, None]
+    if attention_mask is not None:
+        visible = visible & attention_mask[:, None, None, -S:].bool()
+    return sdpa_attention_forward(module, query, key, value, visible, **options)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_flash_attention_passes_no_mask(name: str, padded: bool) -> None:
+    AttentionInterface.register("flash_attention_test", flash_like)
+    AttentionMaskInterface.register("flash_attention_test", flash_attention_mask)
+    ids = torch.tensor(inputs(FAMILIES[name], 1))
+    mask = torch.ones_like(ids)
+    mask[:, : 5 * padded] = 0
+    model = FAMILIES[name].make("sdpa")
+    model.config._attn_implementation_internal = "flash_attention_test"
+    maps, _ = observed(model, input_ids=ids, attention_mask=mask)
+    for found, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
+        assert (found - expected)[:, :, 5 * padded:].abs().max() < 1e-5
+
+
+def test_the_mask_is_that_of_the_backend() -> None:
+    """A name without a mask makes a causal model bidirectional: what is recorded says so, and a model
+    whose logits change is refused."""
+    model = FAMILIES["llama"].make("sdpa")
+    ids = torch.tensor(inputs(FAMILIES["llama"], 1))
+    with torch.no_grad():
+        before = model(input_ids=ids).logits
+    maps, out = observed(model, input_ids=ids)
+    assert torch.equal(out.logits, before)
+    assert maps[0].triu(1).abs().max() == 0
+
+
+def test_changed_logits_are_refused() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+
+    def bend(module: torch.nn.Module, args: object, out: tuple[torch.Tensor, object]) -> object:
+        watched = model.config._attn_implementation == "sinkscope"
+        return (out[0] * 1.01, *out[1:]) if watched else out
+
+    model.model.layers[1].self_attn.register_forward_hook(bend)
+    with pytest.raises(UnsupportedModel, match="logits of the untouched model"):
+        sinkscope.record(model, None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+
+
+@pytest.mark.parametrize("secret", ["temperature", "mask"])
+def test_an_implementation_that_weighs_otherwise_is_refused(secret: str) -> None:
+    """The logits are those of the untouched model, but the recomputed weights are not what it used."""
+
+    def other(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+              attention_mask: torch.Tensor | None, **options: object) -> object:
+        if secret == "temperature":
+            return sdpa_attention_forward(module, query * 1.1, key, value, attention_mask, **options)
+        wider = torch.ones(T, T).tril(3).bool()
+        return sdpa_attention_forward(module, query, key, value, wider, **options)
+
+    AttentionInterface.register("other_test", other)
+    AttentionMaskInterface.register("other_test", AttentionMaskInterface()["sdpa"])
+    model = FAMILIES["llama"].make("sdpa")
+    model.config._attn_implementation_internal = "other_test"
+    with pytest.raises(UnsupportedModel, match="recomputed weights"):
+        sinkscope.record(model, None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt_oss", "bert", "falcon", "bloom"])
+def test_the_implementation_and_the_hooks_are_put_back_after_an_exception(name: str) -> None:
+    family = FAMILIES[name]
+    model = family.make(family.implementations[0]).train()
+    configs = [m.config for m in model.modules() if hasattr(m, "config")]
+    before = [config._attn_implementation for config in configs]
+
+    def broken(call: Call) -> None:
+        raise KeyError("in the middle")
+
+    with pytest.raises(KeyError), sinkscope.observe(model, broken):
+        model(**as_batch(inputs(family, 1)[0]))
+    with pytest.raises(ValueError, match="fields"):
+        sinkscope.record(model, None, inputs(family, 1), tokens=T, fields=["maps"], progress=False)
+    sinkscope.record(model, None, inputs(family, 1), tokens=T, progress=False)
+    assert [config._attn_implementation for config in configs] == before
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert all(m.training for m in model.modules())  # record evaluates, and puts that back as well
+
+
+def test_low_precision_scores_are_computed_in_float32() -> None:
+    model = FAMILIES["llama"].make("sdpa").to(torch.bfloat16)
+    prompt = inputs(FAMILIES["llama"], 1)[0]
+    calls = []
+    with torch.no_grad(), sinkscope.observe(model, calls.append):
+        model(**as_batch(prompt))
+    [chunk] = calls[0].chunks()
+    q, k = calls[0].query.double(), calls[0].key.double().repeat_interleave(2, 1)
+    scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(
+        torch.ones(T, T).triu(1).bool(), -torch.inf)
+    assert chunk.att.dtype == torch.float32
+    assert (chunk.att - scores.softmax(-1)).abs().max() < 1e-5
+    recording = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
+    assert recording.conditions["model"]["dtype"] == "bfloat16"
+
+
+def test_a_compiled_model_is_recorded_uncompiled() -> None:
+    prompts = inputs(FAMILIES["llama"], 2)
+    plain = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, prompts, tokens=T, progress=False)
+    wrapped = torch.compile(FAMILIES["llama"].make("sdpa"), backend="eager")
+    found = sinkscope.record(wrapped, None, prompts, tokens=T, progress=False)
+    inside = FAMILIES["llama"].make("sdpa")
+    inside.compile(backend="eager")
+    also = sinkscope.record(inside, None, prompts, tokens=T, progress=False)
+    for recording in (found, also):
+        assert np.array_equal(recording["mean.alpha"], plain["mean.alpha"])
+
+
+def test_a_prompt_out_of_memory_is_reported_and_the_rest_goes_on() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    prompts = inputs(FAMILIES["llama"], 4)
+    heavy = torch.tensor(prompts[1])
+
+    def run_out(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
+        if (args[0] == heavy).all(-1).any():
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    expected = sinkscope.record(model, None, [prompts[i] for i in (0, 2, 3)], tokens=T, progress=False)
+    model.get_input_embeddings().register_forward_pre_hook(run_out)
+    for batch in (1, 2, 4):
+        with pytest.warns(UserWarning, match="out of memory"):
+            found = sinkscope.record(model, None, prompts, tokens=T, batch=batch, keep=2, progress=False)
+        assert found["prompt.failed"].tolist() == [0, 1, 0, 0]
+        assert np.isnan(found["prompt.alpha_1"]).tolist() == [False, True, False, False]
+        assert np.allclose(found["mean.alpha"], expected["mean.alpha"], atol=1e-6)
+        assert found["1.tokens"].tolist() == prompts[2]
+        assert found.conditions["prompts"] | {"sha256": None} == {
+            "source": "texts", "sha256": None, "count": 4, "kept": 2, "T": T}
+
+
+def test_other_errors_are_not_taken_for_lack_of_memory() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    with pytest.raises(IndexError):
+        sinkscope.record(model, None, [[10**6] * T], tokens=T, progress=False)
+
+
+def test_a_batch_gives_what_single_prompts_give() -> None:
+    for name in ("llama", "gpt_oss", "bloom", "bert"):
+        model = FAMILIES[name].make(FAMILIES[name].implementations[0])
+        prompts = inputs(FAMILIES[name], 5)
+        one = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3)
+        three = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3, batch=3)
+        assert one.tensors.keys() == three.tensors.keys()
+        for key, value in one.tensors.items():
+            assert np.allclose(value, three[key], rtol=1e-3, atol=2e-5, equal_nan=True), (name, key)
+
+
+def test_an_encoder_with_a_decoder_is_refused() -> None:
+    config = tf.T5Config(d_model=16, d_kv=4, d_ff=16, num_layers=1, num_heads=2, vocab_size=20)
+    with pytest.raises(UnsupportedModel, match="an encoder and a decoder"):
+        sinkscope.record(tf.T5ForConditionalGeneration(config), None, [[1, 2, 3]], tokens=3)
+
+
+def test_a_model_without_attention_is_refused() -> None:
+    config = tf.MambaConfig(hidden_size=16, num_hidden_layers=1, vocab_size=20)
+    with pytest.raises(UnsupportedModel, match="attention"):
+        sinkscope.record(tf.MambaForCausalLM(config), None, [[1, 2, 3]], tokens=3, progress=False)
+
+
+def test_short_texts_are_left_out_and_said() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    prompts = inputs(FAMILIES["llama"], 2)
+    with pytest.warns(UserWarning, match="1 of 3 texts have fewer than 48 tokens"):
+        found = sinkscope.record(model, None, [prompts[0], [5, 6], prompts[1]], tokens=T, progress=False)
+    assert found.conditions["prompts"]["count"] == 2
+    with pytest.raises(ValueError, match="expected one of 48 tokens or more"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sinkscope.record(model, None, [[5, 6]], tokens=T, progress=False)
+    shortest = sinkscope.record(model, None, [prompts[0], prompts[1][:20]], tokens=None, progress=False)
+    assert shortest.conditions["prompts"]["T"] == 20
+
+
+def test_the_first_token_and_the_mask_are_parameters() -> None:
+    """A position other than 0 counts as the first: ratios, shares and the rows of prompts follow it."""
+    model = FAMILIES["vit"].make("sdpa")
+    prompt = inputs(FAMILIES["vit"], 1)
+    found = sinkscope.record(model, None, prompt, tokens=None, first=3, fields=["v", "hidden"],
+                             progress=False)
+    norms = np.linalg.norm(found["0.v"], axis=-1)
+    others = np.delete(norms, 3, -1).mean(-1)
+    assert np.allclose(found["mean.value_ratio"], norms[..., 3] / others, rtol=1e-5)
+    hidden = np.linalg.norm(found["0.hidden"], axis=-1)
+    assert np.allclose(found["mean.hidden_ratio"], hidden[:, 3] / np.delete(hidden, 3, -1).mean(-1),
+                       rtol=1e-5)
+    assert np.isclose(found["prompt.alpha_1"][0], found["mean.alpha"][..., 3].mean(), rtol=1e-5)
+    assert np.allclose(found["mean.first_share"], found["mean.alpha"][..., 3], rtol=1e-5)
+    assert found.conditions["first"] == {"token": None, "id": None, "position": 3}
+    # Under a causal mask only T - k queries see key k.
+    causal = sinkscope.record(model, None, prompt, tokens=None, mask="causal", progress=False)
+    n = found["mean.alpha"].shape[-1]
+    received = found["mean.alpha"] * n
+    assert np.allclose(causal["mean.alpha"], received / np.arange(n, 0, -1), rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt_oss", "modernbert"])
+def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sinkscope import attention, gather
+
+    monkeypatch.setattr(gather, "POOLED", 10)
+    monkeypatch.setattr(attention.Call.chunks, "__defaults__", (7 * 4 * T,))  # chunks across the cells
+    family = FAMILIES[name]
+    model = family.make(family.implementations[0])
+    prompt = inputs(family, 1)
+    pooled = sinkscope.record(model, None, prompt, tokens=T, maps="pooled", progress=False)
+    maps, _ = observed(model, **as_batch(prompt[0]))
+    seen = [torch.as_tensor(m[0].numpy() > 0).any(0) for m in maps]
+    P, block = 10, 5
+    assert pooled["0.att_pooled"].shape == (L, 4, P, P)
+    for layer in range(L):
+        for i in range(P):
+            for j in range(P):
+                cell = slice(block * i, block * i + block), slice(block * j, block * j + block)
+                count = seen[layer][cell].sum().clamp_min(1)
+                expected = maps[layer][0][:, cell[0], cell[1]].sum((-2, -1)) / count
+                scale = pooled["0.att_scale"][layer]
+                assert np.abs(pooled.attention(0)[layer, :, i, j] - expected.numpy()).max() <= (
+                    scale.max() / 255)
+    full = sinkscope.record(model, None, prompt, tokens=T, progress=False)
+    for key in ("0.alpha", "0.row_mass", "mean.entropy"):
+        assert np.allclose(pooled[key], full[key], atol=1e-6)

@@ -1,0 +1,48 @@
+// Every file can be found: the package's README names each, and each file of C says what it holds.
+import { existsSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { basename } from 'node:path';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { root } from './helper.mjs';
+
+const read = (path) => readFileSync(new URL(path, root), 'utf8');
+const listed = (...folders) =>
+  spawnSync('git', ['ls-files', '-co', '--exclude-standard', ...folders], { cwd: root })
+    .stdout.toString()
+    .split('\n')
+    .filter((path) => path && existsSync(new URL(path, root)));
+
+/** The files that a table of files names, as paths: a row in bold begins a folder. */
+function namedFiles(text) {
+  const [, table] = /## The files\n([^]*?)\n## /.exec(text);
+  let folder = '';
+  return table.split('\n').flatMap((line) => {
+    const [, cell = ''] = line.split('|');
+    const names = [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+    if (!cell.includes('**')) return names.map((name) => folder + name);
+    [folder] = names;
+    return [];
+  });
+}
+
+test('the README names every file of the package, and no other', () => {
+  const named = namedFiles(read('wasm/README.md'));
+  const source = listed('wasm')
+    .map((path) => path.slice('wasm/'.length))
+    .filter((path) => /\.(js|ts|c|h|txt)$/.test(path) && path !== 'eslint.config.js')
+    // A header is named with its file of C, and each folder has types of its own name.
+    .filter(
+      (path) => !(path.endsWith('.h') && existsSync(new URL(`wasm/${path.slice(0, -1)}c`, root))),
+    )
+    .filter((path) => basename(path) !== `${path.split('/')[0]}.d.ts`);
+  assert.deepEqual(named.toSorted(), source.toSorted());
+});
+
+test('a file of C begins with a comment, or its header does', () => {
+  const begins = (path) => existsSync(new URL(path, root)) && read(path).startsWith('/*');
+  const silent = listed('core', 'wasm', 'tests')
+    .filter((path) => /\.[ch]$/.test(path))
+    .filter((path) => !begins(path) && !begins(path.replace(/c$/, 'h')));
+  assert.deepEqual(silent, []);
+});

@@ -1,0 +1,430 @@
+// Recordings: what the engine records of its own runs, what other programs bring, and files that lie.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import {
+  compareRecordings,
+  cutText,
+  measure,
+  openTokenizer,
+  recordMaps,
+  recordStudy,
+} from '../../wasm/index.js';
+import { halves } from '../../wasm/recording/write.js';
+import { fileOf, tensorsOf } from '../safetensors.mjs';
+import { failure, files, golden, readSafetensors, root, softmax, withEngine } from './helper.mjs';
+
+const Ajv = createRequire(new URL('wasm/package.json', root))('ajv/dist/2020');
+const schema = JSON.parse(readFileSync(new URL('core/report/recording.schema.json', root), 'utf8'));
+const isValid = new Ajv({ strictTypes: false }).compile(schema);
+const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
+const text = `Once upon a time there was a king who had lost his name, and nobody knew it. Every
+morning the king went to the well for water, and every evening the king sat by the fire and told the
+cat what had been. The cat did not know the name, but the cat was kind and slept beside the king.`;
+const sequences = await cutText(tokenizer, text, { tokens: 16, sequences: 4 });
+const strings = (ids) => ids.map((id) => tokenizer.piece(id));
+const eps = [0.1, 0.2, 0.3];
+
+/** The JSON beside the tensors of a recording. */
+function headerOf(bytes) {
+  const file = Buffer.from(bytes);
+  const length = Number(file.readBigUInt64LE(0));
+  return JSON.parse(file.subarray(8, 8 + length).toString());
+}
+
+/** The same tensors under other metadata. */
+function withMetadata(bytes, change) {
+  const file = Buffer.from(bytes);
+  const start = 8 + Number(file.readBigUInt64LE(0));
+  const header = headerOf(bytes);
+  header.__metadata__ = change(header.__metadata__);
+  const json = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(json.length));
+  return new Uint8Array(Buffer.concat([length, json, file.subarray(start)]));
+}
+
+const same = (a, b, what) =>
+  assert.deepEqual(
+    Array.from(a, (x) => (x === null ? NaN : Math.fround(x))),
+    Array.from(b, (x) => (x === null ? NaN : Math.fround(x))),
+    what,
+  );
+
+const builds = [
+  { kernels: 'base' },
+  { kernels: 'simd' },
+  { kernels: 'simd', worker: true, workers: 1, threads: 2 },
+];
+
+for (const build of builds)
+  test(`a study that was recorded gives what measure gives, bit for bit: ${JSON.stringify(build)}`, async () => {
+    await withEngine(build, async (engine) => {
+      const model = await engine.open(files(softmax));
+      const own = await measure(model, sequences, { eps });
+      const fields = ['att', 'q', 'k', 'v', 'hidden', 'seen'];
+      const bytes = await recordStudy(model, sequences, {
+        eps,
+        keep: 2,
+        strings,
+        fields,
+        half: false,
+      });
+      const recording = await engine.openRecording(bytes);
+      const { T, sequences: count, metrics, byEps } = await measure(recording);
+      assert.deepEqual([T, count], [own.T, own.sequences]);
+      const rows = engine.describe.metrics.filter(({ name }) => name in own.metrics);
+      assert.ok(rows.length > 10);
+      for (const { name } of rows) {
+        assert.deepEqual(metrics[name].shape, own.metrics[name].shape, name);
+        same(metrics[name].mean, own.metrics[name].mean, name);
+        same(metrics[name].deviation, own.metrics[name].deviation, name);
+      }
+      byEps.forEach((one, i) =>
+        same(one.metrics.sink_ratio.mean, own.byEps[i].metrics.sink_ratio.mean, `eps ${eps[i]}`),
+      );
+      const lost = [];
+      for (const prompt of [0, 1]) {
+        const run = await model.run(sequences[prompt]);
+        const { shape, data } = await run.field('att');
+        const map = await recording.field('att', { prompt });
+        assert.deepEqual([map.shape, map.data], [shape, data]);
+        for (const { name, arguments: args } of engine.describe.metrics) {
+          if (args.includes('base')) continue;
+          const at = args.includes('layer') ? { layer: 3, head: 2 } : {};
+          const kept = await recording.metric(name, { prompt, ...at }).catch((error) => {
+            assert.equal(error.code, 'bad_request', name);
+            assert.match(error.text, /^needs the field \w+, not recorded$/, name);
+            lost.push(name);
+          });
+          if (kept && name !== 'loss_mean' && name !== 'loss_at')
+            same(kept.data, (await run.metric(name, at)).data, name);
+        }
+        await run.close();
+      }
+      const never = ['alpha_bias', 'sink_ratio_bias', 'gate_mean', 'super_weight'];
+      for (const name of never) assert.ok(lost.includes(name), name);
+      assert.ok(!lost.includes('contribution') && !lost.includes('kurtosis'));
+      assert.deepEqual(recording.tokens, sequences[0]);
+      assert.deepEqual(recording.conditions.tokens[1], strings(sequences[1]));
+      const each = await recording.tensor('prompt.sink_1');
+      assert.deepEqual(each.shape, [sequences.length, eps.length]);
+      const mean =
+        each.data.filter((_, i) => i % 3 === 2).reduce((a, b) => a + b) / sequences.length;
+      assert.ok(Math.abs(mean - own.byEps[2].metrics.sink_ratio.mean[0]) < 1e-6);
+      await recording.close();
+      assert.equal((await failure(recording.metric('alpha'))).code, 'closed');
+    });
+  });
+
+test('maps in half precision are within their rounding, and alpha beside them is exact', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const run = await model.run(sequences[0]);
+    const recording = await engine.openRecording(await run.record({ strings }));
+    const [map, kept] = [(await run.field('att')).data, (await recording.field('att')).data];
+    map.forEach((x, i) =>
+      assert.ok(Math.abs(x - kept[i]) <= Math.max(x * 2 ** -11, 2 ** -25), `${x}`),
+    );
+    for (const name of [
+      'alpha',
+      'row_mass',
+      'hidden_norm',
+      'hidden_ratio',
+      'value_ratio',
+      'first_share',
+    ])
+      same((await recording.metric(name)).data, (await run.metric(name)).data, name);
+    const entropy = [await run.metric('entropy'), await recording.metric('entropy')];
+    entropy[0].data.forEach((x, i) => assert.ok(Math.abs(x - entropy[1].data[i]) < 2e-3));
+    assert.match(
+      (await failure(recording.metric('kurtosis'))).text,
+      /the field hidden, not recorded/,
+    );
+    const wide = await run.record({ half: false });
+    const bytes = await run.record();
+    const { L, H } = model.architecture;
+    const saved = 2 * L * H * 16 * 16;
+    assert.ok(Math.abs(wide.length - bytes.length - saved) < 64);
+    // One run of all its prompts: its own numbers are the means.
+    const { metrics, sequences: n } = await measure(recording);
+    assert.equal(n, 1);
+    same(metrics.sink_ratio.mean, (await run.metric('sink_ratio')).data);
+    assert.ok(!('cos_gap' in metrics));
+    await assert.rejects(measure(recording, { metrics: ['cos_gap'] }), { code: 'bad_request' });
+  });
+});
+
+test('halves are rounded to the nearest, of two as near to the even one', () => {
+  const table = [
+    [0, 0],
+    [-0, 0x8000],
+    [1, 0x3c00],
+    [-2, 0xc000],
+    [65504, 0x7bff],
+    [65519.9, 0x7bff],
+    [65520, 0x7c00],
+    [Infinity, 0x7c00],
+    [-Infinity, 0xfc00],
+    [2 ** -24, 1],
+    [2 ** -25, 0],
+    [1.5 * 2 ** -24, 2],
+    [2.5 * 2 ** -24, 2],
+    [2 ** -14, 0x400],
+    [2 ** -14 - 2 ** -25, 0x400],
+    [1 + 2 ** -11, 0x3c00],
+    [1 + 3 * 2 ** -11, 0x3c02],
+    [1 + 2 ** -11 + 2 ** -20, 0x3c01],
+    [0.1, 0x2e66],
+  ];
+  for (const [number, bits] of table) assert.equal(halves([number])[0], bits, `${number}`);
+  assert.equal(halves([NaN])[0] & 0x7fff, 0x7e00);
+});
+
+test('the maps of another program: one tensor, or one of each layer, give its metrics', async () => {
+  const reference = readSafetensors(new URL('var-unequal/golden.safetensors', golden));
+  const { att } = reference;
+  const [L, H, T] = att.shape;
+  const each = H * T * T;
+  const layers = Array.from({ length: L }, (_, l) => ({
+    dims: [1, H, T, T],
+    data: att.data.slice(l * each, (l + 1) * each),
+  }));
+  await withEngine({}, async (engine) => {
+    for (const maps of [att, layers]) {
+      const bytes = recordMaps([{ att: maps }, { att: maps }]);
+      assert.ok(
+        isValid(JSON.parse(headerOf(bytes).__metadata__.sinkscope)),
+        JSON.stringify(isValid.errors),
+      );
+      const recording = await engine.openRecording(bytes);
+      const { metrics, sequences: n } = await measure(recording);
+      assert.equal(n, 2);
+      for (const name of [
+        'alpha',
+        'sink_ratio',
+        'entropy_mean',
+        'first_share',
+        'row_mass_summary',
+      ]) {
+        const wanted = reference[`metric.${name}`].data;
+        metrics[name].mean.forEach((x, i) => assert.ok(Math.abs(x - wanted[i]) < 1e-5, name));
+        assert.ok(
+          metrics[name].deviation.every((x) => x !== null && x < 1e-6),
+          name,
+        );
+      }
+      assert.ok(!('hidden_ratio' in metrics));
+      await recording.close();
+    }
+  });
+  for (const bad of [
+    [],
+    [{}],
+    [{ att: [] }],
+    [{ att: { shape: [1, 1, 2, 2], data: [1, 0, 0] } }],
+    [{ att: { shape: [1, 2, 2], data: [1, 0, 0.5, 0.5] } }],
+    [{ att: [{ dims: [2, 1, 2, 2], data: new Float32Array(8) }] }],
+    [{ att: { shape: [1, 1, 2, 3], data: new Float32Array(6) } }],
+    [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: ['one'] }],
+    [
+      { att: { shape: [1, 1, 2, 2], data: new Float32Array(4) } },
+      { att: { shape: [1, 2, 2, 2], data: new Float32Array(8) } },
+    ],
+  ])
+    assert.throws(() => recordMaps(bad), { code: 'argument' }, JSON.stringify(bad));
+});
+
+test('what the writers write fits the schema, and what the schema refuses the core refuses', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const run = await model.run(sequences[0]);
+    const licence = 'Apache-2.0';
+    const about = { licence, source: 'a text', command: 'none', model: { id: 'softmax' } };
+    const bytes = await recordStudy(model, sequences, { strings, eps, keep: 2, ...about });
+    for (const one of [bytes, await run.record()]) {
+      const conditions = JSON.parse(headerOf(one).__metadata__.sinkscope);
+      assert.ok(isValid(conditions), JSON.stringify(isValid.errors));
+    }
+    const { conditions } = await engine.openRecording(bytes);
+    assert.deepEqual(
+      [conditions.licence, conditions.model.id, conditions.prompts.kept],
+      [licence, 'softmax', 2],
+    );
+    const changes = [
+      (json) => delete json.model,
+      (json) => (json.model.L = 0),
+      (json) => (json.model.L = '6'),
+      (json) => (json.model.id = 5),
+      (json) => (json.model.mask = { kind: 'round' }),
+      (json) => (json.model.windows = ['all']),
+      (json) => (json.tokens = 'a'),
+      (json) => (json.tokens[0][0] = 1),
+      (json) => (json.tokens[0] = []),
+      (json) => (json.prompts.count = 0),
+      (json) => delete json.prompts.T,
+      (json) => (json.eps = [null]),
+      (json) => (json.versions = { a: 1 }),
+      (json) => (json.licence = []),
+      (json) => (json.first = { id: -1 }),
+      (json) => (json.model.mask = { kind: 'prefix' }),
+    ];
+    for (const change of changes) {
+      const file = withMetadata(bytes, (metadata) => {
+        const json = JSON.parse(metadata.sinkscope);
+        change(json);
+        assert.ok(!isValid(json), String(change));
+        return { ...metadata, sinkscope: JSON.stringify(json) };
+      });
+      assert.match(
+        (await failure(engine.openRecording(file))).code,
+        /^bad_config$/,
+        String(change),
+      );
+    }
+  });
+});
+
+test('files that are no recording, or lie, are refused with a place and a sentence', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const bytes = await recordStudy(model, sequences.slice(0, 2), { strings });
+    const before = await engine.memory();
+    const refused = async (file, code, where, sentence) => {
+      const error = await failure(engine.openRecording(file));
+      assert.deepEqual([error.name, error.code, error.where], ['SinkscopeError', code, where]);
+      assert.match(error.text, sentence);
+    };
+    await refused(new Uint8Array(3), 'bad_file', 'byte 0', /at least 8 bytes/);
+    const cut = await failure(engine.openRecording(bytes.slice(0, bytes.length - 1)));
+    assert.deepEqual([cut.code, /^\w+\.\w+$/.test(cut.where)], ['bad_file', true]);
+    assert.match(cut.text, /data inside/);
+    await refused(
+      readFileSync(new URL('model.safetensors', softmax)),
+      'bad_file',
+      'sinkscope.recording',
+      /no recording/,
+    );
+    await refused(
+      withMetadata(bytes, (m) => ({ ...m, 'sinkscope.recording': '2' })),
+      'unsupported',
+      'sinkscope.recording',
+      /newer/,
+    );
+    const evil = JSON.parse(headerOf(bytes).__metadata__.sinkscope);
+    // To the core a text ends with its NUL: JavaScript must not see less than what was proved.
+    const hidden = JSON.stringify(evil).replace('"model":', '"model\\u0000x":');
+    await refused(
+      withMetadata(bytes, (m) => ({ ...m, sinkscope: hidden })),
+      'bad_config',
+      'L',
+      /whole number/,
+    );
+    const own = withMetadata(bytes, (m) => ({
+      ...m,
+      sinkscope: m.sinkscope.replace('{', '{"__proto__":{"licence":"all"},'),
+    }));
+    assert.equal((await engine.openRecording(own)).conditions.licence, null);
+    for (let i = 0; i < 40; i++)
+      await failure(engine.openRecording(bytes.slice(0, bytes.length - 1)));
+    assert.ok((await engine.memory()) - before < 2 ** 22);
+  });
+  await withEngine({ lab: true }, async (engine) => {
+    const bytes = recordMaps([{ att: { shape: [1, 1, 1, 1], data: [1] } }]);
+    assert.equal((await failure(engine.openRecording(bytes))).code, 'unsupported');
+    await engine.open(files(softmax)); // and it goes on
+  });
+});
+
+test('two recordings are compared tensor by tensor, with sizes and undefined numbers', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const study = (options) => recordStudy(model, sequences, { strings, eps, ...options });
+    const open = async (bytes) => engine.openRecording(bytes);
+    const a = await open(await study());
+    const alike = await compareRecordings(a, await open(await study()));
+    assert.deepEqual([alike.differences, alike.onlyA, alike.onlyB], [[], [], []]);
+    assert.ok(alike.compared.includes('0.att') && alike.compared.includes('mean.sink_ratio'));
+    const shorter = await open(
+      await recordStudy(model, sequences.slice(1), { strings, eps, keep: 0 }),
+    );
+    const { differences, onlyA } = await compareRecordings(a, shorter);
+    assert.ok(differences.some(({ name }) => name === 'count'));
+    assert.ok(
+      differences.some(({ name, difference }) => name === 'mean.loss_mean' && difference > 0),
+    );
+    assert.ok(onlyA.includes('0.att'));
+    const bytes = recordMaps([{ att: { shape: [1, 1, 2, 2], data: [1, 0, 0.5, 0.5] } }]);
+    const near = recordMaps([{ att: { shape: [1, 1, 2, 2], data: [1, 0, 0.25, NaN] } }]);
+    const [x, y] = [await open(bytes), await open(near)];
+    const [found] = (await compareRecordings(x, y, { tolerance: 0.3 })).differences;
+    assert.deepEqual(
+      [found.name, found.index, found.difference, found.count],
+      ['0.att', [0, 0, 1, 1], Infinity, 1],
+    );
+    const [worst] = (await compareRecordings(x, y)).differences;
+    assert.equal(worst.count, 2);
+  });
+});
+
+test('a study without kept prompts has means, and says that it has no prompt', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const recording = await engine.openRecording(
+      await recordStudy(model, sequences, { keep: 0, eps: [0.2] }),
+    );
+    assert.ok((await recording.mean('alpha')).data[0] > 0);
+    assert.equal((await failure(recording.metric('alpha'))).where, 'prompt');
+    assert.equal((await failure(recording.mean('sink_ratio', { eps: 0.3 }))).code, 'argument');
+    assert.ok((await recording.mean('sink_ratio', { eps: 0.2 })).data[0] >= 0);
+    assert.equal(
+      (await failure(recording.mean('kl_mean'))).text,
+      'expected mean.kl_mean in the recording, found none',
+    );
+    assert.deepEqual(recording.tokens, []);
+  });
+});
+
+test('pooled maps come with their scale, and are not taken for whole ones', async () => {
+  const json = JSON.parse(
+    headerOf(recordMaps([{ att: { shape: [1, 2, 4, 4], data: new Float32Array(32) } }]))
+      .__metadata__.sinkscope,
+  );
+  const f32 = (shape, numbers) => [
+    { dtype: 'F32', shape },
+    Buffer.from(Float32Array.from(numbers).buffer),
+  ];
+  const alpha = [0.5, 0.2, 0.2, 0.1, 0.9, 0.1, 0, 0];
+  const file = fileOf([
+    [
+      '0.att_pooled',
+      { dtype: 'U8', shape: [1, 2, 2, 2] },
+      Buffer.from([255, 0, 51, 102, 255, 0, 0, 255]),
+    ],
+    ['0.att_scale', ...f32([1, 2], [0.5, 1])],
+    ['0.alpha', ...f32([1, 2, 4], alpha)],
+    ['0.row_mass', ...f32([1, 2, 4], new Array(8).fill(1))],
+  ]);
+  const bytes = withMetadata(file, () => ({
+    'sinkscope.recording': '1',
+    sinkscope: JSON.stringify(json),
+  }));
+  assert.equal(tensorsOf(Buffer.from(bytes)).length, 4);
+  await withEngine({}, async (engine) => {
+    const recording = await engine.openRecording(bytes);
+    const cells = await recording.pooled({ layer: 0, head: 0 });
+    assert.deepEqual([cells.shape, [...cells.data]], [[2, 2], [0.5, 0, 0.1, 0.2].map(Math.fround)]);
+    assert.deepEqual([...(await recording.pooled()).data.slice(4)], [1, 0, 0, 1]);
+    same((await recording.metric('alpha')).data, alpha);
+    assert.match(
+      (await failure(recording.metric('entropy'))).text,
+      /att in full, kept here as maps pooled to 2 x 2/,
+    );
+    assert.match(
+      (await failure(recording.metric('sink_ratio', { tokens: 2 }))).text,
+      /all 4 tokens/,
+    );
+    assert.equal((await recording.metric('sink_ratio')).data[0], 1);
+  });
+});

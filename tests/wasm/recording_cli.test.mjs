@@ -1,0 +1,123 @@
+// The command line makes recordings, prints them as it prints models, and compares them.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { after, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { root } from './helper.mjs';
+
+const cli = fileURLToPath(new URL('wasm/cli.js', root));
+const zoo = (id) => fileURLToPath(new URL(`models/zoo/${id}`, root));
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-recording-'));
+after(() => rmSync(folder, { recursive: true }));
+const text = join(folder, 'text.txt');
+const passages = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'));
+writeFileSync(text, passages.slice(0, 30).join(' '));
+const file = join(folder, 'softmax.safetensors');
+const size = ['--text-file', text, '--tokens', '32', '--sequences', '6'];
+
+/** Exit status, output and complaint. */
+const run = (...args) =>
+  new Promise((done) => {
+    execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>
+      done({ status: error ? error.code : 0, stdout, stderr }),
+    );
+  });
+/** All lines but the two that name the model and its conditions. */
+const table = ({ stdout }) => stdout.split('\n').slice(2).join('\n');
+
+test('a recording prints the digits of the model that it was made of', async () => {
+  for (const eps of ['0.1,0.2,0.3', '0.3']) {
+    const made = await run(
+      'record',
+      zoo('softmax'),
+      ...size,
+      '--eps',
+      eps,
+      '--out',
+      file,
+      '--keep',
+      '2',
+    );
+    assert.deepEqual([made.status, made.stderr], [0, '']);
+    const model = await run('measure', zoo('softmax'), ...size, '--eps', eps);
+    const read = await run('measure', file);
+    assert.ok(table(model).includes('Sink_1') && table(model).includes('deviation'));
+    assert.equal(table(read), table(model));
+    assert.equal(read.stdout, made.stdout);
+    assert.match(
+      read.stdout,
+      /^softmax: llama, 6 layers, 4 heads\nmeasured over 6 sequences of 32 tokens/,
+    );
+  }
+  const json = JSON.parse((await run('measure', file, '--json')).stdout);
+  const own = JSON.parse((await run('measure', zoo('softmax'), ...size, '--json')).stdout);
+  assert.deepEqual([json.T, json.sequences, json.tells], [own.T, own.sequences, own.tells]);
+  own.metrics.alpha.mean.forEach((x, i) =>
+    assert.equal(json.metrics.alpha.mean[i], Math.fround(x)),
+  );
+  assert.equal(json.conditions.prompts.source, 'text.txt');
+  assert.match(json.conditions.model.sha256, /^[0-9a-f]{64}$/);
+  assert.doesNotMatch(JSON.stringify(json.conditions), /\/work|\/tmp/);
+  assert.doesNotMatch(json.conditions.command, /[/\\]tmp/);
+});
+
+test('two recordings, or one and its model, are compared; the exit status says whether they differ', async () => {
+  await run(
+    'record',
+    zoo('softmax'),
+    ...size,
+    '--out',
+    file,
+    '--keep',
+    '1',
+    '--precision',
+    'single',
+  );
+  const alike = await run('compare', file, zoo('softmax'), '--text-file', text, '--tolerance', '0');
+  assert.deepEqual([alike.status, alike.stderr], [0, '']);
+  assert.match(alike.stdout, /\d+ tensors agree within 0\n$/);
+  const other = join(folder, 'sigmoid.safetensors');
+  await run('record', zoo('sigmoid'), ...size, '--out', other);
+  const apart = await run('compare', file, other);
+  assert.equal(apart.status, 1);
+  assert.match(apart.stdout, /^operation: "softmax" and "sigmoid"$/m);
+  assert.match(apart.stdout, /^mean\.sink_ratio\[0\]\[0\]: .* apart; \d+ of 32 numbers differ$/m);
+  const loose = await run('compare', file, file, '--tolerance', '0', '--json');
+  assert.deepEqual([loose.status, JSON.parse(loose.stdout).differences], [0, []]);
+});
+
+test('what cannot be recorded, read or compared is said in a sentence', async () => {
+  const broken = join(folder, 'broken.safetensors');
+  const bytes = readFileSync(file);
+  writeFileSync(broken, bytes.subarray(0, bytes.length - 5));
+  const wrong = [
+    [['record', zoo('softmax'), ...size], /--out: expected a file to write/],
+    [
+      ['record', zoo('softmax'), ...size, '--out', file, '--precision', 'quarter'],
+      /--precision: expected half or single/,
+    ],
+    [
+      ['record', zoo('softmax'), ...size, '--out', file, '--fields', 'attention'],
+      /field: expected one of/,
+    ],
+    [
+      ['record', zoo('softmax'), ...size, '--out', file, '--edit', 'mask:first=1,recent=4'],
+      /--edit: expected none/,
+    ],
+    [['measure', file, '--eps', '0.7'], /eps: expected one of 0\.3/],
+    [['measure', broken], /expected data inside/],
+    [['compare', file], /A B: expected two/],
+    [['compare', zoo('softmax'), zoo('sigmoid')], /A B: expected a recording/],
+    [['compare', file, file, '--tolerance=-1'], /--tolerance: expected a number/],
+  ];
+  const before = statSync(file).mtimeMs;
+  for (const [args, sentence] of wrong) {
+    const { status, stderr, stdout } = await run(...args);
+    assert.deepEqual([status, stdout], [1, ''], args.join(' '));
+    assert.match(stderr, sentence);
+  }
+  assert.equal(statSync(file).mtimeMs, before);
+});

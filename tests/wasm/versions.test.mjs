@@ -1,0 +1,33 @@
+// One version: of the core, the packages, the page, the command line and the change log.
+import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { root, withEngine } from './helper.mjs';
+
+const read = (path) => readFileSync(new URL(path, root), 'utf8');
+const found = (path, pattern) => pattern.exec(read(path))?.[1];
+const { version } = JSON.parse(read('wasm/package.json'));
+
+test('whatever states a version states the same one', async () => {
+  const cli = fileURLToPath(new URL('wasm/cli.js', root));
+  const stated = {
+    page: JSON.parse(read('web/package.json')).version,
+    cmake: found('CMakeLists.txt', /^project\(sinkscope VERSION (\S+)/m),
+    python: found('models/record/pyproject.toml', /^version = "(.+)"$/m),
+    python_module: found('models/record/src/sinkscope/__init__.py', /^__version__ = "(.+)"$/m),
+    change_log: found('.github/CHANGELOG.md', /^## (\S+)/m),
+    command_line: spawnSync(process.execPath, [cli, '--version']).stdout.toString().trim(),
+  };
+  await withEngine({}, async (engine) => {
+    stated.core = engine.describe.version;
+  });
+  for (const folder of ['wasm', 'web']) {
+    const lock = JSON.parse(read(`${folder}/package-lock.json`));
+    stated[`${folder}_lock`] = lock.version;
+    stated[`${folder}_lock_root`] = lock.packages[''].version;
+  }
+  assert.match(version, /^\d+\.\d+\.\d+$/);
+  assert.deepEqual(stated, Object.fromEntries(Object.keys(stated).map((key) => [key, version])));
+});

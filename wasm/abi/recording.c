@@ -1,0 +1,87 @@
+/* Recordings as JavaScript has them: a handle on the file's block, tensors by name, and each kept
+ * prompt as a run that is read like any other. */
+#include "bindings.h"
+
+#include "../../core/math/unpack.h"
+
+#include <stdlib.h>
+
+typedef struct wasm_recording {
+    void *block;
+    ss_bytes file;
+    float *numbers; /* the last tensor */
+    ss_recording recording;
+} wasm_recording;
+
+static void drop(wasm_recording *recording) {
+    if (recording) free(recording->block);
+    if (recording) free(recording->numbers);
+    free(recording);
+}
+
+/* Its prompts must have been closed. */
+void ss_wasm_recording_close(wasm_recording *recording) {
+    if (recording) free((void *)(uintptr_t)recording->file.data);
+    drop(recording);
+}
+
+/* A handle, which owns the file's block from here on; or NULL, and the block is still the caller's.
+ */
+wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
+    wasm_recording *made = calloc(1, sizeof *made);
+    if (!made) {
+        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+        return NULL;
+    }
+    made->file = (ss_bytes){file, bytes};
+    ss_arena arena = wasm_reserve_arena(&made->block, ss_recording_size(made->file));
+    if (made->block &&
+        ss_recording_open(&made->recording, made->file, &arena, &wasm_error) == SS_OK)
+        return made;
+    drop(made);
+    return NULL;
+}
+
+/* The tensor of that name (UTF-8, NUL at its end) as floats or ids; first or second -1 keeps that
+ * dimension. A status. Its numbers live until the recording's next tensor. */
+int ss_wasm_recording_tensor(wasm_recording *recording, const char *name, int first, int second,
+                             wasm_view *view) {
+    ss_tensor tensor;
+    ss_status status =
+        ss_recording_tensor(&tensor, &recording->recording, name, first, second, &wasm_error);
+    if (status != SS_OK) return (int)status;
+    size_t n = ss_tensor_count(&tensor), bytes;
+    float *numbers = NULL;
+    if (ss_mul_size(&bytes, n ? n : 1, sizeof *numbers))
+        numbers = realloc(recording->numbers, bytes);
+    if (!numbers)
+        return (int)ss_fail(&wasm_error, SS_NO_MEMORY, name, "expected room for %lu numbers",
+                            (unsigned long)n);
+    recording->numbers = numbers;
+    if (tensor.type == SS_I32)
+        memcpy(numbers, tensor.data, n * sizeof *numbers);
+    else
+        ss_unpack(numbers, tensor.data, tensor.type, n);
+    tensor.data = numbers;
+    return wasm_view_tensor(view, &tensor);
+}
+
+/* A kept prompt, to be read with ss_wasm_field and ss_wasm_metric and closed with
+ * ss_wasm_close_run; NULL with the error. The recording must stay open. */
+wasm_run *ss_wasm_recording_prompt(const wasm_recording *recording, int prompt) {
+    size_t bytes;
+    if (ss_recording_trace_size(&bytes, &recording->recording, prompt, &wasm_error) != SS_OK)
+        return NULL;
+    wasm_run *run = calloc(1, sizeof *run);
+    if (!run) {
+        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+        return NULL;
+    }
+    ss_arena arena = wasm_reserve_arena(&run->block, bytes);
+    if (run->block && ss_recording_trace(&run->run.trace, &recording->recording, prompt, &arena,
+                                         &wasm_error) == SS_OK)
+        return run;
+    free(run->block);
+    free(run);
+    return NULL;
+}

@@ -1,0 +1,130 @@
+/** The command line's recordings: which files they are, what they print, how one is made. */
+import { openAsBlob } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { expect } from '../abi/errors.js';
+import { sha256 } from '../loading/hash.js';
+import { recordStudy } from '../recording/study.js';
+import { leastTokens } from '../study/judge.js';
+
+/** @typedef {import('../sinkscope.js').Engine} Engine */
+/** @typedef {import('../sinkscope.js').Recording} Recording */
+/** @typedef {import('./command.js').OpenedModel} OpenedModel */
+
+/** Headers longer than this are no recording's. */
+const HEADER_MOST = 1e8;
+/** Weights of more than this are not hashed: they would have to be read twice. */
+const HASHED_MOST = 2 ** 29;
+
+/**
+ * Whether a path is a safetensors file whose header says that it is a recording.
+ * @param {string} path
+ */
+export async function isRecording(path) {
+  const there = await stat(path).catch(() => undefined);
+  if (!there?.isFile()) return false;
+  const file = await open(path);
+  try {
+    const start = Buffer.alloc(8);
+    const { bytesRead } = await file.read(start, 0, 8, 0);
+    const length = bytesRead === 8 ? Number(start.readBigUInt64LE(0)) : 0;
+    if (length === 0 || length > HEADER_MOST || length > there.size) return false;
+    const header = Buffer.alloc(length);
+    await file.read(header, 0, length, 8);
+    return header.includes('"sinkscope.recording"');
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * @param {Engine} engine
+ * @param {string} path
+ */
+export async function openFile(engine, path) {
+  return engine.openRecording(await openAsBlob(path));
+}
+
+/**
+ * What a recording measured, as a model's measurement is told.
+ * @param {Engine} engine
+ * @param {string} path
+ * @param {number[]} [thresholds]
+ */
+export async function readRecording(engine, path, thresholds) {
+  const recording = await openFile(engine, path);
+  const { conditions, architecture } = recording;
+  const eps = thresholds?.length === 1 ? thresholds[0] : thresholds;
+  const result = await recording.measure({ eps });
+  const least_tokens = leastTokens(result.eps);
+  return {
+    model: conditions.model.id,
+    class: conditions.class.toLowerCase(),
+    arithmetic: undefined,
+    special: undefined,
+    first: conditions.first.token,
+    architecture,
+    conditions,
+    edits: [],
+    cut: undefined,
+    loss: result.metrics.loss_mean?.mean[0],
+    tells: result.T >= least_tokens,
+    least_tokens,
+    ...result,
+  };
+}
+
+/**
+ * The bytes of a recording of what was opened.
+ * @param {OpenedModel} opened
+ * @param {{ keep: number, fields?: string[], half?: boolean, source?: string, licence?: string, command?: string }} options
+ */
+export async function recordOpened(opened, options) {
+  const { id, plan, model, tokenizer, sequences, thresholds, edits, text } = opened;
+  expect(
+    edits.length === 0,
+    '--edit',
+    'none: a recording holds what the model does by itself',
+    'one',
+  );
+  const [file] = plan.files.weights;
+  const isSmall = plan.files.weights.length === 1 && file.blob && file.blob.size <= HASHED_MOST;
+  const bytes = isSmall
+    ? new Uint8Array(await /** @type {Blob} */ (file.blob).arrayBuffer())
+    : undefined;
+  const hash = file.sha256 ?? (bytes && (await sha256(bytes))) ?? null;
+  const whole = Array.isArray(text) ? text.join('\n') : text;
+  return recordStudy(model, sequences, {
+    ...options,
+    keep: Math.min(options.keep, sequences.length),
+    eps: thresholds,
+    strings: (ids) => ids.map((id) => tokenizer.piece(id)),
+    model: { id, sha256: hash },
+    ...(whole === undefined ? {} : { sourceSha256: await sha256(whole) }),
+  });
+}
+
+/**
+ * What was found by `compareRecordings`, a line for each difference.
+ * @param {Awaited<ReturnType<typeof import('../sinkscope.js').compareRecordings>>} found
+ * @param {number} tolerance
+ */
+export function differencesText({ differences, compared, onlyA, onlyB }, tolerance) {
+  const told = (/** @type {unknown} */ x) =>
+    typeof x === 'number' ? String(x) : JSON.stringify(x);
+  const lines = differences.map(({ name, index, a, b, difference, count, of }) =>
+    index
+      ? `${name}[${index.join('][')}]: ${told(a)} and ${told(b)}, ${difference === Infinity ? 'one of them undefined' : `${difference?.toPrecision(3)} apart`}; ${count} of ${of} numbers differ`
+      : `${name}: ${told(a)} and ${told(b)}`,
+  );
+  const only = [
+    ['A', onlyA],
+    ['B', onlyB],
+  ].flatMap(([which, names]) =>
+    names.length ? [`note: only ${which} has ${/** @type {string[]} */ (names).join(', ')}`] : [],
+  );
+  const end = differences.length
+    ? `${differences.length} differences beyond ${tolerance} in ${compared.length} tensors`
+    : `${compared.length} tensors agree within ${tolerance}`;
+  return `${[...lines, ...only, end].join('\n')}\n`;
+}

@@ -1,0 +1,140 @@
+/** The conditions of a recording: the JSON beside its tensors, of which only what is known is taken. */
+import { SinkscopeError } from '../abi/errors.js';
+
+/** @typedef {import('../sinkscope.js').Conditions} Conditions */
+/** @typedef {Record<string, unknown>} Json */
+
+/** What this build writes and reads. */
+export const VERSION = '1';
+
+/**
+ * @param {string} key
+ * @param {string} expected
+ */
+function bad(key, expected) {
+  return new SinkscopeError('bad_config', key, `recording: expected ${expected}`);
+}
+
+const isObject = (/** @type {unknown} */ x) =>
+  typeof x === 'object' && x !== null && !Array.isArray(x);
+
+/**
+ * @param {Json} json
+ * @param {string} key
+ * @returns {Json} empty where the key is absent
+ */
+function object(json, key) {
+  const value = json[key] ?? {};
+  if (!isObject(value)) throw bad(key, 'an object');
+  return /** @type {Json} */ (value);
+}
+
+/**
+ * @param {Json} json
+ * @param {string} key
+ */
+function text(json, key) {
+  const value = json[key] ?? null;
+  if (value !== null && typeof value !== 'string') throw bad(key, 'a text');
+  return value;
+}
+
+/**
+ * @param {Json} json
+ * @param {string} key
+ * @param {number | null} [standard] undefined: it has to be there
+ */
+function whole(json, key, standard) {
+  const value = json[key] ?? standard;
+  if (value === null && standard === null) return null;
+  if (!Number.isInteger(value)) throw bad(key, 'a whole number');
+  return /** @type {number} */ (value);
+}
+
+/**
+ * @template T
+ * @param {Json} json
+ * @param {string} key
+ * @param {(value: unknown) => boolean} fits
+ * @param {string} expected
+ * @returns {T[]}
+ */
+function list(json, key, fits, expected) {
+  const value = json[key] ?? [];
+  if (!Array.isArray(value) || !value.every(fits)) throw bad(key, expected);
+  return value;
+}
+
+/**
+ * The core has proved the same text; this says it to JavaScript, and takes no key that is not known.
+ * @param {string} json
+ * @returns {Conditions}
+ */
+export function readConditions(json) {
+  /** @type {Json} */
+  let root;
+  try {
+    root = JSON.parse(json);
+  } catch (error) {
+    throw new SinkscopeError('bad_config', 'recording', `expected JSON: ${String(error)}`);
+  }
+  const model = object(root, 'model');
+  const mask = object(model, 'mask');
+  const first = object(root, 'first');
+  const prompts = object(root, 'prompts');
+  const isText = (/** @type {unknown} */ x) => typeof x === 'string';
+  const isWindow = (/** @type {unknown} */ x) => x === null || Number.isInteger(x);
+  const isTokens = (/** @type {unknown} */ x) => Array.isArray(x) && x.every(isText);
+  const versions = Object.entries(object(root, 'versions'));
+  const size = (/** @type {string} */ key) => /** @type {number} */ (whole(model, key));
+  const kind = /** @type {import('../sinkscope.js').Architecture['mask']['kind']} */ (
+    text(mask, 'kind') ?? 'causal'
+  );
+  const window = whole(mask, 'window', null);
+  const prefix = whole(mask, 'prefix', null);
+  const L = size('L');
+  /** @type {(number | null)[]} */
+  const windows = list(model, 'windows', isWindow, 'numbers or null');
+  const everywhere = kind === 'window' ? window : null;
+  return {
+    model: {
+      id: text(model, 'id') ?? '',
+      revision: text(model, 'revision'),
+      sha256: text(model, 'sha256'),
+      family: text(model, 'family') ?? '',
+      L,
+      H: size('H'),
+      G: size('G'),
+      K: size('K'),
+      D: size('D'),
+      V: size('V'),
+      F: whole(model, 'F', 0) ?? 0,
+      E: whole(model, 'E', 0) ?? 0,
+      dtype: text(model, 'dtype'),
+      attention: text(model, 'attention'),
+      operation: text(model, 'operation') ?? 'softmax',
+      mask: { kind, ...(window ? { window } : {}), ...(prefix ? { prefix } : {}) },
+      windows: windows.length
+        ? windows.map((one) => one || null)
+        : Array.from({ length: L }, () => everywhere || null),
+    },
+    first: {
+      token: text(first, 'token'),
+      id: whole(first, 'id', null),
+      position: whole(first, 'position', 0) ?? 0,
+    },
+    tokens: list(root, 'tokens', isTokens, 'lists of strings'),
+    prompts: {
+      source: text(prompts, 'source'),
+      sha256: text(prompts, 'sha256'),
+      count: /** @type {number} */ (whole(prompts, 'count')),
+      kept: /** @type {number} */ (whole(prompts, 'kept')),
+      T: /** @type {number} */ (whole(prompts, 'T')),
+    },
+    eps: list(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
+    class: text(root, 'class') ?? 'MEASURED',
+    licence: text(root, 'licence'),
+    versions: Object.fromEntries(versions.map(([name, value]) => [name, String(value)])),
+    command: text(root, 'command'),
+  };
+}

@@ -1,0 +1,335 @@
+/** Recordings written: safetensors with the conditions beside the tensors, and the numbers of one run. */
+import { check, checkList, checkOptions } from '../abi/arguments.js';
+import { expect, find } from '../abi/errors.js';
+import { VERSION } from './conditions.js';
+
+/** @typedef {import('../sinkscope.js').Tensor} Tensor */
+/** @typedef {import('../sinkscope.js').Describe} Describe */
+/** @typedef {import('../sinkscope.js').Recordable} Recordable */
+/** @typedef {import('../sinkscope.js').RecordOptions} RecordOptions */
+/** @typedef {import('../sinkscope.js').Measured} Measured */
+/** @typedef {{ dtype: 'F32' | 'F16' | 'I32' | 'U8', shape: readonly number[], data: Float32Array | Int32Array | Uint8Array | Uint16Array }} Part a tensor as it is written */
+/** @typedef {Map<string, Part>} Parts by their names */
+
+/** What stands beside maps and vectors, and for them where they are not kept: metrics of one prompt. */
+const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
+/** The same of operations whose rows need not sum to 1. */
+const RAW = 'alpha_raw';
+/** Fields that are small, and kept of every prompt where the model has them. */
+const SMALL = ['loss', 'att_bias', 'gate'];
+
+const STUDY = { fields: 'list', half: 'flag', eps: 'list', strings: 'call', model: 'object' };
+const ABOUT = {
+  first: 'object',
+  source: 'text',
+  sourceSha256: 'text',
+  licence: 'text',
+  command: 'text',
+};
+/** The options of whatever records. */
+export const RECORD = { ...STUDY, ...ABOUT };
+
+/* ---- safetensors -------------------------------------------------------------------------- */
+
+/**
+ * The file. Tensors begin on multiples of 8 bytes, so that whoever reads them need not copy.
+ * @param {Parts} parts
+ * @param {unknown} conditions
+ */
+export function encode(parts, conditions) {
+  const metadata = { 'sinkscope.recording': VERSION, sinkscope: JSON.stringify(conditions) };
+  /** @type {Record<string, unknown>} */
+  const header = { __metadata__: metadata };
+  // Wide numbers first: then every tensor is aligned without a gap, which the format does not allow.
+  const widths = /** @type {const} */ ({ F32: 4, I32: 4, F16: 2, U8: 1 });
+  const sorted = [...parts].sort(([, a], [, b]) => widths[b.dtype] - widths[a.dtype]);
+  let at = 0;
+  for (const [name, { dtype, shape, data }] of sorted)
+    header[name] = { dtype, shape, data_offsets: [at, (at += data.byteLength)] };
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const padded = Math.ceil(json.length / 8) * 8;
+  const file = new Uint8Array(8 + padded + at);
+  new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
+  file.set(json, 8);
+  file.fill(0x20, 8 + json.length, 8 + padded);
+  let next = 8 + padded;
+  for (const [, { data }] of sorted) {
+    file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), next);
+    next += data.byteLength;
+  }
+  return file;
+}
+
+/**
+ * The bits of the nearest halves, of two as near the even one.
+ * @param {ArrayLike<number>} numbers
+ */
+export function halves(numbers) {
+  const wide = new Float32Array(1);
+  const bits = new Uint32Array(wide.buffer);
+  return Uint16Array.from(numbers, (number) => {
+    wide[0] = number;
+    const sign = (bits[0] >>> 16) & 0x8000;
+    const rest = bits[0] & 0x7fffffff;
+    if (rest > 0x7f800000) return sign | 0x7e00;
+    if (rest >= 0x477ff000) return sign | 0x7c00;
+    if (rest < 0x38800000) {
+      // Subnormal: a whole number of steps of 2^-24.
+      const steps = Math.abs(wide[0]) * 2 ** 24;
+      const low = Math.floor(steps);
+      const up = steps - low > 0.5 || (steps - low === 0.5 && low % 2 === 1);
+      return sign | (low + (up ? 1 : 0));
+    }
+    const rounded = rest + 0xfff + ((rest >>> 13) & 1);
+    return sign | ((rounded - 0x38000000) >>> 13);
+  });
+}
+
+/**
+ * @param {Tensor | { shape: readonly number[], data: ArrayLike<number> }} tensor
+ * @param {boolean} [isHalf]
+ * @returns {Part}
+ */
+export function part({ shape, data }, isHalf = false) {
+  if (data instanceof Int32Array) return { dtype: 'I32', shape, data };
+  if (isHalf) return { dtype: 'F16', shape, data: halves(data) };
+  return {
+    dtype: 'F32',
+    shape,
+    data: data instanceof Float32Array ? data : Float32Array.from(data),
+  };
+}
+
+/* ---- what is kept ------------------------------------------------------------------------- */
+
+/**
+ * The metrics that stand for what a run of such a model is too large to keep.
+ * @param {Describe} describe
+ * @param {Pick<import('../sinkscope.js').Architecture, 'attention'>} architecture
+ */
+function exactOf({ operations }, { attention }) {
+  const { proxy } = operations[find(operations, attention.operation, 'operation')];
+  return proxy === 'weights' ? EXACT : [...EXACT, RAW];
+}
+
+/**
+ * What is read from a run that is kept as a prompt: fields, and what is kept where the run has it.
+ * @param {Recordable} model
+ * @param {RecordOptions} options
+ */
+export function keptOf({ describe, architecture }, { fields = ['att'] }) {
+  const names = fields.map((name) => describe.fields[find(describe.fields, name, 'field')].name);
+  const small = describe.fields.filter(
+    ({ name, needs }) => SMALL.includes(name) && hasPart(architecture, needs),
+  );
+  return {
+    fields: [...new Set(names)].filter((name) => name !== 'tokens'),
+    small: small.map(({ name }) => name).filter((name) => !names.includes(name)),
+    exact: exactOf(describe, architecture),
+  };
+}
+
+/**
+ * @param {object} architecture
+ * @param {string | null} needs
+ */
+function hasPart(architecture, needs) {
+  return needs === null || Boolean(/** @type {Record<string, unknown>} */ (architecture)[needs]);
+}
+
+/**
+ * Puts what is kept of one prompt among the parts.
+ * @param {Parts} parts
+ * @param {number} prompt
+ * @param {Pick<import('../sinkscope.js').Run, 'tokens' | 'read'>} run
+ * @param {ReturnType<typeof keptOf>} kept
+ * @param {boolean} isHalf
+ */
+export async function keep(parts, prompt, run, { fields, small, exact }, isHalf) {
+  const put = (/** @type {string} */ name, /** @type {Part} */ one) =>
+    parts.set(`${prompt}.${name}`, one);
+  put('tokens', part({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
+  const tensors = await run.read(fields.map((field) => ({ field })));
+  fields.forEach((name, i) => put(name, part(tensors[i], isHalf && !SMALL.includes(name))));
+  const others = [...small.map((field) => ({ field })), ...exact.map((metric) => ({ metric }))];
+  for (const read of others) {
+    const [tensor] = await run.read([read]).catch((error) => {
+      if (error.code !== 'bad_request') throw error;
+      return []; // the run did not record it
+    });
+    if (tensor) put('field' in read ? read.field : read.metric, part(tensor));
+  }
+}
+
+/**
+ * Puts means and deviations over all prompts among the parts, thresholds in front.
+ * @param {Parts} parts
+ * @param {Describe} describe
+ * @param {readonly Readonly<Record<string, Measured>>[]} byEps by the threshold; what has none stands in the first
+ */
+export function putMeans(parts, describe, byEps) {
+  for (const [name, { shape }] of Object.entries(byEps[0])) {
+    const row = describe.metrics[find(describe.metrics, name, 'metric')];
+    const isCounted = row.arguments.includes('eps');
+    const all = isCounted ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
+    const whole = isCounted ? [byEps.length, ...shape] : shape;
+    const numbers = (/** @type {'mean' | 'deviation'} */ kind) =>
+      Float32Array.from(all.flatMap((one) => one[kind].map((x) => x ?? NaN)));
+    parts.set(`mean.${name}`, part({ shape: whole, data: numbers('mean') }));
+    parts.set(`deviation.${name}`, part({ shape: whole, data: numbers('deviation') }));
+  }
+}
+
+/* ---- conditions --------------------------------------------------------------------------- */
+
+/**
+ * @param {Recordable} model
+ * @param {RecordOptions} options
+ * @param {{ ids: readonly (readonly number[])[], count: number, T: number, eps: readonly number[] }} measured of kept prompts their ids
+ */
+export function conditionsOf(
+  { architecture, describe, arithmetic },
+  options,
+  { ids, count, T, eps },
+) {
+  const { strings = (/** @type {readonly number[]} */ list) => list.map(String) } = options;
+  const { family, L, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
+  const tokens = ids.map((list, i) => {
+    const made = strings(list);
+    checkList(made, 'text', `strings of prompt ${i}`);
+    expect(made.length === list.length, 'strings', `${list.length} of them`, made.length);
+    return Array.from(made);
+  });
+  const sizes = { L, H, G, K, D, V, F, E };
+  const own = { dtype: arithmetic === 'int8' ? 'int8' : 'float32', attention: 'sinkscope' };
+  const about = { id: family, revision: null, sha256: null, ...options.model };
+  const first = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
+  return {
+    model: { ...about, family, ...sizes, ...own, operation: attention.operation, mask, windows },
+    first: { ...first, ...options.first },
+    tokens,
+    prompts: {
+      source: options.source ?? null,
+      sha256: options.sourceSha256 ?? null,
+      count,
+      kept: ids.length,
+      T,
+    },
+    eps,
+    class: options.class ?? 'MEASURED',
+    licence: options.licence ?? null,
+    versions: { sinkscope: describe.version },
+    command: options.command ?? null,
+  };
+}
+
+/* ---- one run, and maps of other programs --------------------------------------------------- */
+
+/**
+ * The recording of one run: its own numbers are the means, without deviations.
+ * @param {Pick<import('../sinkscope.js').Run, 'tokens' | 'read'>} run
+ * @param {Recordable} model
+ * @param {RecordOptions} options
+ */
+export async function recordRun(run, model, options = {}) {
+  checkOptions(options, RECORD);
+  const { describe } = model;
+  const { eps = [describe.defaults.eps], half = true } = options;
+  checkList(eps, 'number', 'eps');
+  /** @type {Parts} */
+  const parts = new Map();
+  await keep(parts, 0, run, keptOf(model, options), half);
+  const known = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
+  return encode(parts, conditionsOf(model, options, known));
+}
+
+/** @type {typeof import('../sinkscope.js').recordMaps} */
+export function recordMaps(prompts, options = {}) {
+  checkList(prompts, 'object', 'prompts');
+  checkOptions(options, ABOUT);
+  const {
+    id = 'maps',
+    family = 'unknown',
+    operation = 'softmax',
+    mask = { kind: 'causal' },
+  } = options;
+  expect(prompts.length > 0, 'prompts', 'one prompt or more', prompts.length);
+  /** @type {Parts} */
+  const parts = new Map();
+  const maps = prompts.map(({ att }, i) => mapsOf(att, `prompts[${i}].att`));
+  const [[L, H, T]] = maps.map(({ shape }) => shape);
+  maps.forEach(({ shape, data }, i) => {
+    const wanted = [L, H, shape[2], shape[2]];
+    expect(
+      `${shape}` === `${wanted}`,
+      `prompts[${i}].att`,
+      `shape ${wanted.join(' x ')}`,
+      shape.join(' x '),
+    );
+    parts.set(`${i}.att`, part({ shape, data }));
+  });
+  const tokens = prompts.map(({ tokens: strings }, i) => {
+    const n = maps[i].shape[2];
+    const list = strings ?? Array.from({ length: n }, (_, t) => String(t));
+    checkList(list, 'text', `prompts[${i}].tokens`);
+    expect(list.length === n, `prompts[${i}].tokens`, `${n} of them, as in the maps`, list.length);
+    return [...list];
+  });
+  const sizes = { L, H, G: options.G ?? H, K: 1, D: 1, V: 1 };
+  return encode(parts, {
+    model: { id, revision: null, sha256: null, family, ...sizes, operation, mask },
+    first: { token: tokens[0][0], id: null, position: 0 },
+    tokens,
+    prompts: { source: options.source ?? null, count: prompts.length, kept: prompts.length, T },
+    eps: [],
+    class: 'MEASURED',
+    licence: options.licence ?? null,
+    versions: {},
+    command: options.command ?? null,
+  });
+}
+
+/**
+ * Maps as one tensor [L, H, T, T]: it, or one of each layer, which may be [1, H, T, T] with `dims`, as
+ * transformers.js and onnxruntime have them.
+ * @param {unknown} att
+ * @param {string} where
+ * @returns {{ shape: number[], data: Float32Array }}
+ */
+function mapsOf(att, where) {
+  check(att, 'object', where);
+  const layers = (Array.isArray(att) ? att : [att]).map((layer, l) => {
+    check(layer, 'object', `${where}[${l}]`);
+    const dims = layer.shape ?? layer.dims;
+    checkList(dims, 'count', `${where}[${l}].shape`);
+    check(layer.data, 'list', `${where}[${l}].data`);
+    const shape = [...dims];
+    if (Array.isArray(att) && shape.length === 4) {
+      expect(shape[0] === 1, `${where}[${l}].shape`, 'a batch of 1', shape.join(' x '));
+      shape.shift();
+    }
+    const n = shape.reduce((a, b) => a * b, 1);
+    expect(layer.data.length === n, `${where}[${l}].data`, `${n} numbers`, layer.data.length);
+    return { shape, data: layer.data };
+  });
+  expect(layers.length > 0, where, 'one layer or more', 'none');
+  const [{ shape }] = layers;
+  const isWhole = !Array.isArray(att);
+  expect(
+    shape.length === (isWhole ? 4 : 3),
+    where,
+    'maps [L, H, T, T], or [H, T, T] of each layer',
+    shape.join(' x '),
+  );
+  for (const layer of layers)
+    expect(
+      `${layer.shape}` === `${shape}`,
+      where,
+      `the same shape in each layer, ${shape.join(' x ')}`,
+      layer.shape.join(' x '),
+    );
+  const each = layers[0].data.length;
+  const data = new Float32Array(each * layers.length);
+  layers.forEach((layer, l) => data.set(layer.data, l * each));
+  return { shape: isWhole ? shape : [layers.length, ...shape], data };
+}

@@ -1,0 +1,14 @@
+/** Models that are dropped onto the page. */
+import { filesOfDrop } from 'sinkscope';
+import type { Opener } from './opener';
+
+/** Files that are dropped anywhere are opened; a drop must not lead away from the page. */
+export function acceptDrops(opener: Opener): void {
+  document.addEventListener('dragover', (event) => event.preventDefault());
+  document.addEventListener('drop', (event) => {
+    event.preventDefault();
+    const transfer = event.dataTransfer;
+    const hasFiles = [...(transfer?.items ?? [])].some(({ kind }) => kind === 'file');
+    if (transfer && hasFiles) void opener.openFiles(filesOfDrop(transfer));
+  });
+}
