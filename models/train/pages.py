@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from . import decide, factors, protocol
+from . import claims, decide, factors, protocol
 from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
@@ -256,6 +256,7 @@ def main() -> None:
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
     for file, text in pages(rows, more, zoo.parent / "README.md", zoo).items():
         file.write_text(text)
+    claims.main()
 
 
 if __name__ == "__main__":
