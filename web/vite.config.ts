@@ -1,6 +1,7 @@
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
+import { course, isLesson } from './ship/lessons.ts';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
 import { filesOf, Part } from './ship/parts.ts';
@@ -13,6 +14,11 @@ const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
 const binaries = resolve(root, '../.build/wasm');
 const models = resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo');
 const zoo = new Part('zoo', models);
+/** Recordings of real models, each fetched when a reader asks for it. */
+const recorded = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/recordings');
+const isRecording = (file: string) => file.endsWith('.safetensors');
+const shipped = existsSync(recorded) ? filesOf(recorded).filter(isRecording) : [];
+const recordings = shipped.length ? new Part('recordings', recorded, isRecording) : undefined;
 /** The logs of long runs that are there, as numbers by the model's name. */
 const seeds: Record<string, number[]> = {};
 for (const file of filesOf(models)) {
@@ -73,14 +79,17 @@ function ship(): Plugin {
         define: {
           ENGINE: JSON.stringify(engine?.path ?? ''),
           ZOO: JSON.stringify(zoo.path),
+          RECORDINGS: JSON.stringify(recordings?.path ?? 'recordings/'),
+          SHIPPED: JSON.stringify(shipped),
           SEEDS: JSON.stringify(seeds),
           SOURCE: JSON.stringify(source),
         },
       };
     },
-    transformIndexHtml: () => [
+    transformIndexHtml: (_, { path }) => [
       ...PREVIEW.map((attrs) => ({ tag: 'meta', attrs, injectTo: 'head' as const })),
-      ...PRELOADED.map((name) => ({
+      // A lesson is read before its first figure is seen.
+      ...(isLesson(path) ? [] : PRELOADED).map((name) => ({
         tag: 'link',
         attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href: zoo.path + name },
         injectTo: 'head' as const,
@@ -90,6 +99,7 @@ function ship(): Plugin {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine!.copyTo(out);
       zoo.copyTo(out);
+      recordings?.copyTo(out);
       const kept = KEPT.map((name) => zoo.path + name);
       await buildServiceWorker(out, zoo.path, kept);
       writeNotices(out, ['NOTICES.page.md', 'NOTICES.sw.md'], resolve(binaries, 'NOTICES.md'));
@@ -132,6 +142,6 @@ export default defineConfig({
       },
     },
   },
-  plugins: [policy(), plain(), ship()],
+  plugins: [course(), policy(), plain(), ship()],
   test: { include: ['test/*.test.ts'] },
 } as never);

@@ -39,7 +39,7 @@ const HEADERS = {
 };
 
 /** What bears a hash of its content in its address never changes. */
-const FOR_EVER = ['/assets/*', '/engine/*', '/zoo/*'];
+const FOR_EVER = ['/assets/*', '/engine/*', '/zoo/*', '/recordings/*'];
 
 export function policy(): Plugin {
   return {

@@ -3,11 +3,14 @@
  * means with their spread over the prompts, and what was read of the first prompt. Views get frames and
  * nothing else of the engine.
  */
-import type { Architecture, Edit, Operation, Tensor, Token } from 'sinkscope';
+import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
 
-/** Where weights come from: trained for this page, published on a hub, the reader's own. */
-export type Source = 'zoo' | 'hub' | 'disk';
+/**
+ * Where weights come from: trained for this page, published on a hub, the reader's own; or a recording, which
+ * has none.
+ */
+export type Source = 'zoo' | 'hub' | 'disk' | 'recording';
 
 /** What is known of a checkpoint beside its weights. */
 export interface StepFacts {
@@ -38,7 +41,7 @@ export interface HeadFrame extends Head {
 export interface Frame {
   /** The text of the subject. */
   readonly subject: string;
-  /** The model and what is done to it, as it is called. */
+  /** The name of the model with its edits. */
   readonly title: string;
   readonly model: {
     readonly id: string;
@@ -51,6 +54,10 @@ export interface Frame {
     /** How many a weight is kept in, where that is not as it was trained. */
     readonly bits?: number;
   };
+  /** Of a recording: under which conditions it was made. */
+  readonly recording?: Conditions;
+  /** Of a recording: names that it does not hold, each with the reason. */
+  readonly lacks?: Readonly<Record<string, string>>;
   readonly class: NumberClass;
   readonly architecture: Architecture;
   /** What the heads compute: the model's own operation, or the edit's. */
@@ -72,7 +79,7 @@ export interface Frame {
   /** Tokens of the first prompt that were left out because T or the context is shorter. */
   readonly dropped: number;
   readonly generated: number;
-  /** Special tokens that stand before the text, as they read. */
+  /** The text of the special tokens before the prompt. */
   readonly first: readonly string[];
   readonly special: SpecialWords;
   /** Prompts that were measured. */
@@ -210,7 +217,7 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   return { layer: Math.floor(best / H), head: best % H };
 }
 
-/** Behind so many layers: the chosen one, else where the largest number stands furthest above the median. */
+/** Number of layers before the chosen hidden state, else before the one whose largest value exceeds the median most. */
 export function hiddenLayer(
   { tensors, architecture: { L } }: Pick<Frame, 'tensors' | 'architecture'>,
   layer = -1,

@@ -1,5 +1,5 @@
 /** The page's sentences: findings, conditions and classes. Every sentence is computed from a frame. */
-import { judge, type Judgement } from 'sinkscope';
+import { judge, type Conditions, type Judgement } from 'sinkscope';
 import { OTHERS, others } from './ask/arithmetic';
 import { alphaOfKey, mean, ofHead, type Frame, type Head, overPrompts } from './frame';
 
@@ -60,9 +60,11 @@ const SOURCE_WORDS = {
   zoo: 'on weights trained for this page',
   hub: 'on published weights',
   disk: 'on weights from your disk',
+  recording: 'in a recording, which somebody made',
 } as const;
 
 export function classSentence(frame: Frame): string {
+  if (frame.recording) return recordedWords(frame.recording);
   const size = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
   const other = others.find((one) => OTHERS[one].class === frame.class);
@@ -77,8 +79,23 @@ export function classSentence(frame: Frame): string {
   );
 }
 
+/** Who made a recording, of what, and how. */
+function recordedWords({ model, prompts, licence, versions, command }: Conditions): string {
+  const how = [model.dtype, model.attention].filter(Boolean).join(', ');
+  const made = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  const parts = [
+    `read from a recording of ${model.id}${model.revision ? `@${model.revision}` : ''}`,
+    how && `computed in ${how}`,
+    prompts.source && `prompts: ${prompts.source}`,
+    made.length && `made by ${made.join(', ')}`,
+    licence && `licence ${licence}`,
+    command,
+  ];
+  return parts.filter(Boolean).join('; ');
+}
+
 /** What a number depends on. */
-export type Conditions = Pick<
+export type Stamped = Pick<
   Frame,
   'eps' | 'T' | 'first' | 'special' | 'sequences' | 'title' | 'class' | 'model'
 >;
@@ -91,17 +108,18 @@ export function firstWords({ first, special }: Pick<Frame, 'first' | 'special'>)
 }
 
 /** The conditions of a measurement, without the model. */
-export function settingWords(frame: Conditions): string {
+export function settingWords(frame: Stamped): string {
   const { eps, T, sequences } = frame;
   const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
   return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;
 }
 
 /** The class of a number and everything that it depends on; printed under every figure. */
-export function stampWords(frame: Conditions): string {
+export function stampWords(frame: Stamped): string {
   const { bits } = frame.model;
+  const from = frame.model.source === 'recording' ? ' · recorded' : '';
   const stored = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
-  return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${stored}`;
+  return `${CLASS_WORDS[frame.class]} · ${settingWords(frame)} · ${frame.title}${from}${stored}`;
 }
 
 /** What may be said of its Sink_1. */

@@ -1,8 +1,8 @@
 /** The page's tables: what a file defines for one is a row of it, and names in links are taken once. */
 import { describe, expect, it } from 'vitest';
-import { benches } from '../src/experiments';
+import { experiments } from '../src/experiments';
 import { parseHash } from '../src/ask/state';
-import { anew, onward } from '../src/lab/presets';
+import { fineTune, fromScratch } from '../src/lab/presets';
 import { rooms } from '../src/rooms/index';
 import { views } from '../src/views';
 
@@ -31,9 +31,9 @@ describe('tables of the page', () => {
   it('have every experiment that a file defines, which a link can name', () => {
     const files = import.meta.glob<Modules[string]>('../src/experiments/*.ts', { eager: true });
     const defined = new Set(rowsIn(files, 'name', 'plan', 'says', 'table'));
-    expect(named(benches).toSorted()).toEqual([...defined].toSorted());
-    for (const name of named(benches))
-      expect({ name, state: parseHash(`#bench=${name}`).state.bench }).toEqual({
+    expect(named(experiments).toSorted()).toEqual([...defined].toSorted());
+    for (const name of named(experiments))
+      expect({ name, state: parseHash(`#experiment=${name}`).state.experiment }).toEqual({
         name,
         state: name,
       });
@@ -53,7 +53,7 @@ describe('tables of the page', () => {
   });
 
   it('have presets of the lab that differ and say what to look for', () => {
-    for (const preset of [...anew, ...onward]) {
+    for (const preset of [...fromScratch, ...fineTune]) {
       expect(preset.left).not.toBe(preset.right);
       expect(preset.claim.length).toBeGreaterThan(40);
     }

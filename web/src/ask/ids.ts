@@ -1,5 +1,6 @@
 /** Ids of models that are not in the zoo: hub:owner/name@revision, and disk:FINGERPRINT/name. */
 import { sha256, type Plan } from 'sinkscope';
+import { isOfRecording, nameOfRecording } from './recordings';
 
 const HUB = 'hub:';
 const DISK = 'disk:';
@@ -24,13 +25,14 @@ export function idOfPlan(plan: Plan): string {
   return `${HUB}${plan.id}${at}${file}`;
 }
 
-/** What the reader opened from the disk is nobody else's to open. */
+/** Whether the subject is a model from the reader's disk, which no other reader can open. */
 export function isOfDisk(subject: string): boolean {
   return subject.startsWith(DISK);
 }
 
 /** How a model that is not open yet is called. */
 export function nameOfId(id: string): string {
+  if (isOfRecording(id)) return nameOfRecording(id);
   if (isOfDisk(id)) return id.slice(id.indexOf('/') + 1);
   return isOfHub(id) ? hubName(id) : id;
 }

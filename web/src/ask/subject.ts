@@ -4,6 +4,7 @@
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
  *     softmax~int8   softmax~relaxed   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
  *     disk:FINGERPRINT/name, a model on somebody's disk
+ *     recording:URL, what a model did; ids of recordings are told apart by recordings.ts
  *
  * A git revision cannot contain ~, and no name of the zoo contains @. An edit is the name of an operation
  * that replaces the model's own, or of a row of describe's table of edits. Its parameters follow in brackets,
@@ -37,7 +38,7 @@ export interface Subject {
 }
 
 const HEAD =
-  /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
+  /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|recording:[^\s\p{Cc}\\~,]{1,400}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
 const EDIT = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
 
 /** @returns undefined for a text that names no subject */
@@ -49,7 +50,8 @@ export function parseSubject(text: string): Subject | undefined {
   const edits = rest.map((one) => EDIT.exec(one)?.groups);
   if (!found || !edits.every((one) => one !== undefined)) return undefined;
   const { step } = found;
-  const isOfHub = head.startsWith('hub:');
+  // The address of a recording, or a revision on a hub, may end like a step.
+  const isOfHub = /^(?:hub|recording):/.test(head);
   return {
     id: isOfHub ? head : found.id!,
     ...(step === undefined || isOfHub ? {} : { step: Number(step) }),

@@ -2,6 +2,7 @@
  * Attributes of <sink-scope>: the rows of the page's state, by their names in small letters and as a
  * link writes their values.
  */
+import { idOfAddress } from '../ask/recordings';
 import { defaults, parseHash, printHash, table, type Parsed, type State } from '../ask/state';
 
 type Name = keyof State;
@@ -11,17 +12,26 @@ const NAMES = new Map((Object.keys(table) as Name[]).map((name) => [name.toLower
 export const attributeNames: readonly string[] = [...NAMES.keys()];
 export const propertyNames: readonly Name[] = [...NAMES.values()];
 
+/** The id of the recording that the host's page names, by an address relative to that page. */
+export function recordingOf(element: Element): string | undefined {
+  const address = element.getAttribute('recording');
+  if (!address || !URL.canParse(address, document.baseURI)) return undefined;
+  return idOfAddress(new URL(address, document.baseURI));
+}
+
 /** What attributes say, with a sentence for each that cannot be read. */
 export function stateOf(element: Element): Parsed {
   const given = new URLSearchParams();
+  const recording = recordingOf(element);
+  if (recording) given.append('shown', recording);
   for (const [attribute, name] of NAMES) {
     const value = element.getAttribute(attribute);
-    if (value !== null) given.append(name, value);
+    if (value !== null && !(recording && name === 'shown')) given.append(name, value);
   }
   return parseHash(given.toString());
 }
 
-/** Writes what differs from the defaults, or from what stands there. */
+/** Writes the attributes whose values differ from the defaults, or from the present ones. */
 export function writeAttributes(element: Element, state: State, names: readonly Name[]): void {
   for (const name of names) {
     const attribute = name.toLowerCase();

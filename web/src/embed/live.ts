@@ -13,6 +13,7 @@ import type { Theme } from '../plot/color';
 import { Queue } from '../run/queue';
 import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
+import { isOfRecording, isOfThisSite } from '../ask/recordings';
 import { linkTo, printHash, type Parsed, type State } from '../ask/state';
 import page from '../page/page.css?inline';
 import controls from '../page/controls.css?inline';
@@ -24,7 +25,7 @@ import { isRead, type Pointed } from '../page/view';
 import { viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
-import { writeAttributes } from './attributes';
+import { recordingOf, writeAttributes } from './attributes';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
@@ -104,7 +105,7 @@ export class Live {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
-    inside.replaceChildren(this.#root);
+    inside.append(this.#root);
     inside.adoptedStyleSheets = [styleOf(), ...inside.adoptedStyleSheets];
     this.#followTheme();
     const context = this.#context();
@@ -136,6 +137,7 @@ export class Live {
   end(): void {
     this.#scope.end();
     this.#root.remove();
+    this.#host.removeAttribute('data-live');
     this.#engine.peek()?.queue.stop();
     wanted.delete(this);
   }
@@ -147,8 +149,14 @@ export class Live {
       const queue = new Queue({
         models: lend(models, this),
         texts: (question) => textsOf(question, zoo, context.file.peek()),
-        // In another's page nothing is asked of a hub; the page itself asks the reader.
-        admit: async () => false,
+        // In another's page nothing is asked of a hub; the page itself asks the reader. What that page names
+        // itself, or lies beside this file, is fetched.
+        admit: async (id) => {
+          if (id !== recordingOf(this.#host) && !(isOfRecording(id) && isOfThisSite(id)))
+            return false;
+          models.recordings.admit(id);
+          return true;
+        },
       });
       this.#engine.value = { models, queue, file };
     } catch (error) {
@@ -224,6 +232,7 @@ export class Live {
       says: says[i],
       numbers: view.numbers(frame, selectedHead(frame, state)),
     }));
+    this.#host.toggleAttribute('data-live', true);
     this.#host.report('run', { view: view.name, results });
   }
 

@@ -7,6 +7,7 @@ import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
 import { planRows } from './words';
 import { loadedWords, size, type Loaded } from '../run/progress';
 import { fingerprintOf, nameOfId, isOfDisk } from '../ask/ids';
+import { addressOfRecording, isOfRecording } from '../ask/recordings';
 import '../page/dialog.css';
 import './open.css';
 
@@ -16,7 +17,7 @@ function hubForm(opener: Opener): TemplateResult {
   const { name } = opener.fields;
   const submit = (event: Event) => {
     event.preventDefault();
-    // As it is now, for the last letter may not be drawn yet.
+    // The dialog may not have drawn the last letter yet.
     const typed = opener.fields.name.trim();
     if (typed) void opener.lookUp(typed);
   };
@@ -28,7 +29,7 @@ function hubForm(opener: Opener): TemplateResult {
         autocomplete="off"
         autocapitalize="off"
         spellcheck="false"
-        placeholder="owner/name or owner/name@revision"
+        placeholder="owner/name, owner/name@revision, or the address of a recording"
         .value=${live(name)}
         @input=${(event: Event) => opener.edit({ name: valueOf(event) })}
       />
@@ -97,8 +98,9 @@ function diskForm(opener: Opener): TemplateResult {
   };
   return html`<div class="open-drop">
     <p>
-      <strong>Your own files</strong>: a folder with config.json, weights and a tokenizer, or one
-      GGUF file. Drop them anywhere on the page, or choose them. They stay on this machine.
+      <strong>Your own files</strong>: a folder with config.json, weights and a tokenizer, one GGUF
+      file, or a recording (.safetensors). Drop them anywhere on the page, or choose them. They stay
+      on this machine.
     </p>
     <div class="links">
       <label class="file">Choose files<input type="file" multiple @change=${choose} /></label>
@@ -169,6 +171,7 @@ function asking(opener: Opener, id: string): TemplateResult {
       </p>
       ${diskForm(opener)}
       <p class="links">${no}</p>`;
+  if (isOfRecording(id)) return askingRecording(opener, id, no);
   const host = new URL(opener.fields.endpoint || ENDPOINT).host;
   return html`<p>
       This link shows <strong>${model}</strong> from ${host}. This page contacts ${host} only if you
@@ -177,6 +180,29 @@ function asking(opener: Opener, id: string): TemplateResult {
     <p class="links">
       <button type="button" class="primary" @click=${() => void opener.lookUp(model)}>
         Look it up
+      </button>
+      ${no}
+    </p>`;
+}
+
+/** The same of a recording. */
+function askingRecording(opener: Opener, id: string, no: TemplateResult): TemplateResult {
+  const name = html`<strong>${nameOfId(id)}</strong>`;
+  const address = addressOfRecording(id);
+  if (!address)
+    return html`<p>
+        This link shows a recording, ${name}, which was on the disk of whoever shared it. The link
+        holds its name and fingerprint, not the file. Choose the same file to open it.
+      </p>
+      ${diskForm(opener)}
+      <p class="links">${no}</p>`;
+  return html`<p>
+      This link shows a recording, ${name}, from ${address.host}. This page contacts ${address.host}
+      only if you agree. A recording holds numbers and words, no program.
+    </p>
+    <p class="links">
+      <button type="button" class="primary" @click=${() => void opener.lookUp(address.href)}>
+        Load the recording
       </button>
       ${no}
     </p>`;

@@ -18,6 +18,14 @@ import { type Models } from '../run/models';
 import { loadedWords, type Loaded } from '../run/progress';
 import { sentence, InputError, isTooSlow } from '../ask/errors';
 import {
+  idOfAddress,
+  idOfRecordingFile,
+  isOfRecording,
+  isOfThisSite,
+  isRecordingFile,
+  isRecordingOfDisk,
+} from '../ask/recordings';
+import {
   fingerprintOf,
   hubName,
   idOfFiles,
@@ -30,7 +38,7 @@ import {
 
 export type Stage =
   | { readonly name: 'choose' }
-  /** A link wants a model: a hub is not asked for it before the reader agrees, files are the reader's. */
+  /** A link names a model: a hub is contacted only if the reader agrees, files the reader has to choose. */
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
   /** Several models: one of them is to be chosen. */
@@ -114,7 +122,7 @@ export class Opener {
     this.#dependencies.changed();
   }
 
-  /** The reader closed it: what goes on is stopped, what links asked for is declined. */
+  /** The reader closed the dialog: the present step stops, and models that links ask for are declined. */
   hide(): void {
     if (!this.isShown) return;
     this.#job?.abort();
@@ -128,7 +136,7 @@ export class Opener {
   invite(name?: string): void {
     this.show();
     if (name === undefined) return;
-    if (isOfDisk(name)) {
+    if (isOfDisk(name) || isOfRecording(name)) {
       this.#declined.delete(name);
       this.#asked = [name, ...this.#asked.filter((one) => one !== name)];
       this.#askNext();
@@ -161,6 +169,11 @@ export class Opener {
   }
 
   lookUp(name: string): Promise<void> {
+    const address = recordingAddress(name);
+    if (address)
+      return this.#step(`Loading ${nameOfId(idOfAddress(address))}`, (signal) =>
+        this.#loadRecording(idOfAddress(address), signal),
+      );
     return this.#step(`Looking up ${name}`, async (signal) => {
       const onRetry = ({ reason }: { readonly reason: string }) =>
         this.#set({ name: 'looking', what: `${name}: ${reason}` });
@@ -174,6 +187,12 @@ export class Opener {
       const empty = given.find(({ file }) => file.size === 0);
       if (empty)
         throw new InputError(`${empty.path} is empty: expected a model’s file, found 0 bytes.`);
+      const [only] = given;
+      if (only && given.length === 1 && (await isRecordingFile(only.file))) {
+        const id = await idOfRecordingFile(only.file as File);
+        this.#compareRecording(id);
+        return this.#loadRecording(id, signal, only.file);
+      }
       const plans = await planFiles(given);
       const [plan, ...more] = plans;
       signal.throwIfAborted();
@@ -202,12 +221,17 @@ export class Opener {
   }
 
   /**
-   * A link, or the training slider, wants a model of the hub or of a disk. Nobody is asked for it before the
+   * A link, or the training slider, asks for a model of the hub or of a disk. No host is contacted before the
    * reader agrees, here or when it was opened on an earlier visit and kept; files the reader has to choose.
    * @returns whether it may be opened now; if not, the reader is asked, and `opened` follows
    */
   async admit(id: string, signal: AbortSignal): Promise<boolean> {
     const models = this.#dependencies.models()!;
+    if (isOfRecording(id)) {
+      if (!models.recordings.knows(id) && !isOfThisSite(id)) return this.#ask(id);
+      models.recordings.admit(id);
+      return true;
+    }
     if (!(isOfHub(id) || isOfDisk(id)) || models.knows(id)) return true;
     if (isOfDisk(id)) return this.#ask(id);
     const [repository = ''] = hubName(id).split(/[@:]/);
@@ -308,6 +332,30 @@ export class Opener {
     this.#finish(id);
   }
 
+  /** A recording is small: it is read at once, and shown like a model. */
+  async #loadRecording(id: string, signal: AbortSignal, file?: Blob): Promise<void> {
+    const recordings = this.#dependencies.models()?.recordings;
+    if (!recordings) throw new Error('The engine is not running yet; try again in a moment.');
+    recordings.admit(id, file);
+    try {
+      await recordings.get(id, { signal, onProgress: () => {} });
+    } catch (error) {
+      recordings.forget(id);
+      throw error;
+    }
+    this.#finish(id);
+  }
+
+  #compareRecording(id: string): void {
+    const wanted = this.#asked.find(isRecordingOfDisk);
+    const print = (one: string) => one.slice(0, one.indexOf('/'));
+    if (!wanted || !this.isShown || print(wanted) === print(id)) return;
+    throw new InputError(
+      `${nameOfId(id)}: expected the recording that the link names, ${print(wanted)}, found ${print(id)}. ` +
+        'Close this dialog to open another one.',
+    );
+  }
+
   /** Files that a link asked for are those that it names, or they are refused. */
   #compare(id: string): void {
     const wanted = this.#asked.find(isOfDisk);
@@ -370,6 +418,11 @@ export class Opener {
     this.keptBytes = await cacheBytes().catch(() => NaN);
     this.#dependencies.changed();
   }
+}
+
+/** The address of a recording that somebody typed or agreed to; undefined of a model's name. */
+function recordingAddress(text: string): URL | undefined {
+  return /^https?:\/\/\S+$/.test(text) && URL.canParse(text) ? new URL(text) : undefined;
 }
 
 /** Whether something of it was kept on an earlier visit: then the reader has agreed to it. */

@@ -13,6 +13,7 @@ const SOURCES = {
   zoo: 'trained for this page',
   hub: 'from Hugging Face',
   disk: 'from your disk',
+  recording: 'recordings',
 } as const;
 
 export class Picker {
@@ -215,17 +216,19 @@ export class Picker {
             <label class="field"
               ><span class="unseen">model</span>
               <select @change=${choose}>
-                ${this.#groups().map(
-                  ([name, some]) =>
-                    html`<optgroup label=${name}>
-                      ${some.map(
-                        ({ id, title }) =>
-                          html`<option value=${id} ?selected=${id === this.#model}>
-                            ${title}
-                          </option>`,
-                      )}
-                    </optgroup>`,
-                )}
+                ${this.#groups()
+                  .filter(([name]) => name !== SOURCES.recording)
+                  .map(
+                    ([name, some]) =>
+                      html`<optgroup label=${name}>
+                        ${some.map(
+                          ({ id, title }) =>
+                            html`<option value=${id} ?selected=${id === this.#model}>
+                              ${title}
+                            </option>`,
+                        )}
+                      </optgroup>`,
+                  )}
               </select></label
             >
             ${this.#stepForm()} ${this.#editForm()} ${others.map((one) => this.#otherForm(one))}

@@ -2,6 +2,7 @@
 import { effect, signal } from '@preact/signals-core';
 import { isOfDisk, isOfHub } from '../ask/ids';
 import type { PromptFile } from '../ask/question';
+import { isOfRecording } from '../ask/recordings';
 import { defaults, linkable, linkTo, parseHash, printHash, type State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
@@ -82,7 +83,7 @@ export function checkNames(models: Models, rooms: readonly { readonly name: stri
   }
   const isHere = (text: string) => {
     const id = parseSubject(text)?.id ?? '';
-    return isOfHub(id) || isOfDisk(id) || models.knows(id);
+    return isOfHub(id) || isOfDisk(id) || isOfRecording(id) || models.knows(id);
   };
   const gone = now.shown.filter((text) => !isHere(text));
   const left = now.shown.filter(isHere);

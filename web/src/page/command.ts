@@ -3,6 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { Edit } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
+import { nameOfId } from '../ask/ids';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { heldOutFile, passagesEach } from '../ask/zoo';
 
@@ -54,6 +55,8 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
 
 /** @returns undefined for what the command line does not measure */
 export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
+  if (frame.recording)
+    return `npx sinkscope measure ${quoted(`${nameOfId(frame.model.id)}.safetensors`)}`;
   const prompts = promptWords(frame, file);
   if (!prompts || frame.question.window) return undefined;
   const { first } = frame.question;

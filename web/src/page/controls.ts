@@ -4,6 +4,8 @@ import { live } from 'lit/directives/live.js';
 import { framesOf, type Context, type Scope, type Shown } from './context';
 import { isBidirectional, type Frame, mapsOf } from '../frame';
 import { hubName, isOfHub, nameOfId, isOfDisk } from '../ask/ids';
+import { isOfRecording } from '../ask/recordings';
+import { NO_WEIGHTS } from '../run/recordings';
 import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from '../ask/question';
 import { defaults, type State } from '../ask/state';
 import { parseSubject, titleOf } from '../ask/subject';
@@ -224,6 +226,8 @@ export function questionControls(
   frames: readonly Frame[],
   rows = 3,
 ): TemplateResult {
+  if (frames.length && frames.every(({ recording }) => recording))
+    return html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`;
   const state = context.state.value;
   const { input, n } = state;
   const isDrawn = input === 'random' || input === 'repeat';
@@ -395,7 +399,7 @@ export function generateControls(
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
   const queue = context.engine.value?.queue;
-  const open = frames.filter((frame) => !isBidirectional(frame));
+  const open = frames.filter((frame) => !isBidirectional(frame) && !frame.recording);
   if (!queue || !open.length || !allows(context.state.value, 'generate')) return nothing;
   const isRunning = queue.isGenerating;
   const { temperature, topK, seed } = context.state.value;
@@ -435,7 +439,7 @@ export function troubles(
       const said = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${kept}`;
       const models = context.engine.value?.models;
       const id = parseSubject(one.subject)?.id ?? '';
-      const isNew = (isOfHub(id) || isOfDisk(id)) && !models?.knows(id);
+      const isNew = (isOfHub(id) || isOfDisk(id) || isOfRecording(id)) && !models?.knows(id);
       const wanted = isOfHub(id) ? hubName(id) : id;
       const act = isNew ? () => context.open(wanted) : () => context.engine.peek()?.queue.retry();
       const again = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';

@@ -106,7 +106,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(frame ? chips(frame, context) : nothing, words);
     sinkMap.update(all);
     map.update(all);
-    render(frame ? handControls(context, frame) : nothing, hand);
+    render(frame && !frame.recording ? handControls(context, frame) : nothing, hand);
     changed.root.hidden = !frame?.edits.length;
     changed.update(all);
     inspector.update(all);

@@ -1,9 +1,12 @@
 /** Opens the models that subjects name, and cuts the prompts that they are asked. */
 import { InputError } from '../ask/errors';
+import type { Recording } from 'sinkscope';
 import { isOfDisk, isOfHub, nameOfId } from '../ask/ids';
+import { isOfRecording } from '../ask/recordings';
 import { keyOf, promptsOf, type Prompts, type Question } from '../ask/question';
 import { modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import type { OpenModel, Watch } from './models';
+import { NO_WEIGHTS } from './recordings';
 import type { Dependencies, Request } from './request';
 
 export class Loading {
@@ -30,6 +33,7 @@ export class Loading {
     const parsed = parseSubject(subject);
     if (!parsed) throw new InputError(`“${subject}” names no model.`);
     const id = modelIdOf(parsed);
+    if (isOfRecording(id)) throw new InputError(NO_WEIGHTS);
     const isOutside = isOfHub(id) || isOfDisk(id);
     if (isOutside && !(await this.#dependencies.admit(parsed.id, watch.signal)))
       throw new InputError(`${nameOfId(parsed.id)} is not loaded yet. Open it to measure it.`);
@@ -39,11 +43,29 @@ export class Loading {
     return { parsed, opened };
   }
 
+  /**
+   * @throws InputError for a recording with an edit, or one that the reader has to open
+   */
+  async openRecording({ id, edits, arithmetic }: Subject, watch: Watch): Promise<Recording> {
+    if (edits.length || arithmetic) throw new InputError(NO_WEIGHTS);
+    if (!(await this.#dependencies.admit(id, watch.signal)))
+      throw new InputError(`${nameOfId(id)} is not loaded yet. Open it to look at it.`);
+    watch.signal.throwIfAborted();
+    return this.#dependencies.models.recordings.get(id, watch);
+  }
+
   /** Begins to open a model of the zoo that will be needed soon. */
   begin(subject: string, request: Request, watch: Watch): void {
     const parsed = parseSubject(subject);
     const { models } = this.#dependencies;
-    if (!parsed || isOfHub(parsed.id) || isOfDisk(parsed.id) || !models.knows(parsed.id)) return;
+    if (
+      !parsed ||
+      isOfRecording(parsed.id) ||
+      isOfHub(parsed.id) ||
+      isOfDisk(parsed.id) ||
+      !models.knows(parsed.id)
+    )
+      return;
     this.#get(modelIdOf(parsed), request, watch).catch(() => {});
   }
 

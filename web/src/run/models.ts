@@ -23,6 +23,7 @@ import { arithmeticOf } from '../ask/subject';
 import type { Source } from '../frame';
 import { nearestStep, stepOf, stepWords } from '../ask/steps';
 import type { StepFacts } from '../frame';
+import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
 import { renew, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
@@ -87,17 +88,19 @@ export class Models {
   readonly zoo: Zoo;
   readonly #open = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
-  /** Opened by the reader, and shown by nobody yet. */
+  /** Opened by the reader, but not shown in a room yet. */
   #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
   /** Milliseconds for a step of a tokenizer; doubled whenever a reader is asked to wait longer. */
   #limit = 5000;
   #timelines: Promise<Timelines> | undefined;
+  readonly recordings: Recordings;
 
   constructor(engine: Engine, zoo: Zoo) {
     this.#engine = engine;
     this.describe = engine.describe;
     this.zoo = zoo;
+    this.recordings = new Recordings(engine);
   }
 
   get choices(): Choice[] {
@@ -105,12 +108,17 @@ export class Models {
     return [
       ...this.zoo.cards.map(({ id, title }) => ({ id, title, source: 'zoo' as const })),
       ...own,
+      ...this.recordings.choices,
     ];
   }
 
   /** Whether it can be opened without asking the reader. */
   knows(id: string): boolean {
-    return this.#recipes.has(id) || this.zoo.cards.some((card) => card.id === id);
+    return (
+      this.#recipes.has(id) ||
+      this.recordings.knows(id) ||
+      this.zoo.cards.some((card) => card.id === id)
+    );
   }
 
   /** Of the weights of what was opened by a plan. */
@@ -118,12 +126,12 @@ export class Models {
     return this.#recipes.get(arithmeticOf(id).weights)?.plan.bytes;
   }
 
-  /** The reader wants this model: it may be opened from here on. */
+  /** The reader asked for this model: it may be opened from now on. */
   admit(id: string, recipe: Recipe): void {
     this.#recipes.set(id, recipe);
   }
 
-  /** Until it is open and shown, or another is pinned, it is not closed for being shown by nobody. */
+  /** Keeps a model that no room shows yet, until it is open and shown, or another one is pinned. */
   pin(id: string): void {
     this.#pinned = id;
   }
@@ -186,13 +194,14 @@ export class Models {
   stop(id: string): void {
     const opening = this.#open.get(id);
     if (!opening) return;
-    // Whoever goes back to a checkpoint opens it anew, and does not wait for its end.
+    // A reader who goes back to the checkpoint opens it again without waiting for this end.
     if (!opening.isDone && stepOf(arithmeticOf(id).weights)) this.#open.delete(id);
     opening.job.abort(new DOMException('', 'AbortError'));
   }
 
   /** Closes, or stops opening, what was opened by a plan or is a checkpoint, and is not shown any more. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
+    await this.recordings.release(wanted);
     const pinned = this.#pinned;
     if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
     const shown = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
@@ -204,7 +213,7 @@ export class Models {
     };
     const seen = new Set([...shown].map((id) => arithmeticOf(id).weights));
     const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
-    // All at once, so that nobody is handed a model that is about to be closed.
+    // All of them leave the map first, so that no caller gets a model that is about to close.
     for (const [id, { job }] of gone) {
       this.#open.delete(id);
       job.abort(new DOMException('', 'AbortError'));
@@ -216,7 +225,7 @@ export class Models {
     await (await this.#timelines)?.keep(walked);
   }
 
-  /** Downloaded files that cannot be read are not kept: the next try fetches them anew. */
+  /** Downloaded files that cannot be read are removed: the next try fetches them again. */
   async #byPlan(id: string, recipe: Recipe, how: How & { readonly signal: AbortSignal }) {
     try {
       return await this.#openPlan(id, recipe, how);
@@ -325,7 +334,7 @@ export class Models {
     ]);
     const model = await this.#engine.open(files, { signal, arithmetic });
     if (signal.aborted) {
-      // Nobody else knows it.
+      // No caller has this model.
       await model.close();
       throw signal.reason;
     }

@@ -8,15 +8,17 @@
  */
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
-import { sentence } from '../ask/errors';
+import { InputError, sentence } from '../ask/errors';
 import { keyOf } from '../ask/question';
-import { editsOf, modelIdOf, parseSubject } from '../ask/subject';
+import { isOfRecording } from '../ask/recordings';
+import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import { selectedHead, type Frame, type Head } from '../frame';
 import { Generation } from './generation';
 import { Loading } from './loading';
 import { measurements, type Measurement } from './measurements';
 import { previewId, type Watch } from './models';
 import { loadedWords } from './progress';
+import { recordedFrame, recordedRun } from './recordings';
 import { completed, contextOf, namesFor, recordedFor } from './reading';
 import {
   studyKey,
@@ -157,7 +159,16 @@ export class Queue {
     this.#generation.stop();
   }
 
-  /** Adds tokens to the frames of these subjects, one by one. */
+  /** The frame of a subject as the bytes of a recording: measured once more, with its first prompt kept. */
+  async record(subject: string, source: string): Promise<Uint8Array<ArrayBuffer>> {
+    const frame = this.#entries.get(subject)?.frame;
+    const cached = this.#runs.get(subject);
+    if (!frame || !cached) throw new InputError(`${subject} is not measured yet.`);
+    const { recordedFrom } = await import('./recording_made');
+    return recordedFrom(frame, cached.opened, source, this.#models);
+  }
+
+  /** Adds tokens to the frames of these subjects. */
   async generate(...[subjects, options]: Parameters<Generation['generate']>): Promise<void> {
     this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
     try {
@@ -238,10 +249,13 @@ export class Queue {
     const { headReads, reads } = this.#request!;
     const at = this.#headOf(frame, this.#request!);
     const isHead = frame.head?.layer === at.layer && frame.head.head === at.head;
+    const isLacking = (name: string) => name in (frame.lacks ?? {});
+    const isThere = (name: string) => name in frame.tensors || isLacking(name);
+    const ofHead = headReads.filter((name) => !isLacking(name));
     return (
-      namesFor(this.#models.describe, frame, reads).every((name) => name in frame.tensors) &&
+      namesFor(this.#models.describe, frame, reads).every(isThere) &&
       !this.#measurementFor(frame) &&
-      (!headReads.length || (isHead && headReads.every((name) => name in frame.head!.tensors)))
+      (!ofHead.length || (isHead && ofHead.every((name) => name in frame.head!.tensors)))
     );
   }
 
@@ -277,7 +291,7 @@ export class Queue {
   #measurementFor(frame: Frame): Measurement | undefined {
     const isMissing = (name: string) =>
       this.#request!.reads.includes(name) && !(name in frame.tensors);
-    if (this.#generation.isRunningNow) return undefined;
+    if (this.#generation.isRunningNow || frame.recording) return undefined;
     return measurements.find(({ names, fits }) => fits(frame) && names.some(isMissing));
   }
 
@@ -364,6 +378,9 @@ export class Queue {
       recordedFor(this.#models.describe, request).every((name) => known.fields.has(name));
     if (frame && isRecorded && known.key === key && !this.#isToBeExact(frame, known))
       return this.#readOn(subject, frame, known, request, watch);
+    const named = parseSubject(subject);
+    if (named && isOfRecording(named.id))
+      return this.#answerRecording(subject, key, named, request, watch);
     const { parsed, opened } = await this.#loading.open(subject, request, watch);
     // The other models are fetched while this one runs.
     const unbound = this.#watch(new AbortController().signal);
@@ -389,6 +406,27 @@ export class Queue {
       await made.cached.run.close().catch(() => {});
       throw error;
     }
+  }
+
+  /** A recording answers every question with what it holds. */
+  async #answerRecording(
+    subject: string,
+    key: string,
+    parsed: Subject,
+    request: Request,
+    watch: Watch,
+  ): Promise<void> {
+    const recording = await this.#loading.openRecording(parsed, watch);
+    const { describe } = this.#models;
+    const frame = await recordedFrame(describe, subject, parsed.id, recording, request.question);
+    const cached = recordedRun(key, parsed.id, recording, describe);
+    const whole = await this.#complete(frame, cached, request);
+    watch.signal.throwIfAborted();
+    this.#runs.set(subject, cached);
+    batch(() => {
+      this.#set(subject, { frame: whole, isStale: false, error: undefined });
+      this.#mark();
+    });
   }
 
   /** Reads from the open run what the frame lacks, and takes the measurements beside it. */
@@ -417,13 +455,14 @@ export class Queue {
   }
 
   /** The frame with every number that the request names. */
-  #complete(frame: Frame, cached: OpenRun, request: Request): Promise<Frame> {
+  async #complete(frame: Frame, cached: OpenRun, request: Request): Promise<Frame> {
     const before = this.#entries.get(frame.subject)?.frame;
     const headOf = (one: Frame) => this.#headOf(one, request);
-    return completed(this.#models.describe, frame, cached, request, {
+    const whole = await completed(this.#models.describe, frame, cached, request, {
       ...(before ? { before } : {}),
       headOf,
     });
+    return cached.lacks ? { ...whole, lacks: { ...cached.lacks } } : whole;
   }
 
   /** Closes runs and models that no room asks for; a large model as soon as it is measured. */

@@ -203,18 +203,22 @@ export async function completed(
   const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
   const read = (name: string, at: Partial<Head> = {}): Read =>
     isMetric(name) ? { metric: name, eps: frame.eps, ...at } : { field: name, ...at };
-  const names = namesFor(describe, frame, reads).filter((name) => !(name in frame.tensors));
+  const names = namesFor(describe, frame, reads).filter(
+    (name) => !(name in frame.tensors) && !(name in (frame.lacks ?? {})),
+  );
   // Alpha decides which head is selected. Until it is read, the previous frame's head is the best guess.
   const like = 'alpha' in frame.tensors ? frame : before;
   const guess = like && headOf(like);
   const hadAt = ({ layer, head }: Head): Readonly<Record<string, Tensor>> =>
     frame.head?.layer === layer && frame.head.head === head ? frame.head.tensors : {};
-  const missing = (had: object) => headReads.filter((name) => !(name in had));
+  const isLacking = (name: string) => name in (frame.lacks ?? {});
+  const missing = (had: object) => headReads.filter((name) => !(name in had) && !isLacking(name));
   const early = guess ? missing(hadAt(guess)) : [];
   const asked = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
   const found = asked.length ? await run.read(asked) : [];
+  // Of a recording some may be missing.
   const named = (own: readonly string[], from: readonly Tensor[]) =>
-    Object.fromEntries(own.map((name, i) => [name, from[i]!]));
+    Object.fromEntries(own.flatMap((name, i) => (from[i] ? [[name, from[i]] as const] : [])));
   const tensors = { ...frame.tensors, ...named(names, found) };
   const perPrompt = frame.sequences === 1 ? notePrompt({}, tensors) : frame.perPrompt;
   const next = tensors.next && !frame.next.length ? likeliest(tensors.next, opened) : frame.next;

@@ -24,6 +24,8 @@ export interface CachedRun {
   readonly opened: OpenModel;
   /** The names that the run recorded. */
   readonly fields: ReadonlySet<string>;
+  /** Of a recording: what reading it found missing, with the reasons. */
+  readonly lacks?: Readonly<Record<string, string>>;
 }
 
 export type OpenRun = CachedRun & { readonly run: Run };

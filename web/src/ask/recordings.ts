@@ -1,0 +1,68 @@
+/**
+ * Ids of recordings, which are subjects like models:
+ *
+ *     recording:NAME.safetensors                     one that lies beside the page
+ *     recording:https://HOST/PATH.safetensors        one of somebody else's
+ *     recording:disk:FINGERPRINT/NAME.safetensors    one on somebody's disk
+ */
+import { sha256 } from 'sinkscope';
+import { base } from '../base';
+
+const RECORDING = 'recording:';
+const DISK = `${RECORDING}disk:`;
+
+export function isOfRecording(id: string): boolean {
+  return id.startsWith(RECORDING);
+}
+
+/** Whether a recording lay on the disk of whoever shared the link. */
+export function isRecordingOfDisk(id: string): boolean {
+  return id.startsWith(DISK);
+}
+
+/** What stands in a link may hold no comma, no tilde and no white space. */
+export function idOfAddress(address: string | URL): string {
+  const { href } = new URL(address);
+  return `${RECORDING}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
+}
+
+export async function idOfRecordingFile(file: File): Promise<string> {
+  const END = 2 ** 20;
+  const ends = [file.slice(0, END), file.slice(Math.max(END, file.size - END))];
+  const bytes = new Uint8Array(await new Blob(ends).arrayBuffer());
+  const hash = (await sha256(bytes)) ?? file.size.toString(16);
+  const name = file.name.replace(/[^\w.-]+/g, '-').slice(-80) || 'recording';
+  return `${DISK}${hash.padEnd(16, '0').slice(0, 16)}/${name}`;
+}
+
+/** Where a recording is fetched from; undefined of one on a disk. */
+export function addressOfRecording(id: string): URL | undefined {
+  if (isRecordingOfDisk(id)) return undefined;
+  const place = id.slice(RECORDING.length);
+  return /^https?:/.test(place) ? new URL(place) : new URL(RECORDINGS + place, base);
+}
+
+/** Whether nobody but this site is asked for it. */
+export function isOfThisSite(id: string): boolean {
+  return addressOfRecording(id)?.origin === base.origin;
+}
+
+/** What the reader calls it before it is opened: the name of its file. */
+export function nameOfRecording(id: string): string {
+  const file = id.slice(id.lastIndexOf('/') + 1).replace(RECORDING, '');
+  try {
+    return decodeURIComponent(file.split(/[?#]/)[0]!).replace(/\.safetensors$/, '');
+  } catch {
+    return file;
+  }
+}
+
+/** Whether a file says that it is a recording: its header names the version. */
+export async function isRecordingFile(file: Blob): Promise<boolean> {
+  const MOST = 10 ** 8;
+  if (file.size < 10) return false;
+  const start = new DataView(await file.slice(0, 8).arrayBuffer());
+  const length = Number(start.getBigUint64(0, true));
+  if (length > Math.min(MOST, file.size - 8)) return false;
+  return (await file.slice(8, 8 + length).text()).includes('"sinkscope.recording"');
+}

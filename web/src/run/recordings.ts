@@ -1,0 +1,299 @@
+/** Recordings as subjects: opened like models, and answered with what their files hold. */
+import {
+  SinkscopeError,
+  type Architecture,
+  type Describe,
+  type Engine,
+  type Model,
+  type Read,
+  type Recording,
+  type Run,
+  type Tensor,
+  type Token,
+} from 'sinkscope';
+import { InputError } from '../ask/errors';
+import type { Question } from '../ask/question';
+import { addressOfRecording, nameOfRecording } from '../ask/recordings';
+import type { Frame, NumberClass } from '../frame';
+import { measurements } from './measurements';
+import type { Choice, OpenModel, Watch } from './models';
+import type { OpenRun } from './runs';
+
+/** What a recording cannot do, in the words that the page shows. */
+export const NO_WEIGHTS =
+  'A recording has no weights: it shows what was measured, and nothing can be typed, generated or replaced.';
+
+/** Of numbers that take runs of their own. */
+const NEEDS_RUNS = 'needs runs of the model, and a recording has none';
+
+const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactual'];
+
+/** The recordings that are open, and those that may be opened without asking the reader. */
+export class Recordings {
+  readonly #engine: Engine;
+  readonly #open = new Map<string, Promise<Recording>>();
+  /** Files of the reader's disk; undefined: what its address gives. */
+  readonly #admitted = new Map<string, Blob | undefined>();
+  readonly #titles = new Map<string, string>();
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  admit(id: string, file?: Blob): void {
+    this.#admitted.set(id, file ?? this.#admitted.get(id));
+  }
+
+  forget(id: string): void {
+    this.#admitted.delete(id);
+  }
+
+  knows(id: string): boolean {
+    return this.#admitted.has(id);
+  }
+
+  get choices(): Choice[] {
+    return [...this.#admitted.keys()].map((id) => ({
+      id,
+      title: this.#titles.get(id) ?? nameOfRecording(id),
+      source: 'recording' as const,
+    }));
+  }
+
+  get(id: string, { signal, onProgress }: Watch): Promise<Recording> {
+    const known = this.#open.get(id);
+    if (known) return known;
+    const source = this.#admitted.get(id) ?? addressOfRecording(id);
+    if (!source) throw new InputError(`${nameOfRecording(id)} is not open: choose its file.`);
+    const opened = this.#engine
+      .openRecording(source, {
+        signal,
+        onProgress: (p) => onProgress(`Loading ${nameOfRecording(id)}`, p.done, p.total, p),
+      })
+      .then((recording) => {
+        this.#titles.set(id, titleOf(recording, id));
+        return recording;
+      });
+    this.#open.set(id, opened);
+    opened.catch(() => this.#open.get(id) === opened && this.#open.delete(id));
+    return opened;
+  }
+
+  /** The file itself, once more. */
+  async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
+    const file = this.#admitted.get(id);
+    if (file) return new Uint8Array(await file.arrayBuffer());
+    const response = await fetch(addressOfRecording(id)!);
+    if (!response.ok)
+      throw new InputError(`${nameOfRecording(id)}: the server said ${response.status}.`);
+    return new Uint8Array(await response.arrayBuffer());
+  }
+
+  /** Closes what is not shown any more. */
+  async release(wanted: ReadonlySet<string>): Promise<void> {
+    const gone = [...this.#open].filter(([id]) => !wanted.has(id));
+    for (const [id] of gone) this.#open.delete(id);
+    for (const [, opened] of gone)
+      await opened.then((recording) => recording.close()).catch(() => {});
+  }
+}
+
+/** How the model that was recorded is called. */
+export function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): string {
+  return conditions.model.id.slice(0, 120) || nameOfRecording(id);
+}
+
+/**
+ * What is known of the architecture; what a recording does not say is absent, so that a comparison does not
+ * take it for a difference.
+ */
+function architectureOf({ architecture, conditions, tensors }: Recording): Architecture {
+  const known = {
+    ...architecture,
+    context: conditions.prompts.T,
+    parameters: NaN,
+    mask_token: null,
+    bias_key: tensors.has('0.att_bias') ? 'head' : null,
+    gate: tensors.has('0.gate') ? 'output_head' : null,
+  };
+  return known as unknown as Architecture;
+}
+
+function tokensOf({ conditions, tokens }: Recording): Token[] {
+  const { first } = conditions;
+  const isMark = (text: string) => text === first.token && /^(<.*>|\[.*\])$/.test(text);
+  return (conditions.tokens[0] ?? []).map((text, t) => {
+    const special = t === 0 && isMark(text);
+    return { id: tokens[t] ?? 0, text, start: 0, end: 0, special };
+  });
+}
+
+/** Means over all prompts, their deviations, and one number for each prompt, as the file has them. */
+async function meansOf(describe: Describe, recording: Recording, eps: number) {
+  const { tensors: files, conditions } = recording;
+  const { count, T, kept } = conditions.prompts;
+  const isSameLength = kept === 0 || conditions.tokens[0]!.length === T;
+  const tensors: Record<string, Tensor> = {};
+  const spread: Record<string, Float32Array> = {};
+  for (const { name, shape, arguments: args } of describe.metrics) {
+    if (!files.has(`mean.${name}`)) continue;
+    // The first prompt's maps may be shorter than what was averaged.
+    if (shape.includes('T') && !isSameLength) continue;
+    const at = args.includes('eps') ? { eps } : {};
+    tensors[name] = await recording.mean(name, at);
+    if (!files.has(`deviation.${name}`)) continue;
+    const deviation = await recording.deviation(name, at);
+    spread[name] = deviation.data as Float32Array;
+  }
+  const perPrompt: Record<string, number[]> = {};
+  const row = async (name: string) =>
+    files.has(name) ? Array.from((await recording.tensor(name)).data) : undefined;
+  const sinks = await row('prompt.sink_1');
+  const place = conditions.eps.findIndex((one) => Math.fround(one) === Math.fround(eps));
+  const E = conditions.eps.length;
+  if (sinks && place >= 0)
+    perPrompt.sink_ratio = Array.from({ length: count }, (_, i) => sinks[i * E + place]!);
+  const losses = await row('prompt.loss');
+  if (losses) perPrompt.loss_mean = losses;
+  return { tensors, spread, perPrompt };
+}
+
+/** The numbers that every view and sentence needs: undefined ones where the recording has none. */
+function withoutGaps(frame: Frame): Frame {
+  const { L, H } = frame.architecture;
+  const { T } = frame;
+  const nothing = (...shape: number[]): Tensor => ({
+    shape,
+    data: new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(NaN),
+  });
+  const { tensors } = frame;
+  const ratio = tensors.sink_ratio ?? nothing(T);
+  return {
+    ...frame,
+    tensors: {
+      alpha: nothing(L, H, T),
+      alpha_uniform: uniform(frame),
+      sink_ratio: ratio,
+      // A row that sums to 1 is its own share.
+      sink_ratio_raw: frame.operation.normalises ? ratio : nothing(T),
+      row_mass_summary: nothing(L, H, 3),
+      ...tensors,
+    },
+  };
+}
+
+/** alpha of uniform attention: (H_T - H_{k-1}) / (T-k+1), or 1/T where every query sees every key. */
+function uniform({ T, architecture: { mask } }: Frame): Tensor {
+  const data = new Float32Array(T);
+  let tail = 0;
+  for (let k = T - 1; k >= 0; k--) {
+    tail += 1 / (k + 1);
+    data[k] = mask.kind === 'bidirectional' ? 1 / T : tail / (T - k);
+  }
+  return { shape: [T], data };
+}
+
+function classOf({ conditions }: Recording): NumberClass {
+  return CLASSES.find((one) => one === conditions.class.toLowerCase()) ?? 'measured';
+}
+
+/** The frame of a recording: what its file holds, with the conditions under which it was made. */
+export async function recordedFrame(
+  describe: Describe,
+  subject: string,
+  id: string,
+  recording: Recording,
+  question: Question,
+): Promise<Frame> {
+  const { conditions } = recording;
+  const { model, prompts } = conditions;
+  const { eps: asked } = question;
+  const isRecorded = conditions.eps.some((one) => Math.fround(one) === Math.fround(asked));
+  const eps = isRecorded ? asked : (conditions.eps[0] ?? asked);
+  const title = titleOf(recording, id);
+  const tokens = tokensOf(recording);
+  const first = tokens.filter(({ special }) => special).map(({ text }) => text);
+  const frame: Frame = {
+    subject,
+    title,
+    model: {
+      id,
+      title,
+      source: 'recording',
+      ...(model.revision ? { commit: model.revision } : {}),
+      ...(model.sha256 ? { sha256: model.sha256 } : {}),
+    },
+    recording: conditions,
+    lacks: {},
+    class: classOf(recording),
+    architecture: architectureOf(recording),
+    operation: describe.operations.find(({ name }) => name === model.operation)!,
+    edits: [],
+    labels: [],
+    choices: [],
+    question: { ...question, n: prompts.count, T: prompts.T, eps },
+    tokens,
+    T: tokens.length || prompts.T,
+    ids: [[...recording.tokens]],
+    eps,
+    dropped: 0,
+    generated: 0,
+    first,
+    special: { automatic: first, bos: first[0] ?? null, choices: [] },
+    sequences: prompts.count,
+    next: [],
+    milliseconds: 0,
+    ...(await meansOf(describe, recording, eps)),
+  };
+  return withoutGaps(frame);
+}
+
+/** Why a recording has no such number. */
+function reasonOf(read: Read, error: unknown): string {
+  if (!(error instanceof SinkscopeError) || error.code !== 'bad_request') throw error;
+  const isMissing = 'field' in read && error.where === read.field;
+  return isMissing ? `needs the field ${read.field}, not recorded` : error.text;
+}
+
+/**
+ * A recording in the place of an open run: what the page reads of a frame is read from its first kept prompt.
+ * What is not there comes as undefined, and its reason is told.
+ */
+export function recordedRun(
+  key: string,
+  id: string,
+  recording: Recording,
+  describe: Describe,
+): OpenRun {
+  const lacks: Record<string, string> = Object.fromEntries(
+    measurements.flatMap(({ names }) => names).map((name) => [name, NEEDS_RUNS]),
+  );
+  const read = async (reads: readonly Read[]) => {
+    const found: (Tensor | undefined)[] = [];
+    for (const one of reads) {
+      const name = 'field' in one ? one.field : one.metric;
+      const [tensor] = await recording.read([one]).catch((error: unknown) => {
+        lacks[name] = reasonOf(one, error);
+        return [undefined];
+      });
+      found.push(tensor);
+    }
+    return found as Tensor[];
+  };
+  const run = {
+    tokens: recording.tokens,
+    edits: [],
+    read,
+    close: async () => {},
+  } as unknown as Run;
+  const model = { describe, architecture: architectureOf(recording) } as unknown as Model;
+  const opened = {
+    id,
+    title: titleOf(recording, id),
+    source: 'recording',
+    model,
+    tokenizer: { piece: String },
+  } as unknown as OpenModel;
+  const fields = new Set(describe.fields.map(({ name }) => name));
+  return { key, run, capacity: recording.tokens.length, opened, fields, lacks };
+}
