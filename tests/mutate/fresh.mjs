@@ -107,9 +107,7 @@ async function models() {
       'models/train',
       'models/reference',
       'models/record/src/sinkscope/metrics.py',
-    ).filter(
-      (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
-    ),
+    ).filter((file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file)),
     async killerOf(file, text, name) {
       const own = written(`${name}.py`, text);
       if (!(await run(python, ['-m', 'py_compile', own], { isQuiet: true }))) return null;

@@ -31,7 +31,9 @@ try {
   const command = (name) =>
     page.evaluate((name) => globalThis.jupyterapp.commands.execute(name), name);
   const isThere = () =>
-    page.waitForFunction(() => globalThis.jupyterapp && document.querySelector('.jp-Notebook-cell'));
+    page.waitForFunction(
+      () => globalThis.jupyterapp && document.querySelector('.jp-Notebook-cell'),
+    );
   const figure = async () => {
     await page.waitForSelector('iframe[sandbox]');
     const frame = await (await page.$('iframe[sandbox]')).contentFrame();
