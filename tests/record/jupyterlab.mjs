@@ -60,7 +60,7 @@ try {
   const read = async () => {
     const cell = page.locator('.jp-CodeCell').last();
     await cell.locator('.cm-content').click();
-    await page.keyboard.press('Shift+Enter');
+    await page.keyboard.press('Control+Enter');
     await page.waitForTimeout(500);
     await page.waitForFunction(() => !document.querySelector('[data-jp-kernel-status=busy]'));
     await page.waitForTimeout(1500);

@@ -83,7 +83,18 @@ def test_chunks_of_queries_add_up_to_the_map(mask: str) -> None:
     entropy = metrics.entropy(att, sight.sum(-1))
     assert torch.allclose(torch.cat([metrics.entropy(att[..., rows, :], sight[rows].sum(-1))
                                      for rows in parts], -1), entropy, rtol=1e-12)
-    cos = [metrics.cosine_sums(scores[..., rows, :], sight[rows]) for rows in parts]
-    for found, expected in zip(map(sum, zip(*cos, strict=True)), metrics.cosine_sums(scores, sight),
-                               strict=True):
-        assert torch.allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("prefix", [1, 6, 20])
+def test_the_cosine_gap_is_that_of_the_map_of_cosines(prefix: int) -> None:
+    generator = torch.Generator().manual_seed(2)
+    q, k = torch.randn(2, 2, 3, 20, 5, generator=generator, dtype=torch.float64)
+    cos = torch.nn.functional.cosine_similarity(q[..., :, None, :], k[..., None, :, :], dim=-1)
+    last = torch.arange(20).clamp_min(prefix - 1)
+    sight = torch.arange(20) <= last[:, None]
+    for first in (0, 7):
+        others = sight.clone()
+        others[:, first] = False
+        expected = cos[..., first].mean(-1) - (cos * others).sum((-2, -1)) / others.sum()
+        assert torch.allclose(metrics.cos_gap(q, k, last, first), expected, rtol=1e-10)
+    assert torch.allclose(metrics.geometry(q, k, sight)["cos_gap"], metrics.cos_gap(q, k, last))

@@ -71,31 +71,27 @@ def entropy(share: Tensor, seen: Tensor) -> Tensor:
     return torch.where(share.sum(-1) > 0, entropy, torch.nan)
 
 
-def cosines(q: Tensor, k: Tensor) -> Tensor:
-    """cos(q_t, k_j) of every pair.  q [..., t, K], k [..., T, K] -> [..., t, T]"""
-    return q @ k.transpose(-2, -1) / (q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :])
+def cos_gap(q: Tensor, k: Tensor, last: Tensor, first: int = 0) -> Tensor:
+    """Mean cos of the queries with the first key minus their mean cos with the other keys in sight,
+    which are those up to `last`.  q, k [..., T, K], last [T] -> [...]
 
-
-def cosine_sums(cos: Tensor, sight: Tensor, first: int = 0) -> tuple[Tensor, Tensor]:
-    """Sum over the queries of cos with the first key, and of cos with the other keys in sight.
-    cos [..., t, T], sight [t, T] -> [...], [...]"""
-    others = sight.clone()
-    others[:, first] = False
-    return cos[..., first].sum(-1), (cos * others).sum((-2, -1))
+    The cosines of a query with many keys add up to one product with the sum of their directions.
+    """
+    q, k = (x / x.norm(dim=-1, keepdim=True) for x in (q, k))
+    to_first = (q * k[..., first : first + 1, :]).sum(-1)
+    sees_first = last >= first
+    others = (q * k.cumsum(-2)[..., last, :]).sum(-1) - to_first * sees_first
+    return to_first.mean(-1) - others.sum(-1) / ((last + 1).sum() - sees_first.sum())
 
 
 def geometry(q: Tensor, k: Tensor, sight: Tensor) -> dict[str, Tensor]:
-    """q.k = |q| |k| cos of every pair in sight (Gu et al. 2025, figure 2), and `cos_gap`: mean cos of
-    the queries with the first key minus their mean cos with the others.
+    """q.k = |q| |k| cos of every pair in sight (Gu et al. 2025, figure 2), and `cos_gap`.
     q, k [L, H, T, K], sight [T, T] -> [L, H, T, T] each, [L, H]"""
     dot = q @ k.transpose(-2, -1)
     norms = q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :]
-    cos = dot / norms
-    first, others = cosine_sums(cos, sight)
-    gap = first / len(sight) - others / sight[:, 1:].sum()
-    maps = {"qk_dot": dot, "qk_cos": cos, "qk_norm": norms}
-    return {"cos_gap": gap} | {name: map.masked_fill(~sight, torch.nan)
-                               for name, map in maps.items()}
+    maps = {"qk_dot": dot, "qk_cos": dot / norms, "qk_norm": norms}
+    return {"cos_gap": cos_gap(q, k, sight.sum(-1) - 1)} | {
+        name: map.masked_fill(~sight, torch.nan) for name, map in maps.items()}
 
 
 def largest(hidden: Tensor) -> Tensor:
