@@ -269,7 +269,7 @@ export const offline = {
       await drawn(page);
       await isKept(page, 'softmax/model.safetensors');
       host.interpose(/gated\/(model.safetensors|config.json)$/);
-      await page.goto(`${host.address}#a=gated&b=`);
+      await page.goto(`${host.address}#room=explore&shown=gated`);
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
       assert.equal(await countKept(page, 'gated/model.safetensors'), 0);
       host.relent();
@@ -342,10 +342,10 @@ export const offline = {
         ['list of models', /zoo\/\w+\/index.json$/, ''],
         ['engine', /\.wasm$/, ''],
         ['weights', /softmax\/(model|quick).safetensors$/, ''],
-        ['configuration', /gated\/config.json$/, '#a=gated&b='],
-        ['tokenizer', /no-bos\/tokenizer.json$/, '#a=no-bos&b='],
-        ['checkpoint', /timeline\/index.json$/, '#a=softmax@1400&b='],
-        ['checkpoint’s weights', /timeline\/.*gz$/, '#a=softmax@1400&b='],
+        ['configuration', /gated\/config.json$/, '#room=explore&shown=gated'],
+        ['tokenizer', /no-bos\/tokenizer.json$/, '#room=explore&shown=no-bos'],
+        ['checkpoint', /timeline\/index.json$/, '#room=explore&shown=softmax@1400'],
+        ['checkpoint’s weights', /timeline\/.*gz$/, '#room=explore&shown=softmax@1400'],
       ]) {
         host.interpose(paths);
         const page = await visit(context, host.address, hash);

@@ -1,6 +1,6 @@
 /** Recordings: what a model did on some prompts, in one safetensors file; and making them. */
 import type { Architecture, Describe, Tensor } from '../abi/abi.js';
-import type { MetricArguments, Model, Options, Read, Run, Where } from '../engine/engine.js';
+import type { Edit, MetricArguments, Model, Options, Read, Run, Where } from '../engine/engine.js';
 import type { MeasureOptions, Measurement, Studied } from '../study/study.js';
 
 /** Under which conditions a recording was made. Strings are text, never markup. */
@@ -145,6 +145,8 @@ export type Recordable = Pick<Model, 'architecture' | 'describe'> &
 export interface StudyOptions extends RecordOptions, Options {
   /** Of how many of the first sequences fields are kept; default 1. */
   readonly keep?: number;
+  /** What-ifs under which every sequence is run; counterfactual ones make the recording so. */
+  readonly edits?: readonly Edit[];
   /** Of which metrics there are means; default: every averaged one that a plain run gives. */
   readonly metrics?: readonly string[];
 }

@@ -41,9 +41,10 @@ function summaryOf({ alpha, loss_mean: loss }, eps) {
 export async function recordStudy(model, sequences, options = {}) {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
-  checkOptions(options, { ...JOB, ...RECORD, metrics: 'list' });
+  checkOptions(options, { ...JOB, ...RECORD, metrics: 'list', edits: 'list' });
   const { describe } = model;
   const {
+    edits = [],
     eps = [describe.defaults.eps],
     keep: kept = 1,
     half = true,
@@ -62,6 +63,7 @@ export async function recordStudy(model, sequences, options = {}) {
   } = await measure(model, sequences, {
     metrics,
     eps,
+    edits,
     signal,
     onProgress,
     onSequence: (found) => void rows.push(summaryOf(found, eps)),
@@ -69,13 +71,15 @@ export async function recordStudy(model, sequences, options = {}) {
   /** @type {Parts} */
   const parts = new Map();
   putMeans(parts, describe, [means, ...(byEps ?? []).slice(1).map((one) => one.metrics)]);
-  const own = keptOf(model, options);
+  // Which keys a query sees under an edit is not what the model's mask says.
+  const more = edits.length > 0 ? ['seen'] : [];
+  const own = keptOf(model, { ...options, fields: [...(options.fields ?? ['att']), ...more] });
   const fields = fieldsFor(describe, [
     ...[...own.fields, ...own.small].map((field) => ({ field })),
     ...own.exact.map((metric) => ({ metric })),
   ]);
   for (let i = 0; i < kept; i++) {
-    const run = await model.run(sequences[i], { fields, signal });
+    const run = await model.run(sequences[i], { fields, edits, signal });
     await keep(parts, i, run, own, half).finally(() => run.close());
   }
   const count = rows.length;
@@ -103,7 +107,11 @@ export async function recordStudy(model, sequences, options = {}) {
     ),
   );
   const ids = sequences.slice(0, kept).map((list) => [...list]);
-  return encode(parts, conditionsOf(model, options, { ids, count, T, eps }));
+  const isOther = edits.some(
+    ({ kind }) => describe.edits.find(({ name }) => name === kind)?.counterfactual ?? true,
+  );
+  const asked = isOther ? { class: 'COUNTERFACTUAL', ...options } : options;
+  return encode(parts, conditionsOf(model, asked, { ids, count, T, eps }));
 }
 
 /** @type {typeof import('../sinkscope.js').compareRecordings} */

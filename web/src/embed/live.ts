@@ -77,6 +77,16 @@ function lend(models: Models, borrower: object): Models {
   });
 }
 
+/** The models of the document's figures, for what draws another figure; `ids` stay open as long as `borrower`. */
+export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
+  wanted.set(borrower, new Set(ids));
+  return lend((await share()).models, borrower);
+}
+
+export function returnModels(borrower: object): void {
+  wanted.delete(borrower);
+}
+
 /** A page with light letters is dark, however it says so. */
 function themeOf(element: Element): Theme {
   const parts = getComputedStyle(element)
@@ -105,7 +115,7 @@ export class Live {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
-    inside.replaceChildren(this.#root);
+    inside.append(this.#root);
     inside.adoptedStyleSheets = [styleOf(), ...inside.adoptedStyleSheets];
     this.#followTheme();
     const context = this.#context();
@@ -137,6 +147,7 @@ export class Live {
   end(): void {
     this.#scope.end();
     this.#root.remove();
+    this.#host.removeAttribute('data-live');
     this.#engine.peek()?.queue.stop();
     wanted.delete(this);
   }
@@ -231,6 +242,7 @@ export class Live {
       says: says[i],
       numbers: view.numbers(frame, selectedHead(frame, state)),
     }));
+    this.#host.toggleAttribute('data-live', true);
     this.#host.report('run', { view: view.name, results });
   }
 

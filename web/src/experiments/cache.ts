@@ -8,8 +8,8 @@ import { kept } from '../views/kept';
 import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
-import type { Bench } from './experiment';
-import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
+import type { Experiment } from './experiment';
+import { check, choicesIn, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
 /** Policies that the sweep leaves out: one evicts once, at the end of a prompt, one at random. */
@@ -28,7 +28,7 @@ const policiesOf = (describe: Describe) => choicesOf(describe, 'evict', 'policy'
 
 const keeps = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
 
-export const cache: Bench = {
+export const cache: Experiment = {
   name: 'cache',
   title: 'Cache',
   hint: 'which keys should stay',
@@ -104,11 +104,13 @@ export const cache: Bench = {
       file,
     ),
   controls: (context) => {
-    const { state, set, engine } = context;
-    const describe = engine.value?.models.describe;
+    const { state, set } = context;
     const { policy, length, sweep: how, measure } = state.value;
-    return html`${choices('policy shown', policy, describe ? policiesOf(describe) : [], (value) =>
-      set({ policy: value }),
+    return html`${choices(
+      'policy shown',
+      policy,
+      choicesIn(context, 'evict', 'policy', policy),
+      (value) => set({ policy: value }),
     )}
     ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}
     ${

@@ -23,7 +23,6 @@ import {
   isOfRecording,
   isOfThisSite,
   isRecordingFile,
-  isRecordingOfDisk,
 } from '../ask/recordings';
 import {
   fingerprintOf,
@@ -38,7 +37,7 @@ import {
 
 export type Stage =
   | { readonly name: 'choose' }
-  /** A link wants a model: a hub is not asked for it before the reader agrees, files are the reader's. */
+  /** A link names a model: a hub is contacted only if the reader agrees, files the reader has to choose. */
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
   /** Several models: one of them is to be chosen. */
@@ -122,7 +121,7 @@ export class Opener {
     this.#dependencies.changed();
   }
 
-  /** The reader closed it: what goes on is stopped, what links asked for is declined. */
+  /** The reader closed the dialog: the present step stops, and models that links ask for are declined. */
   hide(): void {
     if (!this.isShown) return;
     this.#job?.abort();
@@ -190,7 +189,7 @@ export class Opener {
       const [only] = given;
       if (only && given.length === 1 && (await isRecordingFile(only.file))) {
         const id = await idOfRecordingFile(only.file as File);
-        this.#compareRecording(id);
+        this.#compare(id);
         return this.#loadRecording(id, signal, only.file);
       }
       const plans = await planFiles(given);
@@ -221,7 +220,7 @@ export class Opener {
   }
 
   /**
-   * A link, or the training slider, wants a model of the hub or of a disk. Nobody is asked for it before the
+   * A link, or the training slider, asks for a model of the hub or of a disk. No host is contacted before the
    * reader agrees, here or when it was opened on an earlier visit and kept; files the reader has to choose.
    * @returns whether it may be opened now; if not, the reader is asked, and `opened` follows
    */
@@ -344,16 +343,6 @@ export class Opener {
       throw error;
     }
     this.#finish(id);
-  }
-
-  #compareRecording(id: string): void {
-    const wanted = this.#asked.find(isRecordingOfDisk);
-    const print = (one: string) => one.slice(0, one.indexOf('/'));
-    if (!wanted || !this.isShown || print(wanted) === print(id)) return;
-    throw new InputError(
-      `${nameOfId(id)}: expected the recording that the link names, ${print(wanted)}, found ${print(id)}. ` +
-        'Close this dialog to open another one.',
-    );
   }
 
   /** Files that a link asked for are those that it names, or they are refused. */

@@ -8,7 +8,7 @@
  */
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
-import { sentence } from '../ask/errors';
+import { InputError, sentence } from '../ask/errors';
 import { keyOf } from '../ask/question';
 import { isOfRecording } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
@@ -159,7 +159,16 @@ export class Queue {
     this.#generation.stop();
   }
 
-  /** Adds tokens to the frames of these subjects, one by one. */
+  /** The frame of a subject as the bytes of a recording: measured once more, with its first prompt kept. */
+  async record(subject: string, source: string): Promise<Uint8Array<ArrayBuffer>> {
+    const frame = this.#entries.get(subject)?.frame;
+    const cached = this.#runs.get(subject);
+    if (!frame || !cached) throw new InputError(`${subject} is not measured yet.`);
+    const { recordedFrom } = await import('./recording_made');
+    return recordedFrom(frame, cached.opened, source, this.#models);
+  }
+
+  /** Adds tokens to the frames of these subjects. */
   async generate(...[subjects, options]: Parameters<Generation['generate']>): Promise<void> {
     this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
     try {

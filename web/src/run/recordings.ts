@@ -79,6 +79,16 @@ export class Recordings {
     return opened;
   }
 
+  /** The file itself, once more. */
+  async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
+    const file = this.#admitted.get(id);
+    if (file) return new Uint8Array(await file.arrayBuffer());
+    const response = await fetch(addressOfRecording(id)!);
+    if (!response.ok)
+      throw new InputError(`${nameOfRecording(id)}: the server said ${response.status}.`);
+    return new Uint8Array(await response.arrayBuffer());
+  }
+
   /** Closes what is not shown any more. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
     const gone = [...this.#open].filter(([id]) => !wanted.has(id));

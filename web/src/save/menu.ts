@@ -31,7 +31,7 @@ function isPublic(link: string): boolean {
   return protocol.startsWith('http') && !isOwn;
 }
 
-/** What stands under a picture, and for programs in it. */
+/** The line under a picture, and its metadata for programs. */
 export function aboutOf({
   name,
   title,
@@ -141,6 +141,58 @@ export function asMenu(menu: HTMLDetailsElement): void {
     menu.open = false;
     menu.querySelector('summary')!.focus();
   });
+}
+
+/** How many bytes that is, as a menu says it. */
+function sizeWords(bytes: number): string {
+  return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/**
+ * Adds the button of a recording to a menu. Its files are made first, so that it says their size; the second
+ * click saves them.
+ */
+export function addRecording(
+  menu: HTMLElement,
+  make: () => Promise<
+    readonly { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> }[]
+  >,
+  fail: (error: unknown) => void,
+): void {
+  const button = document.createElement('button');
+  button.type = 'button';
+  let files: Awaited<ReturnType<typeof make>> | undefined;
+  const say = (text: string) => (button.textContent = text);
+  const reset = () => {
+    files = undefined;
+    say('Recording …');
+  };
+  reset();
+  button.title = 'What was measured, in one file that this page, the command line and Python open';
+  button.addEventListener('click', () => {
+    if (files) {
+      for (const { name, bytes } of files) hand(new Blob([bytes]), name);
+      (menu as HTMLDetailsElement).open = false;
+      return reset();
+    }
+    say('Measuring …');
+    make().then(
+      (made) => {
+        files = made;
+        say(
+          `Save recording (${sizeWords(made.reduce((sum, { bytes }) => sum + bytes.length, 0))})`,
+        );
+      },
+      (error) => {
+        reset();
+        fail(error);
+      },
+    );
+  });
+  menu.addEventListener('toggle', () => {
+    if (!(menu as HTMLDetailsElement).open) reset();
+  });
+  menu.lastElementChild!.append(button);
 }
 
 /**

@@ -1,0 +1,285 @@
+/** Recordings in the page: dropped, linked to, compared, saved, embedded; and what an attacker's does. */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { recordMaps } from '../../wasm/index.js';
+import { inAllSizes, pictures, root, settled, staysWithin, text, violations } from './stage.mjs';
+
+const NAME = 'smollm2-135m-instruct.safetensors';
+const shipped = () => readFileSync(`${root}models/recordings/${NAME}`);
+const REAL = `recording:${NAME}`;
+
+/** Uniform attention of T tokens in L layers of H heads: the first token receives the most. */
+function uniform(L, H, T) {
+  const data = new Float32Array(L * H * T * T);
+  for (let head = 0; head < L * H; head++)
+    for (let t = 0; t < T; t++)
+      for (let k = 0; k <= t; k++) data[(head * T + t) * T + k] = 1 / (t + 1);
+  return { shape: [L, H, T, T], data };
+}
+
+/** Another site that lends its files to every page; `asked` counts the requests. */
+async function elsewhere(files) {
+  const asked = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url);
+    const body = files[request.url];
+    response.setHeader('access-control-allow-origin', '*');
+    response.setHeader(
+      'content-type',
+      request.url.endsWith('/') ? 'text/html' : 'application/octet-stream',
+    );
+    response.writeHead(body ? 200 : 404).end(body);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  const address = `http://127.0.0.1:${server.address().port}`;
+  return { address, asked, close: () => server.close() };
+}
+
+async function choose(page, name, bytes) {
+  await page.getByRole('button', { name: 'Open a model' }).click();
+  const input = page.locator('#open input[type=file]').first();
+  await input.setInputFiles({
+    name,
+    mimeType: 'application/octet-stream',
+    buffer: Buffer.from(bytes),
+  });
+  await settled(page);
+}
+
+const finding = (page) => text(page, '[data-finding]');
+const hidden = (page) => page.waitForSelector('#open', { state: 'hidden' });
+
+async function looks(stage, { width, scheme }) {
+  for (const room of ['explore', 'compare', 'start']) {
+    const shown = room === 'compare' ? `softmax,${REAL}` : REAL;
+    const page = await stage.open(`room=${room}&shown=${shown}`, { width, scheme });
+    await page.waitForFunction(() =>
+      /head|135/.test(document.querySelector('[data-finding]').textContent),
+    );
+    await settled(page);
+    await staysWithin(page, width, room);
+    assert.deepEqual(await violations(page), [], room);
+    await page.screenshot({ path: `${pictures}/recording-${room}-${width}-${scheme}.png` });
+    assert.deepEqual(page.troubles, []);
+    await page.context().close();
+  }
+}
+
+export const recording = {
+  'recording: a chosen file is shown without weights, and says which views it lacks the numbers for':
+    async (stage) => {
+      const page = await stage.open('room=explore&view=geometry');
+      await choose(page, 'mine.safetensors', shipped());
+      await hidden(page);
+      await page.waitForFunction(() =>
+        /SmolLM2/.test(document.querySelector('.subject-list').textContent),
+      );
+      await settled(page);
+      assert.match(await finding(page), /mean over all 270 heads is 49%/);
+      assert.match(
+        await text(page, '[data-view="sinks"] .stamp'),
+        /mean of 98 prompts · SmolLM2-135M-Instruct · recorded/,
+      );
+      assert.equal(await page.locator('.chip').count(), 64);
+      assert.match(
+        await text(page, '[data-lacks]'),
+        /“QK geometry|needs the field q, not recorded/,
+      );
+      assert.match(await text(page, '[data-recorded]'), /no weights/);
+      assert.equal(await page.locator('textarea').count(), 0);
+      assert.equal(await page.getByText('Generate text').count(), 0);
+      // The link that the address is cannot open somebody's disk.
+      assert.doesNotMatch(page.url(), /recording/);
+      // Every view draws something, or says which number the recording lacks.
+      const tabs = page.locator('.inspector .tabs button');
+      let lacking = 0;
+      for (let i = 0; i < (await tabs.count()); i++) {
+        await tabs.nth(i).click();
+        await settled(page);
+        const [drawn, said] = [
+          await page.locator('.inspector .cell-body').count(),
+          await page.locator('.inspector [data-lacks]').count(),
+        ];
+        assert.ok(drawn + said > 0, await tabs.nth(i).textContent());
+        lacking += said;
+      }
+      assert.ok(lacking > 2);
+      assert.deepEqual(page.troubles, []);
+    },
+
+  'recording: a link asks before another site is contacted, and then shows it': async (stage) => {
+    const other = await elsewhere({
+      '/r.safetensors': recordMaps([{ att: uniform(2, 2, 24) }], { id: 'A stranger’s model' }),
+    });
+    stage.allowed.add(other.address);
+    try {
+      const shown = `recording:${other.address}/r.safetensors`;
+      const page = await stage.open(`room=explore&shown=${shown}`, { waits: false });
+      await page.waitForSelector('#open[open]');
+      assert.match(await text(page, '#open'), /contacts 127\.0\.0\.1:\d+ only if you agree/);
+      assert.deepEqual(other.asked, []);
+      await page.getByRole('button', { name: 'Load the recording' }).click();
+      await hidden(page);
+      await page.waitForFunction(() =>
+        /uniform attention/.test(document.querySelector('[data-finding]').textContent),
+      );
+      assert.deepEqual(other.asked, ['/r.safetensors']);
+      assert.match(await text(page, '.subject-list'), /A stranger’s model/);
+      const edited = await stage.open(`room=explore&shown=${shown}~sigmoid`, { waits: false });
+      await edited.waitForFunction(() => /has no weights/.test(document.body.textContent));
+      assert.equal(other.asked.length, 1);
+    } finally {
+      stage.allowed.delete(other.address);
+      other.close();
+    }
+  },
+
+  'recording: it stands beside a model in Compare, on one table': async (stage) => {
+    const page = await stage.open(`room=compare&shown=softmax,${REAL}`);
+    await page.waitForFunction(
+      () => document.querySelectorAll('.table-of-all tbody tr').length >= 2,
+    );
+    await settled(page);
+    const rows = await page.locator('.table-of-all tbody tr').allTextContents();
+    const row = rows.find((one) => one.includes('SmolLM2-135M-Instruct'));
+    assert.match(row, /75\.6%/);
+    assert.ok(rows.some((one) => one.includes('Softmax')));
+    assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  'recording: Start shows a real model at one click, and goes back': async (stage) => {
+    const page = await stage.open('');
+    await page.getByRole('link', { name: 'The same in a model of 135 million parameters' }).click();
+    await page.waitForFunction(() =>
+      /SmolLM2/.test(document.querySelector('.start-captions').textContent),
+    );
+    await settled(page);
+    assert.match(
+      await text(page, '.start-head'),
+      /SmolLM2-135M-Instruct read the text below.*means over 98 such texts.*Mean over all 270 heads: 49%/,
+    );
+    assert.equal(await page.locator('textarea').count(), 0);
+    await page.getByRole('link', { name: 'Back to the two small models' }).click();
+    await page.waitForFunction(
+      () => document.querySelectorAll('.start-captions .twin').length === 2,
+    );
+    assert.equal(await page.locator('textarea').count(), 1);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  'recording: a figure is saved as one, its size first, and opened again with the same numbers':
+    async (stage) => {
+      const page = await stage.open('room=explore&shown=softmax');
+      const said = await finding(page);
+      const menu = page.locator('[data-view="attention"] .save');
+      await menu.locator('summary').click();
+      await menu.getByRole('button', { name: 'Recording …' }).click();
+      const button = menu.getByRole('button', { name: /Save recording \(\d+ kB\)/ });
+      await button.waitFor();
+      const coming = page.waitForEvent('download');
+      await button.click();
+      const download = await coming;
+      assert.match(download.suggestedFilename(), /^sinkscope-recording-softmax.*\.safetensors$/);
+      await choose(page, 'again.safetensors', readFileSync(await download.path()));
+      await hidden(page);
+      await page.waitForSelector('[data-recorded]');
+      await settled(page);
+      assert.equal(await finding(page), said);
+      await page.evaluate(() => (location.hash = `${location.hash}&view=geometry`));
+      await page.waitForSelector('.view-geometry canvas, .view-geometry .heatmap');
+      assert.deepEqual(page.troubles, []);
+    },
+
+  'recording: markup in its words stays text, and lies about shapes are a sentence': async (
+    stage,
+  ) => {
+    const evil = '<img src=x onerror="globalThis.hit=1">';
+    const about = { id: evil, family: evil, source: evil, licence: evil, command: evil };
+    const tokens = [
+      evil,
+      '<script>globalThis.hit=1</script>',
+      '{{7*7}}',
+      ...Array.from({ length: 21 }, () => evil),
+    ];
+    const bytes = recordMaps([{ att: uniform(1, 2, 24), tokens }], about);
+    const page = await stage.open('room=explore');
+    await choose(page, 'evil.safetensors', bytes);
+    await hidden(page);
+    await page.waitForFunction(() => document.querySelectorAll('.chip').length === 24);
+    for (const summary of await page.locator('.about summary').all()) await summary.click();
+    assert.equal(await page.locator('.chip img, .about img, h1 img, .subject-list img').count(), 0);
+    assert.match(await page.locator('.chip').first().textContent(), /<img/);
+    assert.equal(await page.evaluate(() => globalThis.hit), undefined);
+    for (const room of ['compare', 'start']) {
+      await page.evaluate(
+        (name) => (location.hash = location.hash.replace(/room=\w+/, `room=${name}`)),
+        room,
+      );
+      await settled(page);
+      assert.equal(await page.evaluate(() => globalThis.hit), undefined, room);
+    }
+    // The same bytes with a header that lies.
+    const lie = Buffer.from(bytes);
+    const at = lie.indexOf('[1,2,24,24]');
+    lie.write('[2,1,24,24]', at);
+    await choose(page, 'lie.safetensors', lie);
+    await page.waitForSelector('.open-error:not([hidden])');
+    assert.match(
+      await text(page, '.open-error'),
+      /0\.att.*expected.*\[1, 2, 24, 24\].*found.*\[2, 1, 24, 24\]/,
+    );
+    const newer = Buffer.from(bytes);
+    newer.write('"sinkscope.recording":"9"', newer.indexOf('"sinkscope.recording":"1"'));
+    await page
+      .locator('#open input[type=file]')
+      .first()
+      .setInputFiles({ name: 'n.safetensors', mimeType: 'x/y', buffer: newer });
+    await page.waitForFunction(() =>
+      /newer Sinkscope/.test(document.querySelector('.open-error').textContent),
+    );
+    assert.deepEqual(page.troubles, []);
+  },
+
+  'recording: an embed draws one that its page names, and no weights are fetched': async (
+    stage,
+  ) => {
+    const html = (name) =>
+      `<!doctype html><title>x</title><script type="module" src="${stage.origin}/sink-scope.js"></script>` +
+      `<sink-scope view="attention" recording="${name}"></sink-scope><sink-scope view="attention" shown="recording:http://127.0.0.1:9/x.safetensors"></sink-scope>`;
+    const other = await elsewhere({
+      '/': html('course/r.safetensors'),
+      '/course/r.safetensors': shipped(),
+    });
+    const context = await stage.browser.newContext({ serviceWorkers: 'block' });
+    const page = await context.newPage();
+    const fetched = [];
+    page.on('request', (request) => fetched.push(request.url()));
+    try {
+      await page.addInitScript(() => {
+        globalThis.errors = [];
+        addEventListener('run', ({ detail }) => (globalThis.ran = detail));
+        addEventListener('error', ({ detail }) => detail && globalThis.errors.push(detail.message));
+      });
+      await page.goto(`${other.address}/`);
+      await page.waitForFunction(() => globalThis.ran && globalThis.errors.length);
+      const { results } = await page.evaluate(() => globalThis.ran);
+      assert.equal(results[0].title, 'SmolLM2-135M-Instruct');
+      assert.equal(results[0].tokens.length, 64);
+      // What another attribute names is another's, and nobody is asked for it.
+      assert.match((await page.evaluate(() => globalThis.errors)).join(), /not loaded yet/);
+      assert.ok(!fetched.some((url) => url.includes(':9/')));
+      assert.deepEqual(
+        fetched.filter((url) => /zoo\/.*(safetensors|tokenizer)/.test(url)),
+        [],
+      );
+      assert.equal(fetched.filter((url) => /\.wasm$/.test(url)).length, 1);
+    } finally {
+      await context.close();
+      other.close();
+    }
+  },
+
+  ...inAllSizes('recording', looks),
+};

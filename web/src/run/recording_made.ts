@@ -1,0 +1,28 @@
+/** A frame of the page as a recording, for others to open. Who saves none does not download this. */
+import { recordStudy } from 'sinkscope';
+import type { Frame } from '../frame';
+import { idsOf } from './runs';
+import type { Models, OpenModel } from './models';
+
+/** Fields of the first prompt, from which the views of single heads are drawn again. */
+const KEPT = ['att', 'q', 'k', 'v'];
+
+/** @param source where the prompts come from, in words */
+export async function recordedFrom(
+  frame: Frame,
+  opened: OpenModel,
+  source: string,
+  models: Models,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (frame.recording) return models.recordings.bytes(frame.model.id);
+  const { title, model, tokens, generated, ids, eps, edits } = frame;
+  const own = generated ? [idsOf(tokens)] : ids;
+  return recordStudy(opened.model, own, {
+    edits,
+    eps: [eps],
+    fields: KEPT,
+    strings: (list) => list.map((id) => opened.tokenizer.piece(id)),
+    model: { id: title, revision: model.commit ?? null, sha256: model.sha256 ?? null },
+    source,
+  });
+}

@@ -1,0 +1,196 @@
+import { describe, expect, it } from 'vitest';
+import { SinkscopeError, type Describe, type Read, type Recording, type Tensor } from 'sinkscope';
+import {
+  addressOfRecording,
+  idOfAddress,
+  idOfRecordingFile,
+  isOfRecording,
+  isRecordingFile,
+  isRecordingOfDisk,
+  nameOfRecording,
+} from '../src/ask/recordings';
+import { questionOf } from '../src/ask/question';
+import { defaults, parseHash, printHash } from '../src/ask/state';
+import { editsOf, parseSubject, printSubject, splitSubjects } from '../src/ask/subject';
+import { lackWords, type View } from '../src/page/view';
+import { completed } from '../src/run/reading';
+import { recordedFrame, recordedRun } from '../src/run/recordings';
+import { stampWords } from '../src/words';
+
+describe('ids of recordings', () => {
+  it('are the addresses that they are fetched from, whatever signs these have', () => {
+    for (const address of [
+      'https://a.example/r.safetensors',
+      'https://a.example/x~y,z/r%20s.safetensors?a=1@2#b',
+      'http://127.0.0.1:8000/deep/er/r.safetensors@1400',
+    ]) {
+      const id = idOfAddress(address);
+      expect(parseSubject(id)?.id).toBe(id);
+      expect(splitSubjects(`softmax,${id}`)).toHaveLength(2);
+      expect(decodeURIComponent(addressOfRecording(id)!.href)).toBe(
+        decodeURIComponent(new URL(address).href),
+      );
+      const { state } = parseHash(`shown=${encodeURIComponent(id)}`);
+      expect(state.shown).toEqual([id]);
+      expect(parseHash(printHash(state)).state.shown).toEqual([id]);
+    }
+  });
+
+  it('take edits, which are refused later, and no step', () => {
+    const parsed = parseSubject('recording:a.safetensors@14~sigmoid')!;
+    expect(parsed.id).toBe('recording:a.safetensors@14');
+    expect(parsed.step).toBeUndefined();
+    expect(printSubject(parsed)).toBe('recording:a.safetensors@14~sigmoid');
+    expect(() => editsOf(parsed, { operations: [], edits: [] } as unknown as Describe)).toThrow();
+  });
+
+  it('name a file on a disk by what is in it', async () => {
+    const id = await idOfRecordingFile(new File(['abc'], 'my file,~.safetensors'));
+    expect(id).toMatch(/^recording:disk:[0-9a-f]{16}\/my-file-.safetensors$/);
+    expect([isOfRecording(id), isRecordingOfDisk(id), addressOfRecording(id)]).toEqual([
+      true,
+      true,
+      undefined,
+    ]);
+    expect(nameOfRecording(id)).toBe('my-file-');
+    expect(nameOfRecording('recording:https://a.example/%E0%A4%A')).toBe('%E0%A4%A');
+  });
+
+  it('are known from a header that names the version, and from no other file', async () => {
+    const file = (header: string, length = header.length) => {
+      const start = new Uint8Array(8);
+      new DataView(start.buffer).setBigUint64(0, BigInt(length), true);
+      return new Blob([start, header]);
+    };
+    expect(await isRecordingFile(file('{"__metadata__":{"sinkscope.recording":"1"}}'))).toBe(true);
+    expect(await isRecordingFile(file('{"a":1}'))).toBe(false);
+    expect(await isRecordingFile(file('"sinkscope.recording"', 2 ** 40))).toBe(false);
+    expect(await isRecordingFile(new Blob(['abc']))).toBe(false);
+  });
+});
+
+const describe_ = {
+  operations: [{ name: 'softmax', normalises: true, label: 'softmax' }],
+  metrics: [
+    { name: 'alpha', shape: ['L', 'H', 'T'], arguments: ['tokens'], fields: ['att'] },
+    { name: 'sink_ratio', shape: ['T'], arguments: ['eps', 'tokens'], fields: ['att'] },
+    { name: 'kurtosis', shape: ['L+1'], arguments: [], fields: ['hidden'] },
+  ],
+  fields: [
+    { name: 'att', needs: null },
+    { name: 'q', needs: null },
+  ],
+  edits: [],
+} as unknown as Describe;
+
+const tensor = (shape: number[], data: number[]): Tensor => ({
+  shape,
+  data: Float32Array.from(data),
+});
+
+/** A recording of two heads and three tokens, with means over four prompts. */
+function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
+  const files: Record<string, Tensor> = {
+    'mean.alpha': tensor([1, 2, 3], [0.9, 0.1, 0, 0.8, 0.1, 0.1]),
+    'deviation.alpha': tensor([1, 2, 3], [0.1, 0, 0, 0.2, 0, 0]),
+    'mean.sink_ratio': tensor([2, 3], [1, 0, 0, 0.75, 0, 0]),
+    'prompt.sink_1': tensor([4, 2], [1, 1, 1, 0.5, 1, 0.5, 1, 1]),
+    '0.att': tensor([1, 2, 3, 3], Array<number>(18).fill(1)),
+  };
+  return {
+    tensors: new Map(Object.keys(files).map((name) => [name, { dtype: 'F32', shape: [] }])),
+    tokens: [5, 6, 7],
+    architecture: {
+      family: 'f',
+      L: 1,
+      H: 2,
+      G: 2,
+      K: 1,
+      D: 1,
+      V: 9,
+      F: 0,
+      E: 0,
+      mask: { kind: 'causal' },
+    },
+    conditions: {
+      model: { id: 'A model', revision: 'r', sha256: null, operation: 'softmax' },
+      first: { token: '<s>', id: 5, position: 0 },
+      tokens: [tokens],
+      prompts: { count: 4, kept: 1, T: 3 },
+      eps: [0.1, 0.3],
+      class: 'MEASURED',
+    },
+    tensor: async (name: string) => files[name]!,
+    mean: async (name: string, { eps = 0 } = {}) => {
+      const all = files[`mean.${name}`]!;
+      const at = eps === 0.3 ? 3 : 0;
+      return name === 'sink_ratio' ? tensor([3], Array.from(all.data.slice(at, at + 3))) : all;
+    },
+    deviation: async (name: string) => files[`deviation.${name}`]!,
+    read: async ([read]: Read[]) => {
+      const name = 'field' in read! ? read.field : read!.metric;
+      if (name === 'att') return [tensor([3, 3], Array<number>(9).fill(1))];
+      if (name === 'q')
+        throw new SinkscopeError('bad_request', 'q', 'this run did not record the field');
+      throw new SinkscopeError('bad_request', name, 'needs the field hidden, not recorded');
+    },
+  } as unknown as Recording;
+}
+
+const question = questionOf({ ...defaults, eps: 0.3 });
+const frameOf = (one = recorded(), asked = question) =>
+  recordedFrame(describe_, 'recording:r', 'recording:r', one, asked);
+
+describe('the frame of a recording', () => {
+  it('has means over all prompts as they are in the file, at the threshold that is asked for', async () => {
+    const frame = await frameOf();
+    expect([frame.sequences, frame.eps, frame.T]).toEqual([4, 0.3, 3]);
+    expect(Array.from(frame.tensors.sink_ratio!.data)).toEqual([0.75, 0, 0]);
+    expect(Array.from(frame.spread.alpha!.slice(0, 1))[0]).toBeCloseTo(0.1);
+    expect(frame.perPrompt.sink_ratio).toEqual([1, 0.5, 0.5, 1]);
+    expect(frame.first).toEqual(['<s>']);
+    expect(frame.tokens.map(({ special }) => special)).toEqual([true, false, false]);
+    expect(stampWords(frame)).toContain('mean of 4 prompts · A model · recorded');
+  });
+
+  it('takes the first threshold of the file where it lacks the one that is asked for', async () => {
+    const frame = await frameOf(recorded(), { ...question, eps: 0.7 });
+    expect([frame.eps, frame.question.eps]).toEqual([0.1, 0.1]);
+    expect(frame.tensors.sink_ratio!.data[0]).toBe(1);
+  });
+
+  it('shows undefined numbers where every sentence needs one and the file has none', async () => {
+    const one = recorded();
+    (one.tensors as Map<string, unknown>).clear();
+    const frame = await frameOf(one);
+    expect(frame.tensors.alpha!.data.every(Number.isNaN)).toBe(true);
+    expect(frame.tensors.alpha_uniform!.data[0]).toBeCloseTo((1 + 1 / 2 + 1 / 3) / 3);
+  });
+
+  it('keeps means of positions out where the kept prompt is shorter than what was averaged', async () => {
+    const frame = await frameOf(recorded(['a', 'b']));
+    expect(frame.T).toBe(2);
+    expect(frame.spread.alpha).toBeUndefined();
+  });
+
+  it('is completed with what its first prompt holds, and says what it lacks', async () => {
+    const one = recorded();
+    const frame = await frameOf(one);
+    const cached = recordedRun('key', 'recording:r', one, describe_);
+    const wanted = { reads: ['kurtosis', 'effect'], headReads: ['att', 'q'] };
+    const whole = await completed(describe_, frame, cached, wanted, {
+      headOf: () => ({ layer: 0, head: 1 }),
+    });
+    expect(whole.head!.tensors.att!.shape).toEqual([3, 3]);
+    expect('kurtosis' in whole.tensors || 'q' in whole.head!.tensors).toBe(false);
+    const said = { ...whole, lacks: cached.lacks! };
+    const view = (reads: string[], headReads: string[] = []) =>
+      ({ title: 'A view', reads, headReads }) as unknown as View;
+    expect(lackWords(view(['alpha'], ['att']), said)).toBe('');
+    expect(lackWords(view([], ['q']), said)).toBe(
+      'Not in the recording of A model: “A view” needs the field q, not recorded.',
+    );
+    expect(lackWords(view(['kurtosis']), said)).toContain('needs the field hidden, not recorded');
+    expect(lackWords(view(['effect']), said)).toContain('needs runs of the model');
+  });
+});
