@@ -31,10 +31,12 @@ try {
   const command = (name) =>
     page.evaluate((name) => globalThis.jupyterapp.commands.execute(name), name);
   const isThere = () =>
-    page.waitForFunction(() => globalThis.jupyterapp && document.querySelector('.jp-Notebook-cell'));
+    page.waitForFunction(
+      () => globalThis.jupyterapp && document.querySelector('.jp-Notebook-cell'),
+    );
   const figure = async () => {
     const element = await page.waitForSelector('iframe[sandbox]');
-    await element.scrollIntoViewIfNeeded(); // a figure begins when it is in sight
+    await element.scrollIntoViewIfNeeded(); // a figure begins when it is visible
     const frame = await element.contentFrame();
     await frame.waitForSelector('sink-scope');
     await frame.waitForFunction(

@@ -93,7 +93,7 @@ def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
         element = json.loads(archive.read("sinkscope/static/element.json"))
     modules = element["modules"]
     assert any(name.endswith("sinkscope.simd.wasm") for name in element["files"])
-    for text in modules.values():  # all that is imported is there, and by an absolute address
+    for text in modules.values():  # every import is a module of the file, by an absolute address
         assert "import.meta" not in text
         for name in re.findall(r"(?:\bfrom\s*|\bimport\s*\(?\s*)[\"'`]([^\"'`\s]+)[\"'`]", text):
             assert name in modules

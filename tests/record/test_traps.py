@@ -36,7 +36,7 @@ INTERFACE = [name for name, family in FAMILIES.items()
 
 
 @pytest.mark.parametrize("name", INTERFACE)
-def test_padding_is_seen_by_nobody(name: str) -> None:
+def test_padding_is_invisible(name: str) -> None:
     family = FAMILIES[name]
     ids = torch.tensor(inputs(family, 2))
     mask = torch.ones_like(ids)

@@ -5,7 +5,7 @@ transformers hands queries, keys, values and a mask to a function that it looks 
 model's attention implementation (AttentionInterface), and builds the mask by the same name
 (AttentionMaskInterface). `observe` puts a function of ours under a name of ours: the function calls the
 implementation that the model had, with the mask that this implementation needs, returns its output, and
-reports a `Call`. Nobody keeps a map of [H, T, T] unless asked to.
+reports a `Call`. A map of [H, T, T] is kept only on request.
 
 Models outside the interface are observed in two other ways: a call of scaled_dot_product_attention gives
 a `Call` as well (falcon), and an attention module that returns its weights gives them as they are
@@ -60,7 +60,7 @@ class Call:
     mask: Tensor | None = None  # [B, S], or [B, 1 or H, T, S]: bool (True: visible) or added to scores
     scaling: float | None = None
     causal: bool = False  # decides where there is no mask of [T, S]
-    aligned: bool = False  # the last query stands at the last key (FlashAttention); else first at first
+    aligned: bool = False  # the last query is at the last key (FlashAttention)
     window: int | None = None  # of a causal call without a mask
     softcap: float | None = None
     sinks: Tensor | None = None  # [H], a logit of each head that takes part in the softmax

@@ -47,7 +47,7 @@ class Heads:
         lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         keep_map = self._map(B, H, device)
         for chunk in call.chunks():
-            att, sight = chunk.att, facts.sight(chunk.rows, device)
+            att, visible = chunk.att, facts.visible(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.sinks else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
             if facts.sinks and chunk.sink is not None:
@@ -56,7 +56,7 @@ class Heads:
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
             rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
             if lengths is not None:
-                sums["contribution_at"] += metrics.contributions(att, lengths, sight, facts.kind)
+                sums["contribution_at"] += metrics.contributions(att, lengths, visible, facts.kind)
             if keep_map is not None:
                 self._keep_rows(keep_map, chunk)
         absent = {"alpha_raw", "att_bias"} if not facts.sinks else set()
@@ -170,7 +170,7 @@ class Heads:
 
 class Stream:
     """Gathers the metrics of the residual stream: the input of each layer, and the output of the last,
-    which stands before the final norm."""
+    which is taken before the final norm."""
 
     def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
         self.facts, self.settings, self.keep = facts, settings, keep

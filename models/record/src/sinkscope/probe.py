@@ -1,4 +1,4 @@
-"""What the first forward pass tells about a model, and whether observing it is sound."""
+"""What the first forward pass shows of a model, and whether observing it is sound."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .settings import Settings
 
 @dataclass
 class Facts:
-    """What the first forward pass tells about a model."""
+    """What the first forward pass shows of a model."""
 
     T: int
     H: int
@@ -38,7 +38,7 @@ class Facts:
         t = torch.arange(self.T)
         return t.clamp_min({"causal": 0, "prefix": self.prefix - 1}.get(self.kind, self.T - 1))
 
-    def sight(self, rows: slice, device: torch.device) -> Tensor:
+    def visible(self, rows: slice, device: torch.device) -> Tensor:
         """What a query could see, bool [t, T]."""
         return torch.arange(self.T, device=device) <= self.last[rows, None].to(device)
 

@@ -29,7 +29,7 @@ HEIGHT = 560
 
 class Widget(anywidget.AnyWidget):
     """`layer`, `head`, `query` and `key` are what is selected, from either side; `selection` is the
-    element's last event; `state` is "drawn" once the figure stands, or says why it does not."""
+    element's last event; `state` is "drawn" once the figure is drawn, or says why it does not."""
 
     _esm = Path(str(files("sinkscope") / "widget.js"))
     view = traitlets.Unicode("heads,attention").tag(sync=True)
