@@ -36,7 +36,7 @@ try {
     );
   const figure = async () => {
     const element = await page.waitForSelector('iframe[sandbox]');
-    await element.scrollIntoViewIfNeeded(); // a figure begins when it is in sight
+    await element.scrollIntoViewIfNeeded(); // a figure begins when it is visible
     const frame = await element.contentFrame();
     await frame.waitForSelector('sink-scope');
     await frame.waitForFunction(
@@ -62,7 +62,7 @@ try {
   const read = async () => {
     const cell = page.locator('.jp-CodeCell').last();
     await cell.locator('.cm-content').click();
-    await page.keyboard.press('Shift+Enter');
+    await page.keyboard.press('Control+Enter');
     await page.waitForTimeout(500);
     await page.waitForFunction(() => !document.querySelector('[data-jp-kernel-status=busy]'));
     await page.waitForTimeout(1500);

@@ -86,7 +86,7 @@ def test_the_stream_and_the_loss_are_those_of_the_model(name: str, implementatio
     recording = sinkscope.record(model, None, [prompt], tokens=T, keep=1, progress=False)
     with torch.no_grad():
         out = model(**as_batch(prompt), output_hidden_states=True)
-    hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last one stands after the final norm
+    hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last one is taken after the final norm
     norms = hidden.norm(dim=-1).numpy()
     assert np.allclose(recording["0.hidden_norm"][:-1], norms, rtol=1e-5)
     assert np.allclose(recording["mean.hidden_ratio"][:-1], metrics.first_to_others(hidden).numpy(),

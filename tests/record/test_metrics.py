@@ -19,7 +19,7 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     q, k, v, hidden = (r[f"0.{field}"].astype(np.float64) for field in ("q", "k", "v", "hidden"))
     att = torch.stack(eager_run(name, prompts[0]).attentions)[:, 0].double().numpy()
     group = q.shape[1] // k.shape[1]
-    sight = np.ones((T, T), bool) if family.kind == "bidirectional" else np.tri(T, dtype=bool)
+    visible = np.ones((T, T), bool) if family.kind == "bidirectional" else np.tri(T, dtype=bool)
     sums = att.sum(-1)
     share = att / (sums[..., None] + 1e-8) if name == "gpt_oss" else att
     queries = T if family.kind == "bidirectional" else np.arange(T, 0, -1)
@@ -33,15 +33,15 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     close("alpha", share.sum(-2) / queries, 1e-5)
     close("row_mass", sums, 1e-5)
     close("row_mass_summary", np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1), 1e-5)
-    visible = (att > 0).any(1).sum(-1)  # no weight underflows in all heads of these models
+    seen = (att > 0).any(1).sum(-1)  # no weight underflows in all heads of these models
     rows = -np.where(share > 0, share * np.log(np.where(share > 0, share, 1)), 0).sum(-1)
-    several = np.where(visible > 1, 1 / np.log(np.maximum(visible, 2)), 0)
+    several = np.where(seen > 1, 1 / np.log(np.maximum(seen, 2)), 0)
     close("entropy", rows * several[:, None], 1e-4)
     close("entropy_mean", r["mean.entropy"].mean(-1), 1e-6)
     keys, values = (np.repeat(x, group, 1) for x in (k, v))
     cos = np.einsum("lhtd,lhsd->lhts", q, keys) / (
         np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(keys, axis=-1)[..., None, :])
-    others = sight.copy()
+    others = visible.copy()
     others[:, 0] = False
     close("cos_gap", cos[..., 0].mean(-1) - (cos * others).sum((-2, -1)) / others.sum(), 1e-5)
     parts = att * np.linalg.norm(values, axis=-1)[..., None, :]
@@ -69,21 +69,32 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
 def test_chunks_of_queries_add_up_to_the_map(mask: str) -> None:
     generator = torch.Generator().manual_seed(1)
     scores = torch.randn(2, 3, 20, 20, generator=generator, dtype=torch.float64)
-    sight = torch.ones(20, 20, dtype=torch.bool)
+    visible = torch.ones(20, 20, dtype=torch.bool)
     if mask == "causal":
-        sight = sight.tril()
-    att = scores.masked_fill(~sight, -torch.inf).softmax(-1)
+        visible = visible.tril()
+    att = scores.masked_fill(~visible, -torch.inf).softmax(-1)
     lengths = torch.rand(2, 3, 20, generator=generator, dtype=torch.float64)
     parts = [slice(0, 7), slice(7, 8), slice(8, 20)]
     assert torch.allclose(sum(metrics.alpha(att[..., rows, :], mask) for rows in parts),
                           metrics.alpha(att, mask), rtol=1e-12)
-    whole = metrics.contributions(att, lengths, sight, mask)
-    assert torch.allclose(sum(metrics.contributions(att[..., rows, :], lengths, sight[rows], mask)
+    whole = metrics.contributions(att, lengths, visible, mask)
+    assert torch.allclose(sum(metrics.contributions(att[..., rows, :], lengths, visible[rows], mask)
                               for rows in parts), whole, rtol=1e-12)
-    entropy = metrics.entropy(att, sight.sum(-1))
-    assert torch.allclose(torch.cat([metrics.entropy(att[..., rows, :], sight[rows].sum(-1))
+    entropy = metrics.entropy(att, visible.sum(-1))
+    assert torch.allclose(torch.cat([metrics.entropy(att[..., rows, :], visible[rows].sum(-1))
                                      for rows in parts], -1), entropy, rtol=1e-12)
-    cos = [metrics.cosine_sums(scores[..., rows, :], sight[rows]) for rows in parts]
-    for found, expected in zip(map(sum, zip(*cos, strict=True)), metrics.cosine_sums(scores, sight),
-                               strict=True):
-        assert torch.allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("prefix", [1, 6, 20])
+def test_the_cosine_gap_is_that_of_the_map_of_cosines(prefix: int) -> None:
+    generator = torch.Generator().manual_seed(2)
+    q, k = torch.randn(2, 2, 3, 20, 5, generator=generator, dtype=torch.float64)
+    cos = torch.nn.functional.cosine_similarity(q[..., :, None, :], k[..., None, :, :], dim=-1)
+    last = torch.arange(20).clamp_min(prefix - 1)
+    visible = torch.arange(20) <= last[:, None]
+    for first in (0, 7):
+        others = visible.clone()
+        others[:, first] = False
+        expected = cos[..., first].mean(-1) - (cos * others).sum((-2, -1)) / others.sum()
+        assert torch.allclose(metrics.cos_gap(q, k, last, first), expected, rtol=1e-10)
+    assert torch.allclose(metrics.geometry(q, k, visible)["cos_gap"], metrics.cos_gap(q, k, last))

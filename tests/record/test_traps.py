@@ -36,7 +36,7 @@ INTERFACE = [name for name, family in FAMILIES.items()
 
 
 @pytest.mark.parametrize("name", INTERFACE)
-def test_padding_is_seen_by_nobody(name: str) -> None:
+def test_padding_is_invisible(name: str) -> None:
     family = FAMILIES[name]
     ids = torch.tensor(inputs(family, 2))
     mask = torch.ones_like(ids)
@@ -279,7 +279,7 @@ def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest
     from sinkscope import attention, gather
 
     monkeypatch.setattr(gather, "POOLED", 10)
-    monkeypatch.setattr(attention.Call.chunks, "__defaults__", (7 * 4 * T,))  # chunks across the cells
+    monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks across the cells
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
     prompt = inputs(family, 1)

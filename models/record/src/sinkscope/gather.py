@@ -37,43 +37,39 @@ class Heads:
         B, H, T, _ = call.shape
         if T != facts.T:
             raise UnsupportedModel(f"layer {call.layer}: expected {facts.T} tokens, found {T}")
-        # Sums over queries are in float64 where the device has it.
+        # Sums over queries are in float64 where the device has it. Results have their memory before the
+        # loop: small ones allocated between large ones that come and go would scatter the heap.
         exact = torch.float32 if device.type == "mps" else torch.float64
-        sums: dict[str, Tensor] = {}
-        parts: dict[str, list[Tensor]] = {}
-
-        def add(name: str, x: Tensor) -> None:
-            sums[name] = sums[name] + x if name in sums else x.to(exact)
-
+        sums = {name: torch.zeros(B, H, T, dtype=exact, device=device)
+                for name in ("alpha", "alpha_raw", "contribution_at")}
+        rows = {name: torch.zeros(B, H, T, device=device) for name in (ROW_SUM, "entropy", "att_bias")}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         keep_map = self._map(B, H, device)
         for chunk in call.chunks():
-            att, sight = chunk.att, facts.sight(chunk.rows, device)
+            att, visible = chunk.att, facts.visible(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.sinks else att
-            add("alpha", metrics.alpha(share, facts.kind))
-            if facts.sinks:
-                add("alpha_raw", metrics.alpha(att, facts.kind))
-                assert chunk.sink is not None
-                parts.setdefault("att_bias", []).append(chunk.sink)
-            parts.setdefault(ROW_SUM, []).append(metrics.row_mass(att))
-            parts.setdefault("entropy", []).append(metrics.entropy(share, chunk.visible.sum(-1)))
+            sums["alpha"] += metrics.alpha(share, facts.kind)
+            if facts.sinks and chunk.sink is not None:
+                sums["alpha_raw"] += metrics.alpha(att, facts.kind)
+                rows["att_bias"][..., chunk.rows] = chunk.sink
+            rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
+            rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
             if lengths is not None:
-                add("contribution_at", metrics.contributions(att, lengths, sight, facts.kind))
-            if call.query is not None and call.key is not None:
-                q = call.query[:, :, chunk.rows].float()
-                cos = metrics.cosines(q.reshape(B, call.G, -1, q.shape[-1]), call.key.float())
-                first, others = metrics.cosine_sums(cos.view_as(att), sight, self.settings.first)
-                add("cos_first", first)
-                add("cos_others", others)
+                sums["contribution_at"] += metrics.contributions(att, lengths, visible, facts.kind)
             if keep_map is not None:
                 self._keep_rows(keep_map, chunk)
-        found = {name: x.float() for name, x in sums.items()}
-        found |= {name: torch.cat(x, -1) for name, x in parts.items()}
+        absent = {"alpha_raw", "att_bias"} if not facts.sinks else set()
+        absent |= {"contribution_at"} if lengths is None else set()
+        found = {name: x.float() for name, x in (sums | rows).items() if name not in absent}
         if norms is not None:
             found["value_norm"] = norms
-        if call.key is not None:
-            found["key_norm"] = call.key.float().norm(dim=-1)
+        if call.query is not None and call.key is not None:
+            key = call.key.float()
+            found["key_norm"] = key.norm(dim=-1)
+            found["cos_gap"] = metrics.cos_gap(
+                call.query.float(), key.repeat_interleave(H // call.G, 1), facts.last.to(device),
+                self.settings.first)
         self.layers.append({name: x.cpu() for name, x in found.items()})
         self._keep_fields(call, keep_map)
 
@@ -128,7 +124,7 @@ class Heads:
         """The averaged metrics of prompt b."""
         facts, at = self.facts, self.settings.first
         found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "contribution_at",
-                                      "key_norm", "value_norm")
+                                      "cos_gap", "key_norm", "value_norm")
                  if (x := self._all(name, b)) is not None}
         for raw in ("", "_raw"):
             if f"alpha{raw}" in found:
@@ -145,11 +141,6 @@ class Heads:
         found["first_share"] = found["alpha"][..., at] * np.float32(self._queries(at) / facts.T)
         if "contribution_at" in found:
             found["contribution"] = found["contribution_at"][..., at]
-        if (first := self._all("cos_first", b)) is not None:
-            others = self._all("cos_others", b)
-            pairs = facts.sight(slice(0, facts.T), torch.device("cpu"))
-            pairs[:, at] = False
-            found["cos_gap"] = first / facts.T - others / np.float32(pairs.sum().item())
         for name in ("key", "value"):
             if f"{name}_norm" in found:
                 norms = torch.from_numpy(found[f"{name}_norm"])
@@ -179,7 +170,7 @@ class Heads:
 
 class Stream:
     """Gathers the metrics of the residual stream: the input of each layer, and the output of the last,
-    which stands before the final norm."""
+    which is taken before the final norm."""
 
     def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
         self.facts, self.settings, self.keep = facts, settings, keep

@@ -71,31 +71,27 @@ def entropy(share: Tensor, seen: Tensor) -> Tensor:
     return torch.where(share.sum(-1) > 0, entropy, torch.nan)
 
 
-def cosines(q: Tensor, k: Tensor) -> Tensor:
-    """cos(q_t, k_j) of every pair.  q [..., t, K], k [..., T, K] -> [..., t, T]"""
-    return q @ k.transpose(-2, -1) / (q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :])
+def cos_gap(q: Tensor, k: Tensor, last: Tensor, first: int = 0) -> Tensor:
+    """Mean cos of the queries with the first key minus their mean cos with the other visible keys,
+    which are those up to `last`.  q, k [..., T, K], last [T] -> [...]
+
+    The cosines of a query with many keys add up to one product with the sum of their directions.
+    """
+    q, k = (x / x.norm(dim=-1, keepdim=True) for x in (q, k))
+    to_first = (q * k[..., first : first + 1, :]).sum(-1)
+    sees_first = last >= first
+    others = (q * k.cumsum(-2)[..., last, :]).sum(-1) - to_first * sees_first
+    return to_first.mean(-1) - others.sum(-1) / ((last + 1).sum() - sees_first.sum())
 
 
-def cosine_sums(cos: Tensor, sight: Tensor, first: int = 0) -> tuple[Tensor, Tensor]:
-    """Sum over the queries of cos with the first key, and of cos with the other keys in sight.
-    cos [..., t, T], sight [t, T] -> [...], [...]"""
-    others = sight.clone()
-    others[:, first] = False
-    return cos[..., first].sum(-1), (cos * others).sum((-2, -1))
-
-
-def geometry(q: Tensor, k: Tensor, sight: Tensor) -> dict[str, Tensor]:
-    """q.k = |q| |k| cos of every pair in sight (Gu et al. 2025, figure 2), and `cos_gap`: mean cos of
-    the queries with the first key minus their mean cos with the others.
-    q, k [L, H, T, K], sight [T, T] -> [L, H, T, T] each, [L, H]"""
+def geometry(q: Tensor, k: Tensor, visible: Tensor) -> dict[str, Tensor]:
+    """q.k = |q| |k| cos of every visible pair (Gu et al. 2025, figure 2), and `cos_gap`.
+    q, k [L, H, T, K], visible [T, T] -> [L, H, T, T] each, [L, H]"""
     dot = q @ k.transpose(-2, -1)
     norms = q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :]
-    cos = dot / norms
-    first, others = cosine_sums(cos, sight)
-    gap = first / len(sight) - others / sight[:, 1:].sum()
-    maps = {"qk_dot": dot, "qk_cos": cos, "qk_norm": norms}
-    return {"cos_gap": gap} | {name: map.masked_fill(~sight, torch.nan)
-                               for name, map in maps.items()}
+    maps = {"qk_dot": dot, "qk_cos": dot / norms, "qk_norm": norms}
+    return {"cos_gap": cos_gap(q, k, visible.sum(-1) - 1)} | {
+        name: map.masked_fill(~visible, torch.nan) for name, map in maps.items()}
 
 
 def largest(hidden: Tensor) -> Tensor:
@@ -134,12 +130,12 @@ def norm_ratio(norms: Tensor, first: int = 0) -> Tensor:
     return norms[..., first] / others.mean(-1)
 
 
-def contributions(att: Tensor, lengths: Tensor, sight: Tensor, mask: str = "causal") -> Tensor:
+def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "causal") -> Tensor:
     """Each key's share of sum_j |A_tj| lengths_j, mean over the queries that see it, as alpha is; NaN
-    where a query mixes nothing.  att [..., T, T], lengths [..., T], sight [T, T] -> [..., T]"""
+    where a query mixes nothing.  att [..., T, T], lengths [..., T], visible [T, T] -> [..., T]"""
     parts = att.abs() * lengths[..., None, :]
     share = parts / parts.sum(-1, keepdim=True)
-    return alpha(share.masked_fill(~sight, 0), mask)
+    return alpha(share.masked_fill(~visible, 0), mask)
 
 
 def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
@@ -174,7 +170,7 @@ def kurtosis(hidden: Tensor) -> Tensor:
 
 
 def divergence(base: Tensor, logits: Tensor) -> Tensor:
-    """KL(p' || p) of what stands before each token but the first, p' of the other run, in nats.
+    """KL(p' || p) of the predictions of each token but the first, p' of the other run, in nats.
     [T, V] -> [T-1]"""
     there, here = base[:-1].log_softmax(-1), logits[:-1].log_softmax(-1)
     return (there.exp() * (there - here)).sum(-1)

@@ -1,4 +1,4 @@
-"""What the first forward pass tells about a model, and whether observing it is sound."""
+"""What the first forward pass shows of a model, and whether observing it is sound."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .settings import Settings
 
 @dataclass
 class Facts:
-    """What the first forward pass tells about a model."""
+    """What the first forward pass shows of a model."""
 
     T: int
     H: int
@@ -32,13 +32,15 @@ class Facts:
     def L(self) -> int:
         return len(self.windows)
 
-    def sight(self, rows: slice, device: torch.device) -> Tensor:
-        """What a query could see, bool [t, T]: a window narrows neither baselines nor pairs."""
-        key = torch.arange(self.T, device=device)
-        query = key[rows, None]
-        if self.kind == "bidirectional":
-            return torch.ones(query.shape[0], self.T, dtype=torch.bool, device=device)
-        return (key <= query) | (key < self.prefix)
+    @property
+    def last(self) -> Tensor:
+        """The last key that each query could see, [T]: a window narrows neither baselines nor pairs."""
+        t = torch.arange(self.T)
+        return t.clamp_min({"causal": 0, "prefix": self.prefix - 1}.get(self.kind, self.T - 1))
+
+    def visible(self, rows: slice, device: torch.device) -> Tensor:
+        """What a query could see, bool [t, T]."""
+        return torch.arange(self.T, device=device) <= self.last[rows, None].to(device)
 
 
 class Probe:
@@ -65,14 +67,15 @@ class Probe:
         self.calls.append(((H, call.G, K), call.module))
         self.T, self.sinks, self.softcap = T, self.sinks or call.sinks is not None, call.softcap
         self.weights = self.weights or call.weights is not None
-        firsts, lasts, counts = [], [], []
+        first, last, count = torch.empty(3, T, dtype=torch.long)
+        key = torch.arange(T, device=call.device)
         for chunk in call.chunks():
             self._compare(call, chunk)
-            seen = chunk.visible[0, 0].cpu()
-            firsts.append(seen.int().argmax(-1))
-            lasts.append(T - 1 - seen.flip(-1).int().argmax(-1))
-            counts.append(seen.sum(-1))
-        self.ranges.append((torch.cat(firsts), torch.cat(lasts), torch.cat(counts)))
+            seen = chunk.visible[0, 0]
+            first[chunk.rows] = torch.where(seen, key, T).amin(-1).cpu()
+            last[chunk.rows] = torch.where(seen, key, -1).amax(-1).cpu()
+            count[chunk.rows] = seen.sum(-1).cpu()
+        self.ranges.append((first, last, count))
 
     def _compare(self, call: Call, chunk: Chunk) -> None:
         if call.value is None or call.out is None:

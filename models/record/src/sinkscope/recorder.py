@@ -69,7 +69,7 @@ def record(model: nn.Module, tokenizer: Any, texts: Iterable[Any], tokens: int |
         T = 128; "none".
     first: the position that counts as the first token (0; a register or a class token elsewhere).
     mask: causal, prefix or bidirectional decides how many queries see a key; None looks at the model.
-    batch: prompts of one forward pass. A batch that runs out of memory is repeated one by one.
+    batch: prompts of one forward pass. A batch that runs out of memory is repeated prompt by prompt.
     tolerance: largest difference of the first prompt's logits from those of the untouched model, as a
         part of their standard deviation.
 
@@ -321,7 +321,7 @@ class Recorder:
 
 
 def token_strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """What each token stands for, with its space; the number where there is no tokenizer."""
+    """The text of each token, with its space; the number where there is no tokenizer."""
     if tokenizer is None:
         return [str(i) for i in ids]
     strings = []

@@ -140,7 +140,7 @@ class Recording:
                 yield name, label, pick
 
     def save(self, path: str | PathLike[str]) -> int:
-        """Writes the file at once, so that nobody reads half of it; returns its size in bytes."""
+        """Writes the file at once, so that a reader never sees half of it; returns its size in bytes."""
         path, data = Path(path), bytes_of(self)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")

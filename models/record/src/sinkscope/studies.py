@@ -1,7 +1,7 @@
 """Many models on many prompts: one Parquet row for each pair, and a recording for each model.
 
-The rows hold every averaged metric, so a study that was broken off goes on from the rows that are
-there, and the recordings are made from the rows alone. Needs pyarrow, and Ray where `ray` is true
+The rows hold every averaged metric, so an interrupted study continues from
+them, and the recordings are made from the rows alone. Needs pyarrow, and Ray where `ray` is true
 (`pip install sinkscope[ray]`).
 """
 
@@ -41,7 +41,7 @@ def study(models: Sequence[str] | Mapping[str, Factory], texts: Sequence[Any],
 
     models: names for `sinkscope.load`, or functions by name that return a model and its tokenizer.
     out: the folder; `rows/*.parquet` has one row for each model and prompt, `NAME.safetensors` the
-        recording of a model. A pair whose row is there is not measured again.
+        recording of a model. A pair that has a row is not measured again.
     ray: True runs on Ray: `concurrency` workers with `num_gpus` GPUs each, which load one model at a
         time. A worker that is lost costs its batch of `batch` prompts, which another worker repeats.
     keep: so many of the first texts are kept with maps.

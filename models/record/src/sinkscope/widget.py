@@ -29,7 +29,7 @@ HEIGHT = 560
 
 class Widget(anywidget.AnyWidget):
     """`layer`, `head`, `query` and `key` are what is selected, from either side; `selection` is the
-    element's last event; `state` is "drawn" once the figure stands, or says why it does not."""
+    element's last event; `state` is "drawn" once the figure is drawn, or says why it does not."""
 
     _esm = Path(str(files("sinkscope") / "widget.js"))
     view = traitlets.Unicode("heads,attention").tag(sync=True)
@@ -136,10 +136,8 @@ def _recording(x: Any, tokens: Sequence[str] | None, text: str | None) -> Record
 
 
 def _array(x: Any) -> Array:
-    """Of a tensor, an array, or the `attentions` of a transformers output."""
+    """Of a tensor, an array, or the `attentions` of a transformers output: a tuple of [1, H, T, T]."""
     if isinstance(x, list | tuple):
-        return np.stack([_array(layer) for layer in x])
-    if hasattr(x, "detach"):
-        x = x.detach().float().cpu().numpy()
-    x = np.asarray(x)
-    return x[0] if x.ndim == 4 and x.shape[0] == 1 else x
+        layers = [_array(layer) for layer in x]
+        return np.stack([layer[0] if layer.ndim == 4 else layer for layer in layers])
+    return x.detach().float().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)

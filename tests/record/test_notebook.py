@@ -1,0 +1,168 @@
+"""`show`: the widget's two sides, the picture that it leaves behind, the wheel, and JupyterLab."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+from families import FAMILIES, T, inputs
+
+pytest.importorskip("anywidget", reason="anywidget is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+from sinkscope.widget import Widget, show  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "models" / "record"
+PAGE = ROOT / ".build" / "page" / "sink-scope.js"
+PNG = b"\x89PNG\r\n"
+
+
+@pytest.fixture(scope="module")
+def recording() -> sinkscope.Recording:
+    return sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 2), tokens=T,
+                            progress=False)
+
+
+def test_the_strongest_head_is_selected_and_a_picture_left(recording: sinkscope.Recording) -> None:
+    widget = show(recording)
+    alpha = recording["mean.alpha"][..., 0]
+    assert alpha[widget.layer, widget.head] == alpha.max()
+    data, _ = widget._repr_mimebundle_()
+    assert base64.b64decode(data["image/png"]).startswith(PNG)
+    assert "alpha_1" in data["text/plain"]
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert (show(recording, layer=2, head=1).layer, show(recording, layer=2, head=1).head) == (2, 1)
+
+
+def test_the_front_end_gets_bytes_when_it_asks(recording: sinkscope.Recording, tmp_path: Path,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    widget, sent = show(recording), []
+    monkeypatch.setattr(Widget, "send", lambda self, content, buffers: sent.append((content, buffers)))
+    widget._answer(widget, {"want": "still", "why": "because"}, None)
+    assert sent[0][0] == {"kind": "still", "why": "because"} and sent[0][1][0].startswith(PNG)
+    (tmp_path / "static").mkdir()
+    monkeypatch.setattr("sinkscope.widget.files", lambda _: tmp_path)
+    widget._answer(widget, {"want": "element"}, None)  # no page in the package: a picture
+    assert sent[1][0]["kind"] == "still"
+    (tmp_path / "static" / "element.json").write_text("{}")
+    widget._answer(widget, {"want": "element"}, None)
+    path = tmp_path / "r.safetensors"
+    recording.save(path)
+    assert sent[2] == ({"kind": "element"}, [b"{}", path.read_bytes()])
+
+
+def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
+    prompt = inputs(FAMILIES["bert"], 1)[0]
+    model = FAMILIES["bert"].make("eager")
+    with torch.no_grad():
+        attentions = model(input_ids=torch.tensor([prompt]), output_attentions=True).attentions
+    found = show(attentions, [str(i) for i in prompt]).recording
+    assert found["0.att"].shape == (3, 4, T, T)
+    assert np.allclose(found["0.att"][1], attentions[1][0].numpy())
+    assert found.model["mask"] == {"kind": "bidirectional"}
+    lower = show(np.tril(np.ones((1, 2, 4, 4))), list("abcd")).recording
+    assert lower.model["mask"] == {"kind": "causal"}
+    for maps, tokens, expected in ((np.ones((2, 3, 3)), "abc", r"expected maps \[L, H, T, T\]"),
+                                   (np.ones((2, 2, 3, 3)), "ab", "expected 3, one for each query"),
+                                   (np.ones((2, 2, 3, 3)), None, "expected tokens beside maps")):
+        with pytest.raises(ValueError, match=expected):
+            show(maps, tokens)
+
+
+def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="hatchling is not installed")
+    if not PAGE.exists():
+        pytest.skip("the page is not built")
+    [wheel] = _build(tmp_path)
+    assert wheel.stat().st_size <= 500_000
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        assert {"sinkscope/py.typed", "sinkscope/metrics.py", "sinkscope/widget.js"} <= set(names)
+        element = json.loads(archive.read("sinkscope/static/element.json"))
+    modules = element["modules"]
+    assert any(name.endswith("sinkscope.simd.wasm") for name in element["files"])
+    for text in modules.values():  # every import is a module of the file, by an absolute address
+        assert "import.meta" not in text
+        for name in re.findall(r"(?:\bfrom\s*|\bimport\s*\(?\s*)[\"'`]([^\"'`\s]+)[\"'`]", text):
+            assert name in modules
+
+
+def _build(folder: Path) -> list[Path]:
+    """The wheel; it puts the page's element into the source folder, too."""
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+                   cwd=PACKAGE, check=True, capture_output=True)
+    return list(folder.glob("*.whl"))
+
+
+def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
+    pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
+    chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    if not PAGE.exists() or not Path(chromium).exists():
+        pytest.skip("the page is not built, or there is no Chromium")
+    _build(tmp_path / "wheel")
+    (tmp_path / "models").mkdir()
+    shutil.copytree(ROOT / "models" / "recordings", tmp_path / "models" / "recordings")
+    notebook = tmp_path / "models" / "record" / "example.ipynb"
+    notebook.parent.mkdir()
+    shutil.copy(PACKAGE / "example.ipynb", notebook)
+    folder = tmp_path / "jupyter"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ServerApp.ip=127.0.0.1",
+         "--ServerApp.port=0", "--IdentityProvider.token=t", "--LabApp.expose_app_in_browser=True",
+         f"--ServerApp.root_dir={tmp_path}"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE / "src"),
+                          "JUPYTER_CONFIG_DIR": str(folder / "config"),
+                          "JUPYTER_DATA_DIR": str(folder / "data"),
+                          "JUPYTER_RUNTIME_DIR": str(folder / "runtime")})
+    try:
+        address = _address(folder / "runtime", server)
+        run = subprocess.run(
+            ["node", "tests/record/jupyterlab.mjs",
+             f"{address}lab/tree/models/record/example.ipynb?token=t", str(tmp_path)],
+            cwd=ROOT, capture_output=True, text=True, timeout=900)
+        assert run.returncode == 0, run.stderr
+        found = json.loads(run.stdout)
+    finally:
+        server.terminate()
+        server.wait()
+    assert found["asked"] == []  # offline: nothing but the server is asked
+    strongest, selected = found["before"].split()[:2], found["selected"].split()[:2]
+    assert strongest != selected == ["0", "0"]
+    # After the page is loaded again the same head is selected, in the figure and in Python.
+    assert [found["layer"], found["head"]] == found["reloaded"].split()[:2] == selected
+    subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", notebook], check=True,
+                   capture_output=True)
+    saved = json.loads(notebook.read_text())
+    kept = [output["data"] for cell in saved["cells"] for output in cell.get("outputs", [])
+            if "image/png" in output.get("data", {})]
+    assert len(kept) == 1 and base64.b64decode(kept[0]["image/png"]).startswith(PNG)
+    html = notebook.with_suffix(".html").read_text()
+    assert "data:image/png;base64," in html and "alpha_1" in html
+
+
+def _address(runtime: Path, server: subprocess.Popen) -> str:
+    """The address that the server writes down once it listens."""
+    for _ in range(1200):
+        assert server.poll() is None, "the server ended"
+        for path in runtime.glob("jpserver-*.json"):
+            try:
+                url = json.loads(path.read_text())["url"]
+                urllib.request.urlopen(f"{url}api/status?token=t").close()
+                return url
+            except (OSError, ValueError):
+                pass
+        time.sleep(0.25)
+    raise AssertionError("the server did not start")
