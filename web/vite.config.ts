@@ -1,6 +1,7 @@
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
+import { course, isLesson } from './ship/lessons.ts';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
 import { filesOf, Part } from './ship/parts.ts';
@@ -85,9 +86,10 @@ function ship(): Plugin {
         },
       };
     },
-    transformIndexHtml: () => [
+    transformIndexHtml: (_, { path }) => [
       ...PREVIEW.map((attrs) => ({ tag: 'meta', attrs, injectTo: 'head' as const })),
-      ...PRELOADED.map((name) => ({
+      // A lesson is read before its first figure is seen.
+      ...(isLesson(path) ? [] : PRELOADED).map((name) => ({
         tag: 'link',
         attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href: zoo.path + name },
         injectTo: 'head' as const,
@@ -140,6 +142,6 @@ export default defineConfig({
       },
     },
   },
-  plugins: [policy(), plain(), ship()],
+  plugins: [course(), policy(), plain(), ship()],
   test: { include: ['test/*.test.ts'] },
 } as never);

@@ -117,7 +117,7 @@ class Model:
         return self.family == "gpt_neox"
 
     def turned(self, x: Tensor) -> Tensor:
-        """Heads as they stand in a text of their own."""
+        """The heads of a text that holds these keys alone."""
         blocks = self.blocks()
         return blocks.turn(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
 
@@ -191,7 +191,7 @@ def _quantised_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounde
 
 
 def _quantised_matrix(w: Tensor, edit: Edit) -> Tensor:
-    """w [out, in]; rounded in F32, as it is stored, so that halves fall alike"""
+    """w [out, in]; rounded in F32, as it is stored, so that ties round the same way"""
     kept, w = w.dtype, w.float()
     bits, symmetric = _integer(edit, "bits", 8), edit.get("symmetric", "yes") == "yes"
     if edit["by"] == "tensor":
@@ -312,8 +312,8 @@ def _positions(edits: list[Edit], T: int) -> list[int]:
 
 
 def _placed(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
-    """compute(x) of a function that takes row i to stand at position i: token t stands at at[t],
-    where another may stand as well."""
+    """compute(x) of a function that takes row i for position i: token t has position at[t],
+    which another token may have as well."""
     if at == list(range(len(at))):
         return compute(x)
     rows = []
@@ -376,37 +376,37 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                       for edit in _of(own, "evict")), None)
         for t in range(T):
             window = model.windows[layer] or T
-            sight = [j for j in range(t + 1) if t - j < window]
+            visible = [j for j in range(t + 1) if t - j < window]
             if cache:
                 kept = cache.enter(t)
-                sight = [j for j in sight if j in kept]
+                visible = [j for j in visible if j in kept]
             for edit in own:
                 if edit["kind"] == "hide_key" and _holds(edit, "query", t):
-                    sight = [j for j in sight if j != _integer(edit, "key", 0)]
+                    visible = [j for j in visible if j != _integer(edit, "key", 0)]
                 if edit["kind"] == "self_only" and _integer(edit, "token", 0) == t:
-                    sight = [t]
+                    visible = [t]
                 if edit["kind"] == "mask":
                     first, recent = _integer(edit, "first", 0), _integer(edit, "recent", 1)
-                    sight = [j for j in range(t + 1) if j < first or t - j < recent]
+                    visible = [j for j in range(t + 1) if j < first or t - j < recent]
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:
-                # The kept keys as a text of their own, of which the query is the last token.
+                # The kept keys as a text of their own, whose last token is the query.
                 alone = model.turned(k0[g, kept]) @ model.turned(q0[h, [t] * len(kept)])[-1]
                 x = x.clone()
                 x[kept] = alone / math.sqrt(arch.K)
             mask = torch.zeros(1, T, dtype=torch.bool)
-            mask[0, sight] = True
+            mask[0, visible] = True
             row = torch.zeros(T, dtype=y.dtype)
-            if sight:
+            if visible:
                 weights = OPERATIONS[arch.operation].weights
                 row = weights(x[None, None], mask, Parameters(arch.parameters))[0, 0]
             for edit in _of(own, "park"):
                 key = _integer(edit, "key", 0)
-                if key in sight:
+                if key in visible:
                     row = torch.nn.functional.one_hot(torch.tensor(key), T).to(row)
             if cache:
                 cache.rows.append(row.abs())
-            att[h, t], seen[h, t] = row, len(sight)
+            att[h, t], seen[h, t] = row, len(visible)
         if cache:
             evicted[h] = cache.gone
     mixed = torch.stack([att[h] @ v[h // (arch.H // arch.G)] for h in range(arch.H)])

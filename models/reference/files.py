@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from .model import Architecture, Weights, architecture
 
 SCALE = "_scale"
-# What transformers needs to know to multiply by the scales. The format stands in the group, too: from
+# What transformers needs to know to multiply by the scales. The format is in the group, too: from
 # numbers alone compressed-tensors takes weights of 8 bits for packed ones.
 INT8_BY_ROWS = {
     "quant_method": "compressed-tensors",

@@ -4,7 +4,7 @@ and print how far apart their losses are.
     python -m models.reference.follow_training --corpora FOLDER [--recipe softmax] [--steps 200]
     python -m models.reference.follow_training --onward softmax --operation sink_logit [--steps 10]
 
-The second goes on from a model of the zoo as it is stored, as `sinkscope train --from` does, on the
+The second continues from a stored model of the zoo, as `sinkscope train --from` does, on the
 held-out passages.
 
 Batches are drawn as core/train/random.h says. The core trains in wasm, whose bits are the native
@@ -42,7 +42,7 @@ class Followed:
     recipe: dict[str, Any]
     weights: Weights
     text: str
-    files: list[str | Path]  # what the command line is told besides
+    files: list[str | Path]  # further arguments of the command line
 
 
 def by_core(recipe: dict[str, object], files: list[str | Path]) -> list[float]:

@@ -26,7 +26,7 @@ Product = Callable[[Tensor, Tensor], Tensor]
 @dataclass(frozen=True)
 class Mask:
     """Which keys a query sees. `size` is the window, or how many first tokens every query sees;
-    `first` tokens stay in sight beside a window, as Xiao et al. (2024) keep them in a cache."""
+    `first` tokens stay visible beside a window, as Xiao et al. (2024) keep them in a cache."""
 
     kind: str = "causal"  # causal, window, prefix or bidirectional
     size: int = 0
@@ -431,6 +431,6 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             record["router"] = router
         for name, value in record.items():
             steps.setdefault(name, []).append(value)
-    batch_rank = tokens.dim() - 1  # the new dimension L stands right after the batch
+    batch_rank = tokens.dim() - 1  # the new dimension L comes right after the batch
     stacked = {name: torch.stack(values, batch_rank) for name, values in steps.items()}
     return Trace(logits=model.head(x), **stacked)

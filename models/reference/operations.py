@@ -74,7 +74,7 @@ def _relu(x: Tensor, seen: Tensor, p: Parameters) -> Tensor:
 
 
 def elu1(x: Tensor) -> Tensor:
-    """elu(x) + 1. Below 0 that is e^x, of which e^x - 1 + 1 keeps nothing in F32 from -17 on."""
+    """elu(x) + 1. Below 0 that is e^x; e^x - 1 + 1 would be 0 in F32 from -17 on."""
     return torch.where(x > 0, x + 1, x.clamp_max(0).exp())
 
 

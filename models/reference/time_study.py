@@ -3,8 +3,8 @@
     python -m models.reference.time_study [--node PATH] [--turns 3]
 
 Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once
-alone and once with the mean over heads of Sink_1, the entropy of rows and the loss; a study tells the
-whole summary. Sequences a second of wall time, the best of all turns, by turns.
+alone and once with the mean over heads of Sink_1, the entropy of rows and the loss; a study prints the
+whole summary. Sequences a second of wall time: the best of all rounds, which alternate.
 """
 
 import re
@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional
 
 from .goldens.write_peers import shipped
-from .timing import ROOT, begin, told
+from .timing import ROOT, begin, output_of
 
 N, T, V = 100, 64, 1024
 
@@ -33,7 +33,7 @@ def by_torch(model: torch.nn.Module, sequences: torch.Tensor, measures: bool) ->
 
 
 def by_study(node: str, *options: str) -> float:
-    lines = told(node, "study.mjs", *options)
+    lines = output_of(node, "study.mjs", *options)
     return float(re.search(r"^1 worker: (\d+) sequences/s", lines, re.M)[1])
 
 

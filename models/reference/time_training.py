@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .timing import begin, told
+from .timing import begin, output_of
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def by_torch(shape: Shape) -> float:
 
 
 def by_core(node: str) -> dict[str, float]:
-    lines = told(node, "train.mjs")
+    lines = output_of(node, "train.mjs")
     return {name: float(ms) for name, ms in re.findall(r"^(the \w+),.*?a step ([\d.]+) ms", lines, re.M)}
 
 

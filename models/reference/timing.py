@@ -18,7 +18,7 @@ def begin(doc: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def told(node: str, bench: str, *options: str) -> str:
-    """What a bench of tests/bench says that runs one worker alone."""
+def output_of(node: str, bench: str, *options: str) -> str:
+    """The output of a benchmark of tests/bench that runs one worker."""
     return subprocess.run([node, ROOT / "tests/bench" / bench, "--alone", *options], check=True,
                           capture_output=True, text=True).stdout

@@ -4,8 +4,8 @@
     python -m models.train.all --protocol b --seeds 3     the runs of protocol B, in its order
     python -m models.train.all --protocol a --until 4000 --seeds 3     those of protocol A, so far
 
-What is interrupted goes on when the command is given again; a long run whose log in the zoo is whole
-is not repeated. The output of each run goes to RUNS/RECIPE-SEED.out.
+An interrupted run continues when the command is given again; a long run whose log in the zoo is
+complete is not repeated. The output of each run goes to RUNS/RECIPE-SEED.out.
 """
 
 import argparse

@@ -49,6 +49,23 @@ def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Dif
     return Difference(middle, middle - half, middle + half)
 
 
+def judge(found: Difference, there: str, outcome: str = "alpha") -> str:
+    """The verdict on an interval where a paper saw "less", "more" or "the same": "agrees", "differs" or
+    "undecided". Only of alpha is it said how small an effect is none."""
+    here = found.direction
+    if there != "the same":
+        return "undecided" if here is None else "agrees" if here == there else "differs"
+    if here is not None:
+        return "differs"
+    small = outcome == "alpha" and found.low > -EFFECT and found.high < EFFECT
+    return "agrees" if small else "undecided"
+
+
+def leaves_open(found: Difference) -> bool:
+    """Whether an interval of alpha holds both 0 and an effect of EFFECT."""
+    return found.direction is None and (found.low <= -EFFECT or found.high >= EFFECT)
+
+
 def whole(log: dict[str, Any]) -> bool:
     """Whether a log reaches the step that is compared, without a gap. Raises ValueError for a gap."""
     missing = protocol.gap(log)
@@ -81,7 +98,7 @@ class Decision:
         return welch(values, base) if len(values) > 1 and len(base) > 1 else None
 
     @property
-    def tells(self) -> bool:
+    def is_decidable(self) -> bool:
         """Three seeds of a recipe, or two whose sink has vanished, beside the whole baseline."""
         n = len(self.logs)
         return len(self.bases) == len(protocol.B_BASELINE_SEEDS) and (
@@ -91,25 +108,19 @@ class Decision:
     def wants_more(self) -> bool:
         """Whether the first look leaves both 0 and an effect of EFFECT open."""
         found = self.difference("alpha")
-        return (self.tells and found is not None and found.direction is None
-                and len(self.logs) < len(protocol.B_SECOND)
-                and (found.low <= -EFFECT or found.high >= EFFECT))
+        return (self.is_decidable and found is not None and len(self.logs) < len(protocol.B_SECOND)
+                and leaves_open(found))
 
     @property
     def verdict(self) -> str:
         """"agrees" or "differs" with what the paper saw of Sink_1, "undecided", or what is missing."""
         found, there = self.difference("alpha"), reported(self.recipe.paper)
-        if not self.tells or found is None:
+        if not self.is_decidable or found is None:
             return f"{len(self.logs)} of {len(protocol.B_FIRST)} seeds"
-        here = found.direction
         if there is None:
+            here = found.direction
             return f"{here} sink; the paper has no figure" if here else "undecided; no figure"
-        if there == "the same":
-            if here is None:
-                small = found.low > -EFFECT and found.high < EFFECT
-                return "agrees" if small else "undecided"
-            return "differs"
-        return "undecided" if here is None else "agrees" if here == there else "differs"
+        return judge(found, there)
 
 
 def logs_of(recipe: Recipe) -> Logs:
@@ -148,7 +159,7 @@ def baseline_words(bases: Logs) -> str:
 
 
 def table(found: list[Decision]) -> str:
-    """Everything that has a log of two seeds; Markdown."""
+    """Every recipe that has a log, in Markdown."""
     bases = found[0].bases if found else {}
     lines = [baseline_words(bases), "",
              "| recipe | seeds | alpha | difference of alpha | value ratio | eviction | loss | onset "

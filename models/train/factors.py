@@ -14,7 +14,7 @@ from typing import Any
 from . import protocol
 from .recipe import Recipe
 
-ONSET = 0.1  # alpha above even attention from which on a sink is said to be there
+ONSET = 0.1  # a sink has emerged once alpha above uniform attention stays at this or more
 SAME = (0.75, 1.33)  # a ratio of two figures of a paper between these is no difference
 LAST, STILL = 2400, 0.02  # alpha rises no more if by less over the last steps before the decay
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
@@ -79,8 +79,8 @@ class Factor:
                                       for pair in self.pairs for log in pair)))
 
     @property
-    def tells(self) -> bool:
-        """Whether anything may be said."""
+    def is_reportable(self) -> bool:
+        """Whether there are enough pairs, measured late enough, to report a difference."""
         return len(self.pairs) >= protocol.TOO_FEW and self.step >= protocol.TOO_EARLY
 
     def difference(self, name: str, step: int) -> Interval | None:
@@ -153,7 +153,7 @@ def sentence(factor: Factor) -> str:
     recipe, n = factor.recipe, len(factor.pairs)
     if n < protocol.TOO_FEW:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
-    if not factor.tells:
+    if not factor.is_reportable:
         return f"at step {factor.step:,} of {protocol.STEPS:,}: too early to tell"
     base = recipe.baseline.removeprefix(protocol.LONG)
     found = factor.difference("alpha", factor.step)
@@ -172,10 +172,10 @@ def sentence(factor: Factor) -> str:
     return text
 
 
-def told(factor: Factor | None) -> dict[str, Any] | None:
-    """What the index says of a model's factor: the sentence, and [mean, low, high] of the differences;
-    None where nothing may be said."""
-    if factor is None or not factor.tells:
+def published(factor: Factor | None) -> dict[str, Any] | None:
+    """The index's entry for a factor: the sentence, and [mean, low, high] of the differences; None where
+    the factor is not reportable."""
+    if factor is None or not factor.is_reportable:
         return None
     found = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
     return {"seeds": len(factor.pairs), "step": factor.step, "says": sentence(factor),

@@ -21,7 +21,7 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected.flatten())
     if trace.router is None:
         return loss
-    # Fedus et al. (2022), section 2.2: even load is the least that this sum can be, 1 per layer.
+    # Fedus et al. (2022), section 2.2: the sum is smallest under even load: 1 per layer.
     share = trace.router.flatten(0, 2).mean(0)
     load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.chosen
     return loss + balance * arch.E * (share * load).sum()

@@ -27,7 +27,7 @@ def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Ten
 
 @torch.no_grad()
 def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]:
-    """ids [sequences, T], what stands in front among them."""
+    """ids [sequences, T], the tokens before the text included."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)

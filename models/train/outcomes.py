@@ -3,7 +3,7 @@
     python -m models.train.outcomes --runs models/.runs          every long run that lies there
     python -m models.train.outcomes --runs models/.runs long-softmax-3
 
-`train` does the same as a run goes on; a checkpoint that is in the log is not measured again.
+`train` does the same during a run; a checkpoint that is in the log is not measured again.
 """
 
 import argparse
@@ -106,8 +106,8 @@ class Log:
         self.longer = ids_of(recipe, longer[:EVICTED], EVICTED_T)
 
     def keep_before(self, step: int) -> None:
-        """A run that goes on from this step repeats what comes after it, and one that begins anew
-        is another run: bits may differ between machines."""
+        """Removes later points: a run that continues from this step repeats them, and one that starts
+        again is another run, whose bits may differ between machines."""
         self.log["points"] = [point for point in self.log["points"] if point["step"] < step]
 
     def has(self, step: int) -> bool:

@@ -1,5 +1,4 @@
-"""What is said of the models: cards and tables, from what index.json has measured and the logs of the
-long runs.
+"""Write the cards and tables, from the measurements of index.json and the logs of the long runs.
 
     python -m models.train.pages
 
@@ -11,7 +10,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from . import decide, factors, protocol
+from . import claims, decide, factors, protocol
 from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
@@ -22,7 +21,7 @@ LICENCE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public doma
 
 MEANING = {
     "sink_1": "Sink_1^0.3 in percent, on rows that sum to 1 (the proxy where the operation does "
-              "not normalise)",
+              "not normalize)",
     "sink_1_deviation": "its standard deviation between sequences",
     "sink_1_raw": "Sink_1 on the weights as the model uses them",
     "sink_elsewhere": "largest Sink_k, k = 2..10, in percent",
@@ -54,7 +53,7 @@ def reported(paper: dict[str, Any]) -> str:
 
 
 def changes(recipe: Recipe) -> str:
-    """What the recipe says besides its words, as it stands in its file."""
+    """The sections of a recipe's file: what it changes."""
     text = (RECIPES / f"{recipe.id}.toml").read_text()
     sections = [part for part in text.split("\n[")[1:] if part.startswith(("config", "training"))]
     return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
@@ -78,9 +77,9 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
     against = reported(recipe.paper)
     paper = f"\nReported: {against}.\n" if against else ""
     differs = facts["differs"]
-    told = "" if differs is None else (
+    report = "" if differs is None else (
         f"\nOver {differs['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
-        f"mean alpha_1 above even attention, 95 %: **{differs['says']}**\n")
+        f"mean alpha_1 above uniform attention, 95 %: **{differs['says']}**\n")
     others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} "
                      f"%, loss {one['loss']}.\n" for one in facts["further_seeds"])
     batch = f"{recipe.sequences} sequences of {recipe.context} tokens"
@@ -96,16 +95,16 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
 
 ## Measured
 
-Over {measured["sequences"]} held-out passages (`../heldout.json`), T = {measured["T"]}, what stands in
-front included; eps = {measured["eps"]}. MEASURED on weights trained here: on the stored ones, and on
-those of the run before they were rounded.
+Over {measured["sequences"]} held-out passages (`../heldout.json`), T = {measured["T"]}, the
+tokens before a text included; eps = {measured["eps"]}. MEASURED on weights trained here: the
+stored ones, and those of the run before they were rounded.
 
 | name | stored | exact | meaning |
 |---|---|---|---|
 {numbers}
 
 Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
-{others}{quick_words(facts)}{paper}{told}
+{others}{quick_words(facts)}{paper}{report}
 ## Made with
 
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
@@ -194,7 +193,7 @@ def untrained(ids: set[str]) -> str:
 
 
 def with_table(text: str, name: str, table: str) -> str:
-    """The text with what stands between two markers replaced."""
+    """The text with everything between two markers replaced."""
     begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
     before, rest = text.split(begin)
     program, rest = rest.split("\n", 1)
@@ -217,8 +216,8 @@ def further(recipe: Recipe, more: list[dict[str, Any]]) -> list[dict[str, Any]]:
             for row in more if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]]
 
 
-def told(recipe: Recipe) -> dict[str, Any]:
-    """What the index takes from the recipe as it is."""
+def described(recipe: Recipe) -> dict[str, Any]:
+    """The keys of the index that the recipe itself gives."""
     return {"title": recipe.title, "what": recipe.what, "factor": recipe.factor,
             "baseline": recipe.baseline, "paper": recipe.paper or None, "licence": LICENCE}
 
@@ -233,10 +232,10 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
     paired = factors.paired(runs, logs)
     for row in rows:
         recipe = known[row["id"]]
-        row |= told(recipe)
+        row |= described(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
         row["further_seeds"] = further(recipe, more)
-        row["differs"] = factors.told(paired.get(protocol.LONG + recipe.id))
+        row["differs"] = factors.published(paired.get(protocol.LONG + recipe.id))
         found[zoo / recipe.id / "card.md"] = card(recipe, row)
     found[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
     base = runs[protocol.LONG + protocol.HEADLINE[0]]
@@ -257,6 +256,7 @@ def main() -> None:
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
     for file, text in pages(rows, more, zoo.parent / "README.md", zoo).items():
         file.write_text(text)
+    claims.main()
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ POINTS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
 HEADLINE = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
             "elu1")
 SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)
-TOO_FEW = 3  # below so many pairs nothing is said
-TOO_EARLY = 4000  # nor before this step
+TOO_FEW = 3  # with fewer pairs no difference is reported
+TOO_EARLY = 4000  # nor is one before this step
 # The order after the headline, by the factors that the paper stresses.
 FACTORS = ("data", "loss", "positions", "biases", "gate", "optimisation", "operation", "blocks",
            "experts", "diffusion")

@@ -52,7 +52,7 @@ class Training:
     weight_decay: float = 1.0
     embedding_decay: float = 0.1
     embedding_deviation: float = 0.02  # what its numbers are drawn with; those of matrices: 0.02
-    front: tuple[str, ...] = (BOS,)  # tokens that stand before every sequence
+    front: tuple[str, ...] = (BOS,)  # tokens before every sequence
     extra: str | None = None  # a token beside the vocabulary, id 1,024
     random_first: bool = False  # the first token of the text is drawn from the vocabulary
     fixed_at: int = 0  # the token at this place of a sequence, from 1, is always <|endoftext|>
@@ -76,7 +76,7 @@ class Recipe:
     config: dict[str, Any]  # the whole config.json
     training: Training
     baseline: str  # the recipe that differs by the factor alone
-    sink_tokens: tuple[int, ...] = (1,)  # where the sink stands, or which tokens share it
+    sink_tokens: tuple[int, ...] = (1,)  # the tokens that hold the sink, from 1
     seeds: tuple[int, ...] = (1,)  # weights of the first one ship
     timeline: bool = False  # its checkpoints ship, too
     order: int = 0  # within the factor

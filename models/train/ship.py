@@ -57,7 +57,7 @@ def store(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path) -> Non
 
 
 def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
-    """The corpus's tokenizer, with what this model wants in front and its token more, if any."""
+    """The corpus's tokenizer with this model's tokens before a text, and its additional token."""
     tokenizer, training = Tokenizer.from_file(str(source)), recipe.training
     if training.extra:
         tokenizer.add_special_tokens([AddedToken(training.extra, special=True)])

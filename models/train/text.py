@@ -34,7 +34,7 @@ def read(corpora: Path) -> dict[str, list[str]]:
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    """Every SHARED_WORDS words in a row, whatever their case and what stands between them."""
+    """Every SHARED_WORDS words in a row, whatever their case and the characters between them."""
     words = re.findall(r"[a-z0-9']+", text.lower())
     return set(zip(*(words[i:] for i in range(SHARED_WORDS)), strict=False))
 
@@ -42,8 +42,8 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 def split(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
     """Training documents, and the held-out documents of each file.
 
-    A document that is told twice may fall on both sides. What is trained on stays as it is: such a
-    document is then not held out, but dropped.
+    A story that occurs twice may fall on both sides. The training side keeps it; the held-out side
+    drops it.
     """
     last = HELD_OUT_EVERY - 1
     train = [text for texts in files.values() for i, text in enumerate(texts)
@@ -51,8 +51,8 @@ def split(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]
     chosen = {name: texts[last::HELD_OUT_EVERY] for name, texts in files.items()}
     runs = {text: _runs(text) for texts in chosen.values() for text in texts}
     everything = set().union(*runs.values())
-    told = set().union(*(everything & _runs(text) for text in train))
-    return train, {name: [text for text in texts if not runs[text] & told]
+    trained_on = set().union(*(everything & _runs(text) for text in train))
+    return train, {name: [text for text in texts if not runs[text] & trained_on]
                    for name, texts in chosen.items()}
 
 

@@ -4,7 +4,7 @@ baseline, and one factor changed.
     python -m models.train.train softmax --corpora FOLDER --runs models/.runs
     python -m models.train.train sigmoid --corpora FOLDER --runs models/.runs
 
-An interrupted run goes on from its last checkpoint when the same command is given again.
+An interrupted run continues from its last checkpoint when the same command is given again.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def fixed(weights: Weights, training: Training) -> list[str]:
 
 
 def decay(name: str, weight: Tensor, training: Training) -> float:
-    """The weight decay of a tensor; gains would be pulled to 0, which is not what it is for."""
+    """The weight decay of a tensor; gains have none, for it would pull them to 0."""
     if weight.dim() < 2:
         return 0.0
     return training.embedding_decay if "embed" in name else training.weight_decay
@@ -113,7 +113,7 @@ def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]
 
 
 class Run:
-    """One training run and its folder: weights, optimiser, log, checkpoints."""
+    """One training run and its folder: weights, optimizer, log, checkpoints."""
 
     def __init__(self, recipe: Recipe, seed: int, runs: Path, device: str) -> None:
         self.recipe, self.device = recipe, device
@@ -130,7 +130,7 @@ class Run:
         for name, w in self.weights.items():
             if w.requires_grad:
                 groups[decay(name, w, training)].append(w)
-        self.optimiser = torch.optim.AdamW(
+        self.optimizer = torch.optim.AdamW(
             [{"params": params, "weight_decay": rate} for rate, params in groups.items()],
             lr=training.learning_rate, betas=(0.9, 0.95), fused=True)
         self.start = 0
@@ -147,19 +147,19 @@ class Run:
         with torch.no_grad():
             for name, w in self.weights.items():
                 w.copy_(saved["weights"][name])
-        self.optimiser.load_state_dict(saved["optimiser"])
+        self.optimizer.load_state_dict(saved["optimiser"])
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
         """One step on a batch [N, T+1]; its loss before the step."""
-        for group in self.optimiser.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(step, self.recipe.training)
         with torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu"):
             loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device),
                            self.recipe.training.balance)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
-        self.optimiser.step()
-        self.optimiser.zero_grad()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
         return loss.item()
 
     def on_cpu(self) -> Weights:
@@ -168,7 +168,7 @@ class Run:
     def save(self, step: int) -> None:
         plain = self.on_cpu()
         save_file(plain, self.folder / f"step-{step:04d}.safetensors")
-        state = {"step": step, "weights": plain, "optimiser": self.optimiser.state_dict()}
+        state = {"step": step, "weights": plain, "optimiser": self.optimizer.state_dict()}
         torch.save(state, self.checkpoint.with_suffix(".new"))
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
@@ -198,7 +198,7 @@ def fixed_loss(run: Run, corpus: Corpus, front: list[int]) -> float:
 
 def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
           until: int | None = None) -> None:
-    """Goes on with a run to its last step, or to step `until`, where it can be taken up again."""
+    """Continues a run to its last step, or to step `until`, from where it can continue later."""
     corpus, training = Corpus(corpora, runs / "corpus"), recipe.training
     run = Run(recipe, seed, runs, device)
     loss_of = torch.compile(LOSSES[training.objective])

@@ -19,7 +19,8 @@ const watch = (page, selector) =>
     let first;
     for (;;) {
       await new Promise((done) => requestAnimationFrame(done));
-      const said = document.querySelector('.benches') && document.querySelector('[data-finding]');
+      const said =
+        document.querySelector('.experiments') && document.querySelector('[data-finding]');
       if (!said || !/\d/.test(said.textContent)) continue;
       first ??= seconds();
       if (document.body.dataset.busy === undefined) return { first, whole: seconds() };
@@ -27,14 +28,14 @@ const watch = (page, selector) =>
   }, selector);
 
 const SETTINGS = [
-  ['streaming', 'bench=streaming'],
-  ['cache', 'bench=cache'],
-  ['quantisation', 'bench=quantisation'],
-  ['quantisation of weights', 'bench=quantisation&what=weights'],
-  ['fragility: a token', 'bench=fragility'],
-  ['fragility: a channel', 'bench=fragility&harm=channel'],
-  ['fragility: a weight', 'bench=fragility&harm=weight'],
-  ['cache: the large sweep', 'bench=cache&sweep=all&shown=softmax&length=128&runs=20'],
+  ['streaming', 'experiment=streaming'],
+  ['cache', 'experiment=cache'],
+  ['quantisation', 'experiment=quantisation'],
+  ['quantisation of weights', 'experiment=quantisation&what=weights'],
+  ['fragility: a token', 'experiment=fragility'],
+  ['fragility: a channel', 'experiment=fragility&perturbation=channel'],
+  ['fragility: a weight', 'experiment=fragility&perturbation=weight'],
+  ['cache: the large sweep', 'experiment=cache&sweep=all&shown=softmax&length=128&runs=20'],
 ];
 console.log('| bench | first numbers, s | all, s |\n|---|---|---|');
 for (const [name, hash] of SETTINGS) {

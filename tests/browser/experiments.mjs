@@ -1,4 +1,4 @@
-/** What it is for: each bench's numbers, what it refuses, and that it can be stopped. */
+/** Why it matters: each experiment's numbers, what it refuses, and that it can be stopped. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -28,7 +28,7 @@ async function measured(folder, edit, sequences) {
   return JSON.parse(stdout).metrics.loss_mean.mean[0];
 }
 
-export const benches = {
+export const experiments = {
   async 'streaming: the command line’s numbers, a sentence of them, and what is refused by name'(
     stage,
   ) {
@@ -69,7 +69,7 @@ export const benches = {
       'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
     );
     assert.match(await finding(moved), /last 10 keys/);
-    await moved.locator('.bench-controls select').selectOption('cache');
+    await moved.locator('.experiment-controls select').selectOption('cache');
     await moved.waitForSelector('.trouble');
     await settled(moved);
     assert.match(
@@ -142,7 +142,7 @@ export const benches = {
     stage,
   ) {
     const page = await stage.open(
-      'room=purpose&bench=cache&shown=softmax&runs=2&length=64&budget=16&policy=window',
+      'room=purpose&experiment=cache&shown=softmax&runs=2&length=64&budget=16&policy=window',
     );
     assert.match(
       await text(page, '[data-view="kept"] .caption'),
@@ -167,7 +167,7 @@ export const benches = {
       /KV cache of 16 keys, 64 tokens\..*; keeping the most recent keys changes it most/s,
     );
     const wrong = await stage.open(
-      'room=purpose&bench=cache&shown=softmax&runs=1&length=32&policy=nose',
+      'room=purpose&experiment=cache&shown=softmax&runs=1&length=32&policy=nose',
     );
     assert.match(await text(wrong, '.trouble'), /expected policy to be window, first.*found nose/);
     // The strips of a model whose cache forgets nothing are none, also in somebody's text.
@@ -179,7 +179,7 @@ export const benches = {
 
   async 'a sweep tells how far it is, stops when told, and goes on when told again'(stage) {
     const page = await stage.open(
-      'room=purpose&bench=cache&shown=softmax&runs=20&length=100&sweep=all',
+      'room=purpose&experiment=cache&shown=softmax&runs=20&length=100&sweep=all',
       {
         waits: false,
       },
@@ -198,7 +198,7 @@ export const benches = {
   },
 
   async 'quantisation: the first token stretches the scale of the softmax twin alone'(stage) {
-    const page = await stage.open('room=purpose&bench=quantisation&runs=2&length=64');
+    const page = await stage.open('room=purpose&experiment=quantisation&runs=2&length=64');
     const costs = [
       ...(await finding(page)).matchAll(
         /by \+([\d.]+) nats \(relative.+?kept exact, by .([\d.]+)/g,
@@ -211,7 +211,7 @@ export const benches = {
     await page.getByRole('button', { name: 'Error', exact: true }).first().click();
     assert.match(await text(page, '.chart-picture .axis'), /rounding error/);
     // Weights belong to no token, so that none can be exact.
-    await page.locator('.bench-controls select').first().selectOption('weights');
+    await page.locator('.experiment-controls select').first().selectOption('weights');
     await settled(page);
     assert.match(
       await finding(page),
@@ -223,10 +223,10 @@ export const benches = {
   },
 
   async 'fragility: repeated tokens, a channel, a weight, beside drawn ones'(stage) {
-    // From another room: its frames have not read what this bench is made of.
-    const page = await stage.open('bench=fragility&runs=2&times=40&harm=channel');
+    // From another room, whose frames lack what this experiment needs.
+    const page = await stage.open('experiment=fragility&runs=2&times=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
-    await page.waitForSelector('[data-view="harms"] .chart-picture');
+    await page.waitForSelector('[data-view="perturbations"] .chart-picture');
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="firsts"] .chart-picture');
     await settled(page);
@@ -252,7 +252,7 @@ export const benches = {
       ],
     ]) {
       await page.getByRole('button', { name }).click();
-      await page.waitForSelector('[data-view="harms"] .chart-picture');
+      await page.waitForSelector('[data-view="perturbations"] .chart-picture');
       await settled(page);
       assert.match(await finding(page), view);
     }
@@ -261,16 +261,19 @@ export const benches = {
     return finding(page);
   },
 
-  async 'every bench fits a phone, and axe finds nothing in it'(stage) {
-    for (const bench of ['cache', 'quantisation', 'fragility']) {
-      const page = await stage.open(`room=purpose&bench=${bench}&shown=softmax&runs=1&length=40`, {
-        width: 390,
-      });
-      await staysWithin(page, 390, bench);
-      await page.screenshot({ path: `${pictures}/${bench}-390.png`, fullPage: true });
-      assert.deepEqual(await violations(page), [], bench);
+  async 'every experiment fits a phone, and axe finds nothing in it'(stage) {
+    for (const experiment of ['cache', 'quantisation', 'fragility']) {
+      const page = await stage.open(
+        `room=purpose&experiment=${experiment}&shown=softmax&runs=1&length=40`,
+        {
+          width: 390,
+        },
+      );
+      await staysWithin(page, 390, experiment);
+      await page.screenshot({ path: `${pictures}/${experiment}-390.png`, fullPage: true });
+      assert.deepEqual(await violations(page), [], experiment);
       await page.setViewportSize({ width: 320, height: 700 });
-      await staysWithin(page, 320, bench);
+      await staysWithin(page, 320, experiment);
       await page.context().close();
     }
   },

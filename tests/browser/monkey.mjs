@@ -14,7 +14,7 @@ const HASHES = [
   'room=explore&shown=diffusion&view=unmasking',
   'room=explore&shown=experts,gated&view=router',
   'room=start&why=4',
-  'room=purpose&bench=cache&shown=softmax,gated&runs=2&length=40',
+  'room=purpose&experiment=cache&shown=softmax,gated&runs=2&length=40',
   'shown=softmax~relu,softmax@nonsense',
   '',
 ];

@@ -173,14 +173,6 @@ const start = {
 
   async 'the bar holds seven rooms at 390 and 320 px, nothing sideways, 24 px to hit'(stage) {
     const page = await stage.open();
-    await page.evaluate(() => {
-      const bar = document.querySelector('.rooms');
-      for (const name of ['Why it matters', 'Lab', 'Lessons'].slice(bar.childElementCount - 4)) {
-        const link = bar.lastElementChild.cloneNode();
-        link.textContent = name;
-        bar.append(link);
-      }
-    });
     for (const width of [390, 320]) {
       await page.setViewportSize({ width, height: 844 });
       await staysWithin(page, width);
@@ -1080,10 +1072,10 @@ const commands = {
   async 'the command beside each row of a bench prints its loss'(stage) {
     for (const hash of [
       'runs=2&length=64',
-      'bench=cache&runs=2&length=48&shown=softmax',
-      'bench=quantisation&runs=2&length=48&shown=sigmoid',
-      'bench=fragility&runs=2&times=20&shown=softmax',
-      'bench=fragility&harm=channel&runs=2&length=40&shown=softmax',
+      'experiment=cache&runs=2&length=48&shown=softmax',
+      'experiment=quantisation&runs=2&length=48&shown=sigmoid',
+      'experiment=fragility&runs=2&times=20&shown=softmax',
+      'experiment=fragility&perturbation=channel&runs=2&length=40&shown=softmax',
       'runs=1&length=300&positions=cache&shown=softmax',
     ]) {
       const page = await stage.open(`room=purpose&${hash}`);

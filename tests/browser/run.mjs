@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { openStage } from './stage.mjs';
 import { monkey } from './monkey.mjs';
 import { rooms } from './rooms.mjs';
-import { benches } from './experiments.mjs';
+import { experiments } from './experiments.mjs';
 import { saving } from './saving.mjs';
 import { trouble } from './trouble.mjs';
 import { hub } from './hub.mjs';
@@ -16,6 +16,7 @@ import { embed } from './embed.mjs';
 import { offline } from './offline.mjs';
 import { installed } from './installed.mjs';
 import { lab } from './lab.mjs';
+import { lessons } from './lessons.mjs';
 import { losing } from './lost.mjs';
 import { conditions } from './conditions.mjs';
 import { recording } from './recording.mjs';
@@ -37,13 +38,14 @@ function limit({ seconds = 0 }) {
 
 for (const [name, test] of Object.entries({
   ...rooms,
-  ...benches,
+  ...experiments,
   ...saving,
   ...trouble,
   ...monkey,
   ...hub,
   ...open,
   ...lab,
+  ...lessons,
   ...losing,
   ...conditions,
   ...recording,

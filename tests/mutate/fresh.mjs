@@ -102,7 +102,12 @@ async function models() {
     run(one, ['-c', 'import numpy, pytest'], { isQuiet: true });
   const python = (await has(candidates[0])) ? candidates[0] : candidates[1];
   return {
-    files: tracked(/\.py$/, 'models/train', 'models/reference').filter(
+    files: tracked(
+      /\.py$/,
+      'models/train',
+      'models/reference',
+      'models/record/src/sinkscope/metrics.py',
+    ).filter(
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
     async killerOf(file, text, name) {

@@ -11,7 +11,9 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-NAME = os.environ["MUTANT"].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+# A package that is installed from the tree is imported by its name below src/.
+FILE = os.environ["MUTANT"].removesuffix(".py").removesuffix("/__init__")
+NAME = FILE.split("/src/")[-1].replace("/", ".")
 
 
 class Mutated(SourceFileLoader):

@@ -36,8 +36,8 @@ export default [
   [
     'the first token counts among the others',
     'metrics/norm.c',
-    'size_t t = 1; t',
-    'size_t t = 0; t',
+    'int t = 1; t',
+    'int t = 0; t',
     'metrics',
   ],
   [
@@ -354,7 +354,13 @@ export default [
     'first = ceil(first);',
     'families',
   ],
-  ['llama3 by radians', 'model/rotary.c', '(double)turn / TWO_PI', '(double)turn', 'golden'],
+  [
+    'llama3 by radians',
+    'model/rotary.c',
+    '(double)frequency / TWO_PI',
+    '(double)frequency',
+    'golden',
+  ],
   [
     'a window of Mistral without its own key',
     'model/families/family.c',

@@ -12,6 +12,7 @@
 #include "check.h"
 #include "edits.h"
 #include "goldens.h"
+#include "model/families/family.h"
 #include "model/files/json.h"
 
 #include <dirent.h>
@@ -23,10 +24,14 @@
 #define PATH_BYTES 272
 #define METRICS_MAX 256
 #define EDITS_MAX 64
+#define OPERATIONS_MAX 64
+#define FAMILIES_BYTES 1024
 
-/* What was compared in a case whose sizes all differ. */
+/* Fields and metrics of a case whose sizes all differ, and what any case had. */
 typedef struct coverage {
-    bool fields[SS_FIELD_N], metrics[METRICS_MAX], edits[EDITS_MAX];
+    bool fields[SS_FIELD_N], metrics[METRICS_MAX], edits[EDITS_MAX], operations[OPERATIONS_MAX],
+        formats[SS_FORMAT_N];
+    char families[FAMILIES_BYTES]; /* " llama gpt2 " */
 } coverage;
 
 static float tolerance_of(const char *field, const ss_tensor *expected) {
@@ -142,42 +147,58 @@ static bool all_differ(const ss_trace *trace) {
     return true;
 }
 
-/* What a case says of itself: the folder of its model, its own or the one that golden.json names as
+/* The description of a case: the folder of its model, its own or the one that golden.json names as
  * "model", whether products are in eight bits, and the edits that it names. */
-typedef struct told {
+typedef struct about {
     char model[PATH_BYTES];
-    bool eight;
+    bool int8;
     ss_edit edits[EDITS_MAX];
     int edits_n;
-} told;
+} about;
 
 /* False where there is no model. */
-static bool read_told(told *t, const char *folder) {
+static bool read_about(about *a, const char *folder) {
     cJSON *json;
     ss_error err;
-    *t = (told){0};
+    *a = (about){0};
     ss_bytes text = read_file(folder, "golden.json");
     must(ss_json_parse(&json, text, "golden.json", SS_BAD_FILE, &err), &err, folder);
     const char *model = cJSON_GetStringValue(cJSON_GetObjectItem(json, "model"));
     if (!model && has_file(folder, weights_name(folder))) model = folder;
-    if (model) snprintf(t->model, PATH_BYTES, "%s", model);
-    t->eight = cJSON_HasObjectItem(json, "arithmetic");
+    if (model) snprintf(a->model, PATH_BYTES, "%s", model);
+    a->int8 = cJSON_HasObjectItem(json, "arithmetic");
     const cJSON *edits = cJSON_GetObjectItem(json, "edits"), *edit;
-    cJSON_ArrayForEach(edit, edits) if (t->edits_n < EDITS_MAX) t->edits[t->edits_n++] =
+    cJSON_ArrayForEach(edit, edits) if (a->edits_n < EDITS_MAX) a->edits[a->edits_n++] =
         read_edit(cJSON_GetStringValue(edit));
     cJSON_Delete(json);
     free((void *)(size_t)text.data);
     return model != NULL;
 }
 
-static void check_case(coverage *met, const char *name, const char *folder, const told *about) {
+/* " NAME " in a list of names between spaces. */
+static bool has_family(const coverage *met, const char *name, size_t n) {
+    char word[64];
+    snprintf(word, sizeof word, " %.*s ", (int)n, name);
+    return strstr(met->families, word) != NULL;
+}
+
+static void meet_model(coverage *met, const opened_model *model) {
+    const ss_arch *arch = &model->model.arch;
+    size_t used = strlen(met->families);
+    met->operations[ss_operation_find(arch->attention.operation)] = true;
+    met->formats[ss_container_format(model->weights.bytes)] = true;
+    if (!has_family(met, arch->family, strlen(arch->family)))
+        snprintf(met->families + used, FAMILIES_BYTES - used, " %s ", arch->family);
+}
+
+static void check_case(coverage *met, const char *name, const char *folder, const about *of) {
     CASE(name);
     opened_file file = open_file(folder, "golden.safetensors");
-    opened_model model = open_model(about->model);
-    void *panels = about->eight ? keep_int8(&model.model) : NULL;
+    opened_model model = open_model(of->model);
+    void *panels = of->int8 ? keep_int8(&model.model) : NULL;
     int T;
     int32_t *tokens = golden_tokens(&file, &T);
-    opened_run run = run_tokens(&model.model, tokens, T, about->edits, about->edits_n);
+    opened_run run = run_tokens(&model.model, tokens, T, of->edits, of->edits_n);
     opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
     coverage found = {0};
     for (size_t i = 0; i < file.container.n; i++) {
@@ -186,7 +207,8 @@ static void check_case(coverage *met, const char *name, const char *folder, cons
         if (check_failed(known, __FILE__, __LINE__, "is a field or a metric"))
             printf("    %s\n", entry->name);
     }
-    for (int i = 0; i < about->edits_n; i++) met->edits[about->edits[i].kind] = true;
+    meet_model(met, &model);
+    for (int i = 0; i < of->edits_n; i++) met->edits[of->edits[i].kind] = true;
     for (int i = 0; i < METRICS_MAX && all_differ(&run.run.trace); i++) {
         met->metrics[i] |= found.metrics[i];
         if (i < SS_FIELD_N) met->fields[i] |= found.fields[i];
@@ -201,11 +223,10 @@ static void check_case(coverage *met, const char *name, const char *folder, cons
 
 static void check_folder(coverage *met, int *cases, const char *name) {
     char folder[PATH_BYTES];
-    told about;
+    about of;
     snprintf(folder, sizeof folder, GOLDEN "/%s", name);
-    if (*name == '.' || !has_file(folder, "golden.safetensors") || !read_told(&about, folder))
-        return;
-    check_case(met, name, folder, &about);
+    if (*name == '.' || !has_file(folder, "golden.safetensors") || !read_about(&of, folder)) return;
+    check_case(met, name, folder, &of);
     ++*cases;
 }
 
@@ -237,6 +258,24 @@ static void check_coverage(const coverage *met) {
             printf("    %s\n", edits[i].name);
 }
 
+/* Each row of a table that a model's files name. */
+static void check_models(const coverage *met) {
+    int n;
+    CASE("every operation is that of a golden's model");
+    const ss_operation *operations = ss_operations(&n);
+    CHECK(n <= OPERATIONS_MAX);
+    for (int i = 0; i < n; i++)
+        if (check_failed(met->operations[i], __FILE__, __LINE__, "has a golden"))
+            printf("    %s\n", operations[i].name);
+    CASE("so is every family, and every format of files");
+    char names[FAMILIES_BYTES];
+    ss_family_names(names, sizeof names);
+    for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "))
+        if (check_failed(has_family(met, name, strlen(name)), __FILE__, __LINE__, "has a golden"))
+            printf("    %s\n", name);
+    for (int i = 0; i < SS_FORMAT_N; i++) CHECK(met->formats[i]);
+}
+
 int main(void) {
     coverage met = {0};
     int cases = 0;
@@ -245,6 +284,7 @@ int main(void) {
         check_folder(&met, &cases, entry->d_name);
     if (folders) closedir(folders);
     check_coverage(&met);
+    check_models(&met);
     printf("%d cases\n", cases);
     return check_done();
 }

@@ -135,8 +135,11 @@ static double compare(const char *folder, const live_model *live, const opened_f
 static void golden_gradients(void) {
     CASE("derivatives by all weights are those of autograd, for every operation and block");
     DIR *goldens = opendir("tests/golden");
-    int cases = 0;
+    int cases = 0, n;
     double worst = 0;
+    const ss_operation *operations = ss_operations(&n);
+    bool met[64] = {false};
+    CHECK(n <= 64);
     for (struct dirent *entry; (entry = readdir(goldens)) != NULL;) {
         char folder[300];
         snprintf(folder, sizeof folder, "tests/golden/%s", entry->d_name);
@@ -150,6 +153,7 @@ static void golden_gradients(void) {
         double error = compare(folder, live, &golden);
         CHECK(error <= 1e-4);
         worst = fmax(worst, error);
+        met[ss_operation_find(live->model.arch.attention.operation)] = true;
         cases++;
         close_both(live);
         close_file(&text);
@@ -158,6 +162,9 @@ static void golden_gradients(void) {
     closedir(goldens);
     printf("    %d models, largest relative error of a tensor %.2g\n", cases, worst);
     CHECK(cases > 35);
+    for (int i = 0; i < n; i++)
+        if (check_failed(met[i] || !operations[i].back, __FILE__, __LINE__, "has gradients"))
+            printf("    %s\n", operations[i].name);
 }
 
 /* Numbers of all weights, in the order of the container. */

@@ -48,7 +48,7 @@ def test_an_interval_by_hand() -> None:
 
 
 def test_seeds_are_paired() -> None:
-    """What all seeds share is told, though the seeds differ by more among themselves."""
+    """The difference that all seeds share shows, though seeds differ by more among themselves."""
     found = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 16000)
     assert found.mean == pytest.approx(-0.1)
     assert found.low > -0.12 and found.high < -0.08
@@ -124,14 +124,14 @@ def test_what_the_paper_saw(paper: dict[str, Any], word: str | None) -> None:
 
 
 def test_the_index_says_nothing_from_too_little() -> None:
-    assert factors.told(None) is None
-    assert factors.told(factor([0.0] * 2, [0.4] * 2)) is None
-    assert factors.told(factor([0.0] * 3, [0.4] * 3, step=3800)) is None
+    assert factors.published(None) is None
+    assert factors.published(factor([0.0] * 2, [0.4] * 2)) is None
+    assert factors.published(factor([0.0] * 3, [0.4] * 3, step=3800)) is None
     one = factor([0.0, 0.02, 0.04], [0.4, 0.41, 0.42], step=4000)
     one.pairs[0][0]["points"][-1]["eviction"] = None  # not under this mask
     for i, (log, _) in enumerate(one.pairs):
         log["points"][-1]["value_ratio"] = 0.5 + i / 10
-    assert factors.told(one) == {
+    assert factors.published(one) == {
         "seeds": 3, "step": 4000, "says": factors.sentence(one),
         "outcomes": {"alpha": [-0.39, -0.415, -0.365], "value_ratio": [0.1, -0.148, 0.348],
                      "loss": [0.0, 0.0, 0.0], "sink_0.3": [0.0, 0.0, 0.0]}}

@@ -58,7 +58,7 @@ def test_the_error_is_half_a_step_and_does_not_add_up(run: list[pack.Arrays]) ->
         _, scales, from_previous, meant = pack.encode(arrays, meant)
         for name, scale in zip(("drifting", "new", "spike"), scales, strict=True):
             assert np.abs(meant[name] - arrays[name]).max() <= scale * 0.5001
-        assert from_previous[0] == (i > 0)  # what hardly moves is told from what it was
+        assert from_previous[0] == (i > 0)  # what hardly moves is predicted
         assert from_previous[1] is False
 
 

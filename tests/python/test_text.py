@@ -74,7 +74,7 @@ def test_the_real_split() -> None:
         == {"children_lit.txt": 71, "storybooks_ccby.txt": 683}
     train, held = text.split(files)
     assert len(train) == 754 - 61
-    # Five stories are told again in the part that is trained on, whole or in part; no book is.
+    # The training part repeats five stories, whole or in part, and no book.
     assert {name: len(texts) for name, texts in held.items()} \
         == {"children_lit.txt": 5, "storybooks_ccby.txt": 51}
     shipped = json.loads((ROOT / "models/zoo/heldout.json").read_text())

@@ -57,14 +57,16 @@ def has(package: str) -> bool:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder that stands for tests/, written over by every script, and what each that failed said."""
+    """A copy of tests/ that every script has written into, and the traceback of each that failed."""
     folder = tmp_path_factory.mktemp("tests")
     shutil.copytree(TESTS / "golden", folder / "golden")
     shutil.copytree(TESTS / "fuzz/seeds", folder / "fuzz/seeds")
     runs = {name: arguments for name, (arguments, needs) in RUNS.items() if all(map(has, needs))}
     done = subprocess.run(
         [sys.executable, "-c", WRITE_ALL, json.dumps(runs)], cwd=ROOT, check=True, text=True,
-        stdout=subprocess.PIPE, env=os.environ | {"SINKSCOPE_GOLDENS": str(folder / "golden")})
+        stdout=subprocess.PIPE,
+        env=os.environ | {"SINKSCOPE_GOLDENS": str(folder / "golden"),
+                          "PYTHONPATH": str(ROOT / "models/record/src")})
     yield folder, json.loads(done.stdout.splitlines()[-1])
     shutil.rmtree(folder)
 

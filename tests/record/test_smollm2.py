@@ -1,5 +1,5 @@
-"""A real model: SmolLM2-135M-Instruct through transformers, on dequantized weights, against Sinkscope's own
-engine on the same file. Skipped where `models/fetch/smollm2` has not fetched it."""
+"""A real model: SmolLM2-135M-Instruct through transformers, on dequantized weights, against the engine
+of Sinkscope on the same file. Skipped where `models/fetch/smollm2` has not fetched it."""
 
 import json
 import shutil
@@ -14,8 +14,8 @@ from sinkscope.__main__ import main
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "models" / ".fetched" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHIPPED = ROOT / "models" / "recordings" / "smollm2-135m-instruct.safetensors"
-# Largest difference of a mean as a part of its largest number. Both compute in float32 and add in another
-# order.
+# Largest difference of a mean as a part of its largest number: both compute in float32, and add in
+# different orders.
 TOLERANCE = 2e-5
 
 

@@ -7,10 +7,11 @@ import { build } from 'vite';
 import { filesOf } from './parts.ts';
 
 /** Read by hosts, by people, by pages of others, or by those who open a lab or choose eight bits. */
-const NOT_LOADED = /^(_headers|NOTICES\.\S*|examples\/.*|engine\/.*\.(lab|eight)\..*)$/;
+const NOT_LOADED =
+  /^(_headers|NOTICES\.\S*|examples\/.*|engine\/.*\.(lab|eight)\..*|assets\/\d-[^/]*\.svg)$/;
 
-/** Cached when they are first used: the engines that train, and those that multiply in eight bits. */
-const OTHERS = /^engine\/.*\.(lab|eight)\.[.\w]*wasm$/;
+/** Cached when first used: the engines that train, those that multiply in eight bits, the course's pictures. */
+const OTHERS = /^(engine\/.*\.(lab|eight)\.[.\w]*wasm|assets\/\d-[^/]*\.svg)$/;
 
 /**
  * @param out the built page
@@ -33,12 +34,12 @@ export async function buildServiceWorker(
     file.endsWith('.gz')
       ? [short(hash), short(hashOf(gunzipSync(readFileSync(join(out, file)))))]
       : [short(hash)];
-  // What lies in a folder bears a hash in its address; what does not needs one beside it.
+  // The address of an asset, an engine and a model has a hash; the others need one beside them.
   const files = Object.entries(hashes)
     .filter(([file]) => isAhead(file))
     .map(([url, hash]) => ({
       url,
-      revision: url.includes('/') ? null : short(hash),
+      revision: /^(assets|engine|zoo)\//.test(url) ? null : short(hash),
       integrity: `sha256-${hash.toString('base64')}`,
     }));
   await build({

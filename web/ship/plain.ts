@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plugin } from 'vite';
+import { isLesson } from './lessons.ts';
 
 const PICTURE = 'picture.png';
 const SCRIPT = 'plain.js';
@@ -39,30 +40,34 @@ const STYLE =
 export function plain(): Plugin {
   return {
     name: 'plain',
-    transformIndexHtml: () => [
-      { tag: 'style', children: STYLE, injectTo: 'head' },
-      {
-        tag: 'noscript',
-        children: '<style>#plain{animation:none}#plain>[id]{display:none}</style>',
-        injectTo: 'head',
-      },
-      {
-        tag: 'div',
-        attrs: { id: 'plain' },
-        children:
-          `<p>${SAID}</p><noscript><p>${WITHOUT}</p></noscript>` +
-          Object.entries(REASONS)
-            // Where not even that script may run, it is a file or a frame.
-            .map(
-              ([name, text]) =>
-                `<p id="plain-${name}"${name === 'host' ? ' hidden' : ''}>${text}</p>`,
-            )
-            .join('') +
-          `<script src="./${SCRIPT}"></script><img src="./${PICTURE}" width="1280" height="740" loading="lazy" ` +
-          'alt="Two attention maps side by side: in the softmax model nearly every token attends to the start token, in its sigmoid twin none does." />',
-        injectTo: 'body-prepend',
-      },
-    ],
+    // A lesson can be read as it is.
+    transformIndexHtml: (_, { path }) =>
+      isLesson(path)
+        ? []
+        : [
+            { tag: 'style', children: STYLE, injectTo: 'head' },
+            {
+              tag: 'noscript',
+              children: '<style>#plain{animation:none}#plain>[id]{display:none}</style>',
+              injectTo: 'head',
+            },
+            {
+              tag: 'div',
+              attrs: { id: 'plain' },
+              children:
+                `<p>${SAID}</p><noscript><p>${WITHOUT}</p></noscript>` +
+                Object.entries(REASONS)
+                  // Where not even that script may run, it is a file or a frame.
+                  .map(
+                    ([name, text]) =>
+                      `<p id="plain-${name}"${name === 'host' ? ' hidden' : ''}>${text}</p>`,
+                  )
+                  .join('') +
+                `<script src="./${SCRIPT}"></script><img src="./${PICTURE}" width="1280" height="740" loading="lazy" ` +
+                'alt="Two attention maps side by side: in the softmax model nearly every token attends to the start token, in its sigmoid twin none does." />',
+              injectTo: 'body-prepend',
+            },
+          ],
     generateBundle() {
       const source = readFileSync(join(import.meta.dirname, '..', PICTURE));
       this.emitFile({ type: 'asset', fileName: PICTURE, source });

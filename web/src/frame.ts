@@ -41,7 +41,7 @@ export interface HeadFrame extends Head {
 export interface Frame {
   /** The text of the subject. */
   readonly subject: string;
-  /** The model and what is done to it, as it is called. */
+  /** The name of the model with its edits. */
   readonly title: string;
   readonly model: {
     readonly id: string;
@@ -79,7 +79,7 @@ export interface Frame {
   /** Tokens of the first prompt that were left out because T or the context is shorter. */
   readonly dropped: number;
   readonly generated: number;
-  /** Special tokens that stand before the text, as they read. */
+  /** The text of the special tokens before the prompt. */
   readonly first: readonly string[];
   readonly special: SpecialWords;
   /** Prompts that were measured. */
@@ -217,7 +217,7 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   return { layer: Math.floor(best / H), head: best % H };
 }
 
-/** Behind so many layers: the chosen one, else where the largest number stands furthest above the median. */
+/** Number of layers before the chosen hidden state, else before the one whose largest value exceeds the median most. */
 export function hiddenLayer(
   { tensors, architecture: { L } }: Pick<Frame, 'tensors' | 'architecture'>,
   layer = -1,

@@ -6,5 +6,13 @@ declare const RECORDINGS: string;
 declare const SHIPPED: readonly string[];
 /** Seeds whose logs lie beside a model of the zoo. */
 declare const SEEDS: Readonly<Record<string, readonly number[]>>;
+/** The lessons, in their order: pages below `learn/`. */
+declare const LESSONS: readonly {
+  readonly slug: string;
+  readonly number: number;
+  readonly title: string;
+  readonly description: string;
+  readonly minutes: number;
+}[];
 /** The repository's address where the build knows it, else empty. */
 declare const SOURCE: string;

@@ -37,7 +37,7 @@ const engine = signal<Engine | undefined>(undefined);
 /** Counts the files of prompts and the ways of splitting them. */
 const files = signal(0);
 const pointed = signal<Pointed>({});
-/** Counts the changes of the opener, which is no signal. */
+/** Counts the changes of the opener, whose fields are no signals. */
 const changes = signal(0);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const isDark = signal(dark.matches);

@@ -24,8 +24,8 @@ declare const ZOO: string;
 /** By path, the beginning of the SHA-256 of each file in hexadecimal, and of what a .gz file holds. */
 declare const HASHES: Readonly<Record<string, string>>;
 
-/** The engines that train, and those that multiply in eight bits. */
-const OTHERS = /\/sinkscope\.(lab|eight)[.\w]*\.wasm$/;
+/** The engines that train, those that multiply in eight bits, and the course's pictures. */
+const OTHERS = /\/(sinkscope\.(lab|eight)[.\w]*\.wasm|assets\/\d-[^/]*\.svg)$/;
 /** Of models, tokenizers and checkpoints together: about 300 MB where each is the largest. */
 const MOST_FILES = 150;
 

@@ -1,4 +1,5 @@
 /** A frame whose every number is known: two layers of two heads over three tokens. */
+import { existsSync } from 'node:fs';
 import type { Tensor } from 'sinkscope';
 import type { Frame } from '../src/frame';
 import { questionOf } from '../src/ask/question';
@@ -65,3 +66,8 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
     ...change,
   } as unknown as Frame;
 }
+
+const binary = new URL('../../.build/wasm/sinkscope.lab.wasm', import.meta.url);
+/** Whether the engine can run; tests that need it skip themselves with this reason. */
+export const isBuilt = existsSync(binary);
+export const UNBUILT = 'needs the binaries: cmake --build .build/native --target wasm';

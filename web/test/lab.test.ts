@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Describe, LogEntry, Operation } from 'sinkscope';
+import { createEngine, type Describe, type LogEntry, type Operation } from 'sinkscope';
+import { FINE_TUNE, FROM_SCRATCH } from '../src/lab/table';
 import { letters, setUp } from '../src/lab/from_scratch';
 import { logCsv } from '../src/lab/files';
 import type { Lab } from '../src/lab/lab';
@@ -14,6 +15,7 @@ import {
   tablesOf,
 } from '../src/lab/settings';
 import { caption, headSeen, sinceStep, verdict, type NamedLab } from '../src/lab/words';
+import { isBuilt, UNBUILT } from './fixture';
 
 const operations = [
   { name: 'softmax', label: 'softmax', trainable: true, features: 'none', normalises: true },
@@ -148,7 +150,7 @@ describe('what a lab says', () => {
 });
 
 describe('what a trained model says that goes on', () => {
-  const onward = (text: string, name: string): NamedLab => {
+  const fineTune = (text: string, name: string): NamedLab => {
     const { settings } = readSettings(text, rows);
     const log = [0, 1].map((step) => ({
       step,
@@ -162,7 +164,7 @@ describe('what a trained model says that goes on', () => {
   };
 
   it('is what its first token was given then and now, and the head that is drawn', () => {
-    const pair = [onward('from:softmax', 'a'), onward('from:relu,head:1', 'b')] as const;
+    const pair = [fineTune('from:softmax', 'a'), fineTune('from:relu,head:1', 'b')] as const;
     expect(verdict(pair)).toBe(
       'A: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others ' +
         '0.30 → 0.60, loss 3.00 → 2.50. B: attention on the first token (uniform: 6%) 50% → 30%, its value ' +
@@ -189,4 +191,30 @@ describe('files of a lab', () => {
     expect(sheet.split('\n').filter((line) => line.startsWith('a,'))).toHaveLength(100);
     expect(sheet).toContain('\na,99,2.61\n');
   });
+});
+
+it('offers what the trainer takes, with its defaults', async ({ skip }) => {
+  skip(!isBuilt, UNBUILT);
+  const base = new URL('../../wasm/', import.meta.url);
+  const engine = await createEngine({ base, worker: false, lab: true });
+  const { settings } = engine.describe.training!;
+  await engine.close();
+  const own = FROM_SCRATCH.filter(
+    ({ isModel, isView, name }) => !isModel && !isView && name !== 'first',
+  );
+  for (const table of [FROM_SCRATCH, FINE_TUNE])
+    for (const { name, words, low = 0, high = 0, whole = false } of table) {
+      const row = settings.find((one) => one.name === name);
+      // A view, a model, and what the page itself turns into a setting are no rows of the trainer.
+      if (!row || name === 'first') continue;
+      if (words)
+        expect(row.words, name).toEqual(expect.arrayContaining(words.map(([word]) => word)));
+      else {
+        expect(row.whole, name).toBe(whole);
+        expect(low >= row.min! && high <= row.max!, name).toBe(true);
+      }
+    }
+  for (const { name, default: usual } of own)
+    expect(settings.find((one) => one.name === name)?.default, name).toBe(usual);
+  expect(own.length).toBeGreaterThan(8);
 });

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createEngine, type Describe } from 'sinkscope';
 import {
@@ -20,6 +19,7 @@ import {
   titleOf,
   toggled,
 } from '../src/ask/subject';
+import { isBuilt, UNBUILT } from './fixture';
 
 const EXAMPLES: Partial<State> = {
   room: 'compare',
@@ -49,7 +49,7 @@ const EXAMPLES: Partial<State> = {
   curve: 'loss',
   left: 'operation:relu,learning_rate:0.005',
   right: 'first:any',
-  bench: 'cache',
+  experiment: 'cache',
   from: 'random',
   length: 64,
   runs: 20,
@@ -64,7 +64,7 @@ const EXAMPLES: Partial<State> = {
   by: 'channel',
   bits: 4,
   exact: 2,
-  harm: 'weight',
+  perturbation: 'weight',
   times: 50,
   measure: 'kl',
   theme: 'dark',
@@ -271,9 +271,6 @@ describe('a subject', () => {
 });
 
 const base = new URL('../../wasm/', import.meta.url);
-const isBuilt = existsSync(new URL('../../.build/wasm/sinkscope.wasm', import.meta.url));
-const UNBUILT = 'needs the binaries: cmake --build .build/native --target wasm';
-
 describe('the title of an edited model', () => {
   type Parameter = ReturnType<typeof editChoices>[number]['parameters'][number];
   const link = ({ name, choices, min, max }: Parameter, value: number) =>

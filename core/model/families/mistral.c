@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* All layers have it; a file that says otherwise belongs to another family. */
-static void see_window(ss_arch *arch, ss_json *json, int standard) {
+static void apply_window(ss_arch *arch, ss_json *json, int standard) {
     arch->window = ss_read_window(json, standard);
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window > 0;
     const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "layer_types");
@@ -15,14 +15,14 @@ static void see_window(ss_arch *arch, ss_json *json, int standard) {
 void ss_mistral_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 8, .context = 131072});
     ss_read_llama_rotary(arch, json);
-    see_window(arch, json, 4096);
+    apply_window(arch, json, 4096);
 }
 
 void ss_mixtral_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 8, .context = 131072, .theta = 1e6, .norm_eps = 1e-5};
     ss_read_llama_like(arch, json, &defaults);
     ss_read_llama_rotary(arch, json);
-    see_window(arch, json, 0);
+    apply_window(arch, json, 0);
     arch->E = ss_json_int(json, "num_local_experts", 8, 1, SS_EXPERTS_MAX);
     arch->top_k = ss_json_int(json, "num_experts_per_tok", 2, 1, arch->E);
 }

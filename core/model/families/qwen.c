@@ -13,7 +13,7 @@ static void read_window(ss_arch *arch, ss_json *json) {
 }
 
 /* Layers from max_window_layers on have the window. */
-static void see_window(ss_arch *arch, ss_json *json) {
+static void apply_window(ss_arch *arch, ss_json *json) {
     read_window(arch, json);
     int first = ss_json_int(json, "max_window_layers", 28, 0, SS_CONTEXT_MAX);
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l >= first;
@@ -24,7 +24,7 @@ void ss_qwen2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .context = 32768});
     ss_read_llama_rotary(arch, json);
     arch->attention_bias = true;
-    see_window(arch, json);
+    apply_window(arch, json);
 }
 
 void ss_qwen3_read(ss_arch *arch, ss_json *json) {
@@ -33,7 +33,7 @@ void ss_qwen3_read(ss_arch *arch, ss_json *json) {
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->output_bias = arch->attention_bias;
     arch->qk_norm = true;
-    see_window(arch, json);
+    apply_window(arch, json);
 }
 
 /* Layers without experts would need a feed-forward of another width. */

@@ -88,7 +88,7 @@ static void read_attention(ss_attention *attention, ss_json *own) {
     own->status = inner.status;
 }
 
-static void see_window(ss_arch *arch, int window) {
+static void apply_window(ss_arch *arch, int window) {
     arch->window = window;
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = true;
 }
@@ -107,7 +107,7 @@ static void read_mask(ss_arch *arch, ss_json *own) {
     if (kind > CAUSAL && arch->window)
         ss_json_refuse(&mask, "sinkscope.mask", "one mask", "sliding_window besides");
     else if (kind == WINDOW)
-        see_window(arch, ss_json_int(&mask, "window", SS_JSON_REQUIRED, 1, SS_CONTEXT_MAX));
+        apply_window(arch, ss_json_int(&mask, "window", SS_JSON_REQUIRED, 1, SS_CONTEXT_MAX));
     else if (kind == PREFIX)
         arch->prefix = ss_json_int(&mask, "prefix", SS_JSON_REQUIRED, 1, arch->context);
     else if (kind == BIDIRECTIONAL)

@@ -25,7 +25,7 @@ export function idOfPlan(plan: Plan): string {
   return `${HUB}${plan.id}${at}${file}`;
 }
 
-/** What the reader opened from the disk, a model or a recording, is nobody else's to open. */
+/** Whether the subject is a model or recording from the reader's disk, which no other reader can open. */
 export function isOfDisk(subject: string): boolean {
   return subject.startsWith(DISK) || isRecordingOfDisk(subject);
 }

@@ -8,7 +8,7 @@
 import { isOfDisk } from './ids';
 import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
 
-/** How one value stands in a link. */
+/** How a link writes one value. */
 interface Row<Value> {
   readonly default: Value;
   /** The value, or undefined for what makes no sense. */
@@ -120,26 +120,26 @@ export const table = {
   /** Places that are hidden behind the text of a masked diffusion model, and the steps to fill them. */
   masked: number(24, 1, 1024),
   denoise: number(12, 1, 1024),
-  /** The view that stands beside the map, and the one that embed.html shows. */
+  /** The view in the inspector, and the one that embed.html shows. */
   view: word('geometry'),
   /** The curve of the training room. */
   curve: word('sink_1'),
   /** What the lab trains, as settings.ts writes it: what is not as usual. */
   left: settings(''),
   right: settings('operation:sigmoid_log_n'),
-  /** What it is for: the bench, its prompts, how long they are, and how many. */
-  bench: choice('streaming', 'streaming', 'cache', 'quantisation', 'fragility'),
+  /** Why it matters: the experiment, the source of its prompts, their length, and their number. */
+  experiment: choice('streaming', 'streaming', 'cache', 'quantisation', 'fragility'),
   from: choice('heldout', 'heldout', 'text', 'random', 'file'),
   length: number(120, 8, 65536),
   runs: number(8, 1, 1000),
-  /** Keys of a cache that never go, and those that go last; where the others then stand. */
+  /** First keys that a cache never evicts, recent keys that it evicts last, and how it counts positions. */
   firstKeys: number(1, 0, 64),
   recentKeys: number(23, 1, 4095),
   positions: word('text'),
   reread: choice('no', 'no', 'yes'),
   policy: word('h2o'),
   budget: number(24, 1, 4096),
-  /** Whether all settings of a bench are measured or those that show it soonest. */
+  /** Whether an experiment measures all of its settings, or the few that show its result. */
   sweep: choice('some', 'some', 'all'),
   /** What goes through so few bits, which numbers share a scale, how many first tokens stay exact. */
   what: word('hidden'),
@@ -147,9 +147,9 @@ export const table = {
   bits: number(6, 2, 8),
   exact: number(1, 1, 64),
   /** What is done to a model that may break it, and how often. */
-  harm: choice('repeat', 'repeat', 'channel', 'weight'),
+  perturbation: choice('repeat', 'repeat', 'channel', 'weight'),
   times: number(100, 1, 4095),
-  /** The quantity of a bench's chart. */
+  /** The quantity of an experiment's chart. */
   measure: word('loss'),
   theme: choice('auto', 'auto', 'light', 'dark'),
   /** What an embed has beside its figure: names of CONTROLS. */
@@ -221,7 +221,7 @@ function escape(value: string): string {
 
 function escapeAnew(value: string): string {
   const plain: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
-  // Half a surrogate cannot be written; what stands for it can.
+  // Half a surrogate cannot be written; the replacement character can.
   return encodeURIComponent(
     value.replace(
       /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,

@@ -9,7 +9,7 @@ export interface Card {
   readonly operation: string;
   /** What of its recipe is not the baseline's. */
   readonly factor?: string;
-  /** How it was trained: steps, learning rate, weight decay, what stands in front, and so on. */
+  /** How it was trained: steps, learning rate, weight decay, start tokens, and so on. */
   readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
@@ -54,10 +54,10 @@ export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): 
   return { own, all: [{ seed: own, ...here }, ...further_seeds] };
 }
 
-/** Told by models/train/factors.py, from the logs of the long runs. */
+/** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */
 export interface Difference {
   readonly seeds: number;
-  /** Of alpha_1 above even attention, with its interval, and beside what a paper saw. */
+  /** alpha_1 above uniform attention with its interval, and what a paper reports. */
   readonly says: string;
   /** [mean, low, high] of the paired differences, 95 %. */
   readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;

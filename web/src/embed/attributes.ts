@@ -31,7 +31,7 @@ export function stateOf(element: Element): Parsed {
   return parseHash(given.toString());
 }
 
-/** Writes what differs from the defaults, or from what stands there. */
+/** Writes the attributes whose values differ from the defaults, or from the present ones. */
 export function writeAttributes(element: Element, state: State, names: readonly Name[]): void {
   for (const name of names) {
     const attribute = name.toLowerCase();

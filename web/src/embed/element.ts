@@ -20,6 +20,16 @@ const HIGHEST = 20_000;
 const RESERVED = `
   :host { display: block; min-height: var(--sinkscope-height, 480px); }
   :host([hidden]) { display: none; }
+  /* What stands in the element is seen until the figure is, and on paper. */
+  :host([data-live]) slot { display: none; }
+  :host([data-pictured]) { position: relative; }
+  :host([data-pictured]:not([data-live])) .room {
+    position: absolute; inset: 0; overflow: hidden; visibility: hidden;
+  }
+  @media print {
+    :host([data-pictured]) slot { display: contents; }
+    :host([data-pictured]) .room { display: none; }
+  }
 `;
 
 class SinkScope extends HTMLElement {
@@ -34,6 +44,8 @@ class SinkScope extends HTMLElement {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(RESERVED);
     this.#inside.adoptedStyleSheets = [sheet];
+    this.#inside.replaceChildren(document.createElement('slot'));
+    this.toggleAttribute('data-pictured', this.childElementCount > 0);
     this.internals.role = 'figure';
     this.internals.ariaLabel = 'A figure of Sinkscope';
     this.#watcher = new IntersectionObserver(

@@ -105,7 +105,7 @@ export class Live {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
-    inside.replaceChildren(this.#root);
+    inside.append(this.#root);
     inside.adoptedStyleSheets = [styleOf(), ...inside.adoptedStyleSheets];
     this.#followTheme();
     const context = this.#context();
@@ -137,6 +137,7 @@ export class Live {
   end(): void {
     this.#scope.end();
     this.#root.remove();
+    this.#host.removeAttribute('data-live');
     this.#engine.peek()?.queue.stop();
     wanted.delete(this);
   }
@@ -231,6 +232,7 @@ export class Live {
       says: says[i],
       numbers: view.numbers(frame, selectedHead(frame, state)),
     }));
+    this.#host.toggleAttribute('data-live', true);
     this.#host.report('run', { view: view.name, results });
   }
 

@@ -1,10 +1,10 @@
-/** What a teacher pastes: the element, an iframe, and both as the tools of courses want them. */
+/** The code that a teacher pastes: the element, an iframe, and both in the form that course tools take. */
 import { printHash, type State } from '../ask/state';
 import { viewNamed } from '../views/index';
 import { attributesOf } from './attributes';
 
 interface Snippet {
-  /** What it is for. */
+  /** The hosts that take the code. */
   readonly label: string;
   readonly make: (state: State, base: URL) => string;
 }

@@ -8,7 +8,7 @@ import { kept } from '../views/kept';
 import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
-import type { Bench } from './experiment';
+import type { Experiment } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
@@ -28,7 +28,7 @@ const policiesOf = (describe: Describe) => choicesOf(describe, 'evict', 'policy'
 
 const keeps = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
 
-export const cache: Bench = {
+export const cache: Experiment = {
   name: 'cache',
   title: 'Cache',
   hint: 'which keys should stay',

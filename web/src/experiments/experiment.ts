@@ -1,5 +1,5 @@
 /**
- * What a bench is: a row of the table in index.ts. It says which settings of each model are measured, in
+ * What an experiment is: a row of the table in index.ts. It says which settings of each model are measured, in
  * words that the queue understands, and what their numbers mean; the room asks and draws.
  */
 import type { TemplateResult } from 'lit';
@@ -18,7 +18,7 @@ export interface Asked {
 
 /** A setting of a model: what is done to it, and what it is asked. */
 export interface Setting {
-  /** What stands behind the model in the text of a subject. */
+  /** The edits that follow the model in the text of a subject. */
   readonly edits: string;
   readonly question: Question;
   readonly measures: readonly string[];
@@ -29,15 +29,15 @@ export interface Group {
   /** The text of the subject without edits. */
   readonly base: string;
   readonly title: string;
-  /** In the order of the plan; what is not there yet is left out. */
+  /** The measured frames, in the order of the plan. */
   readonly frames: readonly Frame[];
 }
 
-export interface Bench {
-  readonly name: State['bench'];
+export interface Experiment {
+  readonly name: State['experiment'];
   readonly title: string;
   readonly hint: string;
-  /** The picture of all models, and what stands beside it of one prompt of the first. */
+  /** The chart of all models, and the picture of one prompt of the chosen model beside it. */
   readonly view: View;
   readonly detail: View;
   /** Where the picture follows the state. */

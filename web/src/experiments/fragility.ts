@@ -9,11 +9,11 @@ import { draws } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
 import { firsts, firstsIn, layerOfFirst } from '../views/firsts';
-import { harms } from '../views/perturbations';
+import { perturbations } from '../views/perturbations';
 import { givenOf, isUnedited, signed } from '../views/settings';
 import type { View } from '../page/view';
 import { percent } from '../words';
-import type { Asked, Bench, Group, Setting } from './experiment';
+import type { Asked, Experiment, Group, Setting } from './experiment';
 import { cost, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 /** Times the others' hidden norm: below it token 1 is one of many. */
@@ -33,10 +33,10 @@ function others(n: number, not: number, seed: number): number[] {
   return [...found];
 }
 
-function planHarm({ state, question }: Asked, lead: Frame): Setting[] {
+function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
   const { D, F } = lead.architecture;
   const with_ = (edits: string): Setting => ({ edits, question, measures: MEASURES });
-  if (state.harm === 'channel') {
+  if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(lead);
     // Token 1 is the same in all prompts: its number at 0, and at what it is in the first prompt.
     const number = `~clamp_channel(${channel},${layer},${token}`;
@@ -62,12 +62,12 @@ function planHarm({ state, question }: Asked, lead: Frame): Setting[] {
 const repeatedOf = ({ question, first }: Frame) =>
   question.again ? `“${first.at(-1)}”` : 'a random word';
 
-/** How many copies are as long as a first token, of a word and of what stands first. */
+/** How many copies of a word, and of the start token, have the hidden norm of a first token. */
 function sayRepeat(groups: readonly Group[]) {
   const results = groups.flatMap(({ title, frames }) => {
     const text = frames.find(({ question }) => question.input !== 'repeat');
     const repeated = frames.filter(({ question }) => question.input === 'repeat');
-    // A model without a start mark has nothing else to repeat.
+    // A model without a start token can repeat only a word.
     const both = repeated.filter(({ question, first }) => !question.again || first.length);
     if (!text || !repeated.length) return [];
     const layer = layerOfFirst(text);
@@ -105,8 +105,8 @@ function sayRepeat(groups: readonly Group[]) {
   };
 }
 
-function sayHarm(groups: readonly Group[], { harm }: State) {
-  const kind = harm === 'channel' ? 'clamp_channel' : 'scale_weight';
+function sayPerturbation(groups: readonly Group[], { perturbation }: State) {
+  const kind = perturbation === 'channel' ? 'clamp_channel' : 'scale_weight';
   const results = groups.flatMap(({ title, frames }) => {
     const whole = wholeOf(frames);
     const struck = frames.filter((frame) => givenOf(frame, kind));
@@ -135,14 +135,14 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
     ];
   });
   const [main] = results;
-  const one = harm === 'channel' ? 'channel' : 'weight';
+  const one = perturbation === 'channel' ? 'channel' : 'weight';
   const carries = ({ own, most }: (typeof results)[number]) => own > 0.02 && own > 3 * most;
   const isAlone = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
   if (!main)
     return {
       heading: `What does one ${one} carry?`,
       text:
-        isAlone && harm === 'weight'
+        isAlone && perturbation === 'weight'
           ? 'None of these models sends all tokens through the same feed-forward layer.'
           : '',
     };
@@ -153,7 +153,7 @@ function sayHarm(groups: readonly Group[], { harm }: State) {
     text: results
       .map(
         ({ title, own, most, count, sinks, alone, fixed }) =>
-          `${title}: zeroing the ${WORDS[harm]} changes the loss by ${signed(own)} nats, zeroing one of ${count} random ones by at most ${signed(most)}` +
+          `${title}: zeroing the ${WORDS[perturbation]} changes the loss by ${signed(own)} nats, zeroing one of ${count} random ones by at most ${signed(most)}` +
           `${alone === undefined ? '' : `; at the first token alone, ${signed(alone)}`}` +
           `${fixed === undefined ? '' : `, or fixed to its value in the first prompt, ${signed(fixed)}`}. Sink₁ ${sinks.join(' → ')}.`,
       )
@@ -167,18 +167,18 @@ const WORDS = {
   weight: 'weight that writes the largest activation',
 } as const;
 
-const HARMS = [
+const PERTURBATIONS = [
   ['repeat', 'repeat a token'],
   ['channel', 'zero a channel'],
   ['weight', 'zero a weight'],
 ] as const;
 
 /** The chart follows what is done. */
-export function viewOf({ harm }: State): View {
-  return harm === 'repeat' ? firsts : harms;
+export function viewOf({ perturbation }: State): View {
+  return perturbation === 'repeat' ? firsts : perturbations;
 }
 
-export const fragility: Bench = {
+export const fragility: Experiment = {
   name: 'fragility',
   title: 'Fragility',
   hint: 'one channel, one weight, one token',
@@ -186,11 +186,12 @@ export const fragility: Bench = {
   viewOf,
   detail: channels,
   look: () => '',
-  embeds: ({ harm, times }) => (harm === 'repeat' ? { input: 'repeat', T: times + 1 } : {}),
+  embeds: ({ perturbation, times }) =>
+    perturbation === 'repeat' ? { input: 'repeat', T: times + 1 } : {},
   isLed: true,
   plan: (asked, lead) => {
     const { state, question } = asked;
-    if (state.harm !== 'repeat') return lead ? planHarm(asked, lead) : [];
+    if (state.perturbation !== 'repeat') return lead ? planPerturbation(asked, lead) : [];
     const repeated = { ...question, input: 'repeat' as const, T: state.times + 1 };
     const isMarked = question.first !== 'none';
     const all = [
@@ -201,7 +202,8 @@ export const fragility: Bench = {
     return all.map((one) => ({ edits: '', question: one, measures: MEASURES }));
   },
   lead: 9,
-  says: (groups, state) => (state.harm === 'repeat' ? sayRepeat(groups) : sayHarm(groups, state)),
+  says: (groups, state) =>
+    state.perturbation === 'repeat' ? sayRepeat(groups) : sayPerturbation(groups, state),
   table: (groups, file) =>
     settingsTable(
       groups,
@@ -219,9 +221,9 @@ export const fragility: Bench = {
     ),
   controls: (context) => {
     const { state, set } = context;
-    const { harm, length } = state.value;
-    return html`${segmented('Perturbation', HARMS, harm, (value) => set({ harm: value }))}
-    ${harm === 'repeat' ? slider('repetitions', 'times', [1, Math.max(127, length)], context) : ''}`;
+    const { perturbation, length } = state.value;
+    return html`${segmented('Perturbation', PERTURBATIONS, perturbation, (value) => set({ perturbation: value }))}
+    ${perturbation === 'repeat' ? slider('repetitions', 'times', [1, Math.max(127, length)], context) : ''}`;
   },
   foot: () =>
     html`<div class="reported-note">

@@ -1,8 +1,8 @@
-/** The table of benches, in the order of the page’s story. */
-import type { Bench } from './experiment';
+/** The table of experiments, in the order of the page’s story. */
+import type { Experiment } from './experiment';
 import { cache } from './cache';
 import { fragility } from './fragility';
 import { quantisation } from './quantisation';
 import { streaming } from './streaming';
 
-export const benches: readonly Bench[] = [streaming, cache, quantisation, fragility];
+export const experiments: readonly Experiment[] = [streaming, cache, quantisation, fragility];

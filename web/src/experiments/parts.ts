@@ -1,4 +1,4 @@
-/** What the benches' sentences, tables and controls are made of. */
+/** What the experiments' sentences, tables and controls are made of. */
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommand } from '../page/command';

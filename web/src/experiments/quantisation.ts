@@ -9,7 +9,7 @@ import { channels } from '../views/channels';
 import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
 import { capital, percent } from '../words';
-import type { Bench } from './experiment';
+import type { Experiment } from './experiment';
 import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
@@ -28,7 +28,7 @@ const grainsOf = (describe: Describe, { what }: State) =>
 const grainOf = ({ what, by }: State) => (what === 'weights' && by === 'token' ? 'tensor' : by);
 const exactOf = ({ what, exact }: State) => (what === 'weights' ? 0 : exact);
 
-export const quantisation: Bench = {
+export const quantisation: Experiment = {
   name: 'quantisation',
   title: 'Quantization',
   hint: 'which token sets the scale',

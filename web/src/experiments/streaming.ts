@@ -8,7 +8,7 @@ import { leaves, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { size } from '../run/progress';
 import { defaults, type State } from '../ask/state';
-import type { Bench, Finding, Group } from './experiment';
+import type { Experiment, Finding, Group } from './experiment';
 import {
   check,
   cost,
@@ -84,7 +84,7 @@ const longColumns: readonly Column[] = [
   { name: 'memory of a run', of: ({ bytes }) => bytes && size(bytes.held) },
 ];
 
-export const streaming: Bench = {
+export const streaming: Experiment = {
   name: 'streaming',
   title: 'Streaming',
   hint: 'a cache of limited size',

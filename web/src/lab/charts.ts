@@ -97,7 +97,7 @@ export function createCharts(root: HTMLElement): (pair: readonly NamedLab[]) => 
   const places = CHARTS.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
     CHARTS.forEach(({ title, key, lines, reach, percent: isShare, isHalf }, i) => {
-      // A text has no triggers, and nobody knows the best possible loss.
+      // A text has no triggers, and its best possible loss is unknown.
       const isThere = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));
       const shown = lines.filter(isThere);

@@ -7,12 +7,12 @@ import { field } from '../page/terms';
 import { ownText } from './fine_tune';
 import { keepText } from './store';
 import { moreSteps, type Pair, type Side } from './pair';
-import { anew, onward } from './presets';
-import { commandOf, isOnward, refusal, type Setting, type Settings } from './settings';
+import { fromScratch, fineTune } from './presets';
+import { commandOf, isFineTune, refusal, type Setting, type Settings } from './settings';
 
 /** What is seen without opening more. */
 const FIRST_SEEN = ['operation', 'optimiser', 'learning_rate'];
-const FIRST_SEEN_ONWARD = ['from', 'operation', 'learning_rate'];
+const FIRST_SEEN_OF_FINE_TUNE = ['from', 'operation', 'learning_rate'];
 const MINUTE = 60;
 
 /** A time that somebody waits. */
@@ -70,7 +70,7 @@ export class Controls {
 
   /** Random weights, or trained ones, and what these read. */
   course(): TemplateResult {
-    const isOn = isOnward(this.#context.state.value.left);
+    const isOn = isFineTune(this.#context.state.value.left);
     return html`${this.#courses(isOn)}
     ${isOn ? this.#text(this.#pair.given()[0]!.settings) : nothing}`;
   }
@@ -79,12 +79,12 @@ export class Controls {
     return segmented(
       'Training',
       [
-        ['anew', 'New models'],
-        ['onward', 'Fine-tune'],
+        ['fromScratch', 'New models'],
+        ['fineTune', 'Fine-tune'],
       ],
-      isOn ? 'onward' : 'anew',
+      isOn ? 'fineTune' : 'fromScratch',
       (course) => {
-        const { left, right } = { anew, onward }[course][0]!;
+        const { left, right } = { fromScratch, fineTune }[course][0]!;
         this.#context.set({ left, right });
       },
     );
@@ -100,12 +100,12 @@ export class Controls {
   }
 
   #rows(settings: Settings): readonly Setting[] {
-    return this.#pair.tables[isOnward(settings) ? 'onward' : 'anew'];
+    return this.#pair.tables[isFineTune(settings) ? 'fineTune' : 'fromScratch'];
   }
 
   #experiment(settings: Settings): TemplateResult {
     const { left, right } = this.#context.state.value;
-    const own = isOnward(settings) ? onward : anew;
+    const own = isFineTune(settings) ? fineTune : fromScratch;
     const at = own.findIndex((one) => one.left === left && one.right === right);
     return choices(
       'experiment',
@@ -127,7 +127,7 @@ export class Controls {
       .map((row) => this.#field('both', row, settings));
   }
 
-  /** What a trained model reads on: what ships, or a file, which the labs begin with anew. */
+  /** The text that fine-tuning reads: the passages of this page, or a file, which resets the labs. */
   #text(settings: Settings): TemplateResult {
     const change = async (event: Event) => {
       const input = event.target as HTMLInputElement;
@@ -158,13 +158,13 @@ export class Controls {
 
   #set(side: Side, name: string, settings: Settings): TemplateResult {
     const rows = this.#rows(settings);
-    const seen = isOnward(settings) ? FIRST_SEEN_ONWARD : FIRST_SEEN;
+    const seen = isFineTune(settings) ? FIRST_SEEN_OF_FINE_TUNE : FIRST_SEEN;
     const named = (wanted: string) => rows.find((row) => row.name === wanted)!;
     const others = rows.filter(
       ({ name: own, isShared, isDrawn }) => !seen.includes(own) && !isShared && !isDrawn,
     );
     return html`<section
-      class="lab-set ${isOnward(settings) ? 'onward' : ''}"
+      class="lab-set ${isFineTune(settings) ? 'fine-tune' : ''}"
       aria-label="Lab ${side + 1}: ${name}"
     >
       <div class="numbers">

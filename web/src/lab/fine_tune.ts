@@ -1,4 +1,4 @@
-/** A model of the zoo goes on from where its training stood, on a text that ships or on the reader's own. */
+/** Fine-tuning: a model of the zoo continues from a checkpoint, on the page's passages or the reader's text. */
 import { signal } from '@preact/signals-core';
 import { labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
 import { type Models } from '../run/models';
@@ -12,7 +12,7 @@ import { TRAINED } from './table';
 /** The reader's text, which this browser keeps. */
 export const ownText = signal<OwnText | undefined>(undefined);
 
-/** What stands before a sequence: <s> is token 0 of every model of the zoo. */
+/** The token before every sequence: <s> is token 0 of every model of the zoo. */
 const FIRST: Readonly<Record<string, number>> = { fixed: 0, any: -1 };
 
 async function passages(): Promise<string> {
@@ -67,13 +67,13 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
   const { optimiser, learning_rate, weight_decay, length, batch, seed, steps } = settings;
   const recipe = { optimiser, learning_rate, weight_decay, length, batch, seed, steps };
   const first = FIRST[String(settings.first)];
-  const onward = labOnward(JSON.parse(trained.config) as object, changesOf(settings), {
+  const fineTune = labOnward(JSON.parse(trained.config) as object, changesOf(settings), {
     ...(recipe as Record<string, number | string>),
     ...(first === undefined ? {} : { first }),
   });
-  const stands = Number(onward.recipe.first);
+  const firstId = Number(fineTune.recipe.first);
   return {
-    options: { ...onward, begin: trained.begin, text },
+    options: { ...fineTune, begin: trained.begin, text },
     piece: (id) => pieceOf(tokenizer, id),
     tokenizer: tokenizerFile,
     tokenizerConfig,
@@ -82,7 +82,7 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
       model: `models/zoo/${card.id}`,
       step: Number(settings.at) >= TRAINED ? null : trained.step,
     },
-    ...(stands >= 0 ? { first: pieceOf(tokenizer, stands) } : {}),
+    ...(firstId >= 0 ? { first: pieceOf(tokenizer, firstId) } : {}),
   };
 }
 

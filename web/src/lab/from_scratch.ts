@@ -1,9 +1,9 @@
 /** A model that begins with random weights: its shape, its task, and characters for its tokens. */
-import { labConfig, labTokenizer } from 'sinkscope';
+import { LAB_MODEL, labConfig, labTokenizer } from 'sinkscope';
 import { pick, type Settings } from './settings';
 import type { Setup } from './setup';
 
-const VOCABULARY = 64;
+const { vocabulary: VOCABULARY } = LAB_MODEL;
 
 function tokenizerOf({ triggers, first }: Settings) {
   const shape = { vocabulary: VOCABULARY, triggers: Number(triggers) };

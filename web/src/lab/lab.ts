@@ -102,7 +102,7 @@ export class Lab {
     return this.#engine;
   }
 
-  /** These settings where they stood at the last visit, else from their first step. */
+  /** Restores the training of these settings from the last visit, else begins it. */
   async restore(settings: Settings): Promise<void> {
     const turn = ++this.#turn;
     this.settings = settings;
@@ -256,7 +256,7 @@ export class Lab {
     this.picture = att as Picture;
   }
 
-  /** The model as it is now, and what repeats its training. */
+  /** The present model, and the recipe that repeats its training. */
   async trained(): Promise<Trained> {
     if (!this.#training || !this.setup) throw new Error('The model is still loading.');
     const { describe } = await this.engine();

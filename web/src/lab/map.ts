@@ -9,7 +9,7 @@ import { COLORS } from './charts';
 import type { Settings } from './settings';
 import { caption, headSeen, type NamedLab } from './words';
 
-/** Words stand at a map that gives each of them so many pixels. */
+/** A map shows its words where each has so many pixels. */
 const WORD_WIDTH = 10;
 
 export interface Acts {

@@ -2,11 +2,11 @@
 import type { Describe } from 'sinkscope';
 import type { Context, Scope } from '../page/context';
 import type { Models } from '../run/models';
-import { setUp as setUpAnew } from './from_scratch';
+import { setUp as setUpFromScratch } from './from_scratch';
 import { Lab } from './lab';
-import { setUp as setUpOnward } from './fine_tune';
+import { setUp as setUpFineTune } from './fine_tune';
 import {
-  isOnward,
+  isFineTune,
   namesOf,
   printSettings,
   readSettings,
@@ -20,22 +20,22 @@ import type { NamedLab } from './words';
 const SIDES = ['left', 'right'] as const;
 export type Side = 0 | 1;
 
-/** The labs stand as they are while the reader is elsewhere. */
+/** The labs keep their state while the reader is in another room. */
 let models: Models | undefined;
 let labs: readonly [Lab, Lab] | undefined;
 
 const setUp = async (settings: Settings) =>
-  isOnward(settings) ? setUpOnward(settings, models!) : setUpAnew(settings);
+  isFineTune(settings) ? setUpFineTune(settings, models!) : setUpFromScratch(settings);
 
 /** How a training goes on that has reached its end. */
-export const moreSteps = (settings: Settings) => (isOnward(settings) ? 100 : 500);
+export const moreSteps = (settings: Settings) => (isFineTune(settings) ? 100 : 500);
 
 export class Pair {
   readonly labs: readonly [Lab, Lab];
   #context;
   #describe: Describe | undefined;
-  #tables: Tables = { anew: [], onward: [] };
-  /** Paused by the tab that nobody sees. */
+  #tables: Tables = { fromScratch: [], fineTune: [] };
+  /** Whether training was paused because the tab is hidden. */
   #isHidden = false;
 
   constructor(context: Context, scope: Scope) {

@@ -6,8 +6,8 @@ interface Preset {
   readonly claim: string;
 }
 
-/** The page's own beginning stands first. */
-export const anew: readonly Preset[] = [
+/** The first preset is the page's default. */
+export const fromScratch: readonly Preset[] = [
   {
     title: 'softmax or sigmoid',
     left: '',
@@ -98,7 +98,7 @@ export const anew: readonly Preset[] = [
 ];
 
 /** Fine-tuning of trained models. */
-export const onward: readonly Preset[] = [
+export const fineTune: readonly Preset[] = [
   {
     title: 'ReLU model, continue with softmax',
     left: 'from:relu',

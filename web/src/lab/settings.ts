@@ -4,7 +4,7 @@
  */
 import type { Describe } from 'sinkscope';
 import { PASSAGES, type Card } from '../ask/zoo';
-import { ANEW, ONWARD, TRAINED, type Row, type Value } from './table';
+import { FROM_SCRATCH, FINE_TUNE, TRAINED, type Row, type Value } from './table';
 
 export type Settings = Readonly<Record<string, Value>>;
 
@@ -12,10 +12,10 @@ export interface Setting extends Row {
   readonly values: readonly (readonly [Value, string])[] | undefined;
 }
 
-/** The rows of a lab, by whether it goes on from a trained model. */
+/** The rows of a lab, by whether it fine-tunes a trained model. */
 export interface Tables {
-  readonly anew: readonly Setting[];
-  readonly onward: readonly Setting[];
+  readonly fromScratch: readonly Setting[];
+  readonly fineTune: readonly Setting[];
 }
 
 /** Both tables, with the operations that can be trained and the models that there are. */
@@ -30,16 +30,18 @@ export function tablesOf({ operations }: Describe, cards: readonly Card[]): Tabl
       const more = dynamic[row.name];
       return { ...row, values: more ? [...(row.words ?? []), ...more] : row.words };
     });
-  return { anew: filled(ANEW), onward: filled(ONWARD) };
+  return { fromScratch: filled(FROM_SCRATCH), fineTune: filled(FINE_TUNE) };
 }
 
-export function isOnward(settings: Settings | string): boolean {
+export function isFineTune(settings: Settings | string): boolean {
   return typeof settings === 'string' ? /(?:^|,)from:/.test(settings) : 'from' in settings;
 }
 
-const rowsOf = (settings: Settings) => (isOnward(settings) ? ONWARD : ANEW);
+const rowsOf = (settings: Settings) => (isFineTune(settings) ? FINE_TUNE : FROM_SCRATCH);
 
-export const defaults: Settings = Object.fromEntries(ANEW.map((row) => [row.name, row.default]));
+export const defaults: Settings = Object.fromEntries(
+  FROM_SCRATCH.map((row) => [row.name, row.default]),
+);
 
 /** Why a value cannot be had; undefined: it can. */
 export function refusal({ label, values, low = 0, high = 0, whole }: Setting, value: Value) {
@@ -59,12 +61,12 @@ export function refusal({ label, values, low = 0, high = 0, whole }: Setting, va
 /** What a link's text says, with a sentence for each part that makes no sense. */
 export function readSettings(
   text: string,
-  { anew, onward }: Tables,
+  { fromScratch, fineTune }: Tables,
 ): { readonly settings: Settings; readonly problems: readonly string[] } {
-  const rows = isOnward(text) ? onward : anew;
+  const rows = isFineTune(text) ? fineTune : fromScratch;
   const settings = Object.fromEntries(rows.map((row) => [row.name, row.default]));
   // Which model goes on has no default of its own: the first of the zoo is what is known best.
-  if (rows === onward) settings.from = onward[0]!.values![0]![0];
+  if (rows === fineTune) settings.from = fineTune[0]!.values![0]![0];
   const problems: string[] = [];
   for (const part of text.split(',').filter(Boolean)) {
     const [name = '', word = ''] = part.split(':');
@@ -108,15 +110,15 @@ export function commandOf(settings: Settings): string {
       (!isView || name === 'steps') &&
       !['first', 'text', 'at'].includes(name),
   );
-  const isTrained = !isOnward(settings) || Number(settings.at) >= TRAINED;
+  const isTrained = !isFineTune(settings) || Number(settings.at) >= TRAINED;
   const checkpoint = isTrained ? '' : `@${settings.at}`;
   const words = changed.map(({ name }) => {
     const value = name === 'from' ? `models/zoo/${settings.from}${checkpoint}` : settings[name];
     return `--${name.replaceAll('_', '-')} ${value}`;
   });
   if (settings.first === 'any') words.push('--first=-1');
-  if (settings.first === 'fixed' && isOnward(settings)) words.push('--first=0');
-  if (isOnward(settings))
+  if (settings.first === 'fixed' && isFineTune(settings)) words.push('--first=0');
+  if (isFineTune(settings))
     words.push(
       settings.text === 'own'
         ? '--text-file FILE'
@@ -140,8 +142,8 @@ export function namesOf(
     return isNamed ? (known ?? '') : `${label} ${known ?? settings[name]}`;
   };
   const name = (own: Settings, other: Settings) => {
-    const isFirst = isOnward(own) ? 'from' : 'operation';
-    return (isOnward(own) ? tables.onward : tables.anew)
+    const isFirst = isFineTune(own) ? 'from' : 'operation';
+    return (isFineTune(own) ? tables.fineTune : tables.fromScratch)
       .filter((row) => row.name === isFirst || own[row.name] !== other[row.name])
       .filter(({ isView }) => !isView)
       .map((row) => wordOf(row, own))

@@ -1,4 +1,4 @@
-/** What settings ask for, made: a model and its recipe, what stands at a position, and how tokens read. */
+/** What a training needs: a model and its recipe, a tokenizer, and the text of each token. */
 import type { TrainOptions } from 'sinkscope';
 
 export interface Setup {
@@ -8,10 +8,10 @@ export interface Setup {
   /** tokenizer.json and tokenizer_config.json. */
   readonly tokenizer: string;
   readonly tokenizerConfig: string;
-  /** The token that stands before every sequence; absent: none does. */
+  /** The token before every sequence; absent: sequences have none. */
   readonly first?: string;
   /** Of a text: how many tokens it has, and what it is called. */
   readonly text?: { readonly tokens: number; readonly name: string; readonly words: string };
-  /** The model that it goes on from, by its folder, and the step of its timeline. */
+  /** The model that training continues from, by its folder, and the step of its timeline. */
   readonly source?: { readonly model: string; readonly step: number | null };
 }

@@ -15,7 +15,7 @@ export interface Kept {
 }
 
 interface Stored extends Kept {
-  /** Of which training it is, by all that its digits depend on. */
+  /** The training by everything that its digits depend on. */
   readonly of: string;
 }
 

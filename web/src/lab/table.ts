@@ -1,236 +1,155 @@
-/** What a lab can be set to: a table for a model that begins anew, one for a trained one that goes on. */
+/** What a lab can be set to: a table for a model that begins with random weights, one for fine-tuning. */
+import { LAB_MODEL } from 'sinkscope';
 
 export type Value = number | string;
+type Words = readonly (readonly [Value, string])[];
+
 export interface Row {
   readonly name: string;
   readonly label: string;
   readonly default: Value;
   /** Its values; absent: numbers from low to high. */
-  readonly words?: readonly (readonly [Value, string])[];
+  readonly words?: Words;
   readonly low?: number;
   readonly high?: number;
   readonly whole?: boolean;
-  /** What a number's field goes up and down by. */
+  /** The step of a number's field. */
   readonly step?: number | 'any';
-  /** Of the model; absent: of its training. */
+  /** A setting of the model; absent: of its training. */
   readonly isModel?: boolean;
-  /** How it is drawn, or for how long it trains: no number depends on it. */
+  /** A setting that no number of the training depends on: what is drawn, or for how long it trains. */
   readonly isView?: boolean;
-  /** Set for both at once. */
+  /** Set for both labs at once. */
   readonly isShared?: boolean;
   /** Has its control elsewhere than among the others. */
   readonly isDrawn?: boolean;
   readonly hint?: string;
 }
 
-const same = (...values: Value[]) => values.map((value) => [value, String(value)] as const);
+type More = Partial<Omit<Row, 'name' | 'label' | 'default'>>;
 
-const OPTIMISER: Row = {
-  name: 'optimiser',
-  label: 'optimiser',
-  default: 'adamw',
-  words: [
-    ['adamw', 'AdamW'],
-    ['sgd', 'SGD, momentum .9'],
-  ],
-};
-const RATE: Row = {
-  name: 'learning_rate',
-  label: 'learning rate',
-  default: 0.003,
-  low: 0,
-  high: 1e30,
-  step: 'any',
-};
-const DECAY: Row = {
-  name: 'weight_decay',
-  label: 'weight decay',
-  default: 0.01,
-  low: 0,
-  high: 1000,
-  step: 'any',
-};
-const LENGTH: Row = {
-  name: 'length',
-  label: 'length',
-  default: 32,
-  low: 4,
-  high: 128,
-  whole: true,
-  step: 1,
-};
-const BATCH: Row = {
-  name: 'batch',
-  label: 'batch',
-  default: 32,
-  low: 1,
-  high: 256,
-  whole: true,
-  step: 1,
-};
-const STEPS: Row = {
-  name: 'steps',
-  label: 'steps',
-  default: 500,
-  low: 1,
-  high: 20_000,
-  whole: true,
-  step: 1,
-  isShared: true,
-  isView: true,
-};
+const same = (...values: Value[]): Words => values.map((value) => [value, String(value)] as const);
 
-/** Of both tables, at their ends. */
+function chosen(name: string, label: string, words: Words, more: More = {}): Row {
+  return { name, label, default: words[0]?.[0] ?? '', words, ...more };
+}
+
+/** A setting of the model, with the default of the package. */
+function ofModel(name: keyof typeof LAB_MODEL, label: string, words: Words, hint?: string): Row {
+  return {
+    ...{ name, label, default: LAB_MODEL[name], words, isModel: true },
+    ...(hint ? { hint } : {}),
+  };
+}
+
+function whole(name: string, label: string, usual: number, range: Range, more: More = {}): Row {
+  return { ...real(name, label, usual, range, more), whole: true, step: 1 };
+}
+
+type Range = readonly [low: number, high: number];
+
+function real(
+  name: string,
+  label: string,
+  usual: number,
+  [low, high]: Range,
+  more: More = {},
+): Row {
+  return { name, label, default: usual, low, high, step: 'any', ...more };
+}
+
+const OPTIMISER = chosen('optimiser', 'optimiser', [
+  ['adamw', 'AdamW'],
+  ['sgd', 'SGD, momentum .9'],
+]);
+const RATE = real('learning_rate', 'learning rate', 0.003, [0, 1e30]);
+const DECAY = real('weight_decay', 'weight decay', 0.01, [0, 1000]);
+const LENGTH = whole('length', 'length', 32, [4, 128]);
+const BATCH = whole('batch', 'batch', 32, [1, 256]);
+const STEPS = whole('steps', 'steps', 500, [1, 20_000], { isShared: true, isView: true });
+const KEY_BIAS = 'a learned key with value 0 that every query can attend to';
+const OUTPUT_GATES: Words = [
+  ['output_element', 'of the output, each channel'],
+  ['output_head', 'of the output, each head'],
+];
+
+/** Rows at the end of both tables. */
 const COMMON: readonly Row[] = [
-  {
-    name: 'seed',
-    label: 'seed',
-    default: 1,
-    low: 0,
-    high: 1e9,
-    whole: true,
-    step: 1,
-    isShared: true,
-  },
-  {
-    name: 'head',
-    label: 'head shown',
-    default: -1,
-    low: -1,
-    high: 255,
-    whole: true,
-    step: 1,
+  whole('seed', 'seed', 1, [0, 1e9], { isShared: true }),
+  whole('head', 'head shown', -1, [-1, 255], {
     isView: true,
     isDrawn: true,
     hint: 'counted through the layers from 0; −1: the strongest',
-  },
-  {
-    name: 'speed',
-    label: 'speed',
-    default: 0,
-    words: [
+  }),
+  chosen(
+    'speed',
+    'speed',
+    [
       [0, 'as fast as possible'],
       [10, '10 steps per second'],
       [2, '2 steps per second'],
     ],
-    isView: true,
-    isDrawn: true,
-  },
+    { isView: true, isDrawn: true },
+  ),
 ];
 
-/** A model that begins with drawn weights and learns the task of the lab. */
-export const ANEW: readonly Row[] = [
-  { name: 'operation', label: 'operation', default: 'softmax', words: [], isModel: true },
-  { name: 'layers', label: 'layers', default: 1, words: same(1, 2, 3), isModel: true },
-  { name: 'heads', label: 'heads', default: 1, words: same(1, 2, 4, 8), isModel: true },
-  { name: 'width', label: 'width', default: 64, words: same(16, 32, 64, 128), isModel: true },
-  {
-    name: 'positions',
-    label: 'positions',
-    default: 'learned',
-    words: same('learned', 'none', 'sinusoid', 'rotary', 'alibi', 'relative'),
-    isModel: true,
-  },
-  {
-    name: 'norm',
-    label: 'norm',
-    default: 'layer',
-    words: [
-      ['layer', 'LayerNorm'],
-      ['rms', 'RMSNorm'],
-    ],
-    isModel: true,
-  },
-  {
-    name: 'norm_place',
-    label: 'norm placement',
-    default: 'pre',
-    words: same('pre', 'post'),
-    isModel: true,
-  },
-  {
-    name: 'feed_forward',
-    label: 'feed-forward',
-    default: 'plain',
-    words: same('plain', 'gated'),
-    isModel: true,
-  },
-  {
-    name: 'activation',
-    label: 'activation',
-    default: 'gelu_new',
-    words: [
-      ['gelu_new', 'GELU'],
-      ['relu', 'ReLU'],
-      ['silu', 'SiLU'],
-    ],
-    isModel: true,
-  },
-  {
-    name: 'bias_key',
-    label: 'key bias',
-    default: 'none',
-    words: [
+/** A model that begins with random weights and learns the task of the lab. */
+export const FROM_SCRATCH: readonly Row[] = [
+  // The operations are those of describe.
+  ofModel('operation', 'operation', []),
+  ofModel('layers', 'layers', same(1, 2, 3)),
+  ofModel('heads', 'heads', same(1, 2, 4, 8)),
+  ofModel('width', 'width', same(16, 32, 64, 128)),
+  ofModel(
+    'positions',
+    'positions',
+    same('learned', 'none', 'sinusoid', 'rotary', 'alibi', 'relative'),
+  ),
+  ofModel('norm', 'norm', [
+    ['layer', 'LayerNorm'],
+    ['rms', 'RMSNorm'],
+  ]),
+  ofModel('norm_place', 'norm placement', same('pre', 'post')),
+  ofModel('feed_forward', 'feed-forward', same('plain', 'gated')),
+  ofModel('activation', 'activation', [
+    ['gelu_new', 'GELU'],
+    ['relu', 'ReLU'],
+    ['silu', 'SiLU'],
+  ]),
+  ofModel(
+    'bias_key',
+    'key bias',
+    [
       ['none', 'none'],
       ['head', 'one a head'],
       ['shared', 'shared'],
     ],
-    isModel: true,
-    hint: 'a learned key with value 0 that every query can attend to',
-  },
-  {
-    name: 'gate',
-    label: 'gate',
-    default: 'none',
-    words: [
-      ['none', 'none'],
-      ['output_element', 'of the output, each channel'],
-      ['output_head', 'of the output, each head'],
-      ['value_element', 'of the value, each channel'],
-      ['value_head', 'of the value, each head'],
-    ],
-    isModel: true,
-  },
+    KEY_BIAS,
+  ),
+  ofModel('gate', 'gate', [
+    ['none', 'none'],
+    ...OUTPUT_GATES,
+    ['value_element', 'of the value, each channel'],
+    ['value_head', 'of the value, each head'],
+  ]),
   OPTIMISER,
   RATE,
   DECAY,
-  {
-    name: 'embedding_deviation',
-    label: 'embedding deviation',
-    default: 1,
-    low: 0,
-    high: 100,
-    step: 'any',
+  real('embedding_deviation', 'embedding deviation', 1, [0, 100], {
     hint: 'standard deviation of the initial embeddings',
-  },
-  {
-    name: 'deviation',
-    label: 'matrix deviation',
-    default: 0.02,
-    low: 0,
-    high: 100,
-    step: 'any',
+  }),
+  real('deviation', 'matrix deviation', 0.02, [0, 100], {
     hint: 'standard deviation of the initial matrices; 0: 1/√(3 inputs), PyTorch’s default',
-  },
-  {
-    name: 'task',
-    label: 'task',
-    default: 'backcopy',
-    words: [
-      ['backcopy', 'copy back at triggers, bigrams elsewhere'],
-      ['conditional', 'mean of the past at triggers, nothing elsewhere'],
-    ],
-  },
-  { name: 'triggers', label: 'triggers', default: 8, low: 1, high: 20, whole: true, step: 1 },
-  {
-    name: 'first',
-    label: 'first token',
-    default: 'fixed',
-    words: [
-      ['fixed', 'always the same'],
-      ['any', 'random'],
-    ],
-  },
+  }),
+  chosen('task', 'task', [
+    ['backcopy', 'copy back at triggers, bigrams elsewhere'],
+    ['conditional', 'mean of the past at triggers, nothing elsewhere'],
+  ]),
+  whole('triggers', 'triggers', 8, [1, 20]),
+  chosen('first', 'first token', [
+    ['fixed', 'always the same'],
+    ['any', 'random'],
+  ]),
   LENGTH,
   BATCH,
   STEPS,
@@ -240,64 +159,38 @@ export const ANEW: readonly Row[] = [
 /** The last step of a zoo model's training. */
 export const TRAINED = 4000;
 
-/** What a trained model has; another choice makes it a variant. */
+/** The trained model's own value; another one makes it a variant. */
 const OWN = [['own', 'unchanged']] as const;
 
-/** A model of the zoo that goes on, on a text; its own first value says which. */
-export const ONWARD: readonly Row[] = [
-  { name: 'from', label: 'model', default: '', words: [] },
-  { name: 'operation', label: 'operation', default: 'own', words: OWN },
+/** A model of the zoo that is fine-tuned on a text. */
+export const FINE_TUNE: readonly Row[] = [
+  // The models are those of the zoo.
+  chosen('from', 'model', []),
+  chosen('operation', 'operation', OWN),
+  chosen('bias_key', 'key bias', [...OWN, ['head', 'one per head'], ['shared', 'shared']], {
+    hint: KEY_BIAS,
+  }),
+  chosen('gate', 'gate', [...OWN, ...OUTPUT_GATES]),
   {
-    name: 'bias_key',
-    label: 'key bias',
-    default: 'own',
-    words: [...OWN, ['head', 'one per head'], ['shared', 'shared']],
-    hint: 'a learned key with value 0 that every query can attend to',
-  },
-  {
-    name: 'gate',
-    label: 'gate',
-    default: 'own',
-    words: [
-      ...OWN,
-      ['output_element', 'of the output, each channel'],
-      ['output_head', 'of the output, each head'],
-    ],
-  },
-  {
-    name: 'at',
-    label: 'from step',
-    default: TRAINED,
-    low: 0,
-    high: TRAINED,
-    whole: true,
+    ...whole('at', 'from step', TRAINED, [0, TRAINED]),
     step: 'any',
     hint: 'training step of the checkpoint to start from; the nearest stored one is used',
   },
-  {
-    name: 'first',
-    label: 'first token',
-    default: 'own',
-    words: [...OWN, ['fixed', 'start token'], ['any', 'none']],
-  },
+  chosen('first', 'first token', [...OWN, ['fixed', 'start token'], ['any', 'none']]),
   OPTIMISER,
   { ...RATE, default: 0.001 },
   { ...DECAY, default: 1 },
   { ...LENGTH, default: 64 },
   { ...BATCH, default: 8 },
-  {
-    name: 'text',
-    label: 'text',
-    default: 'passages',
-    words: [
+  chosen(
+    'text',
+    'text',
+    [
       ['passages', 'passages of this page'],
       ['own', 'your file'],
     ],
-    isShared: true,
-    isDrawn: true,
-  },
+    { isShared: true, isDrawn: true },
+  ),
   { ...STEPS, default: 100 },
   ...COMMON,
 ];
-
-export const VOCABULARY = 64;

@@ -3,9 +3,9 @@ import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headName, percent, show } from '../words';
 import type { Lab } from './lab';
-import { isOnward, type Settings } from './settings';
+import { isFineTune, type Settings } from './settings';
 
-/** A batch is noisy: what is said is of so many steps. */
+/** A batch is noisy: sentences average over so many steps. */
 const RECENT = 20;
 const EPS = defaults.eps;
 
@@ -30,7 +30,7 @@ export function sinceStep(log: readonly LogEntry[]): number | undefined {
   return since;
 }
 
-/** What even attention gives the first token from the others. */
+/** The attention of later tokens on the first one under uniform attention. */
 function evenOf({ length }: Settings): number {
   const T = Number(length);
   let sum = 0;
@@ -113,7 +113,7 @@ function ofHead(named: NamedLab, { layer, head, share, weight }: HeadSeen): stri
 export function caption(named: NamedLab): string {
   const { lab } = named;
   const seen = headSeen(lab);
-  if (isOnward(lab.settings)) return seen ? ofHead(named, seen) : '';
+  if (isFineTune(lab.settings)) return seen ? ofHead(named, seen) : '';
   if (!lab.log.length) return 'untrained';
   const many = seen && (lab.picture?.shape[0] ?? 1) * (lab.picture?.shape[1] ?? 1) > 1;
   const which = many ? `; map: head ${headName(seen)}` : '';
@@ -139,7 +139,7 @@ function ofOne(named: NamedLab, side: number): string {
 }
 
 /** What became of a model that was trained before: then, and now; means over all heads. */
-function ofOnward({ name, lab, operation }: NamedLab): string {
+function ofFineTune({ name, lab, operation }: NamedLab): string {
   const words = operation?.normalises ? (value: number) => percent(value, 0) : show;
   const what = operation?.normalises
     ? `attention on the first token (uniform: ${percent(evenOf(lab.settings), 0)})`
@@ -165,7 +165,7 @@ function cost(pair: readonly [NamedLab, NamedLab]): string {
 /** Who parked, when, and what it cost. */
 export function verdict(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
-  if (isOnward(pair[0].lab.settings)) return `${pair.map(ofOnward).join('. ')}.`;
+  if (isFineTune(pair[0].lab.settings)) return `${pair.map(ofFineTune).join('. ')}.`;
   const said = `${pair.map(ofOne).join('. ')}. ${cost(pair)}`;
   const short = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
   if (!short) return said;

@@ -1,5 +1,5 @@
 /**
- * Models of the hub that are worth opening here. What is said of them is either how they are built,
+ * Models of the hub that are worth opening here. Their notes state either how they are built,
  * or what papers report, and then it says so: nothing of it was measured by this page.
  */
 

@@ -17,7 +17,7 @@ function hubForm(opener: Opener): TemplateResult {
   const { name } = opener.fields;
   const submit = (event: Event) => {
     event.preventDefault();
-    // As it is now, for the last letter may not be drawn yet.
+    // The dialog may not have drawn the last letter yet.
     const typed = opener.fields.name.trim();
     if (typed) void opener.lookUp(typed);
   };

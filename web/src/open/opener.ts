@@ -37,7 +37,7 @@ import {
 
 export type Stage =
   | { readonly name: 'choose' }
-  /** A link wants a model: a hub is not asked for it before the reader agrees, files are the reader's. */
+  /** A link names a model: a hub is contacted only if the reader agrees, files the reader has to choose. */
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
   /** Several models: one of them is to be chosen. */
@@ -121,7 +121,7 @@ export class Opener {
     this.#dependencies.changed();
   }
 
-  /** The reader closed it: what goes on is stopped, what links asked for is declined. */
+  /** The reader closed the dialog: the present step stops, and models that links ask for are declined. */
   hide(): void {
     if (!this.isShown) return;
     this.#job?.abort();
@@ -220,7 +220,7 @@ export class Opener {
   }
 
   /**
-   * A link, or the training slider, wants a model of the hub or of a disk. Nobody is asked for it before the
+   * A link, or the training slider, asks for a model of the hub or of a disk. No host is contacted before the
    * reader agrees, here or when it was opened on an earlier visit and kept; files the reader has to choose.
    * @returns whether it may be opened now; if not, the reader is asked, and `opened` follows
    */

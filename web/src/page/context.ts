@@ -38,7 +38,7 @@ export interface Context {
   readonly embed: (view: string, figure: Context) => void;
   /** Opens the files of a model, to look inside it. */
   readonly inside: (files: readonly DiskFile[]) => void;
-  /** The reader walks through this repository: its checkpoints are not asked about one by one. */
+  /** Lets every checkpoint of a repository open without a question: the reader steps through them. */
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
   readonly notify: (notice: string) => void;
@@ -47,7 +47,7 @@ export interface Context {
   readonly link: (change?: Partial<State>) => string;
 }
 
-/** What lives as long as something stands on the page, and ends with it. */
+/** Effects and listeners that end together with a part of the page. */
 export class Scope {
   readonly #ends = new Set<() => void>();
 

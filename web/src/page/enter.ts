@@ -32,7 +32,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
     if (inside?.name === wanted) return;
     const scope = new Scope();
     inside = { name: wanted, scope };
-    // The room before stands until there is another one to see.
+    // The previous room stays until the next one is loaded.
     const start = (build: Build) => {
       if (inside?.scope !== scope) return;
       standing?.scope.end();

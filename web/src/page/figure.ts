@@ -29,7 +29,7 @@ interface FigureLook {
   readonly isBare?: boolean;
   /** The room's heading is its own, and the keyboard comes to the picture before what can be done with it. */
   readonly isMain?: boolean;
-  /** In somebody's text: only what was asked for stands beside it. */
+  /** Whether the figure is embedded: only the controls that the host asks for are shown. */
   readonly isEmbed?: boolean;
   /** Options of one cell, beside those that all cells share. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
@@ -44,7 +44,7 @@ interface Cell {
   readonly scope: Scope;
 }
 
-/** The same model at another step of its training stands in the same cell. */
+/** A model keeps its cell when another step of its training is shown. */
 function keysOf(subjects: readonly string[]): string[] {
   const seen = new Map<string, number>();
   return subjects.map((subject) => {
@@ -55,7 +55,7 @@ function keysOf(subjects: readonly string[]): string[] {
   });
 }
 
-/** What stands in one cell: a subject, or all settings of a model, led by the one that shows most. */
+/** The content of a cell: a subject, or all settings of a model with the first measured one as lead. */
 interface Cluster {
   readonly lead: Shown;
   readonly all: readonly Shown[];
@@ -83,9 +83,10 @@ export class Figure {
     this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
-    this.root = part(place, `figure view-${view.name}`, 'section');
+    // An embed is named by its element; a host's page may have several of one view.
+    this.root = part(place, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
     this.root.dataset.view = view.name;
-    this.root.setAttribute('aria-label', view.title);
+    if (!look.isEmbed) this.root.setAttribute('aria-label', view.title);
     if (look.isMain) this.root.classList.add('main');
     if (!look.isBare && !look.isMain) this.#head();
     this.#grid = part(this.root, 'cells');
@@ -255,7 +256,7 @@ export class Figure {
       const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
       if (!cell) return;
       this.#cells.set(keys[i]!, cell);
-      // What stands right is not moved, for it may hold the focus.
+      // A cell in its place is not moved, for it may hold the focus.
       const before = this.#grid.children[place++] ?? null;
       if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
       cell.root.classList.toggle('stale', one.isStale || !isReady);

@@ -37,7 +37,7 @@ function places(grip: Grip, { layer, head }: Head): number[] {
 }
 
 /** The number of the residual stream to intervene on: the selected one, else the largest. */
-function heldNumber(frame: Frame, state: State) {
+function chosenValue(frame: Frame, state: State) {
   const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
     place: [channel, layer, token],
     where: `${layer ? `after layer ${layer - 1}` : 'at the embedding'}, token ${token}`,
@@ -73,9 +73,9 @@ export function movesOf(frame: Frame, state: State): Move[] {
     says: `Ablate ${headWords(at)}`,
     edit: edit('silence', at.layer, at.head),
   });
-  const held = heldNumber(frame, state);
-  if (held) {
-    const { place, name, where } = held;
+  const number = chosenValue(frame, state);
+  if (number) {
+    const { place, name, where } = number;
     moves.push(
       { says: `Zero channel ${name} ${where}`, edit: edit('clamp_channel', ...place) },
       {

@@ -1,7 +1,7 @@
 /**
  * What a view is: one row of the table in index.ts. It says which question it answers and what it reads;
  * it draws one subject's frame into a place and passes on what the reader points at. Views do not
- * know each other, the engine, or the room in which they stand.
+ * know each other, the engine, or the room that shows them.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
 import type { Describe, UnmaskStep } from 'sinkscope';
@@ -25,7 +25,7 @@ export interface DrawOptions {
   readonly theme: Theme;
   /** The chosen head of this subject. */
   readonly at: Head;
-  /** All that stand side by side, for scales that are shared. */
+  /** All frames of the figure, for shared scales. */
   readonly frames: readonly Frame[];
   /** Of a view that draws the settings of a model into one picture: those, the frame first. */
   readonly group: readonly Frame[];
@@ -41,7 +41,7 @@ export interface Reach {
   readonly set: (change: Partial<State>) => void;
   readonly point: (pointed: Pointed) => void;
   readonly pointed: ReadonlySignal<Pointed>;
-  /** Runs again when a signal that it reads changes, as long as the view stands. */
+  /** Runs again when a signal that it reads changes, until the view is removed. */
   readonly effect: (run: () => void) => void;
   readonly fail: (error: unknown) => void;
   /** For views that show more than a frame has. */
@@ -73,7 +73,7 @@ export interface View {
   readonly headReads?: readonly string[];
   /** Whether one picture has the lines of all that are shown. */
   readonly isOfAll?: boolean;
-  /** Whether all settings of a model, which differ in their edits, stand in one picture. */
+  /** Whether one picture shows all settings of a model, which differ in their edits. */
   readonly isGroup?: boolean;
   /** Whether one setting alone says nothing. */
   readonly isOfMany?: boolean;
@@ -88,7 +88,7 @@ export interface View {
   readonly draw: (root: HTMLElement, reach: Reach) => Update;
 }
 
-/** Whether all is there that a view reads and the model has; another view's frame may have come before. */
+/** Whether the frame has every name that the view reads and the model has; it may be another view's frame. */
 export function isRead(
   { reads, headReads = [] }: View,
   { tensors, head, architecture }: Frame,

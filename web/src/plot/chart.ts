@@ -16,7 +16,7 @@ export interface Series {
   readonly dash?: string;
   /** Drawn weaker than the others. */
   readonly faint?: boolean;
-  /** Of each value: half of the bar that stands at it. */
+  /** Half of the error bar of each value. */
   readonly spread?: ArrayLike<number>;
   /** Of each value: between which two the others lie. */
   readonly band?: { readonly low: ArrayLike<number>; readonly high: ArrayLike<number> };
@@ -30,7 +30,7 @@ export interface ChartData {
   readonly from?: number;
   readonly xLabel: string;
   readonly yLabel: string;
-  /** One sentence that stands for the picture. */
+  /** One sentence that describes the picture. */
   readonly label: string;
   readonly log?: boolean;
   /** Steps of training: even up to 100, logarithmic above, so that there is a place for 0. */
@@ -38,11 +38,11 @@ export interface ChartData {
   /** What the axis shows at least; more where the values need it. */
   readonly reach?: readonly [number, number];
   readonly percent?: boolean;
-  /** The axis begins near the least value, not at 0. */
+  /** Whether the axis begins near the smallest value instead of 0. */
   readonly tight?: boolean;
   /** Places of the x axis are far apart: each value has a tick of its own, evenly spaced by its logarithm. */
   readonly doubling?: boolean;
-  /** A line that stands at a place of the x axis, and what it says. */
+  /** A vertical line at a place of the x axis, and its label. */
   readonly cursor?: number;
   readonly cursorWords?: string;
   /** In pixels. */
@@ -54,7 +54,7 @@ export interface ChartData {
 }
 
 const HEIGHT = 176;
-/** Labels that stand nearer than this run into each other. */
+/** Labels closer than this overlap. */
 const TICK_ROOM = 13;
 const [LEFT, RIGHT, TOP, BOTTOM] = [42, 10, 22, 32];
 const WIDTHS = new WeakMap<Element, number>();

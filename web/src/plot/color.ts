@@ -33,7 +33,7 @@ function rgb(hex: string): number[] {
   return [bits >> 16, (bits >> 8) & 255, bits & 255];
 }
 
-/** As ImageData has them in memory, on machines that begin with the least byte: all that there are. */
+/** Colors as ImageData has them in memory on little-endian machines, which all are. */
 function pixel([r, g, b]: readonly number[]): number {
   return ((255 << 24) | (b! << 16) | (g! << 8) | r!) >>> 0;
 }
@@ -83,7 +83,7 @@ export function diverging(theme: Theme, size: number): Scale {
   return scale(DIVERGING, theme, { low: -size, high: size, root: false });
 }
 
-/** Where a value stands in the table; -1: hidden. */
+/** The index of a value in the table; -1: hidden. */
 export function stepOf({ low, high, root }: Scale, value: number): number {
   if (value !== value) return -1;
   const share = (value - low) / (high - low || 1);

@@ -17,11 +17,11 @@ interface HeatmapData {
   readonly cols: number;
   readonly data: ArrayLike<number>;
   readonly scale: Scale;
-  /** One sentence that stands for the picture. */
+  /** One sentence that describes the picture. */
   readonly label: string;
   /** A marked cell. A negative index marks a whole line. */
   readonly chosen?: Cell;
-  /** Cells that stand out for what they hold. */
+  /** Cells that are outlined for their values. */
   readonly outlined?: readonly Cell[];
   readonly rowTitle?: string;
   readonly colTitle?: string;
@@ -30,7 +30,7 @@ interface HeatmapData {
   /** A number of each row, each column, from 0 to 1: bars at the right and under the map. */
   readonly rowBars?: ArrayLike<number>;
   readonly colBars?: ArrayLike<number>;
-  /** Something said of a column, where it stands. */
+  /** A remark beside the column that it describes. */
   readonly remark?: { readonly text: string; readonly kind: string };
   /** Width of a cell over its height; 1 if absent. */
   readonly cellShape?: number;

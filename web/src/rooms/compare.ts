@@ -84,7 +84,7 @@ function openRows({ models, kinds, source, measure }: OpenModels, input: string)
 
 /**
  * What differs: out of the descriptions of the architectures, how the models were trained where that is
- * known of all of them, and what was put in at inference.
+ * known of all of them, and what was replaced at inference.
  */
 function differs(frames: readonly Frame[], context: Context): TemplateResult | typeof nothing {
   if (frames.length < 2) return nothing;
@@ -104,7 +104,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
         : {}),
     })),
   );
-  // Two stand in a line; more need columns.
+  // Two subjects fit a line; more need columns.
   if (frames.length === 2 || !found.differences.length)
     return html`<div class="differs">
       <h2>What differs</h2>

@@ -32,7 +32,7 @@ function number(value: number): string {
   return String(Number(value.toPrecision(6)));
 }
 
-/** Neighbours that are alike stand there once, with their number. */
+/** Equal neighbours are written once, with their number. */
 function list(values: readonly unknown[]): string {
   const runs: { said: string; count: number }[] = [];
   for (const said of values.map(words)) {
@@ -73,7 +73,7 @@ export function differencesOf(descriptions: readonly object[]): Differences {
 
 /**
  * A place in words. The letters of shapes are spelled out, inner keys follow the outer ones.
- * @param letters what each of them stands for, of describe
+ * @param letters their meanings, of describe
  */
 export function placeWords(
   path: readonly string[],

@@ -11,6 +11,7 @@ export const rooms: readonly Room[] = [
   { name: 'training', title: 'Training', load: () => import('./training') },
   { name: 'purpose', title: 'Why it matters', load: () => import('./purpose') },
   { name: 'lab', title: 'Lab', load: () => import('./lab') },
+  { name: 'learn', title: 'Learn', load: () => import('./learn') },
 ];
 
 /** An embed has its styles in a shadow tree, so that the room itself imports none. */

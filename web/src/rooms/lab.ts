@@ -1,7 +1,7 @@
 /**
  * Two small models are trained side by side, on the same task from the same seed: what does a sink come
  * of, and what makes it go? Each lab trains in a worker of its own; this room draws them ten times a
- * second at most, and the labs stand as they are while the reader is elsewhere.
+ * second at most, and the labs keep their state while the reader is in another room.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { allows } from '../page/controls';
@@ -12,8 +12,8 @@ import { letters } from '../lab/from_scratch';
 import { openInside, save, saveModel } from '../lab/export';
 import { createMap, type Acts } from '../lab/map';
 import { Pair } from '../lab/pair';
-import { anew, onward } from '../lab/presets';
-import { isOnward, namesOf, type Settings } from '../lab/settings';
+import { fromScratch, fineTune } from '../lab/presets';
+import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
 import { addKinds, KINDS } from '../save/menu';
 import { part } from '../page/view';
@@ -24,11 +24,11 @@ const FRAME_MS = 100;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'room-head');
-  const bench = part(root, 'lab-bench');
-  const bar = part(bench, 'lab-bar');
-  const trouble = part(bench, 'lab-trouble');
-  const fields = part(bench, 'lab-controls');
-  const grid = part(bench, 'lab-grid');
+  const place = part(root, 'lab-pair');
+  const bar = part(place, 'lab-bar');
+  const trouble = part(place, 'lab-trouble');
+  const fields = part(place, 'lab-controls');
+  const grid = part(place, 'lab-grid');
   const foot = part(root, 'lab-foot');
   const pair = new Pair(context, scope);
   // What could not be fetched may be there now.
@@ -61,7 +61,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       }).catch(context.fail),
   );
 
-  bench.addEventListener('keydown', (event) => {
+  place.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');
     if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = { t: () => pair.toggle(), s: () => pair.oneStep(), r: again }[event.key];
@@ -89,7 +89,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   function drawHead(): void {
     const { left, right } = context.state.value;
-    const preset = [...anew, ...onward].find((one) => one.left === left && one.right === right);
+    const preset = [...fromScratch, ...fineTune].find(
+      (one) => one.left === left && one.right === right,
+    );
     const said = pair.isRunning ? '' : verdict(pair.named());
     const begin =
       preset?.claim ??
@@ -167,7 +169,7 @@ function explanation(pair: Pair): TemplateResult {
   return html`<details class="more">
     <summary>What do they learn, and how do I read the maps?</summary>
     <p>
-      ${isOnward(settings) ? ofText(settings, setup?.text) : ofTask(settings)} The color of a cell
+      ${isFineTune(settings) ? ofText(settings, setup?.text) : ofTask(settings)} The color of a cell
       is its share of the row. Keyboard, while the focus is in the lab: T starts and pauses
       training, S trains one step, R resets.
     </p>

@@ -1,4 +1,4 @@
-/** The table: a row for each model, sortable by each column; what others report stands below. */
+/** The table: a row for each model, sortable by each column, and reported numbers below. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { commandOf, copyCommand } from '../page/command';
 import type { Frame } from '../frame';
@@ -111,7 +111,7 @@ function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): numb
   return name === 'loss' ? (loss ?? NaN) : NaN;
 }
 
-/** What some report stands in words alone. */
+/** Some papers report no number. */
 const hasValue = (row: ReportedRow, name: string) =>
   Number.isFinite(Number(reportedValue(row, name)));
 

@@ -1,10 +1,10 @@
 /**
- * Benches: what a sink is good for, by taking it away. Each measures settings of the models that are shown
- * and says in a sentence what its numbers say; the rows of the table of benches know what and how.
+ * Experiments: what depends on a sink, measured without it. Each measures settings of the models that are shown
+ * and says in a sentence what its numbers say; the rows of the table of experiments know what and how.
  */
 import { computed } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
-import { benches } from '../experiments/index';
+import { experiments } from '../experiments/index';
 import type { Asked, Group, Setting } from '../experiments/experiment';
 import {
   addButton,
@@ -42,12 +42,12 @@ import './purpose.css';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
 
-/** The state as its figures have it: a bench has prompts of its own. */
+/** The state as its figures have it: a experiment has prompts of its own. */
 function inner(state: State): State {
   return { ...state, input: state.from, T: state.length, n: state.runs };
 }
 
-/** Models without what is done to them: a bench does that itself. */
+/** Models without what is done to them: a experiment does that itself. */
 function basesOf({ shown }: State): string[] {
   const bare = shown.flatMap((text) => {
     const parsed = parseSubject(text);
@@ -56,7 +56,7 @@ function basesOf({ shown }: State): string[] {
   return [...new Set(bare)].slice(0, MOST);
 }
 
-/** Tokens that are looked at of one prompt: of more nobody sees a cell, and their maps fill the memory. */
+/** Tokens of the prompt that is shown: a larger map has no visible cells and fills the memory. */
 const LOOKED = 256;
 
 /** Settings of a model that are measured in one go, once there is something to say. */
@@ -73,18 +73,18 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
   const rail = part(root, 'rail');
   const middle = part(root, 'middle');
   const side = part(root, 'inspector');
-  const list = part(rail, 'benches', 'nav');
-  list.setAttribute('aria-label', 'Benches');
+  const list = part(rail, 'experiments', 'nav');
+  list.setAttribute('aria-label', 'Experiments');
   const models = part(rail, 'subjects');
   const asking = part(rail, 'question');
   const head = part(middle, 'room-head');
-  const pictures = part(middle, 'bench-picture');
-  const controls = part(middle, 'bench-controls');
-  const table = part(middle, 'bench-table');
-  const details = part(side, 'bench-detail');
-  const foot = part(side, 'bench-foot');
+  const pictures = part(middle, 'experiment-picture');
+  const controls = part(middle, 'experiment-controls');
+  const table = part(middle, 'experiment-table');
+  const details = part(side, 'experiment-detail');
+  const foot = part(side, 'experiment-foot');
 
-  const bench = () => benches.find(({ name }) => name === outer.state.value.bench)!;
+  const experiment = () => experiments.find(({ name }) => name === outer.state.value.experiment)!;
   const asked = ({ models: { describe }, file }: Engine): Asked => {
     const state = inner(outer.state.value);
     return { state, describe, question: questionOf(state, file.value) };
@@ -96,21 +96,21 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
 
   /** What is looked at of one prompt: the chosen model, or all where the plan needs it. */
   const looked = (engine: Engine): string[] => {
-    const edits = bench().look(asked(engine));
-    const bases = bench().isLed ? basesOf(outer.state.value) : [chosen()];
+    const edits = experiment().look(asked(engine));
+    const bases = experiment().isLed ? basesOf(outer.state.value) : [chosen()];
     return bases.map((base) => `${base}${edits}`);
   };
 
   const planned = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
     basesOf(outer.state.value).map((base) => {
       const given = asked(engine);
-      const subject = `${base}${bench().look(given)}`;
-      const [lead] = bench().isLed ? shownOf(outer, [subject]) : [];
+      const subject = `${base}${experiment().look(given)}`;
+      const [lead] = experiment().isLed ? shownOf(outer, [subject]) : [];
       // Another room's frame may not have what the plan is made of.
       const isWhole =
-        lead?.frame && !lead.isStale && isRead(bench().detail, lead.frame, given.describe);
+        lead?.frame && !lead.isStale && isRead(experiment().detail, lead.frame, given.describe);
       const frame = isWhole ? lead.frame : undefined;
-      return { base, settings: bench().plan(given, frame) };
+      return { base, settings: experiment().plan(given, frame) };
     });
 
   const studyOf = (base: string, { edits, question, measures }: Setting): Study => ({
@@ -119,7 +119,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
     measures,
   });
 
-  /** For figures of these subjects: what is saved and embedded names them, and the bench's prompts. */
+  /** For figures of these subjects: what is saved and embedded names them, and the experiment's prompts. */
   const contextOf = (
     subjects: (engine: Engine) => readonly string[],
     change: (state: State) => Partial<State>,
@@ -141,23 +141,23 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
       planned(engine).flatMap(({ base, settings }) => settings.map(({ edits }) => base + edits)),
     // In another's page a run keeps all that it reads: of a long text more than there is room for.
     (state) => ({
-      ...bench().embeds?.(state),
+      ...experiment().embeds?.(state),
       ...(state.T > LONG ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
   /** Of the one that is looked at. */
   const single = contextOf(
-    (engine) => [`${chosen()}${bench().look(asked(engine))}`],
+    (engine) => [`${chosen()}${experiment().look(asked(engine))}`],
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, LOOKED) }),
   );
 
   /** Whether a cache forgets in what is looked at, so that the run says what. */
-  const isEvicting = (engine: Engine) => bench().look(asked(engine)).includes('~evict');
+  const isEvicting = (engine: Engine) => experiment().look(asked(engine)).includes('~evict');
 
   asks(outer, scope, (_, engine) => {
     const { question } = asked(engine);
     return {
-      views: [bench().detail],
+      views: [experiment().detail],
       more: isEvicting(engine) ? ['evicted'] : [],
       subjects: looked(engine),
       question: { ...question, n: 1, T: Math.min(question.T, LOOKED) },
@@ -165,14 +165,14 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
         planned(engine).map(({ base, settings }) =>
           settings.map((setting) => studyOf(base, setting)),
         ),
-        bench().lead,
+        experiment().lead,
       ),
     };
   });
 
   let figures:
     { readonly view: View; readonly detail: View; readonly both: readonly Figure[] } | undefined;
-  /** The last figures that were whole, by bench and model. */
+  /** The last figures that were whole, by experiment and model. */
   const kept = new Map<string, readonly Frame[]>();
 
   const groupsOf = (engine: Engine) =>
@@ -181,9 +181,9 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
       const frames = entries.flatMap((entry) => entry?.frame ?? []);
       const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
       const isWhole = settings.length > 0 && frames.length === settings.length;
-      const key = `${bench().name} ${outer.state.value.harm} ${base}`;
+      const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
       if (isWhole) kept.set(key, frames);
-      // Until all of the new ones are there the old ones stand, unless there is more to see already.
+      // The old frames stay until the new ones are complete, unless the new ones already show more.
       const old = kept.get(key);
       const isOld = !isWhole && old !== undefined && frames.length < Math.max(3, old.length);
       return { base, frames: isOld ? old : frames, isStale: isOld, errors, isWhole };
@@ -195,7 +195,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
     if (!engine) return [{ subject: '', isStale: true }];
     const leads = groupsOf(engine).map(({ base, frames, errors }): Shown => {
       const [error] = errors;
-      const isThere = frames.length >= Math.min(bench().lead, planned(engine)[0]!.settings.length);
+      const isThere =
+        frames.length >= Math.min(experiment().lead, planned(engine)[0]!.settings.length);
       const [frame] = isThere ? frames : [];
       return {
         subject: base,
@@ -211,8 +212,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
     const engine = outer.engine.value;
     const state = outer.state.value;
     void outer.theme.value;
-    const { name: own, detail, viewOf } = bench();
-    const view = viewOf?.(state) ?? bench().view;
+    const { name: own, detail, viewOf } = experiment();
+    const view = viewOf?.(state) ?? experiment().view;
     if (figures?.view !== view || figures.detail !== detail) {
       figures?.both.forEach((figure) => figure.end());
       const both = [
@@ -222,12 +223,12 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
       figures = { view, detail, both };
     }
     render(
-      benches.map(
+      experiments.map(
         ({ name, title, hint }) =>
           html`<button
             type="button"
             aria-pressed=${name === own}
-            @click=${() => outer.set({ bench: name, measure: 'loss', sweep: 'some' })}
+            @click=${() => outer.set({ experiment: name, measure: 'loss', sweep: 'some' })}
           >
             ${title}<small>${hint}</small>
           </button>`,
@@ -244,7 +245,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
     const named: Group[] = groups
       .filter(({ frames }) => frames.length)
       .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
-    const found = bench().says(named, inner(state));
+    const found = experiment().says(named, inner(state));
     const failed = groups.flatMap(({ base, frames, errors }) =>
       errors.map((error): Shown => ({ subject: base, frame: frames[0], isStale: true, error })),
     );
@@ -257,9 +258,9 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
         ${troubles([...failed, ...subjects.filter(({ error }) => error && !said.has(error))], outer)}`,
       head,
     );
-    render(bench().controls(outer), controls);
-    render(named.length ? bench().table(named, outer.file.value) : nothing, table);
-    render(bench().foot?.() ?? nothing, foot);
+    render(experiment().controls(outer), controls);
+    render(named.length ? experiment().table(named, outer.file.value) : nothing, table);
+    render(experiment().foot?.() ?? nothing, foot);
     figures.both[0]!.update(
       groups.flatMap(({ frames, isStale }) =>
         frames.map((frame): Shown => ({ subject: frame.subject, frame, isStale })),

@@ -23,7 +23,7 @@ import {
 import { MEASURED_ON } from '../ask/steps';
 import { seedsOf, type Card } from '../ask/zoo';
 
-/** One cell: what has a dot each, and an interval around the mean. */
+/** One cell: a dot for each value, and an interval around the mean. */
 interface Strip {
   readonly dots: readonly number[];
   readonly mean: number;
@@ -33,7 +33,7 @@ interface Strip {
   readonly shown?: number;
 }
 
-/** What is said of a model, and its strips in the order of OUTCOMES. */
+/** The words of a row, and its strips in the order of OUTCOMES. */
 interface Line {
   readonly title: string;
   readonly more: string;
@@ -113,7 +113,7 @@ function stripOf(
   };
 }
 
-/** The recipe as it is shown: of its further seeds only these are known. */
+/** The recipe whose weights are shown: three outcomes of its further seeds are known. */
 function shownLine(card: Card): Line {
   const { own, all } = seedsOf(card);
   const shown = all.findIndex(({ seed }) => seed === own);
@@ -282,7 +282,7 @@ export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
     known.get(key) ??
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
       (runs) => {
-        // Models are set beside one another at the same step: where one was broken off, there.
+        // Models are compared at the same step: the last one that all of them reached.
         const last = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
         const spreads = runs.map((one) => spreadOf(one, OUTCOMES, last));
         const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));

@@ -18,6 +18,7 @@ import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '.
 import { Figure } from '../page/figure';
 import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
+import { lessonLink } from '../learn/progress';
 import type { Study } from '../run/request';
 import { defaults, type State } from '../ask/state';
 import { NO_WEIGHTS } from '../run/recordings';
@@ -284,7 +285,7 @@ function explanation(
   const isSink = alpha > 2 * verdict.even;
   if (why === 1)
     return html`The first column belongs to
-      ${firstName(first)}${first.tokens[0]?.special ? ', which stands before every text and carries no meaning' : ''}.
+      ${firstName(first)}${first.tokens[0]?.special ? ', which precedes every text and carries no meaning' : ''}.
       Uniform attention would give it ${even}; head ${headName(at)} gives it ${percent(alpha, 0)}.
       ${isSink ? 'This is called' : 'Where it gets far more than that, it is called'} an
       <dfn>attention sink</dfn>. Point at a token to see what it attends to.`;
@@ -358,23 +359,23 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const sides = (state: State) => state.shown.slice(0, SIDES);
   const shown = (): Shown[] => shownOf(context, sides(context.state.value));
 
-  /** The heads that are held while training is walked through, by model, for one question. */
-  const held = signal<{ readonly key: string; readonly heads: Readonly<Record<string, Head>> }>({
+  /** The heads that stay selected while training is played, by model, for one question. */
+  const pinned = signal<{ readonly key: string; readonly heads: Readonly<Record<string, Head>> }>({
     key: '',
     heads: {},
   });
   const keyFor = (state: State) =>
     `${keyOf(questionOf(state, context.engine.value?.file.value))} ${trained(sides(state)).join()}`;
-  /** The heads to hold; undefined while the trained models have not been run. */
-  const heldHeads = (state: State): Readonly<Record<string, Head>> | undefined => {
+  /** The heads to pin; undefined while the trained models have not been run. */
+  const pinnedHeads = (state: State): Readonly<Record<string, Head>> | undefined => {
     if (state.why !== 4 || state.layer >= 0) return {};
-    if (held.value.key !== keyFor(state)) return undefined;
+    if (pinned.value.key !== keyFor(state)) return undefined;
     const last = trained(sides(state));
-    const all = sides(state).map((one, i) => [one, held.value.heads[last[i]!]!] as const);
+    const all = sides(state).map((one, i) => [one, pinned.value.heads[last[i]!]!] as const);
     return Object.fromEntries(all);
   };
   const headOf = (frame: Frame): Head =>
-    heldHeads(context.state.value)?.[frame.subject] ?? selectedHead(frame, context.state.value);
+    pinnedHeads(context.state.value)?.[frame.subject] ?? selectedHead(frame, context.state.value);
 
   const figure = new Figure(pictures, attention, context, scope, {
     isBare: true,
@@ -395,7 +396,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   asks(context, scope, (state, { queue }) => {
     const entries = queue.entries.value;
-    const heads = heldHeads(state);
+    const heads = pinnedHeads(state);
     const [first, ...rest] = heads ? sides(state) : trained(sides(state));
     const frame = entries.get(first!)?.frame;
     // The first picture does not wait for the second, nor for the exact weights.
@@ -420,11 +421,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   scope.effect(() => {
     const state = context.state.value;
     const entries = context.engine.value?.queue.entries.value;
-    if (state.why !== 4 || held.peek().key === keyFor(state)) return;
+    if (state.why !== 4 || pinned.peek().key === keyFor(state)) return;
     const last = trained(sides(state));
     const all = last.map((subject) => entries?.get(subject));
     if (!all.every((entry) => entry?.frame && !entry.isStale)) return;
-    held.value = {
+    pinned.value = {
       key: keyFor(state),
       heads: Object.fromEntries(
         all.map((entry, i) => [last[i]!, selectedHead(entry!.frame!, { layer: -1, head: -1 })]),
@@ -439,7 +440,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const all = shown();
     const isWhole = all.every(({ frame, error, isStale }) => (frame && !isStale) || error);
     walk.hidden = state.why !== 4;
-    // Between two steps of a walk everything stays as it is drawn.
+    // Between two steps of a walk nothing is drawn again.
     if (state.why === 4 && isDrawn && !isWhole) return;
     isDrawn = isWhole;
     const frames = framesOf(all);
@@ -497,11 +498,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const next =
       step < 4 && !isRecorded
         ? html`<a class="button primary" href=${goes(step + 1)}>${step ? 'Next' : 'Why?'}</a>`
-        : html`<a
-            class="button primary"
-            href=${context.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
-            >Explore it yourself</a
-          >`;
+        : html`<a class="button primary" href=${lessonLink(LESSONS[0]!.slug)}
+              >Lesson 1: ${LESSONS[0]!.title}</a
+            >
+            <a
+              class="button"
+              href=${context.link({ room: 'explore', why: 0, shown: trained(state.shown) })}
+              >Explore it yourself</a
+            >`;
     const steps = html`<nav class="why-steps" aria-label="Why, in four steps">
       ${TITLES.slice(1).map(
         (title, i) =>
@@ -545,7 +549,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const isWalking = context.state.value.why === 4;
     if (isWalking && !walker) {
       walkScope = scope.child();
-      const isReady = () => heldHeads(context.state.value) !== undefined;
+      const isReady = () => pinnedHeads(context.state.value) !== undefined;
       walker = new Walk(walk, context, walkScope, { isReady });
     } else if (!isWalking && walker) {
       walkScope!.end();

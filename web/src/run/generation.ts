@@ -1,4 +1,4 @@
-/** Adds tokens to the runs that are shown: one by one for causal models, step by step for masked ones. */
+/** Adds tokens to the runs that are shown: a token at a time for causal models, a step for masked ones. */
 import { signal } from '@preact/signals-core';
 import { unmask, type UnmaskStep } from 'sinkscope';
 import { InputError, sentence } from '../ask/errors';

@@ -56,7 +56,7 @@ const effects: Measurement = {
   },
 };
 
-/** Where a text is changed: an early token, yet not the one that stands first where nothing else does. */
+/** The position of the change: an early token, but not the first one of a text without start token. */
 const CHANGED = 4;
 
 /** A token of a text, and what it is exchanged for: the text's last token that differs. */
@@ -76,13 +76,13 @@ export function exchangeOf(ids: readonly number[], firsts: number): Exchange | u
   return at > firsts && token !== undefined ? { at, token } : undefined;
 }
 
-/** How many special tokens stand before the text. */
+/** The number of special tokens before the text. */
 function firstsOf(ids: readonly number[], special: readonly number[]): number {
   const end = ids.findIndex((id) => !special.includes(id));
   return end < 0 ? ids.length : end;
 }
 
-/** A prompt, once as it is and once with a token exchanged: how far the streams come apart. */
+/** The change of the residual stream when one token of a prompt is exchanged. */
 async function apart(
   replica: Replica,
   ids: readonly number[],
@@ -102,7 +102,7 @@ async function apart(
   }
 }
 
-/** How far one changed token reaches, with the tokens that stand first and without them. */
+/** The influence of one changed token, with the start tokens and without them. */
 const reach: Measurement = {
   names: ['reach', 'reach_bare', 'mixing_bare'],
   steps: 'texts changed',

@@ -88,7 +88,7 @@ export class Models {
   readonly zoo: Zoo;
   readonly #open = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
-  /** Opened by the reader, and shown by nobody yet. */
+  /** Opened by the reader, but not shown in a room yet. */
   #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
   /** Milliseconds for a step of a tokenizer; doubled whenever a reader is asked to wait longer. */
@@ -126,12 +126,12 @@ export class Models {
     return this.#recipes.get(arithmeticOf(id).weights)?.plan.bytes;
   }
 
-  /** The reader wants this model: it may be opened from here on. */
+  /** The reader asked for this model: it may be opened from now on. */
   admit(id: string, recipe: Recipe): void {
     this.#recipes.set(id, recipe);
   }
 
-  /** Until it is open and shown, or another is pinned, it is not closed for being shown by nobody. */
+  /** Keeps a model that no room shows yet, until it is open and shown, or another one is pinned. */
   pin(id: string): void {
     this.#pinned = id;
   }
@@ -194,7 +194,7 @@ export class Models {
   stop(id: string): void {
     const opening = this.#open.get(id);
     if (!opening) return;
-    // Whoever goes back to a checkpoint opens it anew, and does not wait for its end.
+    // A reader who goes back to the checkpoint opens it again without waiting for this end.
     if (!opening.isDone && stepOf(arithmeticOf(id).weights)) this.#open.delete(id);
     opening.job.abort(new DOMException('', 'AbortError'));
   }
@@ -213,7 +213,7 @@ export class Models {
     };
     const seen = new Set([...shown].map((id) => arithmeticOf(id).weights));
     const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
-    // All at once, so that nobody is handed a model that is about to be closed.
+    // All of them leave the map first, so that no caller gets a model that is about to close.
     for (const [id, { job }] of gone) {
       this.#open.delete(id);
       job.abort(new DOMException('', 'AbortError'));
@@ -225,7 +225,7 @@ export class Models {
     await (await this.#timelines)?.keep(walked);
   }
 
-  /** Downloaded files that cannot be read are not kept: the next try fetches them anew. */
+  /** Downloaded files that cannot be read are removed: the next try fetches them again. */
   async #byPlan(id: string, recipe: Recipe, how: How & { readonly signal: AbortSignal }) {
     try {
       return await this.#openPlan(id, recipe, how);
@@ -334,7 +334,7 @@ export class Models {
     ]);
     const model = await this.#engine.open(files, { signal, arithmetic });
     if (signal.aborted) {
-      // Nobody else knows it.
+      // No caller has this model.
       await model.close();
       throw signal.reason;
     }

@@ -168,7 +168,7 @@ export class Queue {
     return recordedFrom(frame, cached.opened, source, this.#models);
   }
 
-  /** Adds tokens to the frames of these subjects, one by one. */
+  /** Adds tokens to the frames of these subjects. */
   async generate(...[subjects, options]: Parameters<Generation['generate']>): Promise<void> {
     this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
     try {

@@ -1,6 +1,6 @@
 /**
  * A figure as one SVG that needs nothing else: charts and maps are vectors, texts stay texts, controls
- * are left out, and what the figure shows is told to programs as well.
+ * are left out, and metadata describe the figure to programs.
  */
 
 const SVG = 'http://www.w3.org/2000/svg';
@@ -167,7 +167,7 @@ function shortened(text: string, width: number, font: string): string {
 }
 let measuring: CanvasRenderingContext2D | undefined;
 
-/** A word of a map's row or column stands in a place of its own: it ends where that ends. */
+/** A word of a map's row or column is clipped to its own box. */
 function label(span: HTMLElement, origin: Place): SVGElement {
   const { color, fontSize } = getComputedStyle(span);
   const { x, y, width, height } = boxOf(span, origin);
@@ -205,7 +205,7 @@ function texts(cell: Element, origin: Place): SVGElement[] {
     const { color } = getComputedStyle(isChosen ? cell : parent);
     for (const { text, range } of linesOf(node)) {
       const { x, y, width, height } = boxOf(range, origin);
-      // Glyphs stand on a line at about four fifths of their box; another font is as wide as this one.
+      // The baseline of glyphs is at about four fifths of their box; another font is as wide as this one.
       const made = make('text', {
         ...{ x, y: y + 0.78 * height, textLength: width, lengthAdjust: 'spacingAndGlyphs' },
         ...{ fill: color, 'font-size': fontSize, 'font-family': FONT, 'font-weight': fontWeight },
@@ -230,7 +230,7 @@ function swatches(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Frames round the cells that stand out. What is pointed at or chosen is not of the figure. */
+/** Frames around outlined cells. Pointed or chosen cells are no part of the saved figure. */
 function frames(cell: Element, origin: Place): SVGElement[] {
   return visible(cell, '.mark.outlined').map((mark) => {
     const stroke = getComputedStyle(mark).color;
@@ -273,7 +273,7 @@ export interface About {
   readonly description: string;
   /** The same for a program. */
   readonly facts: object;
-  /** Stands under the figure. */
+  /** The line under the figure. */
   readonly note: string;
 }
 
@@ -285,7 +285,7 @@ function named(name: string, text: string): SVGElement {
 
 /**
  * @param cell what a view drew, with its conditions
- * @param about its title stands over it
+ * @param about its title is written above the figure
  */
 export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
   const box = cell.getBoundingClientRect();

@@ -31,7 +31,7 @@ function isPublic(link: string): boolean {
   return protocol.startsWith('http') && !isOwn;
 }
 
-/** What stands under a picture, and for programs in it. */
+/** The line under a picture, and its metadata for programs. */
 export function aboutOf({
   name,
   title,

@@ -14,7 +14,7 @@ export interface Quantity {
   readonly from?: readonly number[];
   /** Of a single axis, where its places are not counted: steps of training. */
   readonly places?: readonly number[];
-  /** What the places of the last axis stand for. */
+  /** The labels of the last axis. */
   readonly labels?: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export function quantity(name: string, axes: readonly string[], tensor: Tensor):
 
 /** Of the page, in the state in which the numbers were taken. */
 export interface Facts {
-  /** What the prompts are, and of which file. */
+  /** The kind of prompts, and their file. */
   readonly corpus: Readonly<Record<string, unknown>>;
   readonly version: string;
   /** The page's address in this state. */
@@ -92,7 +92,7 @@ export function field(value: string | number): string {
 }
 
 /**
- * Records of equal length. What holds for all of them stands in front: a name behind # and its value, as
+ * Records of equal length. Facts about all of them come first: a name after # and its value, as
  * records too, so that every parser reads the file and one that skips comments sees numbers alone.
  */
 export function csv(

@@ -8,7 +8,7 @@ import { textOf } from '../ask/zoo';
 export interface SeedRun {
   readonly seed: number;
   readonly training: { readonly steps: number };
-  /** Counted from 1: where the recipe puts its sink, and of which tokens the outcomes are. */
+  /** Positions from 1 on where the recipe puts its sink; the outcomes are of these tokens. */
   readonly sink_tokens: readonly number[];
   /** Every point has the same outcomes beside its step; null where one is undefined. */
   readonly points: readonly Readonly<Record<string, number | null>>[];
@@ -26,7 +26,7 @@ export interface Over {
 /** The smallest number of seeds that has a range, and the smallest that has an interval of the mean. */
 const SEEN_FROM = 2;
 const INTERVAL_FROM = 4;
-/** Before this step nothing is said: TOO_EARLY of models/train/protocol.py. */
+/** No claim is made before this step: TOO_EARLY of models/train/protocol.py. */
 const SAID_FROM = 4000;
 /** The part of the distribution that a 95% interval covers. */
 const COVERED = 0.95;
@@ -138,7 +138,7 @@ export function halfOf(values: readonly number[], [low, high]: Outcome['within']
   return at - half < low || at + half > high ? NaN : half;
 }
 
-/** What stands behind a ±; what rounding would hide is not 0. */
+/** The number after a ±; a value that rounding would hide is not 0. */
 export function halfWords(half: number, digits: number): string {
   const least = 10 ** -digits;
   return half > 0 && half < least / 2 ? `<${fixed(least, digits)}` : fixed(half, digits);

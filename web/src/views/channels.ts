@@ -24,7 +24,7 @@ function layerOf({ shape, data }: Tensor, layer: number): Float32Array {
   return (data as Float32Array).subarray(layer * size, (layer + 1) * size);
 }
 
-/** Where the largest number is, behind the chosen layer or where it stands out most. */
+/** The place of the largest value, after the chosen layer or the one where it is most extreme. */
 export function peakOf(frame: Frame, chosen?: number): Peak {
   const layer = hiddenLayer(frame, chosen);
   return peakAt(frame.tensors.hidden!, layer, frame.tensors.massive!.data[4 * layer + 3]!);
@@ -104,7 +104,7 @@ export const channels: View = {
       if (last?.of !== hidden || last?.layer !== peak.layer)
         last = { of: hidden!, layer: peak.layer, data: sizes(layerOf(hidden!, peak.layer)) };
       const { data } = last!;
-      // What is taken hold of stands behind this layer; the embedding belongs to none.
+      // Interventions act on the stream after this layer; the embedding belongs to no layer.
       chosen = peak.layer ? { layer: peak.layer - 1, head } : undefined;
       const [, T, D] = hidden!.shape as [number, number, number];
       const most = largest(frames.map((one) => [peakOf(one, state.layer).size]));

@@ -9,7 +9,7 @@ import { part, say, type View } from '../page/view';
 /** Norms at half of token 1's and more count as those of a first token. */
 const LIKE = 0.5;
 
-/** The layer where token 1 stands out most, where it does so at all. */
+/** The layer after which the hidden norm of the first token is largest relative to the others. */
 function layerOf({ tensors }: Frame): number {
   const ratios = tensors.hidden_ratio!.data as Float32Array;
   return ratios.reduce((best, ratio, l) => (ratio > ratios[best]! ? l : best), 0);
@@ -36,7 +36,7 @@ export const firsts: View = {
   question: 'Which tokens have a hidden norm like the first token’s?',
   how:
     'Hidden norm of each token divided by that of the first token, after the layer where the first token ' +
-    `stands out most on ordinary text. Positions with ${LIKE} or more are counted.`,
+    `is largest relative to the others on ordinary text. Positions with ${LIKE} or more are counted.`,
   formula: '‖h_t‖ / ‖h₁‖',
   source: 'Gu et al. 2025, section 3.1 (repeated tokens); Yona et al. 2025',
   reads: ['hidden_norm', 'hidden_ratio', 'sink_ratio'],

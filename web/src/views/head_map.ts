@@ -13,9 +13,9 @@ interface HeadNumbers {
   readonly scale: Scale;
   /** The letter of the quantity: α₁. */
   readonly symbol: string;
-  /** One sentence that stands for the picture. */
+  /** One sentence that describes the picture. */
   readonly label: string;
-  /** Heads that stand out for something else. */
+  /** Heads that are outlined for another reason. */
   readonly outlined?: readonly Cell[];
   /** What a head says beside its number. */
   readonly more?: (cell: Cell) => string;

@@ -13,7 +13,7 @@ import { firsts } from './firsts';
 import { gate } from './gate';
 import { geometry } from './geometry';
 import { gives } from './gives';
-import { harms } from './perturbations';
+import { perturbations } from './perturbations';
 import { heads } from './heads';
 import { kept } from './kept';
 import { loss } from './loss';
@@ -51,13 +51,13 @@ export const views: readonly View[] = [
   loss,
   kept,
   sweep,
-  harms,
+  perturbations,
   next,
   unmasking,
   training,
 ];
 
-/** Those that can stand beside the map: what is always there is not offered again. */
+/** The views of the inspector: the views that Explore always shows are not offered again. */
 export const inspectors = views.filter(
   ({ name, isOfMany }) => !isOfMany && !['attention', 'sinks', 'change'].includes(name),
 );

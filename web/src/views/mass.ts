@@ -1,4 +1,4 @@
-/** Row mass: how much each query attends in all. */
+/** Attention row sum: the sum of each query's weights. */
 import { largest, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';

@@ -6,8 +6,8 @@ import { costOf, isUnedited, settingName, signed } from './settings';
 import { capital } from '../words';
 import { part, say, type View } from '../page/view';
 
-export const harms: View = {
-  name: 'harms',
+export const perturbations: View = {
+  name: 'perturbations',
   title: 'Loss by perturbation',
   question: 'Is this one special, or would any other do the same?',
   how:

@@ -1,4 +1,4 @@
-/** How far one changed token reaches: with what stands first, and without it. */
+/** Influence of one token: how far a change reaches, with the start token and without it. */
 import type { Tensor } from 'sinkscope';
 import { largest, mean, type Frame } from '../frame';
 import { sequential, type Scale } from '../plot/color';
@@ -22,7 +22,7 @@ interface Side {
   readonly data: Float32Array;
 }
 
-/** Beside the other, a token stands under itself. */
+/** In both maps, a token has the same column. */
 function padded({ shape, data }: Tensor, T: number): Float32Array {
   const [rows = 0, own = 0] = shape;
   const all = new Float32Array(rows * T).fill(NaN);
@@ -31,7 +31,7 @@ function padded({ shape, data }: Tensor, T: number): Float32Array {
   return all;
 }
 
-/** The text as it is asked, and without what stands first. */
+/** The text with and without its start token. */
 function sidesOf({ tensors, first, T }: Frame): Side[] {
   const named = first.map((text) => `“${word(text)}”`).join(' ');
   const both = [

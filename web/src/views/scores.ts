@@ -1,4 +1,4 @@
-/** alpha_k of the chosen head by position, and Sink_k over all heads: a sink may stand anywhere. */
+/** alpha_k of the chosen head by position, and Sink_k over all heads: a sink may be at any position. */
 import { keysOf, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';

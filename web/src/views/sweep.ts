@@ -165,7 +165,7 @@ export const sweep: View = {
           spread: values.map((value) => value?.deviation ?? NaN),
         };
       });
-      // All that stand side by side, of the same quantity.
+      // All charts of the figure share the scale of the quantity.
       const reach = frames.flatMap((one) => {
         const own = frames.find((other) => other.model.id === one.model.id && isUnedited(other));
         const value = axisOf(one) && measure.of(one, own)?.mean;

@@ -111,7 +111,7 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
   );
 }
 
-/** Where the run of the weights stands, and what others of it say. @param outcomes all, if absent */
+/** The checkpoint of the weights, and the outcomes of other seeds. @param outcomes all, if absent */
 function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { id, step } = walkOf(frame);
   const course = courses.find((one) => one.id === id);

@@ -7,7 +7,7 @@ import { percent, readable, show } from '../words';
 /** The text, hidden places and all, and the steps that are made so far. */
 export interface Course {
   readonly frame: Frame;
-  /** As they stood before the first step. */
+  /** The tokens before the first step. */
   readonly tokens: readonly Token[];
   /** Steps that were asked for. */
   readonly count: number;
@@ -26,7 +26,7 @@ export function hide(frame: Frame, count: number): Token[] {
   return [...kept, ...Array.from({ length: places }, () => hidden)];
 }
 
-/** How a place stands after a step. */
+/** A position after a step. */
 export interface Place {
   readonly text: string;
   readonly kind: 'kept' | 'hidden' | 'filled' | 'now';
@@ -44,7 +44,7 @@ function fillings({ steps }: Course) {
   );
 }
 
-/** All places as they stand after step s. */
+/** All positions after step s. */
 export function placesAt(course: Course, s: number, tokenizer: Pick<Tokenizer, 'piece'>): Place[] {
   const { tokens, sink } = course.steps[s]!;
   const filled = fillings(course);

@@ -6,7 +6,7 @@ core/report/recording.schema.json.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -141,10 +141,7 @@ class Recording:
 
     def save(self, path: str | PathLike[str]) -> int:
         """Writes the file at once, so that nobody reads half of it; returns its size in bytes."""
-        path = Path(path)
-        data = save({name: np.ascontiguousarray(x) for name, x in self.tensors.items()},
-                    metadata={VERSION_KEY: VERSION,
-                              CONDITIONS_KEY: json.dumps(self.conditions, ensure_ascii=False)})
+        path, data = Path(path), bytes_of(self)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")
         part.write_bytes(data)
@@ -175,6 +172,37 @@ class Recording:
 
 
 open_recording = Recording.open
+
+
+def bytes_of(recording: Recording) -> bytes:
+    """The file as `save` writes it."""
+    return save({name: np.ascontiguousarray(x) for name, x in recording.tensors.items()},
+                metadata={VERSION_KEY: VERSION,
+                          CONDITIONS_KEY: json.dumps(recording.conditions, ensure_ascii=False)})
+
+
+def from_maps(att: Array, tokens: Sequence[str], model_id: str = "maps",
+              eps: Sequence[float] = (0.1, 0.2, 0.3)) -> Recording:
+    """A recording of the maps of one prompt, made by any tool: att [L, H, T, T] and its T tokens.
+
+    It has no mean over prompts: what is in the maps is measured by whoever reads them. The mask is
+    causal where no query has weight on a later key.
+    """
+    if att.ndim != 4 or att.shape[-1] != att.shape[-2]:
+        raise ValueError(f"att: expected maps [L, H, T, T], found {list(att.shape)}")
+    L, H, T, _ = att.shape
+    if len(tokens) != T:
+        raise ValueError(f"tokens: expected {T}, one for each query, found {len(tokens)}")
+    kind = "bidirectional" if np.triu(att, 1).any() else "causal"
+    model = {"id": model_id, "revision": None, "sha256": None, "family": "maps", "L": L, "H": H, "G": H,
+             "K": 1, "D": 1, "V": 1, "dtype": None, "attention": None, "operation": "softmax",
+             "mask": {"kind": kind}}
+    return Recording({
+        "model": model, "first": {"token": tokens[0], "id": None, "position": 0},
+        "tokens": [list(tokens)],
+        "prompts": {"source": "maps", "sha256": None, "count": 1, "kept": 1, "T": T},
+        "eps": list(eps), "class": "MEASURED", "licence": None, "versions": {}, "command": None,
+    }, {"0.att": att.astype(np.float32), f"0.{ROW_SUM}": att.sum(-1).astype(np.float32)})
 
 
 def _conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:

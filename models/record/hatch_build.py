@@ -1,0 +1,52 @@
+"""Puts the page's <sink-scope> element into the package, where the page is built (.build/page).
+
+A notebook loads the element into a frame without any server, so the modules are stored in one JSON file
+under addresses of a host that does not exist; an import map in the frame gives each address its text.
+Without the page the package lacks the file, and `sinkscope.show` draws a still picture.
+"""
+
+import json
+import re
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SITE = "https://sinkscope.invalid/"
+IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)(["'`])(\.{1,2}/[\w./-]+\.js)\2""")
+PRELOADED = re.compile(r"__vite__mapDeps\(\[[\d,]*\]\)")
+
+
+class ElementHook(BuildHookInterface):
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        root = Path(self.root)
+        page, stored = root.parents[1] / ".build" / "page", root / "src" / "sinkscope" / "static"
+        if (page / "sink-scope.js").is_file():
+            stored.mkdir(exist_ok=True)
+            (stored / "element.json").write_text(json.dumps(element(page)))
+        build_data["artifacts"].append("src/sinkscope/static/element.json")
+
+
+def element(page: Path) -> dict[str, dict[str, str]]:
+    """`modules`: the text of each by its address; `files`: base64 of what the element fetches."""
+    modules: dict[str, str] = {}
+    todo = ["sink-scope.js"]
+    while todo:
+        name = todo.pop()
+        if SITE + name in modules:
+            continue
+        folder = Path(name).parent
+
+        def absolute(match: "re.Match[str]", folder: Path = folder) -> str:
+            other = (folder / match[3]).as_posix()
+            todo.append(other)
+            return f"{match[1]}{match[2]}{SITE}{other}{match[2]}"
+
+        text = IMPORT.sub(absolute, (page / name).read_text("utf-8"))
+        text = PRELOADED.sub("[]", text).replace("import.meta.url", json.dumps(SITE + name))
+        modules[SITE + name] = text.replace("import.meta.resolve", "undefined")
+    fetched = [*page.glob("engine/*/sinkscope.simd.wasm"), *page.glob("zoo/*/index.json")]
+    return {"modules": modules,
+            "files": {SITE + path.relative_to(page).as_posix(): b64encode(path.read_bytes()).decode()
+                      for path in fetched}}

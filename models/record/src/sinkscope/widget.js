@@ -1,0 +1,154 @@
+// Shows a recording in a notebook: <sink-scope> in a frame of its own, without any server.
+//
+// The frame is sandboxed and has no origin. Python sends the element's modules and the recording once for each
+// view; an import map gives the modules their addresses, and `fetch` gives the element its files. Without
+// workers the engine computes in the frame, which is enough for what was measured before.
+const START = `
+addEventListener('message', async ({ data }) => {
+  if (data?.sinkscope !== 'open') return;
+  const say = (kind, detail) => parent.postMessage({ sinkscope: kind, detail }, '*');
+  try {
+    const { element, recording, views, attributes } = data;
+    const url = (parts, type) => URL.createObjectURL(new Blob(parts, { type }));
+    const imports = {};
+    for (const [address, text] of Object.entries(element.modules))
+      imports[address] = url([text], 'text/javascript');
+    const files = {};
+    for (const [address, text] of Object.entries(element.files))
+      files[address] = url(
+        [Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))],
+        address.endsWith('.wasm') ? 'application/wasm' : 'application/json',
+      );
+    const stored = url([recording], 'application/octet-stream');
+    const ask = globalThis.fetch;
+    globalThis.fetch = (what, init) => {
+      const address = String(what.url ?? what);
+      const found = address.endsWith('/notebook.safetensors') ? stored : files[address];
+      return found ? ask(found, init) : Promise.reject(new TypeError('no such file: ' + address));
+    };
+    globalThis.Worker = undefined;
+    const map = document.createElement('script');
+    map.type = 'importmap';
+    map.textContent = JSON.stringify({ imports });
+    document.head.append(map);
+    await import(Object.keys(imports).find((address) => address.endsWith('/sink-scope.js')));
+    const figures = views.map((view) => {
+      const figure = document.createElement('sink-scope');
+      figure.setAttribute('view', view);
+      return figure;
+    });
+    const set = (attributes) => {
+      for (const figure of figures)
+        for (const [name, value] of Object.entries(attributes))
+          if (figure.getAttribute(name) !== String(value)) figure.setAttribute(name, value);
+    };
+    set(attributes);
+    for (const figure of figures) {
+      for (const kind of ['run', 'error'])
+        figure.addEventListener(kind, ({ detail }) => say(kind, JSON.parse(JSON.stringify(detail))));
+      // What is selected in one figure is selected in all.
+      figure.addEventListener('select', ({ detail }) => {
+        set(Object.fromEntries(Object.entries(detail).filter(([, at]) => Number.isInteger(at))));
+        say('select', JSON.parse(JSON.stringify(detail)));
+      });
+    }
+    addEventListener('message', ({ data }) => {
+      if (data?.sinkscope === 'set') set(data.attributes);
+    });
+    document.body.append(...figures);
+  } catch (error) {
+    say('error', { message: String(error) });
+  }
+});
+parent.postMessage({ sinkscope: 'ready' }, '*');
+`;
+const PLACES = ['layer', 'head', 'query', 'key'];
+
+function render({ model, el, signal }) {
+  const frame = document.createElement('iframe');
+  frame.setAttribute('sandbox', 'allow-scripts allow-downloads');
+  frame.title = model.get('title');
+  frame.style.cssText = `display: block; width: 100%; height: ${model.get('height')}px; border: 0;`;
+  frame.srcdoc = `<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light">
+    <style>
+      body { margin: 0; font: 14px system-ui, sans-serif; display: grid; gap: 0 24px; align-items: start;
+        grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); }
+      sink-scope { max-height: 100vh; overflow: auto; }
+    </style><script>${START}</script>`;
+  const still = document.createElement('img');
+  still.alt = model.get('title');
+  still.style.maxWidth = '100%';
+  still.hidden = true;
+  const note = document.createElement('p');
+  note.hidden = true;
+  el.append(frame, still, note);
+
+  let bundle;
+  let isReady = false;
+  const post = (message) => frame.contentWindow?.postMessage(message, '*');
+  const attributes = () => ({
+    shown: 'recording:notebook.safetensors',
+    ...Object.fromEntries(PLACES.map((name) => [name, String(model.get(name))])),
+  });
+  const open = () => {
+    if (!isReady || !bundle) return;
+    post({
+      sinkscope: 'open',
+      ...bundle,
+      views: model.get('view').split(','),
+      attributes: attributes(),
+    });
+    bundle = undefined;
+  };
+  const report = (state) => {
+    model.set('state', state);
+    model.save_changes();
+  };
+  const showStill = (why, picture) => {
+    if (picture) {
+      still.src = URL.createObjectURL(new Blob([picture], { type: 'image/png' }));
+      still.hidden = false;
+      frame.remove();
+    }
+    note.textContent = why;
+    note.hidden = false;
+    report(why);
+  };
+  const listen = ({ source, data }) => {
+    if (!frame.contentWindow || source !== frame.contentWindow) return;
+    if (data?.sinkscope === 'ready') isReady = true;
+    if (data?.sinkscope === 'ready') open();
+    if (data?.sinkscope === 'run') report('drawn');
+    if (data?.sinkscope === 'error') model.send({ want: 'still', why: data.detail.message });
+    if (data?.sinkscope === 'select') {
+      model.set('selection', data.detail);
+      for (const name of PLACES) if (Number.isInteger(data.detail[name])) model.set(name, data.detail[name]);
+      model.save_changes();
+    }
+  };
+  const receive = (message, buffers) => {
+    if (message.kind === 'element') {
+      const [element, recording] = buffers.map(
+        ({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength),
+      );
+      bundle = { element: JSON.parse(new TextDecoder().decode(element)), recording: recording.slice() };
+      open();
+    }
+    if (message.kind === 'still') {
+      const [{ buffer, byteOffset, byteLength }] = buffers;
+      showStill(message.why, new Uint8Array(buffer, byteOffset, byteLength));
+    }
+  };
+  const follow = () => post({ sinkscope: 'set', attributes: attributes() });
+  addEventListener('message', listen);
+  model.on('msg:custom', receive);
+  for (const name of PLACES) model.on(`change:${name}`, follow);
+  model.send({ want: 'element' });
+  return () => {
+    removeEventListener('message', listen);
+    model.off('msg:custom', receive);
+    for (const name of PLACES) model.off(`change:${name}`, follow);
+  };
+}
+
+export default { render };

@@ -1,0 +1,145 @@
+"""`show`: a recording in a notebook, live where the front end runs widgets and as a picture elsewhere.
+
+The widget (anywidget) carries the page's element and engine inside the package, so it works offline in
+JupyterLab, VS Code, Colab and marimo. What is selected in the figure comes back as traits. The file of
+the notebook keeps a PNG and a text, which GitHub, nbviewer and nbconvert show.
+"""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from importlib.resources import files
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .recording import Array, Recording, bytes_of, from_maps
+
+try:
+    import anywidget
+    import traitlets
+except ImportError as error:
+    raise ImportError("sinkscope.show: expected the packages of the extra, found none: "
+                      "pip install sinkscope[notebook]") from error
+
+HEIGHT = 560
+
+
+class Widget(anywidget.AnyWidget):
+    """`layer`, `head`, `query` and `key` are what is selected, from either side; `selection` is the
+    element's last event; `state` is "drawn" once the figure stands, or says why it does not."""
+
+    _esm = Path(str(files("sinkscope") / "widget.js"))
+    view = traitlets.Unicode("heads,attention").tag(sync=True)
+    layer = traitlets.Int(0).tag(sync=True)
+    head = traitlets.Int(0).tag(sync=True)
+    query = traitlets.Int(0).tag(sync=True)
+    key = traitlets.Int(0).tag(sync=True)
+    selection = traitlets.Dict().tag(sync=True)
+    height = traitlets.Int(HEIGHT).tag(sync=True)
+    title = traitlets.Unicode("").tag(sync=True)
+    state = traitlets.Unicode("loading").tag(sync=True)
+
+    def __init__(self, recording: Recording, prompt: int = 0, **traits: Any) -> None:
+        super().__init__(title=recording.title, **traits)
+        self.recording, self.prompt = recording, prompt
+        self.on_msg(self._answer)
+
+    def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
+        """Bytes go to a view when it asks for them, and are not kept in the notebook."""
+        element = files("sinkscope") / "static" / "element.json"
+        if message.get("want") == "element" and element.is_file():
+            self.send({"kind": "element"}, [element.read_bytes(), bytes_of(self.recording)])
+        elif message.get("want") in ("element", "still"):
+            why = message.get("why", "A still picture: the page was not built when this package was.")
+            self.send({"kind": "still", "why": str(why)}, [self.png()])
+
+    def png(self) -> bytes:
+        return picture(self.recording, self.prompt, self.layer, self.head)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        found = super()._repr_mimebundle_(**options)
+        data, metadata = found if isinstance(found, tuple) else (found or {}, {})
+        still = {"image/png": b64encode(self.png()).decode(), "text/plain": str(self.recording.table())}
+        return data | still, metadata
+
+
+def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
+            head: int | None = None) -> bytes:
+    """A PNG: alpha of the first token in all heads, and the map of one head (the strongest)."""
+    from matplotlib.figure import Figure
+
+    at = recording.first
+    alpha = recording.tensors.get("mean.alpha", recording.tensors.get(f"{prompt}.alpha"))
+    has_map = f"{prompt}.att" in recording or f"{prompt}.att_pooled" in recording
+    if alpha is None and has_map:
+        alpha = recording.attention(prompt).mean(-2)
+    figure = Figure(figsize=(9, 4), dpi=100, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    figure.suptitle(recording.title, fontsize=9)
+    if alpha is not None:
+        shown = left.imshow(alpha[..., at], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        left.set(xlabel="head", ylabel="layer", title=f"alpha_{at + 1}: attention to the first token")
+        figure.colorbar(shown, ax=left)
+    if has_map:
+        if not layer and not head and alpha is not None:
+            layer, head = map(int, np.unravel_index(np.argmax(alpha[..., at]), alpha.shape[:2]))
+        att = recording.attention(prompt)[layer or 0, head or 0]
+        right.imshow(att, cmap="Blues", vmin=0, vmax=1)
+        right.set(xlabel="key", ylabel="query", title=f"attention of L{layer or 0}H{head or 0}")
+    else:
+        right.set_axis_off()
+    out = BytesIO()
+    figure.savefig(out, format="png")
+    return out.getvalue()
+
+
+def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,attention", prompt: int = 0,
+         layer: int | None = None, head: int | None = None, height: int = HEIGHT,
+         text: str | None = None) -> Widget:
+    """A widget of `x`.
+
+    x: a `Recording`; a file of one; maps [L, H, T, T] with `tokens`, the strings of the T tokens; or a
+        folder or GGUF file of a model, which is recorded on `text` first.
+    view: views of the page by their names (heads, attention, scores, norms, mass ...), commas between.
+    layer, head: the head that is selected; the one with the largest alpha of the first token.
+    """
+    recording = _recording(x, tokens, text)
+    alpha = recording.tensors.get("mean.alpha", recording.tensors.get(f"{prompt}.alpha"))
+    if layer is None and head is None and alpha is not None:
+        values = np.nan_to_num(alpha[..., recording.first])
+        layer, head = (int(i) for i in np.unravel_index(np.argmax(values), values.shape))
+    return Widget(recording, prompt, view=view, layer=layer or 0, head=head or 0, height=height)
+
+
+def _recording(x: Any, tokens: Sequence[str] | None, text: str | None) -> Recording:
+    if isinstance(x, Recording):
+        return x
+    if isinstance(x, str | PathLike):
+        path = Path(x)
+        if path.suffix == ".safetensors":
+            return Recording.open(path)
+        from .loading import load
+        from .recorder import record
+
+        if text is None:
+            raise ValueError("show: expected a text for the model to read, found none: "
+                             "show(x, text=...)")
+        loaded = load(path)
+        return record(loaded.model, loaded.tokenizer, [text], tokens=None, model_id=loaded.id,
+                      file_sha256=loaded.sha256, progress=False)
+    if tokens is None:
+        raise ValueError("show: expected tokens beside maps, found none: show(maps, tokens)")
+    return from_maps(_array(x), tokens)
+
+
+def _array(x: Any) -> Array:
+    """Of a tensor, an array, or the `attentions` of a transformers output."""
+    if isinstance(x, list | tuple):
+        return np.stack([_array(layer) for layer in x])
+    if hasattr(x, "detach"):
+        x = x.detach().float().cpu().numpy()
+    x = np.asarray(x)
+    return x[0] if x.ndim == 4 and x.shape[0] == 1 else x

@@ -1,0 +1,210 @@
+/** The course: what its figures say against their runs, guesses, print, and readers without JavaScript. */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { readFile, readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { pageRoot, pictures, root, staysWithin, violations } from './stage.mjs';
+
+const slugs = (await readdir(join(root, 'web/lessons')))
+  .filter((file) => /^\d+-.*\.md$/.test(file))
+  .map((file) => file.replace('.md', ''));
+const drawn = JSON.parse(await readFile(join(root, 'web/lessons/pictures/pictures.json')));
+const SIZES = [1280, 390].flatMap((width) =>
+  ['light', 'dark'].map((scheme) => ({ width, scheme })),
+);
+/** A page may fetch so much before its first figure. */
+const MOST_BYTES = 300_000;
+
+const open = (stage, slug, options = {}) =>
+  stage.open('', { file: `learn/${slug}/index.html`, waits: false, ...options });
+
+/** Scrolls to each figure until it is live. */
+async function readThrough(page) {
+  const figures = page.locator('sink-scope');
+  for (let i = 0; i < (await figures.count()); i++) {
+    await figures.nth(i).scrollIntoViewIfNeeded();
+    await page.waitForFunction(
+      (at) => document.querySelectorAll('sink-scope')[at].hasAttribute('data-live'),
+      i,
+    );
+  }
+}
+
+/** Numbers of the text that are computed from a run. */
+const stated = (page) =>
+  page.$$eval('output[data-figure]', (all) =>
+    all.map(({ dataset: { figure, value }, textContent }) => `${figure} ${value} ${textContent}`),
+  );
+
+const reads = Object.fromEntries(
+  slugs.map((slug, i) => {
+    const size = SIZES[i % SIZES.length];
+    return [
+      `lesson ${slug} at ${size.width} px, ${size.scheme}: its text says what its figures measure, axe finds nothing`,
+      async (stage) => {
+        const page = await open(stage, slug, size);
+        const before = await stated(page);
+        await readThrough(page);
+        assert.deepEqual(await stated(page), before, 'a run has the numbers of the text');
+        const number = slug.split('-')[0];
+        const says = await page.$$eval('sink-scope', (all) =>
+          all.map(({ id, internals }) => [id, internals.ariaLabel]),
+        );
+        for (const [id, said] of says) {
+          const picture = drawn[`${number}-${id}`].says.trim();
+          // A label has a full stop after each sentence.
+          const label = said.replaceAll('.. ', '. ');
+          assert.ok(label.endsWith(picture), `${id}: ${label}`);
+        }
+        await staysWithin(page, size.width, slug);
+        assert.deepEqual(await violations(page), []);
+        await page.screenshot({ path: `${pictures}/lesson-${number}.png`, fullPage: true });
+        await page.evaluate(() => document.querySelector('.next-lesson').scrollIntoView());
+        await page.waitForFunction(
+          (one) => (localStorage.getItem('sinkscope:lessons') ?? '').includes(one),
+          slug,
+        );
+        assert.deepEqual(page.troubles, []);
+      },
+    ];
+  }),
+);
+
+export const lessons = {
+  ...reads,
+
+  async 'a text of the reader’s changes the numbers of a lesson’s text'(stage) {
+    const page = await open(stage, slugs[0]);
+    await page.waitForFunction(() => document.querySelector('#map').hasAttribute('data-live'));
+    await page.locator('#map textarea').fill('He sat.');
+    await page.waitForFunction(
+      () => document.querySelector('output[data-value="tokens"]').textContent === '4',
+    );
+    const uniform = page.locator('output[data-figure="map"][data-value="uniform"]');
+    // (1 + 1/2 + 1/3 + 1/4) / 4
+    assert.equal(await uniform.textContent(), '52%');
+  },
+
+  async 'a guess opens the answer, and opened heads are counted'(stage) {
+    const page = await open(stage, slugs[0]);
+    const answer = page.locator('.predict details');
+    assert.equal(await answer.isVisible(), false);
+    await page.locator('.predict input').fill('3');
+    await page.getByRole('button', { name: 'Check' }).click();
+    assert.match(await page.locator('.predict-guess').textContent(), /Your guess: 3\./);
+    assert.ok(await answer.locator('p').isVisible());
+    await page.locator('#heads').scrollIntoViewIfNeeded();
+    await page.waitForFunction(() => document.querySelector('#heads').hasAttribute('data-live'));
+    const count = page.locator('.head-count');
+    const [none, one] = ['L0H0', 'L1H3'].map((name) =>
+      page.locator(`#heads .thumb[aria-label^="${name}"]`),
+    );
+    await none.click();
+    assert.match(await count.textContent(), /opened 1 of 24 heads: 0 give/);
+    await one.click();
+    await one.click();
+    assert.match(await count.textContent(), /opened 2 of 24 heads: 1 give/);
+  },
+
+  async 'a row by hand: sliders show that softmax1 is a bias key'(stage) {
+    const page = await open(stage, slugs[1]);
+    const row = page.locator('sink-row').nth(1);
+    for (const name of ['Score b of the bias key', 'Value of the bias key'])
+      await row.getByLabel(name).fill('0');
+    assert.match(
+      await row.getByRole('status').textContent(),
+      /softmax₁ is a bias key with score 0 and value 0/,
+    );
+    await row.getByRole('button', { name: 'Reset' }).click();
+    assert.match(await row.getByRole('status').textContent(), /Weight that goes to no token/);
+  },
+
+  async 'without JavaScript every lesson has its text, its answers and its pictures'(stage) {
+    const context = await stage.browser.newContext({ javaScriptEnabled: false });
+    const page = await context.newPage();
+    for (const slug of slugs) {
+      await page.goto(`${stage.origin}/learn/${slug}/index.html`);
+      const figures = await page.locator('sink-scope').count();
+      const shown = page.locator('sink-scope img');
+      assert.equal(await shown.count(), figures);
+      for (let i = 0; i < figures; i++) {
+        await shown.nth(i).scrollIntoViewIfNeeded();
+        assert.ok((await shown.nth(i).boundingBox()).height > 100);
+        assert.ok((await shown.nth(i).getAttribute('alt')).length > 20);
+      }
+      await page.locator('.predict summary').first().click();
+      await page.locator('.predict details p').first().waitFor();
+    }
+    await page.screenshot({ path: `${pictures}/lesson-plain.png`, fullPage: true });
+  },
+
+  async 'on paper: pictures and answers, no controls'(stage) {
+    const page = await open(stage, slugs[0]);
+    await readThrough(page);
+    await page.emulateMedia({ media: 'print' });
+    for (const image of await page.locator('sink-scope img').all())
+      assert.ok(await image.isVisible());
+    assert.equal(await page.locator('#map .room').isVisible(), false);
+    assert.equal(await page.locator('.predict form').isVisible(), false);
+    assert.ok(await page.locator('.predict details p').isVisible());
+    await page.pdf({ path: `${pictures}/lesson-1.pdf`, format: 'A4' });
+  },
+
+  async 'a lesson fetches at most 300 KB before its first figure'() {
+    const sizes = [];
+    for (const slug of slugs) {
+      const folder = join(pageRoot, 'learn', slug);
+      const html = await readFile(join(folder, 'index.html'), 'utf8');
+      const [, image = ''] = /<img src="([^"]+)"/.exec(html) ?? [];
+      const named = [...html.matchAll(/<(?:script|link)[^>]* (?:src|href)="([^"]+\.(?:js|css))"/g)];
+      const files = [...new Set([...named.map(([, file]) => file), image])].filter(Boolean);
+      assert.ok(files.length >= 3, slug);
+      let bytes = gzipSync(html).length;
+      for (const file of files)
+        bytes += gzipSync(await readFile(join(dirname(`${folder}/x`), file))).length;
+      sizes.push(Math.round(bytes / 1000));
+      assert.ok(bytes <= MOST_BYTES, `${slug}: ${bytes} bytes`);
+    }
+    return `${sizes.join(', ')} KB`;
+  },
+
+  async 'a lesson in a frame of another site is live'(stage) {
+    const site = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/html' });
+      response.end(
+        `<!doctype html><html lang="en"><title>A course</title><iframe title="Lesson" style="width:900px;height:900px" src="${stage.origin}/learn/${slugs[0]}/index.html"></iframe>`,
+      );
+    });
+    await new Promise((done) => site.listen(0, '127.0.0.1', done));
+    try {
+      const context = await stage.browser.newContext({ serviceWorkers: 'block' });
+      const page = await context.newPage();
+      await page.goto(`http://127.0.0.1:${site.address().port}/`);
+      await page.frameLocator('iframe').locator('#map[data-live]').waitFor();
+    } finally {
+      site.close();
+      site.closeAllConnections();
+    }
+  },
+
+  async 'the room lists the lessons and which were read; the tour of Start ends in lesson 1'(
+    stage,
+  ) {
+    const page = await stage.open('why=4', { waits: false });
+    const first = page.getByRole('link', { name: /^Lesson 1: / });
+    await first.waitFor();
+    await first.click();
+    await page.waitForURL(/learn\/1-/);
+    await page.evaluate(() => document.querySelector('.next-lesson').scrollIntoView());
+    await page.waitForFunction(() => localStorage.getItem('sinkscope:lessons'));
+    await page.getByRole('link', { name: 'All lessons' }).click();
+    await page.getByRole('link', { name: 'Continue with lesson 2' }).waitFor();
+    assert.equal(await page.locator('.lessons li').count(), slugs.length);
+    assert.match(await page.locator('.lessons li').first().textContent(), /· read/);
+    assert.deepEqual(await violations(page), []);
+    await page.getByRole('link', { name: 'Glossary' }).click();
+    await page.locator('dt', { hasText: 'attention sink' }).waitFor();
+    assert.deepEqual(await violations(page), []);
+  },
+};

@@ -1,0 +1,230 @@
+"""The claims table: written from the logs, complete, and no sentence elsewhere says more than it."""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.train import claims, decide, factors, protocol
+from models.train.claims import Effect
+from models.train.decide import Difference
+from models.train.recipe import recipes
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS: list[dict[str, Any]] = json.loads((ROOT / "models/claims.json").read_text())["rows"]
+BY_ID = {row["id"]: row for row in ROWS}
+INDEX = {row["id"]: row for row in json.loads((ROOT / "models/zoo/index.json").read_text())}
+
+# What states the effect of a factor on the sink. A question states nothing.
+ASSERTS = re.compile(
+    r"\b(?:less|more|no|hardly any|without a|weaker|stronger|smaller|larger) sinks?\b"
+    r"|\b(?:remove|prevent|weaken|strengthen|take|replace|reduce|mitigate)s? (?:the|its|a|any) sinks?\b"
+    r"|\bsinks? (?:\w+ ){0,3}?(?:disappears?|vanish(?:es)?|absent|gone|weaker|stronger|smaller|larger"
+    r"|shrinks?|grows?|appears later|comes later)\b", re.I)
+WORDS = {
+    "less": r"less|reduce\w*|remov\w*|smaller|weak\w*|later|absent|hardly any|no sink|without a"
+            r"|under \d+%|fewer",
+    "more": r"more|larger|strong\w*|appears|emerges|has a sink|grows?",
+    "none": r"no sink|without a sink|hardly any sink|absent|vanish\w*|disappear\w*",
+    "the same": r"same|unchanged|does not (?:change|matter)|hardly changes",
+    "reported": r"report\w*|paper's|finds?",
+    "model": r"no sink",
+}
+
+
+def prose(file: Path) -> str:
+    """The words of a file on one line: Markdown without generated blocks and code, the joined strings of
+    TypeScript without comments, and what a recipe says of itself."""
+    text = file.read_text()
+    if file.suffix == ".md":
+        text = re.sub(r"<!-- (\w+) table: written by .*?<!-- end of \1 table -->", " ", text, flags=re.S)
+        text = re.sub(r"^(?: {4}|\|).*$", " ", text, flags=re.M)
+    elif file.suffix == ".ts":
+        text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+        text = re.sub(r"(?<!:)//.*", " ", text)
+        text = re.sub(r"['`]\s*\+\s*['`]", "", text)
+    elif file.suffix == ".toml":
+        text = text.split("\n[")[0].replace("\\\n", "")
+    return " ".join(text.split())
+
+
+def sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.?!;])(?=['\"`)<,}\]]*\s)", text)
+
+
+FILES = sorted({ROOT / "README.md", ROOT / "models/README.md", ROOT / "web/index.html",
+                *(ROOT / "web/lessons").glob("*.md"), *(ROOT / "web/src").rglob("*.ts"),
+                *(ROOT / "models/train/recipes").glob("*.toml")})
+SENTENCES = tomllib.loads(claims.SOURCE.read_text())["said"]
+
+
+def test_the_table_is_the_one_that_the_logs_give() -> None:
+    rows = claims.claims()
+    again = "run python -m models.train.claims"
+    assert (ROOT / "models/claims.json").read_text() == claims.written(rows), again
+    assert claims.table(rows) in (ROOT / "models/README.md").read_text(), again
+
+
+def test_every_figure_and_table_of_the_paper_has_its_row() -> None:
+    named = [place for row in ROWS if row["source"] == claims.GU for place in row["section"].split(", ")]
+    assert set(named) <= claims.SECTIONS
+    assert set(claims.REQUIRED) <= set(named)
+    assert len(BY_ID) == len(ROWS)
+
+
+def test_every_row_says_what_it_rests_on() -> None:
+    known = recipes()
+    for row in ROWS:
+        assert row["verdict"] in claims.VERDICTS
+        for effect in row["effects"]:
+            assert effect["recipe"] == claims.SHIPPED or effect["recipe"] in known, row["id"]
+            assert not isinstance(effect["against"], str) or effect["against"] in known, row["id"]
+            assert (effect["mean"] is None) == (effect["protocol"] is None), row["id"]
+            if effect["mean"] is not None:
+                assert effect["low"] <= effect["mean"] <= effect["high"], row["id"]
+                assert len(effect["values"]) == effect["seeds"] >= 2, row["id"]
+        if row["verdict"] == "not tested":
+            assert row["why"] or row["hours"], f"{row['id']}: neither why nor how many hours"
+        else:
+            assert row["effects"], row["id"]
+
+
+def made(found: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
+         outcome: str = "alpha") -> Effect:
+    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, 4000, found, list(values), 0)
+
+
+@pytest.mark.parametrize(("effect", "verdict"), [
+    (made(Difference(-0.2, -0.3, -0.1), "less"), "agrees"),
+    (made(Difference(-0.2, -0.3, -0.1), "more"), "differs"),
+    (made(Difference(-0.2, -0.5, 0.1), "less"), "undecided"),
+    (made(Difference(0.0, -0.05, 0.05), "the same"), "agrees"),
+    (made(Difference(0.0, -0.05, 0.05), "the same", outcome="hidden_ratio"), "undecided"),
+    (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02, 0.09)), "agrees"),
+    (made(Difference(-0.2, -0.3, -0.1), "none", (0.01, 0.02, 0.10)), "undecided"),
+    (made(Difference(0.2, 0.1, 0.3), "none", (0.01, 0.02, 0.09)), "differs"),
+    (made(None, "less", (), 2), "undecided"),
+    (made(None, "less", (), 0), "not tested"),
+])
+def test_verdicts_of_effects(effect: Effect, verdict: str) -> None:
+    assert effect.verdict == verdict
+
+
+def test_a_claim_of_several_effects_needs_all_of_them() -> None:
+    agrees, none = made(Difference(-0.2, -0.3, -0.1), "less"), made(None, "less", (), 0)
+    differs = made(Difference(-0.2, -0.3, -0.1), "more")
+    assert claims.verdict_of([agrees, agrees]) == "agrees"
+    assert claims.verdict_of([agrees, none]) == "undecided"
+    assert claims.verdict_of([agrees, differs, none]) == "differs"
+    assert claims.verdict_of([none, none]) == claims.verdict_of([]) == "not tested"
+
+
+def test_a_mean_beside_a_number() -> None:
+    """Mean 2 of 1, 2, 3, deviation 1, t of two degrees 4.3027: half 2.4842."""
+    found = claims.level([1.0, 2.0, 3.0], 0.5, 0.95)
+    assert (found.mean, found.low, found.high) == pytest.approx((1.5, -0.9842, 3.9842), abs=1e-3)
+
+
+def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
+    """Protocol B by decide.py, protocol A by factors.py; both were written before this table."""
+    decided = {decide.id_of(one.recipe): one for one in decide.decisions()}
+    runs = protocol.runs()
+    paired = factors.paired(runs, {id: factors.logs_of(run) for id, run in runs.items()})
+    compared = 0
+    for row in ROWS:
+        for effect in row["effects"]:
+            base = effect["against"]
+            if effect["protocol"] == "b" and base == "softmax":
+                found: Any = decided[effect["recipe"]].difference(effect["outcome"])
+            elif effect["protocol"] == "a" and base == "softmax":
+                found = paired[protocol.LONG + effect["recipe"]].difference(effect["outcome"], 4000)
+            else:
+                continue
+            assert [effect[name] for name in ("mean", "low", "high")] == pytest.approx(
+                [found.mean, found.low, found.high], abs=6e-4), row["id"]
+            compared += 1
+    assert compared > 10
+
+
+def test_shipped_models_with_a_sink() -> None:
+    pytest.importorskip("torch")
+    from models.train import inputs
+
+    measured = json.loads(inputs.FILE.read_text())
+    assert [one["model"] for one in measured] == inputs.chosen(list(INDEX.values()))
+    assert inputs.uniform(64) == pytest.approx(0.0741, abs=1e-4)
+    for one in measured:
+        for length in inputs.LENGTHS:
+            sinks = [one[f"sink_{eps}_{length}"] for eps in inputs.EPS]
+            assert sinks == sorted(sinks, reverse=True)
+
+
+def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
+    """Whether a row supports the direction that a sentence states."""
+    if said["says"] == "reported":
+        return True
+    if said["says"] == "model":
+        return INDEX[said["model"]]["measured"]["sink_1_raw"] <= 1.0
+    effects = [one for one in row["effects"] if said.get("recipe") in (None, one["recipe"])]
+    if not effects or any(one["mean"] is None for one in effects):
+        return False
+    backs: dict[str, Callable[[dict[str, Any]], bool]] = {
+        "less": lambda one: one["high"] < 0, "more": lambda one: one["low"] > 0,
+        "the same": lambda one: -decide.EFFECT < one["low"] <= 0 <= one["high"] < decide.EFFECT,
+        # Less than with softmax, or hardly above uniform attention, and so in every seed.
+        "none": lambda one: one["high"] < (0 if isinstance(one["against"], str) else decide.EFFECT)
+        and max(one["values"]) < factors.ONSET}
+    return all(map(backs[said["says"]], effects))
+
+
+@pytest.mark.parametrize("said", SENTENCES, ids=lambda said: said["text"][:40])
+def test_a_sentence_says_no_more_than_its_rows(said: dict[str, Any]) -> None:
+    if not (ROOT / "web/lessons").exists() and said["file"].startswith("web/lessons/"):
+        pytest.skip("the lessons are not there")
+    assert " ".join(said["text"].split()) in prose(ROOT / said["file"]), "the sentence has changed"
+    if said["says"] == "nothing":
+        assert said["why"] and "claims" not in said
+        return
+    assert re.search(rf"\b(?:{WORDS[said['says']]})", said["text"], re.I), "it states another direction"
+    assert said["claims"]
+    for id in said["claims"]:
+        assert is_backed(BY_ID[id], said), f"claim {id} does not support: {said['text']}"
+
+
+def unclaimed(file: Path, text: str) -> list[str]:
+    own = [" ".join(said["text"].split()) for said in SENTENCES if ROOT / said["file"] == file]
+    return [one.strip() for one in sentences(text)
+            if (found := ASSERTS.search(one)) and not one.rstrip("'\"`,) ").endswith("?")
+            and not any(part in one and found[0] in part for part in own)]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_sentence_states_an_effect_without_a_row(file: Path) -> None:
+    assert unclaimed(file, prose(file)) == []
+
+
+def test_what_counts_as_a_statement() -> None:
+    file = ROOT / "README.md"
+    for text in ("A gate removes the sink.", "With ReLU the sink of a model vanishes.",
+                 "They have no sink.", "Such models have a stronger sink."):
+        assert unclaimed(file, text), text
+    for text in ("Does the sink disappear?", "The sink appears during training.", "It measures sinks."):
+        assert not unclaimed(file, text), text
+
+
+def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
+    said, row = {"says": "none"}, BY_ID["sigmoid"]
+    assert is_backed(row, said)
+    wider = json.loads(json.dumps(row))
+    wider["effects"][0]["high"] = 0.01
+    assert not is_backed(wider, said)
+    one_seed = json.loads(json.dumps(row))
+    one_seed["effects"][0]["values"][0] = 0.2
+    assert not is_backed(one_seed, said)
+    unrun = json.loads(json.dumps(row))
+    unrun["effects"][0] |= {"mean": None, "low": None, "high": None, "values": []}
+    assert not is_backed(unrun, said)

@@ -1,0 +1,306 @@
+"""Every command that a document names: what is cheap is run, of the rest program and options must exist.
+
+Commands are taken from the shell blocks of every Markdown file (fenced as sh, bash, console, or
+indented) and from its `code`. A word in capitals (FILE), owner/name and <this> stand for something.
+"""
+
+import ast
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CLI = ["node", "wasm/cli.js"]
+# Programs of the shell or of the system, in commands of set-up: there is nothing of ours in them.
+NOT_OURS = {"export", "echo", ".", "cc", "git", "docker", "sudo", "apt-get", "curl", "tar"}
+
+
+def tracked(*patterns: str) -> list[str]:
+    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, text=True,
+                            stdout=subprocess.PIPE)
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+
+
+FILES = set(tracked())
+SHELL = {"sh", "bash", "shell", "console"}
+
+
+def program_of(line: str) -> str | None:
+    """The first word of a line after settings of the environment, where it is a program."""
+    words = line.removeprefix("$ ").split()
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]
+    if not words:
+        return None
+    first = words[0].removeprefix("./")
+    is_ours = first in FILES and os.access(ROOT / first, os.X_OK) and not first.endswith((".py", ".js"))
+    return first if is_ours or first in CHECKS or first in NOT_OURS | {"cd"} else None
+
+
+def shell_lines(block: str) -> list[str]:
+    """Commands of a block: continued lines joined, explanations cut off."""
+    lines = re.sub(r"\s*\\\n\s*", " ", block).splitlines()
+    bare = (re.sub(r"\s#.*| {2,}.*", "", line.strip()) for line in lines)
+    return [line.removeprefix("$ ") for line in bare if line and not line.startswith("#")]
+
+
+def commands_of(text: str) -> list[str]:
+    """In a shell block every line is a command; elsewhere what begins with a program is one."""
+    found: list[str] = []
+    fence = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.M | re.S)
+    for language, block in fence.findall(text):
+        lines = shell_lines(block)
+        if language in SHELL or (not language and lines and program_of(lines[0])):
+            found += lines
+    rest = fence.sub("", text)
+    for block in re.findall(r"(?:^ {4}.*\n)+", rest, re.M):
+        lines = shell_lines(block)
+        if lines and program_of(lines[0]):
+            found += lines
+    prose = re.sub(r"(?:^ {4}.*\n)+", "", rest, flags=re.M)
+    for code in re.findall(r"`([^`\n]+)`", prose):
+        program = program_of(code)
+        if program and (" " in code or program in FILES):
+            found.append(code.replace("\\|", "|"))
+    return found
+
+
+def stands_for(word: str) -> bool:
+    return bool(re.fullmatch(r"[A-Z][A-Z_]*(@[A-Z]+)?(\.\.\.)?|owner/name.*|<.*>|\.\.\.|\[.*\]", word))
+
+
+def options_in(words: list[str]) -> list[str]:
+    return [word.split("=")[0].strip("[]") for word in words if word.strip("[").startswith("--")]
+
+
+def must_exist(word: str) -> None:
+    """A path of the tree, from the folder of the command; what is fetched or built is not in it."""
+    if not stands_for(word) and not word.startswith(("models/.", ".build", ".venv", "/", "http")):
+        assert Path(word.split("@")[0]).exists(), f"there is no {word}"
+
+
+def check_paths(words: list[str]) -> None:
+    for word in words:
+        if "/" in word and word.split("/")[0] in {name.split("/")[0] for name in FILES}:
+            must_exist(word)
+
+
+def check_mentions(words: list[str], file: str) -> None:
+    """Each option is one that the text of a script knows."""
+    text = Path(file).read_text()
+    for option in options_in(words):
+        name = option.removeprefix("--")
+        known = rf"--{name}\b|\b{name}['\"]?:|['\"]{name}['\"]"
+        assert re.search(known, text), f"{file} has no {option}"
+
+
+def arguments_of(file: Path) -> tuple[set[str], list[set[str]]]:
+    """The options that a Python script adds to its parser, and the choices of what has no dashes. Read,
+    not run: its imports may be missing here."""
+    options, choices = set(), []
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
+            names = [n.value for n in node.args if isinstance(n, ast.Constant)]
+            options.update(name for name in names if name.startswith("-"))
+            for keyword in node.keywords:
+                if keyword.arg == "choices" and isinstance(keyword.value, (ast.List, ast.Tuple)):
+                    choices.append({ast.literal_eval(item) for item in keyword.value.elts})
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_parser":
+            choices.append({n.value for n in node.args if isinstance(n, ast.Constant)})
+    return options, choices
+
+
+def check_python(words: list[str]) -> None:
+    if words[:1] != ["-m"]:
+        return must_exist(words[0])
+    module = words[1]
+    if module in ("venv", "pip", "http.server"):
+        return check_pip(words[3:]) if module == "pip" else None
+    if module == "pytest":
+        return check_paths(words)
+    path = module.replace(".", "/")
+    places = [ROOT / base / path for base in ("", "models/record/src", "models/record")]
+    files = [f for place in places for f in (place.with_suffix(".py"), place / "__main__.py")]
+    file = next((f for f in files if f.exists()), None)
+    assert file, f"there is no module {module}"
+    options, choices = arguments_of(file)
+    if file.name == "__main__.py":  # the parser may lie beside it
+        for beside in file.parent.glob("*.py"):
+            more = arguments_of(beside)
+            options, choices = options | more[0], choices + more[1]
+    imported = "write_cases" in file.read_text()
+    for option in options_in(words):
+        assert option in options, f"{module} has no option {option}"
+    plain = [w for before, w in zip(words[1:], words[2:])
+             if not w.startswith("-") and not before.startswith("-") and not stands_for(w)]
+    if plain and not imported:
+        known = set().union(*choices) if choices else set()
+        recipes = {Path(name).stem for name in FILES if name.startswith("models/train/recipes/")}
+        for word in plain:
+            assert word in known | recipes or word.split("-", 1)[-1] in recipes, \
+                f"{module} does not know {word}"
+    return check_paths(words)
+
+
+def check_pip(words: list[str]) -> None:
+    for word in words[words.index("install") + 1:]:
+        if "/" in word:
+            must_exist(word.split("[")[0])
+
+
+def check_node(words: list[str]) -> None:
+    if words[:2] == ["wasm/cli.js", *words[1:2]] and words[:1] == ["wasm/cli.js"]:
+        return check_cli(words[1:])
+    files = [word for word in words if word.endswith((".mjs", ".js", ".ts"))]
+    assert files, "node runs no file"
+    for file in files:
+        must_exist(file)
+    if words[0] != "--test":
+        check_mentions(words[1:], files[0])
+    return None
+
+
+def check_cli(words: list[str]) -> None:
+    """A command that leaves nothing to fill in is run. Of another the options are tried: `measure` reads
+    all of them before it prints its help, `train` before it refuses the last one."""
+    check_paths([word for word in words if "*" not in word])
+    alternatives = " ".join(words).split(" | ")
+    is_whole = words[0] != "train" and len(alternatives) == 1 and not any(map(stands_for, words)) \
+        and "models/.fetched" not in " ".join(words)
+    if not is_whole and any("[" in word for word in words):
+        words = [word.strip("[]") for word in words]
+    if len(alternatives) > 1:
+        words = alternatives[0].split()
+    if not list((ROOT / "wasm").glob("*.wasm")):
+        pytest.skip("the wasm binaries are not built")
+    refused = words[0] == "train" and "--help" not in words
+    if refused and words[-1].startswith("--"):
+        words = [*words, "VALUE"]  # a sentence about an option leaves its value out
+    tail = [] if is_whole else ["--every", "0"] if refused else ["--help"]
+    done = subprocess.run([*CLI, *words, *tail], cwd=ROOT, text=True, capture_output=True, timeout=300)
+    if refused:
+        assert "--every: expected a whole number" in done.stderr, done.stderr
+    else:
+        assert done.returncode == 0 and done.stdout.strip(), done.stderr
+
+
+def check_npm(words: list[str]) -> None:
+    folder = words[words.index("--prefix") + 1] if "--prefix" in words else "."
+    if "run" in words or "test" in words:
+        script = words[words.index("run") + 1] if "run" in words else "test"
+        package = Path(folder) / "package.json"
+        assert script in json.loads(package.read_text())["scripts"], f"{package} has no {script}"
+    for word in words[1:]:
+        if word.startswith("./"):
+            must_exist(word)
+
+
+def check_npx(words: list[str]) -> None:
+    scripts = "".join((ROOT / name).read_text() for name in tracked("*/package.json"))
+    assert f'"{words[0]}' in scripts or f"{words[0]} " in scripts or words[0] == "sinkscope", words[0]
+
+
+def check_cmake(words: list[str]) -> None:
+    if "--target" in words:
+        target = words[words.index("--target") + 1]
+        assert re.search(rf"add_(custom_target|executable|library)\({target}\b",
+                         (ROOT / "CMakeLists.txt").read_text()), f"there is no target {target}"
+    for option in re.findall(r"-D(SINKSCOPE_\w+)", " ".join(words)):
+        assert option in (ROOT / "CMakeLists.txt").read_text(), option
+
+
+def check_ctest(words: list[str]) -> None:
+    if "-R" in words:
+        wanted = re.compile(words[words.index("-R") + 1])
+        assert any(wanted.search(Path(name).stem) for name in tracked("tests/native")), wanted.pattern
+
+
+def check_script(file: str, words: list[str]) -> None:
+    """Of the tree: its options and stages are words of its text."""
+    text = (ROOT / file).read_text()
+    if file == "tests/run":
+        stages = re.search(r"^all='(.*)'$", text, re.M)
+        assert stages and set(words) <= {*stages[1].split(), "STAGE", "STAGE..."}, words
+    check_mentions(words, file)
+
+
+CHECKS: dict[str, Callable[[list[str]], None]] = {
+    "python": check_python, "python3": check_python, "pip": check_pip, "node": check_node,
+    "sinkscope": check_cli, "npm": check_npm, "npx": check_npx, "cmake": check_cmake,
+    "ctest": check_ctest,
+}
+
+
+def check_program(words: list[str]) -> None:
+    program = words[0].removeprefix("./")
+    if program in CHECKS:
+        CHECKS[program](words[1:])
+    elif program in FILES:
+        assert os.access(ROOT / program, os.X_OK), f"{program} is not executable"
+        check_script(program, words[1:])
+    else:
+        assert program in NOT_OURS, f"no check knows the program {program}"
+
+
+def check(line: str, change_folder: Callable[[Path], None]) -> None:
+    """Every command of a line."""
+    change_folder(ROOT)
+    for command in line.split(" && "):
+        words = shlex.split(command)
+        while words and re.match(r"[A-Z_]+=", words[0]):
+            words = words[1:]
+        if words[:1] == ["cd"]:
+            must_exist(words[1])
+            change_folder(ROOT / words[1])
+        elif words:
+            check_program(words)
+
+
+ALL = sorted({(file, command) for file in tracked("*.md")
+              for command in commands_of((ROOT / file).read_text())
+              # A card names the command of every other card, with another recipe: test_pages.
+              if not file.startswith("models/zoo/") or file == "models/zoo/softmax/card.md"})
+
+
+@pytest.mark.parametrize(("file", "command"), ALL)
+def test_a_command_of_a_document_works(file: str, command: str,
+                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    check(command, monkeypatch.chdir)
+
+
+def test_commands_are_found() -> None:
+    """Nobody keeps the list: what a document comes to say is checked."""
+    text = ("# A\n\nRun `tests/run native`, or `node wasm/cli.js describe`; see `core/`, `web`.\n\n"
+            "    python -m models.train.pages   tables\n    npm --prefix web run build # the page\n\n"
+            "    zoo/   the models\n\n```sh\n$ nothing --like this \\\n  here && pip install x\n```\n\n"
+            "```js\nnode(1);\n```\n")
+    assert commands_of(text) == [
+        "nothing --like this here && pip install x", "python -m models.train.pages",
+        "npm --prefix web run build", "tests/run native", "node wasm/cli.js describe"]
+    assert len(ALL) > 30
+
+
+@pytest.mark.parametrize("command", [
+    "nothing --like", "tests/run nativ", "python -m models.train.page",
+    "python -m models.train.all --job 2",
+    "python -m models.train.train softmx", "node tests/bench/lab.mjs --step 3", "node tests/none.mjs",
+    "npm --prefix web run nothing", "cmake --build x --target wsm", "pip install -r models/none.txt",
+    "ctest -R nothing_here", "web/serve --only-build",
+    "cd wasm && npm run nothing", "cd none && tests/run"])
+def test_a_command_that_is_wrong_is_noticed(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError):
+        check(command, monkeypatch.chdir)
+
+
+@pytest.mark.parametrize("wrong", [
+    "measure models/zoo/softmax --txt FILE", "measure models/zoo/none --text x",
+    "train --operations relu", "train [--form FOLDER]"])
+def test_a_wrong_command_line_is_noticed(wrong: str) -> None:
+    with pytest.raises(AssertionError):
+        check_cli(wrong.split())

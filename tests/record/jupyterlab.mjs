@@ -1,0 +1,84 @@
+// The example notebook in a real JupyterLab, driven as a person would: run all, see the figure, select a head,
+// read it in Python, reload, see the figure again.
+//
+//     node tests/record/jupyterlab.mjs ADDRESS FOLDER
+//
+// prints what was found as JSON; pictures go to FOLDER. Nothing but the server at ADDRESS may be asked.
+import { createRequire } from 'node:module';
+
+const [address, folder] = process.argv.slice(2);
+const { chromium } = createRequire(new URL('../../web/package.json', import.meta.url))(
+  'playwright-core',
+);
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox'],
+});
+const SLOW = 240_000;
+const found = { asked: [] };
+try {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  context.setDefaultTimeout(SLOW);
+  const { host } = new URL(address);
+  await context.route(
+    (url) => /^https?:$/.test(url.protocol) && url.host !== host,
+    (route) => {
+      found.asked.push(route.request().url());
+      return route.abort();
+    },
+  );
+  const page = await context.newPage();
+  const command = (name) =>
+    page.evaluate((name) => globalThis.jupyterapp.commands.execute(name), name);
+  const isThere = () =>
+    page.waitForFunction(() => globalThis.jupyterapp && document.querySelector('.jp-Notebook-cell'));
+  const figure = async () => {
+    await page.waitForSelector('iframe[sandbox]');
+    const frame = await (await page.$('iframe[sandbox]')).contentFrame();
+    await frame.waitForSelector('sink-scope');
+    await frame.waitForFunction(
+      () =>
+        document.querySelectorAll('sink-scope').length === 2 &&
+        [...document.querySelectorAll('sink-scope')].every((one) =>
+          one.shadowRoot.querySelector('canvas'),
+        ),
+    );
+    return frame;
+  };
+  await page.goto(`${address}&file-browser-path=/`);
+  await isThere();
+  await command('notebook:run-all-cells');
+  let frame = await figure();
+  await page.screenshot({ path: `${folder}/run.png` });
+  const read = async () => {
+    const cell = page.locator('.jp-CodeCell').last();
+    await cell.locator('.cm-content').click();
+    await page.keyboard.press('Shift+Enter');
+    await page.waitForTimeout(500);
+    await page.waitForFunction(() => !document.querySelector('[data-jp-kernel-status=busy]'));
+    await page.waitForTimeout(1500);
+    return (await cell.locator('.jp-OutputArea-output').first().innerText()).trim();
+  };
+  found.before = await read();
+  const heads = frame.locator('sink-scope').first();
+  const cell = heads.locator('canvas').first();
+  await cell.scrollIntoViewIfNeeded();
+  const box = await cell.boundingBox();
+  found.canvas = box;
+  await cell.click({ position: { x: 10, y: 10 } });
+  await page.waitForTimeout(3000);
+  found.selected = await read();
+  await page.screenshot({ path: `${folder}/selected.png` });
+  await command('docmanager:save');
+  await page.waitForTimeout(3000);
+  await page.reload();
+  await isThere();
+  frame = await figure();
+  found.layer = await frame.locator('sink-scope').last().getAttribute('layer');
+  found.head = await frame.locator('sink-scope').last().getAttribute('head');
+  found.reloaded = await read();
+  await page.screenshot({ path: `${folder}/reloaded.png` });
+} finally {
+  await browser.close();
+}
+console.log(JSON.stringify(found));

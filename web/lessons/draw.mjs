@@ -1,0 +1,91 @@
+/**
+ * Draws the picture of each figure of the course, which stands in print and until the figure is live, and
+ * writes what its text states of the run behind it. Run it after a change of a figure or a lesson's numbers:
+ *
+ *     SINKSCOPE_DRAWS=1 npm --prefix web run build && node web/lessons/draw.mjs [NAME]
+ */
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { runnerImport } from 'vite';
+import { openStage, saveFrom } from '../../tests/browser/stage.mjs';
+
+const only = process.argv[2] ?? '';
+const here = import.meta.dirname;
+const pictures = join(here, 'pictures');
+const load = async (file) =>
+  (await runnerImport(join(here, '..', file), { configFile: false, root: join(here, '..') }))
+    .module;
+
+const { isNarrow, lessonOf, picturesOf } = await load('ship/markdown.ts');
+const { values } = await load('src/learn/values.ts');
+const lessons = readdirSync(here)
+  .filter((file) => /^\d+-.*\.md$/.test(file))
+  .map((file) => lessonOf(file.replace('.md', ''), readFileSync(join(here, file), 'utf8')));
+
+/** Of a figure in a lesson, in pixels, by learn.css. */
+const widthOf = (state) => (isNarrow(state) ? 534 : 694);
+
+const stage = await openStage();
+const page = await stage.open('', { file: 'learn/glossary/index.html', waits: false });
+
+/** Puts a figure on the page; what it publishes. */
+async function show(attributes) {
+  await page.evaluate(
+    ([all, width]) => {
+      document.querySelector('main').replaceChildren();
+      const element = document.createElement('sink-scope');
+      for (const [name, value] of Object.entries(all)) element.setAttribute(name, value);
+      element.style.cssText = `width: ${width}px; padding: 0; border: 0; --sinkscope-height: 0px`;
+      globalThis.heard = [];
+      element.addEventListener('run', ({ detail }) => {
+        const plain = (number) => ({ ...number, data: Array.from(number.data) });
+        const results = detail.results.map((one) => ({ ...one, numbers: one.numbers.map(plain) }));
+        globalThis.heard.push({ ...detail, results });
+      });
+      element.addEventListener('error', ({ detail }) => globalThis.heard.push({ error: detail }));
+      document.querySelector('main').append(element);
+    },
+    [attributes, widthOf(attributes)],
+  );
+  await page.waitForFunction(() => globalThis.heard.length > 0, undefined, { timeout: 120_000 });
+  await page.waitForFunction(
+    () => !document.querySelector('sink-scope').shadowRoot.textContent.includes('Loading'),
+  );
+  await page.waitForTimeout(700);
+  const run = await page.evaluate(() => globalThis.heard.at(-1));
+  assert.ok(run.results, `${attributes.view}: ${JSON.stringify(run)}`);
+  return run.results;
+}
+
+async function draw({ id, state }, lives) {
+  const results = await show(state);
+  const live = await page.locator('sink-scope').evaluate((one) => one.offsetHeight);
+  await show({ ...state, controls: 'save' });
+  const menu = page.locator('sink-scope .save').first();
+  const { bytes } = await saveFrom(page, menu, 'SVG');
+  const svg = bytes.toString().replace(/<metadata>[^]*?<\/metadata>/, '');
+  const size = (name) => Number(new RegExp(`<svg[^>]* ${name}="([\\d.]+)"`).exec(svg)?.[1]);
+  writeFileSync(join(pictures, `${id}.svg`), svg);
+  const wanted = lives.filter(({ figure }) => figure === id).map(({ value }) => value);
+  return {
+    state,
+    says: results.map(({ says }) => says).join(' '),
+    values: Object.fromEntries(wanted.map((name) => [name, values[name](results)])),
+    ...{ width: size('width'), height: size('height'), live },
+  };
+}
+
+mkdirSync(pictures, { recursive: true });
+const known = picturesOf();
+const made = {};
+for (const { figures, lives } of lessons)
+  for (const figure of figures) {
+    const isKnown = only && !figure.id.includes(only) && known[figure.id];
+    made[figure.id] = isKnown || (await draw(figure, lives));
+    console.log(figure.id, JSON.stringify(made[figure.id].values));
+  }
+for (const file of readdirSync(pictures))
+  if (file.endsWith('.svg') && !made[file.replace('.svg', '')]) rmSync(join(pictures, file));
+writeFileSync(join(pictures, 'pictures.json'), `${JSON.stringify(made, null, 2)}\n`);
+await stage.close();

@@ -1,0 +1,159 @@
+/**
+ * The numbers that lessons state, looked up in the tables they come from. A lesson names the place of each
+ * number, and the build refuses a lesson whose number is no longer what stands there.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const models = join(import.meta.dirname, '../../models');
+const read = (file: string): unknown => JSON.parse(readFileSync(join(models, file), 'utf8'));
+
+interface Named {
+  readonly id?: string;
+  readonly model?: string;
+  readonly seed?: number;
+}
+
+/** By the rows' names where they have some, else by their index. */
+function byName(rows: readonly Named[]): Record<string, unknown> {
+  return Object.fromEntries(
+    rows.map((row, i) => [
+      row.id ?? row.model?.replaceAll(' ', '_') ?? (row.seed ? `seed-${row.seed}` : String(i)),
+      row,
+    ]),
+  );
+}
+
+interface Log {
+  readonly seed: number;
+  readonly points: readonly Readonly<Record<string, number | null>>[];
+}
+
+/** Logs of the long runs of a recipe, one for each seed (protocol A of models/README.md). */
+export function longRuns(id: string): readonly Log[] {
+  const folder = join(models, 'zoo', id, 'seeds');
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .sort()
+    .map((file) => read(`zoo/${id}/seeds/${file}`) as Log);
+}
+
+const rangeOf = (values: readonly number[]) => ({
+  mean: values.reduce((a, b) => a + b, 0) / values.length,
+  min: Math.min(...values),
+  max: Math.max(...values),
+});
+
+/** The first step from which on α₁ stays at 0.1 above uniform attention or more: protocol A's onset. */
+function onsetOf({ points }: Log): number {
+  const last = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
+  return points[last + 1]?.step ?? NaN;
+}
+
+/** An outcome at a step: of each seed, and their mean, minimum and maximum. */
+function ofLogs(id: string): Record<string, unknown> {
+  const runs = longRuns(id);
+  const steps = [...new Set(runs.flatMap(({ points }) => points.map(({ step }) => step!)))];
+  const at = (step: number) => {
+    const points = runs.flatMap((run) => run.points.filter((one) => one.step === step));
+    const names = Object.keys(points[0] ?? {}).map((name) => name.replace('.', '_'));
+    return Object.fromEntries(
+      names.map((name) => {
+        const values = points
+          .map((one) => one[name] ?? one[name.replace('_', '.')])
+          .filter((one): one is number => typeof one === 'number');
+        return [name, { ...rangeOf(values), seeds: values.length }];
+      }),
+    );
+  };
+  return {
+    onset: rangeOf(runs.map(onsetOf)),
+    ...Object.fromEntries(steps.map((step) => [step, at(step)])),
+  };
+}
+
+const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
+  zoo: () => byName(read('zoo/index.json') as Named[]),
+  reported: () => byName((read('zoo/reported.json') as { models: Named[] }).models),
+  long: ([id = '']) => ({ [id]: ofLogs(id) }),
+  seeds: ([id = '']) => ({
+    [id]: byName(
+      (read('zoo/seeds.json') as Named[])
+        .filter((row) => row.id === id)
+        .map(({ id: _, ...row }) => row),
+    ),
+  }),
+};
+
+/** @param place a table, and the names that lead to the number: `zoo softmax measured sink_1` */
+export function fact(place: string): number {
+  const [table = '', ...names] = place.split(/\s+/);
+  let found: unknown = tables[table]?.(names);
+  for (const name of names) found = (found as Record<string, unknown> | undefined)?.[name];
+  if (typeof found !== 'number' || !Number.isFinite(found))
+    throw new Error(`“${place}”: expected a number of a table, found ${JSON.stringify(found)}.`);
+  return found;
+}
+
+/** What is done to a number before it is stated. */
+const FORMS: Readonly<Record<string, (value: number) => number>> = {
+  '': (value) => value,
+  percent: (value) => 100 * value,
+  fall: (value) => -value,
+};
+
+/**
+ * Whether a text states the number of a table, rounded to the digits that the text has.
+ * @returns undefined, or what is wrong
+ */
+export function wrongly(stated: string, place: string, as = ''): string | undefined {
+  const form = FORMS[as];
+  if (!form) return `the form “${as}”: expected one of ${Object.keys(FORMS).join(', ')}`;
+  const digits = /[−-]?\d[\d,]*(?:\.\d+)?/.exec(stated)?.[0].replace('−', '-').replace(/,/g, '');
+  if (!digits) return `“${stated}”: expected a number`;
+  const decimals = digits.split('.')[1]?.length ?? 0;
+  const actual = form(fact(place)).toFixed(decimals);
+  return Number(actual) === Number(digits) ? undefined : `“${stated}”: ${place} is ${actual}`;
+}
+
+/** One claim of the paper beside our test: models/train/claims.py writes them. */
+export interface Claim {
+  readonly id: string;
+  readonly claim: string;
+  readonly source: string;
+  readonly section: string;
+  readonly paper: string | null;
+  readonly effects: readonly {
+    readonly outcome: string;
+    readonly seeds: number;
+    readonly mean: number | null;
+    readonly low: number | null;
+    readonly high: number | null;
+  }[];
+  readonly verdict: string;
+  readonly why: string | null;
+  /** A state of the page. */
+  readonly seen: string | null;
+}
+
+export const claims = () => (read('claims.json') as { readonly rows: readonly Claim[] }).rows;
+
+/** A model of the zoo as the tables of a lesson show it. */
+export interface Model {
+  readonly id: string;
+  readonly title: string;
+  readonly seed: number;
+  readonly measured: {
+    readonly sink_1: number;
+    readonly loss: number;
+    readonly sink_bias?: number;
+  };
+  readonly further_seeds: readonly { readonly sink_1: number; readonly loss: number }[];
+  readonly differs: {
+    readonly seeds: number;
+    readonly step: number;
+    readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
+  } | null;
+}
+
+export const modelsOfZoo = () => read('zoo/index.json') as readonly Model[];

@@ -1,0 +1,140 @@
+/**
+ * The course: a page for each file of web/lessons, and a glossary, all below `learn/`. A page can be read
+ * without JavaScript; where it runs, figures become live.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { Plugin } from 'vite';
+import { TERMS } from '../src/page/glossary.ts';
+import { lessonOf, type Lesson } from './markdown.ts';
+
+const root = resolve(import.meta.dirname, '..');
+const folder = join(root, 'lessons');
+
+export function lessons(): Lesson[] {
+  return readdirSync(folder)
+    .filter((file) => /^\d+-[\w-]+\.md$/.test(file))
+    .sort((a, b) => parseInt(a) - parseInt(b))
+    .map((file) => lessonOf(file.replace('.md', ''), readFileSync(join(folder, file), 'utf8')));
+}
+
+/** What the page lists of a lesson. */
+export const listed = ({ slug, number, title, description, minutes }: Lesson) => ({
+  ...{ slug, number, title, description, minutes },
+});
+
+const escaped = (text: string) =>
+  text.replace(
+    /[&<>"]/g,
+    (one) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[one]!,
+  );
+
+const HOME = '../../index.html';
+
+function page(title: string, description: string, slug: string, main: string): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    <meta name="description" content="${escaped(description)}" />
+    <meta property="og:type" content="article" />
+    <meta property="og:site_name" content="Sinkscope" />
+    <meta property="og:title" content="${escaped(title)}" />
+    <meta property="og:description" content="${escaped(description)}" />
+    <meta name="twitter:card" content="summary_large_image" />
+    <title>${escaped(title)} · Sinkscope</title>
+    <link rel="icon" href="data:," />
+    <link rel="stylesheet" href="/src/learn/learn.css" />
+  </head>
+  <body data-lesson="${escaped(slug)}">
+    <a class="skip" href="#main">Skip to the lesson</a>
+    <header>
+      <a class="brand" href="${HOME}">Sinkscope</a>
+      <nav aria-label="Course">
+        <a href="${HOME}#room=learn">All lessons</a>
+        <a href="../glossary/index.html">Glossary</a>
+      </nav>
+    </header>
+    <main id="main" tabindex="-1">${main}</main>
+    <script type="module" src="/src/learn/page.ts"></script>
+  </body>
+</html>
+`;
+}
+
+function lessonPage(lesson: Lesson, all: readonly Lesson[]): string {
+  const { slug, number, title, description, minutes, html } = lesson;
+  const next = all.find((one) => one.number > number);
+  const after = next
+    ? `<p class="next-lesson">Next: <a href="../${next.slug}/index.html">Lesson ${next.number}. ${escaped(next.title)}</a></p>`
+    : `<p class="next-lesson">This was the last lesson. <a href="${HOME}#room=explore">Explore it yourself</a></p>`;
+  return page(
+    title,
+    description,
+    slug,
+    `<article>
+<h1>${escaped(title)}</h1>
+<p class="lesson-facts">Lesson ${number} of ${all.length} · ${minutes} minutes</p>
+<p class="standfirst">${escaped(description)}</p>
+${html}
+${after}
+</article>`,
+  );
+}
+
+function glossaryPage(): string {
+  const items = [...TERMS]
+    .sort((a, b) => a.term.localeCompare(b.term, 'en'))
+    .map(({ term, meaning }) => `<dt>${escaped(term)}</dt><dd>${escaped(meaning)}</dd>`);
+  return page(
+    'Glossary',
+    'The terms of attention sinks, a sentence each.',
+    '',
+    `<article><h1>Glossary</h1><p class="standfirst">The terms of the page and of its lessons, a sentence each.</p><dl class="glossary">${items.join('\n')}</dl></article>`,
+  );
+}
+
+/** The pages by their addresses below the page's own. */
+export function pages(): Readonly<Record<string, string>> {
+  const all = lessons();
+  const problems = all.flatMap(({ slug, problems: own }) =>
+    own.map((one) => `web/lessons/${slug}.md, ${one}`),
+  );
+  // Its own figures are drawn on a page of the build: lessons/draw.mjs.
+  if (problems.length && !process.env.SINKSCOPE_DRAWS) throw new Error(problems.join('\n'));
+  return {
+    ...Object.fromEntries(
+      all.map((lesson) => [`learn/${lesson.slug}/index.html`, lessonPage(lesson, all)]),
+    ),
+    'learn/glossary/index.html': glossaryPage(),
+  };
+}
+
+/** @param path of a page, as Vite names it */
+export const isLesson = (path: string) => path.startsWith('/learn/');
+
+/** Gives Vite the pages as if they lay in its root. */
+export function course(): Plugin {
+  const made = new Map(Object.entries(pages()).map(([file, html]) => [resolve(root, file), html]));
+  return {
+    name: 'course',
+    enforce: 'pre',
+    config: () => ({
+      define: { LESSONS: JSON.stringify(lessons().map(listed)) },
+      build: {
+        rollupOptions: {
+          input: Object.fromEntries(
+            [...made.keys()].map((file) => [
+              file.slice(root.length + 1).replace('/index.html', ''),
+              file,
+            ]),
+          ),
+        },
+      },
+    }),
+    resolveId: (id) => (made.has(id) ? id : undefined),
+    load: (id) => made.get(id),
+  };
+}

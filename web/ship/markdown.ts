@@ -1,0 +1,444 @@
+/**
+ * A lesson, from Markdown to a page. Directives (remark-directive) name what Markdown has no sign for:
+ *
+ *     ::figure[Caption.]{#map view="heads" shown="softmax"}   a figure: <sink-scope> in a state, over its picture
+ *     ::row[Caption.]{columns="softmax sigmoid"}              three scores with sliders (src/learn/rows.ts)
+ *     ::count{figure="map"}                                   counts the heads that a reader opens
+ *     ::costs{}  ::claims{}                                   tables made from the zoo and models/claims.json
+ *     :::predict[Question?]{min=0 max=24} ... :::             a guess, then the answer
+ *     :::exercise ... :::
+ *     :live[60%]{figure="map" value="share"}                  a number of the run behind a figure
+ *     :data[60%]{of="zoo softmax measured sink_1"}            a number of a table, checked by the build
+ *     :set[30%]                                               a number that somebody chose, as a threshold is
+ *     :paper[74%]{of="..."}                                   a number that a paper reports; `of` where a table has it
+ *
+ * Links that begin with # lead to a state of the page.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Root, RootContent, Paragraph } from 'mdast';
+import { toString } from 'mdast-util-to-string';
+import rehypeKatex from 'rehype-katex';
+import rehypeStringify from 'rehype-stringify';
+import remarkDirective from 'remark-directive';
+import remarkGfm from 'remark-gfm';
+import remarkMath from 'remark-math';
+import remarkParse from 'remark-parse';
+import remarkRehype from 'remark-rehype';
+import { unified } from 'unified';
+import { start, variants } from '../src/learn/rows.ts';
+import { claims, fact, longRuns, modelsOfZoo, wrongly, type Claim, type Model } from './facts.ts';
+
+export interface FigureOf {
+  /** With the number of its lesson: `1-map`. */
+  readonly id: string;
+  /** Attributes of the element. */
+  readonly state: Readonly<Record<string, string>>;
+}
+
+/** A picture of a figure, as web/lessons/draw.mjs took it. */
+export interface Picture {
+  readonly state: Readonly<Record<string, string>>;
+  readonly says: string;
+  readonly values: Readonly<Record<string, string>>;
+  readonly width: number;
+  readonly height: number;
+  /** Of the element, in pixels, in a lesson's column: its place is kept until it is there. */
+  readonly live: number;
+}
+
+export interface Lesson {
+  /** Its address below `learn/`, which is the name of its file. */
+  readonly slug: string;
+  readonly number: number;
+  readonly title: string;
+  readonly description: string;
+  readonly minutes: number;
+  /** Words of the text, without those of figures and tables. */
+  readonly words: number;
+  readonly html: string;
+  readonly figures: readonly FigureOf[];
+  /** States of the page that it links to. */
+  readonly links: readonly string[];
+  readonly lives: readonly {
+    readonly figure: string;
+    readonly value: string;
+    readonly stated: string;
+  }[];
+  /** What is wrong with it, a sentence each. */
+  readonly problems: readonly string[];
+}
+
+const folder = join(import.meta.dirname, '../lessons/pictures');
+/** Where the page lies, from a lesson. */
+const PAGE = '../../index.html';
+const WORDS_A_MINUTE = 110;
+
+export function picturesOf(): Readonly<Record<string, Picture>> {
+  const file = join(folder, 'pictures.json');
+  return existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Picture>)
+    : {};
+}
+
+type Node = RootContent & {
+  name?: string;
+  attributes?: Record<string, string>;
+  children?: Node[];
+  data?: { hName?: string; hProperties?: Record<string, unknown>; directiveLabel?: boolean };
+};
+
+/** What of a text reads as a measured number: it must have a source. */
+const MEASURED = /\d(?:[\d,.]*\d)?(?:%| nats?\b|×)/;
+/** What is so by definition: a whole, and the level of an interval. */
+const DEFINED = /\b100%|\b95% intervals?/g;
+
+const make = (name: string, properties: Record<string, unknown>, children: readonly Node[] = []) =>
+  ({
+    type: 'paragraph',
+    data: { hName: name, hProperties: properties },
+    children: [...children],
+  }) as unknown as Node;
+const text = (value: string) => ({ type: 'text', value }) as Node;
+
+/** A map of one model fits on a screen with its text; several, and charts, take the whole column. */
+export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, string>>) =>
+  ['attention', 'heads', 'gives', 'bias', 'gate', 'effects'].includes(view) &&
+  !/,(?![^(]*\))/.test(shown);
+
+/** A table of texts; a cell may be a node. */
+function table(heads: readonly string[], rows: readonly (readonly (string | Node)[])[]): Node {
+  const cell = (name: string, scope?: string) => (content: string | Node) =>
+    make(name, scope ? { scope } : {}, [typeof content === 'string' ? text(content) : content]);
+  const head = make('tr', {}, heads.map(cell('th', 'col')));
+  const body = rows.map(([first = '', ...rest]) =>
+    make('tr', {}, [cell('th', 'row')(first), ...rest.map(cell('td'))]),
+  );
+  return make(
+    'div',
+    { className: ['wide-table'], tabIndex: 0, role: 'region', ariaLabel: heads.join(', ') },
+    [make('table', {}, [make('thead', {}, [head]), make('tbody', {}, body)])],
+  );
+}
+
+const minus = (value: number, digits: number) =>
+  `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(digits)}`;
+
+/** Sink beside loss, of three or more seeds at one step of training. */
+function costs(ids: readonly string[]): Node {
+  const all = new Map(modelsOfZoo().map((one) => [one.id, one]));
+  const BASE = 'softmax';
+  const rows = ids.map((id) => {
+    const { title, differs, measured } = all.get(id) as Model;
+    const bias = measured.sink_bias === undefined ? '–' : `${measured.sink_bias.toFixed(0)}%`;
+    if (id === BASE) {
+      const runs = longRuns(id);
+      const mean = (name: string) => fact(`long ${id} 4000 ${name} mean`);
+      return [
+        title,
+        String(runs.length),
+        `α₁ is ${mean('alpha').toFixed(2)} above uniform attention`,
+        `${mean('loss').toFixed(2)} nats`,
+        bias,
+      ];
+    }
+    const { seeds, outcomes } = differs!;
+    const told = (name: string) => {
+      const [mean, low, high] = outcomes[name]!;
+      return `${minus(mean, 3)} (${minus(low, 3)} to ${minus(high, 3)})`;
+    };
+    return [title, String(seeds), told('alpha'), told('loss'), bias];
+  });
+  return table(
+    [
+      'Model',
+      'Seeds',
+      'α₁, difference to softmax',
+      'Loss, difference (nats)',
+      'Sink on the bias key',
+    ],
+    rows,
+  );
+}
+
+/** Outcomes of the tests, as the course names them. */
+const OUTCOMES: Readonly<Record<string, string>> = {
+  alpha: 'α₁',
+  value_ratio: 'value ratio',
+  hidden_ratio: 'hidden ratio',
+  eviction: 'loss, first token evicted',
+};
+const NOT_TESTED = 'not tested';
+
+function effectsOf({ effects }: Claim): string {
+  const all = effects.flatMap(({ outcome, seeds, mean, low, high }) => {
+    if (mean === null) return [];
+    const name = OUTCOMES[outcome] ?? outcome.replaceAll('_', ' ');
+    const interval =
+      low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`;
+    return `${name} ${minus(mean, 2)}${interval}, n = ${seeds}`;
+  });
+  return all.join('; ') || '–';
+}
+
+const typeset = (said: string) =>
+  said
+    .replace(/(^|[\s(])-(?=\d)/g, '$1−')
+    .replaceAll('Sink_1', 'Sink₁')
+    .replaceAll('Sink_*', 'Sink∗');
+
+/** The claims that were tested, and below them those that were not. */
+function claimsTables(hrefOf: (state: string) => string): Node[] {
+  const all = claims();
+  const linked = ({ claim, seen }: Claim) =>
+    seen ? make('a', { href: hrefOf(seen) }, [text(claim)]) : claim;
+  const where = ({ source, section }: Claim) => `${source.replace(/ \(.*/, '')}, ${section}`;
+  const tested = all.filter(({ verdict }) => verdict !== NOT_TESTED);
+  const others = all.filter(({ verdict }) => verdict === NOT_TESTED);
+  const count = (verdict: string) => tested.filter((one) => one.verdict === verdict).length;
+  return [
+    make('p', {}, [
+      text(
+        `Of ${all.length} claims, our models agree with ${count('agrees')}, differ from ${count('differs')} and leave ` +
+          `${count('undecided')} undecided; ${others.length} are ${NOT_TESTED}.`,
+      ),
+    ]),
+    table(
+      ['Claim', 'Where', 'The source', 'Our test', 'Verdict'],
+      tested.map((one) => [
+        linked(one),
+        where(one),
+        typeset(one.paper ?? '–'),
+        effectsOf(one),
+        one.verdict,
+      ]),
+    ),
+    make('details', { className: ['untested'] }, [
+      make('summary', {}, [text(`The ${others.length} claims that are ${NOT_TESTED}`)]),
+      table(
+        ['Claim', 'Where', 'The source', 'Why not'],
+        others.map((one) => [
+          linked(one),
+          where(one),
+          typeset(one.paper ?? '–'),
+          one.why ?? 'Its runs are not trained yet.',
+        ]),
+      ),
+    ]),
+  ];
+}
+
+/** Three scores at their start, as a table: what a page without JavaScript shows. */
+function rowTable(columns: readonly string[]): Node {
+  const shown = columns.map((name) => {
+    const found = variants.find((one) => one.name === name);
+    if (!found)
+      throw new Error(
+        `The column “${name}”: expected one of ${variants.map((one) => one.name).join(', ')}.`,
+      );
+    return found;
+  });
+  const all = shown.map(({ of }) => of(start));
+  const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
+  const score = (i: number) => String(start.scores[i]).replace('-', '−');
+  return table(
+    ['Token', 'Score x', ...shown.map(({ title, formula }) => `${title}: ${formula}`)],
+    [
+      ...start.scores.map((_, i) => [
+        `token ${i + 1}`,
+        score(i),
+        ...all.map(({ weights }) => percent(weights[i]!)),
+      ]),
+      ['no token', '', ...all.map(({ nowhere }) => (nowhere ? percent(nowhere) : '–'))],
+    ],
+  );
+}
+
+interface Read {
+  readonly figures: FigureOf[];
+  readonly links: string[];
+  readonly lives: { figure: string; value: string; stated: string }[];
+  readonly problems: string[];
+}
+
+/** The label of a container, which remark-directive makes its first paragraph. */
+function labelOf(node: Node): readonly Node[] {
+  const [first] = node.children ?? [];
+  if (!first?.data?.directiveLabel) return [];
+  node.children!.shift();
+  return first.children ?? [];
+}
+
+function directives(number: number, read: Read) {
+  const pictures = picturesOf();
+  const hrefOf = (state: string) => {
+    read.links.push(state.replace(/^#/, ''));
+    return `${PAGE}#${state.replace(/^#/, '')}`;
+  };
+  const wrong = (node: Node, what: string) =>
+    read.problems.push(`line ${node.position?.start.line ?? '?'}: ${what}`);
+  const become = (node: Node, made: Node) => {
+    node.data = made.data!;
+    node.children = made.children!;
+  };
+  const caption = (node: Node) =>
+    node.children?.length ? [make('figcaption', {}, node.children)] : [];
+
+  const kinds: Readonly<Record<string, (node: Node, given: Record<string, string>) => void>> = {
+    figure(node, { id = '', ...state }) {
+      const name = `${number}-${id}`;
+      read.figures.push({ id: name, state });
+      const picture = pictures[name];
+      const image = picture
+        ? [
+            make('img', {
+              src: `/lessons/pictures/${name}.svg`,
+              alt: picture.says.trim() || toString(node),
+              width: picture.width,
+              height: picture.height,
+              loading: 'lazy',
+            }),
+          ]
+        : [];
+      const height = picture ? { style: `--sinkscope-height:${picture.live}px` } : {};
+      const element = make('sink-scope', { id, ...state, ...height }, image);
+      become(
+        node,
+        make(
+          'figure',
+          { className: isNarrow(state) ? ['lesson-figure', 'narrow'] : ['lesson-figure'] },
+          [element, ...caption(node)],
+        ),
+      );
+    },
+    row(node, { columns = '' }) {
+      const element = make('sink-row', { columns }, [rowTable(columns.split(/\s+/))]);
+      become(node, make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]));
+    },
+    count(node, { figure = '' }) {
+      become(node, make('p', { className: ['head-count'], dataFigure: figure, role: 'status' }));
+    },
+    costs(node, { models = '' }) {
+      become(node, make('figure', {}, [costs(models.split(/\s+/)), ...caption(node)]));
+    },
+    claims(node) {
+      become(node, make('figure', {}, [...claimsTables(hrefOf), ...caption(node)]));
+    },
+    predict(node, { min, max, unit, choices }) {
+      const question = labelOf(node);
+      become(
+        node,
+        make(
+          'section',
+          {
+            className: ['predict'],
+            ...(choices
+              ? { dataChoices: choices }
+              : { dataMin: min, dataMax: max, dataUnit: unit }),
+          },
+          [
+            make('p', { className: ['predict-question'] }, [
+              make('strong', {}, [text('Predict. ')]),
+              ...question,
+            ]),
+            make('details', {}, [
+              make('summary', {}, [text('Show the answer')]),
+              ...node.children!,
+            ]),
+          ],
+        ),
+      );
+    },
+    exercise(node) {
+      become(
+        node,
+        make('section', { className: ['exercise'] }, [
+          make('h2', {}, [text('Exercise')]),
+          ...node.children!,
+        ]),
+      );
+    },
+    live(node, { figure = '', value = '' }) {
+      const stated = toString(node);
+      read.lives.push({ figure: `${number}-${figure}`, value, stated });
+      const found = pictures[`${number}-${figure}`]?.values[value];
+      if (found !== stated)
+        wrong(node, `“${stated}”: ${value} of the figure “${figure}” is ${found ?? 'unknown'}`);
+      become(node, make('output', { dataFigure: figure, dataValue: value }, [text(stated)]));
+    },
+    set(node) {
+      become(node, make('span', {}, node.children!));
+    },
+    data(node, { of = '', as }) {
+      const problem = wrongly(toString(node), of, as);
+      if (problem) wrong(node, problem);
+      become(node, make('span', {}, node.children!));
+    },
+    paper(node, { of, as }) {
+      const problem = of && wrongly(toString(node), of, as);
+      if (problem) wrong(node, problem);
+      become(node, make('span', {}, node.children!));
+    },
+  };
+
+  const visit = (node: Node, isSourced: boolean): void => {
+    const { type } = node;
+    if (type === 'link' && node.url.startsWith('#')) node.url = hrefOf(node.url);
+    else if (type === 'link' && /^[\w-]+$/.test(node.url)) node.url = `../${node.url}/index.html`;
+    if (type === 'text' && !isSourced && MEASURED.test(node.value.replace(DEFINED, '')))
+      wrong(node, `“${node.value.trim()}”: a measured number without a source`);
+    const isDirective = type.endsWith('Directive');
+    const name = node.name ?? '';
+    for (const child of [...(node.children ?? [])])
+      visit(child, isSourced || ['data', 'live', 'paper', 'set'].includes(name));
+    if (!isDirective) return;
+    const kind = kinds[name];
+    if (!kind)
+      return void wrong(node, `“:${name}”: expected one of ${Object.keys(kinds).join(', ')}`);
+    try {
+      kind(node, node.attributes ?? {});
+    } catch (error) {
+      wrong(node, (error as Error).message);
+    }
+  };
+  return () => (tree: Root) => {
+    for (const child of tree.children) visit(child as Node, false);
+  };
+}
+
+/** The first heading is the title, and the paragraph after it the description. */
+function headOf(tree: Root): { title: string; description: string } {
+  const [title, description] = tree.children;
+  if (title?.type !== 'heading' || description?.type !== 'paragraph')
+    throw new Error('expected a heading and a paragraph that describes the lesson at the top.');
+  return { title: toString(title), description: toString(description as Paragraph) };
+}
+
+/** @param name of the file, without its ending: `1-what-is-an-attention-sink` */
+export function lessonOf(name: string, source: string): Lesson {
+  const number = Number(/^\d+/.exec(name)?.[0] ?? 0);
+  const read: Read = { figures: [], links: [], lives: [], problems: [] };
+  const maker = unified()
+    .use(remarkParse)
+    .use(remarkDirective)
+    .use(remarkMath)
+    .use(remarkGfm)
+    .use(directives(number, read))
+    .use(remarkRehype)
+    .use(rehypeKatex, { output: 'mathml' })
+    .use(rehypeStringify);
+  const tree = maker.parse(source);
+  const head = headOf(tree);
+  tree.children.splice(0, 2);
+  const words = source
+    .replace(/^::\w+.*$/gm, '')
+    .replace(/^## Sources[^]*$/m, '')
+    .replace(/\{[^{}]*\}|\]\([^)]*\)/g, '')
+    .split(/\s+/)
+    .filter((word) => /\w/.test(word)).length;
+  const html = maker.stringify(maker.runSync(tree));
+  return {
+    ...{ slug: name, number, words, minutes: Math.round(words / WORDS_A_MINUTE) + 1 },
+    ...{ ...head, html, ...read },
+  };
+}

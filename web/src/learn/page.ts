@@ -1,0 +1,46 @@
+/** What makes a lesson's page live: figures, numbers of their runs, guesses, and how far the reader came. */
+import './learn.css';
+import '../embed/element';
+import './row_toy';
+import { HeadCount } from './count';
+import { asksFirst } from './predict';
+import { markRead } from './progress';
+import { headScores, values, type Run } from './values';
+
+const all = <E extends HTMLElement>(selector: string) => [
+  ...document.querySelectorAll<E>(selector),
+];
+
+for (const section of all('.predict')) asksFirst(section);
+
+const counts = new Map<string, HeadCount>();
+for (const place of all('.head-count')) counts.set(place.dataset.figure!, new HeadCount(place));
+
+addEventListener('run', (event) => {
+  const { detail, target } = event as CustomEvent<Run>;
+  const { id } = target as Element;
+  const [first] = detail.results;
+  for (const place of all<HTMLOutputElement>(`output[data-figure="${CSS.escape(id)}"]`))
+    place.value = values[place.dataset.value!]?.(detail.results) ?? '–';
+  if (first) counts.get(id)?.measured(headScores(first), first.eps);
+});
+addEventListener('select', (event) => {
+  const { detail, target } = event as CustomEvent<{ layer: number; head: number }>;
+  if (detail) counts.get((target as Element).id)?.open(detail);
+});
+
+// Print shows the answers.
+addEventListener('beforeprint', () => {
+  for (const answer of all<HTMLDetailsElement>('.predict details')) answer.open = true;
+});
+
+const { lesson } = document.body.dataset;
+const end = document.querySelector('.next-lesson');
+if (lesson && end) {
+  const watcher = new IntersectionObserver(([entry]) => {
+    if (!entry!.isIntersecting) return;
+    markRead(lesson);
+    watcher.disconnect();
+  });
+  watcher.observe(end);
+}

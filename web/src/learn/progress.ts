@@ -1,0 +1,24 @@
+/** Where lessons lie, and which of them were read to their end: that list stays in this browser. */
+import { base } from '../base';
+
+export const lessonLink = (slug: string) => new URL(`learn/${slug}/index.html`, base).href;
+
+const KEY = 'sinkscope:lessons';
+
+export function readLessons(): readonly string[] {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
+    return Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : [];
+  } catch {
+    // Storage may be forbidden, or hold what another program wrote.
+    return [];
+  }
+}
+
+export function markRead(slug: string): void {
+  try {
+    localStorage.setItem(KEY, JSON.stringify([...new Set([...readLessons(), slug])]));
+  } catch {
+    // A lesson can be read without storage.
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The numbers that a lesson's text states of the run behind a figure. They are computed from what the
+ * figure publishes (`run` of <sink-scope>), for the reader's text as for the first one.
+ */
+import type { Quantity } from '../save/numbers';
+
+interface Result {
+  readonly subject: string;
+  readonly T: number;
+  readonly eps: number;
+  readonly tokens: readonly string[];
+  readonly says?: string | undefined;
+  readonly numbers: readonly Quantity[];
+}
+
+/** The detail of the event. */
+export interface Run {
+  readonly view: string;
+  readonly results: readonly Result[];
+}
+
+/** α₁ of one head, for the count of heads. */
+export interface HeadScore {
+  readonly layer: number;
+  readonly head: number;
+  readonly alpha: number;
+}
+
+const find = ({ numbers }: Result, name: string) => numbers.find((one) => one.name === name);
+const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
+
+/** α₁ of every head: the mean of the first column of its map, or as the sink map has it. */
+export function headScores(result: Result): HeadScore[] {
+  const alphas = find(result, 'alpha_1');
+  const maps = find(result, 'weight');
+  const from = alphas ?? maps;
+  if (!from) return [];
+  const [L = 0, H = 0] = from.shape;
+  const { T } = result;
+  const alpha = (i: number) =>
+    alphas
+      ? alphas.data[i]!
+      : mean(Array.from({ length: T }, (_, t) => maps!.data[(i * T + t) * T]!));
+  return Array.from({ length: L * H }, (_, i) => ({
+    ...{ layer: Math.floor(i / H), head: i % H },
+    alpha: alpha(i),
+  }));
+}
+
+const percent = (share: number | undefined) =>
+  share === undefined || !Number.isFinite(share) ? '–' : `${(100 * share).toFixed(0)}%`;
+
+/** α₁ under uniform attention: the mean of 1, 1/2, ..., 1/T. */
+const uniform = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
+
+/** Mean of the first column of a map [T, T]. */
+function firstColumn(result: Result | undefined): number | undefined {
+  const map = result && find(result, 'weight');
+  if (!map || map.shape.length !== 2) return undefined;
+  const { T } = result;
+  return mean(Array.from({ length: T }, (_, t) => map.data[t * T]!));
+}
+
+/** The head with the largest α₁, in a quantity [L, H, key]. */
+function strongest(result: Result, name: string): { at: number; T: number } | undefined {
+  const alphas = find(result, 'alpha');
+  const wanted = find(result, name);
+  if (!alphas || !wanted) return undefined;
+  const { T } = result;
+  const firsts = Array.from({ length: alphas.data.length / T }, (_, i) => alphas.data[i * T]!);
+  return { at: firsts.indexOf(Math.max(...firsts)), T };
+}
+
+function ofStrongest(result: Result, name: string): number | undefined {
+  const found = strongest(result, name);
+  return found && find(result, name)!.data[found.at * found.T];
+}
+
+const lossOf = (result: Result | undefined) => {
+  const losses = result && find(result, 'loss_at');
+  // The first token is predicted from nothing.
+  return losses && mean(Array.from(losses.data).filter(Number.isFinite));
+};
+
+type Value = (results: readonly Result[]) => string;
+const second =
+  (of: (result: Result | undefined) => number | undefined): Value =>
+  ([, other]) =>
+    percent(of(other));
+
+/** By the names that lessons use. */
+export const values: Readonly<Record<string, Value>> = {
+  tokens: ([first]) => String(first?.T ?? '–'),
+  uniform: ([first]) => percent(first && uniform(first)),
+  heads: ([first]) => String(first ? headScores(first).length : '–'),
+  count: ([first]) =>
+    String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
+  share: ([first]) => {
+    const all = first ? headScores(first) : [];
+    return percent(all.filter(({ alpha }) => alpha > first!.eps).length / all.length);
+  },
+  alpha: ([first]) => percent(firstColumn(first)),
+  second_alpha: second(firstColumn),
+  gets: ([first]) => percent(first && ofStrongest(first, 'alpha')),
+  gives: ([first]) => percent(first && ofStrongest(first, 'contribution_out_at')),
+  at_10: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[10]),
+  at_30: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[30]),
+  at_50: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[50]),
+  row_sum: ([first]) => percent(first && mean(find(first, 'row_mass')?.data ?? [])),
+  bias: ([first]) => percent(first && find(first, 'sink_bias')?.data[0]),
+  gate: ([first]) => {
+    const gates = first && find(first, 'gate_mean');
+    return gates ? mean(gates.data).toFixed(2) : '–';
+  },
+  /** By how many nats the second subject's loss is above the first's. */
+  rise: (results) => rise(results[0], results[1]),
+  second_rise: (results) => rise(results[0], results[2]),
+};
+
+function rise(base: Result | undefined, other: Result | undefined): string {
+  const [from, to] = [lossOf(base), lossOf(other)];
+  return from === undefined || to === undefined ? '–' : (to - from).toFixed(2).replace('-', '−');
+}

@@ -1,0 +1,47 @@
+/** The course: a list of its lessons, each of which is a page of its own, and which of them were read. */
+import { html, nothing, render } from 'lit';
+import { lessonLink, readLessons } from '../learn/progress';
+import type { Context, Scope } from '../page/context';
+import './learn.css';
+
+export function build(root: HTMLElement, _context: Context, scope: Scope): void {
+  const draw = () => {
+    const read = readLessons();
+    const next = LESSONS.find(({ slug }) => !read.includes(slug)) ?? LESSONS[0];
+    const minutes = LESSONS.reduce((sum, lesson) => sum + lesson.minutes, 0);
+    render(
+      html`<div class="room-head">
+          <h1>Learn about attention sinks in ${LESSONS.length} lessons</h1>
+          <p class="lead">
+            Each lesson asks one question and answers it with figures that you operate. All of them
+            take about ${minutes} minutes; you need to know what a matrix is.
+          </p>
+        </div>
+        <ol class="lessons">
+          ${LESSONS.map(
+            ({ slug, number, title, description, minutes: own }) =>
+              html`<li>
+                <h2><a href=${lessonLink(slug)}>${number}. ${title}</a></h2>
+                <p>${description}</p>
+                <p class="hint">${own} minutes${read.includes(slug) ? ' · read' : nothing}</p>
+              </li>`,
+          )}
+        </ol>
+        <p class="lessons-go">
+          ${
+            next
+              ? html`<a class="button primary" href=${lessonLink(next.slug)}
+                  >${read.length ? 'Continue with' : 'Start with'} lesson ${next.number}</a
+                >`
+              : nothing
+          }
+          <a href=${lessonLink('glossary')}>Glossary</a>
+        </p>`,
+      root,
+    );
+  };
+  draw();
+  // A reader who comes back from a lesson sees that it was read.
+  addEventListener('pageshow', draw);
+  scope.onEnd(() => removeEventListener('pageshow', draw));
+}

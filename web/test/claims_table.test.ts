@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { parseHash } from '../src/ask/state';
+import { parseSubject } from '../src/ask/subject';
+import { rooms } from '../src/rooms';
+import { QUANTITIES } from '../src/timeline/course';
+import { views } from '../src/views';
+
+interface Row {
+  readonly id: string;
+  readonly seen: string | null;
+}
+
+/** A file of models/. */
+const read = (name: string): unknown =>
+  JSON.parse(readFileSync(new URL(`../../models/${name}`, import.meta.url), 'utf8'));
+
+const seen = (read('claims.json') as { rows: Row[] }).rows.flatMap(({ id, seen: link }) =>
+  link === null ? [] : [[id, link] as const],
+);
+const shipped = (read('zoo/index.json') as { id: string }[]).map(({ id }) => id);
+
+it.each(seen)('claim %s is seen in a room, view and models that exist', (_, link) => {
+  const { state, problems } = parseHash(link);
+  expect(problems).toEqual([]);
+  const names = [...new URLSearchParams(link.slice(1)).keys()];
+  expect(rooms.map(({ name }) => name)).toContain(state.room);
+  expect(views.map(({ name }) => name)).toContain(state.view);
+  expect(QUANTITIES.map(({ name }) => name)).toContain(state.curve);
+  for (const one of state.shown) expect(shipped).toContain(parseSubject(one)!.id);
+  // A room that shows no view, or no model, would not show the claim.
+  if (names.includes('view')) expect(state.room).toBe('explore');
+  if (names.includes('curve')) expect(state.room).toBe('training');
+  if (names.includes('bench')) expect(state.room).toBe('purpose');
+});
+
+it('most claims can be seen', () => expect(seen.length).toBeGreaterThan(30));

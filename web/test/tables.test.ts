@@ -1,0 +1,61 @@
+/** The page's tables: what a file defines for one is a row of it, and names in links are taken once. */
+import { describe, expect, it } from 'vitest';
+import { experiments } from '../src/experiments';
+import { parseHash } from '../src/ask/state';
+import { fineTune, fromScratch } from '../src/lab/presets';
+import { rooms } from '../src/rooms/index';
+import { views } from '../src/views';
+
+type Modules = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+/** What the modules export that has all of these properties, as `path: name`. */
+function rowsIn(modules: Modules, ...properties: readonly string[]): string[] {
+  return Object.values(modules)
+    .flatMap((module) => Object.values(module))
+    .filter(
+      (value): value is { name: string } =>
+        typeof value === 'object' && value !== null && properties.every((one) => one in value),
+    )
+    .map(({ name }) => name);
+}
+
+const named = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name);
+
+describe('tables of the page', () => {
+  it('have every view that a file of views defines, once', () => {
+    const files = import.meta.glob<Modules[string]>('../src/views/*.ts', { eager: true });
+    const defined = new Set(rowsIn(files, 'name', 'question', 'reads', 'draw'));
+    expect(named(views).toSorted()).toEqual([...defined].toSorted());
+  });
+
+  it('have every experiment that a file defines, which a link can name', () => {
+    const files = import.meta.glob<Modules[string]>('../src/experiments/*.ts', { eager: true });
+    const defined = new Set(rowsIn(files, 'name', 'plan', 'says', 'table'));
+    expect(named(experiments).toSorted()).toEqual([...defined].toSorted());
+    for (const name of named(experiments))
+      expect({ name, state: parseHash(`#experiment=${name}`).state.experiment }).toEqual({
+        name,
+        state: name,
+      });
+  });
+
+  it('have every room that a file builds, once; figure is that of embeds', () => {
+    // Rooms run in a page only, so that their text is read.
+    const files = import.meta.glob<string>('../src/rooms/*.ts', {
+      eager: true,
+      query: '?raw',
+      import: 'default',
+    });
+    const built = Object.keys(files)
+      .filter((path) => /^export (async )?function build\b/m.test(files[path]!))
+      .map((path) => /([a-z_]+)\.ts$/.exec(path)![1]);
+    expect([...named(rooms), 'figure'].toSorted()).toEqual(built.toSorted());
+  });
+
+  it('have presets of the lab that differ and say what to look for', () => {
+    for (const preset of [...fromScratch, ...fineTune]) {
+      expect(preset.left).not.toBe(preset.right);
+      expect(preset.claim.length).toBeGreaterThan(40);
+    }
+  });
+});
