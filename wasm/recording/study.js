@@ -129,8 +129,8 @@ export async function compareRecordings(a, b, options = {}) {
   const shared = [...names.keys()].filter((name) => others.has(name)).sort();
   for (const name of shared) {
     const [x, y] = [await a.tensor(name), await b.tensor(name)];
-    const [have, want] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
-    if (have !== want) found.push({ name, a: [...x.shape], b: [...y.shape] });
+    const [shapeA, shapeB] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
+    if (shapeA !== shapeB) found.push({ name, a: [...x.shape], b: [...y.shape] });
     else found.push(...largest(name, x, y, tolerance));
   }
   const only = (
