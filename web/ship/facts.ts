@@ -124,7 +124,12 @@ export interface Claim {
   readonly section: string;
   readonly paper: string | null;
   readonly effects: readonly {
+    readonly recipe: string;
+    /** A recipe, or the number that the mean over seeds is compared with. */
+    readonly against: string | number;
     readonly outcome: string;
+    /** The outcome in words, where its column says too little. */
+    readonly name: string | null;
     readonly seeds: number;
     readonly mean: number | null;
     readonly low: number | null;

@@ -25,7 +25,7 @@ export function idOfPlan(plan: Plan): string {
   return `${HUB}${plan.id}${at}${file}`;
 }
 
-/** Whether the subject is a model or recording from the reader's disk, which no other reader can open. */
+/** Whether the subject is a model or a recording from the reader's disk, which no other reader can open. */
 export function isOfDisk(subject: string): boolean {
   return subject.startsWith(DISK) || isRecordingOfDisk(subject);
 }

@@ -20,6 +20,7 @@ import { loss } from './loss';
 import { mass } from './mass';
 import { next } from './next';
 import { norms } from './norms';
+import { ratios } from './ratios';
 import { reach } from './reach';
 import { router } from './router';
 import { scores } from './scores';
@@ -39,6 +40,7 @@ export const views: readonly View[] = [
   length,
   gives,
   norms,
+  ratios,
   channels,
   firsts,
   mass,

@@ -1,0 +1,53 @@
+/** How long the first token's hidden state is beside the others', by layer: a line for each model. */
+import type { Frame } from '../frame';
+import { drawChart } from '../plot/chart';
+import { part, say, type View } from '../page/view';
+import { quantity } from '../save/numbers';
+import { show } from '../words';
+
+/** [L+1], from the embedding on. */
+const ratiosOf = ({ tensors }: Frame) => tensors.hidden_ratio!.data as Float32Array;
+
+export const ratios: View = {
+  name: 'ratios',
+  title: 'Norm ratios',
+  question: 'At which layer does the first token’s hidden state grow, and in which models?',
+  how:
+    'The norm of the first token’s hidden state over the mean norm of the others, after each layer and before the ' +
+    'final norm. At 1 all are equally long. Add models to compare their lines.',
+  formula: '‖h₁‖ / mean over t > 1 of ‖hₜ‖',
+  source: 'Gu et al., ICLR 2025, figures 7 and 8',
+  reads: ['hidden_ratio'],
+  isOfAll: true,
+  numbers: ({ tensors }) => [
+    { ...quantity('hidden_ratio', ['layer'], tensors.hidden_ratio!), from: [-1] },
+  ],
+  says: (frame) => {
+    const all = ratiosOf(frame);
+    const most = Math.max(...all);
+    const layer = all.indexOf(most) - 1;
+    const where = layer < 0 ? 'at the embedding' : `after layer ${layer}`;
+    return `${frame.title}: at most ${show(most, 1)}×, ${where}.`;
+  },
+  draw(root) {
+    const place = part(root, 'chart');
+    const words = part(root, 'caption', 'p');
+    return (_, { frames, at }) => {
+      const said = frames.map((frame) => ratios.says(frame, at)).join('\n');
+      say(words, said);
+      drawChart(place, {
+        kind: 'lines',
+        from: -1,
+        xLabel: 'layer',
+        yLabel: '‖h₁‖ / ‖h‖',
+        log: true,
+        label: `Norm of the first token’s hidden state over that of the others, by layer. ${said}`,
+        series: frames.map((frame, i) => ({
+          name: frame.title,
+          color: `--run-${i + 1}`,
+          values: ratiosOf(frame),
+        })),
+      });
+    };
+  },
+};

@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest';
+import type { Frame } from '../src/frame';
+import { ratios } from '../src/views/ratios';
+
+/** Norm ratios at the embedding, and after two layers. */
+const frameOf = (...values: number[]) =>
+  ({
+    title: 'A model',
+    tensors: { hidden_ratio: { shape: [values.length], data: Float32Array.from(values) } },
+  }) as unknown as Frame;
+const at = { layer: 0, head: 0 };
+
+it('the sentence names the largest ratio and its layer, counted from 0', () => {
+  expect(ratios.says(frameOf(1, 2, 8), at)).toBe('A model: at most 8.0×, after layer 1.');
+  expect(ratios.says(frameOf(1.5, 0.5, 0.25), at)).toBe('A model: at most 1.5×, at the embedding.');
+});
+
+it('the numbers begin before layer 0', () => {
+  const [one] = ratios.numbers(frameOf(1, 2, 8), at);
+  expect(one).toMatchObject({ name: 'hidden_ratio', from: [-1], shape: [3] });
+});
