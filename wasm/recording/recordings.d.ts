@@ -212,7 +212,9 @@ export interface Difference {
   readonly of?: number;
 }
 
-/** Every tensor that both have, number by number. An undefined number equals an undefined one alone. */
+/**
+ * Every tensor that both have, number by number; a number above 1 may differ by `tolerance` times its size.
+ * An undefined number equals an undefined one alone. */
 export function compareRecordings(
   a: Recording,
   b: Recording,

@@ -177,7 +177,8 @@ function largest(name, a, b, tolerance) {
     const y = b.data[i];
     const gap = Number.isNaN(x) && Number.isNaN(y) ? 0 : x === y ? 0 : Math.abs(x - y);
     const size = Number.isNaN(gap) ? Infinity : gap;
-    if (size <= tolerance) return;
+    // Norms and activations are large: their last digits are worth no more than those of a weight.
+    if (size <= tolerance * Math.max(1, Math.abs(x) || 0, Math.abs(y) || 0)) return;
     count++;
     if (size > worst) [worst, at] = [size, i];
   });

@@ -157,7 +157,11 @@ export async function keep(parts, prompt, run, { fields, small, exact }, isHalf)
       if (error.code !== 'bad_request') throw error;
       return []; // the run did not record it
     });
-    if (tensor) put('field' in read ? read.field : read.metric, part(tensor));
+    if (!tensor) continue;
+    const name = 'field' in read ? read.field : read.metric;
+    // Nothing predicts the first token, and the format leaves it out.
+    const { data } = tensor;
+    put(name, part(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor));
   }
 }
 
