@@ -298,7 +298,7 @@ static bool same(const shape *a, const shape *b) {
     return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof *a->dims * (size_t)a->rank);
 }
 
-/* Where the entry is there, it is one of these types and of this shape; loose: but for ones. */
+/* An entry that exists has one of these types and this shape; loose ignores dimensions of 1. */
 static ss_status check_entry(const ss_entry *entry, const shape *expected, int types, bool loose,
                              ss_error *err) {
     if (!entry) return SS_OK;
@@ -334,7 +334,7 @@ static bool shape_of(shape *s, const ss_trace *sizes, const char *const *letters
     return true;
 }
 
-/* What stands for a field that was not kept: its name, the field, its shape. */
+/* What replaces a field that was not kept: its name, the field, its shape. */
 static const struct {
     const char *name;
     ss_field_id field;

@@ -5,7 +5,7 @@
  * `i.NAME` is field NAME of kept prompt i in the shape of the trace table; `mean.NAME` and
  * `deviation.NAME` are metric NAME over all prompts, kept or not, in the shape of the metric table,
  * with the thresholds in front where the metric has one. `i.alpha`, `i.row_mass` and the norms
- * stand for maps and vectors that were too large to keep: a metric that needs no more than these
+ * replace maps and vectors that were too large to keep: a metric that needs no more than these
  * works on them, every other one names the field that is missing.
  *
  * The bytes are untrusted. Opening proves every known name against its shape and copies nothing but

@@ -69,7 +69,7 @@ sinkscope record MODEL --text-file FILE --out FILE.safetensors   measure, and ke
 sinkscope compare A B       differences of two recordings, or of a recording and a model that is
                             measured over its text (--text-file and the options above); exit status 1
                             if there are any
-  --tolerance X      numbers this close are equal (0.001)
+  --tolerance X      numbers this close are equal, those above 1 by so much of their size (0.001)
 sinkscope train --help      train a small model
 sinkscope describe [--json] every metric, field, edit and attention operation
 sinkscope --version         the version of the package

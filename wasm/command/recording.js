@@ -45,7 +45,7 @@ export async function openFile(engine, path) {
 }
 
 /**
- * What a recording measured, as a model's measurement is told.
+ * The measurement of a recording, in the form of a model's.
  * @param {Engine} engine
  * @param {string} path
  * @param {number[]} [thresholds]
@@ -109,12 +109,12 @@ export async function recordOpened(opened, options) {
  * @param {number} tolerance
  */
 export function differencesText({ differences, compared, onlyA, onlyB }, tolerance) {
-  const told = (/** @type {unknown} */ x) =>
+  const shown = (/** @type {unknown} */ x) =>
     typeof x === 'number' ? String(x) : JSON.stringify(x);
   const lines = differences.map(({ name, index, a, b, difference, count, of }) =>
     index
-      ? `${name}[${index.join('][')}]: ${told(a)} and ${told(b)}, ${difference === Infinity ? 'one of them undefined' : `${difference?.toPrecision(3)} apart`}; ${count} of ${of} numbers differ`
-      : `${name}: ${told(a)} and ${told(b)}`,
+      ? `${name}[${index.join('][')}]: ${shown(a)} and ${shown(b)}, ${difference === Infinity ? 'one of them undefined' : `${difference?.toPrecision(3)} apart`}; ${count} of ${of} numbers differ`
+      : `${name}: ${shown(a)} and ${shown(b)}`,
   );
   const only = [
     ['A', onlyA],

@@ -1,4 +1,4 @@
-/** The conditions of a recording: the JSON beside its tensors, of which only what is known is taken. */
+/** The conditions of a recording: the JSON beside its tensors. Unknown keys are dropped. */
 import { SinkscopeError } from '../abi/errors.js';
 
 /** @typedef {import('../sinkscope.js').Conditions} Conditions */

@@ -30,7 +30,7 @@ export interface Conditions {
     /** [L]: how many keys a query sees, its own included; null where it sees all before it. */
     readonly windows: readonly (number | null)[];
   };
-  /** What stands first, and at which position the first token is that was measured. */
+  /** The first token, and at which position the first token is that was measured. */
   readonly first: {
     readonly token: string | null;
     readonly id: number | null;
@@ -104,7 +104,7 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   pooled(where?: Where & { readonly prompt?: number }): Promise<Tensor>;
   /**
    * What `measure` gives of a model. Means are those of the file; of a file that keeps all its prompts and
-   * has none, they are taken over these. A metric of which there is neither is left out, unless it is
+   * has none, they are taken over these. A metric that has neither is left out, unless it is
    * asked for by name.
    */
   measure(options?: Pick<MeasureOptions, 'eps' | 'metrics'>): Promise<Measurement>;
@@ -147,7 +147,7 @@ export interface StudyOptions extends RecordOptions, Options {
   readonly keep?: number;
   /** What-ifs under which every sequence is run; counterfactual ones make the recording so. */
   readonly edits?: readonly Edit[];
-  /** Of which metrics there are means; default: every averaged one that a plain run gives. */
+  /** The metrics that are averaged; default: every averaged one that a plain run gives. */
   readonly metrics?: readonly string[];
 }
 
@@ -212,7 +212,9 @@ export interface Difference {
   readonly of?: number;
 }
 
-/** Every tensor that both have, number by number. An undefined number equals an undefined one alone. */
+/**
+ * Every tensor that both have, number by number; a number above 1 may differ by `tolerance` times its size.
+ * An undefined number equals an undefined one alone. */
 export function compareRecordings(
   a: Recording,
   b: Recording,

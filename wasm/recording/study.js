@@ -129,8 +129,8 @@ export async function compareRecordings(a, b, options = {}) {
   const shared = [...names.keys()].filter((name) => others.has(name)).sort();
   for (const name of shared) {
     const [x, y] = [await a.tensor(name), await b.tensor(name)];
-    const [have, want] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
-    if (have !== want) found.push({ name, a: [...x.shape], b: [...y.shape] });
+    const [shapeA, shapeB] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
+    if (shapeA !== shapeB) found.push({ name, a: [...x.shape], b: [...y.shape] });
     else found.push(...largest(name, x, y, tolerance));
   }
   const only = (
@@ -177,7 +177,8 @@ function largest(name, a, b, tolerance) {
     const y = b.data[i];
     const gap = Number.isNaN(x) && Number.isNaN(y) ? 0 : x === y ? 0 : Math.abs(x - y);
     const size = Number.isNaN(gap) ? Infinity : gap;
-    if (size <= tolerance) return;
+    // Norms and activations are large: their last digits are worth no more than those of a weight.
+    if (size <= tolerance * Math.max(1, Math.abs(x) || 0, Math.abs(y) || 0)) return;
     count++;
     if (size > worst) [worst, at] = [size, i];
   });

@@ -8,10 +8,10 @@ import { VERSION } from './conditions.js';
 /** @typedef {import('../sinkscope.js').Recordable} Recordable */
 /** @typedef {import('../sinkscope.js').RecordOptions} RecordOptions */
 /** @typedef {import('../sinkscope.js').Measured} Measured */
-/** @typedef {{ dtype: 'F32' | 'F16' | 'I32' | 'U8', shape: readonly number[], data: Float32Array | Int32Array | Uint8Array | Uint16Array }} Part a tensor as it is written */
+/** @typedef {{ dtype: 'F32' | 'F16' | 'I32' | 'U8', shape: readonly number[], data: Float32Array | Int32Array | Uint8Array | Uint16Array }} Part a tensor in the file */
 /** @typedef {Map<string, Part>} Parts by their names */
 
-/** What stands beside maps and vectors, and for them where they are not kept: metrics of one prompt. */
+/** Metrics of one prompt that accompany maps and vectors, or replace them where those are not kept. */
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 /** The same of operations whose rows need not sum to 1. */
 const RAW = 'alpha_raw';
@@ -103,7 +103,7 @@ export function part({ shape, data }, isHalf = false) {
 /* ---- what is kept ------------------------------------------------------------------------- */
 
 /**
- * The metrics that stand for what a run of such a model is too large to keep.
+ * The metrics that replace fields of such a model's runs that are too large to keep.
  * @param {Describe} describe
  * @param {Pick<import('../sinkscope.js').Architecture, 'attention'>} architecture
  */
@@ -157,15 +157,19 @@ export async function keep(parts, prompt, run, { fields, small, exact }, isHalf)
       if (error.code !== 'bad_request') throw error;
       return []; // the run did not record it
     });
-    if (tensor) put('field' in read ? read.field : read.metric, part(tensor));
+    if (!tensor) continue;
+    const name = 'field' in read ? read.field : read.metric;
+    // Nothing predicts the first token, and the format leaves it out.
+    const { data } = tensor;
+    put(name, part(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor));
   }
 }
 
 /**
- * Puts means and deviations over all prompts among the parts, thresholds in front.
+ * Puts means and deviations over all prompts among the parts, thresholds as the first dimension.
  * @param {Parts} parts
  * @param {Describe} describe
- * @param {readonly Readonly<Record<string, Measured>>[]} byEps by the threshold; what has none stands in the first
+ * @param {readonly Readonly<Record<string, Measured>>[]} byEps by the threshold; metrics without one are in the first
  */
 export function putMeans(parts, describe, byEps) {
   for (const [name, { shape }] of Object.entries(byEps[0])) {

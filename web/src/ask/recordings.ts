@@ -20,7 +20,7 @@ export function isRecordingOfDisk(id: string): boolean {
   return id.startsWith(DISK);
 }
 
-/** What stands in a link may hold no comma, no tilde and no white space. */
+/** The id of an address; a link separates subjects by commas and edits by tildes, so those are escaped. */
 export function idOfAddress(address: string | URL): string {
   const { href } = new URL(address);
   return `${RECORDING}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
@@ -42,7 +42,7 @@ export function addressOfRecording(id: string): URL | undefined {
   return /^https?:/.test(place) ? new URL(place) : new URL(RECORDINGS + place, base);
 }
 
-/** Whether nobody but this site is asked for it. */
+/** Whether the recording lies on this site. */
 export function isOfThisSite(id: string): boolean {
   return addressOfRecording(id)?.origin === base.origin;
 }

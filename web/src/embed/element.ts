@@ -4,6 +4,9 @@
  *     <script type="module" src="https://HOST/sink-scope.js"></script>
  *     <sink-scope view="attention" shown="softmax,sigmoid" controls="text"></sink-scope>
  *
+ * `recording="smollm2.safetensors"` in the place of `shown` names a recording, relative to the host's page: it is
+ * drawn without any weights.
+ *
  * This file is small; the engine is fetched once a figure comes near the viewport, and all figures of a
  * page share it and its models. Attributes mirror the state, properties bear the names of the state's
  * rows; events are `run`, `select` and `error`. It also lets the iframes of embed.html have the height

@@ -257,7 +257,7 @@ function reasonOf(read: Read, error: unknown): string {
 
 /**
  * A recording in the place of an open run: what the page reads of a frame is read from its first kept prompt.
- * What is not there comes as undefined, and its reason is told.
+ * A missing number is undefined, and `lacks` gets its reason.
  */
 export function recordedRun(
   key: string,
