@@ -120,6 +120,28 @@ export const lessons = {
     assert.match(await row.getByRole('status').textContent(), /Weight that goes to no token/);
   },
 
+  async 'a model writes with three caches: the recorded texts, and others with another seed'(
+    stage,
+  ) {
+    const page = await open(stage, slugs[3]);
+    const write = page.locator('sink-write');
+    const texts = () => write.locator('tbody tr td:nth-child(2)').allTextContents();
+    const recorded = await texts();
+    assert.equal(recorded.length, 3);
+    const generate = async () => {
+      await write.getByRole('button', { name: 'Generate' }).click();
+      await write.getByRole('button', { name: 'Generate', disabled: false }).waitFor();
+    };
+    await generate();
+    // The same bits in every build: the same draws give the same text.
+    assert.deepEqual(await texts(), recorded);
+    await write.locator('input').fill('5');
+    await generate();
+    await page.waitForFunction(() => document.querySelector('sink-write').dataset.seed === '5');
+    assert.notDeepEqual(await texts(), recorded);
+    assert.deepEqual(await violations(page), []);
+  },
+
   async 'without JavaScript every lesson has its text, its answers and its pictures'(stage) {
     const context = await stage.browser.newContext({ javaScriptEnabled: false });
     const page = await context.newPage();
@@ -130,7 +152,11 @@ export const lessons = {
       assert.equal(await shown.count(), figures);
       for (let i = 0; i < figures; i++) {
         await shown.nth(i).scrollIntoViewIfNeeded();
-        assert.ok((await shown.nth(i).boundingBox()).height > 100);
+        assert.ok((await shown.nth(i).boundingBox()).height > 100, `${slug}: picture ${i}`);
+        await page.waitForFunction(
+          (at) => document.querySelectorAll('sink-scope img')[at].naturalWidth > 0,
+          i,
+        );
         assert.ok((await shown.nth(i).getAttribute('alt')).length > 20);
       }
       await page.locator('.predict summary').first().click();

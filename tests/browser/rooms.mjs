@@ -1069,7 +1069,7 @@ const commands = {
     );
   },
 
-  async 'the command beside each row of a bench prints its loss'(stage) {
+  async 'the command beside each row of an experiment prints its loss'(stage) {
     for (const hash of [
       'runs=2&length=64',
       'experiment=cache&runs=2&length=48&shown=softmax',

@@ -22,6 +22,7 @@ export const TYPES = {
   '.css': 'text/css',
   '.json': 'application/json',
   '.wasm': 'application/wasm',
+  '.svg': 'image/svg+xml',
 };
 /** How every test starts the system's Chromium. */
 export const CHROMIUM = {

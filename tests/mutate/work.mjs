@@ -10,7 +10,12 @@ import { execFile } from 'node:child_process';
  */
 export const run = (program, args, { cwd, input, seconds, env, isQuiet } = {}) =>
   new Promise((done) => {
-    const bounded = ['-c', `ulimit -t ${seconds ?? 'unlimited'} && exec "$0" "$@"`, program, ...args];
+    const bounded = [
+      '-c',
+      `ulimit -t ${seconds ?? 'unlimited'} && exec "$0" "$@"`,
+      program,
+      ...args,
+    ];
     // What waits for something that never comes takes no processor time.
     const timeout = (seconds ?? 0) * 10_000;
     const options = { cwd, env, timeout, killSignal: 'SIGKILL', maxBuffer: 1 << 28 };

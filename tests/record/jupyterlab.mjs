@@ -33,8 +33,9 @@ try {
   const isThere = () =>
     page.waitForFunction(() => globalThis.jupyterapp && document.querySelector('.jp-Notebook-cell'));
   const figure = async () => {
-    await page.waitForSelector('iframe[sandbox]');
-    const frame = await (await page.$('iframe[sandbox]')).contentFrame();
+    const element = await page.waitForSelector('iframe[sandbox]');
+    await element.scrollIntoViewIfNeeded(); // a figure begins when it is in sight
+    const frame = await element.contentFrame();
     await frame.waitForSelector('sink-scope');
     await frame.waitForFunction(
       () =>
@@ -47,6 +48,12 @@ try {
   };
   await page.goto(`${address}&file-browser-path=/`);
   await isThere();
+  // Cells run once the notebook has a kernel that waits for them.
+  await page.waitForFunction(() => {
+    const { sessionContext } = globalThis.jupyterapp.shell.currentWidget ?? {};
+    return sessionContext?.session?.kernel?.status === 'idle';
+  });
+  await page.locator('.jp-Notebook-cell').first().click();
   await command('notebook:run-all-cells');
   let frame = await figure();
   await page.screenshot({ path: `${folder}/run.png` });

@@ -46,3 +46,17 @@ test('a file of C begins with a comment, or its header does', () => {
     .filter((path) => !begins(path) && !begins(path.replace(/c$/, 'h')));
   assert.deepEqual(silent, []);
 });
+
+test('the files that the pages for contributors name are there', () => {
+  for (const page of ['.github/CONTRIBUTING.md', 'tests/README.md', 'core/README.md']) {
+    const text = read(page);
+    const base = new URL(page, root);
+    const links = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map(([, path]) => new URL(path, base));
+    const names = [...text.matchAll(/`((?:core|goldens|models|tests|wasm|web)\/[^`\s]+)`/g)]
+      .map(([, path]) => path.replace(/^goldens\//, 'models/reference/goldens/'))
+      .map((path) => new URL(path, root));
+    assert.ok(links.length + names.length > 2, page);
+    const missing = [...links, ...names].filter((url) => !existsSync(url));
+    assert.deepEqual(missing.map(String), [], page);
+  }
+});

@@ -1,7 +1,6 @@
 /** The command line's recordings: which files they are, what they print, how one is made. */
 import { openAsBlob } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { basename } from 'node:path';
 import { expect } from '../abi/errors.js';
 import { sha256 } from '../loading/hash.js';
 import { recordStudy } from '../recording/study.js';

@@ -544,7 +544,7 @@ class Run {
   /** @param {import('../sinkscope.js').RecordOptions} [options] */
   async record(options) {
     // Who records nothing does not download this.
-    const { recordRun } = await import('../recording/write.js');
+    const { recordRun } = await import('../recording/run.js');
     return recordRun(this, this.#model, options);
   }
 

@@ -223,25 +223,7 @@ export function conditionsOf(
   };
 }
 
-/* ---- one run, and maps of other programs --------------------------------------------------- */
-
-/**
- * The recording of one run: its own numbers are the means, without deviations.
- * @param {Pick<import('../sinkscope.js').Run, 'tokens' | 'read'>} run
- * @param {Recordable} model
- * @param {RecordOptions} options
- */
-export async function recordRun(run, model, options = {}) {
-  checkOptions(options, RECORD);
-  const { describe } = model;
-  const { eps = [describe.defaults.eps], half = true } = options;
-  checkList(eps, 'number', 'eps');
-  /** @type {Parts} */
-  const parts = new Map();
-  await keep(parts, 0, run, keptOf(model, options), half);
-  const known = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
-  return encode(parts, conditionsOf(model, options, known));
-}
+/* ---- maps of other programs ------------------------------------------------------------------- */
 
 /** @type {typeof import('../sinkscope.js').recordMaps} */
 export function recordMaps(prompts, options = {}) {

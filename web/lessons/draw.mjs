@@ -85,6 +85,41 @@ for (const { figures, lives } of lessons)
     made[figure.id] = isKnown || (await draw(figure, lives));
     console.log(figure.id, JSON.stringify(made[figure.id].values));
   }
+/** Seeds over which the texts of a model are compared. */
+const SEEDS = 20;
+const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
+const percent = (share) => `${(100 * share).toFixed(0)}%`;
+const written = {};
+for (const { writes } of lessons)
+  for (const { id, model, prompt } of writes) {
+    const texts = await page.evaluate(
+      async ([attributes, seeds]) => {
+        const element = document.createElement('sink-write');
+        for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+        document.querySelector('main').replaceChildren(element);
+        const all = [];
+        for (let seed = 1; seed <= seeds; seed++) all.push(await element.write(seed));
+        return all;
+      },
+      [{ model, prompt }, SEEDS],
+    );
+    const distinct = ({ tokens }) => new Set(tokens).size / tokens.length;
+    const caches = ['All keys', 'The last 24 keys', 'The first key and the last 23'];
+    const values = ['full', 'last', 'first'].map((name, i) => [
+      name,
+      percent(mean(texts.map((all) => distinct(all[i])))),
+    ]);
+    written[id] = {
+      ...{ id, model, prompt },
+      // Of the seed that the element begins with.
+      rows: texts[2].map((one, i) => ({
+        ...{ cache: caches[i], text: one.text, distinct: percent(distinct(one)) },
+      })),
+      values: Object.fromEntries(values),
+    };
+    console.log(id, JSON.stringify(written[id].values));
+  }
+writeFileSync(join(pictures, 'writings.json'), `${JSON.stringify(written, null, 2)}\n`);
 for (const file of readdirSync(pictures))
   if (file.endsWith('.svg') && !made[file.replace('.svg', '')]) rmSync(join(pictures, file));
 writeFileSync(join(pictures, 'pictures.json'), `${JSON.stringify(made, null, 2)}\n`);

@@ -3,6 +3,7 @@
  *
  *     ::figure[Caption.]{#map view="heads" shown="softmax"}   a figure: <sink-scope> in a state, over its picture
  *     ::row[Caption.]{columns="softmax sigmoid"}              three scores with sliders (src/learn/rows.ts)
+ *     ::write[Caption.]{#write model="softmax" prompt="..."} a model writes on with three KV caches
  *     ::count{figure="map"}                                   counts the heads that a reader opens
  *     ::costs{}  ::claims{}                                   tables made from the zoo and models/claims.json
  *     :::predict[Question?]{min=0 max=24} ... :::             a guess, then the answer
@@ -47,6 +48,20 @@ export interface Picture {
   readonly live: number;
 }
 
+/** Texts that lessons/draw.mjs let a model write. */
+export interface Writing {
+  readonly id: string;
+  readonly model: string;
+  readonly prompt: string;
+  readonly rows: readonly {
+    readonly cache: string;
+    readonly text: string;
+    readonly distinct: string;
+  }[];
+  /** Means over seeds. */
+  readonly values: Readonly<Record<string, string>>;
+}
+
 export interface Lesson {
   /** Its address below `learn/`, which is the name of its file. */
   readonly slug: string;
@@ -58,6 +73,8 @@ export interface Lesson {
   readonly words: number;
   readonly html: string;
   readonly figures: readonly FigureOf[];
+  /** Texts that a model writes. */
+  readonly writes: readonly Omit<Writing, 'rows' | 'values'>[];
   /** States of the page that it links to. */
   readonly links: readonly string[];
   readonly lives: readonly {
@@ -78,6 +95,13 @@ export function picturesOf(): Readonly<Record<string, Picture>> {
   const file = join(folder, 'pictures.json');
   return existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Picture>)
+    : {};
+}
+
+export function writings(): Readonly<Record<string, Writing>> {
+  const file = join(folder, 'writings.json');
+  return existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Writing>)
     : {};
 }
 
@@ -259,6 +283,7 @@ function rowTable(columns: readonly string[]): Node {
 
 interface Read {
   readonly figures: FigureOf[];
+  readonly writes: { id: string; model: string; prompt: string }[];
   readonly links: string[];
   readonly lives: { figure: string; value: string; stated: string }[];
   readonly problems: string[];
@@ -318,6 +343,20 @@ function directives(number: number, read: Read) {
       const element = make('sink-row', { columns }, [rowTable(columns.split(/\s+/))]);
       become(node, make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]));
     },
+    write(node, { id = '', model = '', prompt = '' }) {
+      const name = `${number}-${id}`;
+      const texts = writings()[name];
+      if (texts?.prompt !== prompt || texts.model !== model)
+        wrong(node, `“${id}”: lessons/draw.mjs has written no text for it`);
+      const recorded = table(
+        ['Cache', 'The model writes', 'Distinct tokens'],
+        (texts?.rows ?? []).map(({ cache, text: said, distinct }) => [cache, said, distinct]),
+      );
+      recorded.data!.hProperties!.className = ['wide-table', 'recorded'];
+      read.writes.push({ id: name, model, prompt });
+      const element = make('sink-write', { id, model, prompt }, [recorded]);
+      become(node, make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]));
+    },
     count(node, { figure = '' }) {
       become(node, make('p', { className: ['head-count'], dataFigure: figure, role: 'status' }));
     },
@@ -364,7 +403,8 @@ function directives(number: number, read: Read) {
     live(node, { figure = '', value = '' }) {
       const stated = toString(node);
       read.lives.push({ figure: `${number}-${figure}`, value, stated });
-      const found = pictures[`${number}-${figure}`]?.values[value];
+      const name = `${number}-${figure}`;
+      const found = (pictures[name] ?? writings()[name])?.values[value];
       if (found !== stated)
         wrong(node, `“${stated}”: ${value} of the figure “${figure}” is ${found ?? 'unknown'}`);
       become(node, make('output', { dataFigure: figure, dataValue: value }, [text(stated)]));
@@ -420,7 +460,7 @@ function headOf(tree: Root): { title: string; description: string } {
 /** @param name of the file, without its ending: `1-what-is-an-attention-sink` */
 export function lessonOf(name: string, source: string): Lesson {
   const number = Number(/^\d+/.exec(name)?.[0] ?? 0);
-  const read: Read = { figures: [], links: [], lives: [], problems: [] };
+  const read: Read = { figures: [], writes: [], links: [], lives: [], problems: [] };
   const maker = unified()
     .use(remarkParse)
     .use(remarkDirective)

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createEngine, type Describe, type LogEntry, type Operation } from 'sinkscope';
+import { fineTune, fromScratch } from '../src/lab/presets';
 import { FINE_TUNE, FROM_SCRATCH } from '../src/lab/table';
 import { letters, setUp } from '../src/lab/from_scratch';
 import { logCsv } from '../src/lab/files';
@@ -193,12 +195,27 @@ describe('files of a lab', () => {
   });
 });
 
-it('offers what the trainer takes, with its defaults', async ({ skip }) => {
+it('offers what the trainer takes, with its defaults, and presets of it', async ({ skip }) => {
   skip(!isBuilt, UNBUILT);
   const base = new URL('../../wasm/', import.meta.url);
   const engine = await createEngine({ base, worker: false, lab: true });
-  const { settings } = engine.describe.training!;
+  const { describe: table } = engine;
+  const { settings } = table.training!;
   await engine.close();
+  const zoo = new URL('../../models/zoo/index.json', import.meta.url);
+  const tables = tablesOf(table, JSON.parse(readFileSync(zoo, 'utf8')) as Card[]);
+  for (const { title, left, right } of [...fromScratch, ...fineTune]) {
+    const both = [left, right].map((text) => readSettings(text, tables));
+    expect(
+      both.flatMap(({ problems }) => problems),
+      title,
+    ).toEqual([]);
+    expect(
+      both.map(({ settings: own }) => printSettings(own)),
+      title,
+    ).toEqual([left, right]);
+    expect(left, title).not.toBe(right);
+  }
   const own = FROM_SCRATCH.filter(
     ({ isModel, isView, name }) => !isModel && !isView && name !== 'first',
   );

@@ -1,7 +1,8 @@
+import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { claims, fact, modelsOfZoo, wrongly } from '../ship/facts';
 import { lessons, pages } from '../ship/lessons';
-import { lessonOf, picturesOf } from '../ship/markdown';
+import { lessonOf, picturesOf, writings } from '../ship/markdown';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';
 import { headScores, values, type Run } from '../src/learn/values';
@@ -11,6 +12,9 @@ import { rooms } from '../src/rooms/index';
 import { views } from '../src/views/index';
 
 const all = lessons();
+const recordings = new Set(
+  readdirSync(`${import.meta.dirname}/../../models/recordings`).map((file) => `recording:${file}`),
+);
 const ids = new Set(modelsOfZoo().map(({ id }) => id));
 
 /** What is wrong with a state that a lesson or a claim names. */
@@ -22,7 +26,9 @@ function troublesOf(hash: string): string[] {
   );
   return [
     ...problems,
-    ...names.filter((id) => !ids.has(id) && !id.startsWith('hub:')).map((id) => `no model ${id}`),
+    ...names
+      .filter((id) => !ids.has(id) && !id.startsWith('hub:') && !recordings.has(id))
+      .map((id) => `no model ${id}`),
     ...(given.has('view') && !views.some(({ name }) => name === state.view)
       ? [`no view ${state.view}`]
       : []),
@@ -63,7 +69,9 @@ describe('the course', () => {
     const figures = all.flatMap((lesson) => lesson.figures);
     expect(Object.keys(pictures).sort()).toEqual(figures.map(({ id }) => id).sort());
     for (const { id, state } of figures) expect(pictures[id]!.state, id).toEqual(state);
-    for (const { value } of all.flatMap(({ lives }) => lives)) expect(values).toHaveProperty(value);
+    for (const { figure, value } of all.flatMap(({ lives }) => lives))
+      if (pictures[figure]) expect(values).toHaveProperty(value);
+      else expect(writings()[figure]!.values, figure).toHaveProperty(value);
   });
 
   it('refuses a number that is not that of its table, one without a source, and an unknown sign', () => {

@@ -1,6 +1,6 @@
 /** Ids of models that are not in the zoo: hub:owner/name@revision, and disk:FINGERPRINT/name. */
 import { sha256, type Plan } from 'sinkscope';
-import { isOfRecording, nameOfRecording } from './recordings';
+import { isOfRecording, isRecordingOfDisk, nameOfRecording } from './recordings';
 
 const HUB = 'hub:';
 const DISK = 'disk:';
@@ -25,9 +25,9 @@ export function idOfPlan(plan: Plan): string {
   return `${HUB}${plan.id}${at}${file}`;
 }
 
-/** Whether the subject is a model from the reader's disk, which no other reader can open. */
+/** Whether the subject is a model or a recording from the reader's disk, which no other reader can open. */
 export function isOfDisk(subject: string): boolean {
-  return subject.startsWith(DISK);
+  return subject.startsWith(DISK) || isRecordingOfDisk(subject);
 }
 
 /** How a model that is not open yet is called. */
@@ -38,7 +38,7 @@ export function nameOfId(id: string): string {
 }
 
 export function fingerprintOf(id: string): string {
-  return id.slice(DISK.length, id.indexOf('/'));
+  return id.slice(id.indexOf(DISK) + DISK.length, id.indexOf('/'));
 }
 
 /**

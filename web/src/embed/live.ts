@@ -77,6 +77,16 @@ function lend(models: Models, borrower: object): Models {
   });
 }
 
+/** The models of the document's figures, for what draws another figure; `ids` stay open as long as `borrower`. */
+export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
+  wanted.set(borrower, new Set(ids));
+  return lend((await share()).models, borrower);
+}
+
+export function returnModels(borrower: object): void {
+  wanted.delete(borrower);
+}
+
 /** A page with light letters is dark, however it says so. */
 function themeOf(element: Element): Theme {
   const parts = getComputedStyle(element)

@@ -9,7 +9,7 @@ import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Experiment } from './experiment';
-import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
+import { check, choicesIn, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
 /** Policies that the sweep leaves out: one evicts once, at the end of a prompt, one at random. */
@@ -104,11 +104,13 @@ export const cache: Experiment = {
       file,
     ),
   controls: (context) => {
-    const { state, set, engine } = context;
-    const describe = engine.value?.models.describe;
+    const { state, set } = context;
     const { policy, length, sweep: how, measure } = state.value;
-    return html`${choices('policy shown', policy, describe ? policiesOf(describe) : [], (value) =>
-      set({ policy: value }),
+    return html`${choices(
+      'policy shown',
+      policy,
+      choicesIn(context, 'evict', 'policy', policy),
+      (value) => set({ policy: value }),
     )}
     ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}
     ${

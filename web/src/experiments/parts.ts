@@ -7,6 +7,7 @@ import type { Context } from '../page/context';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import type { State } from '../ask/state';
+import { choicesOf } from '../ask/subject';
 import { costOf, isUnedited, settingName, signed, type Cost } from '../views/settings';
 
 type Sliding = {
@@ -42,6 +43,17 @@ export function check(label: string, isOn: boolean, turn: (isOn: boolean) => voi
     />
     ${label}</label
   >`;
+}
+
+/** The choices of an edit's parameter; before the engine runs, the current one alone. */
+export function choicesIn(
+  { engine }: Context,
+  edit: string,
+  parameter: string,
+  current: string,
+): readonly (readonly [string, string])[] {
+  const describe = engine.value?.models.describe;
+  return describe ? choicesOf(describe, edit, parameter) : [[current, current]];
 }
 
 function costWords({ mean, deviation }: Cost): string {

@@ -1,6 +1,5 @@
 /** Few bits: who stretches the scale, and what it helps to keep the first tokens exact. */
 import { html, nothing } from 'lit';
-import type { Describe } from 'sinkscope';
 import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
 import { mean } from '../frame';
@@ -10,7 +9,7 @@ import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
 import { capital, percent } from '../words';
 import type { Experiment } from './experiment';
-import { check, lossColumns, settingsTable, slider, wholeOf } from './parts';
+import { check, choicesIn, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
 
@@ -21,8 +20,8 @@ const OF_WEIGHTS: Readonly<Record<string, string>> = {
 };
 
 /** Weights belong to no token: none shares a scale with its own, and none stays exact. */
-const grainsOf = (describe: Describe, { what }: State) =>
-  choicesOf(describe, 'quantise', 'by')
+const grainsOf = (all: readonly (readonly [string, string])[], { what }: State) =>
+  all
     .filter(([by]) => what !== 'weights' || by !== 'token')
     .map(([by, label]) => [by, (what === 'weights' && OF_WEIGHTS[by]) || label] as const);
 const grainOf = ({ what, by }: State) => (what === 'weights' && by === 'token' ? 'tensor' : by);
@@ -42,7 +41,9 @@ export const quantisation: Experiment = {
     const grains = [
       ...new Set([
         grainOf(state),
-        ...(state.sweep === 'all' ? grainsOf(describe, state).map(([by]) => by) : []),
+        ...(state.sweep === 'all'
+          ? grainsOf(choicesOf(describe, 'quantise', 'by'), state).map(([by]) => by)
+          : []),
       ]),
     ];
     const bits = [...new Set([state.bits, ...BITS])];
@@ -111,16 +112,14 @@ export const quantisation: Experiment = {
       file,
     ),
   controls: (context) => {
-    const { state, set, engine } = context;
+    const { state, set } = context;
     const { what, sweep: how } = state.value;
-    const describe = engine.value?.models.describe;
-    if (!describe) return html``;
-    return html`${choices('quantize', what, choicesOf(describe, 'quantise', 'what'), (value) =>
+    const by = grainOf(state.value);
+    const grains = grainsOf(choicesIn(context, 'quantise', 'by', by), state.value);
+    return html`${choices('quantize', what, choicesIn(context, 'quantise', 'what', what), (value) =>
       set({ what: value }),
     )}
-    ${choices('with', grainOf(state.value), grainsOf(describe, state.value), (value) =>
-      set({ by: value }),
-    )}
+    ${choices('with', by, grains, (value) => set({ by: value }))}
     ${slider('bits', 'bits', [2, 8], context)}
     ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], context)}
     ${check('all ways to share a scale', how === 'all', (isOn) =>

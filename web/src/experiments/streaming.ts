@@ -1,6 +1,5 @@
 /** A cache that forgets by age: what happens when token 1 leaves it. */
 import { html } from 'lit';
-import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
 import { attention } from '../views/attention';
 import { givenOf, signed } from '../views/settings';
@@ -11,6 +10,7 @@ import { defaults, type State } from '../ask/state';
 import type { Experiment, Finding, Group } from './experiment';
 import {
   check,
+  choicesIn,
   cost,
   lossColumns,
   reportedBadge,
@@ -145,15 +145,14 @@ export const streaming: Experiment = {
     );
   },
   controls: (context) => {
-    const { state, set, engine } = context;
+    const { state, set } = context;
     const { positions, reread, length } = state.value;
-    const describe = engine.value?.models.describe;
     return html`${slider('first keys', 'firstKeys', [0, 8], context)}
     ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 512))], context)}
     ${choices(
       'positions',
       positions,
-      describe ? choicesOf(describe, 'evict', 'positions') : [],
+      choicesIn(context, 'evict', 'positions', positions),
       (value) => set({ positions: value }),
     )}
     ${check('also recompute (slow)', reread === 'yes', (isOn) => set({ reread: isOn ? 'yes' : 'no' }))}

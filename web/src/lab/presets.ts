@@ -90,7 +90,7 @@ export const fromScratch: readonly Preset[] = [
   {
     title: 'large or small embeddings',
     left: 'deviation:0',
-    right: 'deviation:0,embedding_deviation:0.02',
+    right: 'embedding_deviation:0.02,deviation:0',
     claim:
       'Both use PyTorch’s default initialization of matrices. On the right the embeddings start 50 times ' +
       'smaller, so what the blocks add outweighs them.',
@@ -134,7 +134,7 @@ export const fineTune: readonly Preset[] = [
   {
     title: 'step 1,000, continue with sigmoid',
     left: 'from:softmax,at:1000,learning_rate:0.003',
-    right: 'from:softmax,at:1000,learning_rate:0.003,operation:sigmoid_log_n',
+    right: 'from:softmax,operation:sigmoid_log_n,at:1000,learning_rate:0.003',
     claim:
       'Both start from the softmax model at step 1,000 of 4,000, when its sink begins to form. The left one ' +
       'continues with softmax, the right one with sigmoid.',

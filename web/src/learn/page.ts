@@ -2,6 +2,7 @@
 import './learn.css';
 import '../embed/element';
 import './row_toy';
+import './write_toy';
 import { HeadCount } from './count';
 import { asksFirst } from './predict';
 import { markRead } from './progress';

@@ -187,18 +187,10 @@ function asking(opener: Opener, id: string): TemplateResult {
 
 /** The same of a recording. */
 function askingRecording(opener: Opener, id: string, no: TemplateResult): TemplateResult {
-  const name = html`<strong>${nameOfId(id)}</strong>`;
-  const address = addressOfRecording(id);
-  if (!address)
-    return html`<p>
-        This link shows a recording, ${name}, which was on the disk of whoever shared it. The link
-        holds its name and fingerprint, not the file. Choose the same file to open it.
-      </p>
-      ${diskForm(opener)}
-      <p class="links">${no}</p>`;
+  const address = addressOfRecording(id)!;
   return html`<p>
-      This link shows a recording, ${name}, from ${address.host}. This page contacts ${address.host}
-      only if you agree. A recording holds numbers and words, no program.
+      This link shows a recording, <strong>${nameOfId(id)}</strong>, from ${address.host}. This page
+      contacts ${address.host} only if you agree. A recording holds numbers and words, no program.
     </p>
     <p class="links">
       <button type="button" class="primary" @click=${() => void opener.lookUp(address.href)}>

@@ -23,7 +23,6 @@ import {
   isOfRecording,
   isOfThisSite,
   isRecordingFile,
-  isRecordingOfDisk,
 } from '../ask/recordings';
 import {
   fingerprintOf,
@@ -190,7 +189,7 @@ export class Opener {
       const [only] = given;
       if (only && given.length === 1 && (await isRecordingFile(only.file))) {
         const id = await idOfRecordingFile(only.file as File);
-        this.#compareRecording(id);
+        this.#compare(id);
         return this.#loadRecording(id, signal, only.file);
       }
       const plans = await planFiles(given);
@@ -344,16 +343,6 @@ export class Opener {
       throw error;
     }
     this.#finish(id);
-  }
-
-  #compareRecording(id: string): void {
-    const wanted = this.#asked.find(isRecordingOfDisk);
-    const print = (one: string) => one.slice(0, one.indexOf('/'));
-    if (!wanted || !this.isShown || print(wanted) === print(id)) return;
-    throw new InputError(
-      `${nameOfId(id)}: expected the recording that the link names, ${print(wanted)}, found ${print(id)}. ` +
-        'Close this dialog to open another one.',
-    );
   }
 
   /** Files that a link asked for are those that it names, or they are refused. */

@@ -82,10 +82,20 @@ export function remarkOf(frame: Frame): DrawOptions['remark'] {
 }
 
 /** Parts of class `wide` are left out on a phone. */
+const ROWS = html`Each row is a token<span class="wide"> (a word or part of one)</span>; the
+  stronger a cell, the more it attends to the token of the column.`;
+
 const INTRODUCTION = html`A small language model reads the text below<span class="wide">
     on your machine</span
-  >. Each row is a token<span class="wide"> (a word or part of one)</span>; the stronger a cell, the
-  more it attends to the token of the column.`;
+  >. ${ROWS}`;
+
+/** Who read the text: a model on this machine, or one elsewhere, of which a recording was made. */
+function introduction({ recording, sequences }: Frame): TemplateResult {
+  if (!recording) return INTRODUCTION;
+  const means = sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
+  return html`${recording.model.id} read the text below, and this page shows what was
+  recorded.${means} ${ROWS}`;
+}
 
 /** The sentence over the pictures. @param heads of the frames, in their order */
 export function lead(frames: readonly Frame[], heads: readonly Head[]): TemplateResult {
@@ -112,7 +122,8 @@ export function lead(frames: readonly Frame[], heads: readonly Head[]): Template
   const note = shortNote(verdict, first.T, first.eps);
   const isStrongest = headName(at) === headName(selectedHead(first, { layer: -1, head: -1 }));
   const which = `The ${isStrongest ? 'strongest' : 'selected'} head, ${headName(at)},`;
-  return html`${INTRODUCTION} <strong>${which} gives ${own} ${of} to ${firstName(first)}</strong>${
+  return html`${introduction(first)}
+    <strong>${which} gives ${own} ${of} to ${firstName(first)}</strong>${
       isStart ? html` (BOS)<span class="wide">, which carries no meaning</span>` : ''
     }.
     Mean over all ${L * H} heads: ${mean}. ${note || uniform}`;
@@ -485,7 +496,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     // What is not step 4 is about the trained models.
     const goes = (to: number) => context.link({ why: to, shown: trained(state.shown) });
     const next =
-      step < 4
+      step < 4 && !isRecorded
         ? html`<a class="button primary" href=${goes(step + 1)}>${step ? 'Next' : 'Why?'}</a>`
         : html`<a class="button primary" href=${lessonLink(LESSONS[0]!.slug)}
               >Lesson 1: ${LESSONS[0]!.title}</a
@@ -508,7 +519,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       html`<div class="start-ask">${next} ${step ? steps : nothing}</div>
         <div class="start-text">
           ${isRecorded ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>` : html`${textField(context, 4)} ${startToken(context, frames)} ${step ? nothing : examples(context)}`}
-          ${step ? nothing : realModel(context, isRecorded)}
+          ${step && !isRecorded ? nothing : realModel(context, isRecorded)}
         </div>
         ${
           frames[0] && at
