@@ -102,6 +102,7 @@ def measure(id: str) -> dict[str, Any]:
 
 
 def main() -> None:
+    torch.set_num_threads(1)
     rows = json.loads((protocol.ZOO / "index.json").read_text())
     lines = [json.dumps(measure(id)) for id in chosen(rows)]
     FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n")
