@@ -1,12 +1,18 @@
 /** Figures in other people's pages: the element, iframes, and the examples of web/examples. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { extname, join, normalize } from 'node:path';
 import { pictures, root, staysWithin, violations } from './stage.mjs';
+
+const require = createRequire(join(root, 'web/package.json'));
+const { mystParse } = await import(pathToFileURL(require.resolve('myst-parser')).href);
+const { evaluate } = await import(pathToFileURL(require.resolve('@mdx-js/mdx')).href);
 
 const WRITTEN = 'http://localhost:8080';
 const TYPES = {
@@ -64,6 +70,33 @@ async function fromElsewhere(stage, name, look) {
   } finally {
     site.close();
   }
+}
+
+/** An attribute of an element that a host's tool made. */
+const attribute = ([name, value]) => ` ${name}="${String(value).replaceAll('&', '&amp;')}"`;
+const frameOf = (properties) =>
+  `<iframe${Object.entries(properties).map(attribute).join('')}></iframe>`;
+
+/** What a snippet becomes in its host: MyST and MDX read theirs themselves. */
+async function inHost(text) {
+  if (text.startsWith(':::')) {
+    const [directive] = mystParse(text).children;
+    const [{ src, title, children }] = directive.children;
+    assert.match(children[0].url, /picture\.png$/, 'what MyST prints');
+    return frameOf({ src, title });
+  }
+  if (text.includes('style={{')) {
+    const made = [];
+    const jsx = (type, properties) => void made.push({ type, properties });
+    const { default: content } = await evaluate(text, { jsx, jsxs: jsx, Fragment: 'div' });
+    content({});
+    const { style, ...properties } = made[0].properties;
+    assert.equal(typeof style, 'object');
+    return frameOf(properties);
+  }
+  // An address is pasted into a field of the host, which makes a frame of it.
+  if (/^http\S+$/.test(text)) return frameOf({ src: text, title: 'Sinkscope' });
+  return text.replace(/^```.*$/gm, '');
 }
 
 const isDrawn = (frame) =>
@@ -253,10 +286,7 @@ export const embed = {
     for (const [i, kind] of kinds.entries()) {
       await dialog.locator('select').selectOption(String(i));
       const text = await dialog.locator('textarea').inputValue();
-      const markup = text
-        .replace(/^```.*$/gm, '')
-        .replace('data-src', 'src')
-        .replace(' loading="lazy"', '');
+      const markup = (await inHost(text)).replace('data-src', 'src').replace(' loading="lazy"', '');
       const pages = { '/': `<!doctype html><title>A course</title>${markup}` };
       const site = await elsewhere(stage.origin, pages);
       const other = await visit(stage, site.address);

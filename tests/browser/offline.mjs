@@ -147,6 +147,8 @@ export const offline = {
       await drawn(gated);
       const figure = await visit(context, host.address, 'embed.html#view=attention');
       await drawn(figure);
+      const lesson = await visit(context, host.address, 'learn/1-what-is-an-attention-sink/');
+      await lesson.locator('#map[data-live]').waitFor();
       const strange = await visit(context, host.address, '#room=explore&shown=relu');
       await strange.waitForFunction(() => /relu/i.test(document.body.textContent));
       const sw = again.loaded.filter(

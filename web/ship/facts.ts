@@ -1,6 +1,6 @@
 /**
  * The numbers that lessons state, looked up in the tables they come from. A lesson names the place of each
- * number, and the build refuses a lesson whose number is no longer what stands there.
+ * number, and the build refuses a lesson whose number differs from its table.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

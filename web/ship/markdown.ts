@@ -44,7 +44,7 @@ export interface Picture {
   readonly values: Readonly<Record<string, string>>;
   readonly width: number;
   readonly height: number;
-  /** Of the element, in pixels, in a lesson's column: its place is kept until it is there. */
+  /** Of the element, in pixels, in a lesson's column: the page keeps its place until it is live. */
   readonly live: number;
 }
 
@@ -167,11 +167,11 @@ function costs(ids: readonly string[]): Node {
       ];
     }
     const { seeds, outcomes } = differs!;
-    const told = (name: string) => {
+    const interval = (name: string) => {
       const [mean, low, high] = outcomes[name]!;
       return `${minus(mean, 3)} (${minus(low, 3)} to ${minus(high, 3)})`;
     };
-    return [title, String(seeds), told('alpha'), told('loss'), bias];
+    return [title, String(seeds), interval('alpha'), interval('loss'), bias];
   });
   return table(
     [

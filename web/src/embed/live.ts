@@ -20,6 +20,7 @@ import controls from '../page/controls.css?inline';
 import figure from '../page/figure.css?inline';
 import heatmap from '../plot/heatmap.css?inline';
 import views from '../views/views.css?inline';
+import tables from '../rooms/tables.css?inline';
 import room from '../rooms/figure.css?inline';
 import { isRead, type Pointed } from '../page/view';
 import { viewNamed } from '../views/index';
@@ -34,7 +35,7 @@ let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = [page, controls, figure, heatmap, views, room]
+  const own = [page, controls, figure, heatmap, views, tables, room]
     .join('\n')
     .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
     .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');

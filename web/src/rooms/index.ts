@@ -19,6 +19,7 @@ async function figureRoom() {
   const [room] = await Promise.all([
     import('./figure'),
     import('../views/views.css'),
+    import('./tables.css'),
     import('./figure.css'),
   ]);
   return room;
