@@ -32,8 +32,8 @@ const source = host && repository ? `${host}/${repository}` : '';
 /** A preview of a link needs the picture's absolute address: GitHub Pages' where the build is for it. */
 const [owner, name] = (repository ?? '').split('/');
 const home = source ? `https://${owner}.github.io/${name}/` : './';
-const PREVIEW = [
-  { property: 'og:image', content: `${home}picture.png` },
+const previewOf = (path: string) => [
+  { property: 'og:image', content: `${isLesson(path) && !source ? '../.' : ''}${home}picture.png` },
   {
     property: 'og:image:alt',
     content:
@@ -87,7 +87,7 @@ function ship(): Plugin {
       };
     },
     transformIndexHtml: (_, { path }) => [
-      ...PREVIEW.map((attrs) => ({ tag: 'meta', attrs, injectTo: 'head' as const })),
+      ...previewOf(path).map((attrs) => ({ tag: 'meta', attrs, injectTo: 'head' as const })),
       // A lesson is read before its first figure is seen.
       ...(isLesson(path) ? [] : PRELOADED).map((name) => ({
         tag: 'link',

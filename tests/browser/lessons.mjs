@@ -57,6 +57,18 @@ const reads = Object.fromEntries(
           const label = said.replaceAll('.. ', '. ');
           assert.ok(label.endsWith(picture), `${id}: ${label}`);
         }
+        const twice = await page.$$eval('sink-scope', (all) =>
+          all.flatMap(({ id, shadowRoot }) => {
+            const shown = [...shadowRoot.querySelectorAll('p')].map((one) => one.cloneNode(true));
+            for (const one of shown)
+              for (const part of one.querySelectorAll('.unseen')) part.remove();
+            const starts = shown
+              .map((one) => one.textContent.trim().slice(0, 30))
+              .filter((text) => text.length === 30 && !/^(MEASURED|COUNTERFACTUAL)/.test(text));
+            return starts.filter((text, i) => starts.indexOf(text) !== i).map((text) => [id, text]);
+          }),
+        );
+        assert.deepEqual(twice, [], 'no sentence stands twice in a figure');
         await staysWithin(page, size.width, slug);
         assert.deepEqual(await violations(page), []);
         await page.screenshot({ path: `${pictures}/lesson-${number}.png`, fullPage: true });

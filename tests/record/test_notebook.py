@@ -58,9 +58,12 @@ def test_the_front_end_gets_bytes_when_it_asks(recording: sinkscope.Recording, t
     assert sent[1][0]["kind"] == "still"
     (tmp_path / "static" / "element.json").write_text("{}")
     widget._answer(widget, {"want": "element"}, None)
+    content, (element, file) = sent[2]
+    assert content == {"kind": "element"} and element == b"{}"
     path = tmp_path / "r.safetensors"
-    recording.save(path)
-    assert sent[2] == ({"kind": "element"}, [b"{}", path.read_bytes()])
+    path.write_bytes(file)
+    found = sinkscope.Recording.open(path)
+    assert found.conditions == recording.conditions and found.tensors.keys() == recording.tensors.keys()
 
 
 def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:

@@ -96,6 +96,9 @@ export const values: Readonly<Record<string, Value>> = {
   count: ([first]) =>
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
   share: ([first]) => {
+    // Over several prompts Sink₁ is a mean of shares, which is not the share of the mean scores.
+    const own = first && find(first, 'sink_1');
+    if (own) return percent(own.data[0]);
     const all = first ? headScores(first) : [];
     return percent(all.filter(({ alpha }) => alpha > first!.eps).length / all.length);
   },

@@ -27,6 +27,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   foot.part.add('caption');
   const has = (name: (typeof CONTROLS)[number]) => context.state.value.controls.includes(name);
   const shown = () => shownOf(context, context.state.value.shown);
+  let said: readonly string[] = [];
 
   asks(context, scope, () => ({ views: [view] }));
 
@@ -51,16 +52,26 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         ? view.says(frame, selectedHead(frame, state))
         : coming[i]!;
     });
-    // Some views print the sentence themselves.
-    const isSaid = says.length > 0 && says.every((one) => figure.root.textContent!.includes(one));
+    said = says;
     render(
-      html`<span data-finding class=${isSaid ? 'unseen' : ''}
-          >${(says.length ? says : coming).join(' ')}</span
-        >
+      html`<span data-finding>${(says.length ? says : coming).join(' ')}</span>
         <a href=${context.link({ room: 'explore' })} target="_blank" rel="noopener" part="link"
           >Open in Sinkscope</a
         >`,
       foot,
     );
+    showOnce();
   });
+
+  /** Some views print the sentence themselves, and a view of several settings one for all of them. */
+  function showOnce(): void {
+    const printed = figure.root.textContent!;
+    const own = view.isGroup ? said.slice(0, 1).map((one) => one.replace(/\.$/, '')) : said;
+    const isPrinted = own.length > 0 && own.every((one) => printed.includes(one));
+    foot.querySelector('[data-finding]')?.classList.toggle('unseen', isPrinted);
+  }
+  // A figure is drawn when it comes into sight, which may be later than its sentence.
+  const watcher = new MutationObserver(showOnce);
+  watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
+  scope.onEnd(() => watcher.disconnect());
 }
