@@ -5,7 +5,7 @@ import { basename } from 'node:path';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { ggufOfZoo } from './gguf.mjs';
-import { pictures, root, settled, staysWithin, text, violations } from './stage.mjs';
+import { openFiles, pictures, root, settled, staysWithin, text, violations } from './stage.mjs';
 
 const WEIGHTS = /model\.safetensors$/;
 const zoo = (name) =>
@@ -383,7 +383,7 @@ export const open = {
     });
     const buffer = await ggufOfZoo('softmax');
     const file = { name: 'twin.F16.gguf', mimeType: 'application/octet-stream', buffer };
-    await page.setInputFiles('#open .file:not(.folder) input', file);
+    await openFiles(page, file);
     await page.waitForFunction(() =>
       /from your disk/.test(document.querySelector('.about')?.textContent),
     );

@@ -3,7 +3,16 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';
 import { recordMaps } from '../../wasm/index.js';
-import { inAllSizes, pictures, root, settled, staysWithin, text, violations } from './stage.mjs';
+import {
+  inAllSizes,
+  pictures,
+  root,
+  settled,
+  staysWithin,
+  text,
+  violations,
+  openFiles,
+} from './stage.mjs';
 
 const NAME = 'smollm2-135m-instruct.safetensors';
 const shipped = () => readFileSync(`${root}models/recordings/${NAME}`);
@@ -37,13 +46,8 @@ async function elsewhere(files) {
 }
 
 async function choose(page, name, bytes) {
-  await page.getByRole('button', { name: 'Open a model' }).click();
-  const input = page.locator('#open input[type=file]').first();
-  await input.setInputFiles({
-    name,
-    mimeType: 'application/octet-stream',
-    buffer: Buffer.from(bytes),
-  });
+  const mimeType = 'application/octet-stream';
+  await openFiles(page, { name, mimeType, buffer: Buffer.from(bytes) });
   await settled(page);
 }
 

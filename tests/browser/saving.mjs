@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { parse } from '../../web/node_modules/csv-parse/lib/sync.js';
-import { pictures, root, saveFrom, settled } from './stage.mjs';
+import { openFiles, pictures, root, saveFrom, settled } from './stage.mjs';
 
 const menu = (page, view) => page.locator(`[data-view="${view}"] .save`);
 const save = async (page, view, kind) => saveFrom(page, menu(page, view), kind);
@@ -39,7 +39,7 @@ async function openWith(page, content) {
   const plain = { single_word: false, lstrip: false, rstrip: false, normalized: false };
   json.added_tokens.push({ id: 2, content, ...plain, special: false });
   const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
-  await page.setInputFiles('#open .file:not(.folder) input', [
+  await openFiles(page, [
     file('config.json', await zoo('config.json')),
     file('own.safetensors', await zoo('model.safetensors')),
     file('tokenizer.json', Buffer.from(JSON.stringify(json))),

@@ -160,6 +160,14 @@ export async function settled(page) {
   );
 }
 
+/** Opens a model or a recording from the reader's disk. */
+export async function openFiles(page, files) {
+  const input = page.locator('#open .file:not(.folder) input');
+  // The dialog is fetched when it is first opened.
+  if (!(await input.isVisible())) await page.getByRole('button', { name: 'Open a model' }).click();
+  await input.setInputFiles(files);
+}
+
 /** As a reader sees it: white space of any length is a space. */
 export const text = async (page, selector) =>
   (await page.textContent(selector)).replaceAll(/\s+/g, ' ').trim();

@@ -1,7 +1,7 @@
 /** Broken files and unusual texts: a message that names the place, and the last good frame. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { chips, root, settled, text } from './stage.mjs';
+import { chips, openFiles, root, settled, text } from './stage.mjs';
 
 const finding = (page) => text(page, '[data-finding]');
 const explore = (stage, options) => stage.open('room=explore', options);
@@ -83,20 +83,20 @@ const BROKEN = {
 async function choose(page, { config, weights, tokenizer }) {
   const files = [file('config.json', config), file('my.safetensors', weights)];
   if (tokenizer) files.push(file('tokenizer.json', tokenizer));
-  await page.setInputFiles('#open .file:not(.folder) input', files);
+  await openFiles(page, files);
 }
 
-/** The message, once there is one that says this: an older one may still stand. */
+/** The message of the page or of its dialog, once there is one that says this. */
 async function message(page, says = /./) {
-  const said = ([source, flags]) => {
-    const { hidden, textContent } = document.querySelector('.message');
-    return !hidden && new RegExp(source, flags).test(textContent);
-  };
-  await page.waitForFunction(said, [says.source, says.flags], { timeout: 5000 }).catch(() => {});
-  return text(page, '.message');
+  const selector = '.message:not([hidden]), #open[open] .open-error:not([hidden])';
+  const message = page.locator(selector).filter({ hasText: says }).first();
+  await message.waitFor({ timeout: 5000 }).catch(() => {});
+  const all = await page.locator(selector).allTextContents();
+  return all.join(' ').replaceAll(/\s+/g, ' ').trim();
 }
 
 async function stillWorks(page) {
+  if (await page.locator('#open[open]').count()) await page.keyboard.press('Escape');
   await page.fill('textarea', 'Still here.');
   await page.waitForFunction(() => document.querySelectorAll('.chip').length < 12);
   await settled(page);
@@ -135,7 +135,7 @@ export const trouble = {
   async 'files without a config are named'(stage) {
     const page = await explore(stage);
     const { weights } = await model();
-    await page.setInputFiles('#open .file:not(.folder) input', [file('my.safetensors', weights)]);
+    await openFiles(page, [file('my.safetensors', weights)]);
     assert.match(
       await message(page),
       /expected config\.json beside my\.safetensors, found my\.safetensors/,
