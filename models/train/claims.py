@@ -299,13 +299,19 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    from . import pages
+def with_table(text: str, name: str, table: str) -> str:
+    """The text with everything between two markers replaced."""
+    begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
+    before, rest = text.split(begin)
+    program, rest = rest.split("\n", 1)
+    return f"{before}{begin}{program}\n{table}\n{end}{rest.split(end)[1]}"
 
+
+def main() -> None:
     rows = claims()
     (MODELS / "claims.json").write_text(written(rows))
     readme = MODELS / "README.md"
-    readme.write_text(pages.with_table(readme.read_text(), "claims", table(rows)))
+    readme.write_text(with_table(readme.read_text(), "claims", table(rows)))
 
 
 if __name__ == "__main__":

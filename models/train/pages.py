@@ -192,14 +192,6 @@ def untrained(ids: set[str]) -> str:
     return "\n".join(["| id | factor | | reported Sink_1 % |", "|" + "---|" * 4, *lines])
 
 
-def with_table(text: str, name: str, table: str) -> str:
-    """The text with everything between two markers replaced."""
-    begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
-    before, rest = text.split(begin)
-    program, rest = rest.split("\n", 1)
-    return f"{before}{begin}{program}\n{table}\n{end}{rest.split(end)[1]}"
-
-
 def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
     """The first model whose tokenizer is the same, byte for byte: a page fetches it once."""
     def files(one: str) -> list[bytes]:
@@ -246,7 +238,7 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
             "pilot": factors.pilot_table(logs[base.id], base.seeds),
             "factors": factors.table(list(paired.values())),
             "decisions": decide.table(decide.decisions())}.items():
-        text = with_table(text, name, lines)
+        text = claims.with_table(text, name, lines)
     found[readme] = text
     return found
 

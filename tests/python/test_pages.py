@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from models.train import pages
+from models.train import claims, pages
 from models.train.recipe import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ def test_the_index_says_what_the_other_runs_of_a_recipe_came_to() -> None:
 def test_a_table_is_replaced_between_its_markers() -> None:
     text = ("before\n<!-- x table: written by p.py -->\nold\nold\n<!-- end of x table -->\n"
                     "between\n<!-- y table: written by p.py -->\nkept\n<!-- end of y table -->\nend\n")
-    assert pages.with_table(text, "x", "new") == (
+    assert claims.with_table(text, "x", "new") == (
         "before\n<!-- x table: written by p.py -->\nnew\n<!-- end of x table -->\n"
         "between\n<!-- y table: written by p.py -->\nkept\n<!-- end of y table -->\nend\n")
 

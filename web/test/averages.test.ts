@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Describe } from 'sinkscope';
 import { allAverages, averages, notePrompt, recomputed } from '../src/run/averages';
 import { overPrompts } from '../src/frame';
-import type { OpenModel, Watch } from '../src/run/models';
+import type { OpenModel, Watch } from '../src/run/opened';
 import type { Prompts } from '../src/ask/question';
 import { frameOf, tensor } from './fixture';
 

@@ -1,7 +1,8 @@
 import { effect } from '@preact/signals-core';
 import { describe, expect, it } from 'vitest';
 import { SinkscopeError, type Describe, type Read, type Tokenizer } from 'sinkscope';
-import type { Models, OpenModel } from '../src/run/models';
+import type { Models } from '../src/run/models';
+import type { OpenModel } from '../src/run/opened';
 import { Queue } from '../src/run/queue';
 import type { Request } from '../src/run/request';
 import { questionOf } from '../src/ask/question';

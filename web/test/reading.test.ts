@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Describe, Read, Run, Tensor } from 'sinkscope';
 import type { Frame, Head } from '../src/frame';
-import type { OpenModel } from '../src/run/models';
+import type { OpenModel } from '../src/run/opened';
 import { LONG, completed, contextOf, isStreamed, namesFor, recordedFor } from '../src/run/reading';
 import { frameOf, tensor } from './fixture';
 

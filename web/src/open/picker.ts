@@ -2,7 +2,7 @@
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
-import type { Choice } from '../run/models';
+import type { Choice } from '../run/opened';
 import { OTHERS, others, type Other } from '../ask/arithmetic';
 import { field } from '../page/terms';
 import { editChoices, MOST, parseSubject, printSubject, toggled } from '../ask/subject';

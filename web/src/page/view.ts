@@ -6,7 +6,7 @@
 import type { ReadonlySignal } from '@preact/signals-core';
 import type { Describe, UnmaskStep } from 'sinkscope';
 import type { Frame, Head } from '../frame';
-import type { OpenModel } from '../run/models';
+import type { OpenModel } from '../run/opened';
 import type { Theme } from '../plot/color';
 import type { Quantity } from '../save/numbers';
 import type { State } from '../ask/state';

@@ -1,7 +1,7 @@
 /** Means and standard deviations over the prompts of a question, and one number per prompt. */
 import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
 import { deviation, mean, type Frame } from '../frame';
-import type { OpenModel, Watch } from './models';
+import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
 export type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;

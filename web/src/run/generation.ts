@@ -4,7 +4,7 @@ import { unmask, type UnmaskStep } from 'sinkscope';
 import { InputError, sentence } from '../ask/errors';
 import { editsOf, parseSubject } from '../ask/subject';
 import { isBidirectional, type Frame } from '../frame';
-import type { OpenModel } from './models';
+import type { OpenModel } from './opened';
 import type { Entry } from './request';
 import { idsOf, isOpen, ROOM, type CachedRun, type CachedRuns, type OpenRun } from './runs';
 

@@ -5,9 +5,19 @@ import { isOfDisk, isOfHub, nameOfId } from '../ask/ids';
 import { isOfRecording } from '../ask/recordings';
 import { keyOf, promptsOf, type Prompts, type Question } from '../ask/question';
 import { modelIdOf, parseSubject, type Subject } from '../ask/subject';
-import type { OpenModel, Watch } from './models';
+import type { OpenModel, Watch } from './opened';
 import { NO_WEIGHTS } from './recordings';
-import type { Dependencies, Request } from './request';
+import type { Models } from './models';
+import type { Request } from './request';
+
+/** What the queue needs of the page. */
+export interface Dependencies {
+  readonly models: Models;
+  /** Prompts of the inputs that consist of texts. */
+  readonly texts: (question: Question) => Promise<readonly string[]>;
+  /** Whether a model may be opened now; if not, the page asks the reader, and calls `retry` later. */
+  readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
+}
 
 export class Loading {
   readonly #dependencies: Dependencies;

@@ -12,7 +12,7 @@ import {
   type Tensor,
 } from 'sinkscope';
 import { deviation, isBidirectional, mean } from '../frame';
-import type { OpenModel } from './models';
+import type { OpenModel } from './opened';
 
 export interface Measured {
   readonly tensors: Readonly<Record<string, Tensor>>;

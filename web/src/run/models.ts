@@ -12,42 +12,17 @@ import {
   type Arithmetic,
   type Describe,
   type Engine,
-  type Model,
   type Plan,
   type Progress,
-  type AnyTokenizer,
   type Tokenizer,
 } from 'sinkscope';
 import { InputError, isTooSlow } from '../ask/errors';
 import { arithmeticOf } from '../ask/subject';
-import type { Source } from '../frame';
 import { nearestStep, stepOf, stepWords } from '../ask/steps';
-import type { StepFacts } from '../frame';
+import type { Choice, OpenModel, Watch } from './opened';
 import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
 import { renew, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
-
-/** What a picker offers. */
-export interface Choice {
-  readonly id: string;
-  readonly title: string;
-  readonly source: Source;
-}
-
-export interface OpenModel extends Choice {
-  readonly model: Model;
-  readonly tokenizer: AnyTokenizer;
-  /** The commit of a hub's model: a revision may move, a commit does not. */
-  readonly commit?: string;
-  /** Of the weights, where it is known. */
-  readonly sha256?: string;
-  /** Of a checkpoint of its training. */
-  readonly step?: StepFacts;
-  /** How many a weight is kept in, where that is not as it was trained. */
-  readonly bits?: number;
-  /** Whether these are the quantized weights that are shown until the exact ones are loaded. */
-  readonly isPreview?: boolean;
-}
 
 /** The id of a model's quantized preview among the open models. */
 export function previewId(id: string): string {
@@ -62,11 +37,6 @@ interface Recipe {
   readonly token?: string;
   /** One of many that are walked through: it is forgotten when it is not shown any more. */
   readonly isPassing?: boolean;
-}
-
-export interface Watch {
-  readonly signal: AbortSignal;
-  readonly onProgress: (what: string, done: number, total: number, more?: Progress) => void;
 }
 
 /** How a model is opened. */

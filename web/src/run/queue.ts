@@ -14,20 +14,14 @@ import { isOfRecording } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import { selectedHead, type Frame, type Head } from '../frame';
 import { Generation } from './generation';
-import { Loading } from './loading';
+import { Loading, type Dependencies } from './loading';
 import { measurements, type Measurement } from './measurements';
-import { previewId, type Watch } from './models';
+import { previewId } from './models';
+import type { Watch } from './opened';
 import { loadedWords } from './progress';
 import { recordedFrame, recordedRun } from './recordings';
 import { completed, contextOf, namesFor, recordedFor } from './reading';
-import {
-  studyKey,
-  type Dependencies,
-  type Entry,
-  type Request,
-  type Study,
-  type Work,
-} from './request';
+import { studyKey, type Entry, type Request, type Study, type Work } from './request';
 import {
   CachedRuns,
   idsOf,

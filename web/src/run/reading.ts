@@ -12,7 +12,7 @@ import {
 import { OTHERS } from '../ask/arithmetic';
 import { notePrompt } from './averages';
 import { isBidirectional, type Frame, type Head } from '../frame';
-import type { OpenModel } from './models';
+import type { OpenModel } from './opened';
 import { isMeasurement } from './measurements';
 import { firstTokens, specialWords, type Prompts, type Question } from '../ask/question';
 import {

@@ -2,7 +2,8 @@
 import { recordStudy } from 'sinkscope';
 import type { Frame } from '../frame';
 import { idsOf } from './runs';
-import type { Models, OpenModel } from './models';
+import type { Models } from './models';
+import type { OpenModel } from './opened';
 
 /** Fields of the first prompt, from which the views of single heads are drawn again. */
 const KEPT = ['att', 'q', 'k', 'v'];

@@ -16,7 +16,7 @@ import type { Question } from '../ask/question';
 import { addressOfRecording, nameOfRecording } from '../ask/recordings';
 import type { Frame, NumberClass } from '../frame';
 import { measurements } from './measurements';
-import type { Choice, OpenModel, Watch } from './models';
+import type { Choice, OpenModel, Watch } from './opened';
 import type { OpenRun } from './runs';
 
 /** What a recording cannot do, in the words that the page shows. */

@@ -1,7 +1,6 @@
 /** What a room asks of the queue, and what the queue answers. */
 import type { Frame, Head } from '../frame';
 import { keyOf, type Question } from '../ask/question';
-import type { Models } from './models';
 
 /** A setting of which only means are wanted: the queue keeps no run of it. */
 export interface Study {
@@ -48,13 +47,4 @@ export interface Entry {
   /** Whether the frame answers an earlier question. */
   readonly isStale?: boolean;
   readonly error?: string;
-}
-
-/** What the queue needs of the page. */
-export interface Dependencies {
-  readonly models: Models;
-  /** Prompts of the inputs that consist of texts. */
-  readonly texts: (question: Question) => Promise<readonly string[]>;
-  /** Whether a model may be opened now; if not, the page asks the reader, and calls `retry` later. */
-  readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
 }

@@ -5,7 +5,7 @@ import { editsOf, type Subject } from '../ask/subject';
 import type { Frame } from '../frame';
 import { allAverages } from './averages';
 import type { Measurement } from './measurements';
-import type { OpenModel, Watch } from './models';
+import type { OpenModel, Watch } from './opened';
 import { contextOf, emptyFrame, recordedFor } from './reading';
 import type { Request } from './request';
 

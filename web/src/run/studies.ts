@@ -5,10 +5,10 @@ import { keyOf, type Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import { averages, recomputed } from './averages';
-import type { Loading } from './loading';
-import type { OpenModel, Watch } from './models';
+import type { Dependencies, Loading } from './loading';
+import type { OpenModel, Watch } from './opened';
 import { contextOf, emptyFrame, isStreamed } from './reading';
-import { studyKey, type Dependencies, type Entry, type Request, type Study } from './request';
+import { studyKey, type Entry, type Request, type Study } from './request';
 
 /** Studies whose means are kept: a slider that goes back finds them. */
 const KEPT = 1000;

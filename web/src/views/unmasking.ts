@@ -6,7 +6,7 @@ import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { numberField } from '../page/controls';
 import { isMasked, largest, type Frame } from '../frame';
-import type { OpenModel } from '../run/models';
+import type { OpenModel } from '../run/opened';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
