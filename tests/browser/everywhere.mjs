@@ -115,9 +115,11 @@ const steps = {
 
   async 'opens a GGUF file of the reader'(browser, _, gguf) {
     // The dialog is fetched when it is first opened.
-    await browser.click('#header button');
-    await until(browser, 'the dialog', () =>
-      document.querySelector('#open .file:not(.folder) input'),
+    await browser.click('#header .tools button');
+    await until(
+      browser,
+      'the dialog',
+      () => document.querySelector('#open .file:not(.folder) input') !== null,
     );
     await browser.upload('#open .file:not(.folder) input', gguf);
     await until(browser, 'the model', () => /from your disk/.test(document.body.textContent));

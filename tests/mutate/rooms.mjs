@@ -2,7 +2,7 @@
 // the page's that reach the file (of the files that some unit test imports itself), the Python tests. No
 // file of the tree is touched.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openNative } from './native.mjs';
@@ -80,7 +80,10 @@ async function web() {
     ),
   );
   return {
-    files: [...new Set(imported)],
+    // A folder is named for its index.ts.
+    files: [...new Set(imported)].map((file) =>
+      existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
+    ),
     async killerOf(file, text, name, killers = []) {
       const env = {
         ...process.env,
