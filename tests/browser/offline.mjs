@@ -89,15 +89,14 @@ async function isKept(page, ...paths) {
     }, path);
 }
 
-/** How many cached addresses end so. */
-const countKept = (page, path) =>
-  page.evaluate(async (end) => {
-    let count = 0;
+/** The cached addresses that fit. */
+const kept = (page, pattern) =>
+  page.evaluate(async (source) => {
+    const urls = [];
     for (const name of await caches.keys())
-      for (const { url } of await (await caches.open(name)).keys())
-        if (url.split('?')[0].endsWith(end)) count++;
-    return count;
-  }, path);
+      for (const { url } of await (await caches.open(name)).keys()) urls.push(url.split('?')[0]);
+    return urls.filter((url) => new RegExp(source).test(url));
+  }, pattern.source);
 
 /** How many of the loaded files are those of the build in `folder`; fails at any that is not. */
 async function allOf(page, address, folder) {
@@ -131,6 +130,8 @@ export const offline = {
       await drawn(page);
       assert.ok(!(await isApart(page)), 'this host sends no headers');
       await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
+      const early = await kept(page, /recordings\/|\.(lab|int8)\.|assets\/\d-/);
+      assert.deepEqual(early, [], 'what few readers ask for is fetched on demand');
       // One that was looked at later than the first screen.
       await page.goto(`${host.address}#room=explore&shown=gated`);
       // Seen, not only asked for: what is cut off while it loads is not kept.
@@ -273,7 +274,7 @@ export const offline = {
       host.interpose(/gated\/(model.safetensors|config.json)$/);
       await page.goto(`${host.address}#room=explore&shown=gated`);
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
-      assert.equal(await countKept(page, 'gated/model.safetensors'), 0);
+      assert.deepEqual(await kept(page, /gated\/model\.safetensors$/), []);
       host.relent();
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).click();
       await page.waitForFunction(() =>
@@ -296,7 +297,7 @@ export const offline = {
         });
         await page.waitForTimeout(3000);
         assert.equal(await page.evaluate(() => navigator.serviceWorker.controller), null);
-        assert.equal(await countKept(page, 'reported.json'), 0);
+        assert.deepEqual(await kept(page, /reported\.json$/), []);
         host.relent();
         const next = await visit(context, host.address);
         await isKept(next, 'reported.json', 'softmax/model.safetensors');

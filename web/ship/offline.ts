@@ -6,12 +6,11 @@ import { gunzipSync } from 'node:zlib';
 import { build } from 'vite';
 import { filesOf } from './parts.ts';
 
-/** Read by hosts, by people, by pages of others, or by those who open a lab or choose eight bits. */
-const NOT_LOADED =
-  /^(_headers|NOTICES\.\S*|examples\/.*|engine\/.*\.(lab|eight)\..*|assets\/\d-[^/]*\.svg)$/;
+/** Read by hosts, by people, or by pages of others. */
+const NOT_LOADED = /^(_headers|NOTICES\.\S*|examples\/.*)$/;
 
-/** Cached when first used: the engines that train, those that multiply in eight bits, the course's pictures. */
-const OTHERS = /^(engine\/.*\.(lab|eight)\.[.\w]*wasm|assets\/\d-[^/]*\.svg)$/;
+/** Cached when first used: engines that train or multiply in eight bits, recordings, the course's pictures. */
+const ON_DEMAND = /^(engine\/.*\.(lab|int8)\..*|recordings\/.*|assets\/\d-[^/]*\.svg)$/;
 
 /**
  * @param out the built page
@@ -23,10 +22,10 @@ export async function buildServiceWorker(
   first: readonly string[],
 ): Promise<void> {
   const isAhead = (file: string) =>
-    first.includes(file) || !(file.startsWith(zoo) || NOT_LOADED.test(file));
+    first.includes(file) || !(file.startsWith(zoo) || ON_DEMAND.test(file));
   const hashes = Object.fromEntries(
     filesOf(out)
-      .filter((file) => isAhead(file) || file.startsWith(zoo) || OTHERS.test(file))
+      .filter((file) => !NOT_LOADED.test(file))
       .map((file) => [file, hashOf(readFileSync(join(out, file)))]),
   );
   /** Some servers unpack what ends in .gz by themselves. */
@@ -39,7 +38,7 @@ export async function buildServiceWorker(
     .filter(([file]) => isAhead(file))
     .map(([url, hash]) => ({
       url,
-      revision: /^(assets|engine|zoo)\//.test(url) ? null : short(hash),
+      revision: /^(assets|engine|recordings|zoo)\//.test(url) ? null : short(hash),
       integrity: `sha256-${hash.toString('base64')}`,
     }));
   await build({

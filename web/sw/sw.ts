@@ -24,8 +24,6 @@ declare const ZOO: string;
 /** By path, the beginning of the SHA-256 of each file in hexadecimal, and of what a .gz file holds. */
 declare const HASHES: Readonly<Record<string, string>>;
 
-/** The engines that train, those that multiply in eight bits, and the course's pictures. */
-const OTHERS = /\/(sinkscope\.(lab|eight)[.\w]*\.wasm|assets\/\d-[^/]*\.svg)$/;
 /** Of models, tokenizers and checkpoints together: about 300 MB where each is the largest. */
 const MOST_FILES = 150;
 
@@ -90,8 +88,9 @@ addPlugins([
 precacheAndRoute(FILES, { ignoreURLParametersMatching: [/^utm_/] });
 cleanupOutdatedCaches();
 
+// What the build lists and has not cached ahead is cached when it is first used.
 registerRoute(
-  ({ url }) => url.href.startsWith(scope + ZOO) || OTHERS.test(url.pathname),
+  ({ url }) => url.href.startsWith(scope) && hashesOf(url.href) !== undefined,
   new CacheFirst({
     cacheName: name(ZOO),
     plugins: [checked, new ExpirationPlugin({ maxEntries: MOST_FILES, purgeOnQuotaError: true })],
