@@ -23,3 +23,9 @@ export { sha256 } from './loading/hash.js';
 export { labOnward } from './lab/onward.js';
 export { spread } from './study/spread.js';
 export { unmask } from './study/unmask.js';
+
+/** @type {typeof import('./sinkscope.js').searchSuffix} */
+export async function searchSuffix(model, pair, options) {
+  const suffix = await import('./study/suffix.js');
+  return suffix.searchSuffix(model, pair, options);
+}

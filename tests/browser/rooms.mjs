@@ -1343,6 +1343,35 @@ const training = {
     assert.equal(await page.locator('.unmask-text .hidden').count(), 6);
     assert.deepEqual(page.troubles, []);
   },
+
+  async 'a search puts tokens between the halves of the text, and says what random ones do'(stage) {
+    const page = await stage.open('room=explore&view=suffix&goal=away&suffix=3');
+    await type(page, 'The cat sat on the mat and looked at me.');
+    await settled(page);
+    const view = page.locator('[data-view="suffix"]');
+    await view.getByRole('button', { name: 'Search', exact: true }).click();
+    await page.waitForFunction(
+      () =>
+        /in another order/.test(
+          document.querySelector('[data-view="suffix"] .caption')?.textContent ?? '',
+        ),
+      undefined,
+      { timeout: 120_000 },
+    );
+    const said = await view.locator('.caption').textContent();
+    const shares = [...said.matchAll(/(\d+\.\d)%/g)].map(([, share]) => Number(share));
+    assert.equal(shares.length, 5, said);
+    const [none, found, random, best] = shares;
+    assert.ok(none > 0 && found <= random && best <= random, said);
+    for (const name of ['found', 'no suffix', 'random, mean of 100', 'random, best of 385'])
+      assert.equal(await view.getByText(name, { exact: true }).count(), 1, name);
+    // Another goal is another search: what was found is no longer shown.
+    await view.getByRole('button', { name: 'raise the loss', exact: true }).click();
+    await page.waitForFunction(
+      () => document.querySelector('[data-view="suffix"] .caption').textContent.trim() === '',
+    );
+    assert.deepEqual(page.troubles, []);
+  },
 };
 
 const links = {

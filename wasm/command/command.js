@@ -22,6 +22,7 @@ import {
   recordOpened,
 } from './recording.js';
 import { listOf, readText } from './text_file.js';
+import { searchOpened, suffixText } from './suffix.js';
 import { sourceOf, train, trainUsage } from './train.js';
 
 /** @param {import('../sinkscope.js').Describe} describe */
@@ -70,6 +71,15 @@ sinkscope compare A B       differences of two recordings, or of a recording and
                             measured over its text (--text-file and the options above); exit status 1
                             if there are any
   --tolerance X      numbers this close are equal, those above 1 by so much of their size (0.001)
+sinkscope suffix MODEL --text-file FILE   search tokens that move the sink or raise the loss of what follows,
+                            between the halves of the first sequence, and try them on the others
+  --goal G           loss: raise the loss; away: take weight from the first key; steal: give weight to the
+                     suffix (loss)
+  --length N         tokens of the suffix (5)
+  --steps N          steps of the search; in each the best of --width changes of one token stays (20)
+  --width N          (64)
+  --seed S           (0)
+  --prompt N         tokens before the suffix (half of --tokens)
 sinkscope train --help      train a small model
 sinkscope describe [--json] every metric, field, edit and attention operation
 sinkscope --version         the version of the package
@@ -107,6 +117,12 @@ const OPTIONS = /** @type {const} */ ({
   precision: { type: 'string', default: 'half' },
   licence: { type: 'string' },
   tolerance: { type: 'string', default: '0.001' },
+  goal: { type: 'string', default: 'loss' },
+  length: { type: 'string', default: '5' },
+  steps: { type: 'string', default: '20' },
+  width: { type: 'string', default: '64' },
+  seed: { type: 'string', default: '0' },
+  prompt: { type: 'string' },
   help: { type: 'boolean', default: false },
   version: { type: 'boolean', default: false },
 });
@@ -139,8 +155,8 @@ async function main(args, print) {
       const { describe } = engine;
       return print(values.json ? `${JSON.stringify(describe)}\n` : tables(describe));
     }
-    const known = '"measure", "record", "compare", "train" or "describe"';
-    expect(['measure', 'record', 'compare'].includes(command), 'command', known, command);
+    const known = '"measure", "record", "compare", "suffix", "train" or "describe"';
+    expect(['measure', 'record', 'compare', 'suffix'].includes(command), 'command', known, command);
     if (command === 'compare') {
       const found = await compare(engine, names, values);
       if (found.differences.length > 0) process.exitCode = 1;
@@ -150,6 +166,10 @@ async function main(args, print) {
     }
     expect(names.length === 1, 'MODEL', 'one model', names.length);
     const [name] = names;
+    if (command === 'suffix') {
+      const found = await searchModel(engine, name, values);
+      return print(values.json ? `${JSON.stringify(found)}\n` : suffixText(found));
+    }
     const found =
       command === 'record'
         ? await recordModel(engine, name, values, args)
@@ -185,6 +205,23 @@ async function recordModel(engine, name, values, args) {
   });
   await folder.write([{ path: basename(out), data: bytes }]);
   return readRecording(engine, out);
+}
+
+/**
+ * @param {import('../sinkscope.js').Engine} engine
+ * @param {string} name
+ * @param {Values} values
+ */
+async function searchModel(engine, name, values) {
+  const options = {
+    goal: values.goal,
+    length: whole(values.length, '--length'),
+    steps: count(values.steps, '--steps'),
+    width: whole(values.width, '--width'),
+    seed: count(values.seed, '--seed'),
+    prompt: values.prompt === undefined ? undefined : whole(values.prompt, '--prompt'),
+  };
+  return searchOpened(await openModel(engine, name, values), options);
 }
 
 /**

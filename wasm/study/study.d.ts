@@ -211,6 +211,82 @@ export function unmask(
   options: UnmaskOptions,
 ): Promise<UnmaskStep[]>;
 
+/* Suffixes: whether a text can move the sink, or break what follows. */
+
+/** A prompt and what follows it; the suffix comes between them. */
+export interface SuffixPair {
+  readonly prompt: readonly number[];
+  readonly continuation: readonly number[];
+}
+
+/**
+ * What is maximised. `loss`: the mean loss of the continuation, nats. `away`: minus the weight of the first key.
+ * `steal`: the weight of the suffix's strongest key. Weights are means over all heads and the continuation's queries.
+ */
+export type SuffixGoal = 'loss' | 'away' | 'steal';
+
+export interface SuffixOptions extends Pick<Options, 'signal'> {
+  readonly goal: SuffixGoal;
+  /** Tokens of the suffix. */
+  readonly length: number;
+  /** In each step `width` suffixes that differ by one token are tried, and the best stays if it is better. */
+  readonly steps: number;
+  readonly width: number;
+  /** Default 0. */
+  readonly seed?: number;
+  /** Ids that are never put in: those that no text holds. */
+  readonly never?: readonly number[];
+  /** Counterfactuals under which every run is made. */
+  readonly edits?: readonly Edit[];
+  /** Pairs that the search does not see, on which its suffix is tried. */
+  readonly others?: readonly SuffixPair[];
+  readonly onStep?: (step: { suffix: readonly number[]; score: number }, index: number) => void;
+}
+
+/** Every number is a score: of the goal, and larger is what the search wanted. */
+export interface SuffixFound {
+  readonly suffix: readonly number[];
+  readonly score: number;
+  /** Of the random suffix that the search began with. */
+  readonly start: number;
+  readonly path: readonly { readonly suffix: readonly number[]; readonly score: number }[];
+  /** Suffixes that the search tried. */
+  readonly evaluated: number;
+  /** Without a suffix; null where the goal needs one. */
+  readonly none: number | null;
+  /** Of 100 random suffixes of the same length: mean, 5% and 95%; and the best of `evaluated` ones. */
+  readonly random: {
+    readonly mean: number;
+    readonly low: number;
+    readonly high: number;
+    readonly best: number;
+  };
+  /** The found tokens in ten other orders: the mean. */
+  readonly shuffled: number;
+  /** On each of the others: the found suffix, a random one, and the best of the random ones. */
+  readonly others: {
+    readonly found: readonly number[];
+    readonly random: readonly number[];
+    readonly best: readonly number[];
+  } | null;
+}
+
+/**
+ * Searches a suffix behind a prompt, greedily and without gradients, and says what random ones do: as many are drawn
+ * as the search tried, for the best of many is better than one. The same seed gives the same suffix, whatever the workers.
+ * After GCG (Zou et al. 2023), with uniform instead of gradient candidates.
+ * @throws SinkscopeError 'argument' for a goal that is none, ids out of the vocabulary, or no room in the context
+ * @example
+ * const found = await searchSuffix(model, { prompt, continuation }, {
+ *   goal: 'away', length: 5, steps: 20, width: 64, never: tokenizer.special,
+ * });
+ */
+export function searchSuffix(
+  model: Studied & Pick<Model, 'architecture'>,
+  pair: SuffixPair,
+  options: SuffixOptions,
+): Promise<SuffixFound>;
+
 /* Judging: what may be said of Sink_1. */
 
 /** What is known of one subject's Sink_1. */

@@ -45,6 +45,8 @@ const EXAMPLES: Partial<State> = {
   topK: 5,
   masked: 3,
   denoise: 2,
+  goal: 'steal',
+  suffix: 7,
   view: 'norms',
   curve: 'loss',
   left: 'operation:relu,learning_rate:0.005',

@@ -136,6 +136,7 @@ export function reachOf(context: Context, scope: Scope): Reach {
         : Promise.reject(new Error('The engine is still loading.'));
     },
     unmask: (...given) => context.engine.peek()!.queue.unmask(...given),
+    search: (...given) => context.engine.peek()!.queue.search(...given),
   };
 }
 

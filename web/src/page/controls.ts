@@ -39,7 +39,17 @@ export function choices(
 export function numberField(
   label: string,
   name:
-    'T' | 'eps' | 'n' | 'seed' | 'temperature' | 'topK' | 'length' | 'runs' | 'masked' | 'denoise',
+    | 'T'
+    | 'eps'
+    | 'n'
+    | 'seed'
+    | 'temperature'
+    | 'topK'
+    | 'length'
+    | 'runs'
+    | 'masked'
+    | 'denoise'
+    | 'suffix',
   [min, max, step]: readonly [number, number, number],
   { state, set }: { readonly state: { readonly value: State }; readonly set: Context['set'] },
 ): TemplateResult {

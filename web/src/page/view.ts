@@ -4,7 +4,7 @@
  * know each other, the engine, or the room that shows them.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
-import type { Describe, UnmaskStep } from 'sinkscope';
+import type { Describe, SuffixFound, SuffixOptions, SuffixPair, UnmaskStep } from 'sinkscope';
 import type { Frame, Head } from '../frame';
 import type { OpenModel } from '../run/opened';
 import type { Theme } from '../plot/color';
@@ -53,6 +53,12 @@ export interface Reach {
     signal: AbortSignal,
     onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
   ) => Promise<void>;
+  /** Searches a suffix in the frame's model, under its edits; `text` is the found one as text. */
+  readonly search: (
+    frame: Frame,
+    pair: SuffixPair,
+    options: SuffixOptions,
+  ) => Promise<{ found: SuffixFound; text: string }>;
 }
 
 export type Update = (frame: Frame, options: DrawOptions) => void;

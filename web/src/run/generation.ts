@@ -1,6 +1,13 @@
 /** Adds tokens to the runs that are shown: a token at a time for causal models, a step for masked ones. */
 import { signal } from '@preact/signals-core';
-import { unmask, type UnmaskStep } from 'sinkscope';
+import {
+  searchSuffix,
+  unmask,
+  type SuffixFound,
+  type SuffixOptions,
+  type SuffixPair,
+  type UnmaskStep,
+} from 'sinkscope';
 import { InputError, sentence } from '../ask/errors';
 import { editsOf, parseSubject } from '../ask/subject';
 import { isBidirectional, type Frame } from '../frame';
@@ -135,6 +142,25 @@ export class Generation {
     return open;
   }
 
+  #opened({ subject }: Frame): OpenModel {
+    const cached = this.#runs.get(subject);
+    if (!cached) throw new InputError('The model is no longer open.');
+    return cached.opened;
+  }
+
+  /** Searches tokens that, put between two, raise a score. */
+  async search(
+    frame: Frame,
+    pair: SuffixPair,
+    options: SuffixOptions,
+  ): Promise<{ found: SuffixFound; text: string }> {
+    const { model, tokenizer } = this.#opened(frame);
+    // No text contains special tokens.
+    const given = { ...options, never: tokenizer.special, edits: frame.edits };
+    const found = await searchSuffix(model, pair, given);
+    return { found, text: found.suffix.map((id) => tokenizer.piece(id)).join('') };
+  }
+
   /** Fills in the mask tokens of a masked model, and reports each step. */
   async unmask(
     frame: Frame,
@@ -143,9 +169,7 @@ export class Generation {
     signal: AbortSignal,
     onStep: (step: UnmaskStep, index: number, opened: OpenModel) => void,
   ): Promise<void> {
-    const cached = this.#runs.get(frame.subject);
-    if (!cached) throw new InputError('The model is no longer open.');
-    const { opened } = cached;
+    const opened = this.#opened(frame);
     await unmask(opened.model, tokens, {
       steps,
       // No text contains these tokens.

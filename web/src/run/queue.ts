@@ -174,6 +174,10 @@ export class Queue {
     }
   }
 
+  search(...given: Parameters<Generation['search']>): ReturnType<Generation['search']> {
+    return this.#generation.search(...given);
+  }
+
   unmask(...given: Parameters<Generation['unmask']>): Promise<void> {
     return this.#generation.unmask(...given);
   }

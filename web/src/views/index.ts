@@ -25,6 +25,7 @@ import { reach } from './reach';
 import { router } from './router';
 import { scores } from './scores';
 import { sinks } from './sinks';
+import { suffix } from './suffix';
 import { sweep } from './sweep';
 import { training } from './training';
 import { unmasking } from './unmasking';
@@ -55,6 +56,7 @@ export const views: readonly View[] = [
   sweep,
   perturbations,
   next,
+  suffix,
   unmasking,
   training,
 ];

@@ -1,0 +1,102 @@
+// A search for a suffix: what it finds, its controls, and what is refused.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { searchSuffix } from '../../wasm/index.js';
+import { failure, files, golden, withEngine } from './helper.mjs';
+
+const known = JSON.parse(readFileSync(new URL('suffix/golden.json', golden), 'utf8'));
+const { cases, never, length, steps, width } = known;
+const pairOf = ([prompt, continuation]) => ({ prompt, continuation });
+const pair = { prompt: known.prompt, continuation: known.continuation };
+const others = known.others.map(pairOf);
+
+async function withModel(use, engine = {}) {
+  await withEngine(engine, async (one) =>
+    use(await one.open(files(new URL(`${known.model}/`, golden)))),
+  );
+}
+
+/** Numbers to a part of the tolerance of F32, all else exactly. */
+function near(found, expected, where) {
+  if (typeof expected === 'number' && !Number.isInteger(expected))
+    return assert.ok(Math.abs(found - expected) < 2e-5, `${where}: ${found}, not ${expected}`);
+  if (typeof expected !== 'object' || expected === null)
+    return assert.equal(found, expected, where);
+  assert.deepEqual(Object.keys(found).sort(), Object.keys(expected).sort(), where);
+  for (const key of Object.keys(expected)) near(found[key], expected[key], `${where}.${key}`);
+}
+
+for (const { goal, seed, ...expected } of cases)
+  for (const workers of [1, 2])
+    test(`a search with the goal ${goal} finds what the reference finds, with ${workers} workers`, () =>
+      withModel(
+        async (model) => {
+          const heard = [];
+          const onStep = (step, i) => heard.push([i, step]);
+          const options = { goal, seed, length, steps, width, never, others, onStep };
+          const found = await searchSuffix(model, pair, options);
+          near(found, expected, goal);
+          assert.deepEqual(
+            heard,
+            found.path.map((step, i) => [i, step]),
+          );
+        },
+        { workers },
+      ));
+
+test('no step gives the random suffix that another search begins with', () =>
+  withModel(async (model) => {
+    const options = { goal: 'loss', seed: 1, length, width, never };
+    const none = await searchSuffix(model, pair, { ...options, steps: 0 });
+    assert.equal(none.score, none.start);
+    assert.deepEqual([none.path, none.evaluated, none.others], [[], 1, null]);
+    const some = await searchSuffix(model, pair, { ...options, steps: 2 });
+    assert.equal(some.start, none.start);
+    assert.ok(some.path[0].score >= some.start && some.path[1].score >= some.path[0].score);
+  }));
+
+test('the edits hold in every run', () =>
+  withModel(async (model) => {
+    const edits = [{ kind: 'hide_key', key: 0 }];
+    const options = { goal: 'away', seed: 1, length, steps: 1, width: 2, never, edits };
+    const found = await searchSuffix(model, pair, options);
+    assert.equal(Math.abs(found.score) + Math.abs(found.none), 0);
+  }));
+
+test('only allowed tokens are put in', () =>
+  withModel(async (model) => {
+    const { V } = model.architecture;
+    const only = [3, 17];
+    const rest = Array.from({ length: V }, (_, id) => id).filter((id) => !only.includes(id));
+    const options = { goal: 'loss', length, steps: 2, width, never: rest };
+    const { path } = await searchSuffix(model, pair, options);
+    for (const { suffix } of path) assert.ok(suffix.every((id) => only.includes(id)));
+  }));
+
+test('what cannot be searched is refused with the place', () =>
+  withModel(async (model) => {
+    const good = { goal: 'loss', length: 2, steps: 1, width: 2 };
+    const { V, context } = model.architecture;
+    const all = Array.from({ length: V }, (_, id) => id);
+    const long = { prompt: Array(context - 4).fill(5), continuation: [1, 2, 3] };
+    const wrong = [
+      [pair, { goal: 'toString' }, 'goal'],
+      [pair, { length: 0 }, 'length'],
+      [pair, { steps: -1 }, 'steps'],
+      [pair, { width: 0.5 }, 'width'],
+      [pair, { seed: 2 ** 32 }, 'seed'],
+      [pair, { never: [V] }, 'never[0]'],
+      [pair, { never: all }, 'never'],
+      [{ ...pair, prompt: [] }, {}, 'pair.prompt.length'],
+      [{ ...pair, continuation: [V] }, {}, 'pair.continuation[0]'],
+      [long, {}, 'pair'],
+      [pair, { others: [pair, { prompt: [1] }] }, 'others[1].continuation'],
+    ];
+    for (const [one, change, where] of wrong) {
+      const error = await failure(searchSuffix(model, one, { ...good, ...change }));
+      assert.deepEqual([error.code, error.where], ['argument', where], error.message);
+    }
+    const stop = AbortSignal.abort(new Error('stopped'));
+    await assert.rejects(searchSuffix(model, pair, { ...good, signal: stop }), /^Error: stopped$/);
+  }));

@@ -1,0 +1,77 @@
+// The command line's search for a suffix: what the package finds, in words and as JSON.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { openTokenizer, searchSuffix } from '../../wasm/index.js';
+import { files, root, softmax, withEngine } from './helper.mjs';
+
+const path = (name) => fileURLToPath(new URL(name, root));
+const given = [
+  '--text-file',
+  path('models/zoo/heldout.json'),
+  '--lines',
+  '--tokens',
+  '20',
+  '--sequences',
+  '3',
+];
+const size = ['--length', '2', '--steps', '2', '--width', '4', '--seed', '5', '--prompt', '8'];
+
+const run = (...args) =>
+  new Promise((done) => {
+    execFile(process.execPath, [path('wasm/cli.js'), 'suffix', ...args], (error, stdout, stderr) =>
+      done({ status: error ? error.code : 0, stdout, stderr }),
+    );
+  });
+
+test('it searches the first text and tries what it finds on the others', async () => {
+  const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
+  const texts = JSON.parse(readFileSync(path('models/zoo/heldout.json'), 'utf8')).slice(0, 3);
+  const [pair, ...others] = texts.map((text) => {
+    const ids = tokenizer.encode(text).map(({ id }) => id);
+    return { prompt: ids.slice(0, 8), continuation: ids.slice(8, 20) };
+  });
+  for (const goal of ['loss', 'away', 'steal']) {
+    const args = [path('models/zoo/softmax'), ...given, ...size, '--goal', goal];
+    const made = await run(...args, '--json');
+    assert.deepEqual([made.status, made.stderr], [0, '']);
+    const { model, prompt, tokens, pieces, goal: said, ...found } = JSON.parse(made.stdout);
+    assert.deepEqual([model, prompt, tokens, said], ['softmax', 8, 20, goal]);
+    await withEngine({}, async (engine) => {
+      const options = {
+        goal,
+        length: 2,
+        steps: 2,
+        width: 4,
+        seed: 5,
+        never: tokenizer.special,
+        others,
+      };
+      assert.deepEqual(found, await searchSuffix(await engine.open(files(softmax)), pair, options));
+    });
+    assert.deepEqual(
+      pieces,
+      found.suffix.map((id) => tokenizer.piece(id)),
+    );
+    const { stdout } = await run(...args);
+    const sign = goal === 'away' ? -1 : 1;
+    const line = (name) => Number(new RegExp(`^  ${name} +(\\d+\\.\\d+)`, 'm').exec(stdout)[1]);
+    assert.equal(line('found'), Number((sign * found.score).toFixed(3)), stdout);
+    assert.equal(line('best of 9 random'), Number((sign * found.random.best).toFixed(3)), stdout);
+    assert.match(stdout, /on 2 texts that the search did not see/);
+  }
+});
+
+test('what it cannot do is said', async () => {
+  const model = path('models/zoo/softmax');
+  for (const [args, text] of [
+    [['--goal', 'fear'], '--goal: expected loss, away, steal, got "fear"'],
+    [['--prompt', '20'], '--prompt: expected fewer than --tokens 20, got 20'],
+    [['--steps', 'x'], '--steps: expected a whole number, got "x"'],
+  ]) {
+    const { status, stderr } = await run(model, ...given, ...args);
+    assert.deepEqual([status, stderr.trim()], [1, `sinkscope: ${text}`]);
+  }
+});

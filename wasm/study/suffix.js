@@ -1,0 +1,211 @@
+/**
+ * A suffix that moves the sink or raises the loss of what follows: a search one token at a time, and what random
+ * suffixes of the same length do. Nothing but runs is needed, no gradients.
+ */
+import { expect, expectInteger, unlike } from '../abi/errors.js';
+import { check, checkList, checkOptions } from '../abi/arguments.js';
+import { randomBits } from '../engine/random.js';
+import { spread } from './spread.js';
+
+/** @typedef {import('../sinkscope.js').Replica} Replica */
+/** @typedef {import('../sinkscope.js').SuffixPair} Pair */
+/** @typedef {{ read: { field: string }, of: (values: Float32Array, at: Place) => number }} Goal */
+/**
+ * Where the parts of a sequence lie: the suffix begins at `from`, the continuation at `then`.
+ * @typedef {{ from: number, then: number, T: number, L: number, H: number }} Place
+ */
+
+const MOST = 2 ** 20;
+/** Of so many random suffixes the spread is said, and of so many orders of the found one. */
+const RANDOM = 100;
+const ORDERS = 10;
+
+/**
+ * What is maximised: of `loss` [T] and `att` [L, H, T, T].
+ * @type {Record<import('../sinkscope.js').SuffixGoal, Goal>}
+ */
+const GOALS = {
+  loss: {
+    read: { field: 'loss' },
+    of: (loss, { then }) => mean(loss.subarray(then)),
+  },
+  away: {
+    read: { field: 'att' },
+    of: (att, at) => -received(att, at, 0),
+  },
+  steal: {
+    read: { field: 'att' },
+    of: (att, at) => {
+      const keys = Array.from({ length: at.then - at.from }, (_, i) => at.from + i);
+      return Math.max(...keys.map((key) => received(att, at, key)));
+    },
+  },
+};
+
+/** @type {typeof import('../sinkscope.js').searchSuffix} */
+export async function searchSuffix(model, pair, options) {
+  check(model, 'model', 'model');
+  checkOptions(options, {
+    goal: 'text',
+    never: 'list',
+    edits: 'list',
+    others: 'list',
+    signal: 'signal',
+    onStep: 'call',
+  });
+  const { goal, length, steps, width, seed = 0, edits, others = [], signal, onStep } = options;
+  if (!Object.hasOwn(GOALS, goal)) throw unlike('goal', Object.keys(GOALS).join(', '), goal);
+  expectInteger(length, 1, MOST, 'length');
+  expectInteger(steps, 0, MOST, 'steps');
+  expectInteger(width, 1, MOST, 'width');
+  expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
+  const { V, context } = model.architecture;
+  const allowed = allowedOf(options.never ?? [], V);
+  [pair, ...others].forEach((one, i) =>
+    checkPair(one, i ? `others[${i - 1}]` : 'pair', V, context - length),
+  );
+  const random = randomBits(seed);
+  const pick = (/** @type {number} */ n) => Math.floor((random() * n) / 2 ** 32);
+  const draw = () => Array.from({ length }, () => allowed[pick(allowed.length)]);
+
+  /** @type {(items: readonly { pair: Pair, suffix: readonly number[] }[]) => Promise<number[]>} */
+  const scores = async (items) => {
+    const found = [];
+    const work = (/** @type {Replica} */ replica, /** @type {typeof items[number]} */ item) =>
+      score(replica, item.pair, item.suffix, GOALS[goal], { edits, signal });
+    for await (const one of spread(model, items, work, { signal })) found.push(one);
+    return found;
+  };
+  const here = (/** @type {readonly number[][]} */ suffixes) =>
+    scores(suffixes.map((suffix) => ({ pair, suffix })));
+
+  let suffix = draw();
+  let [best] = await here([suffix]);
+  const start = best;
+  const path = [];
+  for (let step = 0; step < steps; step++) {
+    const candidates = Array.from({ length: width }, () => {
+      const one = [...suffix];
+      one[pick(length)] = allowed[pick(allowed.length)];
+      return one;
+    });
+    const found = await here(candidates);
+    const at = found.indexOf(Math.max(...found));
+    if (found[at] > best) [suffix, best] = [candidates[at], found[at]];
+    path.push({ suffix, score: best });
+    onStep?.({ suffix, score: best }, step);
+  }
+
+  const drawn = Array.from({ length: Math.max(RANDOM, steps * width + 1) }, draw);
+  const random_ = await here(drawn);
+  const ranked = random_.slice(0, RANDOM).sort((a, b) => a - b);
+  const best_of = random_.slice(0, steps * width + 1);
+  const luckiest = drawn[best_of.indexOf(Math.max(...best_of))];
+  const [none] = await here([[]].slice(0, goal === 'steal' ? 0 : 1));
+  const orders = Array.from({ length: ORDERS }, () => shuffled(suffix, pick));
+  const moved = await here(orders);
+  const elsewhere = async (/** @type {readonly number[]} */ one) =>
+    scores(others.map((pair) => ({ pair, suffix: one })));
+  return {
+    suffix,
+    score: best,
+    start,
+    path,
+    evaluated: steps * width + 1,
+    none: none ?? null,
+    random: {
+      mean: mean(ranked),
+      low: ranked[Math.floor(0.05 * (RANDOM - 1))],
+      high: ranked[Math.ceil(0.95 * (RANDOM - 1))],
+      best: Math.max(...best_of),
+    },
+    shuffled: mean(moved),
+    others: others.length
+      ? {
+          found: await elsewhere(suffix),
+          random: await elsewhere(drawn[0]),
+          best: await elsewhere(luckiest),
+        }
+      : null,
+  };
+}
+
+/**
+ * @param {readonly number[]} never
+ * @param {number} V
+ */
+function allowedOf(never, V) {
+  never.forEach((id, i) => expectInteger(id, 0, V - 1, `never[${i}]`));
+  const out = new Set(never);
+  expect(out.size < V, 'never', 'fewer tokens than there are', never.length);
+  return Array.from({ length: V }, (_, id) => id).filter((id) => !out.has(id));
+}
+
+/**
+ * @param {Pair} pair
+ * @param {string} where
+ * @param {number} V
+ * @param {number} room for both parts
+ */
+function checkPair(pair, where, V, room) {
+  check(pair, 'object', where);
+  for (const part of /** @type {const} */ (['prompt', 'continuation'])) {
+    checkList(pair[part], 'count', `${where}.${part}`);
+    expectInteger(pair[part].length, 1, MOST, `${where}.${part}.length`);
+    pair[part].forEach((id, i) => expectInteger(id, 0, V - 1, `${where}.${part}[${i}]`));
+  }
+  const tokens = pair.prompt.length + pair.continuation.length;
+  expect(tokens <= room, where, `at most ${room} tokens beside the suffix`, tokens);
+}
+
+/**
+ * One run of prompt, suffix and continuation.
+ * @param {Replica} replica
+ * @param {Pair} pair
+ * @param {readonly number[]} suffix
+ * @param {Goal} goal
+ * @param {Pick<import('../sinkscope.js').RunOptions, 'edits' | 'signal'>} options
+ */
+async function score(replica, { prompt, continuation }, suffix, { read, of }, options) {
+  const ids = [...prompt, ...suffix, ...continuation];
+  const run = await replica.run(ids, { ...options, fields: [read.field], capacity: ids.length });
+  const { shape, data } = await run.field(read.field).finally(() => run.close());
+  const from = prompt.length;
+  const [L, H] = shape;
+  const place = { from, then: from + suffix.length, T: ids.length, L, H };
+  return of(/** @type {Float32Array} */ (data), place);
+}
+
+/**
+ * What a key receives on average from the queries of the continuation, over all heads.
+ * @param {Float32Array} att [L, H, T, T]
+ * @param {Place} at
+ * @param {number} key
+ */
+function received(att, { then, T, L, H }, key) {
+  let sum = 0;
+  for (let map = 0; map < L * H; map++)
+    for (let query = then; query < T; query++) sum += att[(map * T + query) * T + key];
+  return sum / (L * H * (T - then));
+}
+
+/** @param {ArrayLike<number>} values */
+function mean(values) {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i];
+  return sum / values.length;
+}
+
+/**
+ * Another order of a list (Fisher and Yates 1938).
+ * @param {readonly number[]} list
+ * @param {(n: number) => number} pick
+ */
+function shuffled(list, pick) {
+  const copy = [...list];
+  for (let i = copy.length - 1; i > 0; i--) {
+    const j = pick(i + 1);
+    [copy[i], copy[j]] = [copy[j], copy[i]];
+  }
+  return copy;
+}

@@ -1,0 +1,212 @@
+/**
+ * A suffix between the halves of the text that moves the sink or raises the loss of the second half: the course of
+ * a search, and what random suffixes of the same length do.
+ */
+import { html, nothing, render } from 'lit';
+import type { SuffixFound, SuffixGoal } from 'sinkscope';
+import { numberField, segmented } from '../page/controls';
+import { isBidirectional, type Frame } from '../frame';
+import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
+import { drawChart } from '../plot/chart';
+import type { State } from '../ask/state';
+import { percent } from '../words';
+
+const STEPS = 12;
+const WIDTH = 32;
+
+const GOALS = [
+  ['loss', 'raise the loss'],
+  ['away', 'weaken the sink'],
+  ['steal', 'attract attention'],
+] as const satisfies readonly (readonly [SuffixGoal, string])[];
+
+/** A search, as far as it is; `found` when it has ended. */
+export interface Search {
+  readonly goal: SuffixGoal;
+  readonly scores: readonly number[];
+  readonly text?: string;
+  readonly found?: SuffixFound;
+}
+
+/** What was found last between the halves of a frame's text. */
+const made = new WeakMap<Frame['tokens'], Search>();
+
+/** How a score of the goal is shown. */
+const shown: Readonly<Record<SuffixGoal, (score: number) => string>> = {
+  loss: (score) => score.toFixed(2),
+  away: (score) => percent(-score),
+  steal: (score) => percent(score),
+};
+
+/** Whether the found suffix does more than the best of as many random ones, and those more than none. */
+export function sentence({ goal, text, found }: Search): string {
+  if (!found) return '';
+  const { score, none, random, evaluated, shuffled } = found;
+  const is = shown[goal];
+  const count = evaluated.toLocaleString('en');
+  const does = {
+    loss: `raises the loss of the second half from ${is(none ?? NaN)} to ${is(score)} nats`,
+    away: `changes the first key’s share of the second half’s attention from ${is(none ?? NaN)} to ${is(score)}`,
+    steal: `receives, at its strongest token, ${is(score)} of the second half’s attention`,
+  }[goal];
+  return (
+    `“${text}” between the halves of the text ${does}. ` +
+    `100 random suffixes of ${found.suffix.length} tokens: ${is(random.mean)} on average; ` +
+    `the best of ${count}, as many as the search tried: ${is(random.best)}. ` +
+    `The found tokens in another order: ${is(shuffled)}.`
+  );
+}
+
+async function search(
+  frame: Frame,
+  { goal, suffix }: State,
+  reach: Reach,
+  signal: AbortSignal,
+  onMade: (one: Search) => void,
+): Promise<void> {
+  const ids = frame.tokens.map(({ id }) => id);
+  const half = Math.ceil(ids.length / 2);
+  const pair = { prompt: ids.slice(0, half), continuation: ids.slice(half) };
+  const scores: number[] = [];
+  const options = { goal, length: suffix, steps: STEPS, width: WIDTH, seed: 1, signal };
+  const { found, text } = await reach.search(frame, pair, {
+    ...options,
+    onStep: ({ score }) => {
+      scores.push(score);
+      onMade({ goal, scores: [...scores] });
+    },
+  });
+  onMade({ goal, scores: [found.start, ...found.path.map(({ score }) => score)], found, text });
+}
+
+export const suffix: View = {
+  name: 'suffix',
+  title: 'Adversarial suffix',
+  question: 'Can a few tokens move the sink, or spoil what follows?',
+  how:
+    `Tokens are put between the halves of the text. Each of ${STEPS} steps tries ${WIDTH} suffixes that differ by ` +
+    'one token and keeps the best. A search always finds something: compare it with the best of as many random suffixes.',
+  source:
+    'search after GCG (Zou et al. 2023, arXiv 2307.15043), with random instead of gradient candidates',
+  reads: ['loss'],
+  fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 4,
+  numbers: (frame) => {
+    const one = made.get(frame.tokens);
+    if (!one?.found) return [];
+    const { found, scores, goal } = one;
+    const { none, random, shuffled } = found;
+    const value = (score: number) => (goal === 'away' ? -score : score);
+    const controls = {
+      none: none ?? NaN,
+      random: random.mean,
+      best: random.best,
+      shuffled,
+      found: found.score,
+    };
+    return [
+      { name: goal, axes: ['step'], shape: [scores.length], data: scores.map(value) },
+      {
+        name: `${goal}_by_suffix`,
+        axes: ['suffix'],
+        shape: [5],
+        data: Object.values(controls).map(value),
+        labels: Object.keys(controls),
+      },
+    ];
+  },
+  says: (frame) => sentence(made.get(frame.tokens) ?? { goal: 'loss', scores: [] }),
+  draw(root, reach) {
+    const controls = part(root, 'unmask-controls');
+    const words = part(root, 'caption', 'p');
+    words.setAttribute('role', 'status');
+    const picture = part(root, 'plot');
+    let job: AbortController | undefined;
+    let given: { frame: Frame; options: DrawOptions } | undefined;
+    let setting = '';
+    const stop = () => {
+      job?.abort();
+      job = undefined;
+      delete root.dataset.busy;
+    };
+    const toggle = async () => {
+      if (job) {
+        stop();
+        return draw();
+      }
+      const { frame, options } = given!;
+      const own = (job = new AbortController());
+      made.delete(frame.tokens);
+      root.dataset.busy = '';
+      draw();
+      try {
+        await search(frame, options.state, reach, own.signal, (one) => {
+          if (own.signal.aborted) return;
+          made.set(frame.tokens, one);
+          draw();
+        });
+      } catch (error) {
+        if (!own.signal.aborted) reach.fail(error);
+      }
+      if (job !== own) return;
+      stop();
+      draw();
+    };
+    const draw = () => {
+      const { frame, options } = given!;
+      const { state } = options;
+      const context = { state: { value: state }, set: reach.set };
+      const one = made.get(frame.tokens);
+      const most = Math.max(1, frame.architecture.context - frame.T);
+      render(
+        html`<button type="button" class="primary" @click=${() => void toggle()}>
+            ${job ? 'Stop' : 'Search'}
+          </button>
+          ${segmented('goal', GOALS, state.goal, (goal) => reach.set({ goal }))}
+          ${numberField('tokens', 'suffix', [1, Math.min(32, most), 1], context)}
+          ${job ? html`<span>step ${one?.scores.length ?? 0} of ${STEPS}</span>` : nothing}`,
+        controls,
+      );
+      // While it runs the sentence would change, and be read out, with every step.
+      say(words, job ? '' : suffix.says(frame, options.at));
+      picture.hidden = !one;
+      if (!one) return;
+      const { goal, scores, found } = one;
+      const value = (score: number) => (goal === 'away' ? -score : score);
+      const level = (name: string, score: number, dash: string) => ({
+        name,
+        color: '--ink-2',
+        dash,
+        values: scores.map(() => value(score)),
+      });
+      drawChart(picture, {
+        kind: 'lines',
+        xLabel: 'step of the search',
+        yLabel: { loss: 'loss, nats', away: 'first key’s weight', steal: 'suffix’s weight' }[goal],
+        percent: goal !== 'loss',
+        tight: true,
+        dots: false,
+        label: suffix.says(frame, options.at) || 'The search so far.',
+        series: [
+          { name: 'found', color: '--sink', values: scores.map(value) },
+          ...(found
+            ? [
+                ...(found.none === null ? [] : [level('no suffix', found.none, '1,3')]),
+                level('random, mean of 100', found.random.mean, '3,3'),
+                level(`random, best of ${found.evaluated}`, found.random.best, '7,3'),
+              ]
+            : []),
+        ],
+      });
+    };
+    return (frame, options) => {
+      const wanted = `${options.state.goal} ${options.state.suffix}`;
+      if (frame.tokens !== given?.frame.tokens || wanted !== setting) {
+        stop();
+        if (wanted !== setting && setting) made.delete(frame.tokens);
+      }
+      setting = wanted;
+      given = { frame, options };
+      draw();
+    };
+  },
+};

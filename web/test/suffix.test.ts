@@ -1,0 +1,72 @@
+import type { SuffixFound } from 'sinkscope';
+import { describe, expect, it } from 'vitest';
+import { sentence, suffix, type Search } from '../src/views/suffix';
+import type { Frame } from '../src/frame';
+
+const found: SuffixFound = {
+  suffix: [5, 6],
+  score: 4.622,
+  start: 3.96,
+  path: [{ suffix: [5, 6], score: 4.622 }],
+  evaluated: 1281,
+  none: 3.428,
+  random: { mean: 4.006, low: 3.767, high: 4.22, best: 4.374 },
+  shuffled: 4.485,
+  others: null,
+};
+
+const frame = (change: object) =>
+  ({
+    architecture: { mask: { kind: 'causal' } },
+    T: 8,
+    tokens: [],
+    ...change,
+  }) as unknown as Frame;
+
+describe('the sentence of a search', () => {
+  it('sets the found suffix beside random ones and the best of as many', () => {
+    const one: Search = { goal: 'loss', scores: [3.96, 4.622], found, text: ' was dear' };
+    expect(sentence(one)).toBe(
+      '“ was dear” between the halves of the text raises the loss of the second half from 3.43 to 4.62 nats. ' +
+        '100 random suffixes of 2 tokens: 4.01 on average; the best of 1,281, as many as the search tried: 4.37. ' +
+        'The found tokens in another order: 4.49.',
+    );
+  });
+
+  it('shows weights as shares, whatever the sign of the score', () => {
+    const random = { mean: -0.391, low: -0.4, high: -0.38, best: -0.37 };
+    const away = { ...found, none: -0.405, score: -0.354, random, shuffled: -0.358 };
+    const words = sentence({ goal: 'away', scores: [], found: away, text: 'x' });
+    expect(words).toContain('attention from 40.5% to 35.4%');
+    expect(words).toContain(
+      '39.1% on average; the best of 1,281, as many as the search tried: 37.0%',
+    );
+    const steal = {
+      ...found,
+      none: null,
+      score: 0.08,
+      random: { ...found.random, mean: 0.036, best: 0.075 },
+    };
+    const other = sentence({ goal: 'steal', scores: [], found: steal, text: 'x' });
+    expect(other).toContain(
+      'receives, at its strongest token, 8.0% of the second half’s attention',
+    );
+  });
+
+  it('says nothing before the search has ended', () => {
+    expect(sentence({ goal: 'loss', scores: [1, 2] })).toBe('');
+  });
+});
+
+describe('the view', () => {
+  it('is of causal models that can be run, and of texts with two halves', () => {
+    expect(suffix.fits!(frame({}))).toBe(true);
+    expect(suffix.fits!(frame({ T: 3 }))).toBe(false);
+    expect(suffix.fits!(frame({ recording: {} }))).toBe(false);
+    expect(suffix.fits!(frame({ architecture: { mask: { kind: 'bidirectional' } } }))).toBe(false);
+  });
+
+  it('has no numbers before a search', () => {
+    expect(suffix.numbers(frame({}), { layer: 0, head: 0 })).toEqual([]);
+  });
+});
