@@ -136,15 +136,13 @@ def known(logs: decide.Logs, outcome: str, step: int) -> list[float]:
 
 def by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
     """The difference, and how many runs are missing before it counts."""
-    logs = runs_b()[recipe][1]
-    enough = len(logs) >= len(protocol.B_FIRST) or (len(logs) == 2 and decide.has_vanished(logs))
-    left = 0 if enough else len(protocol.B_FIRST) - len(logs)
+    own, logs = runs_b()[recipe]
+    left = decide.missing(own.id, logs)
     values = known(logs, outcome, protocol.B_STEPS)
     if not isinstance(against, str):
         return (None if left or len(values) < 2 else level(values, against, decide.CONFIDENCE)), left
-    bases = runs_b()[against][1]
-    wanted = protocol.B_BASELINE_SEEDS if against == "softmax" else protocol.B_FIRST
-    left += max(0, len(wanted) - len(bases))
+    other, bases = runs_b()[against]
+    left += decide.missing(other.id, bases)
     base = known(bases, outcome, protocol.B_STEPS)
     return (None if left or len(values) < 2 or len(base) < 2 else decide.welch(values, base)), left
 

@@ -1,6 +1,6 @@
 """What protocol B decides, from its logs alone; models/README.md, "Protocol B", has its rules.
 
-A recipe's seeds are compared with all seeds of the baseline, at step B_STEPS: Welch's difference of
+A recipe's seeds are compared with all seeds of its baseline, at step B_STEPS: Welch's difference of
 means with an interval of 97.5%, for there may be two looks.
 """
 
@@ -85,9 +85,19 @@ def has_vanished(logs: Logs) -> bool:
                if LATE <= point["step"] <= protocol.B_STEPS)
 
 
+def missing(id: str, logs: Logs) -> int:
+    """How many runs a recipe lacks before it counts: it takes eight of the baseline and three of another
+    recipe, or two whose sink has vanished."""
+    if id == protocol.B_BASELINE:
+        return len(protocol.B_BASELINE_SEEDS) - len(logs)
+    if len(logs) == 2 and has_vanished(logs):
+        return 0
+    return max(0, len(protocol.B_FIRST) - len(logs))
+
+
 @dataclass(frozen=True)
 class Decision:
-    """One recipe of protocol B beside the baseline."""
+    """One recipe of protocol B beside its baseline."""
 
     recipe: Recipe
     logs: Logs
@@ -99,10 +109,7 @@ class Decision:
 
     @property
     def is_decidable(self) -> bool:
-        """Three seeds of a recipe, or two whose sink has vanished, beside the whole baseline."""
-        n = len(self.logs)
-        return len(self.bases) == len(protocol.B_BASELINE_SEEDS) and (
-            n >= len(protocol.B_FIRST) or (n == 2 and has_vanished(self.logs)))
+        return not (missing(self.recipe.id, self.logs) or missing(self.recipe.baseline, self.bases))
 
     @property
     def wants_more(self) -> bool:
@@ -131,9 +138,10 @@ def logs_of(recipe: Recipe) -> Logs:
 
 def decisions() -> list[Decision]:
     """Every recipe of protocol B, in its order, after the baseline."""
-    base, *others = protocol.decisive_runs().values()
-    bases = logs_of(base)
-    return [Decision(recipe, logs_of(recipe), bases) for recipe in others]
+    runs = protocol.decisive_runs()
+    logs = {id: logs_of(recipe) for id, recipe in runs.items()}
+    return [Decision(recipe, logs[id], logs[recipe.baseline])
+            for id, recipe in runs.items() if id != protocol.B_BASELINE]
 
 
 def id_of(recipe: Recipe) -> str:
@@ -158,8 +166,14 @@ def baseline_words(bases: Logs) -> str:
             f"alpha by seed {alphas}; onset (alpha >= {ONSET}) {onset_words(bases)}.")
 
 
+def name_of(recipe: Recipe) -> str:
+    """The recipe's id, and its baseline's where that is not the one of the table."""
+    base = recipe.baseline.removeprefix(protocol.B)
+    return f"`{id_of(recipe)}`" + ("" if base == protocol.B_BASELINE else f" against `{base}`")
+
+
 def table(found: list[Decision]) -> str:
-    """Every recipe that has a log, in Markdown."""
+    """Every recipe that has a log, in Markdown; the first one's baseline is that of the table."""
     bases = found[0].bases if found else {}
     lines = [baseline_words(bases), "",
              "| recipe | seeds | alpha | difference of alpha | value ratio | eviction | loss | onset "
@@ -169,7 +183,7 @@ def table(found: list[Decision]) -> str:
             continue
         alphas = ", ".join(f"{alpha:.3f}" for alpha in outcome(one.logs, "alpha"))
         cells = ["" if (value := one.difference(name)) is None else str(value) for name in OUTCOMES]
-        lines.append(f"| `{id_of(one.recipe)}` | {len(one.logs)} | {alphas} | " + " | ".join(cells)
+        lines.append(f"| {name_of(one.recipe)} | {len(one.logs)} | {alphas} | " + " | ".join(cells)
                      + f" | {onset_words(one.logs)} | {reported(one.recipe.paper) or 'no figure'} "
                      + f"| {one.verdict}{'; a second look is due' if one.wants_more else ''} |")
     left = [id_of(one.recipe) for one in found if not one.logs]

@@ -6,16 +6,29 @@ import torch
 from torch import Tensor
 
 from ..reference.model import Architecture, Weights, forward
+from .recipe import Training
+from .text import VOCABULARY
 
-# (model, weights, text [N, T+1], noise [N, T+2] in 0..1, Training.balance) -> a number
-Loss = Callable[[Architecture, Weights, Tensor, Tensor, float], Tensor]
+# (model, weights, text [N, T+1], noise [N, T+2] in 0..1, training) -> a number
+Loss = Callable[[Architecture, Weights, Tensor, Tensor, Training], Tensor]
+
+
+def replace(text: Tensor, noise: Tensor, share: float) -> Tensor:
+    """text [N, T] with that share of its tokens after the first drawn from the vocabulary, by noise
+    [N, T] in 0..1."""
+    if share == 0:
+        return text
+    replaced = noise < share
+    replaced[:, 0] = False
+    return torch.where(replaced, (noise / share * VOCABULARY).long(), text)
 
 
 def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
-                    balance: float) -> Tensor:
+                    training: Training) -> Tensor:
     """Mean loss of text [N, T+1], every token after the first predicted from those before it. A
     prefix is given, not predicted."""
-    trace = forward(arch, weights, text[:, :-1])
+    read = text[:, :-1]
+    trace = forward(arch, weights, replace(read, noise[:, : read.shape[1]], training.replaced))
     first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
     logits, expected = trace.logits[:, first:], text[:, 1 + first:]
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected.flatten())
@@ -24,11 +37,11 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
     # Fedus et al. (2022), section 2.2: the sum is smallest under even load: 1 per layer.
     share = trace.router.flatten(0, 2).mean(0)
     load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.chosen
-    return loss + balance * arch.E * (share * load).sum()
+    return loss + training.balance * arch.E * (share * load).sum()
 
 
 def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
-                balance: float) -> Tensor:
+                training: Training) -> Tensor:
     """The bound of a masked diffusion model in nats per token (Sahoo et al. 2024): sequence n hides
     each token after the first with probability p_n and pays 1/p_n for each hidden one."""
     p, hidden = hide(text, noise)

@@ -10,6 +10,7 @@ from torch import Tensor
 from ..reference.model import Architecture, Weights, forward
 from ..reference.operations import OPERATIONS
 from .loss import unmask_loss
+from .recipe import Training
 
 SEQUENCES, T = 100, 64
 SINK_K = 10  # tokens whose Sink_k is kept, as many as the paper prints
@@ -22,7 +23,7 @@ def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Ten
         return metrics.loss(logits, ids)[:, first:].mean().item()
     generator = torch.Generator().manual_seed(0)
     noises = (torch.rand(len(ids), ids.shape[1] + 1, generator=generator) for _ in range(NOISES))
-    return sum(unmask_loss(arch, weights, ids, n, 0.0).item() for n in noises) / NOISES
+    return sum(unmask_loss(arch, weights, ids, n, Training()).item() for n in noises) / NOISES
 
 
 @torch.no_grad()

@@ -36,6 +36,8 @@ B_RATE = 1e-3  # where seeds differ least; a recipe of the learning rate keeps i
 B_STEPS = 4000  # the last step that is compared; no rate has fallen by then
 B_BASELINE = LONG + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
+# What the paper compares with a run that has no fixed token is compared with one here, too.
+B_BASES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
 # A run of protocol A that is a recipe's run of protocol B, up to step B_STEPS.
 B_SAME = {"softmax": B_BASELINE, "sigmoid": LONG + "sigmoid-lr-1e-3"}
 B_FIRST, B_SECOND = (1, 2, 3), (1, 2, 3, 4, 5)  # seeds of the first look, and of the second
@@ -54,6 +56,8 @@ B_ORDER = (
     "key-bias", "key-value-bias", "value-bias", "key-bias-shared", "key-value-bias-shared",
     "key-bias-value-1", "key-bias-value-5", "key-bias-value-20", "gated", "gated-head", "gated-value",
     "gated-by-value", "sink-logit", "experts", "diffusion",
+    "batch-half", "batch-double", "muon", "sgd", "noise", "little-text-noise",
+    "key-bias-dimensions-1", "key-bias-dimensions-8", "window-8", "window-64", "heads-2",
 )
 
 
@@ -78,7 +82,8 @@ def decisive(recipe: Recipe) -> Recipe:
     """The recipe as protocol B trains it."""
     rate = recipe.training.learning_rate
     return dataclasses.replace(
-        recipe, id=B + recipe.id, timeline=False, baseline=B_BASELINE, seeds=B_SECOND,
+        recipe, id=B + recipe.id, timeline=False, seeds=B_SECOND,
+        baseline=B + B_BASES[recipe.id] if recipe.id in B_BASES else B_BASELINE,
         training=dataclasses.replace(
             recipe.training, steps=STEPS,
             learning_rate=B_RATE if rate == Training().learning_rate else rate))
@@ -108,9 +113,14 @@ def gap(log: dict[str, Any]) -> int | None:
     return next((step for step in wanted if step not in steps), None)
 
 
+def plain(training: Training) -> dict[str, Any]:
+    """As JSON gives it back."""
+    return json.loads(json.dumps(dataclasses.asdict(training)))
+
+
 def begin(recipe: Recipe, seed: int) -> dict[str, Any]:
-    training = json.loads(json.dumps(dataclasses.asdict(recipe.training)))
-    return {"recipe": recipe.id, "baseline": recipe.baseline, "seed": seed, "training": training,
+    return {"recipe": recipe.id, "baseline": recipe.baseline, "seed": seed,
+            "training": plain(recipe.training),
             "sink_tokens": list(recipe.sink_tokens), "points": [], "alpha_map": None}
 
 
@@ -120,6 +130,8 @@ def read(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
     if not file.exists():
         return empty
     log = json.loads(file.read_text())
+    # A log from before an option existed was made with what is now the option's default.
+    log["training"] = plain(Training()) | log["training"]
     for name in ("recipe", "baseline", "seed", "training", "sink_tokens"):
         if log[name] != empty[name]:
             raise ValueError(f"{file}: {name} is {log[name]}, expected {empty[name]}")

@@ -13,7 +13,8 @@ from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
 T = 128  # tokens of a training sequence, and the context, where a recipe's config says no other
-TOKENS = 16 * T  # of all sequences of a step
+TOKENS = 16 * T  # of all sequences of a step, where a recipe says no other
+OPTIMIZERS = ("adamw", "muon", "sgd")
 # The order of the table; a factor is a section of it.
 FACTORS = ("operation", "biases", "gate", "positions", "optimisation", "data", "loss", "blocks",
            "experts", "diffusion")
@@ -54,9 +55,13 @@ class Training:
     embedding_deviation: float = 0.02  # what its numbers are drawn with; those of matrices: 0.02
     front: tuple[str, ...] = (BOS,)  # tokens before every sequence
     extra: str | None = None  # a token beside the vocabulary, id 1,024
+    batch: int = TOKENS  # tokens of all sequences of a step
+    optimizer: str = "adamw"  # of OPTIMIZERS
+    replaced: float = 0.0  # share of the tokens read, not of those predicted, that are drawn at random
     random_first: bool = False  # the first token of the text is drawn from the vocabulary
     fixed_at: int = 0  # the token at this place of a sequence, from 1, is always <|endoftext|>
     bias_value: float | None = None  # a bias key's value is [this, 0, ..., 0] and is not trained
+    bias_dimensions: int | None = None  # so many numbers of a bias key are trained; the others are 0
     tokens: int | None = None  # only so many tokens of the text are ever read
     objective: str = "next"  # or "unmask": a masked diffusion model
     balance: float = 0.0  # weight of the loss that spreads tokens over experts
@@ -90,7 +95,7 @@ class Recipe:
     @property
     def sequences(self) -> int:
         """Of a step: a longer context does not see more text."""
-        return TOKENS // self.context
+        return self.training.batch // self.context
 
 
 _IDS = {BOS: BOS_ID, END: END_ID}
@@ -102,6 +107,9 @@ def read(path: Path) -> Recipe:
     if "front" in changed:
         changed["front"] = tuple(changed["front"])
     training = Training(**changed)
+    if training.optimizer not in OPTIMIZERS:
+        raise ValueError(f"{path.name}: optimizer is {training.optimizer!r}, expected one of "
+                         f"{', '.join(OPTIMIZERS)}")
     first = training.front[0] if training.front else None
     config = BASE | given.pop("config", {})
     config["bos_token_id"] = None if first is None else _IDS.get(first, VOCABULARY)

@@ -11,7 +11,10 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -60,6 +63,10 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
             rows = draw(name, (arch.V - VOCABULARY, *weight.shape[1:]))
             weights[name] = torch.cat([weight, rows])
     weights["model.embed_tokens.weight"] *= training.embedding_deviation / DEVIATION
+    if training.bias_dimensions is not None:
+        for name, weight in weights.items():
+            if name.endswith("bias_key"):
+                weight[..., training.bias_dimensions:] = 0
     for name in fixed(weights, training):
         weights[name] = torch.zeros_like(weights[name])
         weights[name][..., 0] = training.bias_value
@@ -79,6 +86,35 @@ def decay(name: str, weight: Tensor, training: Training) -> float:
     return training.embedding_decay if "embed" in name else training.weight_decay
 
 
+def first_dimensions(gradient: Tensor, count: int) -> Tensor:
+    """The gradient [..., K] of a vector of which only the first numbers are trained."""
+    gradient = gradient.clone()
+    gradient[..., count:] = 0
+    return gradient
+
+
+def optimizers(weights: Weights, training: Training) -> list[torch.optim.Optimizer]:
+    """What trains each tensor. Muon takes the matrices between embedding and head (Jordan et al. 2024), with
+    steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest."""
+    groups: dict[tuple[str, float], list[Tensor]] = {}
+    for name, w in weights.items():
+        if w.requires_grad:
+            inner = w.dim() == 2 and "embed" not in name and "lm_head" not in name
+            kind = "adamw" if training.optimizer == "muon" and not inner else training.optimizer
+            groups.setdefault((kind, decay(name, w, training)), []).append(w)
+
+    def of(kind: str) -> list[dict[str, Any]]:
+        return [{"params": params, "weight_decay": rate}
+                for (own, rate), params in groups.items() if own == kind]
+
+    made: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
+        "adamw": partial(torch.optim.AdamW, lr=training.learning_rate, betas=(0.9, 0.95), fused=True),
+        "muon": partial(torch.optim.Muon, lr=training.learning_rate, momentum=0.95,
+                        adjust_lr_fn="match_rms_adamw"),
+        "sgd": partial(torch.optim.SGD, lr=training.learning_rate, momentum=0.9)}
+    return [make(of(kind)) for kind, make in made.items() if of(kind)]
+
+
 def learning_rate(step: int, training: Training) -> float:
     """Linear warm-up, constant, a linear fall to a tenth."""
     if step < WARM_UP:
@@ -96,7 +132,7 @@ def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]
     found = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
     if arch.mask.kind == "bidirectional":
         noise = torch.rand(len(ids), ids.shape[1] + 1, generator=torch.Generator().manual_seed(0))
-        found["held_out_loss"] = round(unmask_loss(arch, weights, ids, noise, 0.0).item(), 4)
+        found["held_out_loss"] = round(unmask_loss(arch, weights, ids, noise, Training()).item(), 4)
     sinks = metrics.sink(alphas)
     found |= {
         "sink_1": round(sinks[0].item(), 2),
@@ -125,14 +161,10 @@ class Run:
         weights = initial_weights(self.arch, seed, training)
         kept = fixed(weights, training)
         self.weights = {n: w.to(device).requires_grad_(n not in kept) for n, w in weights.items()}
-        groups: dict[float, list[Tensor]] = {
-            training.weight_decay: [], training.embedding_decay: [], 0.0: []}
         for name, w in self.weights.items():
-            if w.requires_grad:
-                groups[decay(name, w, training)].append(w)
-        self.optimizer = torch.optim.AdamW(
-            [{"params": params, "weight_decay": rate} for rate, params in groups.items()],
-            lr=training.learning_rate, betas=(0.9, 0.95), fused=True)
+            if name.endswith("bias_key") and training.bias_dimensions is not None:
+                w.register_hook(partial(first_dimensions, count=training.bias_dimensions))
+        self.optimizers = optimizers(self.weights, training)
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
@@ -147,19 +179,22 @@ class Run:
         with torch.no_grad():
             for name, w in self.weights.items():
                 w.copy_(saved["weights"][name])
-        self.optimizer.load_state_dict(saved["optimiser"])
+        for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
+            optimizer.load_state_dict(state)
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
         """One step on a batch [N, T+1]; its loss before the step."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(step, self.recipe.training)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(step, self.recipe.training)
         with torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu"):
             loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device),
-                           self.recipe.training.balance)
+                           self.recipe.training)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
         return loss.item()
 
     def on_cpu(self) -> Weights:
@@ -168,7 +203,8 @@ class Run:
     def save(self, step: int) -> None:
         plain = self.on_cpu()
         save_file(plain, self.folder / f"step-{step:04d}.safetensors")
-        state = {"step": step, "weights": plain, "optimiser": self.optimizer.state_dict()}
+        state = {"step": step, "weights": plain,
+                 "optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
         torch.save(state, self.checkpoint.with_suffix(".new"))
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
@@ -192,7 +228,7 @@ def fixed_loss(run: Run, corpus: Corpus, front: list[int]) -> float:
     for i in range(FIXED // recipe.sequences):
         text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, front, recipe.training)
         loss_of = LOSSES[recipe.training.objective]
-        losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device), 0.0))
+        losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device), Training()))
     return sum(loss.item() for loss in losses) / len(losses)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -150,3 +151,31 @@ def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:
     assert row.endswith("| never, never, never | less | agrees |")
     assert text.endswith("No whole run yet: `relu`.")
     assert "Baseline: 8 of 8 seeds. alpha 0.254 (deviation 0.033)" in text
+
+
+def test_what_the_paper_compares_without_a_fixed_token_is_compared_so() -> None:
+    """Its baseline counts with three seeds, or with two whose sink has vanished."""
+    recipe = RUNS["b-fixed-first"]
+    assert recipe.baseline == "b-no-bos" and decide.name_of(recipe) == "`fixed-first` against `no-bos`"
+    others = {id for id, one in RUNS.items() if one.baseline not in (protocol.B_BASELINE, BASE.baseline)}
+    assert others == {f"b-{id}" for id in protocol.B_BASES}
+    logs = {seed: made(recipe, seed, 0.3 + seed / 100) for seed in (1, 2, 3)}
+
+    def base(*ends: float) -> decide.Logs:
+        return {i + 1: made(RUNS["b-no-bos"], i + 1, end) for i, end in enumerate(ends)}
+
+    assert decide.Decision(recipe, logs, base(0.1, 0.2, 0.3)).is_decidable
+    assert not decide.Decision(recipe, logs, base(0.1, 0.2)).is_decidable
+    assert decide.Decision(recipe, logs, base(0.01, 0.015)).is_decidable
+    assert decide.Decision(recipe, logs, base(0.01, 0.015)).difference("alpha").mean == pytest.approx(0.3075)
+
+
+def test_a_log_from_before_an_option_has_its_default(tmp_path: Path) -> None:
+    recipe = RUNS["b-relu"]
+    log, file = made(recipe, 1, 0.2), protocol.log_file(recipe, 1, tmp_path)
+    del log["training"]["batch"], log["training"]["optimizer"]
+    protocol.write(log, file)
+    assert protocol.read(recipe, 1, tmp_path)["training"] == protocol.plain(recipe.training)
+    other = dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, optimizer="sgd"))
+    with pytest.raises(ValueError, match="training is"):
+        protocol.read(other, 1, tmp_path)

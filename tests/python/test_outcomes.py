@@ -14,7 +14,7 @@ from torch import Tensor  # noqa: E402
 
 from models.reference.model import Architecture, Mask, Trace, architecture  # noqa: E402
 from models.train import loss, measure, outcomes  # noqa: E402
-from models.train.recipe import Recipe, recipes  # noqa: E402
+from models.train.recipe import Recipe, Training, recipes  # noqa: E402
 
 T = 6
 EVEN = sum(1 / n for n in range(1, T + 1)) / T  # alpha_1 of uniform attention: 0.40833
@@ -157,7 +157,7 @@ def test_a_prefix_is_given_not_predicted(mask: Mask, words: tuple[int, ...],
         math.log(math.prod(words)) / len(words))
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: TRACE)
     text = torch.zeros(2, T + 1, dtype=torch.long)
-    found = loss.next_token_loss(arch, {}, text, torch.zeros(2, T + 2), 0.5)
+    found = loss.next_token_loss(arch, {}, text, torch.zeros(2, T + 2), Training(balance=0.5))
     assert found.item() == pytest.approx(math.log(math.prod([*words, 7])) / (len(words) + 1))
 
 
@@ -167,7 +167,7 @@ def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPat
     trace = dataclasses.replace(TRACE, router=router)
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: trace)
     found = loss.next_token_loss(arch_of(E=3, chosen=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
-                                 torch.zeros(2, T + 2), 0.5)
+                                 torch.zeros(2, T + 2), Training(balance=0.5))
     # Shares 3/4, 1/8, 1/8; loads 1/2, 1/4, 1/4.
     balance = 3 * (0.75 * 0.5 + 0.125 * 0.25 + 0.125 * 0.25)
     assert found.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
@@ -184,7 +184,7 @@ def test_what_a_masked_diffusion_model_pays(monkeypatch: pytest.MonkeyPatch) -> 
     assert hidden.nonzero().tolist() == [[0, 2], [1, 3], [1, 5]]
     read = []
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: read.append(ids) or TRACE)
-    found = loss.unmask_loss(arch_of(V=9), {}, IDS, noise, 0.0)
+    found = loss.unmask_loss(arch_of(V=9), {}, IDS, noise, Training())
     assert read[0].tolist() == [[0, 0, 8, 0, 0, 0], [0, 0, 0, 8, 0, 8]]
     expected = (math.log(4) / 0.2 + math.log(5) / 0.7 + math.log(7) / 0.7) / 10
     assert found.item() == pytest.approx(expected)
@@ -266,3 +266,20 @@ def test_a_log_is_filled_from_the_checkpoints_that_it_lacks(
     monkeypatch.setattr(outcomes, "load_file", lambda file: file.name)
     outcomes.from_checkpoints(RECIPE, 1, run)
     assert added == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]
+
+
+def test_tokens_are_replaced_by_noise() -> None:
+    """A share of those after the first; noise below the share says by which of the 1,024."""
+    text = torch.full((2, 4), 7)
+    noise = torch.tensor([[0.0, 0.05, 0.0999, 0.1], [0.5, 0.025, 0.11, 0.0]])
+    assert loss.replace(text, noise, 0.1).tolist() == [[7, 512, 1022, 7], [7, 256, 7, 0]]
+    assert loss.replace(text, noise, 0.0) is text
+
+
+def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: read.append(ids) or TRACE)
+    text, noise = torch.zeros(2, T + 1, dtype=torch.long), torch.full((2, T + 2), 0.25)
+    found = loss.next_token_loss(arch_of(), {}, text, noise, Training(replaced=0.5))
+    assert read[0].tolist() == [[0] + [512] * (T - 1)] * 2
+    assert found.item() == loss.next_token_loss(arch_of(), {}, text, noise, Training()).item()

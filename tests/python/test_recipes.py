@@ -12,9 +12,9 @@ from models.reference.model import architecture  # noqa: E402
 from models.train import outcomes, protocol  # noqa: E402
 from models.train.corpus import Corpus  # noqa: E402
 from models.train.loss import LOSSES  # noqa: E402
-from models.train.recipe import recipes  # noqa: E402
+from models.train.recipe import OPTIMIZERS, Training, read, recipes  # noqa: E402
 from models.train.text import END_ID, VOCABULARY  # noqa: E402
-from models.train.train import Run, fixed, initial_weights  # noqa: E402
+from models.train.train import Run, fixed, initial_weights, optimizers  # noqa: E402
 
 T, STEPS = 40, 8
 
@@ -86,7 +86,9 @@ def test_seeds_are_paired_by_their_text() -> None:
 def test_a_step_reads_as_much_text_whatever_the_context() -> None:
     known = recipes()
     assert (known["softmax"].sequences, known["softmax"].context) == (16, 128)
-    assert {recipe.sequences * recipe.context for recipe in known.values()} == {2048}
+    assert all(recipe.sequences * recipe.context == recipe.training.batch for recipe in known.values())
+    other = {id for id, recipe in known.items() if recipe.training.batch != 2048}
+    assert other == {"batch-half", "batch-double"}
     assert known["context-512"].sequences == 4
     assert known["no-bos-512"].training.front == known["no-bos"].training.front == ()
 
@@ -139,3 +141,71 @@ def test_even_attention_is_no_sink() -> None:
     assert point["alpha"] == point["alpha_share"] == 0.0
     assert point["alpha_max"] == pytest.approx(sum(1 / i for i in range(1, 65)) / 64, abs=1e-4)
     assert point["sink_0.2"] == 0.0
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_part_of_a_key_bias_is_trained(count: int, tmp_path: Path) -> None:
+    """The other numbers are 0 from the beginning to the end."""
+    recipe = recipes()[f"key-bias-dimensions-{count}"]
+    run = Run(dataclasses.replace(recipe, config=recipe.config | {"num_hidden_layers": 1}), 1, tmp_path, "cpu")
+    generator = torch.Generator().manual_seed(0)
+    text = torch.randint(VOCABULARY, (2, T + 1), generator=generator)
+    bias = next(w for name, w in run.weights.items() if name.endswith("bias_key"))
+    before = bias.detach().clone()
+    for step in range(3):
+        run.advance(step, text, torch.zeros(2, T + 2), LOSSES["next"])
+    assert bias[..., count:].count_nonzero() == before[..., count:].count_nonzero() == 0
+    assert (bias[..., :count] != before[..., :count]).all()
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
+    """Muon has the matrices of the blocks; decay is that of the recipe, and of gains there is none."""
+    training = Training(optimizer=kind, weight_decay=0.5, embedding_decay=0.25, learning_rate=0.125)
+    weights = initial_weights(architecture(recipes()["key-bias"].config), 1, training)
+    names = {id(w): name for name, w in weights.items()}
+    for w in weights.values():
+        w.requires_grad_()
+    seen = {}
+    for optimizer in optimizers(weights, training):
+        for group in optimizer.param_groups:
+            assert group["lr"] == 0.125
+            seen |= {names[id(w)]: (type(optimizer).__name__, group["weight_decay"])
+                     for w in group["params"]}
+    assert seen.keys() == weights.keys()
+    inner = {"adamw": "AdamW", "muon": "Muon", "sgd": "SGD"}[kind]
+    outer = "SGD" if kind == "sgd" else "AdamW"
+    assert seen["model.layers.3.mlp.up_proj.weight"] == (inner, 0.5)
+    assert seen["model.embed_tokens.weight"] == (outer, 0.25)
+    assert seen["lm_head.weight"] == (outer, 0.5)
+    assert seen["model.layers.3.input_layernorm.weight"] == (outer, 0.0)
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_resumed_run_is_the_run_that_was_not_broken_off(kind: str, tmp_path: Path) -> None:
+    """Bit by bit, the optimizers' memory included."""
+    recipe = recipes()["softmax"]
+    recipe = dataclasses.replace(recipe, config=recipe.config | {"num_hidden_layers": 1},
+                                 training=dataclasses.replace(recipe.training, optimizer=kind))
+    text = torch.randint(VOCABULARY, (2, T + 1), generator=torch.Generator().manual_seed(0))
+
+    def steps(run: Run, first: int, last: int) -> None:
+        for step in range(first, last):
+            run.advance(step, text, torch.zeros(2, T + 2), LOSSES["next"])
+
+    whole, broken = (Run(recipe, 1, tmp_path / name, "cpu") for name in ("whole", "broken"))
+    steps(whole, 0, 4)
+    steps(broken, 0, 2)
+    broken.save(2)
+    resumed = Run(recipe, 1, tmp_path / "broken", "cpu")
+    assert resumed.start == 2
+    steps(resumed, 2, 4)
+    assert all(torch.equal(w, resumed.weights[name]) for name, w in whole.weights.items())
+
+
+def test_an_unknown_optimizer_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('title = "x"\nwhat = "x"\nfactor = "data"\nbaseline = "softmax"\n'
+                    '[training]\noptimizer = "adam"\n')
+    with pytest.raises(ValueError, match="x.toml: optimizer is 'adam', expected one of adamw, muon, sgd"):
+        read(file)
