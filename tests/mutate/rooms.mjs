@@ -90,7 +90,7 @@ async function web() {
         MUTANT: file,
         MUTANT_TEXT: written(`${name}.ts`, text),
       };
-      const config = ['--config', resolve('tests/mutate/vitest.config.ts')];
+      const config = ['--config', resolve('tests/mutate/vitest.config.mts')];
       const options = ['--run', '--bail', '1', '--root', resolve('web'), ...config];
       const vitest = (/** @type {string[]} */ args) =>
         run(resolve('web/node_modules/.bin/vitest'), [...args, ...options], {
