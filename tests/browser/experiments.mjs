@@ -177,7 +177,7 @@ export const experiments = {
     return finding(page);
   },
 
-  async 'a sweep tells how far it is, stops when told, and goes on when told again'(stage) {
+  async 'a sweep reports its progress, stops on request, and continues on request'(stage) {
     const page = await stage.open(
       'room=purpose&experiment=cache&shown=softmax&runs=20&length=100&sweep=all',
       {

@@ -31,8 +31,8 @@ const ENDS = {
 
 for (const [how, [end, why]] of Object.entries(ENDS)) {
   test(`a worker that ${how} is noticed, said, and replaced`, { timeout: 60_000 }, async () => {
-    const told = [];
-    const engine = await createEngine({ base: binaries, onLost: (error) => told.push(error) });
+    const reported = [];
+    const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
     const model = await engine.open(files(softmax));
     const run = await model.run(ids, { capacity: 16 });
     for await (const _ of run.generate({ count: 3 }));
@@ -46,7 +46,7 @@ for (const [how, [end, why]] of Object.entries(ENDS)) {
       assert.match(error.text, why);
     }
     assert.deepEqual(
-      told.map(({ code }) => code),
+      reported.map(({ code }) => code),
       ['lost'],
     );
     const count = started.length;

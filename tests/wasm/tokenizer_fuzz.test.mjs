@@ -241,12 +241,12 @@ function watch(range, tally, until) {
       worker.terminate().then(() => resolve(next));
     };
     const isSilent = () => end((tally.ended++, seed + 1));
-    worker.on('message', (told) => {
+    worker.on('message', (reported) => {
       clearTimeout(timer);
       timer = setTimeout(isSilent, LIMIT);
-      seed = told.seed;
-      if (told.failure) tally.failures.push(`seed ${seed}: ${told.failure}`);
-      if (told.counts) for (const key in told.counts) tally[key] += told.counts[key];
+      seed = reported.seed;
+      if (reported.failure) tally.failures.push(`seed ${seed}: ${reported.failure}`);
+      if (reported.counts) for (const key in reported.counts) tally[key] += reported.counts[key];
       if (performance.now() > until) end(range.to);
     });
     worker.on('error', isSilent);

@@ -115,7 +115,7 @@ function trained(text: string, first: number, share: number): Lab {
     step: 100,
   } as unknown as Lab;
 }
-const told = (lab: Lab, name: string): NamedLab => ({
+const named = (lab: Lab, name: string): NamedLab => ({
   lab,
   name,
   operation: operations.find((one) => one.name === lab.settings.operation),
@@ -123,8 +123,8 @@ const told = (lab: Lab, name: string): NamedLab => ({
 
 describe('what a lab says', () => {
   it('tells who parked, since when, and what it cost', () => {
-    const left = told(trained('', 0.6, 0.6), 'softmax');
-    const right = told(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
+    const left = named(trained('', 0.6, 0.6), 'softmax');
+    const right = named(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(
       'Softmax gives the first token 60% of its attention at positions without a trigger (above 30% since ' +
         'step 58); the first token’s value norm is 0.25× that of the others. ReLU / n gives the first token a ' +
@@ -134,8 +134,8 @@ describe('what a lab says', () => {
     expect(verdict([right, left])).toMatch(
       /^ReLU \/ n gives the first token a weight of 0.01 \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
     );
-    const weak = told(trained('', 0.2, 0.2), 'softmax');
-    const heavy = told(trained('operation:relu', 0.6, 0.5), 'ReLU / n');
+    const weak = named(trained('', 0.2, 0.2), 'softmax');
+    const heavy = named(trained('operation:relu', 0.6, 0.5), 'ReLU / n');
     expect(verdict([weak, heavy])).toMatch(
       /^Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 0.60 \(50% of its row\) \(above 0.30 since/,
     );
@@ -144,7 +144,7 @@ describe('what a lab says', () => {
   });
 
   it('says no more than the numbers do of a short sequence', () => {
-    const short = told(trained('length:8', 0.5, 0.5), 'softmax');
+    const short = named(trained('length:8', 0.5, 0.5), 'softmax');
     expect(verdict([short, short])).toMatch(
       /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
     );
@@ -162,7 +162,7 @@ describe('what a trained model says that goes on', () => {
     }));
     const data = new Float32Array([1, NaN, 0.8, 0.2, 1, NaN, 0.3, 0.7]);
     const lab = { settings, log, sample: [0, 5], picture: { data, shape: [1, 2, 2, 2] }, step: 2 };
-    return { ...told(lab as unknown as Lab, name), operation: operations[0] };
+    return { ...named(lab as unknown as Lab, name), operation: operations[0] };
   };
 
   it('is what its first token was given then and now, and the head that is drawn', () => {
