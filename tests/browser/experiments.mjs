@@ -9,7 +9,7 @@ import { pictures, root, saveFrom, settled, staysWithin, text, violations } from
 
 const finding = (page) => text(page, '[data-finding]');
 
-/** What stands in a column of the table, row by row. */
+/** The cells of a column of the table, row by row. */
 const column = (page, n) => page.locator(`.settings tbody tr > :nth-child(${n})`).allTextContents();
 
 /** Loss of the first passages, as the command line prints it. */
@@ -230,7 +230,7 @@ export const experiments = {
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="firsts"] .chart-picture');
     await settled(page);
-    // A start mark stands first, and no copy of a word takes its place, but copies of the mark do; the
+    // The text begins with a start token, and no copy of a word takes its place, but copies of the token do; the
     // sigmoid twin has no such place.
     assert.match(
       await finding(page),

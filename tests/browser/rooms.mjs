@@ -155,7 +155,7 @@ const start = {
       await staysWithin(page, width);
       await page.screenshot({ path: `${pictures}/start-${width}x${height}.png` });
       if (width > 390) continue;
-      // The twin stands in the corner that no word looks at; a tap exchanges the two.
+      // The twin is in the corner of the masked cells; a tap exchanges the two.
       const widths = async () => {
         const boxes = ['softmax', 'sigmoid'].map((subject) =>
           page.locator(`[data-subject="${subject}"] .heatmap`).boundingBox(),
@@ -202,7 +202,7 @@ const start = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a word that is new to the reader is explained where it stands'(stage) {
+  async 'a word that is new to the reader is explained in its place'(stage) {
     const page = await stage.open('room=explore');
     const before = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
     const word = page.locator('[data-finding] .term', { hasText: 'head' }).first();
@@ -299,7 +299,7 @@ const start = {
       /Softmax model, after training: head L1H3 gives the first\s+token\s+9\d% of/,
     );
     assert.deepEqual(page.troubles, []);
-    // Of other models, and where no mark stands first, nothing is said that is only true of the twins.
+    // Of other models, and of texts without a start token, the page says nothing that is true of the twins only.
     for (const [hash, is, isNot] of [
       ['why=1&first=none', /the first token “The”\. Uniform/, /before every text/],
       ['why=2&shown=sigmoid,gated', /may have any sum: here \d+% on average/, /softmax|twin/],
@@ -534,7 +534,7 @@ const reading = {
     return names.map((name) => name.trim()).join(', ');
   },
 
-  async 'a new text changes the charts and maps that stand there, and puts no others in their place'(
+  async 'a new text changes the charts and maps that are shown, and puts no others in their place'(
     stage,
   ) {
     const page = await stage.open('room=explore&view=norms');
@@ -868,7 +868,7 @@ const reading = {
     return said;
   },
 
-  async 'random and repeated tokens, what stands first, and how many'(stage) {
+  async 'random and repeated tokens, the first token, and how many'(stage) {
     const page = await stage.open('room=explore&T=16');
     const kind = page.getByLabel('prompts from');
     await kind.selectOption('repeat');
@@ -1323,7 +1323,7 @@ const training = {
     assert.equal(await field.inputValue(), '20');
     await field.press('Enter');
     await page.waitForFunction(() => location.hash.includes('T=20'));
-    // What it cannot be is put right, and a link's number replaces what stands there.
+    // What it cannot be is put right, and a link's number replaces the typed one.
     await field.fill('0');
     await field.press('Enter');
     assert.equal(await field.inputValue(), '1');
@@ -1381,7 +1381,7 @@ const links = {
       () => document.querySelectorAll('.metrics tr[data-subject]').length === 2,
     );
     assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
-    // A file that was never chosen does not stand in the way of the next link.
+    // A file that was never chosen does not keep the next link from working.
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&input=file'));
     await page.getByText('Choose a file of prompts').first().waitFor();
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&n=1'));
@@ -1417,7 +1417,7 @@ const links = {
     }
   },
 
-  async 'each view stands alone in an embed'(stage) {
+  async 'each view works alone in an embed'(stage) {
     for (const view of [
       'attention',
       'sinks',

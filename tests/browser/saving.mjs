@@ -87,7 +87,7 @@ async function compared({ xml, cells }) {
 }
 
 export const saving = {
-  async 'both subjects stand in the picture; text stays text, lines stay lines'(stage) {
+  async 'both subjects are in the picture; text stays text, lines stay lines'(stage) {
     const page = await stage.open('room=compare&view=norms');
     await page.waitForSelector('[data-view="norms"] .cell:nth-child(2) .chart-picture');
     const { name, bytes } = await save(page, 'norms', 'SVG');

@@ -176,7 +176,7 @@ static void bad_pickles(void) {
 }
 
 static void places(void) {
-    CASE("a refusal names the byte where its opcode stands");
+    CASE("a refusal names the byte of its opcode");
     static const char pickle[] = "\x80\2}(K\1K\2cposix\nsystem\n.";
     opened_file file;
     ss_error err;

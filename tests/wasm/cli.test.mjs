@@ -19,7 +19,7 @@ after(() => rmSync(folder, { recursive: true }));
 
 const texts = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'));
 const lines = join(folder, 'lines.txt');
-// The passages have line breaks of their own, which stand in the way of one passage a line.
+// The passages have line breaks of their own, which rule out one passage a line.
 writeFileSync(lines, texts.map((text) => text.replace(/\s*\n\s*/g, ' ')).join('\n'));
 const whole = join(folder, 'whole.txt');
 writeFileSync(whole, texts.join('\n'));

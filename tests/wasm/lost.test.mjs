@@ -78,7 +78,7 @@ test('what is closed after its worker has ended starts no other', async () => {
   await engine.close();
 });
 
-test('a worker takes a Blob that stands for a file', async () => {
+test('a worker takes a Blob in place of a file', async () => {
   const engine = await createEngine({ base: binaries, worker: true });
   const [config, weights] = await Promise.all(
     ['config.json', 'model.safetensors'].map((name) => openAsBlob(new URL(name, softmax))),

@@ -89,7 +89,7 @@ test('more steps than hidden places uncover one at a time, and the same ones eve
     );
   }));
 
-test('what may never stand there does not, and its probability goes to the others', () =>
+test('a token that is not allowed is never filled in, and its probability goes to the others', () =>
   withModel(async (model) => {
     const [free] = await unmask(model, HIDDEN, { steps: 1 });
     const never = [...new Set(free.filled.map(({ token }) => token))];

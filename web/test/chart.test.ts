@@ -150,7 +150,7 @@ describe('lines', () => {
 });
 
 describe('bars', () => {
-  it('stand side by side on 0, with three quarters of their room each', () => {
+  it('are side by side on 0, with three quarters of their room each', () => {
     // Half a bar and a bit on both sides: 284 pixels for 3.2 places of 88.75.
     const { marks } = drawn([line([2, 4, -4])], { kind: 'bars' });
     expect(marks('rect', 'x', 'width', 'y', 'height')).toEqual([
@@ -240,7 +240,7 @@ describe('axes', () => {
 });
 
 describe('a cursor', () => {
-  it('stands at its place, its words on the side that has room', () => {
+  it('is drawn at its place, its words on the side that has room', () => {
     const words = (cursor: number) => {
       const { root, marks } = drawn([line([0, 1, 4])], { cursor, cursorWords: 'here' });
       const text = [...root.querySelectorAll('text')].find((one) => one.textContent === 'here');

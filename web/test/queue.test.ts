@@ -305,7 +305,7 @@ describe('the queue', () => {
     ask(['a'], {}, 'abc');
     await idle();
     expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
-    // What is stopped has closed the run all the same; the frame stands by itself, and is an answer again.
+    // What is stopped has closed the run all the same; the frame is complete without it, and is an answer again.
     const open = hold('a');
     ask(['a'], {}, 'abcd');
     await new Promise((done) => setTimeout(done, 5));

@@ -89,7 +89,7 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
-/** What a room says first. @param below stands between the title and the sentence */
+/** What a room says first. @param below follows the title */
 export function opening(
   title: string,
   finding: string,
