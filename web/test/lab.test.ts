@@ -151,6 +151,60 @@ describe('what a lab says', () => {
   });
 });
 
+describe('the head whose map is shown', () => {
+  // Two heads over five tokens, of which 1 and 8 are triggers; only column 0 and the diagonal have weight.
+  const column = [
+    [1, 0.9, 0.8, 0.2, 0.4],
+    [1, 0, 0, 0.5, 0.3],
+  ];
+  const data = new Float32Array(50);
+  column.forEach((weights, h) =>
+    weights.forEach((weight, t) => {
+      data[h * 25 + t * 6] = 2 - weight;
+      data[h * 25 + t * 5] = weight;
+    }),
+  );
+  const labOf = (text = '', shape = [1, 2, 5, 5]) => {
+    const { settings } = readSettings(text, rows);
+    const log = [{ step: 0, first_most: 0.25 }];
+    return { settings, log, sample: [0, 1, 8, 9, 40], picture: { data, shape } } as unknown as Lab;
+  };
+
+  it('is the one that gives its first token most where there is nothing to copy', () => {
+    const seen = headSeen(labOf())!;
+    expect([seen.layer, seen.head]).toEqual([0, 1]);
+    expect(seen.weight).toBeCloseTo((0.5 + 0.3) / 2, 6);
+    // Every row but the first has a sum of 2.
+    expect(seen.share).toBeCloseTo((0.25 + 0.15) / 2, 6);
+    expect([...seen.shares.subarray(15, 20)]).toEqual([0.25, 0, 0, 0.75, NaN]);
+    expect([...seen.weights.subarray(15, 20)]).toEqual([0.5, 0, 0, 1.5, NaN]);
+    expect(headSeen({ ...labOf(), picture: undefined } as unknown as Lab)).toBeUndefined();
+  });
+
+  it('is the one that is chosen, the last of those that there are', () => {
+    expect(headSeen(labOf('head:0'))).toMatchObject({ layer: 0, head: 0 });
+    expect(headSeen(labOf('head:1'))).toMatchObject({ layer: 0, head: 1 });
+    expect(headSeen(labOf('head:9'))).toMatchObject({ layer: 0, head: 1 });
+    expect(headSeen(labOf('head:1', [2, 1, 5, 5]))).toMatchObject({ layer: 1, head: 0 });
+  });
+
+  it('takes a row of nothing for nothing', () => {
+    const none = labOf();
+    const picture = { data: new Float32Array(50), shape: [1, 2, 5, 5] };
+    expect(headSeen({ ...none, picture } as unknown as Lab)).toMatchObject({ head: 0, share: 0 });
+  });
+
+  it('is named where there are several', () => {
+    const named = (lab: Lab): NamedLab => ({ lab, name: 'a', operation: operations[0] });
+    expect(caption(named(labOf()))).toBe(
+      'gives the first token 25% of its attention outside triggers; map: head L0H1',
+    );
+    expect(caption(named(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
+    expect(caption(named(labOf('', [1, 1, 5, 5])))).not.toContain('map');
+    expect(caption(named({ ...labOf(), log: [] } as unknown as Lab))).toBe('untrained');
+  });
+});
+
 describe('what a trained model says that goes on', () => {
   const fineTune = (text: string, name: string): NamedLab => {
     const { settings } = readSettings(text, rows);
