@@ -91,6 +91,8 @@ function room(change: Partial<State>, frames: readonly Frame[], losses?: readonl
     root.querySelector(selector)?.textContent!.replace(/\s+/g, ' ').trim() ?? '';
   return {
     root,
+    state,
+    entries,
     text,
     ask,
     extra: figures.at(-1)!.extra,
@@ -211,5 +213,38 @@ describe('the four steps', () => {
     expect(late([0, 0.0023])).toMatch(/by \+0\.0023 nats per token: on this text the model barely/);
     expect(late([0, 0.00023])).toMatch(/by \+0\.00023 nats/);
     expect(late([0, 1e-9])).toMatch(/by \+0\.0000000 nats/);
+  });
+
+  it('4: the heads stay those of the trained models, and nothing is drawn between two steps', () => {
+    const { text, ask, state, entries, extra } = room({ shown, why: 4 }, both());
+    const at = { layer: 1, head: 0 };
+    expect(ask.mock.lastCall![0]).toMatchObject({ subjects: shown, studies: [] });
+    state.value = { ...state.value, shown: shown.map((id) => `${id}@0`) };
+    const before = text('.lead');
+    entries.value = new Map(entries.value);
+    expect(text('.lead')).toBe(before);
+    // At step 0 another head is the strongest.
+    const alpha = tensor([2, 2, 3], [0.5, 0, 0, 0.1, 0, 0, 0.2, 0, 0, 0.1, 0, 0]);
+    const early = both().map((frame) => {
+      const step = { step: 0, of: 4000 };
+      return {
+        ...frame,
+        subject: `${frame.subject}@0`,
+        model: { ...frame.model, id: `${frame.subject}@0`, step },
+        tensors: { ...frame.tensors, alpha },
+      } as unknown as Frame;
+    });
+    entries.value = new Map(early.map((frame) => [frame.subject, { frame, isStale: false }]));
+    expect(text('.walk-line')).toMatch(/^Softmax model, .*: head L1H0 gives the first token 20%/);
+    expect(text('.twin-0')).toMatch(/^Softmax model head L1H0/);
+    expect(extra(early[0]!)).toMatchObject({ at, remark: undefined });
+    expect(ask.mock.lastCall![0]).toMatchObject({
+      subjects: ['softmax@0', 'sigmoid@0'],
+      heads: { 'softmax@0': at, 'sigmoid@0': at },
+    });
+    // A link to a step: the trained models are run first.
+    const linked = room({ shown: ['softmax@0', 'sigmoid@0'], why: 4 }, early);
+    expect(linked.ask.mock.lastCall![0]).toMatchObject({ subjects: shown, heads: {} });
+    expect(linked.text('.walk-line')).toMatch(/head L0H0 gives the first token 50%/);
   });
 });
