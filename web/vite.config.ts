@@ -135,7 +135,7 @@ export default defineConfig({
           groups: [
             {
               name: 'first',
-              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$|src\/(page\/(page|controls|figure)|plot\/heatmap)\.css$/,
+              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$|src\/(page\/(base|page|controls|figure)|plot\/heatmap)\.css$/,
             },
           ],
         },

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from . import protocol
 from .corpus import Corpus
-from .recipe import Recipe, recipes
+from .recipe import Recipe, recipes, refuse_unknown
 
 # For glibc: a step's tensors come from memory that it has touched before. Else a fifth of a run is
 # page faults.
@@ -66,12 +66,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=max(protocol.SEEDS), metavar="N",
                         help="the first N seeds of each recipe")
     arguments = parser.parse_args()
+    known = {"a": protocol.runs, "b": protocol.decisive_runs, None: recipes}[arguments.protocol]()
+    refuse_unknown(parser, arguments.only, known)
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     Corpus(arguments.corpora, arguments.runs / "corpus")  # the tokenizer, before anyone needs it
     with ThreadPoolExecutor(arguments.jobs) as pool:
         if arguments.protocol:
-            known = protocol.runs() if arguments.protocol == "a" else protocol.decisive_runs()
             last = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
             until = arguments.until or last
             jobs = unlogged(known, arguments.only, until, arguments.seeds)

@@ -23,7 +23,7 @@ from ..reference.operations import OPERATIONS
 from . import protocol
 from .corpus import encode
 from .measure import held_out_loss
-from .recipe import Recipe
+from .recipe import Recipe, refuse_unknown
 from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 SEQUENCES, T = 100, 64
@@ -147,12 +147,14 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
     parser.add_argument("only", nargs="*", metavar="RUN", help="these alone, long-ID-SEED")
     arguments = parser.parse_args()
+    runs = {f"{recipe.id}-{seed}": (recipe, seed)
+            for recipe in (protocol.runs() | protocol.decisive_runs()).values()
+            for seed in recipe.seeds}
+    refuse_unknown(parser, arguments.only, runs)
     torch.set_num_threads(1)
-    for recipe in (protocol.runs() | protocol.decisive_runs()).values():
-        for seed in recipe.seeds:
-            run = arguments.runs / f"{recipe.id}-{seed}"
-            if run.exists() and (not arguments.only or run.name in arguments.only):
-                from_checkpoints(recipe, seed, run)
+    for name in arguments.only or runs:
+        if (arguments.runs / name).exists():
+            from_checkpoints(*runs[name], arguments.runs / name)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .recipe import Recipe, Training, recipes
+from .recipe import FACTORS, Recipe, Training, recipes
 
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
 LONG = "long-"
@@ -26,9 +26,6 @@ HEADLINE = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key
 SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)
 TOO_FEW = 3  # with fewer pairs no difference is reported
 TOO_EARLY = 4000  # nor is one before this step
-# The order after the headline, by the factors that the paper stresses.
-FACTORS = ("data", "loss", "positions", "biases", "gate", "optimisation", "operation", "blocks",
-           "experts", "diffusion")
 REPLACED = {"short": "softmax"}  # what had fewer steps is compared at the same steps
 
 B = "b-"
@@ -74,7 +71,7 @@ def runs() -> dict[str, Recipe]:
     """Every recipe of the protocol by the id of its long runs, in the order of training."""
     known = [recipe for recipe in recipes().values() if recipe.id not in REPLACED]
     known.sort(key=lambda r: (HEADLINE.index(r.id) if r.id in HEADLINE else len(HEADLINE),
-                              FACTORS.index(r.factor), r.order, r.id))
+                              FACTORS[r.factor], r.order, r.id))
     return {LONG + recipe.id: long(recipe) for recipe in known}
 
 

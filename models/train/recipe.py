@@ -4,8 +4,11 @@ A recipe is the baseline (the softmax twin) with one factor changed: `config` is
 baseline's config.json, `training` over the defaults below.
 """
 
+import argparse
+import difflib
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,22 @@ from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 RECIPES = Path(__file__).resolve().parent / "recipes"
 T = 128  # tokens of a training sequence, and the context, where a recipe's config says no other
 TOKENS = 16 * T  # of all sequences of a step, where a recipe says no other
-OPTIMIZERS = ("adamw", "muon", "sgd")
-# The order of the table; a factor is a section of it.
-FACTORS = ("operation", "biases", "gate", "positions", "optimisation", "data", "loss", "blocks",
-           "experts", "diffusion")
+# The factors in the order of the table, whose sections they are, and each one's place in the order of
+# protocol A, which begins with those that the paper stresses.
+FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimisation": 5, "data": 0,
+           "loss": 1, "blocks": 7, "experts": 8, "diffusion": 9}
+OWNERS = ("none", "head", "shared")
+# What a recipe may say where it chooses among words: of itself and its training, then of its model.
+CHOICES: dict[str, Collection[str]] = {
+    "factor": FACTORS, "optimizer": ("adamw", "muon", "sgd"), "objective": ("next", "unmask"),
+}
+ARCHITECTURE: dict[str, Collection[str]] = {
+    "positions": ("rotary", "none", "learned", "sinusoid", "alibi", "relative"),
+    "norm": ("pre", "post"), "norm_kind": ("rms", "layer"), "feed_forward": ("gated", "plain"),
+    "heads": ("joined", "added"), "bias_key": OWNERS, "bias_key_value": OWNERS, "value_bias": OWNERS,
+    "gate": ("none", "output_element", "output_head", "value_element", "value_head", "value_state"),
+}
+MASKS = {"kind": ("causal", "window", "prefix", "bidirectional")}
 
 BASE: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
@@ -56,7 +71,7 @@ class Training:
     front: tuple[str, ...] = (BOS,)  # tokens before every sequence
     extra: str | None = None  # a token beside the vocabulary, id 1,024
     batch: int = TOKENS  # tokens of all sequences of a step
-    optimizer: str = "adamw"  # of OPTIMIZERS
+    optimizer: str = "adamw"  # or "muon", "sgd"
     replaced: float = 0.0  # share of the tokens read, not of those predicted, that are drawn at random
     random_first: bool = False  # the first token of the text is drawn from the vocabulary
     fixed_at: int = 0  # the token at this place of a sequence, from 1, is always <|endoftext|>
@@ -101,15 +116,32 @@ class Recipe:
 _IDS = {BOS: BOS_ID, END: END_ID}
 
 
+def _check(file: str, given: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
+    for name in choices.keys() & given.keys():
+        if given[name] not in choices[name]:
+            raise ValueError(f"{file}: {name} is {given[name]!r}, expected one of "
+                             f"{', '.join(choices[name])}")
+
+
+def _known(file: str, given: dict[str, Any], known: Iterable[str]) -> None:
+    for name in given.keys() - set(known):
+        raise ValueError(f"{file}: expected one of {', '.join(known)}, found {name!r}")
+
+
 def read(path: Path) -> Recipe:
+    """Raises ValueError, with what could stand there, for a name or a word that no recipe has."""
     given = tomllib.loads(path.read_text())
     changed = given.pop("training", {})
+    _known(path.name, given, [one.name for one in fields(Recipe) if one.name not in ("id", "training")])
+    _known(path.name, changed, [one.name for one in fields(Training)])
+    own = given.get("config", {}).get("sinkscope", {})
+    _check(path.name, given | changed, CHOICES)
+    _known(path.name, own, (*ARCHITECTURE, "attention", "mask", "mask_token"))
+    _check(path.name, own, ARCHITECTURE)
+    _check(path.name, own.get("mask", {}), MASKS)
     if "front" in changed:
         changed["front"] = tuple(changed["front"])
     training = Training(**changed)
-    if training.optimizer not in OPTIMIZERS:
-        raise ValueError(f"{path.name}: optimizer is {training.optimizer!r}, expected one of "
-                         f"{', '.join(OPTIMIZERS)}")
     first = training.front[0] if training.front else None
     config = BASE | given.pop("config", {})
     config["bos_token_id"] = None if first is None else _IDS.get(first, VOCABULARY)
@@ -121,5 +153,16 @@ def read(path: Path) -> Recipe:
 def recipes() -> dict[str, Recipe]:
     """All of them by id, in the order of the table."""
     found = [read(path) for path in RECIPES.glob("*.toml")]
-    found.sort(key=lambda r: (FACTORS.index(r.factor), r.order, r.id))
+    found.sort(key=lambda r: (list(FACTORS).index(r.factor), r.order, r.id))
     return {recipe.id: recipe for recipe in found}
+
+
+def refuse_unknown(parser: argparse.ArgumentParser, given: Iterable[str], known: Collection[str],
+                   ) -> None:
+    """Ends the program where an id is not known, with the ids that are near it."""
+    for id in given:
+        if id not in known:
+            near = difflib.get_close_matches(id, known, 4, 0.5)
+            near = [*(one for one in known if one.endswith(f"-{id}") and one not in near), *near]
+            some = ", ".join((near or list(known))[:4])
+            parser.error(f"expected an id such as {some}, found {id!r}")

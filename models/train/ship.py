@@ -35,7 +35,7 @@ from . import pack
 from .corpus import encode
 from .measure import SEQUENCES, T, measure
 from .pages import IN_F16, pages
-from .recipe import Recipe, recipes
+from .recipe import Recipe, recipes, refuse_unknown
 from .text import BOS, END
 
 MODELS = Path(__file__).resolve().parents[1]
@@ -179,6 +179,7 @@ def main() -> None:
     parser.add_argument("only", nargs="*", metavar="RECIPE", help="take these alone")
     arguments = parser.parse_args()
     known, runs = recipes(), arguments.runs
+    refuse_unknown(parser, arguments.only, known)
     if runs is not None:
         held_out = json.loads((runs / "corpus" / "heldout.json").read_text())
         (ZOO / "heldout.json").write_text(json.dumps(held_out, indent=0) + "\n")

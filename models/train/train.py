@@ -28,7 +28,7 @@ from . import protocol
 from .corpus import Corpus
 from .loss import LOSSES, Loss, unmask_loss
 from .outcomes import Log
-from .recipe import Recipe, Training, recipes
+from .recipe import Recipe, Training, recipes, refuse_unknown
 from .text import VOCABULARY
 
 WARM_UP = 100
@@ -94,8 +94,8 @@ def first_dimensions(gradient: Tensor, count: int) -> Tensor:
 
 
 def optimizers(weights: Weights, training: Training) -> list[torch.optim.Optimizer]:
-    """What trains each tensor. Muon takes the matrices between embedding and head (Jordan et al. 2024), with
-    steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest."""
+    """What trains each tensor. Muon takes the matrices between embedding and head (Jordan et al. 2024),
+    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest."""
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:
@@ -228,7 +228,8 @@ def fixed_loss(run: Run, corpus: Corpus, front: list[int]) -> float:
     for i in range(FIXED // recipe.sequences):
         text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, front, recipe.training)
         loss_of = LOSSES[recipe.training.objective]
-        losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device), Training()))
+        losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device),
+                              Training()))
     return sum(loss.item() for loss in losses) / len(losses)
 
 
@@ -266,7 +267,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
 def main() -> None:
     known = recipes() | protocol.runs() | protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("recipe", choices=known, metavar="RECIPE",
+    parser.add_argument("recipe", metavar="RECIPE",
                         help=f"{', '.join(recipes())}; long-RECIPE, b-RECIPE: as protocol A "
                              "or B trains it")
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"),
@@ -279,6 +280,7 @@ def main() -> None:
                         help="a step to break off at, one at which checkpoints are written")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
+    refuse_unknown(parser, [arguments.recipe], known)
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     if arguments.until is not None and arguments.until % SAVE_EVERY:

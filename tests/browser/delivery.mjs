@@ -93,9 +93,7 @@ export const delivery = {
     assert.deepEqual(engines, ['sinkscope.threads.simd.wasm']);
   },
 
-  async 'the policy stands in both pages and in _headers, and refuses what the page has not'(
-    stage,
-  ) {
+  async 'the policy is in both pages and in _headers, and refuses what the page has not'(stage) {
     const headers = await readFile(join(pageRoot, '_headers'), 'utf8');
     const [, policy] = headers.match(/Content-Security-Policy: (.*)/);
     const unquoted = (html) => html.replaceAll('&#39;', "'");

@@ -9,7 +9,7 @@ import { pictures, root, saveFrom, settled, staysWithin, text, violations } from
 
 const finding = (page) => text(page, '[data-finding]');
 
-/** What stands in a column of the table, row by row. */
+/** The cells of a column of the table, row by row. */
 const column = (page, n) => page.locator(`.settings tbody tr > :nth-child(${n})`).allTextContents();
 
 /** Loss of the first passages, as the command line prints it. */
@@ -177,7 +177,7 @@ export const experiments = {
     return finding(page);
   },
 
-  async 'a sweep tells how far it is, stops when told, and goes on when told again'(stage) {
+  async 'a sweep reports its progress, stops on request, and continues on request'(stage) {
     const page = await stage.open(
       'room=purpose&experiment=cache&shown=softmax&runs=20&length=100&sweep=all',
       {
@@ -230,7 +230,7 @@ export const experiments = {
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="firsts"] .chart-picture');
     await settled(page);
-    // A start mark stands first, and no copy of a word takes its place, but copies of the mark do; the
+    // The text begins with a start token, and no copy of a word takes its place, but copies of the token do; the
     // sigmoid twin has no such place.
     assert.match(
       await finding(page),

@@ -57,7 +57,7 @@ function entry(key, type, value) {
   return Buffer.concat([...head, ...value.map(WRITE[type])]);
 }
 
-/** Rows of a rotary pair, j and K/2 + j, stand side by side. */
+/** Rows of a rotary pair, j and K/2 + j, are side by side. */
 function paired(bytes, [rows], heads) {
   const width = bytes.length / rows;
   const K = rows / heads;

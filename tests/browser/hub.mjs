@@ -193,7 +193,7 @@ export const hub = {
     assert.ok(stored.every((text) => !text.includes(token)));
   },
 
-  async 'refusals are told in words that help'(stage) {
+  async 'refusals are explained in words that help'(stage) {
     const { page, hub } = await openHubPage(stage);
     const failure = (id, options) =>
       page.evaluate(
@@ -209,9 +209,9 @@ export const hub = {
       ['a/b/c', {}, 'argument', /expected owner\/name/],
     ];
     for (const [id, options, code, message] of cases) {
-      const told = await failure(id, options);
-      assert.equal(told.code, code, `${id}: ${told.message}`);
-      assert.match(told.message, message);
+      const reported = await failure(id, options);
+      assert.equal(reported.code, code, `${id}: ${reported.message}`);
+      assert.match(reported.message, message);
     }
     hub.fault({ path: /api/, status: 429 });
     const busy = await failure('sinkscope/softmax');

@@ -31,7 +31,7 @@ async function enter(stage, hash, options = {}) {
   return page;
 }
 
-/** Both stand still. */
+/** Both are paused. */
 async function ready(page) {
   await page.waitForFunction(
     () => !document.querySelector('.lab-buttons .train')?.matches(':disabled, :empty'),
@@ -179,7 +179,7 @@ export const lab = {
     const at = await stepOf(page);
     assert.ok(at > 4 && at < 40, `${at}`);
     await page.waitForTimeout(300);
-    assert.equal(await stepOf(page), at, 'it stands still');
+    assert.equal(await stepOf(page), at, 'it is paused');
     await page.keyboard.press('r');
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '0',
@@ -232,7 +232,7 @@ export const lab = {
     assert.equal(many, few + 2);
   },
 
-  async 'a model of the lab opens in Explore, and the lab stands where it was'(stage) {
+  async 'a model of the lab opens in Explore, and the lab is where it was'(stage) {
     const more = 'bias_key:head,gate:output_element,layers:2,heads:2';
     const page = await enter(stage, small(SMALL, `operation:relu,${more},${SMALL}`));
     await button(page, 'Train').click();
@@ -405,9 +405,7 @@ export const lab = {
     assert.deepEqual(absurd.troubles, []);
   },
 
-  async 'a hidden tab stands still and says so; a worker that ends leaves its last checkpoint'(
-    stage,
-  ) {
+  async 'a hidden tab pauses and says so; a worker that ends leaves its last checkpoint'(stage) {
     const script = () => {
       globalThis.workers = [];
       const { Worker } = globalThis;

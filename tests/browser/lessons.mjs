@@ -68,7 +68,7 @@ const reads = Object.fromEntries(
             return starts.filter((text, i) => starts.indexOf(text) !== i).map((text) => [id, text]);
           }),
         );
-        assert.deepEqual(twice, [], 'no sentence stands twice in a figure');
+        assert.deepEqual(twice, [], 'no sentence occurs twice in a figure');
         await staysWithin(page, size.width, slug);
         assert.deepEqual(await violations(page), []);
         await page.screenshot({ path: `${pictures}/lesson-${number}.png`, fullPage: true });

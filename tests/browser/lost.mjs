@@ -9,14 +9,14 @@ const IDS = [0, 5, 17, 300, 42];
 async function begin(page) {
   await page.evaluate(async (ids) => {
     const { createEngine, resolveHub, modelFiles } = globalThis.sinkscope;
-    const told = [];
-    const onLost = ({ code, text }) => told.push(`${code}: ${text}`);
+    const reported = [];
+    const onLost = ({ code, text }) => reported.push(`${code}: ${text}`);
     const engine = await createEngine({ base: '/wasm/', worker: true, workers: 1, onLost });
     const plan = await resolveHub('sinkscope/softmax', { endpoint: globalThis.tool.endpoint });
     const model = await engine.open(modelFiles(plan));
     const run = await model.run(ids);
     const look = async () => [...(await run.metric('alpha')).data];
-    Object.assign(globalThis, { told, model, look, before: await look() });
+    Object.assign(globalThis, { reported, model, look, before: await look() });
   }, IDS);
 }
 
@@ -32,15 +32,15 @@ async function end(page, meanwhile = () => {}) {
   return page.evaluate(async () => ({
     failed: await globalThis.failed,
     same: String(await globalThis.look()) === String(globalThis.before),
-    told: globalThis.told,
+    reported: globalThis.reported,
   }));
 }
 
-function check({ failed, same, told }, why) {
+function check({ failed, same, reported }, why) {
   assert.deepEqual([failed.name, failed.code], ['SinkscopeError', 'lost']);
   assert.match(failed.message, why);
-  assert.equal(told.length, 1);
-  assert.match(told[0], why);
+  assert.equal(reported.length, 1);
+  assert.match(reported[0], why);
   assert.ok(same, 'the run that was made anew gives the same bits');
 }
 

@@ -329,7 +329,7 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'a tokenizer that never ends is ended, and the page never stands still'(stage) {
+  async 'a tokenizer that never ends is ended, and the page never freezes'(stage) {
     const { page } = await openPage(stage);
     const files = await folderOf('sigmoid');
     const tokenizer = JSON.parse(files['tokenizer.json']);
@@ -354,7 +354,7 @@ export const open = {
     await said.first().waitFor({ timeout: 240_000 });
     await page.getByRole('button', { name: 'Wait longer' }).waitFor();
     const longest = await page.evaluate(() => globalThis.longest);
-    // Whoever waited for it in the page's thread would stand still for these five seconds.
+    // Whoever waited for it in the page's thread would freeze for these five seconds.
     assert.ok(longest < 2000, `the page stood still for ${longest} ms`);
     await page.evaluate(() => (location.hash = '#room=explore&shown=softmax'));
     await page.waitForFunction(() =>
@@ -454,7 +454,7 @@ export const open = {
     assert.match(await stamp(page), /pythia-14m@step0\b/);
   },
 
-  async 'another special token may stand first, and the tokenizer’s own are shown'(stage) {
+  async 'another special token may come first, and the tokenizer’s own are shown'(stage) {
     const { page } = await openPage(stage);
     await page.locator('.question summary', { hasText: 'start token' }).click();
     const field = page.getByLabel('first token', { exact: true });

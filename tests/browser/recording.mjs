@@ -139,7 +139,7 @@ export const recording = {
     }
   },
 
-  'recording: it stands beside a model in Compare, on one table': async (stage) => {
+  'recording: it is shown beside a model in Compare, on one table': async (stage) => {
     const page = await stage.open(`room=compare&shown=softmax,${REAL}`);
     await page.waitForFunction(
       () => document.querySelectorAll('.table-of-all tbody tr').length >= 2,

@@ -155,7 +155,7 @@ const start = {
       await staysWithin(page, width);
       await page.screenshot({ path: `${pictures}/start-${width}x${height}.png` });
       if (width > 390) continue;
-      // The twin stands in the corner that no word looks at; a tap exchanges the two.
+      // The twin is in the corner of the masked cells; a tap exchanges the two.
       const widths = async () => {
         const boxes = ['softmax', 'sigmoid'].map((subject) =>
           page.locator(`[data-subject="${subject}"] .heatmap`).boundingBox(),
@@ -202,7 +202,7 @@ const start = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a word that is new to the reader is explained where it stands'(stage) {
+  async 'a word that is new to the reader is explained in its place'(stage) {
     const page = await stage.open('room=explore');
     const before = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
     const word = page.locator('[data-finding] .term', { hasText: 'head' }).first();
@@ -299,7 +299,7 @@ const start = {
       /Softmax model, after training: head L1H3 gives the first\s+token\s+9\d% of/,
     );
     assert.deepEqual(page.troubles, []);
-    // Of other models, and where no mark stands first, nothing is said that is only true of the twins.
+    // Of other models, and of texts without a start token, the page says nothing that is true of the twins only.
     for (const [hash, is, isNot] of [
       ['why=1&first=none', /the first token “The”\. Uniform/, /before every text/],
       ['why=2&shown=sigmoid,gated', /may have any sum: here \d+% on average/, /softmax|twin/],
@@ -534,7 +534,7 @@ const reading = {
     return names.map((name) => name.trim()).join(', ');
   },
 
-  async 'a new text changes the charts and maps that stand there, and puts no others in their place'(
+  async 'a new text changes the charts and maps that are shown, and puts no others in their place'(
     stage,
   ) {
     const page = await stage.open('room=explore&view=norms');
@@ -677,7 +677,7 @@ const reading = {
     return `${stops} stops`;
   },
 
-  async 'the hand hides a key, silences a head, drops a value; what changes is told; Back undoes'(
+  async 'the hand hides a key, silences a head, drops a value; the change is reported; Back undoes'(
     stage,
   ) {
     const page = await stage.open('room=explore&shown=softmax&layer=3&head=1');
@@ -854,9 +854,9 @@ const reading = {
       const run = await model.run(changed, { fields: ['hidden'] });
       return run.metric('hidden_change', { base });
     };
-    const told = await saved('reach');
-    assert.deepEqual(told.reach, [...(await reach(0)).data]);
-    assert.deepEqual(told.reach_bare, [...(await reach(1)).data]);
+    const reported = await saved('reach');
+    assert.deepEqual(reported.reach, [...(await reach(0)).data]);
+    assert.deepEqual(reported.reach_bare, [...(await reach(1)).data]);
     await engine.close();
     assert.match(await text(page, '.view-reach .caption'), /Replacing token 5, “at”, by “\.”/);
     assert.deepEqual(page.troubles, []);
@@ -868,7 +868,7 @@ const reading = {
     return said;
   },
 
-  async 'random and repeated tokens, what stands first, and how many'(stage) {
+  async 'random and repeated tokens, the first token, and how many'(stage) {
     const page = await stage.open('room=explore&T=16');
     const kind = page.getByLabel('prompts from');
     await kind.selectOption('repeat');
@@ -1054,8 +1054,8 @@ const commands = {
         const shown = async (name) =>
           (await row.locator(`[data-metric="${name}"] .value`).textContent()).replace('*', '');
         assert.equal(await shown('loss'), loss.toFixed(3), command);
-        const told = 100 * metrics.sink_ratio.mean[0];
-        assert.ok(Math.abs(parseFloat(await shown('sink_1')) - told) <= 0.05, command);
+        const reported = 100 * metrics.sink_ratio.mean[0];
+        assert.ok(Math.abs(parseFloat(await shown('sink_1')) - reported) <= 0.05, command);
       }
       assert.deepEqual(page.troubles, []);
       await page.context().close();
@@ -1149,7 +1149,7 @@ const eight = {
     const given = { binaries, config: [...config], weights: [...weights], logits };
     const [relaxed, simd, fused, exact] = await page.evaluate(
       async ({ binaries, config, weights, logits }) => {
-        const told = async (file) => {
+        const reported = async (file) => {
           const bytes = await (await fetch(file)).arrayBuffer();
           const { exports } = (await WebAssembly.instantiate(bytes)).instance;
           exports._initialize();
@@ -1173,7 +1173,7 @@ const eight = {
             return [...new Uint32Array(exports.memory.buffer, at, T * V)];
           });
         };
-        return Promise.all(binaries.map(told));
+        return Promise.all(binaries.map(reported));
       },
       given,
     );
@@ -1229,7 +1229,7 @@ const training = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'the spread over seeds is drawn and told where a model has logs of several'(stage) {
+  async 'the spread over seeds is drawn and reported where a model has logs of several'(stage) {
     const logs = async (id) => {
       const all = [1, 2, 3, 4, 5].map((seed) => zoo(`${id}/seeds/${seed}.json`).then(JSON.parse));
       const found = await Promise.allSettled(all);
@@ -1273,26 +1273,27 @@ const training = {
     const compare = await stage.open('room=compare&shown=softmax,sigmoid,short');
     const rows = compare.locator('table.seeds tbody tr');
     await rows.first().waitFor();
-    const told = await rows.allTextContents();
-    assert.equal(told.length, 6, told.join('\n'));
+    const reported = await rows.allTextContents();
+    assert.equal(reported.length, 6, reported.join('\n'));
     // First what is shown: the seeds of its recipe, and which of them the weights are of.
     const [softmax] = index.filter(({ id }) => id === 'softmax');
     const all = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
     const ends = [Math.min(...all), Math.max(...all)].map((x) => x.toFixed(1)).join(' to ');
     assert.match(
-      told[0],
+      reported[0],
       /4,000 steps, as shown: 3 seeds \(1, 2, 3\); the weights here are seed 1’s/,
     );
-    assert.ok(told[0].includes(ends), told[0]);
+    assert.ok(reported[0].includes(ends), reported[0]);
     assert.equal(await rows.first().locator('td').first().locator('circle.shown').count(), 1);
     // Side by side at a step that both have.
     const twins = (await logs('sigmoid')).map(({ points }) => points.at(-1).step);
     const both = Math.min(last, ...twins.filter((step) => step >= 4000)).toLocaleString('en');
-    for (const line of told.slice(3, 5)) assert.match(line, new RegExp(` at step ${both} of runs`));
-    assert.match(told[3], new RegExp(`${far.length} seeds, `));
+    for (const line of reported.slice(3, 5))
+      assert.match(line, new RegExp(` at step ${both} of runs`));
+    assert.match(reported[3], new RegExp(`${far.length} seeds, `));
     assert.equal(await rows.nth(3).locator('td').first().locator('circle').count(), far.length);
     const [mean, least, most] = outcomes.value_ratio.map((x) => x.toFixed(2));
-    const text = told[5].replace(/\s+/g, ' ');
+    const text = reported[5].replace(/\s+/g, ' ');
     assert.ok(text.includes(`+${mean} (${least} to ${most})`), text);
     assert.match(
       text,
@@ -1322,7 +1323,7 @@ const training = {
     assert.equal(await field.inputValue(), '20');
     await field.press('Enter');
     await page.waitForFunction(() => location.hash.includes('T=20'));
-    // What it cannot be is put right, and a link's number replaces what stands there.
+    // What it cannot be is put right, and a link's number replaces the typed one.
     await field.fill('0');
     await field.press('Enter');
     assert.equal(await field.inputValue(), '1');
@@ -1409,7 +1410,7 @@ const links = {
       () => document.querySelectorAll('.metrics tr[data-subject]').length === 2,
     );
     assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
-    // A file that was never chosen does not stand in the way of the next link.
+    // A file that was never chosen does not keep the next link from working.
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&input=file'));
     await page.getByText('Choose a file of prompts').first().waitFor();
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&n=1'));
@@ -1445,7 +1446,7 @@ const links = {
     }
   },
 
-  async 'each view stands alone in an embed'(stage) {
+  async 'each view works alone in an embed'(stage) {
     for (const view of [
       'attention',
       'sinks',

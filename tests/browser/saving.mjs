@@ -87,7 +87,7 @@ async function compared({ xml, cells }) {
 }
 
 export const saving = {
-  async 'both subjects stand in the picture; text stays text, lines stay lines'(stage) {
+  async 'both subjects are in the picture; text stays text, lines stay lines'(stage) {
     const page = await stage.open('room=compare&view=norms');
     await page.waitForSelector('[data-view="norms"] .cell:nth-child(2) .chart-picture');
     const { name, bytes } = await save(page, 'norms', 'SVG');
@@ -193,7 +193,7 @@ export const saving = {
     await page.waitForSelector('[data-view="attention"] .row-words span');
     await settled(page);
     const label = page.locator(`[data-view="attention"] .row-words span[title="${long}"]`);
-    assert.equal(await label.count(), 2, 'the whole of it is told on hover');
+    assert.equal(await label.count(), 2, 'hovering shows the whole of it');
     await page.screenshot({ path: `${pictures}/long-token.png` });
     const svg = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.match(svg, />super[a-z]{0,6}…</);

@@ -1,4 +1,4 @@
-/** What the browser tests stand on: a static server, Chromium, a page that reports everything. */
+/** What the browser tests run on: a static server, Chromium, a page that reports everything. */
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -39,7 +39,7 @@ export const CHROMIUM = {
   ],
 };
 
-/** The lines of `_headers` that stand for every path. */
+/** The lines of `_headers` that hold for every path. */
 const headers = Object.fromEntries(
   readFileSync(join(pageRoot, '_headers'), 'utf8')
     .split(/^(?=\/)/m)

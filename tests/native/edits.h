@@ -20,7 +20,7 @@ static inline float read_value(const ss_edit_parameter *parameter, const char *t
     return strtof(text, NULL);
 }
 
-/* Where the value of that name stands; the operation's own follow the edit's. */
+/* The index of the value of that name; the operation's own follow the edit's. */
 static inline void set_value(ss_edit *edit, const char *name, const char *text) {
     int n, count = 0;
     const ss_edit_kind *row = &ss_edits(&n)[edit->kind];

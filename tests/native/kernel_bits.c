@@ -155,7 +155,7 @@ static void fold_result(const float *x, size_t n, float scalar) {
     fold(&scalar, 1);
 }
 
-/* `start` shifts every array, so that they stand at all distances from 16 bytes. */
+/* `start` shifts every array, so that they begin at all distances from 16 bytes. */
 static void fold_matmul(const kernel_set *set, size_t n, size_t start) {
     const float *bias = start & 1 ? in_c + start : NULL;
     size_t Kin = (n * 5 + start) % 47, a_stride = Kin + start, out_stride = n + 3 * start;
@@ -171,7 +171,7 @@ static void fold_tile(const kernel_set *set, size_t n, size_t start) {
     fold(out, (start + 7) * n);
 }
 
-/* The rows of a file stand at any byte. */
+/* The rows of a file begin at any byte. */
 static void fold_times_rows(const kernel_set *set, size_t n, size_t start) {
     const void *rows[SS_PANEL];
     memcpy((char *)tiles + start, in_b, SS_PANEL * n * sizeof *in_b);

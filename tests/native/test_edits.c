@@ -1,6 +1,6 @@
 /*
  * Edits: what must hold for every row of the table, on tiny models of four families; then each
- * edit's own oracles. That numbers are right is told by the goldens of tests/golden/edit-*.
+ * edit's own oracles. The numbers are checked against the goldens of tests/golden/edit-*.
  */
 #include "check.h"
 #include "edits.h"

@@ -224,7 +224,7 @@ static void check_packing(void) {
     check_halves(SS_F16, 5, 10);
     CASE("all 65536 brain floats");
     check_halves(SS_BF16, 8, 7);
-    CASE("the first that is infinite or NaN, wherever it stands");
+    CASE("the first that is infinite or NaN, at any index");
     check_places(SS_F32, 0xff7fffff, 0x7f800000);
     check_places(SS_F16, 0xfbff, 0x7c00);
     check_places(SS_BF16, 0xff7f, 0x7f80);

@@ -37,7 +37,7 @@ static unsigned char *make_tensor(ss_dtype type, bool in_out) {
     return block;
 }
 
-/* Which output of the tensor stands for output n, written as a search instead of a formula. */
+/* Which output of the tensor is output n, written as a search instead of a formula. */
 static size_t expected_place(const ss_matrix *w, size_t n) {
     size_t wanted = n, heads = w->pair ? w->out / w->pair : 0;
     for (size_t h = 0, i = 0; h < heads; h++)

@@ -126,13 +126,13 @@ static void leave(const void *job, size_t i, size_t worker) {
 
 static void check_loss(void) {
     static crew c;
-    volatile bool told = false;
+    volatile bool reported = false;
     gather(&c, 2);
     if (setjmp(lost))
-        told = true;
+        reported = true;
     else
         ss_pool_run(&c.pool.face, leave, &c, 2, 0);
-    CHECK(told);
+    CHECK(reported);
     dismiss(&c);
 }
 
@@ -189,7 +189,7 @@ int main(void) {
     int cases = 0;
     CASE("each piece of each job is done once, one at a time on a worker");
     for (size_t workers = 1; workers <= 5; workers++) check_jobs(workers);
-    CASE("a thread that ends in the middle of a piece is told");
+    CASE("a thread that ends in the middle of a piece is reported");
     check_loss();
     DIR *folders = opendir("tests/golden");
     for (struct dirent *entry; folders && (entry = readdir(folders));) {

@@ -122,7 +122,7 @@ static int compare_metrics(const ss_trace *trace, const opened_file *file, const
     return compared;
 }
 
-/* A recording of a golden's fields, or of what stands for them. */
+/* A recording of a golden's fields, or of what replaces them. */
 static ss_bytes record_golden(const opened_file *file, const ss_arch *arch, bool reduced,
                               size_t shift) {
     char conditions[4096];
@@ -247,7 +247,7 @@ static void missing(void) {
     free(sinks);
     free(made.arena.block);
     close_recording(&opened);
-    CASE("without raw alpha, kept sums do not stand for maps whose rows do not sum to 1");
+    CASE("without raw alpha, kept sums do not replace maps whose rows do not sum to 1");
     w = begin_recording("1", conditions_of("sigmoid"));
     add_claimed(&w, "0.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
@@ -466,7 +466,7 @@ static void shapes(void) {
         if (strstr(table[i].text, "scales")) where = "0.att_scale";
         refused(end_recording(&w, 0), table[i].status, where, table[i].text);
     }
-    CASE("a name that stands twice");
+    CASE("a name that occurs twice");
     recording_writer w = begin_recording("1", conditions_of("softmax"));
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);

@@ -176,7 +176,7 @@ static void bad_pickles(void) {
 }
 
 static void places(void) {
-    CASE("a refusal names the byte where its opcode stands");
+    CASE("a refusal names the byte of its opcode");
     static const char pickle[] = "\x80\2}(K\1K\2cposix\nsystem\n.";
     opened_file file;
     ss_error err;
@@ -211,7 +211,7 @@ static void long_pickles(void) {
 }
 
 static void legacy(void) {
-    CASE("the format before torch 1.6 is told apart");
+    CASE("the format before torch 1.6 is recognised");
     opened_file file = {.bytes = copy_of("\x80\2\x8a\nl\xfc\x9c"
                                          "F\xf9 j\xa8P\x19.",
                                          14)};

@@ -30,7 +30,7 @@ typedef struct zip_part {
     size_t n;
     unsigned method, flags;
     size_t claims; /* bytes that the directory claims it has; 0: n */
-    size_t far;    /* of bytes, bytes and place, so many stand in a zip64 field; 0: it has none */
+    size_t far;    /* of bytes, bytes and place, so many are in a zip64 field; 0: it has none */
 } zip_part;
 
 static inline void put_local(writer *w, const zip_part *record) {

@@ -1,7 +1,9 @@
 """Every recipe trains: a few steps of a model of two layers, and the outcomes of the protocol."""
 
 import dataclasses
+import importlib
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from models.reference.model import architecture  # noqa: E402
 from models.train import outcomes, protocol  # noqa: E402
 from models.train.corpus import Corpus  # noqa: E402
 from models.train.loss import LOSSES  # noqa: E402
-from models.train.recipe import OPTIMIZERS, Training, read, recipes  # noqa: E402
+from models.train.recipe import ARCHITECTURE, CHOICES, Training, read, recipes  # noqa: E402
 from models.train.text import END_ID, VOCABULARY  # noqa: E402
 from models.train.train import Run, fixed, initial_weights, optimizers  # noqa: E402
 
@@ -147,7 +149,8 @@ def test_even_attention_is_no_sink() -> None:
 def test_part_of_a_key_bias_is_trained(count: int, tmp_path: Path) -> None:
     """The other numbers are 0 from the beginning to the end."""
     recipe = recipes()[f"key-bias-dimensions-{count}"]
-    run = Run(dataclasses.replace(recipe, config=recipe.config | {"num_hidden_layers": 1}), 1, tmp_path, "cpu")
+    config = recipe.config | {"num_hidden_layers": 1}
+    run = Run(dataclasses.replace(recipe, config=config), 1, tmp_path, "cpu")
     generator = torch.Generator().manual_seed(0)
     text = torch.randint(VOCABULARY, (2, T + 1), generator=generator)
     bias = next(w for name, w in run.weights.items() if name.endswith("bias_key"))
@@ -158,7 +161,7 @@ def test_part_of_a_key_bias_is_trained(count: int, tmp_path: Path) -> None:
     assert (bias[..., :count] != before[..., :count]).all()
 
 
-@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize("kind", CHOICES["optimizer"])
 def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
     """Muon has the matrices of the blocks; decay is that of the recipe, and of gains there is none."""
     training = Training(optimizer=kind, weight_decay=0.5, embedding_decay=0.25, learning_rate=0.125)
@@ -181,7 +184,7 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
     assert seen["model.layers.3.input_layernorm.weight"] == (outer, 0.0)
 
 
-@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize("kind", CHOICES["optimizer"])
 def test_a_resumed_run_is_the_run_that_was_not_broken_off(kind: str, tmp_path: Path) -> None:
     """Bit by bit, the optimizers' memory included."""
     recipe = recipes()["softmax"]
@@ -203,9 +206,46 @@ def test_a_resumed_run_is_the_run_that_was_not_broken_off(kind: str, tmp_path: P
     assert all(torch.equal(w, resumed.weights[name]) for name, w in whole.weights.items())
 
 
-def test_an_unknown_optimizer_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "x.toml"
-    file.write_text('title = "x"\nwhat = "x"\nfactor = "data"\nbaseline = "softmax"\n'
-                    '[training]\noptimizer = "adam"\n')
-    with pytest.raises(ValueError, match="x.toml: optimizer is 'adam', expected one of adamw, muon, sgd"):
+@pytest.mark.parametrize(("line", "choices"), [
+    ('factor = "luck"', CHOICES["factor"]),
+    ('[training]\noptimizer = "adam"', CHOICES["optimizer"]),
+    ('[training]\nobjective = "last"', LOSSES),
+    ('[training]\nstep = 4', ("steps", "learning_rate", "optimizer")),
+    ('seed = 4', ("title", "seeds", "baseline")),
+    ('[config.sinkscope]\nposition = "none"', ("positions", "attention", "mask_token")),
+    ('[config.sinkscope]\nmask = { kind = "causl" }', ("causal", "window", "prefix", "bidirectional")),
+    *((f'[config.sinkscope]\n{name} = "sinusoidd"', words) for name, words in ARCHITECTURE.items()),
+])
+def test_a_word_that_no_recipe_has_is_refused_with_those_that_are(
+        line: str, choices: Iterable[str], tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    own = '' if line.startswith("factor") else 'factor = "data"\n'
+    file.write_text(f'title = "Mine"\nwhat = "?"\nbaseline = "softmax"\n{own}{line}\n')
+    found = line.split('"')[1] if '"' in line else line.split("\n")[-1].split(" ")[0]
+    with pytest.raises(ValueError, match="expected one of") as refused:
         read(file)
+    sentence = str(refused.value)
+    assert "mine.toml" in sentence
+    assert set(choices) <= set(sentence.replace(",", "").split())
+    assert f"'{found}'" in sentence or found == "none"
+
+
+@pytest.mark.parametrize(("command", "near"), [
+    (["all", "--protocol", "b", "no-bos"], "b-no-bos"),
+    (["all", "sofmax"], "softmax"),
+    (["train", "long-softmx"], "long-softmax"),
+    (["ship", "sigmod"], "sigmoid"),
+    (["outcomes", "long-softmax-11"], "long-softmax-1"),
+])
+def test_a_command_refuses_an_id_that_it_does_not_know(
+        command: list[str], near: str, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    module = importlib.import_module(f"models.train.{command[0]}")
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit) as ended:
+        module.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert near in said.rsplit("error: ")[-1].replace(",", "").split()
+    assert f"'{command[-1]}'" in said

@@ -19,7 +19,7 @@ after(() => rmSync(folder, { recursive: true }));
 
 const texts = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'));
 const lines = join(folder, 'lines.txt');
-// The passages have line breaks of their own, which stand in the way of one passage a line.
+// The passages have line breaks of their own, which rule out one passage a line.
 writeFileSync(lines, texts.map((text) => text.replace(/\s*\n\s*/g, ' ')).join('\n'));
 const whole = join(folder, 'whole.txt');
 writeFileSync(whole, texts.join('\n'));
@@ -63,14 +63,14 @@ test('losing the sink costs the softmax twin, and one kept token restores it', a
   const one = join(folder, 'one.txt');
   writeFileSync(one, texts.join(' '));
   const args = [zoo('softmax'), '--text-file', one, '--tokens', '120', '--sequences', '40'];
-  const told = async (...edits) => {
+  const reported = async (...edits) => {
     const found = await measure(...args, ...edits.flatMap((edit) => ['--edit', edit]));
     assert.equal(found.class, 'measured');
     return found;
   };
-  const dense = await told();
-  const window = await told('evict:policy=window,budget=24');
-  const first = await told('evict:policy=first,first=1,budget=24');
+  const dense = await reported();
+  const window = await reported('evict:policy=window,budget=24');
+  const first = await reported('evict:policy=first,first=1,budget=24');
   assert.deepEqual(
     [dense, window, first].map(({ loss }) => loss.toFixed(3)),
     ['3.475', '3.612', '3.483'],
@@ -100,7 +100,7 @@ test('thresholds are a list that one run serves', async () => {
   assert.equal(stdout.match(/^loss /gm).length, 1);
 });
 
-test('fewer sequences than were asked for are told with the reason', async () => {
+test('fewer sequences than were asked for are reported with the reason', async () => {
   const args = ['measure', zoo('softmax'), '--text-file', whole, '--tokens', '120'];
   const { stdout } = await run(...args, '--sequences', '400');
   assert.match(stdout, /^note: \d+ of the 400 sequences asked for: the text has \d+ tokens/m);

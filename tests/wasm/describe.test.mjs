@@ -26,7 +26,7 @@ test('describe keeps its promises', async () => {
         names.length > 0 && names.every((name) => /^[a-z][a-z0-9_]*$/.test(name)),
         names.join(),
       );
-      assert.equal(new Set(names).size, names.length, 'a name stands twice');
+      assert.equal(new Set(names).size, names.length, 'a name occurs twice');
     }
     const known = fields.map(({ name }) => name);
     for (const row of metrics) {

@@ -14,7 +14,7 @@ const edited = (change) => {
   return JSON.stringify(value);
 };
 
-// What is broken, and the code and place it is told with.
+// What is broken, and the code and place of its error.
 const broken = [
   ['no bytes', { weights: weights.subarray(0, 0) }, 'bad_file'],
   ['a length only', { weights: weights.subarray(0, 8) }, 'bad_file'],

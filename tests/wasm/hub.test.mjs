@@ -121,7 +121,7 @@ test('a revision, a request for merging and an old name without owner are found'
   assert.notDeepEqual(await config(pr), await config(legacy));
 });
 
-test('what is not there is told apart', async () => {
+test('each kind of missing thing has an error of its own', async () => {
   const cases = [
     ['sinkscope/nothing', {}, 'access', /needs an access token.*none of this name.*401/],
     ['sinkscope/nothing', { token: TOKENS.member }, 'not_found', /model of this name.*404/],

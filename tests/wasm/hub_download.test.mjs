@@ -97,7 +97,7 @@ test('without an ETag nothing is continued', async () => {
   assert.ok((await read({ version: 'commit' })).content.equals(weights));
 });
 
-test('a length that is not true is told', async () => {
+test('a wrong length is reported', async () => {
   hub.fault({ host: 'cdn', path: PATH, length: weights.length + 10 });
   await assert.rejects(read(), {
     code: 'read',
@@ -138,7 +138,7 @@ test('a busy server is asked again when it says, and not for ever', async () => 
   assert.equal(hub.seen(PATH).length, 3);
 });
 
-test('what no second try can cure is told at once', async () => {
+test('what no second try can cure is reported at once', async () => {
   for (const [status, code] of [
     [401, 'access'],
     [403, 'access'],

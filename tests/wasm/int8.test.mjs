@@ -89,13 +89,13 @@ test('the command line says that it is approximate', async () => {
   writeFileSync(text, texts.slice(0, 8).join('\n'));
   const cli = fileURLToPath(new URL('wasm/cli.js', root));
   const args = ['measure', fileURLToPath(softmax), '--text-file', text, '--sequences', '4'];
-  const told = async (...more) =>
+  const reported = async (...more) =>
     (await promisify(execFile)(process.execPath, [cli, ...args, ...more])).stdout;
-  assert.match(await told('--arithmetic', 'int8'), /\napproximate: products in 8 bits\n/);
-  assert.match(await told('--arithmetic', 'relaxed'), /\nrelaxed: fused multiply-add, /);
-  assert.doesNotMatch(await told(), /approximate|relaxed/);
+  assert.match(await reported('--arithmetic', 'int8'), /\napproximate: products in 8 bits\n/);
+  assert.match(await reported('--arithmetic', 'relaxed'), /\nrelaxed: fused multiply-add, /);
+  assert.doesNotMatch(await reported(), /approximate|relaxed/);
   const [exact, eight] = await Promise.all(
-    ['exact', 'int8'].map(async (one) => JSON.parse(await told('--arithmetic', one, '--json'))),
+    ['exact', 'int8'].map(async (one) => JSON.parse(await reported('--arithmetic', one, '--json'))),
   );
   assert.deepEqual([exact.arithmetic, eight.arithmetic], ['exact', 'int8']);
   assert.notEqual(exact.loss, eight.loss);

@@ -8,7 +8,7 @@ const tokens = Array.from({ length: 120 }, (_, i) => i);
 for (const worker of [false, true]) {
   const place = worker ? 'in a worker' : 'in this thread';
 
-  test(`progress is told and a run stops when asked ${place}`, async () => {
+  test(`progress is reported and a run stops when asked ${place}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const stages = [];
       const noteStage = ({ stage, done, total }) => stages.push(`${stage} ${done}/${total}`);

@@ -22,7 +22,7 @@ const sources = [
 const exact = ['-std=c11', '-ffp-contract=off', '-fno-math-errno', '-Icore', ...sources];
 const library = ['--no-entry', '-sSTANDALONE_WASM', '-sEXPORTED_FUNCTIONS=_ss_bits,_ss_bits_count'];
 
-// Debian's emcc looks for its JavaScript libraries in /usr/share/nodejs only when told so.
+// Debian's emcc looks for its JavaScript libraries in /usr/share/nodejs only on request.
 const env = { ...process.env, NODE_PATH: process.env.NODE_PATH ?? '/usr/share/nodejs' };
 const build = (command, ...options) =>
   execFileSync(command, [...exact, ...options], { cwd, env, stdio: 'inherit' });

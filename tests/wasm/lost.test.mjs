@@ -31,8 +31,8 @@ const ENDS = {
 
 for (const [how, [end, why]] of Object.entries(ENDS)) {
   test(`a worker that ${how} is noticed, said, and replaced`, { timeout: 60_000 }, async () => {
-    const told = [];
-    const engine = await createEngine({ base: binaries, onLost: (error) => told.push(error) });
+    const reported = [];
+    const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
     const model = await engine.open(files(softmax));
     const run = await model.run(ids, { capacity: 16 });
     for await (const _ of run.generate({ count: 3 }));
@@ -46,7 +46,7 @@ for (const [how, [end, why]] of Object.entries(ENDS)) {
       assert.match(error.text, why);
     }
     assert.deepEqual(
-      told.map(({ code }) => code),
+      reported.map(({ code }) => code),
       ['lost'],
     );
     const count = started.length;
@@ -78,7 +78,7 @@ test('what is closed after its worker has ended starts no other', async () => {
   await engine.close();
 });
 
-test('a worker takes a Blob that stands for a file', async () => {
+test('a worker takes a Blob in place of a file', async () => {
   const engine = await createEngine({ base: binaries, worker: true });
   const [config, weights] = await Promise.all(
     ['config.json', 'model.safetensors'].map((name) => openAsBlob(new URL(name, softmax))),

@@ -59,11 +59,11 @@ test('the deviation over sequences is that of a sample, head by head, and of one
       const each = [];
       const { metrics } = await measure(model, sequences.slice(0, n), {
         metrics: ['value_ratio', 'loss_mean'],
-        onSequence: (told) => each.push(told),
+        onSequence: (reported) => each.push(reported),
       });
       for (const name of ['value_ratio', 'loss_mean'])
         metrics[name].deviation.forEach((found, i) => {
-          const values = each.map((told) => told[name].data[i]);
+          const values = each.map((reported) => reported[name].data[i]);
           const mean = values.reduce((a, b) => a + b) / n;
           const squares = values.reduce((a, b) => a + (b - mean) ** 2, 0);
           if (n === 1) assert.equal(found, null);
@@ -103,11 +103,11 @@ test('a list of thresholds is one run, and each has the numbers of its own run',
   });
 });
 
-test('what could not be cut is told, and why', async () => {
+test('what could not be cut is reported, and why', async () => {
   const of = async (text, more) => {
-    let told;
-    await cut(text, { ...more, onCut: (found) => (told = found) }).catch(() => {});
-    return told;
+    let reported;
+    await cut(text, { ...more, onCut: (found) => (reported = found) }).catch(() => {});
+    return reported;
   };
   const tokens = (text) => tokenizer.encode(text, { special: 'none' }).length;
   const [first, short, third] = texts.map(tokens);
@@ -156,10 +156,10 @@ test('what compares two runs compares with the run without what-ifs', async () =
       [{ kind: 'silence', layer: 0 }],
       [{ kind: 'scale_value', key: 0, factor: 1 }],
     ];
-    const told = [];
+    const reported = [];
     const found = await sweep(model, sequences, cases, {
       metrics: ['loss_mean', 'loss_change', 'kl_mean', 'hidden_change'],
-      onSequence: (_, index, at) => told.push([index, at]),
+      onSequence: (_, index, at) => reported.push([index, at]),
     });
     const of = (at, name) => found[at].metrics[name].mean;
     const change = of(1, 'loss_mean')[0] - of(0, 'loss_mean')[0];
@@ -174,7 +174,7 @@ test('what compares two runs compares with the run without what-ifs', async () =
           name,
         );
     assert.deepEqual(
-      told,
+      reported,
       sequences.flatMap((_, i) => cases.map((__, at) => [i, at])),
     );
     // Of a summary they are part where there is something to compare.

@@ -149,18 +149,21 @@ for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
     await withEngine({}, async (engine) => {
       const model = await engine.open(files(folder), { arithmetic: 'relaxed' });
       const fields = ['logits', 'att', 'hidden'];
-      const told = async (run) => {
+      const reported = async (run) => {
         const all = fields.map(async (name) => bits((await run.field(name)).data.buffer));
         return Buffer.concat(await Promise.all(all));
       };
       const exact = await (await engine.open(files(folder))).run(tokens, { fields });
       const many = await model.run(tokens, { fields });
-      assert.ok(!(await told(many)).equals(await told(exact)), 'they are not rounded twice');
+      assert.ok(
+        !(await reported(many)).equals(await reported(exact)),
+        'they are not rounded twice',
+      );
       if (!['causal', 'window'].includes(model.architecture.mask.kind)) return;
       const one = await model.run(tokens.slice(0, 3), { fields });
       for await (const step of one.generate({ count: 4 })) assert.ok(step.token >= 0);
       const whole = await model.run(one.tokens, { fields });
-      assert.ok((await told(one)).equals(await told(whole)), 'one row against many');
+      assert.ok((await reported(one)).equals(await reported(whole)), 'one row against many');
     });
   });
 }

@@ -41,11 +41,11 @@ test(
         fields: ['att', 'hidden', 'logits'],
         capacity: T + 24,
       });
-      const told = {};
+      const reported = {};
       const maps = [];
       for (const layer of about.layers) maps.push(...(await run.field('att', { layer })).data);
-      told.maps = compare(maps, expected.att.data);
-      assert.ok(told.maps.off <= 1e-4, JSON.stringify(told.maps));
+      reported.maps = compare(maps, expected.att.data);
+      assert.ok(reported.maps.off <= 1e-4, JSON.stringify(reported.maps));
 
       const { data, shape } = await run.field('hidden');
       const rows = [0, T / 2];
@@ -54,21 +54,24 @@ test(
           ...data.subarray((l * T + row) * shape[2], (l * T + row + 1) * shape[2]),
         ]),
       ).flat(2);
-      told.hidden = compare(hidden, expected.hidden.data.slice(0, hidden.length));
-      assert.ok(told.hidden.off <= 1e-5 * told.hidden.size, JSON.stringify(told.hidden));
+      reported.hidden = compare(hidden, expected.hidden.data.slice(0, hidden.length));
+      assert.ok(
+        reported.hidden.off <= 1e-5 * reported.hidden.size,
+        JSON.stringify(reported.hidden),
+      );
 
       const V = model.architecture.V;
       const logits = (await run.field('logits')).data.filter(
         (_, i) => (i % V) % about.stride === 0,
       );
-      told.logits = compare(logits, expected.logits.data);
-      assert.ok(told.logits.off <= 1e-3, JSON.stringify(told.logits));
+      reported.logits = compare(logits, expected.logits.data);
+      assert.ok(reported.logits.off <= 1e-3, JSON.stringify(reported.logits));
 
       const greedy = [];
       for await (const { token } of run.generate({ count: 24 })) greedy.push(token);
       assert.deepEqual(greedy, [...expected.greedy.data]);
       assert.equal(await tokenizer.decode(greedy), about.continuation);
-      t.diagnostic(JSON.stringify({ ...told, memory: await engine.memory() }));
+      t.diagnostic(JSON.stringify({ ...reported, memory: await engine.memory() }));
     });
   },
 );

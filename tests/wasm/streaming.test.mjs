@@ -25,7 +25,7 @@ test('losses far beyond the context are those of a run that keeps all', async ()
   });
 });
 
-test('its memory is told before, and grows by 12 bytes with a token', async () => {
+test('its memory is known before, and grows by 12 bytes with a token', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const bytes = (n, streaming = true) =>

@@ -117,9 +117,9 @@ test('a run that threads share is stopped like any other', async () => {
   await engine.close();
 });
 
-test('a thread that ends is told as lost, and what comes next has the same bits', async () => {
-  const told = [];
-  const onLost = ({ code }) => told.push(code);
+test('a thread that ends is reported as lost, and what comes next has the same bits', async () => {
+  const reported = [];
+  const onLost = ({ code }) => reported.push(code);
   const engine = await createEngine({ base: binaries, worker: false, threads: 2, onLost });
   const model = await engine.open(large);
   const run = await model.run(ids);
@@ -128,7 +128,7 @@ test('a thread that ends is told as lost, and what comes next has the same bits'
   const lost = await failure(run.field('att'));
   assert.deepEqual([lost.code, lost.where], ['lost', 'thread']);
   assert.match(lost.text, /exit code 1/);
-  assert.deepEqual(told, ['lost']);
+  assert.deepEqual(reported, ['lost']);
   assert.deepEqual(await run.field('att'), before);
   await engine.close();
 });

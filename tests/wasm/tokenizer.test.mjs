@@ -36,7 +36,7 @@ test('the size, the special tokens and the pieces', () => {
   assert.equal(tokenizer.decode(Int32Array.of(0, 260, 5000)), ' a');
 });
 
-test('a BOS stands first or not, as asked', () => {
+test('a BOS is added or not, as asked', () => {
   const first = (options) => tokenizer.encode('ab', options)[0];
   assert.deepEqual(first(), { id: 0, text: '<s>', start: 0, end: 0, special: true });
   assert.deepEqual(first({ bos: true }), first({ bos: 'auto' }));

@@ -102,7 +102,7 @@ test('three thousand flipped bits', () => {
   assert.ok(flipped.good > 0 && flipped.bad_tokenizer > 0);
 });
 
-/** Values that stand where something else is expected. */
+/** Values in a place where something else is expected. */
 const STRANGE = [
   null,
   true,

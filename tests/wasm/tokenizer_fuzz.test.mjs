@@ -63,7 +63,7 @@ function pattern(draw, depth = 0) {
   return [part(), ...draw.some(3, part)].join(draw.of(['', '', '|']));
 }
 
-/** One time in so many something strange stands where it is not expected. */
+/** One time in so many a place has something that is not expected there. */
 const mostly = (draw, times, make) => (draw.below(times) ? make(draw) : draw.of(STRANGE));
 const matching = (draw) =>
   mostly(draw, 20, () => draw.of([{ Regex: pattern(draw) }, { String: draw.of(WORDS) }]));
@@ -83,7 +83,7 @@ const BEHAVIORS = [
 const flags = (draw, ...names) =>
   Object.fromEntries(names.map((name) => [name, mostly(draw, 9, () => draw.below(2) === 1)]));
 
-/** Stages by their place in the file; any of them may stand anywhere. */
+/** Stages by their place in the file; any of them may be anywhere. */
 const STAGES = {
   normalizers: [
     (draw) => ({
@@ -241,12 +241,12 @@ function watch(range, tally, until) {
       worker.terminate().then(() => resolve(next));
     };
     const isSilent = () => end((tally.ended++, seed + 1));
-    worker.on('message', (told) => {
+    worker.on('message', (reported) => {
       clearTimeout(timer);
       timer = setTimeout(isSilent, LIMIT);
-      seed = told.seed;
-      if (told.failure) tally.failures.push(`seed ${seed}: ${told.failure}`);
-      if (told.counts) for (const key in told.counts) tally[key] += told.counts[key];
+      seed = reported.seed;
+      if (reported.failure) tally.failures.push(`seed ${seed}: ${reported.failure}`);
+      if (reported.counts) for (const key in reported.counts) tally[key] += reported.counts[key];
       if (performance.now() > until) end(range.to);
     });
     worker.on('error', isSilent);

@@ -156,7 +156,7 @@ test('a text trains a model; one that is too short is refused with the number', 
   });
 });
 
-test('a model of the zoo goes on from where it stands, as another variant too', async () => {
+test('a model of the zoo continues from its last step, as another variant too', async () => {
   const relu = new URL('models/zoo/relu/', root); // stored in 8 bits
   const trained = JSON.parse(readFileSync(new URL('config.json', relu), 'utf8'));
   const begin = new Uint8Array(readFileSync(new URL('model.safetensors', relu)));

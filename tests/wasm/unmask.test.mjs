@@ -1,4 +1,4 @@
-// Unmasking: what is uncovered, in which order, what is told of it, and what is refused.
+// Unmasking: what is uncovered, in which order, what is reported of it, and what is refused.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { unmask } from '../../wasm/index.js';
@@ -78,10 +78,10 @@ test('alpha is the mean over all heads, of the tokens as they stood before the s
 
 test('more steps than hidden places uncover one at a time, and the same ones every time', () =>
   withModel(async (model) => {
-    const told = [];
-    const options = { steps: 100, onStep: (step, i) => (told[i] = step) };
+    const reported = [];
+    const options = { steps: 100, onStep: (step, i) => (reported[i] = step) };
     const steps = await unmask(model, HIDDEN, options);
-    assert.deepEqual(told, steps);
+    assert.deepEqual(reported, steps);
     assert.deepEqual(await unmask(model, Int32Array.from(HIDDEN), { steps: 100 }), steps);
     assert.deepEqual(
       steps.map(({ filled }) => filled.length),
@@ -89,7 +89,7 @@ test('more steps than hidden places uncover one at a time, and the same ones eve
     );
   }));
 
-test('what may never stand there does not, and its probability goes to the others', () =>
+test('a token that is not allowed is never filled in, and its probability goes to the others', () =>
   withModel(async (model) => {
     const [free] = await unmask(model, HIDDEN, { steps: 1 });
     const never = [...new Set(free.filled.map(({ token }) => token))];

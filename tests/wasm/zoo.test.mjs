@@ -33,10 +33,10 @@ test('every model has its recipe and its row of the table', () => {
     assert.ok(row, `no row of ${id}`);
     assert.equal(Number(/\*\*([\d.]+)\*\*/.exec(row)[1]), measured.sink_1, id);
     if (!differs) continue;
-    // Told from several seeds, and by the interval: all of it on one side of 0, or nothing is seen.
+    // Claimed from several seeds, and by the interval: all of it on one side of 0, or nothing is seen.
     assert.ok(differs.seeds >= 3 && differs.step >= 4000, id);
-    const told = page.split('\n').find((line) => line.endsWith(`| ${differs.says} |`));
-    assert.ok(told?.startsWith(`| \`${id}\` | ${differs.seeds} |`), `${id}: ${differs.says}`);
+    const reported = page.split('\n').find((line) => line.endsWith(`| ${differs.says} |`));
+    assert.ok(reported?.startsWith(`| \`${id}\` | ${differs.seeds} |`), `${id}: ${differs.says}`);
     const [, low, high] = differs.outcomes.alpha;
     const word = high < 0 ? 'less sink than ' : low > 0 ? 'more sink than ' : 'no difference to ';
     assert.ok(differs.says.startsWith(word), `${id}: ${differs.says}`);

@@ -3,6 +3,7 @@
  * of the ABI and nothing of models or runs.
  */
 import { request } from '#host';
+import { readRenewing } from '../host/renew.js';
 import { SinkscopeError } from './errors.js';
 import { importsOn, sharedMemory } from './memory.js';
 import { decodeValue } from './metadata.js';
@@ -47,11 +48,11 @@ export async function loadModule(address, isShared = false) {
 async function instantiate(address, memory) {
   const imports = importsOn(memory);
   try {
-    // What the browser has cached may be a login page in place of the binary.
-    return await instantiateFrom(await request(address), imports).catch((error) => {
-      if (!(error instanceof WebAssembly.CompileError)) throw error;
-      return request(address, { cache: 'reload' }).then((fresh) => instantiateFrom(fresh, imports));
-    });
+    return await readRenewing(
+      address,
+      async () => instantiateFrom(await request(address), imports),
+      (error) => error instanceof WebAssembly.CompileError,
+    );
   } catch (error) {
     // Browsers name a directive of their own, which is not the one to add.
     const isForbidden = /content security policy|unsafe-eval/i.test(String(error));

@@ -3,9 +3,10 @@
  * a size of each matrix. index.json says how; NNNN.gz hold the steps. A checkpoint is opened like any
  * other model, out of a safetensors file that is built in memory.
  */
-import { pause, request } from '#host';
+import { pause } from '#host';
 import { JOB, checkOptions } from '../abi/arguments.js';
 import { SinkscopeError, expect, unlike } from '../abi/errors.js';
+import { readRenewing } from '../host/renew.js';
 import { readAll } from './files.js';
 import { parseIndex } from './timeline_index.js';
 
@@ -20,32 +21,17 @@ const GRACE_MS = 300;
 export async function openTimeline(address, options = {}) {
   expect(address instanceof URL, 'address', 'a URL', address);
   checkOptions(options, JOB);
-  const index = await twice(address, async () => {
+  const read = async () => {
     const bytes = await readAll(address, options.signal);
     return parseIndex(new TextDecoder().decode(bytes), placeOf(address));
-  });
+  };
+  const index = await readRenewing(address, read, isDamaged);
   return new Timeline(address, index);
 }
 
-/**
- * What is damaged is read once more, past the browser's cache, which may hold a login page in its place.
- * @template Result
- * @param {URL} address
- * @param {() => Promise<Result>} read
- * @returns {Promise<Result>}
- */
-async function twice(address, read) {
-  try {
-    return await read();
-  } catch (error) {
-    if (!(error instanceof SinkscopeError && /^(bad_file|read)$/.test(error.code))) throw error;
-    await request(address, { cache: 'reload' }).then(
-      (fresh) => fresh.arrayBuffer(),
-      () => {},
-    );
-    return read();
-  }
-}
+/** @param {unknown} error */
+const isDamaged = (error) =>
+  error instanceof SinkscopeError && /^(bad_file|read)$/.test(error.code);
 
 /** @implements {TimelineShape} */
 class Timeline {
@@ -198,7 +184,7 @@ class Timeline {
   #read(at, signal) {
     const { file } = this.#index.checkpoints[at];
     const address = new URL(file, this.#address);
-    return twice(address, () => this.#unpack(at, address, signal));
+    return readRenewing(address, () => this.#unpack(at, address, signal), isDamaged);
   }
 
   /**

@@ -46,6 +46,7 @@ function page(title: string, description: string, slug: string, main: string): s
     <meta name="twitter:card" content="summary_large_image" />
     <title>${escaped(title)} · Sinkscope</title>
     <link rel="icon" href="data:," />
+    <link rel="stylesheet" href="/src/page/base.css" />
     <link rel="stylesheet" href="/src/learn/learn.css" />
   </head>
   <body data-lesson="${escaped(slug)}">

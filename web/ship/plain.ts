@@ -1,5 +1,5 @@
 /**
- * What stands in the page until its program runs: a picture, and why it may be all there is. Without
+ * The content of the page until its program runs: a picture, and why it may be all there is. Without
  * JavaScript it is shown at once, from a disk or a broken host after a moment; the program takes it away.
  * A script that needs no module says which of the reasons it is, where it may run.
  */

@@ -24,6 +24,7 @@ import type { Theme } from './plot/color';
 import { figure, rooms } from './rooms/index';
 import { Models } from './run/models';
 import { Queue } from './run/queue';
+import './page/base.css';
 import './page/page.css';
 import './page/controls.css';
 import './page/figure.css';

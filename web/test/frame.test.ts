@@ -73,11 +73,11 @@ describe('a frame', () => {
     expect([1, 7, 8, 9, 64].map((T) => keysOf({ T }))).toEqual([1, 1, 1, 2, 57]);
   });
 
-  // Per layer: the three largest numbers and the median; and where they stand.
+  // Per layer: the three largest numbers and the median; and their channels.
   const massive = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 0.5, 40, 2, 1, 10]);
   const massive_at = tensor([3, 6], [5, 6, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0]);
 
-  it('looks after the layer that is asked for, else where a number stands furthest above the median', () => {
+  it('looks after the layer that is asked for, else where a number is furthest above the median', () => {
     const frame = frameOf({}, { massive, massive_at });
     expect([0, 1, 9].map((layer) => hiddenLayer(frame, layer))).toEqual([1, 2, 2]);
     expect(hiddenLayer(frame)).toBe(1); // 8 / 0.5, above 40 / 10 and 9 / 3

@@ -96,7 +96,7 @@ describe('what changes', () => {
     );
   });
 
-  test('its numbers stand under names of their own', () => {
+  test('its numbers have names of their own', () => {
     const names = change.numbers(after, { layer: 1, head: 0 }).map(({ name }) => name);
     expect(names.slice(0, 2)).toEqual(['loss_change_at', 'alpha_1_change']);
   });

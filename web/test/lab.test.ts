@@ -115,7 +115,7 @@ function trained(text: string, first: number, share: number): Lab {
     step: 100,
   } as unknown as Lab;
 }
-const told = (lab: Lab, name: string): NamedLab => ({
+const named = (lab: Lab, name: string): NamedLab => ({
   lab,
   name,
   operation: operations.find((one) => one.name === lab.settings.operation),
@@ -123,8 +123,8 @@ const told = (lab: Lab, name: string): NamedLab => ({
 
 describe('what a lab says', () => {
   it('tells who parked, since when, and what it cost', () => {
-    const left = told(trained('', 0.6, 0.6), 'softmax');
-    const right = told(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
+    const left = named(trained('', 0.6, 0.6), 'softmax');
+    const right = named(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(
       'Softmax gives the first token 60% of its attention at positions without a trigger (above 30% since ' +
         'step 58); the first token’s value norm is 0.25× that of the others. ReLU / n gives the first token a ' +
@@ -134,8 +134,8 @@ describe('what a lab says', () => {
     expect(verdict([right, left])).toMatch(
       /^ReLU \/ n gives the first token a weight of 0.01 \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
     );
-    const weak = told(trained('', 0.2, 0.2), 'softmax');
-    const heavy = told(trained('operation:relu', 0.6, 0.5), 'ReLU / n');
+    const weak = named(trained('', 0.2, 0.2), 'softmax');
+    const heavy = named(trained('operation:relu', 0.6, 0.5), 'ReLU / n');
     expect(verdict([weak, heavy])).toMatch(
       /^Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 0.60 \(50% of its row\) \(above 0.30 since/,
     );
@@ -144,10 +144,64 @@ describe('what a lab says', () => {
   });
 
   it('says no more than the numbers do of a short sequence', () => {
-    const short = told(trained('length:8', 0.5, 0.5), 'softmax');
+    const short = named(trained('length:8', 0.5, 0.5), 'softmax');
     expect(verdict([short, short])).toMatch(
       /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
     );
+  });
+});
+
+describe('the head whose map is shown', () => {
+  // Two heads over five tokens, of which 1 and 8 are triggers; only column 0 and the diagonal have weight.
+  const column = [
+    [1, 0.9, 0.8, 0.2, 0.4],
+    [1, 0, 0, 0.5, 0.3],
+  ];
+  const data = new Float32Array(50);
+  column.forEach((weights, h) =>
+    weights.forEach((weight, t) => {
+      data[h * 25 + t * 6] = 2 - weight;
+      data[h * 25 + t * 5] = weight;
+    }),
+  );
+  const labOf = (text = '', shape = [1, 2, 5, 5]) => {
+    const { settings } = readSettings(text, rows);
+    const log = [{ step: 0, first_most: 0.25 }];
+    return { settings, log, sample: [0, 1, 8, 9, 40], picture: { data, shape } } as unknown as Lab;
+  };
+
+  it('is the one that gives its first token most where there is nothing to copy', () => {
+    const seen = headSeen(labOf())!;
+    expect([seen.layer, seen.head]).toEqual([0, 1]);
+    expect(seen.weight).toBeCloseTo((0.5 + 0.3) / 2, 6);
+    // Every row but the first has a sum of 2.
+    expect(seen.share).toBeCloseTo((0.25 + 0.15) / 2, 6);
+    expect([...seen.shares.subarray(15, 20)]).toEqual([0.25, 0, 0, 0.75, NaN]);
+    expect([...seen.weights.subarray(15, 20)]).toEqual([0.5, 0, 0, 1.5, NaN]);
+    expect(headSeen({ ...labOf(), picture: undefined } as unknown as Lab)).toBeUndefined();
+  });
+
+  it('is the one that is chosen, the last of those that there are', () => {
+    expect(headSeen(labOf('head:0'))).toMatchObject({ layer: 0, head: 0 });
+    expect(headSeen(labOf('head:1'))).toMatchObject({ layer: 0, head: 1 });
+    expect(headSeen(labOf('head:9'))).toMatchObject({ layer: 0, head: 1 });
+    expect(headSeen(labOf('head:1', [2, 1, 5, 5]))).toMatchObject({ layer: 1, head: 0 });
+  });
+
+  it('takes a row of nothing for nothing', () => {
+    const none = labOf();
+    const picture = { data: new Float32Array(50), shape: [1, 2, 5, 5] };
+    expect(headSeen({ ...none, picture } as unknown as Lab)).toMatchObject({ head: 0, share: 0 });
+  });
+
+  it('is named where there are several', () => {
+    const named = (lab: Lab): NamedLab => ({ lab, name: 'a', operation: operations[0] });
+    expect(caption(named(labOf()))).toBe(
+      'gives the first token 25% of its attention outside triggers; map: head L0H1',
+    );
+    expect(caption(named(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
+    expect(caption(named(labOf('', [1, 1, 5, 5])))).not.toContain('map');
+    expect(caption(named({ ...labOf(), log: [] } as unknown as Lab))).toBe('untrained');
   });
 });
 
@@ -162,7 +216,7 @@ describe('what a trained model says that goes on', () => {
     }));
     const data = new Float32Array([1, NaN, 0.8, 0.2, 1, NaN, 0.3, 0.7]);
     const lab = { settings, log, sample: [0, 5], picture: { data, shape: [1, 2, 2, 2] }, step: 2 };
-    return { ...told(lab as unknown as Lab, name), operation: operations[0] };
+    return { ...named(lab as unknown as Lab, name), operation: operations[0] };
   };
 
   it('is what its first token was given then and now, and the head that is drawn', () => {

@@ -31,6 +31,29 @@ describe('colours', () => {
     });
   }
 
+  it('are exactly those of their stops at the ends, mixed in light between them', () => {
+    const [light, dark] = [sequential('light'), sequential('dark')];
+    expect([0, 1].map((value) => css(light, value))).toEqual(['rgb(251 250 247)', 'rgb(18 6 31)']);
+    expect([0, 1].map((value) => css(dark, value))).toEqual(['rgb(27 26 33)', 'rgb(255 253 242)']);
+    // Between #e7714f and #bb3a63: sqrt((231² + 187²) / 2), and so on.
+    expect(css(light, 0.5)).toBe('rgb(210 90 90)');
+    expect([-2, 2].map((value) => css(diverging('light', 2), value))).toEqual([
+      'rgb(18 63 115)',
+      'rgb(124 46 7)',
+    ]);
+    expect(css(light, NaN)).toBe('rgb(238 236 230)');
+    expect(css(dark, NaN)).toBe('rgb(38 37 45)');
+    // What ImageData has in memory: red first, and nothing shines through.
+    expect([...new Uint8Array(Uint32Array.of(light.hidden).buffer)]).toEqual([238, 236, 230, 255]);
+  });
+
+  it('of a scale without width are the lowest, and the table has a middle', () => {
+    const flat = sequential('light', 0);
+    expect([stepOf(flat, 0), stepOf(flat, 0.5), stepOf(flat, 1)]).toEqual([0, 128, 256]);
+    expect(stepOf(sequential('light', 1, true), -1)).toBe(0);
+    expect(sequential('light').colors).toHaveLength(257);
+  });
+
   it('stay inside their range, and show small values on the root scale', () => {
     const scale = sequential('light', 2);
     expect([stepOf(scale, -1), stepOf(scale, 2), stepOf(scale, 99)]).toEqual([

@@ -86,7 +86,7 @@ describe('a question', () => {
     await expect(ask({ input: 'file' })).rejects.toThrow(/Choose a file/);
   });
 
-  it('is drawn alike for the same seed, of ids that stand for text', async () => {
+  it('is drawn alike for the same seed, of ids that are text', async () => {
     const { ids } = await ask({ input: 'random', n: 3, T: 40 });
     expect((await ask({ input: 'random', n: 3, T: 40 })).ids).toEqual(ids);
     expect((await ask({ input: 'random', n: 2, T: 40, seed: 2 })).ids).toEqual(ids.slice(1));

@@ -42,7 +42,7 @@ const tokenizer = {
   piece: () => 'x',
 } as unknown as Tokenizer;
 
-/** Models that can be told to wait, and remember what was done to them. */
+/** Models that can be made to wait, and remember what was done to them. */
 function stageOf(bytes: Record<string, number> = {}) {
   const log: string[] = [];
   const runs = () => log.filter((line) => line.startsWith('run'));
@@ -170,7 +170,7 @@ describe('the queue', () => {
     expect(log.filter((line) => line.startsWith('end'))).toEqual(['end a', 'end b']);
   });
 
-  it('stops studies as it stops subjects, until it is told to try again', async () => {
+  it('stops studies as it stops subjects, until it is asked to try again', async () => {
     const { queue, ask, hold, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'ab' });
     const study = { subject: 'b', question, measures: ['loss_mean'] };
@@ -225,30 +225,30 @@ describe('the queue', () => {
 
   it('tells of a first frame at once, and of what is replaced together', async () => {
     const { queue, ask, hold, idle } = stageOf();
-    const told: string[] = [];
+    const reported: string[] = [];
     effect(() => {
       const all = [...queue.entries.value.values()];
-      told.push(all.map(({ frame }) => frame?.question.prompt ?? '-').join(' '));
+      reported.push(all.map(({ frame }) => frame?.question.prompt ?? '-').join(' '));
     });
     const open = hold('b');
     ask(['a', 'b'], {}, 'one');
     await new Promise((done) => setTimeout(done, 20));
-    expect(told.at(-1)).toBe('one -');
+    expect(reported.at(-1)).toBe('one -');
     open();
     await idle();
-    told.length = 0;
+    reported.length = 0;
     ask(['a', 'b'], {}, 'two');
     await idle();
-    expect(told).toEqual(['two two']);
+    expect(reported).toEqual(['two two']);
     // Not for long: one that is slow keeps nobody waiting.
     const late = hold('b');
     ask(['a', 'b'], {}, 'three');
     await new Promise((done) => setTimeout(done, 200));
-    expect(told.at(-1)).toBe('three two');
+    expect(reported.at(-1)).toBe('three two');
     expect(queue.entries.peek().get('b')!.isStale).toBe(true);
     late();
     await idle();
-    expect(told.at(-1)).toBe('three three');
+    expect(reported.at(-1)).toBe('three three');
   });
 
   it('reads of each subject its own strongest head, or the head that is named for it', async () => {
@@ -276,7 +276,7 @@ describe('the queue', () => {
     expect(of('a')!.isStale).toBeFalsy();
   });
 
-  it('keeps the last good frame of a question that fails, says why, and tries again when told', async () => {
+  it('keeps the last good frame of a question that fails, says why, and tries again on request', async () => {
     const { ask, of, queue, idle, log } = stageOf();
     ask(['a', 'broken']);
     await idle();
@@ -305,7 +305,7 @@ describe('the queue', () => {
     ask(['a'], {}, 'abc');
     await idle();
     expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
-    // What is stopped has closed the run all the same; the frame stands by itself, and is an answer again.
+    // What is stopped has closed the run all the same; the frame is complete without it, and is an answer again.
     const open = hold('a');
     ask(['a'], {}, 'abcd');
     await new Promise((done) => setTimeout(done, 5));
@@ -338,7 +338,7 @@ describe('the queue', () => {
     expect(of('a')!.error).toMatch(/no room for more tokens/);
   });
 
-  it('stops when it is told, and goes on with the next question', async () => {
+  it('stops on request, and continues with the next question', async () => {
     const { ask, of, queue, idle, hold } = stageOf();
     const open = hold('a');
     ask(['a']);

@@ -98,7 +98,7 @@ describe('runs over seeds', () => {
     expect(wide).toBeGreaterThan(100);
   });
 
-  it('are told of the recipe that ships, with the seed whose weights are here', () => {
+  it('are reported for the recipe that ships, with the seed whose weights are here', () => {
     const measured = { sink_1: 60.3, value_ratio: 0.4, loss: 3.4 };
     const other = { seed: 2, sink_1: 20, value_ratio: 0.5, loss: 3.5 };
     const card = { measured, seed: 4, further_seeds: [other] } as unknown as Card;

@@ -163,7 +163,7 @@ describe('a subject', () => {
   ])
     it(`is not: “${text}”`, () => expect(parseSubject(text)).toBeUndefined());
 
-  it('stands in a list whose commas are not those of its edits', () => {
+  it('can be in a list whose commas are not those of its edits', () => {
     expect(splitSubjects('a~evict(window,24),b,,c~mask(1,2)~x')).toEqual([
       'a~evict(window,24)',
       'b',
@@ -250,7 +250,7 @@ describe('a subject', () => {
     expect(edits('softmax~evict(window,24)')).toEqual([
       { kind: 'evict', policy: 'window', budget: 24 },
     ]);
-    // What stands at the end of a row is named, and not all before it must be said.
+    // What is at the end of a row is named, and not all before it must be said.
     expect(edits('softmax~evict(window,budget=24)~mask(first=2,recent=9)')).toEqual([
       { kind: 'evict', policy: 'window', budget: 24 },
       { kind: 'mask', first: 2, recent: 9 },

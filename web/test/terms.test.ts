@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { explained } from '../src/page/terms';
 
-/** What stands in it, words that can be opened in brackets. */
+/** Its text, with the words that can be opened in brackets. */
 function read(said: string): string {
   const { values } = explained(said) as unknown as { values: [unknown[], string] };
   const [parts, rest] = values;

@@ -66,7 +66,7 @@ describe('a course', () => {
     expect(movesOf([])).toBe(0);
   });
 
-  it('says where it stands as the run saw it', () => {
+  it('says where it is as the run saw it', () => {
     expect(sentence(course(), tokenizer)).toMatch(
       /^The most attended token changes once in 2 steps, among 2 positions: from position 0 “a” in the first step to position 3 “w5” in the last\. It receives 0\.500 of all attention; uniform attention would give each token 0\.250\.$/,
     );
@@ -82,7 +82,7 @@ describe('a course', () => {
     expect(named(one, 1, 2, tokenizer)).toBe('position 2 (masked)');
   });
 
-  it('shows each place as it stands after a step', () => {
+  it('shows each place as it is after a step', () => {
     const kinds = (s: number) => placesAt(course(), s, tokenizer).map(({ kind }) => kind);
     expect(kinds(0)).toEqual(['kept', 'kept', 'hidden', 'now']);
     expect(kinds(1)).toEqual(['kept', 'kept', 'now', 'filled']);

@@ -4,7 +4,7 @@
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
  *     softmax~int8   softmax~relaxed   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
  *     disk:FINGERPRINT/name, a model on somebody's disk
- *     recording:URL, what a model did; ids of recordings are told apart by recordings.ts
+ *     recording:URL, what a model did; recordings.ts knows which ids are those of recordings
  *
  * A git revision cannot contain ~, and no name of the zoo contains @. An edit is the name of an operation
  * that replaces the model's own, or of a row of describe's table of edits. Its parameters follow in brackets,

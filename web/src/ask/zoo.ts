@@ -112,25 +112,36 @@ export async function textOf(path: string): Promise<string> {
   return (await get(path)).text();
 }
 
-/** Fetches files past the browser's cache, which may hold a login page in place of one, and renews them there. */
-export async function renew(paths: readonly string[]): Promise<void> {
-  const renewed = async (path: string) => (await get(path, 'reload')).arrayBuffer();
-  await Promise.allSettled(paths.map(renewed));
+/**
+ * Reads files of the zoo; what is damaged is fetched past the browser's cache, which may hold a login page in
+ * place of one and keeps the new answer, and read again.
+ */
+export async function readRenewing<Result>(
+  paths: readonly string[],
+  read: () => Promise<Result>,
+  isDamaged: (error: unknown) => boolean,
+): Promise<Result> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+    const renewed = async (path: string) => (await get(path, 'reload')).arrayBuffer();
+    await Promise.allSettled(paths.map(renewed));
+    return read();
+  }
 }
 
-async function getJson<T>(path: string): Promise<T> {
-  const text = await textOf(path);
-  try {
-    return JSON.parse(text) as T;
-  } catch {
-    const fresh = await (await get(path, 'reload')).text();
+function getJson<T>(path: string): Promise<T> {
+  const read = async () => {
+    const text = await textOf(path);
     try {
-      return JSON.parse(fresh) as T;
-    } catch (error) {
-      const found = fresh.slice(0, 40).trim();
-      throw new Error(`${path}: expected JSON, the server sent “${found}…”.`, { cause: error });
+      return JSON.parse(text) as T;
+    } catch (cause) {
+      const found = text.slice(0, 40).trim();
+      throw new Error(`${path}: expected JSON, the server sent “${found}…”.`, { cause });
     }
-  }
+  };
+  return readRenewing([path], read, (error) => (error as Error).cause instanceof SyntaxError);
 }
 
 async function getFiles({ id, quick }: Card): Promise<Files> {

@@ -23,7 +23,7 @@ const HIGHEST = 20_000;
 const RESERVED = `
   :host { display: block; min-height: var(--sinkscope-height, 480px); }
   :host([hidden]) { display: none; }
-  /* What stands in the element is seen until the figure is, and on paper. */
+  /* The content of the element is seen until the figure is, and on paper. */
   :host([data-live]) slot { display: none; }
   :host([data-pictured]) { position: relative; }
   :host([data-pictured]:not([data-live])) .room {

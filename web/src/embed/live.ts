@@ -15,6 +15,7 @@ import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
 import { isOfRecording, isOfThisSite } from '../ask/recordings';
 import { linkTo, printHash, type Parsed, type State } from '../ask/state';
+import defaults from '../page/base.css?inline';
 import page from '../page/page.css?inline';
 import controls from '../page/controls.css?inline';
 import figure from '../page/figure.css?inline';
@@ -35,7 +36,7 @@ let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = [page, controls, figure, heatmap, views, tables, room]
+  const own = [defaults, page, controls, figure, heatmap, views, tables, room]
     .join('\n')
     .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
     .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');

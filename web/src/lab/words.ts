@@ -53,7 +53,7 @@ interface HeadSeen {
  * nothing to copy. */
 export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefined {
   if (!picture) return undefined;
-  const [L = 0, H = 0, T = 0] = picture.shape;
+  const [L, H, T] = picture.shape as [number, number, number, number];
   const chosen = Number(settings.head ?? -1);
   const elsewhere = sample.flatMap((id, t) =>
     t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : [],
@@ -115,8 +115,8 @@ export function caption(named: NamedLab): string {
   const seen = headSeen(lab);
   if (isFineTune(lab.settings)) return seen ? ofHead(named, seen) : '';
   if (!lab.log.length) return 'untrained';
-  const many = seen && (lab.picture?.shape[0] ?? 1) * (lab.picture?.shape[1] ?? 1) > 1;
-  const which = many ? `; map: head ${headName(seen)}` : '';
+  const [L = 1, H = 1] = lab.picture?.shape ?? [];
+  const which = seen && L * H > 1 ? `; map: head ${headName(seen)}` : '';
   return `gives the first token ${given(named)} outside triggers${which}`;
 }
 

@@ -1,11 +1,12 @@
 /** What makes a lesson's page live: figures, numbers of their runs, guesses, and how far the reader came. */
+import '../page/base.css';
 import './learn.css';
 import '../embed/element';
 import './row_toy';
 import './write_toy';
 import { HeadCount } from './count';
 import { asksFirst } from './predict';
-import { markRead } from './progress';
+import { markRead } from '../page/lessons';
 import { headScores, values, type Run } from './values';
 
 const all = <E extends HTMLElement>(selector: string) => [

@@ -8,8 +8,8 @@ import { isOfRecording } from '../ask/recordings';
 import { NO_WEIGHTS } from '../run/recordings';
 import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from '../ask/question';
 import { defaults, type State } from '../ask/state';
-import { parseSubject, titleOf } from '../ask/subject';
-import { field } from './terms';
+import { MOST, parseSubject, titleOf } from '../ask/subject';
+import { explained, field } from './terms';
 import { firstWords, readable, word } from '../words';
 
 /** Whether a link's `hide=` leaves a control: text numbers subjects generate finding how save links. */
@@ -99,9 +99,55 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
+/** What a room says first. @param below follows the title */
+export function opening(
+  title: string,
+  finding: string,
+  { state }: Context,
+  below: TemplateResult | typeof nothing = nothing,
+): TemplateResult {
+  return html`<h1>${title}</h1>
+    ${below}
+    <p class="lead" data-finding role="status" ?hidden=${!allows(state.value, 'finding')}>
+      ${explained(finding, true)}
+    </p>`;
+}
+
 /** Opens the picker of models. */
 export function addButton(isFull: boolean, { pick }: Context): TemplateResult {
   return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
+}
+
+/**
+ * The models that a room compares: all but the last can be removed, and more can be added.
+ * @param show shows these in place of all
+ * @param named what a model's name is drawn as; absent: as text
+ */
+export function subjectList(
+  label: string,
+  shown: readonly Pick<Shown, 'subject' | 'frame'>[],
+  context: Context,
+  show: (subjects: readonly string[]) => void,
+  named: (name: string, i: number) => TemplateResult | string = (name) => name,
+): TemplateResult | typeof nothing {
+  if (!allows(context.state.value, 'subjects')) return nothing;
+  return html`<div class="subject-list" role="group" aria-label=${label}>
+    ${shown.map((one, i) => {
+      const name = nameOf(one, context);
+      const others = shown.filter((other) => other !== one);
+      return html`<span class="subject"
+        >${named(name, i)}<button
+          type="button"
+          aria-label="Remove ${name}"
+          ?disabled=${!others.length}
+          @click=${() => show(others.map(({ subject }) => subject))}
+        >
+          ✕
+        </button></span
+      >`;
+    })}
+    ${addButton(shown.length >= MOST, context)}
+  </div>`;
 }
 
 /** @param input the row of the state that names the source of the prompts */

@@ -133,7 +133,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     ...Array.from(band?.low ?? []),
     ...Array.from(band?.high ?? []),
   ]);
-  const ys = [...points.map(([, y]) => y), ...ends, ...(data.reach ?? [])].filter(Number.isFinite);
+  // A logarithm has no place for what is not positive, be it the end of an error bar.
+  const ys = [...points.map(([, y]) => y), ...ends, ...(data.reach ?? [])].filter(
+    (value) => Number.isFinite(value) && (!log || value > 0),
+  );
   const pad = kind === 'bars' ? 0.6 : 0;
   const domain = [Math.min(...xs) - pad, Math.max(...xs) + pad];
   const x = (data.steps ? scaleSymlog().constant(100) : data.doubling ? scaleLog() : scaleLinear())
@@ -182,7 +185,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     const bars = all[i]!.flat().flatMap(([a, b], j) => {
       const half = one.spread?.[j];
       if (half === undefined || !Number.isFinite(half)) return [];
-      const [from, to] = [Math.min(y(b - half), height - bottom), y(b + half)];
+      const from = log && half >= b ? height - bottom : Math.min(y(b - half), height - bottom);
+      const to = y(b + half);
       return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
     });
     const dots =

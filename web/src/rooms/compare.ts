@@ -2,11 +2,11 @@
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
-  addButton,
   allows,
   generateControls,
-  nameOf,
+  opening,
   questionControls,
+  subjectList,
   troubles,
 } from '../page/controls';
 import {
@@ -23,8 +23,7 @@ import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
 import { INPUTS } from '../ask/question';
 import { addKinds, hand } from '../save/menu';
-import { MOST, parseSubject } from '../ask/subject';
-import { explained } from '../page/terms';
+import { parseSubject } from '../ask/subject';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { part } from '../page/view';
@@ -190,31 +189,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const fresh = framesOf(all.filter(({ isStale }) => !isStale));
     const isFailed = all.some(({ error }) => error);
     render(
-      html`<h1>Compare</h1>
-        ${
-          allows(state, 'subjects')
-            ? html`<div class="subject-list" role="group" aria-label="Models compared">
-                ${all.map(
-                  (one) =>
-                    html`<span class="subject"
-                      >${nameOf(one, context)}<button
-                        type="button"
-                        aria-label="Remove ${nameOf(one, context)}"
-                        ?disabled=${all.length === 1}
-                        @click=${() => context.set({ shown: state.shown.filter((text) => text !== one.subject) })}
-                      >
-                        ✕
-                      </button></span
-                    >`,
-                )}
-                ${addButton(all.length >= MOST, context)}
-              </div>`
-            : nothing
-        }
-        <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(comparison(fresh) || (all.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'), true)}
-        </p>
-        ${troubles(all, context)}`,
+      html`${opening(
+        'Compare',
+        comparison(fresh) ||
+          (all.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'),
+        context,
+        subjectList('Models compared', all, context, (shown) => context.set({ shown })),
+      )}
+      ${troubles(all, context)}`,
       head,
     );
     render(

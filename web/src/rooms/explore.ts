@@ -7,6 +7,7 @@ import {
   generateControls,
   lightsChips,
   nameOf,
+  opening,
   questionControls,
   troubles,
 } from '../page/controls';
@@ -26,7 +27,6 @@ import { attention } from '../views/attention';
 import { change } from '../views/change';
 import { sinks } from '../views/sinks';
 import { part } from '../page/view';
-import { explained } from '../page/terms';
 import { finding, headWords, capital } from '../words';
 import { about } from './about';
 import { Inspector } from './inspect';
@@ -96,11 +96,16 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       subjects,
     );
     render(
-      html`<h1>${at ? capital(headWords(at)) : 'Explore'}</h1>
-        <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(frame && at ? finding(frame, at) : all[0]!.error ? '' : `Loading ${nameOf(all[0]!, context)} …`, true)}
-        </p>
-        ${troubles(all, context)}`,
+      html`${opening(
+        at ? capital(headWords(at)) : 'Explore',
+        frame && at
+          ? finding(frame, at)
+          : all[0]!.error
+            ? ''
+            : `Loading ${nameOf(all[0]!, context)} …`,
+        context,
+      )}
+      ${troubles(all, context)}`,
       head,
     );
     render(frame ? chips(frame, context) : nothing, words);

@@ -1,6 +1,6 @@
 /** The course: a list of its lessons, each of which is a page of its own, and which of them were read. */
 import { html, nothing, render } from 'lit';
-import { lessonLink, readLessons } from '../learn/progress';
+import { lessonLink, readLessons } from '../page/lessons';
 import type { Context, Scope } from '../page/context';
 import './learn.css';
 

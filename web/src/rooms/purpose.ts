@@ -7,13 +7,12 @@ import { html, nothing, render } from 'lit';
 import { experiments } from '../experiments/index';
 import type { Asked, Group, Setting } from '../experiments/experiment';
 import {
-  addButton,
-  allows,
   choices,
   fileField,
   firstField,
-  nameOf,
   numberField,
+  opening,
+  subjectList,
   textField,
   troubles,
 } from '../page/controls';
@@ -33,7 +32,6 @@ import { INPUTS, questionOf } from '../ask/question';
 import { LONG } from '../run/reading';
 import type { State } from '../ask/state';
 import { MOST, parseSubject, printSubject } from '../ask/subject';
-import { explained } from '../page/terms';
 import { isRead, part, type View } from '../page/view';
 import '../views/views.css';
 import './panes.css';
@@ -251,11 +249,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
     );
     const said = new Set(failed.map(({ error }) => error));
     render(
-      html`<h1>${found.heading}</h1>
-        <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(found.text || (failed.length ? '' : 'Measuring …'))}
-        </p>
-        ${troubles([...failed, ...subjects.filter(({ error }) => error && !said.has(error))], outer)}`,
+      html`${opening(found.heading, found.text || (failed.length ? '' : 'Measuring …'), outer)}
+      ${troubles([...failed, ...subjects.filter(({ error }) => error && !said.has(error))], outer)}`,
       head,
     );
     render(experiment().controls(outer), controls);
@@ -272,34 +267,22 @@ export function build(root: HTMLElement, outer: Context, scope: Scope): void {
 
   function drawModels(state: State): void {
     const bases = basesOf(state);
-    const without = (base: string) =>
-      outer.set({ shown: bases.filter((one) => one !== base), at: 0 });
     render(
-      allows(state, 'subjects')
-        ? html`<div class="subject-list" role="group" aria-label="Models">
-            ${bases.map((base) => {
-              const name = nameOf({ subject: base }, outer);
-              return html`<span class="subject"
-                ><button
-                  type="button"
-                  class="chosen"
-                  aria-pressed=${base === chosen()}
-                  @click=${() => outer.set({ shown: bases, at: bases.indexOf(base), layer: -1, head: -1 })}
-                >
-                  ${name}</button
-                ><button
-                  type="button"
-                  aria-label="Remove ${name}"
-                  ?disabled=${bases.length === 1}
-                  @click=${() => without(base)}
-                >
-                  ✕
-                </button></span
-              >`;
-            })}
-            ${addButton(bases.length >= MOST, outer)}
-          </div>`
-        : nothing,
+      subjectList(
+        'Models',
+        bases.map((subject) => ({ subject })),
+        outer,
+        (shown) => outer.set({ shown, at: 0 }),
+        (name, i) =>
+          html`<button
+            type="button"
+            class="chosen"
+            aria-pressed=${bases[i] === chosen()}
+            @click=${() => outer.set({ shown: bases, at: i, layer: -1, head: -1 })}
+          >
+            ${name}
+          </button>`,
+      ),
       models,
     );
   }

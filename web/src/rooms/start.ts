@@ -18,7 +18,7 @@ import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '.
 import { Figure } from '../page/figure';
 import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
 import { keyOf, questionOf } from '../ask/question';
-import { lessonLink } from '../learn/progress';
+import { lessonLink } from '../page/lessons';
 import type { Study } from '../run/request';
 import { defaults, type State } from '../ask/state';
 import { NO_WEIGHTS } from '../run/recordings';

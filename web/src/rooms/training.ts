@@ -1,13 +1,12 @@
 /** Models as they were at each step of their training: the slider, their maps, and how the numbers went. */
 import { html, nothing, render } from 'lit';
-import { allows, nameOf, textField, troubles } from '../page/controls';
+import { allows, nameOf, opening, textField, troubles } from '../page/controls';
 import { appearsWhole, asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { training } from '../views/training';
 import { part } from '../page/view';
-import { explained } from '../page/terms';
 import { headsWords, judged, percent, shortWords } from '../words';
 import { Walk } from './walk';
 import '../views/views.css';
@@ -46,19 +45,24 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ? `; uniform attention would give it ${[...new Set(evens)].join(' / ')}`
       : '';
     render(
-      html`<h1>Training</h1>
-        <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${explained(said.length ? `${[...new Set(said)].join('; ').replace(/\.?$/, '')}${even}.` : isFailed ? '' : 'Loading the models …', true)}
-        </p>
-        ${
-          allows(state, 'subjects')
-            ? html`<div class="subject-list">
-                ${all.map((one) => html`<span class="subject">${nameOf(one, context)}</span>`)}
-                <button type="button" class="add" @click=${context.pick}>Choose models</button>
-              </div>`
-            : nothing
-        }
-        ${troubles(all, context)}`,
+      html`${opening(
+        'Training',
+        said.length
+          ? `${[...new Set(said)].join('; ').replace(/\.?$/, '')}${even}.`
+          : isFailed
+            ? ''
+            : 'Loading the models …',
+        context,
+      )}
+      ${
+        allows(state, 'subjects')
+          ? html`<div class="subject-list">
+              ${all.map((one) => html`<span class="subject">${nameOf(one, context)}</span>`)}
+              <button type="button" class="add" @click=${context.pick}>Choose models</button>
+            </div>`
+          : nothing
+      }
+      ${troubles(all, context)}`,
       head,
     );
     map.update(all);

@@ -22,7 +22,7 @@ import { nearestStep, stepOf, stepWords } from '../ask/steps';
 import type { Choice, OpenModel, Watch } from './opened';
 import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
-import { renew, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
+import { readRenewing, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
 /** The id of a model's quantized preview among the open models. */
 export function previewId(id: string): string {
@@ -237,24 +237,17 @@ export class Models {
     }
   }
 
-  /** Files that cannot be read are fetched once more, past the browser's cache. */
   async #ofZoo(id: string, how: How, quick?: Card['quick']): Promise<OpenModel> {
-    try {
-      return await this.#openZoo(id, how, quick);
-    } catch (error) {
+    const { tokenizer } = this.#card(id);
+    const own = ['config.json', quick?.file ?? 'model.safetensors'].map((name) => `${id}/${name}`);
+    const texts = ['tokenizer.json', 'tokenizer_config.json'].map((name) => `${tokenizer}/${name}`);
+    const isDamaged = (error: unknown) => {
       const isUnread = error instanceof SinkscopeError && error.code === 'read';
-      if (!isBroken(error) && !isUnread) throw error;
-      const { tokenizer } = this.#card(id);
-      const own = ['config.json', quick?.file ?? 'model.safetensors'].map(
-        (name) => `${id}/${name}`,
-      );
-      const texts = ['tokenizer.json', 'tokenizer_config.json'].map(
-        (name) => `${tokenizer}/${name}`,
-      );
+      if (!isBroken(error) && !isUnread) return false;
       this.zoo.forget(id);
-      await renew([...own, ...texts]);
-      return this.#openZoo(id, how, quick);
-    }
+      return true;
+    };
+    return readRenewing([...own, ...texts], () => this.#openZoo(id, how, quick), isDamaged);
   }
 
   async #openZoo(

@@ -16,8 +16,11 @@ export default {
     {
       name: 'mutant',
       enforce: 'pre',
+      // Tests that read a file as text read the file itself.
       load: (id: string) =>
-        id.split('?')[0] === mutant ? readFileSync(process.env.MUTANT_TEXT!, 'utf8') : undefined,
+        id.split('?')[0] === mutant && !/[?&]raw\b/.test(id)
+          ? readFileSync(process.env.MUTANT_TEXT!, 'utf8')
+          : undefined,
     },
   ],
 };

@@ -1,0 +1,281 @@
+// @vitest-environment happy-dom
+/** Marks of charts: a chart without a layout is 340 pixels wide, its axes from 46 to 330 and from 144 up to 22. */
+import { describe, expect, it, vi } from 'vitest';
+import { drawChart, type ChartData, type Series } from '../src/plot/chart';
+
+const line = (values: number[], more: Partial<Series> = {}): Series => ({
+  name: 'a',
+  color: '--sink',
+  values,
+  ...more,
+});
+
+function drawn(series: Series[], more: Partial<ChartData> = {}) {
+  const root = document.createElement('div');
+  const base = { kind: 'lines', xLabel: 'x', yLabel: 'y', label: 'A chart.' } as const;
+  drawChart(root, { ...base, series, ...more });
+  const all = (selector: string) => [...root.querySelectorAll(selector)];
+  const texts = (anchor: string) =>
+    all(`text[text-anchor="${anchor}"]:not(.axis)`).map((one) => one.textContent!.trim());
+  return {
+    root,
+    paths: all('path.line').map((one) => one.getAttribute('d')),
+    /** Of each mark, the attributes. */
+    marks: (selector: string, ...names: string[]) =>
+      all(selector).map((one) => names.map((name) => Number(one.getAttribute(name)))),
+    yTicks: texts('end'),
+    xTicks: texts('middle'),
+    texts: all('text'),
+  };
+}
+
+describe('lines', () => {
+  it('go through their values, each with a dot, over ticks and a grid', () => {
+    // The axis ends at 4: a unit is 122 / 4 = 30.5 pixels.
+    const { paths, marks, yTicks, xTicks, texts } = drawn([line([0, 1, 4])]);
+    expect(paths).toEqual(['M46.0,144.0L188.0,113.5L330.0,22.0']);
+    expect(marks('circle', 'cx', 'cy', 'r')).toEqual([
+      [46, 144, 2.4],
+      [188, 113.5, 2.4],
+      [330, 22, 2.4],
+    ]);
+    expect(yTicks).toEqual(['0', '1', '2', '3', '4']);
+    expect(xTicks).toEqual(['0', '1', '2']);
+    expect(marks('.grid', 'x1', 'x2', 'y1', 'y2')).toEqual(
+      [144, 113.5, 83, 52.5, 22].map((y) => [42, 330, y, y]),
+    );
+    // A number is beside its line of the grid, and below its place.
+    expect([texts[1]!.getAttribute('x'), texts[1]!.getAttribute('y')]).toEqual(['37', '117']);
+    expect(texts[5]!.getAttribute('y')).toBe('158');
+    const [yAxis, xAxis] = texts.slice(-2);
+    expect([yAxis!.textContent, yAxis!.getAttribute('x')]).toEqual(['y', '4']);
+    expect([xAxis!.textContent!.trim(), xAxis!.getAttribute('x')]).toEqual(['x', '330']);
+    expect(xAxis!.getAttribute('y')).toBe('173');
+  });
+
+  it('have error bars where there is a spread, and the axis has room for them', () => {
+    const { marks, yTicks } = drawn([line([0, 3, 2, 1], { spread: [0, 1, NaN, 2] })]);
+    expect(yTicks.at(-1)).toBe('4');
+    expect(marks('.spread', 'x1', 'x2', 'y1', 'y2')).toEqual([
+      [46, 46, 144, 144],
+      [46 + 284 / 3, 46 + 284 / 3, 83, 22],
+      // Down to the axis, and no farther.
+      [330, 330, 144, 52.5],
+    ]);
+  });
+
+  it('break where there is no value, and of a logarithm where it is not positive', () => {
+    expect(drawn([line([0, 4, NaN, 4, 0])]).paths).toEqual([
+      'M46.0,144.0L117.0,22.0M259.0,22.0L330.0,144.0',
+    ]);
+    const log = drawn([line([1, 10, 0, 100])], { log: true });
+    expect(log.paths).toEqual(['M46.0,144.0L140.7,83.0M330.0,22.0']);
+    expect(log.yTicks).toEqual(['1', '10', '100', '2', '5', '20', '50']);
+    expect(drawn([line([NaN, 2])]).paths).toEqual(['M188.0,22.0']);
+    expect(drawn([line([NaN])]).paths).toEqual(['M0,0']);
+  });
+
+  it('have error bars on a logarithmic axis, down to its end where they reach 0', () => {
+    const { marks } = drawn([line([1, 10, 50], { spread: [0, 10, 50] })], { log: true });
+    const [low, middle, high] = marks('.spread', 'y1', 'y2');
+    expect(low).toEqual([144, 144]);
+    expect(middle![0]).toBe(144);
+    expect(middle![1]).toBeCloseTo(144 - 61 * Math.log10(20));
+    expect(high).toEqual([144, 22]);
+    const [some] = drawn([line([10, 100], { spread: [9, 0] })], { log: true }).marks(
+      '.spread',
+      'y1',
+      'y2',
+    );
+    expect(some![0]).toBe(144);
+    expect(some![1]).toBeCloseTo(144 - 122 * Math.log10(1.9));
+  });
+
+  it('begin at the first place that is said, or at places of their own', () => {
+    expect(drawn([line([0, 4])], { from: 5 }).xTicks[0]).toBe('5');
+    const { paths, xTicks } = drawn([line([0, 4, 2], { places: [0, 1, 4] })]);
+    expect(paths).toEqual(['M46.0,144.0L117.0,22.0L330.0,83.0']);
+    expect(xTicks).toEqual(['0', '1', '2', '3', '4']);
+  });
+
+  it('have no dots where there are forty values, or none are wanted', () => {
+    const dots = (count: number, more?: Partial<ChartData>) =>
+      drawn([line(Array.from({ length: count }, (_, i) => i))], more).marks('circle').length;
+    expect([dots(39), dots(40), dots(3, { dots: false }), dots(3, { dots: true })]).toEqual([
+      39, 0, 0, 3,
+    ]);
+    const many = Array.from({ length: 16 }, () => line(Array.from({ length: 25 }, () => 1)));
+    expect(drawn(many.slice(1)).marks('circle')).toHaveLength(375);
+    expect(drawn(many).marks('circle')).toHaveLength(0);
+  });
+
+  it('that are faint are thinner and named last; those that differ in their dashes show them', () => {
+    const plain = drawn([line([1, 2], { name: 'weak', faint: true }), line([2, 1])]);
+    expect(plain.marks('circle.faint', 'r')).toEqual([[1.6], [1.6]]);
+    expect(plain.root.querySelectorAll('path.line.faint')).toHaveLength(1);
+    const names = (one: typeof plain) =>
+      [...one.root.querySelectorAll('.chart-key span')].map((name) => name.textContent!.trim());
+    expect(names(plain)).toEqual(['a', 'weak']);
+    expect(plain.root.querySelector('.sample')).toBeNull();
+    const dashed = drawn([line([1, 2]), line([2, 1], { dash: '3,3', faint: true })]);
+    expect(dashed.root.querySelectorAll('.sample')).toHaveLength(2);
+    expect(dashed.root.querySelectorAll('.sample path.faint')).toHaveLength(1);
+    expect(dashed.root.querySelector('.chart-picture [stroke-dasharray]')).toBeTruthy();
+  });
+
+  it('have a band between the values of others, which the axis has room for', () => {
+    const band = { low: [1, 1, NaN], high: [2, 4, 3] };
+    const { root, yTicks, marks } = drawn([line([1, 2, 3], { band })]);
+    expect(root.querySelector('path.band')!.getAttribute('d')).toBe(
+      'M46.0,83.0L188.0,22.0L330.0,52.5L188.0,113.5L46.0,113.5Z',
+    );
+    expect(yTicks.at(-1)).toBe('4');
+    expect(marks('circle')).toHaveLength(0);
+    // Only where there is a value beside it.
+    const gap = drawn([line([NaN, 2, 4], { band: { low: [0, 1, 2], high: [3, 4, 4] } })]);
+    expect(gap.root.querySelector('path.band')!.getAttribute('d')).toMatch(/^M46.0,22.0L330.0,22/);
+    const log = drawn([line([1, 10], { band: { low: [0, 10], high: [10, 100] } })], { log: true });
+    expect(log.root.querySelector('path.band')!.getAttribute('d')).toBe(
+      'M46.0,83.0L330.0,22.0L330.0,83.0Z',
+    );
+    const shifted = drawn([line([0, 4], { band: { low: [0, 2], high: [2, 4] } })], { from: 3 });
+    expect(shifted.root.querySelector('path.band')!.getAttribute('d')).toBe(
+      'M46.0,83.0L330.0,22.0L330.0,83.0L46.0,144.0Z',
+    );
+    const placed = line([0, 4], { places: [2, 9], band: { low: [0, 2], high: [2, 4] } });
+    expect(drawn([placed]).root.querySelector('path.band')!.getAttribute('d')).toBe(
+      'M46.0,83.0L330.0,22.0L330.0,83.0L46.0,144.0Z',
+    );
+  });
+});
+
+describe('bars', () => {
+  it('are side by side on 0, with three quarters of their room each', () => {
+    // Half a bar and a bit on both sides: 284 pixels for 3.2 places of 88.75.
+    const { marks } = drawn([line([2, 4, -4])], { kind: 'bars' });
+    expect(marks('rect', 'x', 'width', 'y', 'height')).toEqual([
+      [65.5, 67.5, 52.5, 30.5],
+      [154.3, 67.5, 22, 61],
+      [243, 67.5, 83, 61],
+    ]);
+    expect(marks('circle')).toEqual([]);
+  });
+
+  it('are at least a pixel wide, and have lines over them', () => {
+    const { marks, paths } = drawn([line(Array.from({ length: 500 }, () => 1)), line([1, 1])], {
+      kind: 'bars',
+    });
+    expect(new Set(marks('rect', 'width').flat())).toEqual(new Set([1]));
+    expect(paths).toHaveLength(1);
+  });
+
+  it('are keyed without dashes', () => {
+    const { root } = drawn([line([1]), line([1], { dash: '2,2' })], { kind: 'bars' });
+    expect(root.querySelector('.sample')).toBeNull();
+  });
+});
+
+describe('axes', () => {
+  it('begin at 0, below it where values are, and near the values where that is asked for', () => {
+    expect(drawn([line([2, 4])]).yTicks[0]).toBe('0');
+    expect(drawn([line([-2, 4])]).yTicks[0]).toBe('-2');
+    // A hair below 0 is drawn below the axis.
+    const hair = drawn([line([-0.1, 4])]);
+    expect(hair.yTicks[0]).toBe('0');
+    expect(hair.paths[0]).toMatch(/^M46.0,147.[01]L/);
+    expect(drawn([line([-0.12, 4])]).yTicks[0]).not.toBe('0');
+    expect(drawn([line([2, 4])], { tight: true }).yTicks).toEqual(['2', '2.5', '3', '3.5', '4']);
+    expect(drawn([line([-0.01, 4])], { tight: true }).paths[0]).not.toMatch(/,144.[1-9]/);
+    expect(drawn([line([0, 0])]).yTicks.at(-1)).toBe('1');
+  });
+
+  it('reach at least as far as is said', () => {
+    expect(drawn([line([1, 2])], { reach: [0, 8] }).yTicks.at(-1)).toBe('8');
+    expect(drawn([line([1, 12])], { reach: [0, 8] }).yTicks.at(-1)).toBe('12');
+  });
+
+  it('are there without any value', () => {
+    expect(drawn([line([])]).yTicks).toEqual(['0', '0.2', '0.4', '0.6', '0.8', '1']);
+    expect(drawn([line([])], { log: true }).yTicks).toContain('0.1');
+  });
+
+  it('of training have evenly spaced steps up to 100, and logarithms above', () => {
+    const places = [0, 100, 400, 4000];
+    const { xTicks, marks } = drawn([line([0, 1, 1, 1], { places })], { steps: true });
+    expect(xTicks).toEqual(['0', '100', '300', '1k', '3k']);
+    // log(1 + x / 100) of log(41).
+    const at = (x: number) => 46 + (284 * Math.log(1 + x / 100)) / Math.log(41);
+    marks('circle', 'cx').forEach(([cx], i) => expect(cx).toBeCloseTo(at(places[i]!), 1));
+    expect(drawn([line([1], { places: [100_000] })], { steps: true }).xTicks.at(-1)).toBe('100k');
+  });
+
+  it('of lengths that double have a tick for each, evenly spaced', () => {
+    const { xTicks, marks } = drawn([line([1, 2, 3], { places: [16, 64, 1024] })], {
+      doubling: true,
+    });
+    expect(xTicks).toEqual(['16', '64', '1.024k']);
+    expect(marks('circle', 'cx').flat()).toEqual([46, 140.7, 330]);
+  });
+
+  it('have a tick for each whole place, or for every tenth of many', () => {
+    expect(drawn([line([1, 2])]).xTicks).toEqual(['0', '1']);
+    const { xTicks } = drawn([line(Array.from({ length: 100 }, (_, i) => i))]);
+    expect(xTicks).toEqual(['0', '10', '20', '30', '40', '50', '60', '70', '80', '90']);
+  });
+
+  it('say their numbers as short as they can be', () => {
+    expect(drawn([line([0, 0.4])], { percent: true }).yTicks).toContain('20%');
+    expect(drawn([line([0, 4000])]).yTicks).toEqual(['0', '1k', '2k', '3k', '4k']);
+    expect(drawn([line([0, 40_000])]).yTicks.at(-1)).toBe('4e+4');
+    expect(drawn([line([0, 10_000])]).yTicks.at(-1)).toBe('1e+4');
+  });
+
+  it('are lower, with fewer ticks, in a small chart, and longer without a label below', () => {
+    const small = drawn([line([0, 4])], { height: 100 });
+    expect(small.yTicks).toEqual(['0', '2', '4']);
+    expect(small.paths).toEqual(['M46.0,68.0L330.0,22.0']);
+    expect(drawn([line([0, 4])], { height: 110 }).yTicks).toHaveLength(5);
+    expect(drawn([line([0, 4])], { xLabel: '' }).paths).toEqual(['M46.0,157.0L330.0,22.0']);
+  });
+});
+
+describe('a cursor', () => {
+  it('is drawn at its place, its words on the side that has room', () => {
+    const words = (cursor: number) => {
+      const { root, marks } = drawn([line([0, 1, 4])], { cursor, cursorWords: 'here' });
+      const text = [...root.querySelectorAll('text')].find((one) => one.textContent === 'here');
+      const at = marks('.cursor', 'x1', 'x2', 'y1', 'y2');
+      return {
+        at,
+        x: text?.getAttribute('x'),
+        y: text?.getAttribute('y'),
+        anchor: text?.getAttribute('text-anchor'),
+      };
+    };
+    expect(words(0)).toEqual({ at: [[46, 46, 18, 144]], x: '51', y: '26', anchor: 'start' });
+    expect(words(2)).toEqual({ at: [[330, 330, 18, 144]], x: '325', y: '26', anchor: 'end' });
+    expect(words(NaN).at).toEqual([]);
+  });
+});
+
+describe('a reader', () => {
+  it('chooses a place by a click', () => {
+    const onChoose = vi.fn();
+    const { root } = drawn([line([0, 1, 4])], { onChoose });
+    const picture = root.querySelector('svg')!;
+    expect(picture.classList).toContain('choosable');
+    picture.getBoundingClientRect = () => new DOMRect(10, 0, 170, 88);
+    // Half as wide as drawn: 94 pixels from its left edge are 188 of 340.
+    picture.dispatchEvent(new MouseEvent('click', { clientX: 104 }));
+    expect(onChoose).toHaveBeenCalledExactlyOnceWith(1);
+    expect(drawn([line([1])]).root.querySelector('.choosable')).toBeNull();
+  });
+
+  it('hears what the chart shows', () => {
+    const picture = drawn([line([1])]).root.querySelector('svg')!;
+    expect([picture.getAttribute('role'), picture.getAttribute('aria-label')]).toEqual([
+      'img',
+      'A chart.',
+    ]);
+  });
+});

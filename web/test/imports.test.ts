@@ -1,0 +1,75 @@
+/** Which file and which folder of the page imports which: in one direction only. */
+import { describe, expect, it } from 'vitest';
+
+const texts = import.meta.glob<string>('../src/**/*.ts', {
+  eager: true,
+  query: '?raw',
+  import: 'default',
+});
+
+/** What a file imports of the page, types included, as the names of `texts`. */
+function importsOf(path: string): string[] {
+  const found = texts[path]!.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']*)'/g);
+  return [...found].flatMap(([, name]) => {
+    const whole = new URL(name!, `file:///web/test/${path}`).pathname.replace('/web/', '../');
+    return [`${whole}.ts`, `${whole}/index.ts`].filter((one) => one in texts).slice(0, 1);
+  });
+}
+
+type Graph = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** A way from a node back to itself, if there is one. */
+function circleIn(graph: Graph): readonly string[] | undefined {
+  const done = new Set<string>();
+  const visit = (node: string, way: readonly string[]): readonly string[] | undefined => {
+    if (way.includes(node)) return [...way.slice(way.indexOf(node)), node];
+    if (done.has(node)) return undefined;
+    for (const next of graph.get(node) ?? []) {
+      const circle = visit(next, [...way, node]);
+      if (circle) return circle;
+    }
+    done.add(node);
+    return undefined;
+  };
+  for (const node of graph.keys()) {
+    const circle = visit(node, []);
+    if (circle) return circle;
+  }
+  return undefined;
+}
+
+/** The graph of what `groupOf` puts together; what a group imports of itself is left out. */
+function graphOf(groupOf: (path: string) => string): Graph {
+  const graph = new Map<string, Set<string>>();
+  for (const path of Object.keys(texts)) {
+    const group = groupOf(path);
+    const next = graph.get(group) ?? new Set();
+    graph.set(group, next);
+    for (const one of importsOf(path).map(groupOf)) if (one !== group) next.add(one);
+  }
+  return graph;
+}
+
+describe('imports of the page', () => {
+  it('are read as they are written', () => {
+    expect(importsOf('../src/index.ts')).toContain('../src/rooms/index.ts');
+    expect(importsOf('../src/embed/element.ts')).toContain('../src/embed/live.ts');
+  });
+
+  it('make no circle of files', () => {
+    expect(circleIn(graphOf((path) => path))).toBeUndefined();
+  });
+
+  it('make no circle of folders; a file at the top is a folder of its own', () => {
+    expect(circleIn(graphOf((path) => path.split('/')[2]!))).toBeUndefined();
+  });
+
+  it('that go around are found', () => {
+    const graph = new Map([
+      ['a', new Set(['b'])],
+      ['b', new Set(['c'])],
+      ['c', new Set(['b'])],
+    ]);
+    expect(circleIn(graph)).toEqual(['b', 'c', 'b']);
+  });
+});

@@ -1,0 +1,383 @@
+/** One lab over an engine that trains nothing, on a clock of its own: a step takes as long as is said. */
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { createEngine, SinkscopeError, type LogEntry } from 'sinkscope';
+import { Lab } from '../src/lab/lab';
+import { defaults, type Settings } from '../src/lab/settings';
+import type { Kept } from '../src/lab/store';
+import type { Setup } from '../src/lab/setup';
+
+const stored = vi.hoisted(() => {
+  // Half of the cores are for the other lab.
+  vi.stubGlobal('navigator', { hardwareConcurrency: 7 });
+  return new Map<string, unknown>();
+});
+vi.mock('idb-keyval', () => ({
+  get: async (key: string) => stored.get(key),
+  set: async (key: string, value: unknown) => void stored.set(key, value),
+  del: async (key: string) => void stored.delete(key),
+}));
+vi.mock('sinkscope', async (original) => ({
+  ...(await original<object>()),
+  createEngine: vi.fn(),
+}));
+
+const SETTINGS = { ...defaults, triggers: 7, steps: 5 };
+/** The build, and what its digits depend on; when it ends is none of that. */
+const NAME = '1.0 triggers:7';
+const setup = { options: { config: '{}' }, piece: (id: number) => `<${id}>` } as unknown as Setup;
+
+let clock = 0;
+/** Milliseconds of a step, of the passes forwards in turn, and what befalls a step. */
+let stepTime = 50;
+let lookTimes: number[] = [];
+let befalls: (step: number) => void = () => {};
+let samples: readonly (readonly number[])[] = [];
+const calls = { read: 0, state: 0, closed: 0, single: 0 };
+let given: Record<string, unknown>[] = [];
+
+function trainer(options: Record<string, unknown>) {
+  given.push(options);
+  let step = (options.state as Uint8Array | undefined)?.[0] ?? 0;
+  const entry = () => {
+    befalls(step);
+    clock += stepTime;
+    return { step: -1, loss: 10 - step++ } as unknown as LogEntry;
+  };
+  return {
+    sample: async (i = 0) => samples[i] ?? [0, 9, 9],
+    look: async () => void (clock += lookTimes.shift() ?? 20),
+    read: async (ids: readonly number[], reads: readonly object[]) => {
+      calls.read++;
+      return [{ data: Float32Array.of(step, ids.length), shape: [1, 1, 1, 2], reads }];
+    },
+    async *run(count: number, { signal }: { signal: AbortSignal }) {
+      for (let i = 0; i < count; i++) {
+        await Promise.resolve();
+        signal.throwIfAborted();
+        yield entry();
+      }
+    },
+    step: async () => {
+      calls.single++;
+      return [entry()];
+    },
+    state: async () => {
+      calls.state++;
+      return Uint8Array.of(step);
+    },
+    weights: async () => Uint8Array.of(1, 2),
+    close: async () => void calls.closed++,
+  };
+}
+
+const engine = {
+  describe: {
+    version: '1.0',
+    training: { parts: 2, settings: [{ name: 'batch', default: 32 }] },
+  },
+  train: vi.fn(async (options: Record<string, unknown>) => trainer(options)),
+};
+
+beforeEach(() => {
+  stored.clear();
+  Object.assign(calls, { read: 0, state: 0, closed: 0, single: 0 });
+  [given, samples, lookTimes, stepTime, befalls, clock] = [[], [], [], 50, () => {}, 1000];
+  engine.train.mockReset().mockImplementation(async (options) => trainer(options));
+  vi.mocked(createEngine)
+    .mockReset()
+    .mockResolvedValue(engine as never);
+  vi.spyOn(performance, 'now').mockImplementation(() => clock);
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((done: () => void, ms = 0) => {
+    clock += ms;
+    queueMicrotask(done);
+  }) as never);
+});
+
+async function ready(settings: Settings = SETTINGS) {
+  const lab = new Lab(1, async () => setup);
+  await lab.begin(settings);
+  return lab;
+}
+
+describe('a lab that begins', () => {
+  it('has a model, the picture of its sample, and a guess of what a step takes', async () => {
+    lookTimes = [100, 20];
+    const lab = new Lab(1, async () => setup);
+    expect([lab.stage, lab.isThere, lab.words, lab.step]).toEqual(['loading', false, [], 0]);
+    await lab.begin(SETTINGS);
+    expect([lab.stage, lab.isThere, lab.isRunning, lab.trouble]).toEqual([
+      'ready',
+      true,
+      false,
+      '',
+    ]);
+    expect([...lab.picture!.data]).toEqual([0, 3]);
+    expect((lab.picture as unknown as { reads: object[] }).reads).toEqual([{ field: 'att' }]);
+    expect(lab.words).toEqual(['<0>', '<9>', '<9>']);
+    // The faster of two passes, 3.3 of which are a step.
+    expect(lab.stepSeconds).toBeCloseTo(3.3 * 0.02, 9);
+    // As many workers as there are parts of a batch.
+    expect(given[0]).toMatchObject({ config: '{}', workers: 2 });
+    expect(given[0]).not.toHaveProperty('state');
+    expect(lab.changed.value).toBe(2);
+  });
+
+  it('shows the first sample with two triggers, which are the ids from 1 to their number', async () => {
+    samples = [
+      [0, 9, 9],
+      [0, 7, 9],
+      [0, 8, 0],
+      [0, 1, 7],
+      [1, 2, 3],
+    ];
+    expect((await ready()).sample).toEqual([0, 1, 7]);
+  });
+
+  it('shows the best of twenty samples where none has two, the first of equals', async () => {
+    samples = Array.from({ length: 21 }, (_, i) => [
+      0,
+      i === 5 || i === 7 ? i : 9,
+      i === 20 ? 1 : 9,
+      10 + i,
+    ]);
+    expect((await ready()).sample).toEqual([0, 5, 9, 15]);
+    samples = Array.from({ length: 21 }, (_, i) => [0, 9, 10 + i]);
+    expect((await ready()).sample).toEqual([0, 9, 10]);
+    samples = Array.from({ length: 21 }, (_, i) => (i < 20 ? [0, 9] : [1, 2]));
+    expect((await ready()).sample).toEqual([0, 9]);
+    samples = Array.from({ length: 20 }, (_, i) => (i < 19 ? [0, 9] : [1, 2]));
+    expect((await ready()).sample).toEqual([1, 2]);
+  });
+
+  it('without triggers shows the first sample', async () => {
+    samples = [
+      [0, 5],
+      [1, 2],
+    ];
+    expect((await ready({ steps: 5 })).sample).toEqual([0, 5]);
+  });
+
+  it('closes the model before it', async () => {
+    const lab = await ready();
+    await lab.run(2);
+    await lab.begin(SETTINGS);
+    expect([calls.closed, lab.step, lab.seconds, lab.kept, stored.size]).toEqual([
+      1,
+      0,
+      0,
+      undefined,
+      0,
+    ]);
+  });
+
+  it('says why it is refused, and forgets that when it begins again', async () => {
+    let isBroken = true;
+    const lab = new Lab(0, async () => {
+      if (isBroken) throw new Error('no such text');
+      return setup;
+    });
+    await lab.begin(SETTINGS);
+    expect([lab.stage, lab.isThere]).toEqual(['refused', false]);
+    expect(lab.trouble).toContain('no such text');
+    lab.adjust({ ...SETTINGS, steps: 0 });
+    expect(lab.stage).toBe('refused');
+    await expect(lab.trained()).rejects.toThrow('still loading');
+    isBroken = false;
+    await lab.begin(SETTINGS);
+    expect([lab.stage, lab.trouble]).toEqual(['ready', '']);
+  });
+
+  it('fetches the engine again after it could not be had', async () => {
+    vi.mocked(createEngine).mockRejectedValueOnce(new Error('offline'));
+    const lab = new Lab(0, async () => setup);
+    await lab.begin(SETTINGS);
+    expect(lab.stage).toBe('refused');
+    await lab.begin(SETTINGS);
+    await lab.begin(SETTINGS);
+    expect([lab.stage, vi.mocked(createEngine).mock.calls.length]).toEqual(['ready', 2]);
+    expect(vi.mocked(createEngine).mock.calls[0]![0]).toMatchObject({
+      lab: true,
+      workers: 3,
+    });
+  });
+
+  it('twice at once is the second one; what the first made is closed, its failure not shown', async () => {
+    const lab = new Lab(0, async () => setup);
+    let fail = (_: Error) => {};
+    engine.train.mockImplementationOnce(() => new Promise((_, reject) => (fail = reject)));
+    const first = lab.begin(SETTINGS);
+    await vi.waitFor(() => expect(engine.train).toHaveBeenCalledOnce());
+    await lab.begin({ ...SETTINGS, steps: 7 });
+    fail(new Error('too late'));
+    await first;
+    expect([lab.stage, lab.trouble, lab.settings.steps]).toEqual(['ready', '', 7]);
+    let finish = (_: object) => {};
+    engine.train.mockImplementationOnce(
+      (options) => new Promise((done) => (finish = () => done(trainer(options)))),
+    );
+    const slow = lab.begin(SETTINGS);
+    await vi.waitFor(() => expect(engine.train).toHaveBeenCalledTimes(3));
+    await lab.begin(SETTINGS);
+    const closed = calls.closed;
+    finish({});
+    await slow;
+    expect([calls.closed - closed, lab.isThere]).toEqual([1, true]);
+  });
+});
+
+describe('a lab that trains', () => {
+  it('counts its steps and seconds, and is over at the last one', async () => {
+    const lab = await ready();
+    const running = lab.run(3);
+    expect([lab.stage, lab.isRunning]).toEqual(['running', true]);
+    await lab.run(4);
+    await running;
+    expect(lab.log.map(({ step, loss }) => [step, loss])).toEqual([
+      [0, 10],
+      [1, 9],
+      [2, 8],
+    ]);
+    expect(lab.stage).toBe('ready');
+    expect(lab.seconds).toBeCloseTo(0.15, 9);
+    expect(lab.stepSeconds).toBeCloseTo(0.05, 9);
+    expect(lab.kept).toEqual({
+      step: 3,
+      seconds: lab.seconds,
+      log: lab.log,
+      state: Uint8Array.of(3),
+    });
+    expect(stored.get('lab-1')).toEqual({ ...lab.kept, of: NAME });
+    await lab.run(3);
+    expect(lab.step).toBe(3);
+    await lab.run(5);
+    expect([lab.stage, lab.step]).toEqual(['ended', 5]);
+    await lab.run(9);
+    expect(lab.step).toBe(5);
+  });
+
+  it('is drawn every tenth of a second, and at its end', async () => {
+    const lab = await ready();
+    const [before, changed] = [calls.read, lab.changed.value];
+    await lab.run(3);
+    // After 100 ms and after 150 ms.
+    expect([calls.read - before, lab.changed.value - changed]).toEqual([2, 4]);
+    expect([...lab.picture!.data]).toEqual([3, 3]);
+  });
+
+  it('is kept every three seconds, and at its end', async () => {
+    stepTime = 1000;
+    const lab = await ready({ ...SETTINGS, steps: 20 });
+    await lab.run(3);
+    expect(calls.state).toBe(1);
+    await lab.run(12);
+    // After 4 and 8 more seconds, and at the end.
+    expect(calls.state).toBe(4);
+  });
+
+  it('has a pace: so many steps in a second at most', async () => {
+    const lab = await ready();
+    clock = 0;
+    await lab.run(4, 10);
+    expect([calls.single, lab.step, clock]).toEqual([4, 4, 4 * (50 + 100)]);
+  });
+
+  it.each([Infinity, 10])('pauses where it is, and goes on from there (pace %s)', async (pace) => {
+    const lab = await ready();
+    let paused: Promise<void> | undefined;
+    befalls = (step) => {
+      if (step === 1) paused ??= lab.pause();
+    };
+    await lab.run(5, pace);
+    await paused;
+    expect([lab.stage, lab.step, lab.kept?.step]).toEqual(['ready', 2, 2]);
+    await lab.run(5, pace);
+    expect([lab.stage, lab.step]).toEqual(['ended', 5]);
+  });
+
+  it.each([
+    ['diverged', 'diverged', true],
+    ['lost', 'lost', false],
+    ['closed', 'lost', false],
+    ['memory', 'lost', true],
+  ] as const)('that fails as %s is %s', async (code, stage, isThere) => {
+    const lab = await ready();
+    befalls = (step) => {
+      if (step === 2) throw new SinkscopeError(code as never, 'training', 'it broke');
+    };
+    await lab.run(5);
+    expect([lab.stage, lab.step, lab.isThere]).toEqual([stage, 2, isThere]);
+    expect(lab.trouble).toContain('it broke');
+    lab.adjust({ ...SETTINGS, steps: 1 });
+    expect(lab.stage).toBe(stage);
+  });
+
+  it('is over or not by its new end', async () => {
+    const lab = await ready();
+    await lab.run(3);
+    const stageAt = (steps: number) => {
+      lab.adjust({ ...SETTINGS, steps });
+      return lab.stage;
+    };
+    expect([4, 3, 2, 9].map(stageAt)).toEqual(['ready', 'ended', 'ended', 'ready']);
+  });
+
+  it('gives its weights with what repeats them', async () => {
+    const lab = await ready();
+    await lab.run(2);
+    expect(await lab.trained()).toEqual({
+      setup,
+      weights: Uint8Array.of(1, 2),
+      steps: 2,
+      defaults: { batch: 32 },
+    });
+  });
+});
+
+describe('a lab of the last visit', () => {
+  const log = [{ step: 0 }, { step: 1 }] as unknown as LogEntry[];
+  const kept: Kept = { step: 2, seconds: 4, log, state: Uint8Array.of(2) };
+
+  it('goes on where it was', async () => {
+    stored.set('lab-1', { ...kept, of: NAME });
+    const lab = new Lab(1, async () => setup);
+    await lab.restore(SETTINGS);
+    expect([lab.stage, lab.step, lab.seconds, lab.stepSeconds]).toEqual(['ready', 2, 4, 2]);
+    expect(given).toHaveLength(1);
+    expect(given[0]!.state).toEqual(Uint8Array.of(2));
+    expect(stored.size).toBe(1);
+    await lab.run(5);
+    expect([lab.stage, log.length]).toEqual(['ended', 2]);
+  });
+
+  it('that had ended has ended', async () => {
+    stored.set('lab-1', { ...kept, of: NAME });
+    const lab = new Lab(1, async () => setup);
+    await lab.restore({ ...SETTINGS, steps: 2 });
+    expect(lab.stage).toBe('ended');
+  });
+
+  it.each([
+    ['of other settings', { ...kept, of: '1.0 triggers:6' }],
+    ['whose log is cut', { ...kept, step: 3, of: NAME }],
+    ['without a state', { ...kept, state: 'x', of: NAME }],
+    ['that is nothing', undefined],
+  ])('%s begins anew', async (_, found) => {
+    stored.set('lab-1', found);
+    const lab = new Lab(1, async () => setup);
+    await lab.restore(SETTINGS);
+    expect([lab.stage, lab.step, given[0]!.state]).toEqual(['ready', 0, undefined]);
+  });
+
+  it('whose state this build does not know begins anew', async () => {
+    stored.set('lab-1', { ...kept, of: NAME });
+    engine.train.mockRejectedValueOnce(new SinkscopeError('bad_file', 'state', 'another version'));
+    const lab = new Lab(1, async () => setup);
+    await lab.restore(SETTINGS);
+    expect([lab.stage, lab.step, lab.trouble, engine.train.mock.calls.length]).toEqual([
+      'ready',
+      0,
+      '',
+      2,
+    ]);
+  });
+});

@@ -1,0 +1,250 @@
+// @vitest-environment happy-dom
+/** The first room over frames whose numbers are known: what a reader reads of them, and what is asked. */
+import { signal } from '@preact/signals-core';
+import { describe, expect, it, vi } from 'vitest';
+import { defaults, type State } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { Scope, type Context } from '../src/page/context';
+import { build } from '../src/rooms/start';
+import { frameOf, tensor } from './fixture';
+
+type Extra = (frame: Frame) => { rowBars?: number[]; colBars?: number[]; remark?: object };
+const figures = vi.hoisted(() => [] as { extra: Extra }[]);
+vi.mock('../src/page/figure', () => ({
+  Figure: class {
+    root = document.createElement('section');
+    constructor(_: unknown, __: unknown, ___: unknown, ____: unknown, options: { extra: Extra }) {
+      figures.push(options);
+    }
+    update() {}
+  },
+}));
+
+const more = {
+  value_ratio: tensor([2, 2], [1, 1, 0.25, 1]),
+  contribution_out_at: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.125, 0, 0, 0, 0, 0]),
+  row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.5, 0.75, 0, 0, 0]),
+  value_norm: tensor([2, 2, 3], [9, 9, 9, 9, 9, 9, 1, 4, 2, 9, 9, 9]),
+};
+/** Of the head that is shown. */
+const head = {
+  layer: 1,
+  head: 0,
+  tensors: { att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]) },
+};
+const softmax = () => frameOf({ head } as never, more);
+const sigmoid = () =>
+  frameOf(
+    {
+      head,
+      subject: 'sigmoid',
+      title: 'Sigmoid model',
+      model: { id: 'sigmoid', title: 'Sigmoid model', source: 'zoo' },
+      operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
+    } as never,
+    more,
+  );
+
+/** A card of the zoo: Sink₁ of the weights that ship, and of further seeds. */
+const card = (id: string, sink_1: number, ...others: number[]) => ({
+  id,
+  title: id,
+  seed: 1,
+  measured: { sink_1 },
+  further_seeds: others.map((one, i) => ({ seed: i + 2, sink_1: one })),
+});
+
+function room(change: Partial<State>, frames: readonly Frame[], losses?: readonly number[]) {
+  const state = signal<State>({ ...defaults, ...change });
+  const entries = signal(
+    new Map(frames.map((frame) => [frame.subject, { frame, isStale: false }])),
+  );
+  const ask = vi.fn();
+  const models = {
+    zoo: { cards: [card('softmax', 40, 50, 60), card('sigmoid', 0, 1.25)] },
+    describe: { version: '1', operations: [], metrics: [], fields: [], edits: [], letters: {} },
+    choices: [],
+    knows: () => true,
+    timelines: async () => ({ steps: async () => [0] }),
+  };
+  const studied = ({ subject }: { subject: string }) => {
+    const value = losses?.[subject.includes('~silence') ? 1 : 0];
+    return value === undefined
+      ? undefined
+      : { frame: frameOf({}, { loss_mean: tensor([1], [value]) }) };
+  };
+  const context = {
+    state,
+    theme: signal('light'),
+    pointed: signal({}),
+    engine: signal({ file: signal(0), models, queue: { entries, ask, studied } }),
+    file: signal(undefined),
+    set: vi.fn(),
+    link: (to: Partial<State>) => `#${JSON.stringify(to)}`,
+    fail: (error: unknown) => {
+      throw error;
+    },
+  } as unknown as Context;
+  const root = document.createElement('div');
+  build(root, context, new Scope());
+  const text = (selector: string) =>
+    root.querySelector(selector)?.textContent!.replace(/\s+/g, ' ').trim() ?? '';
+  return {
+    root,
+    state,
+    entries,
+    text,
+    ask,
+    extra: figures.at(-1)!.extra,
+    links: () => [...root.querySelectorAll('.start-foot a')].map((a) => a.getAttribute('href')),
+  };
+}
+
+const both = () => [softmax(), sigmoid()];
+const shown = ['softmax', 'sigmoid'];
+
+describe('the first sentence', () => {
+  it('says what the strongest head gives, the mean of both models, and what uniform attention would give', () => {
+    const { text, root } = room({ shown }, both());
+    expect(text('.lead')).toMatch(/The strongest head, L1H0, gives 90% of its attention to .*<s>/);
+    expect(text('.lead')).toMatch(/Mean over all 4 heads: 42%; in the sigmoid twin .*: 42%\./);
+    expect(text('.twin-0')).toBe('Softmax model strongest head L1H0 · rows sum to 100%');
+    expect(text('.twin-1')).toMatch(/^Sigmoid model strongest head L1H0 · rows sum to \d+%$/);
+    expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);
+    expect([...root.classList].filter((one) => /explaining|walking|coming/.test(one))).toEqual([]);
+    expect(root.querySelector('.start-stage')!.classList).toContain('nesting');
+  });
+
+  it('names a head that is chosen as such', () => {
+    const { text } = room({ shown, layer: 0, head: 1 }, both());
+    expect(text('.lead')).toMatch(/The selected head, L0H1, gives 40%/);
+    expect(text('.twin-0')).toMatch(/^Softmax model head L0H1/);
+  });
+
+  it('waits for the second model, and asks for it after the first', () => {
+    const one = room({ shown }, [softmax()]);
+    expect(one.text('.twin-1')).toBe('Loading the second model …');
+    expect(one.text('.lead')).toMatch(/Mean over all 4 heads: 42%\. /);
+    expect(one.ask.mock.lastCall![0].subjects).toEqual(shown);
+    const none = room({ shown }, []);
+    expect(none.ask.mock.lastCall![0].subjects).toEqual(['softmax']);
+    expect(none.root.classList).toContain('coming');
+    expect(none.text('.lead')).toMatch(/^A small language model reads the text below/);
+  });
+});
+
+describe('the four steps', () => {
+  it('lead on, one after the other', () => {
+    const begin = room({ shown }, both());
+    expect([begin.text('.start-ask > a'), begin.text('.why')]).toEqual(['Why?', '']);
+    expect(begin.links()[0]).toContain('"why":1');
+    for (const why of [1, 2, 3]) {
+      const { text, links, root } = room({ shown, why }, both());
+      expect(text('.why h2')).toMatch(new RegExp(`^${why}\\. `));
+      expect(text('.start-ask > a')).toBe('Next');
+      expect(links()[0]).toContain(`"why":${why + 1}`);
+      expect(links().some((link) => link?.includes('"why":0'))).toBe(true);
+      expect(
+        [...root.querySelectorAll('[aria-current="step"]')].map((one) => one.textContent![0]),
+      ).toEqual([String(why)]);
+      expect([root.classList.contains('explaining'), root.classList.contains('walking')]).toEqual([
+        true,
+        false,
+      ]);
+      expect(root.querySelector<HTMLElement>('.why-walk')!.hidden).toBe(true);
+    }
+    const last = room({ shown, why: 4 }, both());
+    expect(last.text('.start-ask > a')).toMatch(/^Lesson 1: /);
+    expect(last.text('.why p')).toMatch(
+      /with 3 random seeds, 40%, 50% and 60% of the heads .*; in its sigmoid twin at most 1\.3%\. The first seed/,
+    );
+    expect(last.text('.walk-line')).toMatch(
+      /^Softmax model, after training: head L1H0 gives the first token 90% of its attention; uniform attention would give 10%\.$/,
+    );
+    expect(last.root.classList.contains('walking')).toBe(true);
+    expect(last.root.querySelector<HTMLElement>('.why-walk')!.hidden).toBe(false);
+  });
+
+  it('1: the column is a sink by what uniform attention would give it', () => {
+    const { text, extra } = room({ shown, why: 1 }, both());
+    expect(text('.why p')).toMatch(
+      /Uniform attention would give it 10%; head L1H0 gives it 90%\. This is called an/,
+    );
+    expect(extra(softmax()).remark).toBeDefined();
+    const weak = room({ shown, why: 1, layer: 0, head: 0 }, both());
+    expect(weak.text('.why p')).toMatch(
+      /head L0H0 gives it 10%\. Where it gets far more than that, it is called/,
+    );
+  });
+
+  it('2: rows must sum to 100% or not, and the bars are row sums', () => {
+    const { text, extra } = room({ shown, why: 2 }, both());
+    expect(text('.why p')).toMatch(
+      /In a softmax model every row must sum to 100%.* somewhere, and it goes to .*In its twin a row may have any sum/,
+    );
+    expect([...extra(softmax()).rowBars!]).toEqual([1, 0.5, 0.75]);
+    expect(extra(softmax())).toMatchObject({
+      remark: undefined,
+      isPlain: true,
+      at: { layer: 1, head: 0 },
+    });
+    const free = room({ shown: ['sigmoid', 'softmax'], why: 2 }, both());
+    expect(free.text('.why p')).toMatch(
+      /In this model a row may have any sum: .* In the other model every row must/,
+    );
+  });
+
+  it('3: what the head writes, by its values, its contribution, and its ablation', () => {
+    const { text, extra, ask } = room({ shown, why: 3 }, both(), [2, 2.25]);
+    expect(text('.why p')).toMatch(
+      /has 0\.25× the mean value norm: it receives 90% of the attention but makes up 13% of what head L1H0 writes\./,
+    );
+    expect(text('.late')).toBe(
+      'Ablating the head (its output set to 0) changes the loss by +0.250 nats per token: on this text the model uses what it writes.',
+    );
+    expect([...extra(softmax()).colBars!]).toEqual([0.25, 1, 0.5]);
+    expect(
+      ask.mock.lastCall![0].studies.map(({ subject }: { subject: string }) => subject),
+    ).toEqual(['softmax', 'softmax~silence(1,0)']);
+    const late = (losses?: number[]) => room({ shown, why: 3 }, both(), losses).text('.late');
+    expect(late()).toBe('Ablating the head …');
+    expect(late([2.5, 2])).toMatch(/by −0\.500 nats/);
+    expect(late([1, 1])).toMatch(/by \+0\.000 nats per token: on this text the model barely uses/);
+    expect(late([0, 0.0023])).toMatch(/by \+0\.0023 nats per token: on this text the model barely/);
+    expect(late([0, 0.00023])).toMatch(/by \+0\.00023 nats/);
+    expect(late([0, 1e-9])).toMatch(/by \+0\.0000000 nats/);
+  });
+
+  it('4: the heads stay those of the trained models, and nothing is drawn between two steps', () => {
+    const { text, ask, state, entries, extra } = room({ shown, why: 4 }, both());
+    const at = { layer: 1, head: 0 };
+    expect(ask.mock.lastCall![0]).toMatchObject({ subjects: shown, studies: [] });
+    state.value = { ...state.value, shown: shown.map((id) => `${id}@0`) };
+    const before = text('.lead');
+    entries.value = new Map(entries.value);
+    expect(text('.lead')).toBe(before);
+    // At step 0 another head is the strongest.
+    const alpha = tensor([2, 2, 3], [0.5, 0, 0, 0.1, 0, 0, 0.2, 0, 0, 0.1, 0, 0]);
+    const early = both().map((frame) => {
+      const step = { step: 0, of: 4000 };
+      return {
+        ...frame,
+        subject: `${frame.subject}@0`,
+        model: { ...frame.model, id: `${frame.subject}@0`, step },
+        tensors: { ...frame.tensors, alpha },
+      } as unknown as Frame;
+    });
+    entries.value = new Map(early.map((frame) => [frame.subject, { frame, isStale: false }]));
+    expect(text('.walk-line')).toMatch(/^Softmax model, .*: head L1H0 gives the first token 20%/);
+    expect(text('.twin-0')).toMatch(/^Softmax model head L1H0/);
+    expect(extra(early[0]!)).toMatchObject({ at, remark: undefined });
+    expect(ask.mock.lastCall![0]).toMatchObject({
+      subjects: ['softmax@0', 'sigmoid@0'],
+      heads: { 'softmax@0': at, 'sigmoid@0': at },
+    });
+    // A link to a step: the trained models are run first.
+    const linked = room({ shown: ['softmax@0', 'sigmoid@0'], why: 4 }, early);
+    expect(linked.ask.mock.lastCall![0]).toMatchObject({ subjects: shown, heads: {} });
+    expect(linked.text('.walk-line')).toMatch(/head L0H0 gives the first token 50%/);
+  });
+});

@@ -1,0 +1,224 @@
+// @vitest-environment happy-dom
+/** The slider through training, over models whose stored steps are known. */
+import { signal } from '@preact/signals-core';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { PYTHIA_STEPS } from '../src/ask/steps';
+import { defaults, type State } from '../src/ask/state';
+import { Scope, type Context } from '../src/page/context';
+import { trained, Walk } from '../src/rooms/walk';
+import { frameOf } from './fixture';
+
+const STEPS: Record<string, number[]> = {
+  softmax: [0, 40, 1000, 4000],
+  sigmoid: [4000, 40, 20, 0],
+};
+const cards = [
+  ...Object.keys(STEPS).map((id) => ({ id, title: id, timeline: true })),
+  { id: 'short', title: 'short', timeline: false },
+];
+
+let isStill = false;
+beforeEach(() => {
+  isStill = false;
+  vi.useFakeTimers();
+  vi.stubGlobal('matchMedia', () => ({ matches: isStill }));
+});
+afterEach(() => vi.useRealTimers());
+
+async function walkOf(shown: readonly string[], opening?: { isReady: () => boolean }) {
+  const state = signal<State>({ ...defaults, shown });
+  const entries = signal(new Map<string, object>());
+  const calls = { steps: 0, trusted: [] as string[], preloaded: [] as string[] };
+  const timelines = async () => ({
+    steps: async (id: string) => {
+      calls.steps++;
+      return STEPS[id]!;
+    },
+    preload: async (id: string, step: number) => void calls.preloaded.push(`${id}@${step}`),
+  });
+  const engine = signal<unknown>(undefined);
+  const set = vi.fn((change: Partial<State>) => (state.value = { ...state.value, ...change }));
+  const context = {
+    state,
+    engine,
+    set,
+    trust: (repository: string) => calls.trusted.push(repository),
+    fail: (error: unknown) => {
+      throw error;
+    },
+  } as unknown as Context;
+  const root = document.createElement('div');
+  const scope = new Scope();
+  const walk = new Walk(root, context, scope, opening);
+  const before = root.textContent!.trim();
+  engine.value = { models: { zoo: { cards }, timelines }, queue: { entries } };
+  await vi.advanceTimersByTimeAsync(0);
+  const input = () => root.querySelector('input')!;
+  return {
+    walk,
+    root,
+    scope,
+    calls,
+    before,
+    set,
+    input,
+    shown: () => state.value.shown.join(' '),
+    said: () => root.querySelector('.range span')?.textContent,
+    button: (name: string) =>
+      [...root.querySelectorAll('button')].find(
+        (one) => (one.getAttribute('aria-label') ?? one.textContent!.trim()) === name,
+      )!,
+    /** All that is shown is drawn, or has failed. */
+    draw: async (entry: object = { frame: frameOf(), isStale: false }) => {
+      entries.value = new Map(state.value.shown.map((subject) => [subject, entry]));
+      await vi.advanceTimersByTimeAsync(0);
+    },
+    show: async (now: readonly string[]) => {
+      state.value = { ...state.value, shown: now };
+      await vi.advanceTimersByTimeAsync(0);
+    },
+  };
+}
+
+describe('the slider', () => {
+  it('has a stop for each step that any model has, the last of which are the trained weights', async () => {
+    const { before, input, said, shown, root, button } = await walkOf(['softmax', 'sigmoid']);
+    expect(before).toBe('Loading the list of checkpoints …');
+    // 0, 20, 40, 1000, 4000
+    expect([input().min, input().max, input().value]).toEqual(['0', '4', '4']);
+    expect(said()).toBe('trained: all 4,000 steps');
+    input().value = '2';
+    input().dispatchEvent(new Event('input'));
+    expect(shown()).toBe('softmax@40 sigmoid@40');
+    expect([input().value, said()]).toEqual(['2', input().getAttribute('aria-valuetext')]);
+    expect(said()).toMatch(/40 of 4,000/);
+    button('Previous checkpoint').click();
+    expect(shown()).toBe('softmax@20 sigmoid@20');
+    button('Next checkpoint').click();
+    button('Next checkpoint').click();
+    expect(shown()).toBe('softmax@1000 sigmoid@1000');
+    button('Next checkpoint').click();
+    expect(shown()).toBe('softmax sigmoid');
+    expect(root.className).toBe('walk');
+  });
+
+  it('ends at both ends', async () => {
+    const { walk, button } = await walkOf(['softmax@0']);
+    const isDisabled = () =>
+      ['Previous checkpoint', 'Next checkpoint'].map((name) => button(name).disabled);
+    expect(isDisabled()).toEqual([true, false]);
+    walk.go(40);
+    expect(isDisabled()).toEqual([false, false]);
+    walk.go(9999);
+    expect(isDisabled()).toEqual([false, true]);
+  });
+
+  it('shows the step of a link, and asks again only for other models', async () => {
+    const { input, calls, show } = await walkOf(['softmax@999']);
+    expect(input().value).toBe('2');
+    await show(['softmax@40']);
+    expect(calls.steps).toBe(1);
+    await show(['sigmoid@40']);
+    expect(calls.steps).toBe(2);
+    expect(input().value).toBe('2');
+  });
+
+  it('is not there where no model has checkpoints, and names two that have', async () => {
+    const { root, button, shown, walk } = await walkOf(['short']);
+    expect(root.textContent).toContain('These models have no stored checkpoints.');
+    walk.go(40);
+    expect(shown()).toBe('short');
+    button('Show the softmax and sigmoid models').click();
+    expect(shown()).toBe('softmax sigmoid');
+  });
+
+  it('walks the checkpoints of a hub, which the reader trusts by walking', async () => {
+    const id = 'hub:EleutherAI/pythia-14m@step1000';
+    const { input, walk, calls, shown } = await walkOf([id, 'softmax@1000']);
+    const all = [...new Set([...PYTHIA_STEPS, ...STEPS.softmax!])].sort((a, b) => a - b);
+    expect(input().max).toBe(String(all.length - 1));
+    expect(input().value).toBe(String(all.indexOf(1000)));
+    walk.go(2000);
+    expect(calls.trusted).toEqual(['EleutherAI/pythia-14m']);
+    expect(shown()).toBe('hub:EleutherAI/pythia-14m@step2000 softmax@2000');
+  });
+
+  it('does not move before the steps are known, nor what is no subject', async () => {
+    const { set, walk } = await walkOf([]);
+    walk.go(0);
+    expect(set).not.toHaveBeenCalled();
+    expect(trained(['softmax@40', 'sigmoid', '?!'])).toEqual(['softmax', 'sigmoid', '?!']);
+  });
+});
+
+describe('playing', () => {
+  it('begins at step 0, and shows each checkpoint half a second after the one before is drawn', async () => {
+    const { button, shown, draw, calls } = await walkOf(['softmax']);
+    button('Play').click();
+    expect([shown(), button('Pause') !== undefined]).toEqual(['softmax@0', true]);
+    await vi.advanceTimersByTimeAsync(2000);
+    // Nothing is drawn yet.
+    expect(shown()).toBe('softmax@0');
+    await draw({ frame: frameOf(), isStale: true });
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([shown(), calls.preloaded]).toEqual(['softmax@0', []]);
+    await draw();
+    await vi.advanceTimersByTimeAsync(449);
+    expect([shown(), calls.preloaded]).toEqual(['softmax@0', ['softmax@40']]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(shown()).toBe('softmax@40');
+    for (const next of ['softmax@1000', 'softmax']) {
+      await draw();
+      await vi.advanceTimersByTimeAsync(450);
+      expect(shown()).toBe(next);
+    }
+    expect(button('Play')).toBeDefined();
+    await draw();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([shown(), calls.preloaded]).toEqual([
+      'softmax',
+      ['softmax@40', 'softmax@1000', 'softmax@4000'],
+    ]);
+  });
+
+  it('goes on from a step in the middle, and pauses', async () => {
+    const { button, shown, draw, scope } = await walkOf(['softmax@40', 'short']);
+    button('Play').click();
+    expect(shown()).toBe('softmax@40 short');
+    await draw();
+    button('Pause').click();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([shown(), button('Play') !== undefined]).toEqual(['softmax@40 short', true]);
+    button('Play').click();
+    scope.end();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(shown()).toBe('softmax@40 short');
+  });
+
+  it('ends where a checkpoint fails', async () => {
+    const { button, draw, shown } = await walkOf(['softmax@40']);
+    button('Play').click();
+    await draw({ error: 'no such file' });
+    expect([shown(), button('Play') !== undefined]).toEqual(['softmax@40', true]);
+  });
+
+  it('begins by itself once the room is ready, unless a link names a step or motion is unwanted', async () => {
+    const isReady = signal(false);
+    const opening = { isReady: () => isReady.value };
+    const free = await walkOf(['softmax'], opening);
+    expect(free.shown()).toBe('softmax');
+    isReady.value = true;
+    await vi.advanceTimersByTimeAsync(0);
+    expect([free.shown(), free.button('Pause') !== undefined]).toEqual(['softmax@0', true]);
+    const linked = await walkOf(['softmax@4000'], opening);
+    expect(linked.button('Pause')).toBeUndefined();
+    isStill = true;
+    const still = await walkOf(['softmax'], opening);
+    expect([still.shown(), still.button('Pause')]).toEqual(['softmax', undefined]);
+    isStill = false;
+    const other = await walkOf(['softmax']);
+    expect(other.button('Pause')).toBeUndefined();
+    const none = await walkOf(['short'], opening);
+    expect(none.shown()).toBe('short');
+  });
+});
