@@ -500,7 +500,7 @@ function summary(found, describe) {
     });
   const thresholds = all.map(({ eps }) => eps).join(', ');
   return `${found.model}: ${family}, ${L} layers, ${H} heads
-${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, first token ${JSON.stringify(first)}
+${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}
 ${arithmetic ? OTHERWISE[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 `;
 }

@@ -79,6 +79,15 @@ export class Recordings {
     return opened;
   }
 
+  /** Bytes of the file as its server states them, asked for without the file; undefined: it does not. */
+  async size(id: string, signal: AbortSignal): Promise<number | undefined> {
+    const response = await fetch(addressOfRecording(id)!, { method: 'HEAD', signal }).catch(() => {
+      signal.throwIfAborted();
+    });
+    const length = response?.ok ? response.headers.get('content-length') : null;
+    return length === null ? undefined : Number(length);
+  }
+
   /** The file itself, once more. */
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
     const file = this.#admitted.get(id);
