@@ -204,8 +204,14 @@ export const recording = {
       await page.waitForSelector('[data-recorded]');
       await settled(page);
       assert.equal(await finding(page), said);
-      await page.evaluate(() => (location.hash = `${location.hash}&view=geometry`));
+      await page.getByRole('button', { name: 'Query-key geometry' }).click();
       await page.waitForSelector('.view-geometry canvas, .view-geometry .heatmap');
+      assert.equal(await page.locator('[data-recorded]').count(), 1);
+      // What a paper reports of such a model stands beside its recording as beside the model.
+      await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
+      await page.waitForSelector('.reported-rows');
+      const reported = await text(page, '.reported-rows');
+      assert.match(reported, /Softmax model’s counterpart REPORTED [\d.]+%/);
       assert.deepEqual(page.troubles, []);
     },
 

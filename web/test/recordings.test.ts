@@ -127,6 +127,7 @@ function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
       tokens: [tokens],
       prompts: { count: 4, kept: 1, T: 3 },
       eps: [0.1, 0.3],
+      edits: [],
       class: 'MEASURED',
     },
     tensor: async (name: string) => files[name]!,
@@ -160,6 +161,16 @@ describe('the frame of a recording', () => {
     expect(frame.first).toEqual(['<s>']);
     expect(frame.tokens.map(({ special }) => special)).toEqual([true, false, false]);
     expect(stampWords(frame)).toContain('mean of 4 prompts · A model · recorded');
+  });
+
+  it('is called by its model and by what was changed during its runs', async () => {
+    const one = recorded();
+    (one.conditions as unknown as { edits: object[] }).edits = [
+      { kind: 'evict', label: 'window of 24 keys' },
+    ];
+    const frame = await frameOf(one);
+    expect([frame.title, frame.model.title]).toEqual(Array(2).fill('A model, window of 24 keys'));
+    expect(stampWords(frame)).toContain('A model, window of 24 keys · recorded');
   });
 
   it('takes the first threshold of the file where it lacks the one that is asked for', async () => {

@@ -107,9 +107,10 @@ export class Recordings {
   }
 }
 
-/** How the model that was recorded is called. */
+/** How the model that was recorded is called, with what was changed during its runs. */
 export function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): string {
-  return conditions.model.id.slice(0, 120) || nameOfRecording(id);
+  const name = conditions.model.id.slice(0, 120) || nameOfRecording(id);
+  return [name, ...conditions.edits.map(({ label }) => label.slice(0, 120))].join(', ');
 }
 
 /**
