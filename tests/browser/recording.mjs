@@ -204,7 +204,7 @@ export const recording = {
       await page.waitForSelector('[data-recorded]');
       await settled(page);
       assert.equal(await finding(page), said);
-      await page.getByRole('button', { name: 'Query-key geometry' }).click();
+      await page.getByRole('button', { name: 'Query-key geometry', exact: true }).click();
       await page.waitForSelector('.view-geometry canvas, .view-geometry .heatmap');
       assert.equal(await page.locator('[data-recorded]').count(), 1);
       // What a paper reports of such a model stands beside its recording as beside the model.
