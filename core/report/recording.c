@@ -209,6 +209,16 @@ static void read_thresholds(ss_recording *r, ss_json *json) {
     }
 }
 
+/* What was changed during the runs. */
+static void read_edits(ss_json *json) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list_of(json, "edits", false)) {
+        if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "kind")) ||
+            !cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "label")))
+            refuse(json, "edits", "a list of objects with a kind and a label");
+    }
+}
+
 /* Versions of programs: names and texts. */
 static void read_versions(ss_json *json) {
     const cJSON *item;
@@ -247,6 +257,7 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
     read_first(&json);
     read_prompts(r, &json);
     read_thresholds(r, &json);
+    read_edits(&json);
     read_versions(&json);
     check_texts(&json, (const char *const[]){"class", "licence", "command", NULL});
     read_tokens(r, &json, arena);

@@ -3,8 +3,9 @@
     python -m models.train.all --corpora FOLDER --runs models/.runs --jobs 2
     python -m models.train.all --protocol b --seeds 3     the runs of protocol B, in its order
     python -m models.train.all --protocol a --until 4000 --seeds 3     those of protocol A, so far
+    python -m models.train.all --protocol b --ray     on the Ray cluster of RAY_ADDRESS, or on this machine
 
-An interrupted run continues when the command is given again; a long run whose log in the zoo is
+On a cluster the folders lie where every node has them, and so does this repository. An interrupted run continues when the command is given again; a long run whose log in the zoo is
 complete is not repeated. The output of each run goes to RUNS/RECIPE-SEED.out.
 """
 
@@ -12,6 +13,7 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,13 +21,16 @@ from . import protocol
 from .corpus import Corpus
 from .recipe import Recipe, recipes, refuse_unknown
 
+ROOT = Path(__file__).resolve().parents[2]
+Job = tuple[str, int]  # recipe, seed
+
 # For glibc: a step's tensors come from memory that it has touched before. Else a fifth of a run is
 # page faults.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
              "MALLOC_TOP_PAD_": str(2**27)}
 
 
-def unfinished(runs: Path, only: list[str]) -> list[tuple[str, int]]:
+def unfinished(runs: Path, only: list[str]) -> list[Job]:
     """(recipe, seed) of what lacks its last checkpoint, in the order of `only`."""
     known = recipes()
     return [(id, seed) for id in only or known for seed in known[id].seeds
@@ -33,7 +38,7 @@ def unfinished(runs: Path, only: list[str]) -> list[tuple[str, int]]:
 
 
 def unlogged(known: dict[str, Recipe], only: list[str], until: int, seeds: int,
-             ) -> list[tuple[str, int]]:
+             ) -> list[Job]:
     """(recipe, seed) of the runs of a protocol whose log does not reach to step `until`. The first
     recipe of protocol B is what all others are compared with, and has all of its seeds."""
     def wanted(id: str) -> tuple[int, ...]:
@@ -49,9 +54,27 @@ def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
                    "--corpora", str(corpora), "--runs", str(runs), *options]
         print("began", id, seed, flush=True)
         code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False,
-                              env=ALLOCATOR | os.environ).returncode
+                              cwd=ROOT, env=ALLOCATOR | os.environ).returncode
     print("ended" if code == 0 else "FAILED", id, seed, flush=True)
     return code
+
+
+def in_threads(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
+    """The exit status of each job, `count` of them at a time."""
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(task, jobs))
+
+
+def on_ray(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
+    """The same on Ray, a core for each. A job whose worker is lost begins again, at its last checkpoint;
+    `count` bounds the jobs where Ray is started here."""
+    import ray
+
+    if not ray.is_initialized():
+        own = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": count}
+        ray.init(runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}}, **own)
+    remote = ray.remote(num_cpus=1, max_retries=3)(task)
+    return ray.get([remote.remote(job) for job in jobs])
 
 
 def main() -> None:
@@ -65,21 +88,23 @@ def main() -> None:
                         help="where a run of protocol A is broken off, to be continued later")
     parser.add_argument("--seeds", type=int, default=max(protocol.SEEDS), metavar="N",
                         help="the first N seeds of each recipe")
+    parser.add_argument("--ray", action="store_true", help="spread the runs over Ray")
     arguments = parser.parse_args()
     known = {"a": protocol.runs, "b": protocol.decisive_runs, None: recipes}[arguments.protocol]()
     refuse_unknown(parser, arguments.only, known)
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     Corpus(arguments.corpora, arguments.runs / "corpus")  # the tokenizer, before anyone needs it
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        if arguments.protocol:
-            last = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
-            until = arguments.until or last
-            jobs = unlogged(known, arguments.only, until, arguments.seeds)
-            options = ("--until", str(until))
-        else:
-            jobs, options = unfinished(arguments.runs, arguments.only), ()
-        codes = pool.map(lambda job: train(*job, arguments.corpora, arguments.runs, *options), jobs)
+    if arguments.protocol:
+        last = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
+        until = arguments.until or last
+        jobs = unlogged(known, arguments.only, until, arguments.seeds)
+        options = ("--until", str(until))
+    else:
+        jobs, options = unfinished(arguments.runs, arguments.only), ()
+    corpora, runs = arguments.corpora.resolve(), arguments.runs.resolve()
+    spread = on_ray if arguments.ray else in_threads
+    codes = spread(lambda job: train(*job, corpora, runs, *options), jobs, arguments.jobs)
     raise SystemExit(max(codes, default=0))
 
 

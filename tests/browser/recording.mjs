@@ -27,12 +27,14 @@ function uniform(L, H, T) {
   return { shape: [L, H, T, T], data };
 }
 
-/** Another site that lends its files to every page; `asked` counts the requests. */
+/** Another site that lends its files to every page; `asked` lists the requests. Of some files it states no size. */
 async function elsewhere(files) {
   const asked = [];
   const server = createServer((request, response) => {
-    asked.push(request.url);
+    asked.push(`${request.method} ${request.url}`);
     const body = files[request.url];
+    if (request.method === 'HEAD' && body && !request.url.includes('unknown'))
+      response.setHeader('content-length', body.length);
     response.setHeader('access-control-allow-origin', '*');
     response.setHeader(
       'content-type',
@@ -113,9 +115,8 @@ export const recording = {
     },
 
   'recording: a link asks before another site is contacted, and then shows it': async (stage) => {
-    const other = await elsewhere({
-      '/r.safetensors': recordMaps([{ att: uniform(2, 2, 24) }], { id: 'A stranger’s model' }),
-    });
+    const bytes = recordMaps([{ att: uniform(2, 2, 24) }], { id: 'A stranger’s model' });
+    const other = await elsewhere({ '/r.safetensors': bytes, '/unknown.safetensors': bytes });
     stage.allowed.add(other.address);
     try {
       const shown = `recording:${other.address}/r.safetensors`;
@@ -123,16 +124,28 @@ export const recording = {
       await page.waitForSelector('#open[open]');
       assert.match(await text(page, '#open'), /contacts 127\.0\.0\.1:\d+ only if you agree/);
       assert.deepEqual(other.asked, []);
-      await page.getByRole('button', { name: 'Load the recording' }).click();
+      // The size is shown before the file is fetched.
+      const load = page.getByRole('button', { name: 'Load the recording' });
+      await page.getByRole('button', { name: 'Look it up' }).click();
+      await load.waitFor();
+      const kilobytes = Math.round(bytes.length / 1000);
+      assert.match(await text(page, '.open-plan'), new RegExp(`to download ${kilobytes} kB`));
+      assert.deepEqual(other.asked, ['HEAD /r.safetensors']);
+      await load.click();
       await hidden(page);
       await page.waitForFunction(() =>
         /uniform attention/.test(document.querySelector('[data-finding]').textContent),
       );
-      assert.deepEqual(other.asked, ['/r.safetensors']);
+      assert.deepEqual(other.asked, ['HEAD /r.safetensors', 'GET /r.safetensors']);
       assert.match(await text(page, '.subject-list'), /A stranger’s model/);
       const edited = await stage.open(`room=explore&shown=${shown}~sigmoid`, { waits: false });
       await edited.waitForFunction(() => /has no weights/.test(document.body.textContent));
-      assert.equal(other.asked.length, 1);
+      assert.equal(other.asked.length, 2);
+      const unknown = `recording:${other.address}/unknown.safetensors`;
+      const page2 = await stage.open(`room=explore&shown=${unknown}`, { waits: false });
+      await page2.getByRole('button', { name: 'Look it up' }).click();
+      await page2.getByText('size unknown').waitFor();
+      assert.equal(other.asked.length, 3);
     } finally {
       stage.allowed.delete(other.address);
       other.close();
@@ -191,8 +204,14 @@ export const recording = {
       await page.waitForSelector('[data-recorded]');
       await settled(page);
       assert.equal(await finding(page), said);
-      await page.evaluate(() => (location.hash = `${location.hash}&view=geometry`));
+      await page.getByRole('button', { name: 'Query-key geometry', exact: true }).click();
       await page.waitForSelector('.view-geometry canvas, .view-geometry .heatmap');
+      assert.equal(await page.locator('[data-recorded]').count(), 1);
+      // What a paper reports of such a model stands beside its recording as beside the model.
+      await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
+      await page.waitForSelector('.reported-rows');
+      const reported = await text(page, '.reported-rows');
+      assert.match(reported, /Softmax model’s counterpart REPORTED [\d.]+%/);
       assert.deepEqual(page.troubles, []);
     },
 

@@ -10,13 +10,15 @@ import sys
 import time
 import urllib.request
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, T, inputs
+import transformers as tf
+from families import FAMILIES, ROTARY, L, T, inputs
 
 pytest.importorskip("anywidget", reason="anywidget is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -82,6 +84,82 @@ def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
                                    (np.ones((2, 2, 3, 3)), None, "expected tokens beside maps")):
         with pytest.raises(ValueError, match=expected):
             show(maps, tokens)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random llama with a tokenizer of bytes and one merge."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    out = tmp_path_factory.mktemp("shown")
+    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "nk"]
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, [("n", "k")]))
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(out)
+    torch.manual_seed(0)
+    sizes = ROTARY | {"vocab_size": 257, "num_key_value_heads": 2}
+    tf.LlamaForCausalLM(tf.LlamaConfig(**sizes)).eval().save_pretrained(out)
+    return out
+
+
+def test_a_folder_is_shown_as_what_its_model_does_on_a_text(folder: Path) -> None:
+    with pytest.raises(ValueError, match="expected a text for the model to read"):
+        show(folder)
+    found = show(folder, text="a sink", head=1, layer=2).recording
+    assert found.tokens(0)[:3] == ["a", " ", "s"] and found.model["H"] == 4
+    model = tf.LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager")
+    ids = torch.from_numpy(found["0.tokens"].astype(np.int64))[None]
+    with torch.no_grad():
+        maps = torch.stack(model(input_ids=ids, output_attentions=True).attentions)[:, 0]
+    assert np.abs(found.attention(0) - maps.numpy()).max() <= 5e-4  # kept in halves
+
+
+def test_a_gguf_file_is_shown_with_the_hash_of_its_bytes(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("gguf", reason="gguf is not installed")
+    path = _gguf(folder, tmp_path / "model.gguf")
+    found = show(path, text="a sink").recording
+    expected = show(folder, text="a sink").recording
+    assert found.tokens(0) == expected.tokens(0)
+    assert np.abs(found["mean.alpha"] - expected["mean.alpha"]).max() <= 1e-5
+    assert found.model["sha256"] == sha256(path.read_bytes()).hexdigest()
+    assert found.model["id"] == "model"
+
+
+def _gguf(folder: Path, path: Path) -> Path:
+    """The weights and the tokenizer of `folder` in one file, written by the gguf package."""
+    import gguf
+
+    model = tf.LlamaForCausalLM.from_pretrained(folder)
+    config, names = model.config, gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, L)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(L)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_vocab_size(config.vocab_size)
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(sorted(vocabulary, key=vocabulary.get))
+    writer.add_token_types([1] * len(vocabulary))
+    writer.add_token_merges(["n k"])
+    for name, x in model.state_dict().items():
+        stem, suffix = name.rsplit(".", 1)
+        kind = {"q_proj": 4, "k_proj": 2}.get(stem.rsplit(".", 1)[-1])
+        data = x.numpy()
+        if kind:  # llama.cpp turns pairs of neighbours, transformers halves of a head
+            data = data.reshape(kind, 2, -1, data.shape[-1]).swapaxes(1, 2).reshape(data.shape)
+        writer.add_tensor(f"{names.get_name(stem)}.{suffix}", data)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
 
 
 def test_the_wheel_carries_the_element(tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ CONDITIONS = {"model": dict.fromkeys("LHGKDV", 1), "tokens": [], "prompts": {}, 
     ({VERSION_KEY: "1", CONDITIONS_KEY: "["}, "expected JSON"),
     ({VERSION_KEY: "1", CONDITIONS_KEY: "[]"}, "model: expected a dict"),
     ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"eps": 3})}, "eps: expected a list"),
+    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"edits": [{"kind": "evict"}]})},
+     "edits: expected a list of objects with a kind and a label"),
     ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"model": {"L": "1"}})},
      "model.L: expected a whole number"),
 ])

@@ -64,6 +64,45 @@ test('a recording prints the digits of the model that it was made of', async () 
   assert.doesNotMatch(json.conditions.command, /[/\\]tmp/);
 });
 
+test('a recording under edits prints the digits of the edited model, and says what was changed', async () => {
+  const changes = [
+    ['--edit', 'evict:policy=window,budget=12'],
+    ['--edit', 'silence:layer=0,head=1', '--edit', 'operation:operation=sigmoid'],
+  ];
+  for (const edits of changes) {
+    const out = join(folder, 'edited.safetensors');
+    const made = await run('record', zoo('softmax'), ...size, ...edits, '--out', out);
+    assert.deepEqual([made.status, made.stderr], [0, '']);
+    const model = await run('measure', zoo('softmax'), ...size, ...edits);
+    const read = await run('measure', out);
+    // What compares with the unedited model needs runs of it, and is not recorded.
+    const own = table(model).replace(/^(KL|loss change) .*\n/gm, '');
+    assert.notEqual(own, table(model));
+    assert.equal(table(read), own);
+    const [title] = read.stdout.split('\n');
+    assert.equal(title, model.stdout.split('\n')[0].replace(zoo('softmax'), 'softmax'));
+    const {
+      conditions,
+      edits: said,
+      class: kind,
+    } = JSON.parse((await run('measure', out, '--json')).stdout);
+    assert.equal(said.length, edits.length / 2);
+    for (const { label } of said) assert.ok(title.includes(label), title);
+    assert.equal(
+      kind,
+      JSON.parse((await run('measure', zoo('softmax'), ...size, ...edits, '--json')).stdout).class,
+    );
+    assert.equal(conditions.model.operation, edits.length > 2 ? 'sigmoid' : 'softmax');
+    // The model is measured under the same edits where none are named.
+    const alike = await run('compare', out, zoo('softmax'), '--text-file', text);
+    assert.deepEqual([alike.status, alike.stderr], [0, '']);
+    await run('record', zoo('softmax'), ...size, '--out', file);
+    const apart = await run('compare', out, file);
+    assert.equal(apart.status, 1);
+    assert.match(apart.stdout, /^edits: \[".+"\] and \[\]$/m);
+  }
+});
+
 test('two recordings, or one and its model, are compared; the exit status says whether they differ', async () => {
   await run(
     'record',
@@ -104,8 +143,8 @@ test('what cannot be recorded, read or compared is said in a sentence', async ()
       /field: expected one of/,
     ],
     [
-      ['record', zoo('softmax'), ...size, '--out', file, '--edit', 'mask:first=1,recent=4'],
-      /--edit: expected none/,
+      ['record', zoo('softmax'), ...size, '--out', file, '--edit', 'melt'],
+      /edit: expected one of operation/,
     ],
     [['measure', file, '--eps', '0.7'], /eps: expected one of 0\.3/],
     [['measure', broken], /expected data inside/],

@@ -4,7 +4,7 @@ import { readFile, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createEngine } from '../engine/client.js';
-import { readEdit } from '../engine/edits.js';
+import { editLabel, readEdit } from '../engine/edits.js';
 import { planFiles } from '../loading/disk.js';
 import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { leastTokens } from '../study/judge.js';
@@ -66,6 +66,7 @@ sinkscope record MODEL --text-file FILE --out FILE.safetensors   measure, and ke
   --keep N           of so many of the first sequences keep maps (1)
   --fields F,F,...   fields to keep of these, beside norms, losses and exact alpha (att)
   --precision P      of these fields: half, or single for their own bits (half)
+  --edit EDIT        measured and kept under it; its label stands in the recording
   --licence TEXT     under which the recording may be passed on
 sinkscope compare A B       differences of two recordings, or of a recording and a model that is
                             measured over its text (--text-file and the options above); exit status 1
@@ -238,12 +239,13 @@ async function compare(engine, names, values) {
   const [one] = await Promise.all(
     names.filter((_, i) => kinds[i]).map((path) => openFile(engine, path)),
   );
-  const { prompts, eps } = one.conditions;
+  const { prompts, eps, edits } = one.conditions;
   const like = { tokens: String(prompts.T), sequences: String(prompts.count), eps: eps.join(',') };
   const [a, b] = await Promise.all(
     names.map(async (name, i) => {
       if (kinds[i]) return openFile(engine, name);
       const opened = await openModel(engine, name, { ...values, ...like });
+      if (!values.edit) opened.edits = edits.map(({ label: _, ...edit }) => edit);
       return engine.openRecording(await recordOpened(opened, { keep: prompts.kept, half: false }));
     }),
   );
@@ -536,8 +538,12 @@ function summary(found, describe) {
       });
     });
   const thresholds = all.map(({ eps }) => eps).join(', ');
-  return `${found.model}: ${family}, ${L} layers, ${H} heads
-${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, first token ${JSON.stringify(first)}
+  // A recording holds the label of an edit that this version may not know.
+  const changes = found.edits.map((edit) =>
+    'label' in edit ? edit.label : editLabel(edit, describe),
+  );
+  return `${[found.model, ...changes].join(', ')}: ${family}, ${L} layers, ${H} heads
+${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}
 ${arithmetic ? OTHERWISE[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 `;
 }

@@ -1,7 +1,6 @@
 /** The command line's recordings: which files they are, what they print, how one is made. */
 import { openAsBlob } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { expect } from '../abi/errors.js';
 import { sha256 } from '../loading/hash.js';
 import { recordStudy } from '../recording/study.js';
 import { leastTokens } from '../study/judge.js';
@@ -64,7 +63,7 @@ export async function readRecording(engine, path, thresholds) {
     first: conditions.first.token,
     architecture,
     conditions,
-    edits: [],
+    edits: conditions.edits,
     cut: undefined,
     loss: result.metrics.loss_mean?.mean[0],
     tells: result.T >= least_tokens,
@@ -80,12 +79,6 @@ export async function readRecording(engine, path, thresholds) {
  */
 export async function recordOpened(opened, options) {
   const { id, plan, model, tokenizer, sequences, thresholds, edits, text } = opened;
-  expect(
-    edits.length === 0,
-    '--edit',
-    'none: a recording holds what the model does by itself',
-    'one',
-  );
   const [file] = plan.files.weights;
   const isSmall = plan.files.weights.length === 1 && file.blob && file.blob.size <= HASHED_MOST;
   const bytes = isSmall
@@ -97,6 +90,7 @@ export async function recordOpened(opened, options) {
     ...options,
     keep: Math.min(options.keep, sequences.length),
     eps: thresholds,
+    edits,
     strings: (ids) => ids.map((id) => tokenizer.piece(id)),
     model: { id, sha256: hash },
     ...(whole === undefined ? {} : { sourceSha256: await sha256(whole) }),

@@ -85,6 +85,10 @@ export function readConditions(json) {
   const isText = (/** @type {unknown} */ x) => typeof x === 'string';
   const isWindow = (/** @type {unknown} */ x) => x === null || Number.isInteger(x);
   const isTokens = (/** @type {unknown} */ x) => Array.isArray(x) && x.every(isText);
+  const isEdit = (/** @type {unknown} */ x) => {
+    const { kind, label } = isObject(x) ? /** @type {Json} */ (x) : {};
+    return isText(kind) && isText(label);
+  };
   const versions = Object.entries(object(root, 'versions'));
   const size = (/** @type {string} */ key) => /** @type {number} */ (whole(model, key));
   const kind = /** @type {import('../sinkscope.js').Architecture['mask']['kind']} */ (
@@ -132,6 +136,7 @@ export function readConditions(json) {
       T: /** @type {number} */ (whole(prompts, 'T')),
     },
     eps: list(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
+    edits: list(root, 'edits', isEdit, 'objects with a kind and a label'),
     class: text(root, 'class') ?? 'MEASURED',
     licence: text(root, 'licence'),
     versions: Object.fromEntries(versions.map(([name, value]) => [name, String(value)])),

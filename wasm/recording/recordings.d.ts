@@ -50,6 +50,8 @@ export interface Conditions {
   };
   /** The thresholds at which Sink_k was counted. */
   readonly eps: readonly number[];
+  /** What was changed during the runs, each with its label in words; empty: nothing was. */
+  readonly edits: readonly (Edit & { readonly label: string })[];
   /** 'MEASURED', ... */
   readonly class: string;
   /** Under which the recording may be passed on. */

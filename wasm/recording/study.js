@@ -111,7 +111,7 @@ export async function recordStudy(model, sequences, options = {}) {
     ({ kind }) => describe.edits.find(({ name }) => name === kind)?.counterfactual ?? true,
   );
   const asked = isOther ? { class: 'COUNTERFACTUAL', ...options } : options;
-  return encode(parts, conditionsOf(model, asked, { ids, count, T, eps }));
+  return encode(parts, conditionsOf(model, asked, { ids, count, T, eps, edits }));
 }
 
 /** @type {typeof import('../sinkscope.js').compareRecordings} */
@@ -160,8 +160,12 @@ function sizesOf(a, b) {
     ['T', a.prompts.T, b.prompts.T],
     ['count', a.prompts.count, b.prompts.count],
     ['eps', a.eps, b.eps],
+    ['edits', labelsOf(a), labelsOf(b)],
   ];
 }
+
+/** @param {import('../sinkscope.js').Conditions} conditions */
+const labelsOf = ({ edits }) => edits.map(({ label }) => label);
 
 /**
  * The largest difference beyond the tolerance, and how many there are; a number beside an undefined one is

@@ -1,6 +1,7 @@
 /** Recordings written: safetensors with the conditions beside the tensors, and the numbers of one run. */
 import { check, checkList, checkOptions } from '../abi/arguments.js';
 import { expect, find } from '../abi/errors.js';
+import { editLabel } from '../engine/edits.js';
 import { VERSION } from './conditions.js';
 
 /** @typedef {import('../sinkscope.js').Tensor} Tensor */
@@ -189,12 +190,12 @@ export function putMeans(parts, describe, byEps) {
 /**
  * @param {Recordable} model
  * @param {RecordOptions} options
- * @param {{ ids: readonly (readonly number[])[], count: number, T: number, eps: readonly number[] }} measured of kept prompts their ids
+ * @param {{ ids: readonly (readonly number[])[], count: number, T: number, eps: readonly number[], edits?: readonly import('../sinkscope.js').Edit[] }} measured of kept prompts their ids
  */
 export function conditionsOf(
   { architecture, describe, arithmetic },
   options,
-  { ids, count, T, eps },
+  { ids, count, T, eps, edits = [] },
 ) {
   const { strings = (/** @type {readonly number[]} */ list) => list.map(String) } = options;
   const { family, L, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
@@ -207,9 +208,17 @@ export function conditionsOf(
   const sizes = { L, H, G, K, D, V, F, E };
   const own = { dtype: arithmetic === 'int8' ? 'int8' : 'float32', attention: 'sinkscope' };
   const about = { id: family, revision: null, sha256: null, ...options.model };
+  // Where an edit replaces the operation in every head, rows are what the other one makes of them.
+  const operation = edits.reduce(
+    (name, edit) =>
+      edit.kind === 'operation' && edit.layer === undefined && edit.head === undefined
+        ? String(edit.operation)
+        : name,
+    attention.operation,
+  );
   const first = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
   return {
-    model: { ...about, family, ...sizes, ...own, operation: attention.operation, mask, windows },
+    model: { ...about, family, ...sizes, ...own, operation, mask, windows },
     first: { ...first, ...options.first },
     tokens,
     prompts: {
@@ -220,6 +229,9 @@ export function conditionsOf(
       T,
     },
     eps,
+    ...(edits.length && {
+      edits: edits.map((edit) => ({ ...edit, label: editLabel(edit, describe) })),
+    }),
     class: options.class ?? 'MEASURED',
     licence: options.licence ?? null,
     versions: { sinkscope: describe.version },

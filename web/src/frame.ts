@@ -58,6 +58,8 @@ export interface Frame {
   readonly recording?: Conditions;
   /** Of a recording: names that it does not hold, each with the reason. */
   readonly lacks?: Readonly<Record<string, string>>;
+  /** Of a recording of a long text: rows, and columns, of its maps, which hold means of blocks of tokens. */
+  readonly pooled?: number;
   readonly class: NumberClass;
   readonly architecture: Architecture;
   /** What the heads compute: the model's own operation, or the edit's. */
@@ -124,11 +126,23 @@ export function seenBy(
   return Math.min(T, Math.max(query + 1, mask.prefix ?? 0));
 }
 
-/** [T, T] weights with NaN for keys after the last one that the query sees. */
-export function masked(frame: Pick<Frame, 'architecture' | 'T'>, weights: ArrayLike<number>) {
-  const { T } = frame;
+/** Rows, and columns, of a map, and how many tokens each of them stands for. */
+export function gridOf({ pooled, T }: Pick<Frame, 'pooled' | 'T'>) {
+  const side = pooled ?? T;
+  return { side, block: Math.ceil(T / side) };
+}
+
+/** [side, side] weights with NaN for keys after the last one that the query, or the last of its block, sees. */
+export function masked(
+  frame: Pick<Frame, 'architecture' | 'T' | 'pooled'>,
+  weights: ArrayLike<number>,
+) {
+  const { side, block } = gridOf(frame);
   const map = Float32Array.from(weights);
-  for (let t = 0; t < T; t++) map.fill(NaN, t * T + seenBy(frame, t), (t + 1) * T);
+  for (let row = 0; row < side; row++) {
+    const seen = seenBy(frame, Math.min(frame.T, (row + 1) * block) - 1);
+    map.fill(NaN, row * side + Math.ceil(seen / block), (row + 1) * side);
+  }
   return map;
 }
 
@@ -157,31 +171,37 @@ export function sharesOf(map: Float32Array, T: number): Float32Array {
   return shares;
 }
 
-/** The weights as they are, and as shares of their rows where those need not sum to 1. */
+/** The weights as they are, and as shares of their rows where those need not sum to 1; [side, side]. */
 export interface Maps {
   readonly weights: Float32Array;
   readonly shares: Float32Array;
+  readonly side: number;
+  /** Tokens of a row, and of a column: 1, and more where the maps of a long text are pooled. */
+  readonly block: number;
 }
 
 const known = new WeakMap<Tensor, Maps>();
 
 export function mapsOf(frame: Frame): Maps | undefined {
   const att = frame.head?.tensors.att;
-  if (!att || att.shape[0] !== frame.T) return undefined;
+  const { side, block } = gridOf(frame);
+  if (!att || att.shape[0] !== side) return undefined;
   const found = known.get(att);
   if (found) return found;
   const weights = withoutForgotten(frame, masked(frame, att.data), frame.head!);
   const maps = {
     weights,
-    shares: frame.operation.normalises ? weights : sharesOf(weights, frame.T),
+    shares: frame.operation.normalises ? weights : sharesOf(weights, side),
+    side,
+    block,
   };
   known.set(att, maps);
   return maps;
 }
 
-/** The cells of the picture, [T, T]: captions are computed from these. */
+/** The cells of the picture, [T, T]: captions are computed from these. Cells that are means prove none. */
 export function drawnMap(frame: Frame): Float32Array | undefined {
-  return mapsOf(frame)?.weights;
+  return frame.pooled ? undefined : mapsOf(frame)?.weights;
 }
 
 /** alpha of one key in every head, [L, H]. */
@@ -195,8 +215,8 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
 const QUERIES = 8;
 
 /** Keys that enough queries see, from the first one on. */
-export function keysOf({ T }: Pick<Frame, 'T'>): number {
-  return Math.max(1, T - QUERIES + 1);
+export function keysOf(frame: Pick<Frame, 'T' | 'architecture'>): number {
+  return isBidirectional(frame) ? frame.T : Math.max(1, frame.T - QUERIES + 1);
 }
 
 /** The place of the largest finite value; 0 where there is none. */

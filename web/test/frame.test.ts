@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { judge, leastTokens } from 'sinkscope';
 import {
   alphaOfKey,
+  drawnMap,
   hiddenLayer,
   keysOf,
+  mapsOf,
   masked,
   massiveOf,
   massOfRow,
@@ -26,6 +28,7 @@ import {
   show,
   stampWords,
 } from '../src/words';
+import { attention } from '../src/views/attention';
 import { frameOf, tensor } from './fixture';
 
 const nine = Float32Array.from({ length: 9 }, (_, i) => i);
@@ -70,7 +73,28 @@ describe('a frame', () => {
   });
 
   it('counts as keys those that eight queries see, and always the first', () => {
-    expect([1, 7, 8, 9, 64].map((T) => keysOf({ T }))).toEqual([1, 1, 1, 2, 57]);
+    const at = (T: number, kind = 'causal') =>
+      keysOf({ T, architecture: { mask: { kind } } as Frame['architecture'] });
+    expect([1, 7, 8, 9, 64].map((T) => at(T))).toEqual([1, 1, 1, 2, 57]);
+    expect(at(64, 'bidirectional')).toBe(64);
+  });
+
+  it('hides the cells of a pooled map whose keys come after all of its queries', () => {
+    // Five tokens in blocks of two: the last block has one.
+    const pooled = { ...frameOf(), T: 5, pooled: 3 };
+    expect([...masked(pooled, nine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
+    const mask = { kind: 'prefix', prefix: 3 } as Frame['architecture']['mask'];
+    const architecture = { ...pooled.architecture, mask };
+    expect([...masked({ ...pooled, architecture }, nine)].filter(Number.isNaN)).toHaveLength(2);
+    const head = { layer: 0, head: 0, tensors: { att: tensor([3, 3], [...nine]) } };
+    expect(mapsOf({ ...pooled, head })).toMatchObject({ side: 3, block: 2 });
+    expect(drawnMap({ ...pooled, head })).toBeUndefined();
+    expect(attention.says({ ...pooled, head }, head)).toContain(
+      '5 queries by 5 keys, as 3 by 3 means over blocks of 2 by 2 tokens',
+    );
+    expect(attention.numbers({ ...pooled, head }, head)).toMatchObject([
+      { name: 'mean_weight', axes: ['query_block', 'key_block'], shape: [3, 3] },
+    ]);
   });
 
   // Per layer: the three largest numbers and the median; and their channels.

@@ -12,7 +12,8 @@ import {
 import { questionOf } from '../src/ask/question';
 import { defaults, parseHash, printHash } from '../src/ask/state';
 import { editsOf, parseSubject, printSubject, splitSubjects } from '../src/ask/subject';
-import { lackWords, type View } from '../src/page/view';
+import { mapsOf } from '../src/frame';
+import { isRead, lackWords, type View } from '../src/page/view';
 import { completed } from '../src/run/reading';
 import { recordedFrame, recordedRun } from '../src/run/recordings';
 import { stampWords } from '../src/words';
@@ -70,7 +71,15 @@ describe('ids of recordings', () => {
 });
 
 const describe_ = {
-  operations: [{ name: 'softmax', normalises: true, label: 'softmax' }],
+  operations: [
+    { name: 'softmax', normalises: true, label: 'softmax', parameters: [] },
+    {
+      name: 'sink_logit',
+      normalises: false,
+      label: 'sink logit',
+      parameters: [{ per_head: true }],
+    },
+  ],
   metrics: [
     { name: 'alpha', shape: ['L', 'H', 'T'], arguments: ['tokens'], fields: ['att'] },
     { name: 'sink_ratio', shape: ['T'], arguments: ['eps', 'tokens'], fields: ['att'] },
@@ -118,6 +127,7 @@ function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
       tokens: [tokens],
       prompts: { count: 4, kept: 1, T: 3 },
       eps: [0.1, 0.3],
+      edits: [],
       class: 'MEASURED',
     },
     tensor: async (name: string) => files[name]!,
@@ -151,6 +161,16 @@ describe('the frame of a recording', () => {
     expect(frame.first).toEqual(['<s>']);
     expect(frame.tokens.map(({ special }) => special)).toEqual([true, false, false]);
     expect(stampWords(frame)).toContain('mean of 4 prompts · A model · recorded');
+  });
+
+  it('is called by its model and by what was changed during its runs', async () => {
+    const one = recorded();
+    (one.conditions as unknown as { edits: object[] }).edits = [
+      { kind: 'evict', label: 'window of 24 keys' },
+    ];
+    const frame = await frameOf(one);
+    expect([frame.title, frame.model.title]).toEqual(Array(2).fill('A model, window of 24 keys'));
+    expect(stampWords(frame)).toContain('A model, window of 24 keys · recorded');
   });
 
   it('takes the first threshold of the file where it lacks the one that is asked for', async () => {
@@ -192,5 +212,38 @@ describe('the frame of a recording', () => {
     );
     expect(lackWords(view(['kurtosis']), said)).toContain('needs the field hidden, not recorded');
     expect(lackWords(view(['effect']), said)).toContain('needs runs of the model');
+  });
+
+  it('draws the pooled maps of a long text, where that suffices', async () => {
+    const one = recorded();
+    const files = one.tensors as Map<string, unknown>;
+    files.delete('0.att');
+    files.set('0.att_pooled', { dtype: 'U8', shape: [1, 2, 2, 2] });
+    const pooled = async ({ layer }: { layer?: number } = {}) =>
+      layer === undefined
+        ? tensor([1, 2, 2, 2], Array<number>(8).fill(0.5))
+        : tensor([2, 2], Array<number>(4).fill(0.5));
+    const frame = await frameOf(one);
+    expect(frame.pooled).toBe(2);
+    const cached = recordedRun('key', 'r', { ...one, pooled } as Recording, describe_);
+    const wanted = { reads: ['att'], headReads: ['att'] };
+    const whole = await completed(describe_, frame, cached, wanted, {
+      headOf: () => ({ layer: 0, head: 1 }),
+    });
+    expect(whole.tensors.att!.shape).toEqual([1, 2, 2, 2]);
+    expect(mapsOf(whole)).toMatchObject({ side: 2, block: 2 });
+    const view = { title: 'A view', reads: ['att'] } as unknown as View;
+    expect([isRead(view, whole, describe_), lackWords(view, whole)]).toEqual([true, '']);
+    const exact = { ...view, needsWholeMaps: true };
+    expect(isRead(exact, whole, describe_)).toBe(false);
+    expect(lackWords(exact, whole)).toContain('in full, kept here as maps pooled to 2 × 2');
+  });
+
+  it('has a bias key where weight goes to one, and none where it goes to a sink logit', async () => {
+    const one = recorded();
+    (one.tensors as Map<string, unknown>).set('0.att_bias', { dtype: 'F32', shape: [1, 2, 3] });
+    expect((await frameOf(one)).architecture.bias_key).toBe('head');
+    (one.conditions.model as { operation: string }).operation = 'sink_logit';
+    expect((await frameOf(one)).architecture.bias_key).toBeNull();
   });
 });

@@ -190,13 +190,32 @@ function askingRecording(opener: Opener, id: string, no: TemplateResult): Templa
   const address = addressOfRecording(id)!;
   return html`<p>
       This link shows a recording, <strong>${nameOfId(id)}</strong>, from ${address.host}. This page
-      contacts ${address.host} only if you agree. A recording holds numbers and words, no program.
+      contacts ${address.host} only if you agree, and shows the size before it downloads anything. A
+      recording holds numbers and words, no program.
     </p>
     <p class="links">
       <button type="button" class="primary" @click=${() => void opener.lookUp(address.href)}>
-        Load the recording
+        Look it up
       </button>
       ${no}
+    </p>`;
+}
+
+/** What a recording of another site costs, before it is downloaded. */
+function found(opener: Opener, { id, bytes }: Stage & { readonly name: 'recording' }) {
+  return html`<h3>${nameOfId(id)}</h3>
+    <dl class="open-plan">
+      <dt>recording from</dt>
+      <dd>${addressOfRecording(id)!.host}</dd>
+      <dt>to download</dt>
+      <dd>${bytes === undefined ? 'size unknown' : size(bytes)}</dd>
+    </dl>
+    ${places(opener)}
+    <p class="links">
+      <button type="button" class="primary" @click=${() => void opener.loadRecording(id)}>
+        Load the recording
+      </button>
+      <button type="button" @click=${() => opener.back()}>Back</button>
     </p>`;
 }
 
@@ -257,6 +276,7 @@ function body(opener: Opener): TemplateResult {
   if (stage.name === 'looking') return looking(opener, stage.what);
   if (stage.name === 'several') return several(opener, stage.models);
   if (stage.name === 'plan') return planned(opener, stage);
+  if (stage.name === 'recording') return found(opener, stage);
   if (stage.name === 'loading') return loading(opener, stage.plan, stage.loaded);
   return choosing(opener);
 }

@@ -49,6 +49,8 @@ export type Stage =
       /** The tokenizer did not answer in time. */
       readonly isSlow?: boolean;
     }
+  /** A recording of another site; its size is unknown where its server does not state it. */
+  | { readonly name: 'recording'; readonly id: string; readonly bytes: number | undefined }
   | { readonly name: 'loading'; readonly plan: Plan; readonly loaded: Loaded };
 
 export interface Several {
@@ -169,10 +171,13 @@ export class Opener {
 
   lookUp(name: string): Promise<void> {
     const address = recordingAddress(name);
-    if (address)
-      return this.#step(`Loading ${nameOfId(idOfAddress(address))}`, (signal) =>
-        this.#loadRecording(idOfAddress(address), signal),
-      );
+    if (address) {
+      const id = idOfAddress(address);
+      return this.#step(`Looking up ${nameOfId(id)}`, async (signal) => {
+        const bytes = await this.#dependencies.models()?.recordings.size(id, signal);
+        this.#set({ name: 'recording', id, bytes });
+      });
+    }
     return this.#step(`Looking up ${name}`, async (signal) => {
       const onRetry = ({ reason }: { readonly reason: string }) =>
         this.#set({ name: 'looking', what: `${name}: ${reason}` });
@@ -212,6 +217,10 @@ export class Opener {
 
   load(plan: Plan): Promise<void> {
     return this.#step('Loading', (signal) => this.#load(plan, signal));
+  }
+
+  loadRecording(id: string): Promise<void> {
+    return this.#step(`Loading ${nameOfId(id)}`, (signal) => this.#loadRecording(id, signal));
   }
 
   async clear(): Promise<void> {

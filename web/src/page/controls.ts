@@ -425,13 +425,15 @@ export function lightsChips(
     const isPointed = query >= 0 || key >= 0;
     if (!maps || (!isPointed && !isLit)) return;
     isLit = isPointed;
-    const row = query >= 0 ? maps.shares.subarray(query * frame.T, (query + 1) * frame.T) : [];
+    const { side, block } = maps;
+    const place = (t: number) => Math.floor(t / block);
+    const row = query >= 0 ? maps.shares.subarray(place(query) * side).subarray(0, side) : [];
     const all = root.querySelectorAll<HTMLElement>('.chip');
     reveal(all[query >= 0 ? query : key]);
     all.forEach((chip, t) => {
-      chip.classList.toggle('query', t === query);
-      chip.classList.toggle('key', t === key);
-      const share = row[t] ?? 0;
+      chip.classList.toggle('query', place(t) === place(query));
+      chip.classList.toggle('key', place(t) === place(key));
+      const share = row[place(t)] ?? 0;
       chip.style.setProperty('--look', share > 0.01 ? String(Math.sqrt(share)) : '0');
     });
   });

@@ -85,6 +85,8 @@ export interface View {
   readonly isOfMany?: boolean;
   /** Needs the frame without what-ifs beside each that has some, as its `base`. */
   readonly compares?: boolean;
+  /** Whether the pooled maps of a long text do not suffice. */
+  readonly needsWholeMaps?: boolean;
   /** Whether there is anything of a frame to show; absent: of any. */
   readonly fits?: (frame: Frame) => boolean;
   /** What it shows, as numbers. */
@@ -96,8 +98,8 @@ export interface View {
 
 /** Whether the frame has every name that the view reads and the model has; it may be another view's frame. */
 export function isRead(
-  { reads, headReads = [] }: View,
-  { tensors, head, architecture }: Frame,
+  { reads, headReads = [], needsWholeMaps }: View,
+  { tensors, head, architecture, pooled }: Frame,
   { fields }: Pick<Describe, 'fields'>,
 ): boolean {
   const isOwn = (name: string) => {
@@ -105,14 +107,21 @@ export function isRead(
     return !needs || Boolean(architecture[needs]);
   };
   return (
+    !(needsWholeMaps && pooled) &&
     reads.every((name) => name in tensors || !isOwn(name)) &&
     headReads.every((name) => head && name in head.tensors)
   );
 }
 
 /** Which of a view's numbers a recording does not hold, in a sentence; empty where there is nothing to say. */
-export function lackWords({ title, reads, headReads = [], fits }: View, frame: Frame): string {
-  const reasons = [...reads, ...headReads].flatMap((name) => frame.lacks?.[name] ?? []);
+export function lackWords(
+  { title, reads, headReads = [], needsWholeMaps, fits }: View,
+  frame: Frame,
+): string {
+  const { pooled, lacks } = frame;
+  const reasons = [...reads, ...headReads].flatMap((name) => lacks?.[name] ?? []);
+  if (needsWholeMaps && pooled)
+    reasons.push(`needs the field att in full, kept here as maps pooled to ${pooled} × ${pooled}`);
   if (!reasons.length || (fits && !fits(frame))) return '';
   return `Not in the recording of ${frame.title}: “${title}” ${reasons[0]}.`;
 }

@@ -55,7 +55,10 @@ const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
 function reportedOf(frames: readonly Frame[], context: Context, open?: OpenModels): ReportedRow[] {
   const cards = context.engine.peek()!.models.zoo.cards;
   const rows = frames.flatMap((frame) => {
-    const card = cards.find(({ id }) => id === frame.subject);
+    // A recording says which model it is of, and what was changed during its runs.
+    const { recording, subject } = frame;
+    const name = recording?.edits.length ? '' : (recording?.model.id ?? subject);
+    const card = cards.find(({ id, title }) => id === name || (recording && title === name));
     return card?.paper ? [{ ...card.paper, title: `${card.title}’s counterpart` }] : [];
   });
   const said = rows.map((row) => JSON.stringify(row));

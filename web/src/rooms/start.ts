@@ -16,7 +16,15 @@ import {
 } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
-import { isBidirectional, ofHead, selectedHead, type Frame, type Head, drawnMap } from '../frame';
+import {
+  drawnMap,
+  gridOf,
+  isBidirectional,
+  ofHead,
+  selectedHead,
+  type Frame,
+  type Head,
+} from '../frame';
 import { keyOf, questionOf } from '../ask/question';
 import { lessonLink } from '../page/lessons';
 import type { Study } from '../run/request';
@@ -32,6 +40,7 @@ import {
   firstName,
   headName,
   judged,
+  massOf,
   meanAlpha,
   percent,
   shortNote,
@@ -90,11 +99,16 @@ const INTRODUCTION = html`A small language model reads the text below<span class
   >. ${ROWS}`;
 
 /** Who read the text: a model on this machine, or one elsewhere, of which a recording was made. */
-function introduction({ recording, sequences }: Frame): TemplateResult {
+function introduction(frame: Frame): TemplateResult {
+  const { recording, sequences, pooled } = frame;
   if (!recording) return INTRODUCTION;
+  const rows = pooled
+    ? html`Each row is a block of ${gridOf(frame).block} tokens, and each cell the mean of its
+      weights; the strongest cell has the darkest color.`
+    : ROWS;
   const means = sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
   return html`${recording.model.id} read the text below, and this page shows what was
-  recorded.${means} ${ROWS}`;
+  recorded.${means} ${rows}`;
 }
 
 /** The sentence over the pictures. @param heads of the frames, in their order */
@@ -104,8 +118,7 @@ export function lead(frames: readonly Frame[], heads: readonly Head[]): Template
   const verdict = judged(first);
   const at = heads[0]!;
   const { L, H } = first.architecture;
-  const column = columnIn(first);
-  if (!column)
+  if (first.T < 2)
     return html`${INTRODUCTION} This text has a single token, which can only attend to itself: type
     more.`;
   const own = percent(alphaOf(first, at), 0);
@@ -195,7 +208,7 @@ function cardOf({ model }: Frame, context: Context): Card | undefined {
 }
 
 /** The mean row sum of the drawn map. */
-const rowSum = (frame: Frame) => percent(columnIn(frame)?.rowSum ?? NaN, 0);
+const rowSum = (frame: Frame) => percent(columnIn(frame)?.rowSum ?? massOf(frame), 0);
 const isFree = (frame: Frame | undefined) => frame !== undefined && !frame.operation.normalises;
 
 /** What the constraint on a row's sum does, true of the models that are shown. */

@@ -16,14 +16,14 @@ export async function recordedFrom(
   models: Models,
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (frame.recording) return models.recordings.bytes(frame.model.id);
-  const { title, model, tokens, generated, ids, eps, edits } = frame;
+  const { model, tokens, generated, ids, eps, edits } = frame;
   const own = generated ? [idsOf(tokens)] : ids;
   return recordStudy(opened.model, own, {
     edits,
     eps: [eps],
     fields: KEPT,
     strings: (list) => list.map((id) => opened.tokenizer.piece(id)),
-    model: { id: title, revision: model.commit ?? null, sha256: model.sha256 ?? null },
+    model: { id: model.title, revision: model.commit ?? null, sha256: model.sha256 ?? null },
     source,
   });
 }

@@ -79,6 +79,15 @@ export class Recordings {
     return opened;
   }
 
+  /** Bytes of the file as its server states them, asked for without the file; undefined: it does not. */
+  async size(id: string, signal: AbortSignal): Promise<number | undefined> {
+    const response = await fetch(addressOfRecording(id)!, { method: 'HEAD', signal }).catch(() => {
+      signal.throwIfAborted();
+    });
+    const length = response?.ok ? response.headers.get('content-length') : null;
+    return length === null ? undefined : Number(length);
+  }
+
   /** The file itself, once more. */
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
     const file = this.#admitted.get(id);
@@ -98,22 +107,29 @@ export class Recordings {
   }
 }
 
-/** How the model that was recorded is called. */
+/** How the model that was recorded is called, with what was changed during its runs. */
 export function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): string {
-  return conditions.model.id.slice(0, 120) || nameOfRecording(id);
+  const name = conditions.model.id.slice(0, 120) || nameOfRecording(id);
+  return [name, ...conditions.edits.map(({ label }) => label.slice(0, 120))].join(', ');
 }
 
 /**
  * What is known of the architecture; what a recording does not say is absent, so that a comparison does not
  * take it for a difference.
  */
-function architectureOf({ architecture, conditions, tensors }: Recording): Architecture {
+function architectureOf(
+  { operations }: Describe,
+  { architecture, conditions, tensors }: Recording,
+): Architecture {
+  const operation = operations.find(({ name }) => name === conditions.model.operation);
+  // The weight of an operation's own sink logit goes to no key.
+  const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
   const known = {
     ...architecture,
     context: conditions.prompts.T,
     parameters: NaN,
     mask_token: null,
-    bias_key: tensors.has('0.att_bias') ? 'head' : null,
+    bias_key: tensors.has('0.att_bias') && !hasSinkLogit ? 'head' : null,
     gate: tensors.has('0.gate') ? 'output_head' : null,
   };
   return known as unknown as Architecture;
@@ -225,8 +241,9 @@ export async function recordedFrame(
     },
     recording: conditions,
     lacks: {},
+    pooled: pooledOf(recording),
     class: classOf(recording),
-    architecture: architectureOf(recording),
+    architecture: architectureOf(describe, recording),
     operation: describe.operations.find(({ name }) => name === model.operation)!,
     edits: [],
     labels: [],
@@ -246,6 +263,11 @@ export async function recordedFrame(
     ...(await meansOf(describe, recording, eps)),
   };
   return withoutGaps(frame);
+}
+
+/** Rows of the pooled maps that stand for those of a long text; undefined where the file has the maps. */
+function pooledOf({ tensors }: Recording): number | undefined {
+  return tensors.has('0.att') ? undefined : tensors.get('0.att_pooled')?.shape.at(-1);
 }
 
 /** Why a recording has no such number. */
@@ -268,15 +290,23 @@ export function recordedRun(
   const lacks: Record<string, string> = Object.fromEntries(
     measurements.flatMap(({ names }) => names).map((name) => [name, NEEDS_RUNS]),
   );
+  const isPooled = pooledOf(recording) !== undefined;
   const read = async (reads: readonly Read[]) => {
     const found: (Tensor | undefined)[] = [];
     for (const one of reads) {
       const name = 'field' in one ? one.field : one.metric;
-      const [tensor] = await recording.read([one]).catch((error: unknown) => {
-        lacks[name] = reasonOf(one, error);
-        return [undefined];
-      });
-      found.push(tensor);
+      const { layer, head } = one;
+      found.push(
+        isPooled && name === 'att'
+          ? await recording.pooled({ layer, head })
+          : await recording.read([one]).then(
+              ([tensor]) => tensor,
+              (error: unknown) => {
+                lacks[name] = reasonOf(one, error);
+                return undefined;
+              },
+            ),
+      );
     }
     return found as Tensor[];
   };
@@ -286,7 +316,7 @@ export function recordedRun(
     read,
     close: async () => {},
   } as unknown as Run;
-  const model = { describe, architecture: architectureOf(recording) } as unknown as Model;
+  const model = { describe, architecture: architectureOf(describe, recording) } as unknown as Model;
   const opened = {
     id,
     title: titleOf(recording, id),

@@ -1,5 +1,5 @@
 /** The attention map of the chosen head: queries down, keys across. */
-import { drawnMap, mapsOf, massOfRow, seenBy, type Frame, type Maps } from '../frame';
+import { gridOf, largest, mapsOf, massOfRow, seenBy, type Frame, type Maps } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -7,21 +7,42 @@ import { quantity } from '../save/numbers';
 import { alphaOf, headWords, judged, percent, quote, shortWords, show, word } from '../words';
 import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
 
-export function weightScale({
-  frames,
-  state,
-  theme,
-}: Pick<DrawOptions, 'frames' | 'state' | 'theme'>) {
+/** @param pooled cells that are means over blocks: their scale ends at the largest, for all are small */
+export function weightScale(
+  { frames, state, theme }: Pick<DrawOptions, 'frames' | 'state' | 'theme'>,
+  pooled?: ArrayLike<number>,
+) {
+  const high = pooled ? largest([pooled]) : 1;
   const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');
-  return isSigned ? diverging(theme, 1) : sequential(theme, 1, state.scale === 'root');
+  return isSigned ? diverging(theme, high) : sequential(theme, high, state.scale === 'root');
 }
 
-function sayCell(
-  frame: Frame,
-  { weights, shares }: Maps,
-  { row, col }: Cell,
-  isPlain = false,
-): string {
+/** The name of a map's numbers, and of its axes. */
+export function axesOf({ pooled }: Frame): readonly [string, string, string] {
+  return pooled ? ['mean_weight', 'query_block', 'key_block'] : ['weight', 'query', 'key'];
+}
+
+/** The tokens of a row or column of a pooled map: "tokens 8-11". */
+function blockWords({ T }: Frame, { block }: Maps, place: number): string {
+  const [from, to] = [place * block, Math.min(T, (place + 1) * block) - 1];
+  return from === to ? String(from) : `${from}-${to}`;
+}
+
+/** What a cell of a pooled map says: a mean over the keys that its queries see. */
+function sayBlock(frame: Frame, maps: Maps, { row, col }: Cell): string {
+  const [queries, keys] = [row, col].map((place) => blockWords(frame, maps, place));
+  if (row < 0 && col < 0) return '';
+  if (col < 0) return `queries ${queries}`;
+  if (row < 0) return `keys ${keys}`;
+  const mean = maps.weights[row * maps.side + col]!;
+  const said = Number.isNaN(mean) ? 'not visible (later tokens)' : `mean weight ${show(mean, 4)}`;
+  return `queries ${queries} → keys ${keys}: ${said}`;
+}
+
+function sayCell(frame: Frame, maps: Maps, cell: Cell, isPlain = false): string {
+  if (frame.pooled) return sayBlock(frame, maps, cell);
+  const { weights, shares } = maps;
+  const { row, col } = cell;
   if (row < 0 && col < 0) return '';
   if (row >= 0 && col < 0)
     return isPlain ? `${quote(frame, row)} attends to` : `query ${row} ${quote(frame, row)}`;
@@ -48,7 +69,7 @@ export const attention: View = {
   how:
     'Row: query. Column: key. A sink is a column that nearly every row attends to. Point at a cell, or use ' +
     'the arrow keys, to read its weight. Colors are raw weights: where rows need not sum to 1, a row may be ' +
-    'nearly empty.',
+    'nearly empty. Of a long text a cell may be the mean over a block of tokens; numbers in the text are exact.',
   formula: 'A = softmax(q·k / √K), or what the operation says',
   source: 'Vaswani et al., 2017, section 3.2.1',
   reads: [],
@@ -57,19 +78,24 @@ export const attention: View = {
     const { T } = frame;
     const maps = mapsOf(frame);
     if (!maps) return [];
-    const masses = Float32Array.from({ length: T }, (_, t) => massOfRow(maps.weights, T, t));
-    return [
-      quantity('weight', ['query', 'key'], { shape: [T, T], data: maps.weights }),
-      quantity('row_mass', ['query'], { shape: [T], data: masses }),
-    ];
+    const { weights, side } = maps;
+    const [name, ...axes] = axesOf(frame);
+    const map = quantity(name, axes, { shape: [side, side], data: weights });
+    if (frame.pooled) return [map];
+    const masses = Float32Array.from({ length: T }, (_, t) => massOfRow(weights, T, t));
+    return [map, quantity('row_mass', ['query'], { shape: [T], data: masses })];
   },
   says: (frame, at) => {
     const { T, eps, title, operation } = frame;
     const verdict = judged(frame);
     const what = operation.normalises ? 'on average' : 'of what its rows carry, on average';
     const short = verdict.tells ? '' : ` ${shortWords(verdict, T, eps)}`;
+    const { side, block } = gridOf(frame);
+    const cells = frame.pooled
+      ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
+      : '';
     return (
-      `Attention weights of ${headWords(at)} of ${title}: ${T} queries by ${T} keys. The first token, ` +
+      `Attention weights of ${headWords(at)} of ${title}: ${T} queries by ${T} keys${cells}. The first token, ` +
       `${quote(frame, 0)}, receives ${percent(alphaOf(frame, at), 0)} ${what}; uniform attention would give it ` +
       `${percent(verdict.even, 0)}.${short}`
     );
@@ -78,39 +104,57 @@ export const attention: View = {
     const head = part(root, 'map-head');
     const title = part(head, 'subtitle', 'p');
     const legend = part(head, 'legend-place');
+    /** Tokens of a row, and of a column; the first one of a block stands for it elsewhere on the page. */
+    let block = 1;
+    const tokensOf = ({ row, col }: Cell) => ({ query: row * block, key: col * block });
+    const cellOf = (query: number, key: number): Cell | undefined =>
+      query < 0 && key < 0
+        ? undefined
+        : { row: Math.floor(query / block), col: Math.floor(key / block) };
     const heatmap = createHeatmap(part(root, 'plot'), {
-      onPoint: (cell) => point(cell ? { query: cell.row, key: cell.col } : {}),
-      onChoose: (cell) => set({ query: cell.row, key: cell.col }),
+      onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
+      onChoose: (cell) => set(tokensOf(cell)),
     });
     effect(() => {
       const { query = -1, key = -1 } = pointed.value;
-      heatmap.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
+      heatmap.light(cellOf(query, key));
     });
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     return (frame, options) => {
       const maps = mapsOf(frame);
       if (!maps) return;
       const { state, at, isPlain } = options;
-      const scale = weightScale(options);
-      say(title, `${headWords(at)} · ${frame.operation.label}`);
-      title.hidden = legend.hidden = Boolean(isPlain);
-      drawLegend(legend, scale, [`weight ${show(scale.low, 0)}`, '1']);
-      const words = wordsOf(frame.tokens);
+      block = maps.block;
+      const scale = weightScale(options, frame.pooled ? maps.weights : undefined);
+      const of = !frame.pooled
+        ? ''
+        : block > 1
+          ? ` · each cell is the mean over ${block} × ${block} tokens`
+          : ' · weights rounded to 8 bits';
+      say(title, `${headWords(at)} · ${frame.operation.label}${of}`);
+      title.hidden = legend.hidden = Boolean(isPlain && !frame.pooled);
+      const high = frame.pooled ? show(scale.high, 3) : '1';
+      drawLegend(legend, scale, [
+        `${frame.pooled ? 'mean weight' : 'weight'} ${show(scale.low, 0)}`,
+        high,
+      ]);
+      const words = frame.pooled ? undefined : wordsOf(frame.tokens);
+      const isQuiet = isPlain && !frame.pooled;
+      const axis = (name: string) => (block > 1 ? `${name} (blocks of ${block} tokens)` : name);
       heatmap.draw({
-        rows: frame.T,
-        cols: frame.T,
-        data: drawnMap(frame)!,
+        rows: maps.side,
+        cols: maps.side,
+        data: maps.weights,
         scale,
-        rowTitle: isPlain ? '' : 'query',
-        colTitle: isPlain ? '' : 'key',
+        rowTitle: isQuiet ? '' : axis('query'),
+        colTitle: isQuiet ? '' : axis('key'),
         rowWords: words,
         colWords: words,
-        rowBars: options.rowBars,
-        colBars: options.colBars,
+        rowBars: frame.pooled ? undefined : options.rowBars,
+        colBars: frame.pooled ? undefined : options.colBars,
         remark: options.remark,
         label: attention.says(frame, at),
-        chosen:
-          state.query >= 0 || state.key >= 0 ? { row: state.query, col: state.key } : undefined,
+        chosen: cellOf(state.query, state.key),
         describe: (cell) => sayCell(frame, maps, cell, isPlain),
       });
     };

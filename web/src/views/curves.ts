@@ -125,6 +125,7 @@ export const length: View = {
   formula: 'α₁(T) = mean over t ≤ T of A[t, 1]',
   source: 'Gu et al., ICLR 2025, section 3.2',
   reads: ['att'],
+  needsWholeMaps: true,
   fits: (frame) => {
     const { L, H } = frame.architecture;
     return !isBidirectional(frame) && L * H * frame.T ** 2 <= MOST_WEIGHTS;

@@ -28,7 +28,7 @@ export const gives: View = {
     'keys, before and after the output matrix W_O. Each cell is ' +
     'a head; its color is the contribution of the first token to the residual stream. Below, the selected head key by key: if the first token ' +
     'receives much attention and contributes little, the head writes almost nothing.',
-  formula: 'mean over t ≥ k of A[t, k] ‖W_O v_k‖ / Σⱼ A[t, j] ‖W_O v_j‖',
+  formula: 'mean over the queries t that see key k of A[t, k] ‖W_O v_k‖ / Σⱼ A[t, j] ‖W_O v_j‖',
   source: 'Kobayashi et al. 2020 (norms of what attention moves); Guo et al. 2024 (value drains)',
   reads: ['contribution_out_at', 'contribution_at', 'alpha'],
   numbers: ({ tensors }) =>

@@ -1,13 +1,13 @@
 /** Every head's map as a thumbnail: layers down, heads across. */
-import { masked, sharesOf, type Frame } from '../frame';
+import { gridOf, masked, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import { headName, show } from '../words';
-import { weightScale } from './attention';
+import { axesOf, weightScale } from './attention';
 import { part, type View } from '../page/view';
 
 function mapOf(frame: Frame, i: number): Float32Array {
-  const size = frame.T * frame.T;
+  const size = gridOf(frame).side ** 2;
   return masked(frame, frame.tensors.att!.data.subarray(i * size, (i + 1) * size));
 }
 
@@ -19,10 +19,11 @@ export const heads: View = {
   reads: ['att'],
   numbers: (frame) => {
     const { L, H } = frame.architecture;
-    const { T } = frame;
-    const data = new Float32Array(L * H * T * T);
-    for (let i = 0; i < L * H; i++) data.set(mapOf(frame, i), i * T * T);
-    return [quantity('weight', ['layer', 'head', 'query', 'key'], { shape: [L, H, T, T], data })];
+    const { side } = gridOf(frame);
+    const data = new Float32Array(L * H * side * side);
+    for (let i = 0; i < L * H; i++) data.set(mapOf(frame, i), i * side * side);
+    const [name, ...axes] = axesOf(frame);
+    return [quantity(name, ['layer', 'head', ...axes], { shape: [L, H, side, side], data })];
   },
   says: ({ title, architecture: { L, H } }) =>
     `Attention maps of ${L} layers by ${H} heads of ${title}.`,
@@ -48,7 +49,8 @@ export const heads: View = {
     });
     return (frame, options) => {
       const { L, H } = frame.architecture;
-      const scale = weightScale(options);
+      const scale = weightScale(options, frame.pooled ? frame.tensors.att!.data : undefined);
+      const { side } = gridOf(frame);
       if (
         grid.childElementCount !== L * H ||
         grid.style.getPropertyValue('--heads') !== String(H)
@@ -76,9 +78,9 @@ export const heads: View = {
         if (!again) return;
         const map = mapOf(frame, i);
         paint(child.firstElementChild as HTMLCanvasElement, {
-          rows: frame.T,
-          cols: frame.T,
-          data: frame.operation.normalises ? map : sharesOf(map, frame.T),
+          rows: side,
+          cols: side,
+          data: frame.operation.normalises ? map : sharesOf(map, side),
           scale,
         });
       });

@@ -24,7 +24,7 @@ export const scores: View = {
   how:
     'Bars: αₖ of the selected head for every key that at least eight queries can see; dashed: uniform ' +
     'attention. Below: Sinkₖ, the share of all heads with αₖ > ε, for the same keys (k = position + 1).',
-  formula: 'αₖ = mean over t ≥ k of A[t, k]',
+  formula: 'αₖ = mean of A[t, k] over the queries t that see key k',
   source: 'Gu et al., ICLR 2025, section 3.2',
   reads: ['alpha', 'sink_ratio', 'alpha_uniform'],
   numbers: ({ tensors, T }, at) => [

@@ -105,7 +105,8 @@ class Recording:
     @property
     def title(self) -> str:
         m, prompts = self.model, self.conditions["prompts"]
-        return (f"{m['id']}: {m['L']} layers of {m['H']} heads, T = {prompts['T']}, "
+        changes = "".join(f", {edit['label']}" for edit in self.conditions.get("edits") or [])
+        return (f"{m['id']}{changes}: {m['L']} layers of {m['H']} heads, T = {prompts['T']}, "
                 f"{prompts['count']} prompts, {self.conditions.get('class')}")
 
     def table(self) -> Table:
@@ -215,6 +216,9 @@ def _conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
         found = json.loads(metadata.get(CONDITIONS_KEY, ""))
     except ValueError as error:
         raise RecordingError(f"{path}: {CONDITIONS_KEY}: expected JSON, found none: {error}") from error
+    if isinstance(found, dict) and not _are_edits(found.get("edits") or []):
+        raise RecordingError(f"{path}: edits: expected a list of objects with a kind and a label, "
+                             "found another")
     required = {"model": dict, "tokens": list, "prompts": dict, "eps": list}
     for key, kind in required.items():
         if not isinstance(found, dict) or not isinstance(found.get(key), kind):
@@ -223,6 +227,12 @@ def _conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
         if not isinstance(found["model"].get(size), int):
             raise RecordingError(f"{path}: model.{size}: expected a whole number, found another")
     return found
+
+
+def _are_edits(edits: Any) -> bool:
+    return isinstance(edits, list) and all(
+        isinstance(edit, dict) and isinstance(edit.get("kind"), str)
+        and isinstance(edit.get("label"), str) for edit in edits)
 
 
 class Means:

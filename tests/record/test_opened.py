@@ -1,0 +1,128 @@
+"""Recordings of random models of several families, opened as a reader opens them: by the command line, and
+by the page in Chromium."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+from families import FAMILIES, T, inputs
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / ".build" / "page" / "index.html"
+LONG = 150  # pooled to 75 cells of 2 tokens
+TOLERANCE = 1e-6  # the command line prints the float32 numbers of the file
+
+CASES = {"llama": T, "gpt_oss": T, "gemma2": T, "bert": T, "long-llama": LONG, "long-bert": LONG}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("recordings")
+    found = {}
+    for name, tokens in CASES.items():
+        family = FAMILIES[name.removeprefix("long-")]
+        recording = sinkscope.record(
+            family.make(family.implementations[0]), None, inputs(family, 3, tokens), tokens=tokens,
+            keep=1, model_id=f"random {name}", progress=False)
+        found[name] = folder / f"{name}.safetensors"
+        recording.save(found[name])
+    return found
+
+
+@pytest.mark.skipif(not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
+                    reason="the engine is not built")
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: dict[str, Path]) -> None:
+    run = subprocess.run(["node", "wasm/cli.js", "measure", files[name], "--json"], cwd=ROOT,
+                         capture_output=True, text=True, check=True)
+    recording, found = sinkscope.Recording.open(files[name]), json.loads(run.stdout)
+    assert (found["T"], found["sequences"]) == (CASES[name], 3)
+    compared = set()
+    for e, metrics in [(0, found["metrics"]), *enumerate(at["metrics"] for at in found["byEps"])]:
+        for metric, read in metrics.items():
+            for of in ("mean", "deviation"):
+                expected = recording[f"{of}.{metric}"]
+                if metric.startswith(("sink_ratio", "near_eps")):
+                    expected = expected[e]
+                value = np.array([np.nan if x is None else x for x in read[of]])
+                assert np.allclose(value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE,
+                                   equal_nan=True), (metric, of)
+            compared.add(metric)
+    # All that `table` summarizes is among them, but for two that the command line shows otherwise.
+    summarized = {metric for metric, _, _ in recording._summary(recording.first)}
+    assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared
+    assert "loss_mean" not in compared if "bert" in name else "loss_mean" in compared
+
+
+@pytest.fixture(scope="module")
+def page(files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    if not PAGE.exists() or not Path(chromium).exists():
+        pytest.skip("the page is not built, or there is no Chromium")
+    run = subprocess.run(["node", "tests/record/page.mjs", tmp_path_factory.mktemp("pictures"),
+                          *files.values()], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_page_shows_the_numbers_of_the_package(name: str, page: dict[str, Any],
+                                                   files: dict[str, Path]) -> None:
+    found, recording = page[files[name].name], sinkscope.Recording.open(files[name])
+    assert found["troubles"] == []
+    alpha = recording["mean.alpha"][..., 0]
+    layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
+    assert found["finding"].startswith(f"Head L{layer}H{head} gives the first token “42” "
+                                       f"{100 * alpha.max():.0f}% of its ")
+    assert f"the mean over all {alpha.size} heads is {100 * alpha.mean():.0f}%" in found["finding"]
+    # Each cell of the map is a number of the file, and says of which tokens.
+    att, n = recording.attention(0)[layer, head], CASES[name]
+    block = -(-n // att.shape[0])
+    assert found["side"] == att.shape[0]
+    share = att / att.sum(-1, keepdims=True)
+    for cell in found["cells"]:
+        row, col, says = cell["row"], cell["col"], cell["says"].replace("\N{NO-BREAK SPACE}", " ")
+        if block > 1:
+            where = [f"{at * block}-{at * block + block - 1}" for at in (row, col)]
+            assert says.startswith(f"queries {where[0]} → keys {where[1]}: ")
+        else:
+            assert re.match(rf"query {row} “\d+” → key {col} “\d+”: ", says)
+        if col > row and "bert" not in name:
+            assert says.endswith("not visible (later tokens)" if block > 1 else
+                                 "not visible (later token)")
+        elif name == "gpt_oss":
+            shown = float(re.search(r": ([\d.]+)% of the row", says)[1])
+            assert abs(shown / 100 - share[row, col]) <= 2e-3
+        else:
+            assert abs(float(says.split()[-1]) - att[row, col]) <= 6e-5
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_page_offers_what_is_true_of_the_model(name: str, page: dict[str, Any],
+                                                   files: dict[str, Path]) -> None:
+    found = page[files[name].name]
+    views, texts = found["views"], " ".join(found["texts"])
+    if "bert" in name:
+        # No token is the next one, and no query lacks a later key.
+        assert not {"Loss by position", "Output", "Sink₁ by length"} & set(views)
+        assert not re.search(r"later token|next token|t ≥ k|causal", texts)
+    else:
+        assert {"Loss by position", "Sink₁ by length"} <= set(views)
+        assert "Loss by position" not in found["lacks"]
+    if name.startswith("long-"):
+        assert "blocks of 2 tokens" in found["axes"]["row"]
+        assert "75 by 75 means over blocks of 2 by 2 tokens" in found["map"]
+        if "bert" not in name:
+            assert "in full, kept here as maps pooled to 75 × 75" in found["lacks"]["Sink₁ by length"]
+    else:
+        assert found["axes"] == {"row": "query", "col": "key"}
+    # The weight of a sink logit goes to no key.
+    assert "Bias key" not in views
+    assert "All heads" not in found["lacks"]
