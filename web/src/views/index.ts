@@ -69,6 +69,13 @@ export function fitting(all: readonly View[], frames: readonly Frame[]): readonl
   return all.filter(({ fits }) => !fits || frames.some(fits));
 }
 
+/** The lab, which is a figure too, though not of a frame. */
+export const LAB = 'lab';
+export const isFigure = (name: string): boolean =>
+  name === LAB || views.some((view) => view.name === name);
+/** Of what an embed shows. */
+export const titleOf = (name: string): string => (name === LAB ? 'Lab' : viewNamed(name).title);
+
 export function viewNamed(name: string, among: readonly View[] = views): View {
   return among.find((view) => view.name === name) ?? among[0]!;
 }
