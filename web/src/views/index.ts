@@ -8,6 +8,7 @@ import { bias } from './bias';
 import { change } from './change';
 import { channels } from './channels';
 import { length, threshold } from './curves';
+import { domains } from './domains';
 import { effects } from './effects';
 import { firsts } from './firsts';
 import { gate } from './gate';
@@ -52,6 +53,7 @@ export const views: readonly View[] = [
   router,
   loss,
   kept,
+  domains,
   sweep,
   perturbations,
   next,
