@@ -9,6 +9,7 @@ export { tokenizerOfGguf } from './text/gguf_tokenizer.js';
 export { resolveHub } from './loading/hub.js';
 export { cutText, fieldsFor, measure, sweep } from './study/measure.js';
 export { headEffects } from './study/effects.js';
+export { groupsOf } from './study/labels.js';
 export { judge, labelHead, leastTokens } from './study/judge.js';
 export { modelFiles, planText } from './loading/plan.js';
 export { planTokenizer } from './text/plan_tokenizer.js';

@@ -156,6 +156,53 @@ export const embed = {
     return `${at.join(', ')} ms`;
   },
 
+  async 'the lab in another site’s page: the reader starts it, it ends by itself, and its workers end with it'(
+    stage,
+  ) {
+    const small = 'width:16,length:12,batch:4,steps:30';
+    const pages = {
+      '/lab.html': `<!doctype html><html lang="en"><title>A course</title><script type="module" src="${WRITTEN}/sink-scope.js"></script>
+        <sink-scope view="lab" left="${small}" right="operation:relu,${small}"></sink-scope>`,
+    };
+    const site = await elsewhere(stage.origin, pages);
+    try {
+      const page = await visit(stage, `${site.address}/lab.html`);
+      const trainers = [];
+      page.on('request', (one) => /lab[.\w]*\.wasm/.test(one.url()) && trainers.push(one.url()));
+      const lab = page.locator('sink-scope');
+      const train = lab.getByRole('button', { name: 'Train' });
+      await lab.locator('.train:enabled').waitFor();
+      const before = page.workers();
+      assert.deepEqual(trainers, [], 'nothing is fetched before the reader starts it');
+      await train.click();
+      await runs(page, 1);
+      const own = page.workers().filter((worker) => !before.includes(worker));
+      assert.ok(own.length >= 2, 'a worker for each model');
+      const [{ view, detail }] = await page.evaluate(() => globalThis.runs);
+      assert.equal(view, 'lab');
+      assert.deepEqual(
+        detail.results.map(({ steps }) => steps),
+        [30, 30],
+      );
+      assert.match(detail.says, /gives the first token \d/);
+      const said = await lab.locator('[data-finding]').textContent();
+      assert.equal(said.trim(), detail.says);
+      const of = detail.results.map(({ numbers }) => numbers.find(({ name }) => name === 'loss'));
+      for (const { shape, data } of of) {
+        assert.deepEqual(shape, [30]);
+        assert.ok(Object.values(data).every(Number.isFinite));
+      }
+      assert.deepEqual(await violations(page), []);
+      // They end with the figure.
+      const ends = own.map((worker) => worker.waitForEvent('close'));
+      await lab.evaluate((one) => one.remove());
+      await Promise.all(ends);
+      assert.deepEqual(page.troubles, []);
+    } finally {
+      site.close();
+    }
+  },
+
   async 'an element far from the viewport loads nothing'(stage) {
     const page = await visit(stage, `${stage.origin}/examples/plain.html`, {
       viewport: { width: 400, height: 300 },

@@ -52,6 +52,8 @@ const reads = Object.fromEntries(
           all.map(({ id, internals }) => [id, internals.ariaLabel]),
         );
         for (const [id, said] of says) {
+          // The reader starts the lab: 'a reader trains the two models of a lesson'.
+          if (drawn[`${number}-${id}`].state.view === 'lab') continue;
           const picture = drawn[`${number}-${id}`].says.trim();
           // A label has a full stop after each sentence.
           const label = said.replaceAll('.. ', '. ');
@@ -119,17 +121,47 @@ export const lessons = {
     assert.match(await count.textContent(), /opened 2 of 24 heads: 1 give/);
   },
 
-  async 'a row by hand: sliders show that softmax1 is a bias key'(stage) {
+  async 'a row by hand: switches change the formula, sliders show that softmax1 is a key bias'(
+    stage,
+  ) {
     const page = await open(stage, slugs[1]);
     const row = page.locator('sink-row').nth(1);
-    for (const name of ['Score b of the bias key', 'Value of the bias key'])
+    const formula = () => row.locator('.row-formula').textContent();
+    const said = () => row.getByRole('status').textContent();
+    for (const name of ['Key k of the bias, with q = 1', 'Value v of the bias'])
       await row.getByLabel(name).fill('0');
-    assert.match(
-      await row.getByRole('status').textContent(),
-      /softmax₁ is a bias key with score 0 and value 0/,
-    );
+    assert.match(await said(), /softmax₁ is a key bias with k = 0 and v = 0/);
+    const before = await formula();
+    await row.getByRole('button', { name: 'sink logit s' }).click();
+    assert.notEqual(await formula(), before);
+    assert.equal(await row.getByLabel('Value v of the bias').count(), 0);
+    await row.getByRole('button', { name: 'sigmoid' }).click();
+    assert.match(await said(), /Without that sum it changes nothing/);
     await row.getByRole('button', { name: 'Reset' }).click();
-    assert.match(await row.getByRole('status').textContent(), /Weight that goes to no token/);
+    assert.equal(await formula(), before);
+    assert.match(await said(), /^The three weights sum to/);
+    assert.deepEqual(await violations(page), []);
+    for (const { width, scheme } of SIZES) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme: scheme });
+      await staysWithin(page, width, 'a row');
+      await row.screenshot({ path: `${pictures}/row-${width}-${scheme}.png` });
+    }
+  },
+
+  async 'a reader trains the two models of a lesson: what the picture says, to the digit'(stage) {
+    const page = await open(stage, slugs[2]);
+    const lab = page.locator('#lab');
+    await lab.scrollIntoViewIfNeeded();
+    await lab.getByRole('button', { name: 'Train' }).click();
+    await page.waitForFunction(() =>
+      /step 400 of 400/.test(document.querySelector('#lab').shadowRoot.textContent),
+    );
+    const says = drawn['3-lab'].says.trim();
+    await lab.getByText(says.slice(0, 60)).waitFor();
+    assert.equal((await lab.locator('[data-finding]').textContent()).trim(), says);
+    assert.deepEqual(await violations(page), []);
+    await lab.screenshot({ path: `${pictures}/lesson-lab.png` });
   },
 
   async 'a model writes with three caches: the recorded texts, and others with another seed'(

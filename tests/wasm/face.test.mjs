@@ -16,6 +16,7 @@ const {
   filesOfDrop,
   filesOfList,
   guardTokenizer,
+  groupsOf,
   headEffects,
   labConfig,
   labFolder,
@@ -212,6 +213,7 @@ const FACE = {
       onSequence: () => {},
     },
   ],
+  groupsOf: [groupsOf, ['prose\tOnce upon a time', 'code\tx = 1']],
   headEffects: [
     headEffects,
     model,

@@ -9,6 +9,7 @@ import { planFiles } from '../loading/disk.js';
 import { SinkscopeError, expect, unlike } from '../abi/errors.js';
 import { leastTokens } from '../study/judge.js';
 import { resolveHub } from '../loading/hub.js';
+import { groupsOf } from '../study/labels.js';
 import { cutText, measure } from '../study/measure.js';
 import { modelFiles } from '../loading/plan.js';
 import { compareRecordings } from '../recording/study.js';
@@ -41,6 +42,8 @@ RECORDING    a file that record, or the Python package, has made: its means are 
   --text-file FILE   UTF-8 text, cut into sequences one after the other
   --lines            each line, or in a .json file each text of its list, is a text of its own, and its
                      first tokens are one sequence
+  --label            each line is a label, a tab and a text, as with --lines; the sequences are shared evenly among
+                     the labels, and the measurements of each are reported too
   --join N           so many of these texts in a row are one, with a blank line between them (1)
   --text TEXT        the text itself
   --ids I,I,...      token ids of a sequence, special ones included; several sequences of one length combine
@@ -98,6 +101,7 @@ const OPTIONS = /** @type {const} */ ({
   text: { type: 'string' },
   ids: { type: 'string', multiple: true },
   lines: { type: 'boolean', default: false },
+  label: { type: 'boolean', default: false },
   join: { type: 'string', default: '1' },
   tokens: { type: 'string' },
   sequences: { type: 'string', default: '100' },
@@ -325,9 +329,11 @@ async function openModel(engine, name, values) {
   let cut;
   const onCut = (/** @type {import('../sinkscope.js').Cut} */ found) => (cut = found);
   const special = specialOf(tokenizer, values.special);
-  const sequences = Array.isArray(texts?.ids)
-    ? texts.ids
-    : await cutText(tokenizer, texts.text, { ...wanted, special, onCut });
+  const groups = texts.groups && (await cutGroups(tokenizer, texts.groups, { ...wanted, special }));
+  const sequences =
+    groups?.flatMap((one) => one.sequences) ??
+    texts.ids ??
+    (await cutText(tokenizer, texts.text, { ...wanted, special, onCut }));
   tokenizer.close();
   return {
     id: (await stat(name).catch(() => undefined)) ? basename(resolve(name)) : plan.id,
@@ -335,12 +341,34 @@ async function openModel(engine, name, values) {
     model,
     tokenizer,
     sequences,
+    groups,
     thresholds,
     edits,
     cut,
     arithmetic,
-    text: 'text' in texts ? texts.text : undefined,
+    text: texts.ids ? undefined : texts.text,
   };
+}
+
+/**
+ * Sequences of each label, as many of each.
+ * @param {import('../sinkscope.js').AnyTokenizer} tokenizer
+ * @param {readonly import('../sinkscope.js').LabelledTexts[]} groups
+ * @param {import('../sinkscope.js').CutOptions} options
+ */
+async function cutGroups(tokenizer, groups, { sequences, ...options }) {
+  const each = Math.max(1, Math.floor(sequences / groups.length));
+  const all = [];
+  for (const { label, texts } of groups) {
+    try {
+      const own = { ...options, lines: false, sequences: each };
+      all.push({ label, sequences: await cutText(tokenizer, texts, own) });
+    } catch (error) {
+      if (!(error instanceof SinkscopeError)) throw error;
+      throw new SinkscopeError(error.code, `label “${label}”`, error.message);
+    }
+  }
+  return all;
 }
 
 /** @param {string} list */
@@ -356,10 +384,21 @@ function thresholdsOf(list) {
 async function measureModel(engine, name, values) {
   const { describe } = engine;
   const opened = await openModel(engine, name, values);
-  const { model, tokenizer, sequences, thresholds, edits, cut, arithmetic } = opened;
+  const { model, tokenizer, sequences, groups, thresholds, edits, cut, arithmetic } = opened;
   const eps = thresholds.length > 1 ? thresholds : thresholds[0];
   const { streaming } = values;
   const result = await measure(model, sequences, { eps, edits, streaming });
+  const byLabel = [];
+  for (const { label, sequences: own } of groups ?? []) {
+    const {
+      metrics,
+      byEps,
+      sequences: count,
+    } = await measure(model, own, {
+      ...{ eps, edits, streaming },
+    });
+    byLabel.push({ label, sequences: count, metrics, ...(byEps ? { byEps } : {}) });
+  }
   const [first] = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
   const { architecture } = model;
   const loss = result.metrics.loss_mean?.mean[0];
@@ -378,6 +417,7 @@ async function measureModel(engine, name, values) {
     loss,
     ...length,
     ...result,
+    ...(groups ? { byLabel } : {}),
   };
 }
 
@@ -437,9 +477,9 @@ function number(text, low, high, name) {
 /**
  * What is measured: a text, the texts of a list, or ids.
  * @param {Values} values
- * @returns {Promise<{ ids: number[][] } | { ids?: undefined, text: string | string[] }>}
+ * @returns {Promise<{ ids?: number[][], text: string | string[], groups?: import('../sinkscope.js').LabelledTexts[] }>}
  */
-async function textsOf({ 'text-file': path, text, ids, lines, join: together }) {
+async function textsOf({ 'text-file': path, text, ids, lines, label, join: together }) {
   const given = [path, text, ids].filter((one) => one !== undefined);
   expect(
     given.length === 1,
@@ -447,7 +487,7 @@ async function textsOf({ 'text-file': path, text, ids, lines, join: together }) 
     'one of --text-file, --text and --ids',
     given.length || undefined,
   );
-  if (ids) return { ids: ids.map((/** @type {string} */ list) => idsOf(list)) };
+  if (ids) return { text: '', ids: ids.map((/** @type {string} */ list) => idsOf(list)) };
   if (text !== undefined) return { text };
   const read = await readText(String(path), '--text-file');
   const isJson = /\.json$/i.test(String(path));
@@ -455,6 +495,12 @@ async function textsOf({ 'text-file': path, text, ids, lines, join: together }) 
     ? listOf(String(path), read)
     : read.split(/\r?\n/).filter((one) => one.trim());
   const each = whole(together, '--join');
+  if (label) {
+    const groups = groupsOf(list ?? []);
+    if (groups) return { text: read, groups };
+    const wanted = 'expected a label, a tab and a text in each line, and two labels or more';
+    throw new SinkscopeError('read', `--text-file: ${path}`, wanted);
+  }
   if (!lines) return { text: read };
   if (list) {
     const count = Math.max(1, Math.floor(list.length / each));
@@ -545,7 +591,28 @@ function summary(found, describe) {
   return `${[found.model, ...changes].join(', ')}: ${family}, ${L} layers, ${H} heads
 ${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}
 ${arithmetic ? OTHERWISE[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
-`;
+${labelLines(found, describe)}`;
+}
+
+/**
+ * The sink rate of each label, and its deviation between the label's sequences.
+ * @param {Found} found
+ * @param {import('../sinkscope.js').Describe} describe
+ */
+function labelLines(found, describe) {
+  const row = describe.metrics.find(({ name }) => name === 'sink_ratio');
+  if (!row || !('byLabel' in found) || !found.byLabel) return '';
+  const all = found.byLabel.map(({ label, sequences, metrics }) => {
+    const { mean, deviation } = metrics[row.name];
+    const spread = typeof deviation[0] === 'number' ? ` ± ${percent(deviation[0])}` : '';
+    return `  ${label}: ${percent(mean[0])}${spread}, ${sequences} sequences\n`;
+  });
+  return `${row.label.replace('_k', '_1')} by label\n${all.join('')}`;
+}
+
+/** @param {number | null} share */
+function percent(share) {
+  return share === null ? '-' : `${(100 * share).toFixed(1)}%`;
 }
 
 /**

@@ -48,6 +48,20 @@ export function cutText(
   options: CutOptions,
 ): Promise<number[][]>;
 
+/** Texts of one label: a domain, a language, a class. */
+export interface LabelledTexts {
+  readonly label: string;
+  readonly texts: readonly string[];
+}
+
+/**
+ * The texts of each label, in the order in which labels appear.
+ * @param texts each `label<TAB>text`
+ * @returns undefined unless each text has a label, of at most 60 characters, and there are two labels or more
+ * @example const groups = groupsOf(file.split('\n'));
+ */
+export function groupsOf(texts: readonly string[]): LabelledTexts[] | undefined;
+
 /** What a study needs of a model: with `replicas` it is spread over them. */
 export type Studied = Replica & Partial<Pick<Model, 'replicas'>>;
 

@@ -17,7 +17,7 @@ const load = async (file) =>
   (await runnerImport(join(here, '..', file), { configFile: false, root: join(here, '..') }))
     .module;
 
-const { isNarrow, lessonOf, picturesOf } = await load('ship/markdown.ts');
+const { isNarrow, lessonOf, picturesOf, writings } = await load('ship/markdown.ts');
 const { values } = await load('src/learn/values.ts');
 const lessons = readdirSync(here)
   .filter((file) => /^\d+-.*\.md$/.test(file))
@@ -40,7 +40,11 @@ async function show(attributes) {
       globalThis.heard = [];
       element.addEventListener('run', ({ detail }) => {
         const plain = (number) => ({ ...number, data: Array.from(number.data) });
-        const results = detail.results.map((one) => ({ ...one, numbers: one.numbers.map(plain) }));
+        const results = detail.results.map((one, i) => ({
+          // The lab says one thing of both models.
+          ...(detail.says && i === 0 ? { says: detail.says } : {}),
+          ...{ ...one, numbers: one.numbers.map(plain) },
+        }));
         globalThis.heard.push({ ...detail, results });
       });
       element.addEventListener('error', ({ detail }) => globalThis.heard.push({ error: detail }));
@@ -48,6 +52,7 @@ async function show(attributes) {
     },
     [attributes, widthOf(attributes)],
   );
+  if (attributes.view === 'lab') await page.getByRole('button', { name: 'Train' }).click();
   await page.waitForFunction(() => globalThis.heard.length > 0, undefined, { timeout: 120_000 });
   await page.waitForFunction(
     () => !document.querySelector('sink-scope').shadowRoot.textContent.includes('Loading'),
@@ -89,9 +94,14 @@ for (const { figures, lives } of lessons)
 const SEEDS = 20;
 const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
 const percent = (share) => `${(100 * share).toFixed(0)}%`;
+const knownTexts = writings();
 const written = {};
 for (const { writes } of lessons)
   for (const { id, model, prompt } of writes) {
+    if (only && !id.includes(only) && knownTexts[id]) {
+      written[id] = knownTexts[id];
+      continue;
+    }
     const texts = await page.evaluate(
       async ([attributes, seeds]) => {
         const element = document.createElement('sink-write');

@@ -2,9 +2,10 @@
  * A lesson, from Markdown to a page. Directives (remark-directive) name what Markdown has no sign for:
  *
  *     ::figure[Caption.]{#map view="heads" shown="softmax"}   a figure: <sink-scope> in a state, over its picture
- *     ::row[Caption.]{columns="softmax sigmoid"}              three scores with sliders (src/learn/rows.ts)
+ *     ::row[Caption.]{switches="bias" bias="key" beside="softmax1"}  one row with switches and sliders (src/learn/rows.ts)
  *     ::write[Caption.]{#write model="softmax" prompt="..."} a model writes on with three KV caches
  *     ::count{figure="map"}                                   counts the heads that a reader opens
+ *     ::dots[Caption.]{recipes="softmax sigmoid" step="4000" outcome="alpha"}  each seed's long run as a dot
  *     ::costs{}  ::claims{}                                   tables made from the zoo and models/claims.json
  *     :::predict[Question?]{min=0 max=24} ... :::             a guess, then the answer
  *     :::exercise ... :::
@@ -17,7 +18,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Root, RootContent, Paragraph } from 'mdast';
+import type { Root, Paragraph } from 'mdast';
 import { toString } from 'mdast-util-to-string';
 import rehypeKatex from 'rehype-katex';
 import rehypeStringify from 'rehype-stringify';
@@ -27,7 +28,19 @@ import remarkMath from 'remark-math';
 import remarkParse from 'remark-parse';
 import remarkRehype from 'remark-rehype';
 import { unified } from 'unified';
-import { start, variants } from '../src/learn/rows.ts';
+import {
+  attend,
+  forms,
+  formulaOf,
+  percent,
+  start,
+  SWITCHES,
+  type MathNode,
+  type Row,
+  type Switch,
+} from '../src/learn/rows.ts';
+import { make, table, text, type Node } from './nodes.ts';
+import { dotsOf } from './dots.ts';
 import { claims, fact, longRuns, modelsOfZoo, wrongly, type Claim, type Model } from './facts.ts';
 
 export interface FigureOf {
@@ -105,45 +118,15 @@ export function writings(): Readonly<Record<string, Writing>> {
     : {};
 }
 
-type Node = RootContent & {
-  name?: string;
-  attributes?: Record<string, string>;
-  children?: Node[];
-  data?: { hName?: string; hProperties?: Record<string, unknown>; directiveLabel?: boolean };
-};
-
 /** What of a text reads as a measured number: it must have a source. */
 const MEASURED = /\d(?:[\d,.]*\d)?(?:%| nats?\b|×)/;
 /** What is so by definition: a whole, and the level of an interval. */
 const DEFINED = /\b100%|\b95% intervals?/g;
 
-const make = (name: string, properties: Record<string, unknown>, children: readonly Node[] = []) =>
-  ({
-    type: 'paragraph',
-    data: { hName: name, hProperties: properties },
-    children: [...children],
-  }) as unknown as Node;
-const text = (value: string) => ({ type: 'text', value }) as Node;
-
 /** A map of one model fits on a screen with its text; several, and charts, take the whole column. */
 export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, string>>) =>
   ['attention', 'heads', 'gives', 'bias', 'gate', 'effects'].includes(view) &&
   !/,(?![^(]*\))/.test(shown);
-
-/** A table of texts; a cell may be a node. */
-function table(heads: readonly string[], rows: readonly (readonly (string | Node)[])[]): Node {
-  const cell = (name: string, scope?: string) => (content: string | Node) =>
-    make(name, scope ? { scope } : {}, [typeof content === 'string' ? text(content) : content]);
-  const head = make('tr', {}, heads.map(cell('th', 'col')));
-  const body = rows.map(([first = '', ...rest]) =>
-    make('tr', {}, [cell('th', 'row')(first), ...rest.map(cell('td'))]),
-  );
-  return make(
-    'div',
-    { className: ['wide-table'], tabIndex: 0, role: 'region', ariaLabel: heads.join(', ') },
-    [make('table', {}, [make('thead', {}, [head]), make('tbody', {}, body)])],
-  );
-}
 
 const minus = (value: number, digits: number) =>
   `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(digits)}`;
@@ -255,30 +238,48 @@ function claimsTables(hrefOf: (state: string) => string): Node[] {
   ];
 }
 
-/** Three scores at their start, as a table: what a page without JavaScript shows. */
-function rowTable(columns: readonly string[]): Node {
-  const shown = columns.map((name) => {
-    const found = variants.find((one) => one.name === name);
-    if (!found)
-      throw new Error(
-        `The column “${name}”: expected one of ${variants.map((one) => one.name).join(', ')}.`,
-      );
-    return found;
-  });
-  const all = shown.map(({ of }) => of(start));
-  const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
-  const score = (i: number) => String(start.scores[i]).replace('-', '−');
-  return table(
-    ['Token', 'Score x', ...shown.map(({ title, formula }) => `${title}: ${formula}`)],
-    [
-      ...start.scores.map((_, i) => [
-        `token ${i + 1}`,
-        score(i),
-        ...all.map(({ weights }) => percent(weights[i]!)),
-      ]),
-      ['no token', '', ...all.map(({ nowhere }) => (nowhere ? percent(nowhere) : '–'))],
-    ],
+const mathOf = ([tag, ...children]: MathNode): Node =>
+  make(
+    tag,
+    {},
+    children.map((one) => (typeof one === 'string' ? text(one) : mathOf(one))),
   );
+
+/** A word that a directive gives, and what it could be. */
+function oneOf(given: string, what: string, known: object): string {
+  if (!Object.hasOwn(known, given))
+    throw new Error(`The ${what} “${given}”: expected one of ${Object.keys(known).join(', ')}.`);
+  return given;
+}
+
+/** A row at its start, as a formula and a table: what a page without JavaScript shows. */
+function rowOf({ switches = '', beside = '', ...set }: Record<string, string>): Node[] {
+  const words = (all: string) => all.split(/\s+/).filter(Boolean);
+  for (const name of words(switches)) oneOf(name, 'switch', SWITCHES);
+  for (const [name, value] of Object.entries(set))
+    oneOf(value, name, SWITCHES[oneOf(name, 'switch', SWITCHES) as Switch].values);
+  const row: Row = { ...start, ...(set as Partial<Row>) };
+  const others = words(beside).map((name) => forms[oneOf(name, 'form', forms)]!);
+  const all = [row, ...others.map((one) => ({ ...row, ...one.set }))].map(attend);
+  const score = (i: number) => String(start.scores[i]).replace('-', '−');
+  return [
+    make(
+      'p',
+      { className: ['row-formula'] },
+      formulaOf(row).map((one) => mathOf(['math', one])),
+    ),
+    table(
+      ['Token', 'Score x', 'This formula', ...others.map(({ title }) => title)],
+      [
+        ...start.scores.map((_, i) => [
+          `token ${i + 1}`,
+          score(i),
+          ...all.map(({ weights }) => percent(weights[i]!)),
+        ]),
+        ['no token', '', ...all.map(({ nowhere }) => (nowhere ? percent(nowhere) : '–'))],
+      ],
+    ),
+  ];
 }
 
 interface Read {
@@ -339,8 +340,8 @@ function directives(number: number, read: Read) {
         ),
       );
     },
-    row(node, { columns = '' }) {
-      const element = make('sink-row', { columns }, [rowTable(columns.split(/\s+/))]);
+    row(node, given) {
+      const element = make('sink-row', given, rowOf(given));
       become(node, make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]));
     },
     write(node, { id = '', model = '', prompt = '' }) {
@@ -362,6 +363,13 @@ function directives(number: number, read: Read) {
     },
     costs(node, { models = '' }) {
       become(node, make('figure', {}, [costs(models.split(/\s+/)), ...caption(node)]));
+    },
+    dots(node, { recipes = '', step = '', outcome = '' }) {
+      const dots = dotsOf(recipes.split(/\s+/), Number(step), outcome);
+      become(
+        node,
+        make('figure', {}, [...dots, make('figcaption', {}, [...(node.children ?? [])])]),
+      );
     },
     claims(node) {
       become(node, make('figure', {}, [...claimsTables(hrefOf), ...caption(node)]));

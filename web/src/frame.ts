@@ -84,6 +84,8 @@ export interface Frame {
   /** The text of the special tokens before the prompt. */
   readonly first: readonly string[];
   readonly special: SpecialWords;
+  /** The label of each prompt, where they have some. */
+  readonly groups?: readonly string[];
   /** Prompts that were measured. */
   readonly sequences: number;
   /** Metrics and fields by their names in describe: means over the prompts where `spread` has them. */

@@ -1,15 +1,24 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { claims, fact, modelsOfZoo, wrongly } from '../ship/facts';
 import { lessons, pages } from '../ship/lessons';
+import { seedDots } from '../ship/dots';
 import { lessonOf, picturesOf, writings } from '../ship/markdown';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';
 import { headScores, values, type Run } from '../src/learn/values';
-import { saysOf, start, variants } from '../src/learn/rows';
+import {
+  attend,
+  formulaOf,
+  forms,
+  saysOf,
+  start,
+  type MathNode,
+  type Row,
+} from '../src/learn/rows';
 import { TERMS } from '../src/page/glossary';
 import { rooms } from '../src/rooms/index';
-import { views } from '../src/views/index';
+import { isFigure } from '../src/views/index';
 
 const all = lessons();
 const recordings = new Set(
@@ -29,9 +38,7 @@ function troublesOf(hash: string): string[] {
     ...names
       .filter((id) => !ids.has(id) && !id.startsWith('hub:') && !recordings.has(id))
       .map((id) => `no model ${id}`),
-    ...(given.has('view') && !views.some(({ name }) => name === state.view)
-      ? [`no view ${state.view}`]
-      : []),
+    ...(given.has('view') && !isFigure(state.view) ? [`no view ${state.view}`] : []),
     ...(given.has('room') && !rooms.some(({ name }) => name === state.room)
       ? [`no room ${state.room}`]
       : []),
@@ -84,10 +91,30 @@ describe('the course', () => {
     expect(of('Rows sum to 100%, with 95% intervals.')).toEqual([]);
     expect(of('It is :unknown[this]{}.')[0]).toMatch(/“:unknown”: expected one of/);
     expect(of('It is :live[1%]{figure="none" value="alpha"}.')).toHaveLength(1);
-    expect(of('::row{columns="softmin"}')[0]).toMatch(/softmin/);
+    expect(of('::row{beside="softmin"}')[0]).toMatch(/The form “softmin”/);
+    expect(of('::row{bias="keys"}')[0]).toMatch(/“keys”: expected one of none, logit, key/);
+    expect(of('::row{biass="key"}')[0]).toMatch(/“biass”: expected one of normalizer, bias, gate/);
     expect(() => fact('zoo softmax measured')).toThrow(/expected a number/);
     expect(wrongly('-0.4', 'zoo sigmoid differs outcomes alpha 0')).toBeUndefined();
     expect(wrongly('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
+  });
+
+  it('has a dot for each seed at the place of its log, and refuses what is not there', () => {
+    const log = (id: string, seed: number) =>
+      JSON.parse(
+        readFileSync(`${import.meta.dirname}/../../models/zoo/${id}/seeds/${seed}.json`, 'utf8'),
+      ).points.find(({ step }: { step: number }) => step === 4000).alpha as number;
+    const recipes = ['no-bos', 'softmax'];
+    const [first, second] = seedDots(recipes, 4000, 'alpha');
+    expect([first!.title, second!.title]).toEqual(['Softmax model', 'No BOS']);
+    expect(first!.values).toEqual([1, 2, 3, 4, 5].map((seed) => log('softmax', seed)));
+    expect(second!.values).toEqual([1, 2, 3].map((seed) => log('no-bos', seed)));
+    expect(first!.mean).toBeCloseTo(fact('long softmax 4000 alpha mean'), 12);
+    expect(() => seedDots(['lr-6e-3'], 4000, 'alpha')).toThrow(/two seeds or more/);
+    const of = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`);
+    const dots = '::dots{recipes="softmax no-bos" step="4000" outcome="alpha"}';
+    expect(of(dots).html.match(/<circle/g)).toHaveLength(8);
+    expect(of(dots.replace('alpha', 'beta')).problems[0]).toMatch(/“beta”: expected one of alpha/);
   });
 
   it('says of lesson 5’s models what their intervals say', () => {
@@ -181,36 +208,62 @@ describe('numbers of a run in a text', () => {
 });
 
 describe('a row of three scores', () => {
-  const of = (name: string, row = start) => variants.find((one) => one.name === name)!.of(row);
-  const total = (name: string, row = start) => of(name, row).weights.reduce((a, b) => a + b, 0);
+  const of = (set: Partial<Row> = {}) => attend({ ...start, ...set });
+  const total = (set: Partial<Row> = {}) => of(set).weights.reduce((a, b) => a + b, 0);
+  const key = { bias: 'key' } as const;
 
   it('has the weights that PyTorch gives', () => {
     // torch.softmax(torch.tensor([1., 0., -1.]), 0), the same with a fourth score of 0 (softmax1) or 1 (sink logit), and torch.sigmoid
-    const near = (name: string, expected: readonly number[]) =>
-      of(name).weights.forEach((weight, i) => expect(weight).toBeCloseTo(expected[i]!, 6));
-    near('softmax', [0.66524094, 0.24472848, 0.09003057]);
-    near('softmax1', [0.53444666, 0.19661194, 0.07232949]);
-    near('sigmoid', [0.7310586, 0.5, 0.26894143]);
-    near('sink_logit', [0.39948627, 0.14696279, 0.05406459]);
+    const near = (set: Partial<Row>, expected: readonly number[]) =>
+      of(set).weights.forEach((weight, i) => expect(weight).toBeCloseTo(expected[i]!, 6));
+    near({}, [0.66524094, 0.24472848, 0.09003057]);
+    near(forms.softmax1!.set, [0.53444666, 0.19661194, 0.07232949]);
+    near({ normalizer: 'sigmoid' }, [0.7310586, 0.5, 0.26894143]);
+    near({ bias: 'logit', s: 1 }, [0.39948627, 0.14696279, 0.05406459]);
+    near({ normalizer: 'none' }, [1, 0, -1]);
+    // torch.sigmoid(torch.tensor(1.)), and 0.7310586 * 0.1 + 0.5 * 1 + 0.26894143 * 0.8 + 0.7310586 * 0.5
+    const sigmoid = of({ ...key, normalizer: 'sigmoid' });
+    expect(sigmoid.nowhere).toBeCloseTo(0.7310586, 6);
+    expect(sigmoid.output).toBeCloseTo(1.1537883, 6);
+    expect(of({ ...key, normalizer: 'none', k: -2, v: 1 }).output).toBeCloseTo(0.1 - 0.8 - 2, 12);
   });
 
-  it('sums to 1 with what goes to no token, except with sigmoid', () => {
-    for (const name of ['softmax', 'softmax1', 'sink_logit', 'key_bias', 'gated'])
-      expect(total(name) + of(name).nowhere, name).toBeCloseTo(1, 12);
-    const low = { ...start, scores: [-6, -6, -6] };
-    expect(total('softmax', low)).toBeCloseTo(1, 12);
-    expect(total('sigmoid', low)).toBeLessThan(0.01);
+  it('sums to 1 with what goes to no token under softmax alone', () => {
+    for (const bias of ['none', 'logit', 'key'] as const)
+      expect(total({ bias }) + of({ bias }).nowhere, bias).toBeCloseTo(1, 12);
+    const scores = [-6, -6, -6];
+    expect(total({ scores })).toBeCloseTo(1, 12);
+    expect(total({ scores, normalizer: 'sigmoid' })).toBeLessThan(0.01);
+    const gated = of({ gate: 'on', g: 0.25 });
+    expect(gated.weights).toEqual(of().weights);
+    expect(gated.output).toBeCloseTo(0.25 * of().output, 12);
   });
 
-  it('shows that softmax1 is a bias key with score 0 and value 0', () => {
-    const columns = ['softmax', 'softmax1', 'sink_logit', 'key_bias'];
-    expect(saysOf(start, columns)).toMatch(/^Weight that goes to no token/);
-    const same = { ...start, bias: 0, biasValue: 0 };
-    expect(of('key_bias', same)).toEqual(of('softmax1', same));
-    expect(saysOf(same, columns)).toMatch(/softmax₁ is a bias key with score 0 and value 0/);
-    const valued = { ...same, biasValue: 0.5 };
-    expect(saysOf(valued, columns)).not.toMatch(/same/);
-    const logit = { ...start, logit: 2, bias: 2, biasValue: 0 };
-    expect(saysOf(logit, columns)).toMatch(/sink logit is a bias key with value 0/);
+  it('shows that softmax1 is a key bias with k = 0 and v = 0', () => {
+    const says = (set: Partial<Row>) => saysOf({ ...start, ...set }, ['softmax1']);
+    expect(says(key)).toMatch(/^The three weights sum to \d+%, \d+% goes to no token/);
+    const same = { ...key, k: 0, v: 0 };
+    expect(of(same)).toEqual(of(forms.softmax1!.set));
+    expect(says(same)).toMatch(/softmax₁ is a key bias with k = 0 and v = 0/);
+    expect(says({ ...same, v: 0.5 })).not.toMatch(/These are/);
+    expect(says({ ...same, k: 2 })).toMatch(/a sink logit is a key bias with v = 0/);
+    expect(says({ bias: 'logit', s: 0 })).toMatch(/softmax₁ is a sink logit of 0/);
+    expect(says({ bias: 'logit', s: 0, normalizer: 'sigmoid' })).toMatch(/changes nothing/);
+    expect(says({ ...same, normalizer: 'sigmoid' })).not.toMatch(/These are/);
+  });
+
+  it('has the formula that its switches make', () => {
+    const words = ([, ...children]: MathNode): string =>
+      children.map((one) => (typeof one === 'string' ? one : words(one))).join('');
+    const formulas = (set: Partial<Row>) => formulaOf({ ...start, ...set }).map(words);
+    expect(formulas({})).toEqual(['o=∑iwivi', 'wi=exi∑jexj']);
+    expect(formulas({ bias: 'logit' })[1]).toBe('wi=exies+∑jexj');
+    expect(formulas({ ...key, gate: 'on' })).toEqual([
+      'o=g(∑iwivi+w∗v∗)',
+      'wi=exieqk∗+∑jexj',
+      'w∗=eqk∗eqk∗+∑jexj',
+    ]);
+    expect(formulas({ normalizer: 'sigmoid' })[1]).toBe('wi=11+e−xi');
+    expect(formulas({ ...key, normalizer: 'none' })[2]).toBe('w∗=qk∗');
   });
 });

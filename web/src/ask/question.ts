@@ -2,7 +2,14 @@
  * The question that every subject answers: the source of the prompts (the reader's text, held-out passages,
  * a file, random tokens: the inputs of the paper's table 1), the start token, the length, the number.
  */
-import { cutText, type AnyTokenizer as Tokenizer, type SpecialToken, type Token } from 'sinkscope';
+import {
+  cutText,
+  groupsOf,
+  type LabelledTexts,
+  type AnyTokenizer as Tokenizer,
+  type SpecialToken,
+  type Token,
+} from 'sinkscope';
 import { InputError } from './errors';
 import { PROMPT_MAX, QUESTION, type State } from './state';
 import type { Zoo } from './zoo';
@@ -145,6 +152,8 @@ export interface Prompts {
   readonly dropped: number;
   /** All prompts, the first one included; all have its length. */
   readonly ids: readonly (readonly number[])[];
+  /** The label of each prompt, where they have some. */
+  readonly groups?: readonly string[];
 }
 
 async function ownText(
@@ -159,7 +168,33 @@ async function ownText(
         `${PROMPT_MAX.toLocaleString('en')}.`,
     );
   if (!prompt.trim()) throw new InputError(NO_TEXT);
+  const groups = prompt.includes('\t') && groupsOf(promptsOfFile(prompt, 'lines'));
+  if (groups) return promptsOfGroups(tokenizer, groups, { ...question, n: Infinity }, special);
   return piecesOf(tokenizer, prompt, question, special);
+}
+
+/** As many prompts of each label, all as long as the shortest text, and T tokens at most. */
+async function promptsOfGroups(
+  tokenizer: Tokenizer,
+  groups: readonly LabelledTexts[],
+  { T, n }: Pick<Question, 'T' | 'n'>,
+  special: Special,
+): Promise<Prompts> {
+  const each = Math.max(1, Math.floor(n / groups.length));
+  const taken = groups.map(({ label, texts }) => ({ label, texts: texts.slice(0, each) }));
+  const begin = await tokenizer.encode('', { special });
+  let tokens = T;
+  for (const text of taken.flatMap(({ texts }) => texts))
+    tokens = Math.min(tokens, (await tokenizer.encode(text, { special })).length);
+  const ids: number[][] = [];
+  const labels: string[] = [];
+  for (const { label, texts } of taken) {
+    const cut = await cutText(tokenizer, texts, { tokens, sequences: texts.length, special });
+    ids.push(...cut);
+    labels.push(...cut.map(() => label));
+  }
+  const first = ids[0]!.map((id, t) => tokenOf(tokenizer, id, t < begin.length));
+  return { tokens: first, dropped: 0, ids, groups: labels };
 }
 
 /** A text, cut into prompts of T tokens; a shorter text is one prompt. */
@@ -203,6 +238,8 @@ export async function promptsOf(
     return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
   }
   if (!texts.length) throw new InputError(NO_FILE);
+  const groups = question.input === 'file' && groupsOf(texts);
+  if (groups) return promptsOfGroups(tokenizer, groups, asked, special);
   if (texts.length === 1)
     return { ...(await piecesOf(tokenizer, texts[0]!, asked, special)), dropped: 0 };
   const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });

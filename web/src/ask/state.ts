@@ -152,6 +152,9 @@ export const table = {
   /** What is done to a model that may break it, and how often. */
   perturbation: choice('repeat', 'repeat', 'channel', 'weight'),
   times: number(100, 1, 4095),
+  /** What the sink of models is drawn against, and beside which checkpoints. */
+  against: choice('ratio', 'ratio', 'loss', 'size'),
+  checkpoints: choice('none', 'none', 'all'),
   /** The quantity of an experiment's chart. */
   measure: word('loss'),
   theme: choice('auto', 'auto', 'light', 'dark'),

@@ -5,7 +5,7 @@ import { base } from '../base';
 import { choices } from '../page/controls';
 import type { Context } from '../page/context';
 import { linkable, printHash, type State, CONTROLS } from '../ask/state';
-import { viewNamed } from '../views/index';
+import { titleOf } from '../views/index';
 import { snippets } from './snippets';
 import '../page/dialog.css';
 import './dialog.css';
@@ -13,7 +13,7 @@ import './dialog.css';
 export function showEmbed(context: Context, view: string): void {
   const dialog = document.createElement('dialog');
   dialog.className = 'embed-dialog';
-  dialog.setAttribute('aria-label', `Embed ${viewNamed(view).title}`);
+  dialog.setAttribute('aria-label', `Embed ${titleOf(view)}`);
   const kind = signal(0);
   const controls = signal<readonly string[]>([]);
   const state = (): State => ({ ...linkable(context.state.value), view, controls: controls.value });
@@ -33,7 +33,7 @@ export function showEmbed(context: Context, view: string): void {
     const text = snippets[kind.value]!.make(state(), base);
     render(
       html`<div class="embed-head">
-          <h2>Embed: ${viewNamed(view).title}</h2>
+          <h2>Embed: ${titleOf(view)}</h2>
           <button type="button" aria-label="Close" @click=${() => dialog.close()}>✕</button>
         </div>
         ${choices(

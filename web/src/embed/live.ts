@@ -23,8 +23,9 @@ import heatmap from '../plot/heatmap.css?inline';
 import views from '../views/views.css?inline';
 import tables from '../rooms/tables.css?inline';
 import room from '../rooms/figure.css?inline';
+import lab from '../lab/embedded.css?inline';
 import { isRead, type Pointed } from '../page/view';
-import { viewNamed } from '../views/index';
+import { LAB, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
 import { recordingOf, writeAttributes } from './attributes';
@@ -36,7 +37,7 @@ let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = [defaults, page, controls, figure, heatmap, views, tables, room]
+  const own = [defaults, page, controls, figure, heatmap, views, tables, room, lab]
     .join('\n')
     .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
     .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');
@@ -137,6 +138,13 @@ export class Live {
       });
     });
     this.#scope.onEnd(entered);
+    // The lab reports what it has trained, and is seen before that.
+    this.#root.addEventListener('built', () => host.toggleAttribute('data-live', true));
+    this.#root.addEventListener('trained', (event) => {
+      const { detail } = event as CustomEvent<{ readonly says: string }>;
+      host.internals.ariaLabel = `Lab. ${detail.says}`;
+      host.report('run', detail);
+    });
     this.#scope.effect(() => this.#reportRun(context));
     void this.#open(context);
   }
@@ -221,6 +229,7 @@ export class Live {
   /** Once for each answer: the event, and what a screen reader reads of the figure. */
   #reportRun(context: Context): void {
     const state = this.#state.value;
+    if (state.view === LAB) return;
     const view = viewNamed(state.view);
     const shown = shownOf(context, state.shown);
     for (const { error } of shown) if (error) this.#host.report('error', { message: error });

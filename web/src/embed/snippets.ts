@@ -1,6 +1,6 @@
 /** The code that a teacher pastes: the element, an iframe, and both in the form that course tools take. */
 import { printHash, type State } from '../ask/state';
-import { viewNamed } from '../views/index';
+import { titleOf as titleOfView } from '../views/index';
 import { attributesOf } from './attributes';
 
 interface Snippet {
@@ -42,7 +42,7 @@ function addressOf(state: State, base: URL): string {
   return address.href;
 }
 
-const titleOf = (state: State) => `Sinkscope: ${viewNamed(state.view).title}`;
+const titleOf = (state: State) => `Sinkscope: ${titleOfView(state.view)}`;
 
 /** @param size the height, or a ratio where nothing can set the height later */
 function frame(state: State, base: URL, source = 'src', size = 'height: 520px'): string {

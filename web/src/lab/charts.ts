@@ -92,11 +92,18 @@ function lineOf(
   };
 }
 
-/** @returns what draws both labs into them */
-export function createCharts(root: HTMLElement): (pair: readonly NamedLab[]) => void {
-  const places = CHARTS.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
+/**
+ * @param count of the charts, the first ones
+ * @returns what draws both labs into them
+ */
+export function createCharts(
+  root: HTMLElement,
+  count = CHARTS.length,
+): (pair: readonly NamedLab[]) => void {
+  const charts = CHARTS.slice(0, count);
+  const places = charts.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
-    CHARTS.forEach(({ title, key, lines, reach, percent: isShare, isHalf }, i) => {
+    charts.forEach(({ title, key, lines, reach, percent: isShare, isHalf }, i) => {
       // A text has no triggers, and its best possible loss is unknown.
       const isThere = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));

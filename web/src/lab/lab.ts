@@ -63,11 +63,14 @@ export class Lab {
   #turn = 0;
 
   readonly #side: number;
+  readonly #isKept: boolean;
   /** All that its digits depend on, as words. */
   #of = '';
 
-  constructor(side: number, prepare: (settings: Settings) => Promise<Setup>) {
+  /** @param isKept whether the training is kept for the next visit */
+  constructor(side: number, prepare: (settings: Settings) => Promise<Setup>, isKept = true) {
     this.#side = side;
+    this.#isKept = isKept;
     this.#prepare = prepare;
   }
 
@@ -132,7 +135,7 @@ export class Lab {
     this.seconds = from?.seconds ?? 0;
     if (!from) {
       this.picture = undefined;
-      await forget(this.#side);
+      if (this.#isKept) await forget(this.#side);
     }
     const old = this.#training;
     this.#training = undefined;
@@ -221,7 +224,7 @@ export class Lab {
   async #keep(training: Training): Promise<void> {
     const { step, seconds } = this;
     this.kept = { step, seconds, log: [...this.log], state: await training.state() };
-    await keep(this.#side, this.#of, this.kept);
+    if (this.#isKept) await keep(this.#side, this.#of, this.kept);
   }
 
   async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
@@ -247,6 +250,16 @@ export class Lab {
   async pause(): Promise<void> {
     this.#job?.abort();
     await this.#running;
+  }
+
+  /** Ends the training and its worker. */
+  async end(): Promise<void> {
+    this.#turn++;
+    await this.pause();
+    const engine = this.#engine;
+    this.#engine = undefined;
+    this.#training = undefined;
+    await (await engine)?.close();
   }
 
   /** What the sample does with the weights as they are. */

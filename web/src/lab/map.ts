@@ -19,10 +19,11 @@ export interface Acts {
   readonly change: (side: 0 | 1, more: Settings) => void;
 }
 
+/** @param acts what can be done with the model; absent: nothing */
 export function createMap(
   grid: HTMLElement,
   side: 0 | 1,
-  acts: Acts,
+  acts?: Acts,
 ): (named: NamedLab, theme: Theme) => void {
   const place = part(grid, 'lab-map', 'section');
   place.dataset.side = ['left', 'right'][side];
@@ -40,9 +41,13 @@ export function createMap(
     drawMap(map, named, theme, place.clientWidth);
     render(
       html`${trouble(named, acts)}
-        <p class="numbers">
-          ${actions(named, acts)} ${heads(named, (head) => acts.change(side, { head }))}
-        </p>`,
+      ${
+        acts
+          ? html`<p class="numbers">
+              ${actions(named, acts)} ${heads(named, (head) => acts.change(side, { head }))}
+            </p>`
+          : nothing
+      }`,
       under,
     );
   };
@@ -100,7 +105,7 @@ function heads({ lab }: NamedLab, choose: (head: number) => void) {
   );
 }
 
-function trouble({ lab }: NamedLab, { again }: Acts) {
+function trouble({ lab }: NamedLab, acts?: Acts) {
   const { stage, trouble: why, kept, settings } = lab;
   if (!why) return nothing;
   const goOn =
@@ -111,6 +116,6 @@ function trouble({ lab }: NamedLab, { again }: Acts) {
       : nothing;
   return html`<p class="trouble" role="alert">
     ${why} ${goOn}
-    ${stage === 'lost' ? html`<button type="button" @click=${again}>Reset</button>` : nothing}
+    ${acts && stage === 'lost' ? html`<button type="button" @click=${acts.again}>Reset</button>` : nothing}
   </p>`;
 }

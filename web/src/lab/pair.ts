@@ -38,9 +38,13 @@ export class Pair {
   /** Whether training was paused because the tab is hidden. */
   #isHidden = false;
 
-  constructor(context: Context, scope: Scope) {
+  /** @param isOwn whether the labs end with the scope, and nothing of them is kept */
+  constructor(context: Context, scope: Scope, isOwn = false) {
     this.#context = context;
-    this.labs = labs ??= [new Lab(0, setUp), new Lab(1, setUp)];
+    this.labs = isOwn
+      ? [new Lab(0, setUp, false), new Lab(1, setUp, false)]
+      : (labs ??= [new Lab(0, setUp), new Lab(1, setUp)]);
+    if (isOwn) scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
     const seen = () => this.#seen();
     document.addEventListener('visibilitychange', seen);
     scope.onEnd(() => document.removeEventListener('visibilitychange', seen));
@@ -95,8 +99,8 @@ export class Pair {
     this.#context.set({ left: texts[0]!, right: texts[1]! });
   }
 
-  again(): void {
-    this.given().forEach(({ settings }, i) => void this.labs[i as Side].begin(settings));
+  async again(): Promise<void> {
+    await Promise.all(this.given().map(({ settings }, i) => this.labs[i as Side].begin(settings)));
   }
 
   /** Other settings are another training, of both, so that they are at one step. */

@@ -6,6 +6,9 @@ interface Preset {
   readonly claim: string;
 }
 
+/** Both models of the preset that trains in seconds. */
+const SMALL = 'width:32,learning_rate:0.01,batch:16,steps:400';
+
 /** The first preset is the page's default. */
 export const fromScratch: readonly Preset[] = [
   {
@@ -15,6 +18,14 @@ export const fromScratch: readonly Preset[] = [
     claim:
       'Two models with the same task and seed. Only on the left must each row of attention sum to 1. ' +
       'Press Train: on the left map the first column turns into a sink, on the right it does not.',
+  },
+  {
+    title: 'small and fast',
+    left: SMALL,
+    right: `operation:sigmoid_log_n,${SMALL}`,
+    claim:
+      'Two small models with the same task and seed, and a large learning rate. Press Train: in a few ' +
+      'seconds the first column of the left map turns into a sink, and the right one does not.',
   },
   {
     title: 'softmax or ReLU',

@@ -1,88 +1,129 @@
-/** <sink-row columns="softmax sigmoid">: one row of attention over three tokens, with sliders (rows.ts). */
-import { html, nothing, render } from 'lit';
-import { saysOf, start, variants, type Row } from './rows';
+/**
+ * <sink-row switches="bias" bias="key" beside="softmax1">: one row of attention over three tokens (rows.ts), with
+ * the switches that it names, sliders, and the formula that they make.
+ */
+import { html, render } from 'lit';
+import {
+  attend,
+  fixed,
+  forms,
+  formulaOf,
+  percent,
+  saysOf,
+  start,
+  SWITCHES,
+  type MathNode,
+  type Row,
+  type Switch,
+} from './rows';
 
-const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
 const signed = (value: number) => value.toFixed(1).replace('-', '−');
 
-/** What a reader sets beside the scores, for the columns that have it. */
+/** What a reader sets beside the scores, where a switch has it. */
 const SETTINGS = [
-  { name: 'logit', of: 'sink_logit', label: 'Sink logit s', min: -4, max: 4 },
-  { name: 'bias', of: 'key_bias', label: 'Score b of the bias key', min: -4, max: 4 },
-  { name: 'biasValue', of: 'key_bias', label: 'Value of the bias key', min: -1, max: 1 },
-  { name: 'gate', of: 'gated', label: 'Gate g', min: 0, max: 1 },
-] as const satisfies readonly {
-  name: keyof Row;
-  of: string;
-  label: string;
-  min: number;
-  max: number;
-}[];
+  { name: 's', of: ['bias', 'logit'], label: 'Sink logit s', min: -4, max: 4 },
+  { name: 'k', of: ['bias', 'key'], label: 'Key k of the bias, with q = 1', min: -4, max: 4 },
+  { name: 'v', of: ['bias', 'key'], label: 'Value v of the bias', min: -1, max: 1 },
+  { name: 'g', of: ['gate', 'on'], label: 'Gate g', min: 0, max: 1 },
+] as const;
+
+const MATHML = 'http://www.w3.org/1998/Math/MathML';
+
+function mathOf([tag, ...children]: MathNode): Element {
+  const made = document.createElementNS(MATHML, tag);
+  made.append(...children.map((one) => (typeof one === 'string' ? one : mathOf(one))));
+  return made;
+}
 
 class SinkRow extends HTMLElement {
+  #first: Row = start;
   #row: Row = start;
 
   connectedCallback(): void {
+    const names = Object.keys(SWITCHES) as Switch[];
+    const given = names.flatMap((name) => {
+      const value = this.getAttribute(name);
+      return value && value in SWITCHES[name].values ? [[name, value]] : [];
+    });
+    this.#first = { ...start, ...(Object.fromEntries(given) as Partial<Row>) };
     this.replaceChildren();
+    this.#set(this.#first);
+  }
+
+  #set(row: Partial<Row>): void {
+    this.#row = { ...this.#row, ...row };
     this.#draw();
   }
 
+  #words(name: string): string[] {
+    return (this.getAttribute(name) ?? '').split(/\s+/).filter(Boolean);
+  }
+
+  #slider(label: string, value: number, low: number, high: number, set: (value: number) => void) {
+    return html`<input
+        type="range"
+        min=${low}
+        max=${high}
+        step="0.1"
+        aria-label=${label}
+        .value=${String(value)}
+        @input=${(event: Event) => set(Number((event.target as HTMLInputElement).value))}
+      /><span class="slid">${signed(value)}</span>`;
+  }
+
+  #switch(name: Switch) {
+    const { label, values } = SWITCHES[name];
+    return html`<div class="switch" role="group" aria-label=${label}>
+      <span>${label}</span>
+      ${Object.entries(values).map(
+        ([value, words]) =>
+          html`<button
+            type="button"
+            aria-pressed=${String(this.#row[name] === value)}
+            @click=${() => this.#set({ [name]: value })}
+          >
+            ${words}
+          </button>`,
+      )}
+    </div>`;
+  }
+
   #draw(): void {
-    const names = (this.getAttribute('columns') ?? '').split(/\s+/);
-    const shown = variants.filter(({ name }) => names.includes(name));
-    const all = shown.map(({ of }) => of(this.#row));
-    const slider = (
-      label: string,
-      value: number,
-      [min, max]: readonly [number, number],
-      set: (value: number) => Partial<Row>,
-    ) =>
-      html`<input
-          type="range"
-          min=${min}
-          max=${max}
-          step="0.1"
-          aria-label=${label}
-          .value=${String(value)}
-          @input=${(event: Event) => {
-            const given = Number((event.target as HTMLInputElement).value);
-            this.#row = { ...this.#row, ...set(given) };
-            this.#draw();
-          }}
-        /><span class="slid">${signed(value)}</span>`;
+    const row = this.#row;
+    const beside = this.#words('beside').filter((name) => name in forms);
+    const all = [row, ...beside.map((name) => ({ ...row, ...forms[name]!.set }))].map(attend);
     const bar = (share: number, isToken = true) =>
       html`<td>
-        <span class=${isToken ? 'bar' : 'bar nowhere'} style="--share: ${Math.min(1, share)}"></span
+        <span
+          class=${isToken ? 'bar' : 'bar nowhere'}
+          style="--share: ${Math.max(0, Math.min(1, share))}"
+        ></span
         ><span>${percent(share)}</span>
       </td>`;
-    const scoreOf = (i: number) => (value: number) => ({
-      scores: this.#row.scores.map((old, at) => (at === i ? value : old)),
-    });
+    const set = (i: number) => (value: number) =>
+      this.#set({ scores: row.scores.map((old, at) => (at === i ? value : old)) });
     render(
-      html`<div
-          class="wide-table"
-          tabindex="0"
-          role="region"
-          aria-label=${`One row of attention: ${shown.map(({ title }) => title).join(', ')}`}
-        >
+      html`${this.#words('switches').map((name) => this.#switch(name as Switch))}
+        <p class="row-formula" aria-live="off">
+          ${formulaOf(row).map((one) => mathOf(['math', one]))}
+        </p>
+        <div class="wide-table" tabindex="0" role="region" aria-label="One row of attention">
           <table>
             <thead>
               <tr>
                 <th scope="col">Token</th>
                 <th scope="col">Score x</th>
-                ${shown.map(
-                  ({ title, formula }) =>
-                    html`<th scope="col">${title}<small>${formula}</small></th>`,
-                )}
+                <th scope="col">This formula</th>
+                ${beside.map((name) => html`<th scope="col">${forms[name]!.title}</th>`)}
               </tr>
             </thead>
             <tbody>
-              ${this.#row.scores.map(
+              ${row.scores.map(
                 (score, i) =>
                   html`<tr>
-                    <th scope="row">token ${i + 1}<small>value ${this.#row.values[i]}</small></th>
+                    <th scope="row">token ${i + 1}<small>value ${row.values[i]}</small></th>
                     <td class="slides">
-                      ${slider(`Score of token ${i + 1}`, score, [-6, 6], scoreOf(i))}
+                      ${this.#slider(`Score of token ${i + 1}`, score, -6, 6, set(i))}
                     </td>
                     ${all.map(({ weights }) => bar(weights[i]!))}
                   </tr>`,
@@ -95,31 +136,22 @@ class SinkRow extends HTMLElement {
               <tr>
                 <th scope="row">The head writes</th>
                 <td></td>
-                ${all.map(({ output }) => html`<td>${output.toFixed(2).replace('-', '−')}</td>`)}
+                ${all.map(({ output }) => html`<td>${fixed(output)}</td>`)}
               </tr>
             </tbody>
           </table>
         </div>
         <p class="settings">
-          ${SETTINGS.filter(({ of }) => names.includes(of)).map(
+          ${SETTINGS.filter(({ of: [name, value] }) => row[name] === value).map(
             ({ name, label, min, max }) =>
               html`<span class="setting"
                 >${label}
-                ${slider(label, this.#row[name], [min, max], (value) => ({ [name]: value }))}</span
+                ${this.#slider(label, row[name], min, max, (value) => this.#set({ [name]: value }))}</span
               >`,
           )}
-          <button
-            type="button"
-            @click=${() => {
-              this.#row = start;
-              this.#draw();
-            }}
-          >
-            Reset
-          </button>
+          <button type="button" @click=${() => this.#set(this.#first)}>Reset</button>
         </p>
-        <p role="status">${saysOf(this.#row, names)}</p>
-        ${nothing}`,
+        <p role="status">${saysOf(row, beside)}</p>`,
       this,
     );
   }

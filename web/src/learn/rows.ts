@@ -1,20 +1,36 @@
 /**
- * One row of attention over three tokens, by hand: what each way of normalizing makes of the same scores.
- * All of them are one formula, in which a weight is e^x over the sum of all e^x plus an extra term. The
- * extra term is 0 for softmax, 1 for softmax1 (Miller 2023), e^s for a sink logit s (gpt-oss), and e^b for a
- * bias key whose score is b (Gu et al. 2025, section 7).
+ * One row of attention over three tokens, by hand. All its forms are one formula with three switches:
+ *
+ *     o = g (Σᵢ wᵢ vᵢ + w∗ v∗),   softmax: wᵢ = exp(xᵢ) / (E + Σⱼ exp(xⱼ)),   sigmoid: wᵢ = 1 / (1 + exp(−xᵢ)),   none: wᵢ = xᵢ
+ *
+ * A sink logit s gives E = exp(s) (OpenAI 2025, gpt-oss). A bias key k∗ with its value v∗ is weighed as a token is,
+ * with the score q·k∗ (Gu et al. 2025, section 7); here q = 1. Softmax₁ has E = 1 (Miller 2023). A gate g scales
+ * what the head writes (Qiu et al. 2025).
  */
 
-/** What the reader sets; values are those of the tokens, as numbers. */
+export const SWITCHES = {
+  normalizer: {
+    label: 'Normalizer',
+    values: { softmax: 'softmax', sigmoid: 'sigmoid', none: 'none' },
+  },
+  bias: { label: 'Bias', values: { none: 'none', logit: 'sink logit s', key: 'key bias k, v' } },
+  gate: { label: 'Gate', values: { off: 'none', on: 'g' } },
+} as const;
+
+export type Switch = keyof typeof SWITCHES;
+type Choice<Name extends Switch> = keyof (typeof SWITCHES)[Name]['values'];
+
+/** What the reader sets; keys, values and scores are numbers, so D = 1. */
 export interface Row {
   readonly scores: readonly number[];
   readonly values: readonly number[];
-  /** The sink logit s. */
-  readonly logit: number;
-  /** The score b of the bias key: 0 where the key is 0. */
-  readonly bias: number;
-  readonly biasValue: number;
-  readonly gate: number;
+  readonly normalizer: Choice<'normalizer'>;
+  readonly bias: Choice<'bias'>;
+  readonly gate: Choice<'gate'>;
+  readonly s: number;
+  readonly k: number;
+  readonly v: number;
+  readonly g: number;
 }
 
 export interface Weighed {
@@ -26,101 +42,141 @@ export interface Weighed {
   readonly output: number;
 }
 
-export interface Variant {
-  readonly name: string;
-  readonly title: string;
-  readonly formula: string;
-  readonly of: (row: Row) => Weighed;
-}
+export const start: Row = {
+  scores: [1, 0, -1],
+  values: [0.1, 1, 0.8],
+  ...{ normalizer: 'softmax', bias: 'none', gate: 'off' },
+  ...{ s: 1, k: 1, v: 0.5, g: 0.5 },
+};
+
+/** Forms with a name of their own, as settings of the formula. */
+export const forms: Readonly<
+  Record<string, { readonly title: string; readonly set: Partial<Row> }>
+> = {
+  softmax: { title: 'Softmax', set: { normalizer: 'softmax', bias: 'none', gate: 'off' } },
+  softmax1: { title: 'Softmax₁', set: { normalizer: 'softmax', bias: 'logit', s: 0, gate: 'off' } },
+  sigmoid: { title: 'Sigmoid', set: { normalizer: 'sigmoid', bias: 'none', gate: 'off' } },
+};
 
 const sum = (all: readonly number[]) => all.reduce((a, b) => a + b, 0);
-const output = (weights: readonly number[], values: readonly number[]) =>
-  sum(weights.map((weight, i) => weight * values[i]!));
 
-/** Softmax with a term in the denominator that is no token's, and whose value is `value`. */
-function normalized({ scores, values }: Row, extra: number, value = 0): Weighed {
+const each: Readonly<Record<'sigmoid' | 'none', (score: number) => number>> = {
+  sigmoid: (score) => 1 / (1 + Math.exp(-score)),
+  none: (score) => score,
+};
+
+/** The weights, and the bias's own, which is 0 where there is none. */
+function weigh({ scores, normalizer, bias, s, k }: Row): Omit<Weighed, 'output'> {
+  if (normalizer !== 'softmax') {
+    const of = each[normalizer];
+    return { weights: scores.map(of), nowhere: bias === 'key' ? of(k) : 0 };
+  }
+  const extra = { none: -Infinity, logit: s, key: k }[bias];
   // With the largest score subtracted, no exponential overflows.
   const top = Math.max(...scores, extra);
   const powers = scores.map((score) => Math.exp(score - top));
   const rest = Math.exp(extra - top);
   const whole = sum(powers) + rest;
-  const weights = powers.map((power) => power / whole);
-  const nowhere = rest / whole;
-  return { weights, nowhere, output: output(weights, values) + nowhere * value };
+  return { weights: powers.map((power) => power / whole), nowhere: rest / whole };
 }
 
-export const variants: readonly Variant[] = [
-  {
-    name: 'softmax',
-    title: 'Softmax',
-    formula: 'eˣ / Σ eˣ',
-    of: (row) => normalized(row, -Infinity),
-  },
-  {
-    name: 'sigmoid',
-    title: 'Sigmoid',
-    formula: '1 / (1 + e⁻ˣ)',
-    of: ({ scores, values }) => {
-      const weights = scores.map((score) => 1 / (1 + Math.exp(-score)));
-      return { weights, nowhere: 0, output: output(weights, values) };
-    },
-  },
-  {
-    name: 'softmax1',
-    title: 'Softmax₁',
-    formula: 'eˣ / (1 + Σ eˣ)',
-    of: (row) => normalized(row, 0),
-  },
-  {
-    name: 'sink_logit',
-    title: 'Sink logit',
-    formula: 'eˣ / (eˢ + Σ eˣ)',
-    of: (row) => normalized(row, row.logit),
-  },
-  {
-    name: 'key_bias',
-    title: 'Key bias',
-    formula: 'eˣ / (eᵇ + Σ eˣ)',
-    of: (row) => normalized(row, row.bias, row.biasValue),
-  },
-  {
-    name: 'gated',
-    title: 'Gated softmax',
-    formula: 'g · eˣ / Σ eˣ',
-    of: (row) => {
-      const { weights, output: written } = normalized(row, -Infinity);
-      return { weights, nowhere: 0, output: row.gate * written };
-    },
-  },
+export function attend(row: Row): Weighed {
+  const { weights, nowhere } = weigh(row);
+  const own = row.bias === 'key' ? nowhere * row.v : 0;
+  const mixed = sum(weights.map((weight, i) => weight * row.values[i]!)) + own;
+  return { weights, nowhere, output: (row.gate === 'on' ? row.g : 1) * mixed };
+}
+
+/* The formula, as MathML. */
+
+/** An element with its children; a text is a leaf's. */
+export type MathNode = readonly [tag: string, ...children: (MathNode | string)[]];
+
+const mi = (name: string): MathNode => ['mi', name];
+const mn = (value: number): MathNode => ['mn', String(value)];
+const mo = (sign: string): MathNode => ['mo', sign];
+const line = (...all: MathNode[]): MathNode => ['mrow', ...all];
+const sub = (name: string, index: string): MathNode => [
+  'msub',
+  mi(name),
+  index === '∗' ? mo(index) : mi(index),
 ];
+const exp = (...power: MathNode[]): MathNode => ['msup', mi('e'), line(...power)];
+const total = (index: string): MathNode => ['munder', mo('∑'), mi(index)];
 
-export const start: Row = {
-  scores: [1, 0, -1],
-  values: [0.1, 1, 0.8],
-  logit: 1,
-  bias: 1,
-  biasValue: 0.5,
-  gate: 0.5,
-};
+const score = (index: string): MathNode[] =>
+  index === '∗' ? [mi('q'), sub('k', '∗')] : [sub('x', index)];
 
-/** What a reader should see now, in a sentence; every sentence is computed from the columns. */
-export function saysOf(row: Row, shown: readonly string[]): string {
-  const of = (name: string) => variants.find((one) => one.name === name)!.of(row);
-  const has = (...names: string[]) => names.every((name) => shown.includes(name));
-  const isSame = (a: Weighed, b: Weighed) =>
-    Math.abs(a.nowhere - b.nowhere) < 1e-9 && Math.abs(a.output - b.output) < 1e-9;
-  if (has('softmax1', 'key_bias') && isSame(of('softmax1'), of('key_bias')))
-    return 'Softmax₁ and the key bias now give the same weights and write the same: softmax₁ is a bias key with score 0 and value 0.';
-  if (has('sink_logit', 'key_bias') && isSame(of('sink_logit'), of('key_bias')))
-    return 'The sink logit and the key bias now give the same weights and write the same: a sink logit is a bias key with value 0.';
-  if (has('softmax', 'sigmoid')) {
-    const total = (name: string) => `${(100 * sum(of(name).weights)).toFixed(0)}%`;
-    return `The row sums to ${total('softmax')} with softmax and to ${total('sigmoid')} with sigmoid.`;
-  }
-  if (has('softmax', 'gated'))
-    return `The weights are the same; softmax writes ${of('softmax').output.toFixed(2)}, and with the gate the head writes ${of('gated').output.toFixed(2)}.`;
-  const nowhere = shown
-    .map((name) => variants.find((one) => one.name === name)!)
-    .map(({ title, of: weigh }) => `${title} ${(100 * weigh(row).nowhere).toFixed(0)}%`);
-  return `Weight that goes to no token: ${nowhere.join(', ')}.`;
+function weight({ normalizer, bias }: Row, index: string): MathNode {
+  const own = sub('w', index);
+  if (normalizer === 'none') return line(own, mo('='), ...score(index));
+  const below =
+    normalizer === 'sigmoid'
+      ? [mn(1), mo('+'), exp(mo('−'), ...score(index))]
+      : [
+          ...(bias === 'logit' ? [exp(mi('s')), mo('+')] : []),
+          ...(bias === 'key' ? [exp(...score('∗')), mo('+')] : []),
+          total('j'),
+          exp(...score('j')),
+        ];
+  const above = normalizer === 'sigmoid' ? mn(1) : exp(...score(index));
+  return line(own, mo('='), ['mfrac', above, line(...below)]);
+}
+
+/** What the head writes, and the weights. */
+export function formulaOf(row: Row): readonly MathNode[] {
+  const hasKey = row.bias === 'key';
+  const isGated = row.gate === 'on';
+  const mixed = [
+    ...[total('i'), sub('w', 'i'), sub('v', 'i')],
+    ...(hasKey ? [mo('+'), sub('w', '∗'), sub('v', '∗')] : []),
+  ];
+  const scaled = isGated && hasKey ? [mo('('), ...mixed, mo(')')] : mixed;
+  return [
+    line(mi('o'), mo('='), ...(isGated ? [mi('g')] : []), ...scaled),
+    weight(row, 'i'),
+    ...(hasKey ? [weight(row, '∗')] : []),
+  ];
+}
+
+/* What the numbers show, in sentences that hold for any of them. */
+
+const isSame = (a: Weighed, b: Weighed) =>
+  Math.abs(a.nowhere - b.nowhere) < 1e-9 &&
+  Math.abs(a.output - b.output) < 1e-9 &&
+  a.weights.every((weight, i) => Math.abs(weight - b.weights[i]!) < 1e-9);
+
+export const percent = (share: number) => `${(100 * share).toFixed(0).replace('-', '−')}%`;
+export const fixed = (value: number) => value.toFixed(2).replace('-', '−');
+
+/** Which other form the reader has made, if any. */
+function sameAs(row: Row): string | undefined {
+  const own = attend(row);
+  const is = (set: Partial<Row>) => isSame(own, attend({ ...row, ...set }));
+  if (row.normalizer !== 'softmax')
+    return row.bias === 'logit'
+      ? 'A sink logit is a term of softmax’s sum. Without that sum it changes nothing.'
+      : undefined;
+  const { gate } = row;
+  if (row.bias === 'key' && is({ ...forms.softmax1!.set, gate }))
+    return 'These are the weights and the output of softmax₁: softmax₁ is a key bias with k = 0 and v = 0.';
+  if (row.bias === 'key' && is({ bias: 'logit', s: row.k }))
+    return 'These are the weights and the output of a sink logit s = k: a sink logit is a key bias with v = 0.';
+  if (row.bias === 'logit' && is({ ...forms.softmax1!.set, gate }))
+    return 'These are the weights and the output of softmax₁: softmax₁ is a sink logit of 0.';
+  return undefined;
+}
+
+/** What the reader has set, beside the forms that are shown. */
+export function saysOf(row: Row, beside: readonly string[]): string {
+  const own = attend(row);
+  const others = beside.map((name) => {
+    const { title, set } = forms[name]!;
+    const { weights, output } = attend({ ...row, ...set });
+    return `${title}: ${percent(sum(weights))} and ${fixed(output)}`;
+  });
+  const nowhere = own.nowhere ? `, ${percent(own.nowhere)} goes to no token` : '';
+  const numbers = `The three weights sum to ${percent(sum(own.weights))}${nowhere}, and the head writes ${fixed(own.output)} (${others.join('; ')}).`;
+  const same = sameAs(row);
+  return same ? `${same} ${numbers}` : numbers;
 }

@@ -82,6 +82,12 @@ const lossOf = (result: Result | undefined) => {
   return losses && mean(Array.from(losses.data).filter(Number.isFinite));
 };
 
+/** The mean of a head's row sums. */
+function rowSum(result: Result | undefined): number | undefined {
+  const sums = result && find(result, 'row_mass');
+  return sums && mean(sums.data);
+}
+
 type Value = (results: readonly Result[]) => string;
 const second =
   (of: (result: Result | undefined) => number | undefined): Value =>
@@ -109,7 +115,8 @@ export const values: Readonly<Record<string, Value>> = {
   at_10: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[10]),
   at_30: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[30]),
   at_50: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[50]),
-  row_sum: ([first]) => percent(first && mean(find(first, 'row_mass')?.data ?? [])),
+  row_sum: ([first]) => percent(rowSum(first)),
+  second_row_sum: second(rowSum),
   bias: ([first]) => percent(first && find(first, 'sink_bias')?.data[0]),
   gate: ([first]) => {
     const gates = first && find(first, 'gate_mean');

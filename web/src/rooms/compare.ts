@@ -41,6 +41,7 @@ import {
   type Sorting,
 } from './metrics';
 import { metricsTable } from './metrics_table';
+import { addScatter } from './scatter';
 import { seedsTable } from './seeds_table';
 import '../views/views.css';
 import './panes.css';
@@ -172,6 +173,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const open = signal<OpenModels | undefined>(undefined);
   const sorting = signal<Sorting>({ name: '', descending: true });
   const shown = (): Shown[] => shownOf(context, context.state.value.shown);
+  addScatter(root, context, scope, shown);
 
   scope.effect(() => {
     const zoo = context.engine.value?.models.zoo;

@@ -1,15 +1,16 @@
-/** One view as a figure, for embed.html: its title, its picture, a link to the page. */
+/** One view as a figure, for embed.html: its title, its picture, a link to the page; or the lab. */
 import { html, nothing, render } from 'lit';
 import { generateControls, nameOf, questionControls, textField, troubles } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
-import { viewNamed } from '../views/index';
+import { LAB, viewNamed } from '../views/index';
 import { isRead, part } from '../page/view';
 import { Walk } from './walk';
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
+  if (context.state.peek().view === LAB) return void buildLab(root, context, scope);
   const view = viewNamed(context.state.peek().view);
   const head = part(root, 'room-head');
   const asked = part(root, 'figure-controls');
@@ -74,4 +75,18 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const watcher = new MutationObserver(showOnce);
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());
+}
+
+/** The lab's code is fetched by figures that show it. */
+async function buildLab(root: HTMLElement, context: Context, scope: Scope): Promise<void> {
+  let isOver = false;
+  scope.onEnd(() => (isOver = true));
+  try {
+    const lab = await import('../lab/embedded');
+    if (isOver) return;
+    lab.build(root, context, scope);
+    root.dispatchEvent(new CustomEvent('built', { bubbles: true }));
+  } catch (error) {
+    context.fail(error);
+  }
 }

@@ -21,6 +21,7 @@ async function figureRoom() {
     import('../views/views.css'),
     import('./tables.css'),
     import('./figure.css'),
+    import('../lab/embedded.css'),
   ]);
   return room;
 }

@@ -32,7 +32,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const foot = part(root, 'lab-foot');
   const pair = new Pair(context, scope);
   // What could not be fetched may be there now.
-  const again = () => (pair.isReady ? pair.again() : open());
+  const again = () => (pair.isReady ? void pair.again() : open());
   const controls = new Controls(context, pair, again);
   const acts: Acts = {
     inside: (named) =>

@@ -179,6 +179,7 @@ export async function emptyFrame(
     first: firstTokens(prompts.tokens),
     special: await specialWords(opened.tokenizer),
     sequences: prompts.ids.length,
+    ...(prompts.groups ? { groups: prompts.groups } : {}),
     tensors: {},
     spread: {},
     perPrompt: {},

@@ -8,6 +8,7 @@ import { bias } from './bias';
 import { change } from './change';
 import { channels } from './channels';
 import { length, threshold } from './curves';
+import { domains } from './domains';
 import { effects } from './effects';
 import { firsts } from './firsts';
 import { gate } from './gate';
@@ -53,6 +54,7 @@ export const views: readonly View[] = [
   router,
   loss,
   kept,
+  domains,
   sweep,
   perturbations,
   next,
@@ -70,6 +72,13 @@ export const inspectors = views.filter(
 export function fitting(all: readonly View[], frames: readonly Frame[]): readonly View[] {
   return all.filter(({ fits }) => !fits || frames.some(fits));
 }
+
+/** The lab, which is a figure too, though not of a frame. */
+export const LAB = 'lab';
+export const isFigure = (name: string): boolean =>
+  name === LAB || views.some((view) => view.name === name);
+/** Of what an embed shows. */
+export const titleOf = (name: string): string => (name === LAB ? 'Lab' : viewNamed(name).title);
 
 export function viewNamed(name: string, among: readonly View[] = views): View {
   return among.find((view) => view.name === name) ?? among[0]!;

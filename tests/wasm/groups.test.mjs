@@ -1,0 +1,89 @@
+/** Texts with labels: the command line reports each label's measurements, which are those of its texts alone. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { groupsOf } from '../../wasm/index.js';
+
+const root = new URL('../../', import.meta.url);
+const cli = fileURLToPath(new URL('wasm/cli.js', root));
+const softmax = fileURLToPath(new URL('models/zoo/softmax', root));
+const folder = mkdtempSync(join(tmpdir(), 'sinkscope-groups-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const run = (...args) => promisify(execFile)(process.execPath, [cli, 'measure', softmax, ...args]);
+const written = (name, lines) => {
+  const path = join(folder, name);
+  writeFileSync(path, lines.join('\n'));
+  return path;
+};
+
+const passages = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'))
+  .slice(0, 5)
+  .map((text) => text.replace(/\s+/g, ' '));
+const prose = passages.slice(0, 3);
+const repeated = ['the the ', 'and and '].map((text) => text.repeat(60));
+
+test('texts are grouped by their labels, in order; all or none of them have one', () => {
+  assert.deepEqual(groupsOf(['a\tone', 'b\ttwo\tthree', 'a\tfour']), [
+    { label: 'a', texts: ['one', 'four'] },
+    { label: 'b', texts: ['two\tthree'] },
+  ]);
+  const none = [
+    ['a\tone', 'two'],
+    ['a\tone', 'a\ttwo'],
+    ['\tone', 'b\ttwo'],
+    ['a\t', 'b\ttwo'],
+    [],
+  ];
+  for (const texts of none) assert.equal(groupsOf(texts), undefined);
+  assert.equal(groupsOf([`${'a'.repeat(61)}\tone`, 'b\ttwo']), undefined);
+  assert.equal(groupsOf(['__proto__\tone', 'constructor\ttwo'])?.length, 2);
+});
+
+test('--label measures each label as its texts alone are measured', async () => {
+  const labelled = [
+    ...prose.map((text) => `prose\t${text}`),
+    ...repeated.map((text) => `repeated\t${text}`),
+  ];
+  const args = ['--tokens', '32', '--json'];
+  const path = written('labelled.tsv', labelled);
+  const found = JSON.parse((await run('--text-file', path, '--label', ...args)).stdout);
+  assert.equal(found.sequences, 5);
+  const counts = found.byLabel.map(({ label, sequences }) => [label, sequences]);
+  assert.deepEqual(counts, [
+    ['prose', 3],
+    ['repeated', 2],
+  ]);
+  for (const [i, texts] of [prose, repeated].entries()) {
+    const alone = written(`alone-${i}.txt`, texts);
+    const own = JSON.parse((await run('--text-file', alone, '--lines', ...args)).stdout);
+    assert.deepEqual(found.byLabel[i].metrics, own.metrics);
+  }
+  const { stdout } = await run('--text-file', path, '--label', '--tokens', '32');
+  const [mean] = found.byLabel[0].metrics.sink_ratio.mean;
+  assert.ok(stdout.includes(`  prose: ${(100 * mean).toFixed(1)}% ± `), stdout);
+  // The sequences are shared evenly.
+  const two = JSON.parse(
+    (await run('--text-file', path, '--label', '--sequences', '2', ...args)).stdout,
+  );
+  assert.deepEqual(
+    two.byLabel.map(({ sequences }) => sequences),
+    [1, 1],
+  );
+});
+
+test('a file without labels, and a label without a long text, are refused with what was expected', async () => {
+  const plain = written('plain.txt', passages);
+  await assert.rejects(run('--text-file', plain, '--label'), ({ stderr }) =>
+    /plain\.txt.*expected a label, a tab and a text/s.test(stderr),
+  );
+  const short = written('short.tsv', [`prose\t${prose[0]}`, 'code\tx = 1']);
+  await assert.rejects(run('--text-file', short, '--label', '--tokens', '32'), ({ stderr }) =>
+    /label “code”.*expected a text of at least 31 tokens/s.test(stderr),
+  );
+});

@@ -1,0 +1,92 @@
+/** Each seed of a recipe as a dot, and their mean: a table that is read without JavaScript. */
+import { longRuns, modelsOfZoo } from './facts.ts';
+import { make, table, text, type Node } from './nodes.ts';
+
+/** The outcomes that can be drawn, with the places of their digits. */
+const OUTCOMES: Readonly<Record<string, { readonly title: string; readonly digits: number }>> = {
+  alpha: { title: 'α₁ above uniform attention', digits: 2 },
+  loss: { title: 'loss (nats)', digits: 2 },
+};
+
+export interface Dots {
+  readonly title: string;
+  readonly values: readonly number[];
+  readonly mean: number;
+}
+
+const meanOf = (all: readonly number[]) => all.reduce((a, b) => a + b, 0) / all.length;
+const fixed = (value: number, digits: number) =>
+  (Math.abs(value) < 0.5 / 10 ** digits ? 0 : value).toFixed(digits).replace('-', '−');
+
+/** What the long runs of the recipes have at a step, the largest mean first. */
+export function seedDots(recipes: readonly string[], step: number, outcome: string): Dots[] {
+  const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));
+  return recipes
+    .map((id) => {
+      const values = longRuns(id).flatMap(({ points }) => {
+        const value = points.find((one) => one.step === step)?.[outcome];
+        return typeof value === 'number' ? [value] : [];
+      });
+      if (values.length < 2)
+        throw new Error(
+          `“${id}”: expected ${outcome} of two seeds or more at step ${step}, found ${values.length}.`,
+        );
+      return { title: titles.get(id) ?? id, values, mean: meanOf(values) };
+    })
+    .sort((a, b) => b.mean - a.mean);
+}
+
+const [WIDTH, HEIGHT, EDGE] = [240, 20, 6];
+
+function strip({ values, mean }: Dots, [low, high]: readonly [number, number]): Node {
+  const x = (value: number) =>
+    (EDGE + ((value - low) / (high - low)) * (WIDTH - 2 * EDGE)).toFixed(1);
+  const middle = HEIGHT / 2;
+  const line = (className: string, x1: string, x2: string, y1: number, y2: number) =>
+    make('line', { className: [className], x1, x2, y1, y2 });
+  return make(
+    'svg',
+    { className: ['dots'], viewBox: `0 0 ${WIDTH} ${HEIGHT}`, ariaHidden: 'true' },
+    [
+      line('axis', '0', String(WIDTH), middle, middle),
+      ...(low < 0 && high > 0 ? [line('zero', x(0), x(0), 0, HEIGHT)] : []),
+      line('mean', x(mean), x(mean), 2, HEIGHT - 2),
+      ...values.map((value) => make('circle', { cx: x(value), cy: middle, r: 3.2 })),
+    ],
+  );
+}
+
+/** @param outcome of the logs: a key of OUTCOMES */
+export function dotsOf(recipes: readonly string[], step: number, outcome: string): Node[] {
+  const known = OUTCOMES[outcome];
+  if (!known)
+    throw new Error(
+      `The outcome “${outcome}”: expected one of ${Object.keys(OUTCOMES).join(', ')}.`,
+    );
+  const { title, digits } = known;
+  const rows = seedDots(recipes, step, outcome);
+  const all = rows.flatMap(({ values }) => values);
+  const domain = [Math.min(0, ...all), Math.max(...all)] as const;
+  const words = (value: number) => fixed(value, digits);
+  const range = (values: readonly number[]) =>
+    `${words(Math.min(...values))} to ${words(Math.max(...values))}`;
+  const spread = ({ values }: Dots) => Math.max(...values) - Math.min(...values);
+  const widest = rows.reduce((a, b) => (spread(b) > spread(a) ? b : a));
+  return [
+    table(
+      ['Recipe', 'Seeds', title, 'Mean (min to max)'],
+      rows.map((row) => [
+        row.title,
+        String(row.values.length),
+        strip(row, domain),
+        `${words(row.mean)} (${range(row.values)})`,
+      ]),
+    ),
+    make('p', { className: ['dots-says'] }, [
+      text(
+        `Step ${step.toLocaleString('en')} of the long runs, a dot for each seed and a line at their mean. The seeds of ` +
+          `“${widest.title}” lie farthest apart: ${range(widest.values)}.`,
+      ),
+    ]),
+  ];
+}

@@ -1,0 +1,183 @@
+/**
+ * The lab as a figure: two models that the reader trains, without the fields of their settings. Nothing is fetched
+ * until Train is pressed; training ends at its last step, and its workers end with the figure.
+ */
+import { html, render } from 'lit';
+import { allows } from '../page/controls';
+import type { Context, Scope } from '../page/context';
+import { part, say } from '../page/view';
+import { addKinds, KINDS } from '../save/menu';
+import { createCharts } from './charts';
+import { save } from './export';
+import { createMap } from './map';
+import { Pair } from './pair';
+import { fromScratch, fineTune } from './presets';
+import { printSettings } from './settings';
+import { verdict } from './words';
+
+const FRAME_MS = 100;
+/** Attention on the first token, and loss. */
+const CHARTS = 2;
+
+/** What the figure says of itself once both trainings have ended: the detail of `trained`. */
+export interface Trained {
+  readonly view: 'lab';
+  readonly says: string;
+  /** Of the left model and of the right one; a number by step is [steps]. */
+  readonly results: readonly {
+    readonly subject: string;
+    readonly title: string;
+    readonly steps: number;
+    readonly numbers: readonly {
+      readonly name: string;
+      readonly axes: readonly ['step'];
+      readonly shape: readonly number[];
+      readonly data: readonly number[];
+    }[];
+  }[];
+}
+
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
+  const place = part(root, 'lab-embedded');
+  place.dataset.view = 'lab';
+  const finding = part(place, 'lead', 'p');
+  finding.dataset.finding = '';
+  finding.setAttribute('role', 'status');
+  const head = part(place, 'lab-bar');
+  const bar = part(head, 'lab-buttons');
+  const grid = part(place, 'lab-grid');
+  const foot = part(root, 'figure-foot', 'p');
+  const pair = new Pair(context, scope, true);
+  const maps = ([0, 1] as const).map((side) => createMap(grid, side));
+  const charts = part(grid, 'lab-charts');
+  const drawCharts = createCharts(charts, CHARTS);
+  const drawMaps = (theme = context.theme.peek()) => {
+    const named = pair.named();
+    named.forEach((one, i) => maps[i]!(one, theme));
+    drawCharts(named);
+  };
+  const menu = addKinds(
+    head,
+    'the lab',
+    KINDS,
+    (kind) =>
+      void save(kind, {
+        pair: pair.named(),
+        columns: pair.columns,
+        grid,
+        context,
+        draw: drawMaps,
+      }).catch(context.fail),
+  );
+  let isOver = false;
+  let isOpening = false;
+  scope.onEnd(() => (isOver = true));
+
+  /** Fetches the engine that trains, and begins both models. */
+  async function open(): Promise<void> {
+    isOpening = true;
+    draw();
+    try {
+      await pair.open(context.engine.peek()!.models);
+      if (isOver) return;
+      for (const { problems } of pair.given())
+        for (const why of problems) context.fail(`${why}. The default is used.`);
+      follow();
+      await pair.again();
+      if (!isOver) pair.train();
+    } catch (error) {
+      context.fail(error);
+    }
+    isOpening = false;
+    draw();
+  }
+
+  /** Other settings are another training, which the reader starts. */
+  function follow(): void {
+    let from = '';
+    scope.effect(() => {
+      const { left, right } = context.state.value;
+      if (from && from !== left + right) void pair.again();
+      from = `${left}${right}`;
+    });
+    let due = 0;
+    scope.onEnd(() => clearTimeout(due));
+    scope.effect(() => {
+      void [context.theme.value, ...pair.labs.map(({ changed }) => changed.value)];
+      due ||= window.setTimeout(() => {
+        due = 0;
+        draw();
+      }, FRAME_MS);
+    });
+  }
+
+  let said = '';
+  function report(): void {
+    const named = pair.named();
+    const says = verdict(named);
+    if (!pair.isOver || says === said) return;
+    said = says;
+    const results = named.map(({ name, lab }) => ({
+      ...{ subject: printSettings(lab.settings), title: name, steps: lab.step },
+      numbers: pair.columns.map((column) => ({
+        ...{ name: column, axes: ['step'] as const, shape: [lab.log.length] },
+        data: lab.log.map((entry) => entry[column] ?? NaN),
+      })),
+    }));
+    const detail: Trained = { view: 'lab', says, results };
+    root.dispatchEvent(new CustomEvent('trained', { detail, bubbles: true }));
+  }
+
+  function draw(): void {
+    const { left, right } = context.state.peek();
+    const preset = [...fromScratch, ...fineTune].find(
+      (one) => one.left === left && one.right === right,
+    );
+    const { isRunning } = pair;
+    const isBegun = pair.isReady && pair.step > 0;
+    const claim = preset?.claim ?? 'Two models with the same task and seed. Press Train.';
+    say(finding, isBegun && !isRunning ? verdict(pair.named()) : claim);
+    finding.hidden = !allows(context.state.peek(), 'finding');
+    const act = () => (pair.isReady ? pair.toggle() : void open());
+    render(
+      html`<button
+          type="button"
+          class="primary train"
+          ?disabled=${!context.engine.value || isOpening || (pair.isReady && !isRunning && !pair.canTrain) || pair.isOver}
+          @click=${act}
+        >
+          ${isRunning ? 'Pause' : 'Train'}
+        </button>
+        <button
+          type="button"
+          ?disabled=${!isBegun || isOpening}
+          @click=${() => void pair.again().catch(context.fail)}
+        >
+          Reset
+        </button>
+        <span class="lab-step"
+          >${pair.isReady ? `step ${pair.step} of ${pair.steps}` : isOpening ? 'loading …' : ''}</span
+        >`,
+      bar,
+    );
+    menu.hidden = !isBegun || !context.state.peek().controls.includes('save');
+    if (!pair.isReady || pair.labs.some(({ picture }) => !picture)) return;
+    drawMaps();
+    report();
+  }
+
+  scope.effect(() => {
+    void context.engine.value;
+    draw();
+  });
+  render(
+    html`<a
+      href=${context.link({ room: 'lab', left: context.state.peek().left })}
+      target="_blank"
+      rel="noopener"
+      part="link"
+      >Open in Sinkscope’s lab</a
+    >`,
+    foot,
+  );
+}

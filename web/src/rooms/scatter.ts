@@ -1,0 +1,282 @@
+/**
+ * Models as points: mean attention on the first token against size, loss, or the norm of the first token's hidden
+ * state, of what is shown and, as the reader asks, of every checkpoint of the zoo's long runs (models/README.md,
+ * "Seeds"). Does a large norm need a sink, or a sink a large norm?
+ */
+import { scaleLinear, scaleLog } from 'd3-scale';
+import { signal } from '@preact/signals-core';
+import { html, nothing, render, svg, type TemplateResult } from 'lit';
+import type { State } from '../ask/state';
+import type { Frame } from '../frame';
+import { segmented } from '../page/controls';
+import { framesOf, type Context, type Scope, type Shown } from '../page/context';
+import { part, say } from '../page/view';
+import { seedRuns, type SeedRun } from '../timeline/seeds';
+import { judged, meanAlpha, show } from '../words';
+
+export type Against = State['against'];
+
+export interface Point {
+  readonly title: string;
+  /** Mean attention on the first token over all heads, minus uniform attention's. */
+  readonly alpha: number;
+  /** ‖h₁‖ over the mean of the others, at the layer where it is largest. */
+  readonly ratio: number;
+  /** Nats per token. */
+  readonly loss: number;
+  /** Parameters. */
+  readonly size: number;
+}
+
+interface Axis {
+  readonly title: string;
+  readonly label: string;
+  readonly isLog: boolean;
+}
+
+export const AXES: Readonly<Record<Against, Axis>> = {
+  ratio: {
+    title: 'hidden ratio',
+    label: 'largest ‖h₁‖ / mean ‖h‖ of a layer',
+    isLog: true,
+  },
+  loss: { title: 'loss', label: 'loss (nats per token)', isLog: false },
+  size: { title: 'size', label: 'parameters', isLog: true },
+};
+
+/** Names that a frame must have. */
+export const READS = ['alpha', 'alpha_uniform', 'hidden_ratio', 'loss_mean'];
+
+export function pointOf(frame: Frame): Point {
+  const { tensors, architecture, title } = frame;
+  return {
+    title,
+    alpha: meanAlpha(frame) - judged(frame).even,
+    // The embedding is no layer's.
+    ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
+    loss: tensors.loss_mean?.data[0] ?? NaN,
+    size: architecture.parameters,
+  };
+}
+
+/** The long runs of a recipe, by the title and the parameters of its model. */
+type Runs = readonly [title: string, size: number, all: readonly SeedRun[]];
+
+/** Every measured step of every run. */
+export function pointsOfRuns(runs: readonly Runs[]): Point[] {
+  return runs.flatMap(([name, size, all]) =>
+    all.flatMap(({ seed, points }) =>
+      points.map(({ step, alpha, hidden_ratio: ratio, loss }) => ({
+        title: `${name}, seed ${seed}, step ${step!.toLocaleString('en')}`,
+        ...{ alpha: alpha ?? NaN, ratio: ratio ?? NaN, loss: loss ?? NaN, size },
+      })),
+    ),
+  );
+}
+
+/** Points that have both numbers; a logarithm needs more than 0. */
+export const drawable = (points: readonly Point[], against: Against): Point[] =>
+  points.filter(
+    (point) =>
+      Number.isFinite(point.alpha) &&
+      Number.isFinite(point[against]) &&
+      (!AXES[against].isLog || point[against] > 0),
+  );
+
+/** Ranks from 1 on; equal values share the mean of theirs. */
+function ranksOf(values: readonly number[]): number[] {
+  const order = values.map((_, i) => i).sort((a, b) => values[a]! - values[b]!);
+  const ranks = values.map(() => 0);
+  for (let from = 0; from < order.length;) {
+    let to = from;
+    while (to + 1 < order.length && values[order[to + 1]!] === values[order[from]!]) to++;
+    for (let i = from; i <= to; i++) ranks[order[i]!] = (from + to) / 2 + 1;
+    from = to + 1;
+  }
+  return ranks;
+}
+
+/** Spearman's rank correlation; NaN where one of them is constant. */
+export function rankCorrelation(xs: readonly number[], ys: readonly number[]): number {
+  const [a, b] = [ranksOf(xs), ranksOf(ys)];
+  const middle = (xs.length + 1) / 2;
+  const product = (p: readonly number[], q: readonly number[]) =>
+    p.reduce((sum, value, i) => sum + (value - middle) * (q[i]! - middle), 0);
+  return product(a, b) / Math.sqrt(product(a, a) * product(b, b));
+}
+
+/** The sink begins here above uniform attention, as protocol A's onset. */
+const SINK = 0.1;
+/** Twice the others' norm: below it the first token does not stand out; and five times, where it does. */
+const [EVEN, SPIKE] = [2, 5];
+/** Fewer points show no relation. */
+const ENOUGH = 4;
+
+const fixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
+
+/** What the points show, in a sentence or two. */
+export function scatterWords(points: readonly Point[], against: Against): string {
+  const all = drawable(points, against);
+  if (!all.length) return '';
+  const said: string[] = [];
+  if (all.length >= ENOUGH) {
+    const rho = rankCorrelation(
+      all.map((one) => one[against]),
+      all.map(({ alpha }) => alpha),
+    );
+    if (Number.isFinite(rho))
+      said.push(
+        `Over ${all.length} points, the rank correlation of α₁ and ${AXES[against].title} is ${fixed(rho)}.`,
+      );
+  }
+  if (against === 'ratio') {
+    const sinks = all.filter(({ alpha }) => alpha >= SINK);
+    const without = sinks.filter(({ ratio }) => ratio < EVEN).length;
+    const spikes = all.filter(({ ratio }) => ratio >= SPIKE);
+    const alone = spikes.filter(({ alpha }) => alpha < SINK).length;
+    said.push(
+      `Of ${sinks.length} with a sink (α₁ at least ${SINK} above uniform attention), ${without} have a hidden ratio ` +
+        `below ${EVEN}; of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${alone} have no sink.`,
+    );
+  }
+  if (all.length < ENOUGH)
+    said.push(
+      `${all.map((one) => `${one.title}: α₁ ${fixed(one.alpha)} above uniform attention at ${AXES[against].title} ${show(one[against])}`).join('; ')}.`,
+    );
+  return said.join(' ');
+}
+
+const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [640, 300, 48, 12, 24, 36];
+
+/** The picture: what is shown in the colors of its maps, checkpoints as small dots behind. */
+export function drawScatter(
+  root: HTMLElement,
+  shown: readonly Point[],
+  checkpoints: readonly Point[],
+  against: Against,
+): void {
+  const axis = AXES[against];
+  const [front, back] = [drawable(shown, against), drawable(checkpoints, against)];
+  const all = [...front, ...back];
+  if (!all.length) return void render(nothing, root);
+  const xs = all.map((one) => one[against]);
+  const [low, high] = [Math.min(...xs), Math.max(...xs)];
+  const isOne = low === high;
+  const domain = isOne ? [low / 2, low * 2] : [low, high];
+  const x = (axis.isLog ? scaleLog() : scaleLinear())
+    .domain(domain)
+    .range([LEFT + 8, WIDTH - RIGHT - 8]);
+  const alphas = all.map(({ alpha }) => alpha);
+  const y = scaleLinear()
+    .domain([Math.min(0, ...alphas), Math.max(SINK, ...alphas)])
+    .range([HEIGHT - BOTTOM, TOP])
+    .nice(5);
+  const words = (value: number) =>
+    value >= 1e6 ? `${show(value / 1e6)} M` : value >= 1e3 ? `${show(value / 1e3)} k` : show(value);
+  const dot = (point: Point, radius: number, color: string, name: string): TemplateResult =>
+    svg`<circle class=${name} r=${radius} cx=${x(point[against]).toFixed(1)} cy=${y(point.alpha).toFixed(1)}
+      style=${`fill: var(${color})`}><title>${point.title}: α₁ ${fixed(point.alpha)}, ${axis.title} ${words(point[against])}</title></circle>`;
+  const rough = x.ticks(6).filter((tick) => !axis.isLog || /^[125]/.test(tick.toExponential()));
+  render(
+    html`<svg
+        class="chart-picture scatter-picture"
+        viewBox="0 0 ${WIDTH} ${HEIGHT}"
+        role="img"
+        aria-label="α₁ above uniform attention against ${axis.title}. ${scatterWords(all, against)}"
+      >
+        ${y.ticks(5).map(
+          (tick) =>
+            svg`<line class="grid" x1=${LEFT} x2=${WIDTH - RIGHT} y1=${y(tick)} y2=${y(tick)}></line>
+              <text x=${LEFT - 5} y=${y(tick) + 3.5} text-anchor="end">${fixed(tick, 1)}</text>`,
+        )}
+        ${rough.map(
+          (tick) =>
+            svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${words(tick)}</text>`,
+        )}
+        ${back.map((point) => dot(point, 2, '--ink-3', 'checkpoint'))}
+        ${shown.flatMap((point, i) => (front.includes(point) ? dot(point, 5, `--run-${i + 1}`, 'shown') : []))}
+        <text class="axis" x="6" y="12">α₁ above uniform attention</text>
+        <text class="axis" x=${WIDTH - RIGHT} y=${HEIGHT - 3} text-anchor="end">${axis.label}</text>
+      </svg>
+      <p class="chart-key">
+        ${shown.map((point, i) => html`<span style="--swatch: var(--run-${i + 1})">${point.title}</span>`)}
+        ${back.length ? html`<span style="--swatch: var(--ink-3)">checkpoints of long runs</span>` : nothing}
+      </p>`,
+    root,
+  );
+}
+
+/** The logs of every long run that the page has, by the titles of their models. */
+async function runsOf(context: Context): Promise<Runs[]> {
+  const { cards } = context.engine.peek()!.models.zoo;
+  const named = cards.filter(({ id }) => SEEDS[id]);
+  return Promise.all(
+    named.map(
+      async ({ id, title, parameters }) => [title, parameters, await seedRuns(id)] as const,
+    ),
+  );
+}
+
+/** The figure, below what is compared. */
+export function addScatter(
+  root: HTMLElement,
+  context: Context,
+  scope: Scope,
+  shown: () => readonly Shown[],
+): void {
+  const place = part(root, 'figure scatter', 'section');
+  place.dataset.view = 'scatter';
+  const head = part(place, 'figure-title');
+  const controls = part(place, 'numbers');
+  const chart = part(place, 'chart');
+  const caption = part(place, 'caption', 'p');
+  const hint = part(place, 'hint', 'p');
+  const runs = signal<readonly Runs[] | undefined>(undefined);
+  render(
+    html`<h2>Sink and size, loss, norm</h2>
+      <p class="question">
+        Do models with a large hidden norm have a sink, and the other way round?
+      </p>`,
+    head,
+  );
+  scope.effect(() => {
+    const { checkpoints } = context.state.value;
+    if (checkpoints === 'none' || runs.value || !context.engine.value) return;
+    runsOf(context).then((found) => (runs.value = found), context.fail);
+  });
+  scope.effect(() => {
+    const { against, checkpoints } = context.state.value;
+    const points = framesOf([...shown()].filter(({ isStale }) => !isStale))
+      .filter(({ tensors }) => READS.every((name) => name in tensors))
+      .map(pointOf);
+    const logged = checkpoints === 'all' ? pointsOfRuns(runs.value ?? []) : [];
+    place.hidden = !points.length;
+    render(
+      html`${segmented(
+        'Against',
+        Object.entries(AXES).map(([name, { title }]) => [name, title] as const),
+        against,
+        (value) => context.set({ against: value as Against }),
+      )}
+      ${segmented(
+        'Checkpoints',
+        [
+          ['none', 'models shown'],
+          ['all', 'and all long runs'],
+        ],
+        checkpoints,
+        (value) => context.set({ checkpoints: value as State['checkpoints'] }),
+      )}`,
+      controls,
+    );
+    drawScatter(chart, points, logged, against);
+    say(caption, scatterWords([...points, ...logged], against));
+    const seeds = (runs.value ?? []).flatMap(([, , all]) => all).length;
+    say(
+      hint,
+      logged.length
+        ? `Small dots: ${logged.length} checkpoints of ${seeds} runs, over 100 held-out sequences, T = 64. Large dots: the models above, on the text above.`
+        : '',
+    );
+  });
+}

@@ -1,0 +1,101 @@
+/** Sink_1 of prompts by their label: does the sink depend on the domain of the text? */
+import { html, render, svg } from 'lit';
+import { deviation, mean, type Frame } from '../frame';
+import { percent } from '../words';
+import { part, say, type View } from '../page/view';
+
+interface Group {
+  readonly label: string;
+  /** Sink_1 of each prompt. */
+  readonly values: readonly number[];
+  readonly mean: number;
+  /** Between prompts (n - 1); NaN of one. */
+  readonly deviation: number;
+}
+
+/** In the order in which the labels appear. */
+export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>): Group[] {
+  const values = perPrompt.sink_ratio ?? [];
+  return [...new Set(groups)].map((label) => {
+    const own = values.filter((_, i) => groups[i] === label);
+    return { label, values: own, mean: mean(own), deviation: deviation(own) };
+  });
+}
+
+const spreadWords = (group: Group) =>
+  Number.isFinite(group.deviation) ? ` ± ${percent(group.deviation)}` : '';
+const [WIDTH, HEIGHT, EDGE] = [240, 20, 6];
+const at = (share: number) => EDGE + share * (WIDTH - 2 * EDGE);
+const dot = (share: number) => svg`<circle r="2.6" cx=${at(share)} cy="10"></circle>`;
+
+export const domains: View = {
+  name: 'domains',
+  title: 'Sink by label',
+  question: 'Does the sink depend on what the text is about?',
+  how:
+    'Sink₁ of each prompt as a dot, from 0 to 100%, and the mean of each label. A label is what stands before the ' +
+    'tab in a line of a file or of your text: “label, tab, text”.',
+  formula: 'Sink₁: share of heads with α₁ > ε',
+  source: 'Gu et al., ICLR 2025, figure 9',
+  reads: ['sink_ratio'],
+  fits: ({ groups }) => groups !== undefined,
+  numbers: (frame) =>
+    groupsIn(frame).map(({ label, values }) => ({
+      name: `sink_1 of ${label}`,
+      axes: ['prompt'],
+      shape: [values.length],
+      data: Float32Array.from(values),
+    })),
+  says: (frame) => {
+    const all = groupsIn(frame);
+    const sorted = all.toSorted((a, b) => b.mean - a.mean);
+    const [most, least] = [sorted[0], sorted.at(-1)];
+    if (!most || !least || all.some(({ mean: one }) => !Number.isFinite(one))) return '';
+    return (
+      `Sink₁ is largest for “${most.label}” (${percent(most.mean)}${spreadWords(most)}, ${most.values.length} prompts) and ` +
+      `smallest for “${least.label}” (${percent(least.mean)}${spreadWords(least)}, ${least.values.length} prompts); ± is the ` +
+      'standard deviation over prompts.'
+    );
+  },
+  draw(root) {
+    const place = part(root, 'table-place');
+    const words = part(root, 'caption', 'p');
+    return (frame) => {
+      say(words, domains.says(frame, { layer: 0, head: 0 }));
+      render(
+        html`<table class="seeds">
+          <thead>
+            <tr>
+              <th scope="col">Label</th>
+              <th scope="col">Sink₁</th>
+              <th scope="col">Mean</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${groupsIn(frame).map(
+              (group) =>
+                html`<tr>
+                  <th scope="row">${group.label}</th>
+                  <td>
+                    <svg class="strip" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-hidden="true">
+                      <line class="axis" x1="0" x2=${WIDTH} y1="10" y2="10"></line>
+                      <line
+                        class="mean"
+                        x1=${at(group.mean)}
+                        x2=${at(group.mean)}
+                        y1="3"
+                        y2="17"
+                      ></line>
+                      ${group.values.map((value) => dot(value))}
+                    </svg>
+                  </td>
+                  <td>${percent(group.mean)}${spreadWords(group)}</td>
+                </tr>`,
+            )}
+          </tbody>
+        </table>`,
+        place,
+      );
+    };
+  },
+};

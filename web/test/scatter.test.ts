@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  drawable,
+  pointOf,
+  pointsOfRuns,
+  rankCorrelation,
+  scatterWords,
+  type Point,
+} from '../src/rooms/scatter';
+import type { Frame } from '../src/frame';
+import type { SeedRun } from '../src/timeline/seeds';
+
+const point = (alpha: number, ratio: number, more: Partial<Point> = {}): Point => ({
+  ...{ title: 'a', alpha, ratio, loss: 3, size: 1e6 },
+  ...more,
+});
+
+const zoo = `${import.meta.dirname}/../../models/zoo`;
+const runsOf = (id: string): SeedRun[] =>
+  readdirSync(`${zoo}/${id}/seeds`).map((file) =>
+    JSON.parse(readFileSync(`${zoo}/${id}/seeds/${file}`, 'utf8')),
+  );
+
+describe('the scatter of models', () => {
+  it('has the rank correlation that SciPy gives', () => {
+    // scipy.stats.spearmanr([1, 2, 2, 5, 9], [0.1, 0.3, 0.2, 0.2, 0.9])
+    const rho = rankCorrelation([1, 2, 2, 5, 9], [0.1, 0.3, 0.2, 0.2, 0.9]);
+    expect(rho).toBeCloseTo(0.7631578947368421, 12);
+    expect(rankCorrelation([1, 1], [1, 2])).toBeNaN();
+  });
+
+  it('places a frame by α₁ above uniform attention and the largest ratio after a layer', () => {
+    const data = (...values: number[]) => ({ data: Float32Array.from(values) });
+    const frame = {
+      ...{ title: 'Softmax', T: 2, eps: 0.3, operation: { normalises: true } },
+      architecture: { L: 1, H: 2, parameters: 700_000 },
+      tensors: {
+        // [L, H, T]: the first column of two heads.
+        alpha: { shape: [1, 2, 2], ...data(0.9, 0.2, 0.8, 0.4) },
+        alpha_uniform: data(0.75),
+        sink_ratio: data(1),
+        sink_ratio_raw: data(1),
+        // The embedding's 50 is no layer's.
+        hidden_ratio: data(50, 4, 3),
+        loss_mean: data(2.5),
+      },
+    } as unknown as Frame;
+    const { alpha, ...rest } = pointOf(frame);
+    expect(alpha).toBeCloseTo(0.1, 6);
+    expect(rest).toEqual({ title: 'Softmax', ratio: 4, loss: 2.5, size: 700_000 });
+  });
+
+  it('counts sinks without a large norm, and large norms without a sink, by hand', () => {
+    const points = [point(0.5, 1.5), point(0.4, 8), point(0.02, 6), point(0.3, 3), point(0, 1)];
+    expect(scatterWords(points, 'ratio')).toMatch(
+      /Of 3 with a sink .*, 1 have a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 have no sink\./,
+    );
+    expect(scatterWords(points.slice(0, 1), 'loss')).toBe(
+      'a: α₁ 0.50 above uniform attention at loss 3.00.',
+    );
+    expect(scatterWords([], 'ratio')).toBe('');
+    expect(drawable([point(NaN, 2), point(0.1, 0), point(0.1, 2)], 'ratio')).toHaveLength(1);
+  });
+
+  it('has a point for each measured step of each run', () => {
+    const runs = runsOf('softmax');
+    const points = pointsOfRuns([['Softmax', 1_449_600, runs]]);
+    expect(points).toHaveLength(runs.flatMap((run) => run.points).length);
+    const last = runs[2]!.points.at(-1)!;
+    expect(points).toContainEqual({
+      title: `Softmax, seed ${runs[2]!.seed}, step ${last.step!.toLocaleString('en')}`,
+      ...{ alpha: last.alpha, ratio: last.hidden_ratio, loss: last.loss, size: 1_449_600 },
+    });
+  });
+});
