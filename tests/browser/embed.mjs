@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { pathToFileURL } from 'node:url';
@@ -97,6 +98,48 @@ async function inHost(text) {
   // An address is pasted into a field of the host, which makes a frame of it.
   if (/^http\S+$/.test(text)) return frameOf({ src: text, title: 'Sinkscope' });
   return text.replace(/^```.*$/gm, '');
+}
+
+/** Every view, with models of which it has something to show. */
+const FITTING = {
+  ...Object.fromEntries(
+    (
+      'attention sinks geometry scores threshold length gives norms ratios channels firsts mass heads ' +
+      'effects reach loss next training'
+    )
+      .split(' ')
+      .map((view) => [view, 'softmax,sigmoid']),
+  ),
+  change: 'softmax~hide_key(0)',
+  bias: 'key-bias',
+  gate: 'gated',
+  router: 'experts',
+  kept: 'softmax~evict(window,24)',
+  sweep: 'softmax,softmax~evict(window,24)',
+  perturbations: 'softmax,softmax~evict(window,24)',
+  unmasking: 'diffusion',
+};
+const FRAMED =
+  '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';
+const SIZES = [
+  [360, 300],
+  [480, 360],
+  [852, 520],
+  [1280, 800],
+];
+
+/** In a frame: whether all that a reader reads or acts with is inside. */
+function isInside() {
+  const { innerWidth, innerHeight } = globalThis;
+  const { scrollWidth, scrollHeight } = document.documentElement;
+  if (scrollWidth > innerWidth || scrollHeight > innerHeight) return false;
+  const parts = 'button, a, input, select, textarea, canvas, svg, p, summary, td';
+  return [...document.querySelectorAll(parts)].every((one) => {
+    if (!one.checkVisibility() || one.closest('.unseen, .progress')) return true;
+    const { left, top, right, bottom, width } = one.getBoundingClientRect();
+    const [x, y] = [innerWidth + 1, innerHeight + 1];
+    return !width || (left > -1 && top > -1 && right < x && bottom < y);
+  });
 }
 
 const isDrawn = (frame) =>
@@ -321,6 +364,104 @@ export const embed = {
     }
   },
 
+  async 'every view fits the frame that it gets: no control and no picture is outside of it'(
+    stage,
+  ) {
+    const named = readdirSync(join(root, 'web/src/views'))
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => readFileSync(join(root, 'web/src/views', name), 'utf8'))
+      .flatMap((text) =>
+        [...text.matchAll(/: View = \{\s+name: '(\w+)'/g)].map(([, name]) => name),
+      );
+    assert.deepEqual(named.toSorted(), Object.keys(FITTING).toSorted(), 'a view has its row here');
+    const site = await elsewhere(stage.origin, { '/': FRAMED });
+    const page = await visit(stage, site.address);
+    const least = {};
+    for (const [view, shown] of Object.entries(FITTING)) {
+      const more = view === 'attention' ? '&controls=text,step,save,generate' : '';
+      await page.evaluate(
+        (source) => {
+          const frame = document.createElement('iframe');
+          frame.src = source;
+          document.body.replaceChildren(frame);
+        },
+        `${stage.origin}/embed.html#view=${view}&shown=${encodeURIComponent(shown)}${more}`,
+      );
+      const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
+      await isDrawn(frame);
+      for (const [width, height] of SIZES) {
+        await page.locator('iframe').evaluate((one, size) => Object.assign(one.style, size), {
+          width: `${width}px`,
+          height: `${height}px`,
+        });
+        // The layout is looked for until it fits; of what never does, the last state is told.
+        const fits = await frame.waitForFunction(isInside, null, { timeout: 5000 }).then(
+          () => true,
+          () => false,
+        );
+        const isLong = await frame.evaluate(() => document.body.classList.contains('scrolls'));
+        // So many experts need a table that scrolls; its controls and its caption are in sight all the same.
+        assert.ok(fits || (view === 'router' && isLong), `${view} in ${width} × ${height}`);
+        // A sentence that the view prints is not seen a second time under it.
+        const repeated = await frame.evaluate(() => {
+          const figure = document.querySelector('.figure').innerText.replace(/\s+/g, ' ');
+          const under = [...document.querySelectorAll('[data-finding] > span:not(.unseen)')];
+          return under.map((one) => one.textContent).filter((one) => figure.includes(one));
+        });
+        assert.deepEqual(repeated, [], view);
+        const zoom = await frame.evaluate(() => document.body.style.getPropertyValue('--zoom'));
+        least[zoom] = (least[zoom] ?? 0) + 1;
+      }
+    }
+    site.close();
+    assert.deepEqual(page.troubles, []);
+    return `zooms ${JSON.stringify(least)}`;
+  },
+
+  'a host with our script: the frame has its height and the theme of its page': (stage) =>
+    fromElsewhere(stage, 'elsewhere.html', async (page) => {
+      await page.locator('iframe').scrollIntoViewIfNeeded();
+      const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
+      await isDrawn(frame);
+      const themed = (theme) =>
+        frame.waitForFunction((one) => document.documentElement.dataset.theme === one, theme);
+      await page.evaluate(() => (document.body.style.color = '#eee'));
+      await themed('dark');
+      await page.evaluate(() => (document.body.style.color = '#111'));
+      await themed('light');
+      assert.equal(await frame.evaluate(() => document.body.classList.contains('fit')), false);
+    }),
+
+  async 'the preview stays while its options change, and code has what is on the screen'(stage) {
+    // Of two models and no chosen head, Explore shows one model's strongest head.
+    const page = await stage.open('room=explore', { waits: false });
+    await page.locator('[data-view="attention"] .code').click();
+    const dialog = page.locator('.embed-dialog');
+    const preview = await (await dialog.locator('iframe').elementHandle()).contentFrame();
+    await isDrawn(preview);
+    const steps = await page.evaluate(() => history.length);
+    await preview.evaluate(() => (globalThis.isSame = true));
+    const code = () => dialog.locator('textarea').inputValue();
+    const [, layer, head] = /L(\d+)H(\d+)/.exec(await page.textContent('h1'));
+    for (const part of [`shown="softmax"`, `layer="${layer}"`, `head="${head}"`, 'prompt="The old'])
+      assert.ok((await code()).includes(part), part);
+    await dialog.getByLabel('theme').selectOption('dark');
+    assert.match(await code(), /theme="dark"/);
+    await preview.waitForFunction(() => document.documentElement.dataset.theme === 'dark');
+    await dialog.getByLabel('text', { exact: true }).check();
+    await preview.waitForSelector('textarea');
+    await dialog.getByLabel('step').check();
+    await preview.waitForSelector('.walk input');
+    await dialog.getByLabel('step').uncheck();
+    await preview.waitForSelector('.walk input', { state: 'detached' });
+    await dialog.getByLabel('size').selectOption('480 × 360');
+    assert.match(await code(), /max-width: 480px/);
+    assert.equal(await dialog.locator('iframe').evaluate((one) => one.clientWidth), 480);
+    assert.equal(await preview.evaluate(() => globalThis.isSame), true, 'no reload');
+    assert.equal(await page.evaluate(() => history.length), steps);
+    assert.deepEqual(page.troubles, []);
+  },
+
   async '</> gives what shows the same figure in another page'(stage) {
     const page = await stage.open('room=explore&shown=softmax&T=16', { waits: false });
     await page.locator('[data-view="attention"] .code').click();
@@ -329,9 +470,10 @@ export const embed = {
     await isDrawn(await (await dialog.locator('iframe').elementHandle()).contentFrame());
     assert.deepEqual(await violations(page), []);
     await page.screenshot({ path: `${pictures}/embed-dialog.png` });
-    const kinds = await dialog.locator('option').allTextContents();
+    const hosts = dialog.getByLabel('for');
+    const kinds = await hosts.locator('option').allTextContents();
     for (const [i, kind] of kinds.entries()) {
-      await dialog.locator('select').selectOption(String(i));
+      await hosts.selectOption(String(i));
       const text = await dialog.locator('textarea').inputValue();
       const markup = (await inHost(text)).replace('data-src', 'src').replace(' loading="lazy"', '');
       const pages = { '/': `<!doctype html><title>A course</title>${markup}` };

@@ -7,7 +7,7 @@ import { linkTo, defaults } from './ask/state';
 import { textsOf } from './ask/question';
 import { heldOutFile, openZoo, type Zoo } from './ask/zoo';
 import { base } from './base';
-import { reportHeight } from './embed/height';
+import { startFrame } from './embed/frame';
 import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
 import type { Picker } from './open/picker';
@@ -43,9 +43,11 @@ const changes = signal(0);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const isDark = signal(dark.matches);
 dark.addEventListener('change', () => (isDark.value = dark.matches));
+/** Of the page around an embed, where that page says it. */
+const hostTheme = signal<Theme | undefined>(undefined);
 const theme = computed<Theme>(() => {
   const { theme: own } = state.value;
-  return own === 'auto' ? (isDark.value ? 'dark' : 'light') : own;
+  return own === 'auto' ? (hostTheme.value ?? (isDark.value ? 'dark' : 'light')) : own;
 });
 
 const opener = new Opener({
@@ -82,8 +84,8 @@ const context: Context = {
       ({ Picker }) => (picker ??= new Picker(context)).show(),
       fail,
     ),
-  embed: (view, of) =>
-    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(of, view), fail),
+  embed: (view, of, pinned) =>
+    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(of, view, pinned), fail),
   trust: (repository) => opener.trust(repository),
   fail,
   notify,
@@ -179,5 +181,5 @@ effect(() => {
 acceptDrops(opener);
 void start();
 enter(place('main'), isEmbed ? [figure] : rooms, context);
-if (isEmbed) reportHeight();
+if (isEmbed) startFrame((said) => (hostTheme.value = said));
 keepForOffline(offer);

@@ -238,12 +238,16 @@ function escapeAnew(value: string): string {
     .replace(/%20/g, '+');
 }
 
-/** Only what differs from the defaults, in the table's order. */
-export function printHash(state: State): string {
+/**
+ * Only what differs from the defaults, in the table's order.
+ * @param always names that are written even at their defaults
+ */
+export function printHash(state: State, always: readonly (keyof State)[] = []): string {
   return rows
     .filter(
       ([name, row]) =>
-        !Object.is(state[name], row.default) && row.print(state[name]) !== row.print(row.default),
+        always.includes(name) ||
+        (!Object.is(state[name], row.default) && row.print(state[name]) !== row.print(row.default)),
     )
     .map(([name, row]) => `${name}=${escape(row.print(state[name]))}`)
     .join('&');

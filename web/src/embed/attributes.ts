@@ -45,9 +45,12 @@ export function printed<N extends Name>(state: State, name: N): string {
   return (table[name] as { print: (value: State[N]) => string }).print(state[name]);
 }
 
-/** All that differs from the defaults, as attributes. */
-export function attributesOf(state: State): readonly (readonly [string, string])[] {
-  return [...new URLSearchParams(printHash(state))].map(([name, value]) => [
+/** All that differs from the defaults, and `always`, as attributes. */
+export function attributesOf(
+  state: State,
+  always: readonly Name[],
+): readonly (readonly [string, string])[] {
+  return [...new URLSearchParams(printHash(state, always))].map(([name, value]) => [
     name.toLowerCase(),
     value,
   ]);

@@ -1,22 +1,39 @@
 /** `</>`: what to paste for the figure that is seen, with a live preview. */
 import { signal, effect } from '@preact/signals-core';
 import { html, render } from 'lit';
+import { createRef, ref } from 'lit/directives/ref.js';
 import { base } from '../base';
 import { choices } from '../page/controls';
 import type { Context } from '../page/context';
-import { linkable, printHash, type State, CONTROLS } from '../ask/state';
+import { linkable, type State, CONTROLS } from '../ask/state';
 import { titleOf } from '../views/index';
-import { snippets } from './snippets';
+import { hashOf, snippets, type Size } from './snippets';
 import '../page/dialog.css';
 import './dialog.css';
 
-export function showEmbed(context: Context, view: string): void {
+const SIZES: readonly (readonly [string, Size])[] = [
+  ['as wide as the text', { height: 520 }],
+  ['360 × 300', { width: 360, height: 300 }],
+  ['480 × 360', { width: 480, height: 360 }],
+  ['852 × 520', { width: 852, height: 520 }],
+];
+
+/** @param pinned what the figure shows, where the state leaves it to the figure */
+export function showEmbed(context: Context, view: string, pinned: Partial<State>): void {
   const dialog = document.createElement('dialog');
   dialog.className = 'embed-dialog';
   dialog.setAttribute('aria-label', `Embed ${titleOf(view)}`);
   const kind = signal(0);
+  const size = signal(0);
   const controls = signal<readonly string[]>([]);
-  const state = (): State => ({ ...linkable(context.state.value), view, controls: controls.value });
+  const theme = signal<State['theme']>('auto');
+  const shown = linkable({ ...context.state.peek(), ...pinned });
+  const state = (): State => ({
+    ...shown,
+    view,
+    controls: controls.value,
+    theme: theme.value,
+  });
   const toggle = (name: string) => {
     const now = controls.peek();
     controls.value = now.includes(name) ? now.filter((one) => one !== name) : [...now, name];
@@ -29,19 +46,41 @@ export function showEmbed(context: Context, view: string): void {
       context.fail(error);
     }
   };
+  const preview = createRef<HTMLIFrameElement>();
+  const address = () => new URL(`embed.html${hashOf(state())}`, base).href;
+  const first = address();
   const end = effect(() => {
-    const text = snippets[kind.value]!.make(state(), base);
+    const [, { width, height }] = SIZES[size.value]!;
+    const text = snippets[kind.value]!.make(state(), base, SIZES[size.value]![1]);
     render(
       html`<div class="embed-head">
           <h2>Embed: ${titleOf(view)}</h2>
           <button type="button" aria-label="Close" @click=${() => dialog.close()}>✕</button>
         </div>
-        ${choices(
-          'for',
-          String(kind.value),
-          snippets.map(({ label }, i) => [String(i), label] as const),
-          (value) => (kind.value = Number(value)),
-        )}
+        <div class="numbers">
+          ${choices(
+            'for',
+            String(kind.value),
+            snippets.map(({ label }, i) => [String(i), label] as const),
+            (value) => (kind.value = Number(value)),
+          )}
+          ${choices(
+            'theme',
+            theme.value,
+            [
+              ['auto', 'the reader’s'],
+              ['light', 'light'],
+              ['dark', 'dark'],
+            ],
+            (value) => (theme.value = value as State['theme']),
+          )}
+          ${choices(
+            'size',
+            String(size.value),
+            SIZES.map(([label], i) => [String(i), label] as const),
+            (value) => (size.value = Number(value)),
+          )}
+        </div>
         <div class="numbers" role="group" aria-label="Controls of the embed">
           <span class="hint">show controls for</span>
           ${CONTROLS.map(
@@ -67,13 +106,17 @@ export function showEmbed(context: Context, view: string): void {
           ></textarea>
         </label>
         <button type="button" class="primary" @click=${() => void copy(text)}>Copy</button>
-        <iframe
-          class="embed-preview"
-          title="Preview"
-          src=${new URL(`embed.html#${printHash(state())}&view=${view}`, base).href}
-        ></iframe>`,
+        <iframe ${ref(preview)} class="embed-preview" title="Preview" src=${first}></iframe>`,
       dialog,
     );
+    Object.assign(preview.value!.style, {
+      width: width ? `${width}px` : 'calc(100% - 2px)',
+      height: `${height}px`,
+    });
+    // The frame stays and reads its new hash; replacing adds no step to the reader's history.
+    const wanted = address();
+    if (preview.value!.dataset.address) preview.value!.contentWindow!.location.replace(wanted);
+    preview.value!.dataset.address = wanted;
   });
   dialog.addEventListener('close', () => {
     end();

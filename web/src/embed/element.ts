@@ -15,6 +15,7 @@
 import type { State } from '../ask/state';
 import { attributeNames, printed, propertyNames, stateOf } from './attributes';
 import type { Live } from './live';
+import { themeOf, watchTheme } from './theme';
 
 /** A figure begins to load this far from the viewport. */
 const NEAR = '600px';
@@ -101,13 +102,32 @@ for (const name of propertyNames)
     enumerable: true,
   });
 
+const own = new URL(import.meta.url).origin;
+/** Frames of this very site that have reported their height. */
+const frames = new Set<HTMLIFrameElement>();
+
+/** What a frame cannot know. One with `data-size="fixed"`, as on a slide, keeps its height. */
+function tell(frame: HTMLIFrameElement): void {
+  const said = {
+    sinkscope: 'host',
+    theme: themeOf(frame.parentElement ?? document.body),
+    follows: frame.dataset.size !== 'fixed',
+  };
+  frame.contentWindow?.postMessage(said, own);
+}
+
 /** A frame of this very site may set its own height, and nothing else. */
 addEventListener('message', ({ origin, source, data }) => {
-  if (origin !== new URL(import.meta.url).origin) return;
+  if (origin !== own) return;
   const height: unknown = data?.sinkscope === 'height' ? data.height : undefined;
   if (typeof height !== 'number' || !(height > 0 && height < HIGHEST)) return;
-  for (const frame of document.querySelectorAll('iframe'))
-    if (frame.contentWindow === source) frame.style.height = `${Math.ceil(height)}px`;
+  for (const frame of document.querySelectorAll('iframe')) {
+    if (frame.contentWindow !== source) continue;
+    if (frame.dataset.size !== 'fixed') frame.style.height = `${Math.ceil(height)}px`;
+    if (!frames.size) watchTheme(() => frames.forEach(tell));
+    frames.add(frame);
+    tell(frame);
+  }
 });
 
 if (!customElements.get('sink-scope')) customElements.define('sink-scope', SinkScope);

@@ -29,6 +29,7 @@ import { LAB, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
 import { recordingOf, writeAttributes } from './attributes';
+import { themeOf, watchTheme } from './theme';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
@@ -88,15 +89,6 @@ export async function borrowModels(borrower: object, ids: readonly string[]): Pr
 
 export function returnModels(borrower: object): void {
   wanted.delete(borrower);
-}
-
-/** A page with light letters is dark, however it says so. */
-function themeOf(element: Element): Theme {
-  const parts = getComputedStyle(element)
-    .color.match(/[\d.]+/g)
-    ?.map(Number) ?? [0];
-  const [red = 0, green = 0, blue = 0] = parts;
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? 'dark' : 'light';
 }
 
 /** The element that the figure fills. */
@@ -265,16 +257,7 @@ export class Live {
       this.#theme.value = theme === 'auto' ? themeOf(parent()) : theme;
     };
     look();
-    // Themes are classes and attributes of the document, or the system's.
-    const watcher = new MutationObserver(look);
-    for (const root of [document.documentElement, document.body])
-      watcher.observe(root, { attributes: true });
-    const system = matchMedia('(prefers-color-scheme: dark)');
-    system.addEventListener('change', look);
-    this.#scope.onEnd(() => {
-      watcher.disconnect();
-      system.removeEventListener('change', look);
-    });
+    this.#scope.onEnd(watchTheme(look));
     this.#scope.effect(() => {
       void this.#state.value;
       look();

@@ -6,8 +6,15 @@ import { attributesOf } from './attributes';
 interface Snippet {
   /** The hosts that take the code. */
   readonly label: string;
-  readonly make: (state: State, base: URL) => string;
+  readonly make: (state: State, base: URL, size?: Size) => string;
 }
+
+/** Of the embed, in CSS pixels; without a width as wide as the host's text. */
+export interface Size {
+  readonly width?: number;
+  readonly height: number;
+}
+const FULL: Size = { height: 520 };
 
 const QUOTED: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -22,39 +29,58 @@ function own(state: State): State {
   return { ...state, room: 'start', why: 0 };
 }
 
+/** Written even at their defaults: a page that changes a default changes no course. */
+function pinned({ input }: State): readonly (keyof State)[] {
+  return ['view', 'shown', ...(input === 'text' ? (['prompt'] as const) : [])];
+}
+
+/** The hash of embed.html. */
+export function hashOf(state: State): string {
+  return `#${printHash(own(state), pinned(state))}`;
+}
+
 function script(base: URL): string {
   return `<script type="module" src=${quoted(new URL('sink-scope.js', base).href)}></script>`;
 }
 
-function element(state: State): string {
-  const view = state.view;
-  const rest = attributesOf(own(state)).filter(([name]) => name !== 'view');
-  const attributes = [['view', view] as const, ...rest];
+function element(state: State, { width }: Size): string {
+  const attributes = [...attributesOf(own(state), pinned(state))];
+  if (width) attributes.push(['style', `max-width: ${width}px`]);
   return `<sink-scope${attributes.map(([name, value]) => ` ${name}=${quoted(value)}`).join('')}></sink-scope>`;
 }
 
 function addressOf(state: State, base: URL): string {
   const address = new URL('embed.html', base);
-  address.hash = printHash({ ...own(state), view: state.view });
-  // The default view is named too: a page that changes its default changes no course.
-  if (!/(^|[#&])view=/.test(address.hash))
-    address.hash += `${address.hash ? '&' : ''}view=${state.view}`;
+  address.hash = hashOf(state);
   return address.href;
 }
 
 const titleOf = (state: State) => `Sinkscope: ${titleOfView(state.view)}`;
 
-/** @param size the height, or a ratio where nothing can set the height later */
-function frame(state: State, base: URL, source = 'src', size = 'height: 520px'): string {
+const widthOf = ({ width }: Size) => (width ? `${width}px; max-width: 100%` : '100%');
+
+/** @param height or a ratio, where nothing can set the height later */
+function frame(
+  state: State,
+  base: URL,
+  size: Size,
+  source = 'src',
+  height = `height: ${size.height}px`,
+  more = '',
+): string {
   return (
-    `<iframe ${source}=${quoted(addressOf(state, base))} title=${quoted(titleOf(state))} ` +
-    `loading="lazy" style="width: 100%; ${size}; border: 0"></iframe>`
+    `<iframe ${more}${source}=${quoted(addressOf(state, base))} title=${quoted(titleOf(state))} ` +
+    `loading="lazy" style="width: ${widthOf(size)}; ${height}; border: 0"></iframe>`
   );
 }
 
-const both = (state: State, base: URL) => `${script(base)}\n${element(state)}`;
-const sized = (state: State, base: URL) => `${frame(state, base)}\n${script(base)}`;
-const fixed = (state: State, base: URL) => frame(state, base, 'src', 'aspect-ratio: 4 / 3');
+const both = (state: State, base: URL, size = FULL) => `${script(base)}\n${element(state, size)}`;
+const sized = (state: State, base: URL, size = FULL) =>
+  `${frame(state, base, size)}\n${script(base)}`;
+const fixed = (state: State, base: URL, size = FULL) => {
+  const ratio = size.width ? `${size.width} / ${size.height}` : '4 / 3';
+  return frame(state, base, size, 'src', `aspect-ratio: ${ratio}`);
+};
 
 export const snippets: readonly Snippet[] = [
   { label: 'HTML element, MkDocs, Observable Framework', make: both },
@@ -63,20 +89,20 @@ export const snippets: readonly Snippet[] = [
   { label: 'address only, Notion, Google Sites', make: addressOf },
   {
     label: 'Quarto, bookdown',
-    make: (state, base) => `\`\`\`{=html}\n${sized(state, base)}\n\`\`\``,
+    make: (state, base, size) => `\`\`\`{=html}\n${sized(state, base, size)}\n\`\`\``,
   },
   {
     // The element follows the theme of the book, which a frame cannot see.
     label: 'Jupyter Book 1 (Sphinx)',
-    make: (state, base) => `\`\`\`{raw} html\n${both(state, base)}\n\`\`\``,
+    make: (state, base, size) => `\`\`\`{raw} html\n${both(state, base, size)}\n\`\`\``,
   },
   {
     // MyST prints raw HTML as text, and has a directive for frames. In print it has the placeholder.
     label: 'Jupyter Book 2 (MyST)',
-    make: (state, base) =>
+    make: (state, base, size = FULL) =>
       [
         `:::{iframe} ${addressOf(state, base)}`,
-        ':width: 100%',
+        `:width: ${size.width ? `${size.width}px` : '100%'}`,
         `:title: ${titleOf(state)}`,
         `:placeholder: ${new URL('picture.png', base).href}`,
         ':::',
@@ -85,12 +111,16 @@ export const snippets: readonly Snippet[] = [
   {
     // MDX is JSX, where a style is an object.
     label: 'Docusaurus (MDX)',
-    make: (state, base) =>
+    make: (state, base, { width, height } = FULL) =>
       `<iframe src=${quoted(addressOf(state, base))} title=${quoted(titleOf(state))} loading="lazy" ` +
-      `style={{ width: '100%', height: 520, border: 0 }} />`,
+      `style={{ width: ${width ?? `'100%'`}, maxWidth: '100%', height: ${height}, border: 0 }} />`,
   },
   {
     label: 'reveal.js',
-    make: (state, base) => `<section>\n  ${frame(state, base, 'data-src')}\n</section>`,
+    // A slide has one size, in which the figure lays itself out; the script says the theme of the slides.
+    make: (state, base, size = FULL) => {
+      const height = `height: ${size.height}px`;
+      return `<section>\n  ${frame(state, base, size, 'data-src', height, 'data-size="fixed" ')}\n</section>\n${script(base)}`;
+    },
   },
 ];

@@ -34,8 +34,11 @@ export interface Context {
   readonly open: (name?: string) => void;
   /** Lets the reader choose what is looked at. */
   readonly pick: () => void;
-  /** Opens the dialog with the code that embeds a view, in the state that its figure has. */
-  readonly embed: (view: string, figure: Context) => void;
+  /**
+   * Opens the dialog with the code that embeds a view, in the state that its figure has.
+   * @param pinned what the figure shows, where the state leaves it to the figure
+   */
+  readonly embed: (view: string, figure: Context, pinned: Partial<State>) => void;
   /** Opens the files of a model, to look inside it. */
   readonly inside: (files: readonly DiskFile[]) => void;
   /** Lets every checkpoint of a repository open without a question: the reader steps through them. */

@@ -194,7 +194,9 @@ export class Figure {
     code.type = 'button';
     code.textContent = '</>';
     code.setAttribute('aria-label', `Embed ${title}`);
-    code.addEventListener('click', () => this.#context.embed(this.#view.name, this.#context));
+    code.addEventListener('click', () =>
+      this.#context.embed(this.#view.name, this.#context, this.#pinned()),
+    );
     this.#scope.effect(() => {
       const { hide, controls } = this.#context.state.value;
       const { isEmbed } = this.#look;
@@ -206,6 +208,14 @@ export class Figure {
 
   #fits(frame: Frame): boolean {
     return this.#view.fits?.(frame) ?? true;
+  }
+
+  /** What is on the screen: the subjects of this figure, and the head where they have it in common. */
+  #pinned(): Partial<State> {
+    const shown = this.#shown.map(({ subject }) => subject);
+    const [first, ...rest] = framesOf(this.#shown).map((frame) => this.#at(frame));
+    const isOne = first && rest.every((at) => at.layer === first.layer && at.head === first.head);
+    return { shown, at: 0, ...(isOne ? first : {}) };
   }
 
   #at(frame: Frame) {

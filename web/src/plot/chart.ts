@@ -214,6 +214,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
         viewBox="0 0 ${width} ${height}"
+        height=${height}
         role="img"
         aria-label=${data.label}
         @click=${onChoose ? place : nothing}

@@ -9,6 +9,13 @@ import { LAB, viewNamed } from '../views/index';
 import { isRead, part } from '../page/view';
 import { Walk } from './walk';
 
+const plain = (text: string) => text.replace(/\s+/g, ' ').trim();
+
+/** Each once: a view of several settings says the same of all. */
+function sentencesOf(said: readonly string[]): string[] {
+  return [...new Set(said.flatMap((text) => plain(text).split(/(?<=[.!?]) (?=\p{Lu})/u)))];
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   if (context.state.peek().view === LAB) return void buildLab(root, context, scope);
   const view = viewNamed(context.state.peek().view);
@@ -16,19 +23,25 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const asked = part(root, 'figure-controls');
   const figure = new Figure(root, view, context, scope, { isEmbed: true });
   const foot = part(root, 'figure-foot', 'p');
-  const walk =
-    context.state.peek().controls.includes('step') && new Walk(part(root, ''), context, scope);
-  root.addEventListener(
-    'choose-step',
-    (event) => walk && walk.go((event as CustomEvent<number>).detail),
-  );
+  const steps = part(root, 'figure-steps');
+  let walk: Walk | undefined;
+  let walkScope: Scope | undefined;
+  root.addEventListener('choose-step', (event) => walk?.go((event as CustomEvent<number>).detail));
   // Parts that a host may style.
   figure.root.part.add('figure');
   figure.root.querySelector('h2')?.part.add('title');
   foot.part.add('caption');
   const has = (name: (typeof CONTROLS)[number]) => context.state.value.controls.includes(name);
   const shown = () => shownOf(context, context.state.value.shown);
-  let said: readonly string[] = [];
+
+  scope.effect(() => {
+    const isStepped = has('step');
+    if (isStepped === Boolean(walk)) return;
+    walkScope?.end();
+    walkScope = isStepped ? scope.child() : undefined;
+    walk = walkScope && new Walk(steps, context, walkScope);
+    if (!walk) render(nothing, steps);
+  });
 
   asks(context, scope, () => ({ views: [view] }));
 
@@ -53,9 +66,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         ? view.says(frame, selectedHead(frame, state))
         : coming[i]!;
     });
-    said = says;
     render(
-      html`<span data-finding>${(says.length ? says : coming).join(' ')}</span>
+      html`<span data-finding
+          >${sentencesOf(says.length ? says : coming).map((one) => html`<span>${one}</span> `)}</span
+        >
         <a href=${context.link({ room: 'explore' })} target="_blank" rel="noopener" part="link"
           >Open in Sinkscope</a
         >`,
@@ -64,12 +78,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     showOnce();
   });
 
-  /** Some views print the sentence themselves, and a view of several settings one for all of them. */
+  /** Some views print a sentence themselves: each is seen once. */
   function showOnce(): void {
-    const printed = figure.root.textContent!;
-    const own = view.isGroup ? said.slice(0, 1).map((one) => one.replace(/\.$/, '')) : said;
-    const isPrinted = own.length > 0 && own.every((one) => printed.includes(one));
-    foot.querySelector('[data-finding]')?.classList.toggle('unseen', isPrinted);
+    const printed = plain(figure.root.textContent!);
+    for (const one of foot.querySelectorAll('[data-finding] > span')) {
+      const isPrinted = printed.includes(plain(one.textContent!).replace(/\.$/, ''));
+      one.classList.toggle('unseen', isPrinted);
+    }
   }
   // A figure is drawn when it comes into sight, which may be later than its sentence.
   const watcher = new MutationObserver(showOnce);
