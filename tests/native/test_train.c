@@ -207,6 +207,52 @@ static void finite_differences(const char *folder, float embedding_scale) {
     close_file(&text);
 }
 
+#define ROW_N 6
+
+/* d . row(x), in double. */
+static double along(const ss_operation *operation, const float *x, const float *d,
+                    const float *parameters) {
+    float w[ROW_N];
+    double sum = 0;
+    memcpy(w, x, sizeof w);
+    operation->row(w, ROW_N, parameters);
+    for (int i = 0; i < ROW_N; i++) sum += (double)w[i] * (double)d[i];
+    return sum;
+}
+
+static void rows_back(void) {
+    CASE("an operation's derivative is that of its row by each score, and stays in the row");
+    static const float x[ROW_N] = {0.3f, -0.8f, 1.1f, 0.05f, -0.4f, 0.7f};
+    static const float d[ROW_N] = {0.9f, -0.2f, 0.4f, -1.3f, 0.6f, 0.25f};
+    int operations_n;
+    const ss_operation *operations = ss_operations(&operations_n);
+    for (int i = 0; i < operations_n; i++) {
+        const ss_operation *operation = &operations[i];
+        float parameters[SS_PARAMETERS_MAX] = {0}, w[ROW_N], back[ROW_N + 2], moved[ROW_N];
+        if (!operation->back || !operation->row) continue;
+        for (int p = 0; p < SS_PARAMETERS_MAX; p++)
+            parameters[p] = operation->parameters[p].standard;
+        memcpy(w, x, sizeof w);
+        operation->row(w, ROW_N, parameters);
+        memcpy(back + 1, d, sizeof d);
+        back[0] = back[ROW_N + 1] = 77;
+        operation->back(back + 1, x, w, ROW_N, parameters);
+        CHECK(back[0] == 77 && back[ROW_N + 1] == 77);
+        for (int j = 0; j < ROW_N; j++) {
+            const float step = 1.0f / 256;
+            memcpy(moved, x, sizeof moved);
+            moved[j] = x[j] + step;
+            double above = along(operation, moved, d, parameters);
+            moved[j] = x[j] - step;
+            double below = along(operation, moved, d, parameters);
+            double expected = (above - below) / (2 * (double)step);
+            if (check_failed(fabs((double)back[1 + j] - expected) < 2e-3, __FILE__, __LINE__,
+                             operation->name))
+                printf("    score %d: %g, expected %g\n", j, (double)back[1 + j], expected);
+        }
+    }
+}
+
 /* ---- training ----------------------------------------------------------------------------- */
 
 typedef struct opened_train {
@@ -877,6 +923,7 @@ int main(void) {
     golden_training("tests/golden/training/adamw");
     golden_training("tests/golden/training/sgd");
     golden_training("tests/golden/training/onward");
+    rows_back();
     backcopy();
     conditional();
     conditional_draws();

@@ -286,6 +286,17 @@ test('what the writers write fits the schema, and what the schema refuses the co
   });
 });
 
+test('opening a recording reports what is read, and then that it is open', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const bytes = await recordStudy(model, sequences.slice(0, 2), { strings });
+    const stages = [];
+    const onProgress = ({ stage, done, total }) => stages.push(`${stage} ${done}/${total}`);
+    await (await engine.openRecording(bytes, { onProgress })).close();
+    assert.deepEqual(stages, [`read ${bytes.length}/${bytes.length}`, 'open 1/1']);
+  });
+});
+
 test('files that are no recording, or lie, are refused with a place and a sentence', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
