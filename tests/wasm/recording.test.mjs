@@ -228,6 +228,8 @@ test('the maps of another program: one tensor, or one of each layer, give its me
     [{ att: [{ dims: [2, 1, 2, 2], data: new Float32Array(8) }] }],
     [{ att: { shape: [1, 1, 2, 3], data: new Float32Array(6) } }],
     [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: ['one'] }],
+    [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: ['one', 2] }],
+    [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: 'ab' }],
     [
       { att: { shape: [1, 1, 2, 2], data: new Float32Array(4) } },
       { att: { shape: [1, 2, 2, 2], data: new Float32Array(8) } },
