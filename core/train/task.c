@@ -18,10 +18,9 @@ static int plain_tokens(const ss_task *task) {
 }
 
 static int draw_plain(const ss_task *task, ss_random *random) {
-    int left = ss_random_below(random, plain_tokens(task));
-    for (int v = 0; v < task->arch->V; v++)
-        if (is_plain(task, v) && left-- == 0) return v;
-    return task->arch->V - 1;
+    int left = ss_random_below(random, plain_tokens(task)), v = 0;
+    while (!is_plain(task, v) || left-- > 0) v++;
+    return v;
 }
 
 /* ---- Bigram-Backcopy ---------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /**
  * Draws small edits of a source text: one operator, constant or statement of one line is changed, as a slip
- * of a programmer would. Comments and strings are left alone. The same seed draws the same edits.
+ * of a programmer would. Comments and strings are left alone, and so is the border of a comparison that takes
+ * the larger or the smaller of two, which are equal there. The same seed draws the same edits.
  */
 
 /** What is replaced by what; each stands for one kind of slip. @type {[RegExp, string | ((found: string) => string)][]} */
@@ -42,6 +43,9 @@ const MASKS = {
   py: /"""[\s\S]*?"""|#.*|^(?:from|import) .*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'/gm,
 };
 
+/** The larger or the smaller of two. */
+const EITHER = /([\w.]+)( [<>]=? )([\w.]+) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
+
 /** @param {string} file @returns {RegExp} */
 const maskOf = (file) => MASKS[file.endsWith('.c') ? 'c' : file.endsWith('.py') ? 'py' : 'js'];
 
@@ -51,7 +55,11 @@ const maskOf = (file) => MASKS[file.endsWith('.c') ? 'c' : file.endsWith('.py') 
  * @returns {{ at: number, from: string, to: string }[]}
  */
 export function slips(file, text) {
-  const code = text.replace(maskOf(file), (found) => found.replace(/[^\n]/g, '\0'));
+  const code = text
+    .replace(maskOf(file), (found) => found.replace(/[^\n]/g, '\0'))
+    .replace(EITHER, (found, left, sign) =>
+      found.replace(left + sign, left + '\0'.repeat(sign.length)),
+    );
   return SLIPS.flatMap(([pattern, to]) =>
     [...code.matchAll(pattern)].map(({ index, 0: from }) => ({
       at: index,

@@ -38,6 +38,14 @@ test('an edit changes one line, and the same seed draws the same edits', () => {
   assert.notDeepEqual(draw(texts, 5, 7), draw(texts, 5, 8));
 });
 
+test('the border of the larger of two is left alone, that of another choice is not', () => {
+  const signs = (/** @type {string} */ line) => slips('a.c', line).map(({ from }) => from.trim());
+  assert.deepEqual(signs('int m = a.x > b ? a.x : b;'), []);
+  assert.deepEqual(signs('int m = a <= b ? b : a;'), []);
+  assert.deepEqual(signs('int m = a > b ? a : c;'), ['>']);
+  assert.deepEqual(signs('int m = a > b ? a : b[0];'), ['>', '0']);
+});
+
 test('comments of C and of Python are those of their languages', () => {
   assert.deepEqual(
     slips('a.py', '"""x + 1"""\ny = 2 + z  # 3\n')

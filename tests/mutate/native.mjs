@@ -1,6 +1,7 @@
 // Edits of the core meet the native tests. All objects are built once; an edit recompiles one file and
-// links the tests, most likely killer first, until one fails. The edited text goes to the compiler by its
-// standard input, so nothing in the tree is touched.
+// links the tests, most likely killer first, until one fails. An edit that they pass meets them once more
+// under the sanitizers, as the native stage runs them. The edited text goes to the compiler by its standard
+// input, so nothing in the tree is touched.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -11,6 +12,7 @@ const cc = process.env.CC ?? 'cc';
 /** Too long for what they could find: a table of numbers, a hundred sequences. */
 const LEFT_OUT = ['test_strtod', 'test_snprintf', 'test_sink100'];
 const TEST_SECONDS = 60;
+const SANITIZERS = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
 /** The folder of cJSON that the build uses. @param {string} folder @returns {string} */
 function cjsonOf(folder) {
@@ -28,8 +30,9 @@ const sources = (folder) =>
     .filter((name) => name.endsWith('.c'))
     .map((name) => join(folder, name));
 
-/** @param {string} file */
-const objectOf = (file) => join(build, `${file.replaceAll('/', '-')}.o`);
+/** @param {string} file @param {string[]} sanitizers */
+const objectOf = (file, sanitizers) =>
+  join(build, `${file.replaceAll('/', '-')}${sanitizers.length ? '.sanitized' : ''}.o`);
 
 /** Everything that a mutant of the core is met with. */
 export async function openNative() {
@@ -45,10 +48,10 @@ export async function openNative() {
 
   /**
    * Compiles the text of a file, where it lies, so that its includes are found.
-   * @param {string} file @param {string} object @param {string} [text]
+   * @param {string} file @param {string} object @param {string[]} sanitizers @param {string} [text]
    */
-  const compile = (file, object, text = readFileSync(file, 'utf8')) =>
-    run(cc, [...flags, '-x', 'c', '-', '-c', '-o', resolve(object)], {
+  const compile = (file, object, sanitizers, text = readFileSync(file, 'utf8')) =>
+    run(cc, [...flags, ...sanitizers, '-x', 'c', '-', '-c', '-o', resolve(object)], {
       cwd: dirname(file),
       input: text,
       isQuiet: true,
@@ -56,24 +59,34 @@ export async function openNative() {
 
   /**
    * Links a test with the core, one object of which may stand for another, and runs it.
-   * @param {string} test its source @param {string} program @param {Map<string, string>} [instead]
+   * @param {string} test its source @param {string} program @param {string[]} sanitizers
+   * @param {Map<string, string>} [instead]
    * @returns {Promise<boolean>} whether it passed
    */
-  async function passes(test, program, instead = new Map()) {
-    const objects = [...core, test, library].map((file) => instead.get(file) ?? objectOf(file));
-    if (!(await run(cc, ['-o', program, ...objects, '-lm'])))
+  async function passes(test, program, sanitizers, instead = new Map()) {
+    const objects = [...core, test, library].map(
+      (file) => instead.get(file) ?? objectOf(file, sanitizers),
+    );
+    if (!(await run(cc, [...sanitizers, '-o', program, ...objects, '-lm'])))
       throw new Error(`${test} does not link`);
     return run(program, [], { seconds: TEST_SECONDS, isQuiet: true });
   }
 
+  /** Compiles everything without an edit. @param {string[]} sanitizers */
+  const compileAll = (sanitizers) =>
+    each([...core, ...tests, library], async (file) => {
+      if (!(await compile(file, objectOf(file, sanitizers), sanitizers)))
+        throw new Error(`${file} does not compile`);
+    });
+
   mkdirSync(build, { recursive: true });
-  await each([...core, ...tests, library], async (file) => {
-    if (!(await compile(file, objectOf(file)))) throw new Error(`${file} does not compile`);
-  });
+  await compileAll([]);
   await each(tests, async (test) => {
-    if (!(await passes(test, join(build, basename(test, '.c')))))
+    if (!(await passes(test, join(build, basename(test, '.c')), [])))
       throw new Error(`${test} fails without any edit`);
   });
+  /** Compiled when the first edit needs them. @type {Promise<void> | undefined} */
+  let sanitized;
 
   return {
     /** Files whose edits a native test can notice: SIMD bodies are compiled for wasm alone. */
@@ -85,13 +98,17 @@ export async function openNative() {
      * @returns {Promise<string | undefined | null>}
      */
     async killerOf(file, text, name, killers = []) {
-      const object = join(build, `mutant-${name}.o`);
-      if (!existsSync(file) || !(await compile(file, object, text))) return null;
       const first = killers.map((killer) => `tests/native/test_${killer}.c`);
-      for (const test of [...first, ...tests.filter((other) => !first.includes(other))]) {
-        if (!tests.includes(test)) throw new Error(`there is no test ${test}`);
-        if (!(await passes(test, `${object}.program`, new Map([[file, object]]))))
-          return basename(test, '.c');
+      const order = [...first, ...tests.filter((other) => !first.includes(other))];
+      for (const sanitizers of [[], SANITIZERS]) {
+        const object = join(build, `mutant-${name}.o`);
+        if (!existsSync(file) || !(await compile(file, object, sanitizers, text))) return null;
+        if (sanitizers.length) await (sanitized ??= compileAll(sanitizers));
+        for (const test of order) {
+          if (!tests.includes(test)) throw new Error(`there is no test ${test}`);
+          if (!(await passes(test, `${object}.program`, sanitizers, new Map([[file, object]]))))
+            return basename(test, '.c');
+        }
       }
       return undefined;
     },

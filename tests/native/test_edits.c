@@ -455,6 +455,36 @@ static void by_tokens(void) {
     }
 }
 
+static void from_lengths(void) {
+    CASE(
+        "a run begins from a run of 1 token up to its own capacity; from no tokens, or more, it is "
+        "refused");
+    opened_model model = open_model(LLAMA), other = open_model(LLAMA);
+    for (int n = 0; n <= T_MAX; n++) {
+        ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL};
+        opened_run first = open_run(&plain);
+        ss_error err;
+        if (n) must(ss_run_extend(&first.run, prompt, n, &err), &err, "run");
+        for (int capacity = T_MAX - 1; capacity <= T_MAX; capacity++) {
+            ss_run_desc desc = {&model.model,     capacity,     SS_FIELDS_ALL, NULL, 0,
+                                &first.run.trace, SS_BY_TOKENS, NULL};
+            bool possible = n >= 1 && n <= capacity;
+            CHECK_INT((int)try_run(&desc, &err), possible ? SS_OK : SS_BAD_REQUEST);
+            if (!possible) CHECK(!strcmp(err.where, "from"));
+            if (!possible || capacity < T_MAX) continue;
+            opened_run from = open_run(&desc);
+            must(ss_run_extend(&from.run, prompt, n, &err), &err, "from");
+            check_same(&first.run.trace, &from.run.trace, n);
+            close_run(&from);
+            desc.model = &other.model;
+            CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
+        }
+        close_run(&first);
+    }
+    close_model(&other);
+    close_model(&model);
+}
+
 static void only_above(void) {
     CASE("an edit of the layers above is as one of the whole run; it may record less");
     opened_model model = open_model(LLAMA);
@@ -538,6 +568,43 @@ static void nowhere_to_begin(void) {
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
+
+/* Whether T_MAX tokens can be run with the edit of the folder's model. */
+static bool is_possible(const char *folder, const char *text) {
+    opened_model model = open_model(folder);
+    ss_edit edit = read_edit(text);
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL};
+    ss_error err = {0};
+    bool possible = try_run(&desc, &err) == SS_OK;
+    close_model(&model);
+    return possible;
+}
+
+static void borders(void) {
+    CASE("the smallest budget and prompt that hold what they must are enough; one less is refused");
+    static const char *const sides[][2] = {
+        {"evict:policy=h2o,first=3,recent=2,budget=5",
+         "evict:policy=h2o,first=3,recent=2,budget=4"},
+        {"evict:policy=first,first=3,budget=4", "evict:policy=first,first=3,budget=3"},
+        {"evict:policy=window,budget=1", "evict:policy=window,budget=1,first=1"},
+        {"evict:policy=snapkv,first=3,queries=2,prompt=10,budget=5",
+         "evict:policy=snapkv,first=3,queries=2,prompt=10,budget=4"},
+        {"evict:policy=snapkv,first=3,queries=2,prompt=10,budget=5",
+         "evict:policy=snapkv,first=3,queries=3,prompt=10,budget=5"},
+        {"evict:policy=snapkv,queries=10,prompt=10,budget=10",
+         "evict:policy=snapkv,queries=10,prompt=9,budget=10"},
+        {"evict:policy=snapkv,queries=2,prompt=10,budget=5,pool=3",
+         "evict:policy=snapkv,queries=2,prompt=10,budget=5,pool=2"},
+        {"evict:policy=h2o,budget=5,layer=1,head=3", "evict:policy=h2o,budget=5,layer=2"},
+        {"hide_key:key=12", "hide_key:key=13"},
+        {"swap_positions:a=0,b=12", "swap_positions:a=0,b=13"},
+    };
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++)
+        for (int j = 0; j < 2; j++)
+            if (check_failed(is_possible(LLAMA, sides[i][j]) == (j == 0), __FILE__, __LINE__,
+                             sides[i][j]))
+                printf("    is %spossible\n", j ? "" : "im");
+}
 
 static void refusals(void) {
     CASE("what cannot be is refused with its place and a sentence");
@@ -697,9 +764,11 @@ int main(void) {
     no_stream();
     resumed();
     by_tokens();
+    from_lengths();
     only_above();
     effects();
     nowhere_to_begin();
+    borders();
     refusals();
     return check_done();
 }

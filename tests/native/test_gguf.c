@@ -146,6 +146,20 @@ static const broken pairs[] = {
      WITH_PAIR(" t:x 4:9 4:8 8:2 t:a 8:99999999"), SS_BAD_FILE, "byte 347"},
     {"an array of arrays", WITH_PAIR(" t:x 4:9 4:9 8:1 4:4 8:0"), SS_BAD_FILE, "x"},
     {"an array of no type", WITH_PAIR(" t:x 4:9 4:77 8:0"), SS_BAD_FILE, "x"},
+    {"a number of one byte", WITH_PAIR(" t:x 4:0 1:1"), SS_OK, ""},
+    {"a signed one", WITH_PAIR(" t:x 4:1 1:255"), SS_OK, ""},
+    {"a number of two bytes", WITH_PAIR(" t:x 4:2 2:1"), SS_OK, ""},
+    {"a signed one", WITH_PAIR(" t:x 4:3 2:1"), SS_OK, ""},
+    {"a number of four bytes", WITH_PAIR(" t:x 4:4 4:1"), SS_OK, ""},
+    {"a signed one", WITH_PAIR(" t:x 4:5 4:1"), SS_OK, ""},
+    {"a float", WITH_PAIR(" t:x 4:6 4:1"), SS_OK, ""},
+    {"a truth value", WITH_PAIR(" t:x 4:7 1:1"), SS_OK, ""},
+    {"a number of eight bytes", WITH_PAIR(" t:x 4:10 8:1"), SS_OK, ""},
+    {"a signed one", WITH_PAIR(" t:x 4:11 8:1"), SS_OK, ""},
+    {"a double", WITH_PAIR(" t:x 4:12 8:1"), SS_OK, ""},
+    {"an array of bytes", WITH_PAIR(" t:x 4:9 4:0 8:3 z:3"), SS_OK, ""},
+    {"an array of numbers of two bytes", WITH_PAIR(" t:x 4:9 4:3 8:3 z:6"), SS_OK, ""},
+    {"an array of doubles", WITH_PAIR(" t:x 4:9 4:12 8:3 z:24"), SS_OK, ""},
     {"an empty array", WITH_PAIR(" t:x 4:9 4:8 8:0"), SS_OK, ""},
     {"an alignment of 0", WITH_PAIR(" t:general.alignment 4:4 4:0"), SS_BAD_FILE,
      "general.alignment"},
@@ -324,6 +338,39 @@ static void check_values(void) {
     free((void *)(size_t)file.data);
 }
 
+static void check_counts(void) {
+    CASE("a count may be as large as the bytes that follow allow, and no larger");
+    static const struct {
+        const char *words, *text;
+    } table[] = {
+        {COUNTS("2", "3") " z:48", NULL},
+        {COUNTS("3", "3") " z:48", "expected at most 2 tensors, found 3"},
+        {COUNTS("3", "3") " z:71", "expected at most 2 tensors, found 3"},
+        {COUNTS("1", "4") " z:48", "expected at most 3 keys, found 4"},
+        {COUNTS("1", "4") " z:52", NULL},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        ss_bytes file = write_file(table[i].words);
+        ss_gguf gguf;
+        ss_error err = {0};
+        CHECK_INT((int)ss_gguf_begin(&gguf, file, &err), table[i].text ? SS_BAD_FILE : SS_OK);
+        if (table[i].text) CHECK(!strcmp(err.text, table[i].text));
+        free((void *)(size_t)file.data);
+    }
+    CASE("the last element of an array may end with the file");
+    static const char *const ends[] = {"t:x 4:9 4:3 8:3 z:6", "t:x 4:9 4:3 8:3 z:5"};
+    for (int i = 0; i < 2; i++) {
+        ss_bytes bytes = write_file(ends[i]);
+        ss_gguf gguf = {.file = bytes, .alignment = 32};
+        ss_gguf_pair pair;
+        ss_error err = {0};
+        CHECK_INT((int)ss_gguf_next_pair(&gguf, &pair, &err), i ? SS_BAD_FILE : SS_OK);
+        if (i)
+            CHECK(!strcmp(err.text, "expected at most 2 elements before the file's end, found 3"));
+        free((void *)(size_t)bytes.data);
+    }
+}
+
 /* ---- damage --------------------------------------------------------------------------------- */
 
 #define GOLDEN "tests/golden/"
@@ -400,6 +447,7 @@ int main(void) {
     CHECK_TABLE(meanings);
     check_shards();
     check_values();
+    check_counts();
     uint32_t state = 20240607;
     for (size_t i = 0; i < MODELS_N; i++) {
         check_cuts(models[i]);

@@ -90,6 +90,41 @@ static void container_headers(void) {
     }
 }
 
+static void found_numbers(void) {
+    static const struct {
+        const char *header;
+        size_t data_n;
+        const char *text;
+    } table[] = {
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 11,
+         "expected data inside the 11 bytes behind the header, found 4 to 12"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,4]}}", 12,
+         "expected data inside the 12 bytes behind the header, found 8 to 4"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,12]}}", 12,
+         "expected 24 bytes for its shape and dtype, found 8"},
+        {"{\"a\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[1,5]}}", 5,
+         "expected 2 bytes for its shape and dtype, found 4"},
+    };
+    CASE("a tensor that lies elsewhere is refused with the bytes expected and found");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        opened_file file = {.bytes = file_of(table[i].header, table[i].data_n)};
+        ss_error err = {0};
+        CHECK_INT((int)open_bytes(&file, &err), SS_BAD_FILE);
+        if (check_failed(!strcmp(err.text, table[i].text), __FILE__, __LINE__, "the sentence"))
+            printf("    %s\n", err.text);
+        close_file(&file);
+    }
+    CASE("data may end with the file, and a tensor of no elements may lie there");
+    opened_file file = {
+        .bytes = file_of("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},"
+                         "\"b\":{\"dtype\":\"F32\",\"shape\":[0,3],\"data_offsets\":[12,12]}}",
+                         12)};
+    ss_error err = {0};
+    CHECK_INT((int)open_bytes(&file, &err), SS_OK);
+    CHECK_INT(ss_container_find(&file.container, "b")->end, 12);
+    close_file(&file);
+}
+
 static void header_lengths(void) {
     CASE("a header length that is larger than the file, or huge");
     const unsigned char lengths[][9] = {{9}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{'}};
@@ -382,6 +417,7 @@ static void arenas(void) {
 
 int main(void) {
     container_headers();
+    found_numbers();
     header_lengths();
     many_entries();
     configs();

@@ -183,12 +183,13 @@ static void move(const live_model *live, float by) {
     }
 }
 
-static void finite_differences(const char *folder) {
+static void finite_differences(const char *folder, float embedding_scale) {
     CASE("along its gradient the loss changes by the gradient's square");
     opened_file text = open_file(folder, "golden.safetensors");
     const ss_tensor *tokens = find(&text, "tokens");
     int T = (int)tokens->dims[0];
     live_model *live = open_both(folder);
+    live->model.arch.embedding_scale = embedding_scale;
     backward(live, tokens->data, T, true);
     double square = 0;
     size_t n;
@@ -204,6 +205,52 @@ static void finite_differences(const char *folder) {
     CHECK_NEAR((above - below) / (2 * (double)step) * SEQUENCES / square, 1, 1e-2);
     close_both(live);
     close_file(&text);
+}
+
+#define ROW_N 6
+
+/* d . row(x), in double. */
+static double along(const ss_operation *operation, const float *x, const float *d,
+                    const float *parameters) {
+    float w[ROW_N];
+    double sum = 0;
+    memcpy(w, x, sizeof w);
+    operation->row(w, ROW_N, parameters);
+    for (int i = 0; i < ROW_N; i++) sum += (double)w[i] * (double)d[i];
+    return sum;
+}
+
+static void rows_back(void) {
+    CASE("an operation's derivative is that of its row by each score, and stays in the row");
+    static const float x[ROW_N] = {0.3f, -0.8f, 1.1f, 0.05f, -0.4f, 0.7f};
+    static const float d[ROW_N] = {0.9f, -0.2f, 0.4f, -1.3f, 0.6f, 0.25f};
+    int operations_n;
+    const ss_operation *operations = ss_operations(&operations_n);
+    for (int i = 0; i < operations_n; i++) {
+        const ss_operation *operation = &operations[i];
+        float parameters[SS_PARAMETERS_MAX] = {0}, w[ROW_N], back[ROW_N + 2], moved[ROW_N];
+        if (!operation->back || !operation->row) continue;
+        for (int p = 0; p < SS_PARAMETERS_MAX; p++)
+            parameters[p] = operation->parameters[p].standard;
+        memcpy(w, x, sizeof w);
+        operation->row(w, ROW_N, parameters);
+        memcpy(back + 1, d, sizeof d);
+        back[0] = back[ROW_N + 1] = 77;
+        operation->back(back + 1, x, w, ROW_N, parameters);
+        CHECK(back[0] == 77 && back[ROW_N + 1] == 77);
+        for (int j = 0; j < ROW_N; j++) {
+            const float step = 1.0f / 256;
+            memcpy(moved, x, sizeof moved);
+            moved[j] = x[j] + step;
+            double above = along(operation, moved, d, parameters);
+            moved[j] = x[j] - step;
+            double below = along(operation, moved, d, parameters);
+            double expected = (above - below) / (2 * (double)step);
+            if (check_failed(fabs((double)back[1 + j] - expected) < 2e-3, __FILE__, __LINE__,
+                             operation->name))
+                printf("    score %d: %g, expected %g\n", j, (double)back[1 + j], expected);
+        }
+    }
 }
 
 /* ---- training ----------------------------------------------------------------------------- */
@@ -357,6 +404,256 @@ static void conditional(void) {
     ss_task_target(target, &opened->train.task, &s, 5);
     for (int v = 0; v < 20; v++) CHECK_NEAR(target[v], 0, 0);
     close_train(opened);
+}
+
+/* Draws a batch of n sequences, part by part, and calls back with each. */
+static void each_sequence(ss_train *train, void (*look)(const ss_sequence *s, void *found),
+                          void *found) {
+    int n = (int)train->recipe->batch;
+    ss_error err;
+    for (int part = 0; part < SS_PARTS; part++) {
+        int from = n * part / SS_PARTS, to = n * (part + 1) / SS_PARTS;
+        must(ss_train_part(train, part, false, &err), &err, "part");
+        for (int i = from; i < to; i++) look(&train->batch[i - from], found);
+    }
+}
+
+typedef struct counts {
+    int first, triggers, least_trigger, most_trigger, least_plain, most_plain, later, hidden, right;
+    double weights;
+} counts;
+
+static void count_conditional(const ss_sequence *s, void *found) {
+    counts *c = found;
+    for (int t = 0; t < 12; t++) {
+        int token = s->tokens[t];
+        CHECK_INT(s->targets[t], -1);
+        CHECK(s->weights[t] == 1 && s->optimum[t] == 0);
+        CHECK_INT(s->kinds[t], t == 0       ? SS_KIND_FIRST
+                               : token <= 3 ? SS_KIND_TRIGGER
+                                            : SS_KIND_ELSEWHERE);
+        c->first += t == 0 && token == 0;
+        if (t == 0) continue;
+        c->later++;
+        if (token <= 3) {
+            c->triggers++;
+            c->least_trigger = token < c->least_trigger ? token : c->least_trigger;
+            c->most_trigger = token > c->most_trigger ? token : c->most_trigger;
+        } else {
+            c->least_plain = token < c->least_plain ? token : c->least_plain;
+            c->most_plain = token > c->most_plain ? token : c->most_plain;
+        }
+    }
+}
+
+static void conditional_draws(void) {
+    CASE("the conditional task draws triggers by their share, and every trigger and plain token");
+    opened_train *opened = open_train(
+        lab("relu"), "{\"task\":\"conditional\",\"batch\":200,\"length\":12,\"triggers\":3,"
+                     "\"share\":0.25,\"steps\":1}");
+    counts c = {.least_trigger = 20, .least_plain = 20};
+    each_sequence(&opened->train, count_conditional, &c);
+    CHECK_INT(c.first, 200);
+    CHECK_INT(c.least_trigger, 1);
+    CHECK_INT(c.most_trigger, 3);
+    CHECK_INT(c.least_plain, 4);
+    CHECK_INT(c.most_plain, 19);
+    /* 2200 draws: four deviations are 0.037. */
+    CHECK_NEAR((double)c.triggers / c.later, 0.25, 0.037);
+    close_train(opened);
+}
+
+/* The text counts 0, 1 .. 19 and begins again, so that the next token is known. */
+static void count_text(const ss_sequence *s, void *found) {
+    counts *c = found;
+    CHECK_INT(s->tokens[0], 7);
+    CHECK_INT(s->kinds[0], SS_KIND_FIRST);
+    for (int t = 0; t < 12; t++) {
+        CHECK(isnan(s->optimum[t]));
+        if (t > 0) CHECK_INT(s->kinds[t], SS_KIND_ELSEWHERE);
+        if (t > 0) CHECK_INT(s->tokens[t], s->targets[t - 1]);
+        if (t > 0) CHECK_INT(s->targets[t], (s->tokens[t] + 1) % 20);
+        c->weights += (double)s->weights[t];
+    }
+    int begin = s->targets[0];
+    c->least_plain = begin < c->least_plain ? begin : c->least_plain;
+    c->most_plain = begin > c->most_plain ? begin : c->most_plain;
+}
+
+/* What is hidden is token 19, which the text lacks: it counts 0 .. 18. */
+static void count_hidden(const ss_sequence *s, void *found) {
+    counts *c = found;
+    float weight = 0;
+    CHECK_INT(s->tokens[0], 7);
+    for (int t = 1; t < 12; t++) {
+        bool hidden = s->tokens[t] == 19;
+        c->later++;
+        c->hidden += hidden;
+        CHECK_INT(s->targets[t], hidden ? s->targets[t] : s->tokens[t]);
+        CHECK(s->targets[t] >= 0 && s->targets[t] < 19);
+        if (t > 1) CHECK_INT(s->targets[t], (s->targets[t - 1] + 1) % 19);
+        CHECK(hidden ? s->weights[t] >= 1 && s->weights[t] <= 50 : s->weights[t] == 0);
+        /* One sequence has one chance. */
+        if (hidden && weight > 0) CHECK(s->weights[t] == weight);
+        if (hidden) weight = s->weights[t];
+        c->weights += (double)s->weights[t];
+    }
+    CHECK(s->weights[0] == 0);
+}
+
+static opened_train *open_text(const char *mask, int period, int n) {
+    static int32_t text[64];
+    char config[640];
+    const char *plain = lab("softmax");
+    for (int i = 0; i < n; i++) text[i] = i % period;
+    size_t end = strlen(plain) - 2;
+    snprintf(config, sizeof config, "%.*s%s}}", (int)end, plain, mask);
+    opened_train *opened = malloc(sizeof *opened);
+    ss_error err;
+    must(try_train(opened, config,
+                   "{\"task\":\"text\",\"batch\":400,\"length\":12,\"first\":7,\"steps\":1}", text,
+                   (size_t)n, &err),
+         &err, "text");
+    return opened;
+}
+
+static void text_draws(void) {
+    CASE("the text task draws every place of the text, the last one too, behind the first token");
+    counts c = {.least_plain = 20, .most_plain = -1};
+    opened_train *opened = open_text("", 20, 16); /* begins at 0 .. 4 */
+    each_sequence(&opened->train, count_text, &c);
+    CHECK_INT(c.least_plain, 0);
+    CHECK_INT(c.most_plain, 4);
+    CHECK_NEAR(c.weights, 400 * 12, 0);
+    CHECK_NEAR(opened->train.targets, 400 * 12, 0);
+    close_train(opened);
+
+    CASE("a prefix is predicted by nobody: its losses have no weight");
+    c = (counts){.least_plain = 20, .most_plain = -1};
+    opened = open_text(",\"mask\":{\"kind\":\"prefix\",\"prefix\":5}", 20, 16);
+    each_sequence(&opened->train, count_text, &c);
+    CHECK_NEAR(c.weights, 400 * (12 - 4), 0);
+    CHECK_NEAR(opened->train.targets, 400 * (12 - 4), 0);
+    close_train(opened);
+
+    CASE("masked diffusion hides half of all tokens in the mean, and a hidden one pays 1/p");
+    c = (counts){0};
+    opened = open_text(",\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":19", 19, 16);
+    each_sequence(&opened->train, count_hidden, &c);
+    /* The mean of p is 0.5002; of 4400 tokens in 400 sequences four deviations are 0.065. */
+    CHECK_NEAR((double)c.hidden / c.later, 0.5, 0.065);
+    /* Each token pays 1 in the mean; the deviation of a sequence's mean is below 0.6. */
+    CHECK_NEAR(c.weights / c.later, 1, 0.12);
+    CHECK_NEAR(opened->train.targets, 400 * 11, 0);
+    close_train(opened);
+}
+
+static double norm_of(const float *x, int n) {
+    return size_of(x, (size_t)n);
+}
+
+/* The norm of row 0 over the mean norm of the other rows. */
+static double first_to_others(const float *rows, int T, int width) {
+    double others = 0;
+    for (int t = 1; t < T; t++) others += norm_of(rows + t * width, width) / (T - 1);
+    return norm_of(rows, width) / others;
+}
+
+#define LOGGED_T 12
+#define LOGGED_HEADS 6
+#define LOGGED_SEQUENCES 4
+#define LOGGED_V 20
+
+static const char *logged_config =
+    "{\"model_type\":\"llama\",\"num_hidden_layers\":3,\"num_attention_heads\":2,\"hidden_size\":"
+    "16,"
+    "\"intermediate_size\":24,\"vocab_size\":20,\"max_position_embeddings\":16,"
+    "\"tie_word_embeddings\":false}";
+
+static void logged(void) {
+    CASE("every column of the log is what its meaning says, computed anew from the traces");
+    opened_train *opened =
+        open_train(logged_config, "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":9,"
+                                  "\"deviation\":0.4,\"embedding_deviation\":1,\"warm_up\":4,"
+                                  "\"learning_rate\":0.02}");
+    ss_train *train = &opened->train;
+    double loss[3] = {0}, optimum[3] = {0}, first[3] = {0}, of_heads[LOGGED_HEADS] = {0};
+    double value = 0, hidden = 0, squares[4] = {0};
+    int positions[3] = {0};
+    ss_error err;
+    for (int part = 0; part < LOGGED_SEQUENCES; part++) {
+        must(ss_train_part(train, part, true, &err), &err, "part");
+        ss_train_add(train, part == 0);
+        const ss_trace *trace = &train->traces[0];
+        const ss_sequence *s = &train->batch[0];
+        const float *logits = ss_recorded(trace, SS_FIELD_LOGITS, 0, -1);
+        for (int t = 0; t < LOGGED_T; t++, logits += LOGGED_V) {
+            double sum = 0;
+            for (int v = 0; v < LOGGED_V; v++) sum += exp((double)logits[v]);
+            loss[s->kinds[t]] += log(sum) - (double)logits[s->targets[t]];
+            optimum[s->kinds[t]] += (double)s->optimum[t];
+            positions[s->kinds[t]]++;
+            squares[t > 0] += (double)train->back.squares[t];
+            squares[2 + (t > 0)] += (double)train->back.squares[LOGGED_T + t];
+        }
+        for (int i = 0; i < LOGGED_HEADS; i++) {
+            const float *att = ss_recorded(trace, SS_FIELD_ATT, i / 2, i % 2);
+            for (int t = 0; t < LOGGED_T; t++) {
+                double weight = (double)att[t * LOGGED_T];
+                first[s->kinds[t]] += weight / LOGGED_HEADS;
+                of_heads[i] += s->kinds[t] == SS_KIND_ELSEWHERE ? weight : 0;
+            }
+            value += first_to_others(ss_recorded(trace, SS_FIELD_V, i / 2, i % 2), LOGGED_T, 8) /
+                     LOGGED_HEADS;
+        }
+        double most = 0;
+        for (int l = 1; l <= 3; l++)
+            most = fmax(most,
+                        first_to_others(ss_recorded(trace, SS_FIELD_HIDDEN, l, -1), LOGGED_T, 16));
+        hidden += most;
+    }
+    ss_log_entry entry;
+    must(ss_train_finish(train, false, &entry, &err), &err, "finish");
+    double triggers = positions[SS_KIND_TRIGGER], plain = positions[SS_KIND_ELSEWHERE];
+    double most = 0;
+    for (int i = 0; i < LOGGED_HEADS; i++) most = fmax(most, of_heads[i]);
+    CHECK(triggers > 0 && plain > 0);
+    CHECK_NEAR(entry.step, 0, 0);
+    CHECK_NEAR(entry.learning_rate, 0.02 / 4, 1e-12);
+    CHECK_NEAR(entry.loss, (loss[0] + loss[1] + loss[2]) / (LOGGED_SEQUENCES * LOGGED_T), 1e-5);
+    CHECK_NEAR(entry.loss_triggers, loss[SS_KIND_TRIGGER] / triggers, 1e-5);
+    /* The first position predicts as the others do. */
+    CHECK_NEAR(entry.loss_elsewhere,
+               (loss[SS_KIND_FIRST] + loss[SS_KIND_ELSEWHERE]) / (plain + LOGGED_SEQUENCES), 1e-5);
+    CHECK_NEAR(entry.optimum_triggers, optimum[SS_KIND_TRIGGER] / triggers, 1e-6);
+    CHECK_NEAR(entry.optimum_elsewhere,
+               (optimum[SS_KIND_FIRST] + optimum[SS_KIND_ELSEWHERE]) / (plain + LOGGED_SEQUENCES),
+               1e-6);
+    /* But it sees itself alone, and counts as no attention. */
+    CHECK_NEAR(entry.first_elsewhere, first[SS_KIND_ELSEWHERE] / plain, 1e-6);
+    CHECK_NEAR(entry.first_triggers, first[SS_KIND_TRIGGER] / triggers, 1e-6);
+    CHECK_NEAR(entry.first_most, most / plain, 1e-6);
+    CHECK(entry.first_most > entry.first_elsewhere + 0.01);
+    CHECK_NEAR(entry.value_ratio, value / LOGGED_SEQUENCES, 1e-5);
+    CHECK_NEAR(entry.hidden_ratio, hidden / LOGGED_SEQUENCES, 1e-5);
+    CHECK_NEAR(entry.key_gradient, sqrt(squares[0] / (squares[1] / (LOGGED_T - 1))), 1e-5);
+    CHECK_NEAR(entry.value_gradient, sqrt(squares[2] / (squares[3] / (LOGGED_T - 1))), 1e-5);
+    CHECK(isnan(entry.gradient_norm));
+    close_train(opened);
+}
+
+static void learning_rates(void) {
+    CASE("the learning rate rises over the warm-up, stays, and falls to a tenth");
+    ss_recipe recipe = {.learning_rate = 2, .warm_up = 4, .steps = 20, .fall = 0.5};
+    const struct {
+        int step;
+        double rate;
+    } cases[] = {{0, 0.5},   {2, 1.5},  {3, 2},     {4, 2},    {10, 2},
+                 {11, 1.82}, {15, 1.1}, {19, 0.38}, {20, 0.2}, {30, 0.2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_NEAR(ss_learning_rate(&recipe, cases[i].step), cases[i].rate, 1e-12);
+    recipe.fall = 0;
+    CHECK_NEAR(ss_learning_rate(&recipe, 19), 2, 1e-12);
 }
 
 static void falls(const char *operation) {
@@ -618,14 +915,21 @@ static void memory(void) {
 
 int main(void) {
     golden_gradients();
-    finite_differences("tests/golden/ref-softmax");
-    finite_differences("tests/golden/ref-sigmoid");
-    finite_differences("tests/golden/var-gate-element");
+    finite_differences("tests/golden/ref-softmax", 1);
+    finite_differences("tests/golden/ref-sigmoid", 1);
+    finite_differences("tests/golden/var-gate-element", 1);
+    finite_differences("tests/golden/ref-softmax", 5);
+    finite_differences("tests/golden/var-learned", 5);
     golden_training("tests/golden/training/adamw");
     golden_training("tests/golden/training/sgd");
     golden_training("tests/golden/training/onward");
+    rows_back();
     backcopy();
     conditional();
+    conditional_draws();
+    text_draws();
+    logged();
+    learning_rates();
     falls("softmax");
     falls("relu");
     parts();

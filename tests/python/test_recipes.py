@@ -16,7 +16,7 @@ from models.train.corpus import Corpus  # noqa: E402
 from models.train.loss import LOSSES  # noqa: E402
 from models.train.recipe import ARCHITECTURE, CHOICES, Training, read, recipes  # noqa: E402
 from models.train.text import END_ID, VOCABULARY  # noqa: E402
-from models.train.train import Run, fixed, initial_weights, optimizers  # noqa: E402
+from models.train.train import Run, fixed, initial_weights, learning_rate, optimizers  # noqa: E402
 
 T, STEPS = 40, 8
 
@@ -48,6 +48,27 @@ def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
     assert all(x is None or math.isfinite(x) for x in point.values())
     first = run.arch.mask.kind == "causal" and recipe.sink_tokens == (1,)
     assert (point["eviction"] is not None) == first
+
+
+def test_the_learning_rate_rises_over_100_steps_and_falls_to_a_tenth() -> None:
+    training = Training(learning_rate=0.5, steps=1000)
+    expected = {0: 0.005, 49: 0.25, 98: 0.495, 99: 0.5, 100: 0.5, 800: 0.5, 801: 0.49775, 900: 0.275,
+                1000: 0.05, 1100: 0.05}
+    assert {step: learning_rate(step, training) for step in expected} == pytest.approx(expected)
+
+
+def test_a_log_is_measured_on_as_many_texts_as_the_protocol_says(tmp_path: Path) -> None:
+    """100 texts of 64 tokens, and for the cost of eviction 40 of 120: models/README.md."""
+    log = outcomes.Log(protocol.runs()["long-softmax"], 1, tmp_path)
+    assert [tuple(log.ids.shape), tuple(log.longer.shape)] == [(100, 64), (40, 120)]
+    assert outcomes.KEPT == 24
+
+
+def test_a_run_is_measured_every_200_steps_and_then_every_800() -> None:
+    steps = list(protocol.POINTS)
+    assert [steps[0], steps[1], steps[19], steps[20], steps[21], steps[-1]] == [
+        0, 200, 3800, 4000, 4800, 16_000]
+    assert len(steps) == 20 + 16 and steps == sorted(set(steps))
 
 
 def test_seeds_are_paired_by_their_initial_weights() -> None:

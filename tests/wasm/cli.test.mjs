@@ -245,6 +245,8 @@ test('a summary for people, a usage, and errors on one line with exit code 1', a
     [['measure', zoo('softmax'), '--text-file', join(folder, 'none')], /ENOENT/],
     [['measure', zoo('softmax'), '--text-file', whole, '--tokens', '4000'], /at most|expected/],
     [['measure', zoo('softmax'), '--ids', '0,x'], /--ids: expected token ids/],
+    [['measure', zoo('softmax'), '--ids', '0,1234567890'], /--ids: expected token ids/],
+    [['measure', zoo('softmax'), '--ids', '0,123456789'], /123456789/],
     [['measure', zoo('softmax'), '--ids', '0,1', '--text', 'a'], /expected one of --text-file/],
     [['measure', zoo('softmax'), '--ids', '0,1,2', '--ids', '0'], /sequences\[1\]\.length/],
     [['measure', `${zoo('softmax')}@1401`, '--ids', '0,1'], /step: expected one of 0, 10/],

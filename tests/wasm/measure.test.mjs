@@ -127,6 +127,8 @@ test('what could not be cut is reported, and why', async () => {
     short: 1,
     longest: short,
   });
+  const nothing = { asked: 9, sequences: 0, room: 11, read: 0, short: 1, longest: 0 };
+  assert.deepEqual(await of(['']), nothing);
   const { asked, sequences, read } = await of(texts.join(' '), { sequences: 2 });
   assert.deepEqual([asked, sequences, read], [2, 2, tokens(texts.join(' '))]);
 });

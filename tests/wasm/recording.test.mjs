@@ -228,6 +228,8 @@ test('the maps of another program: one tensor, or one of each layer, give its me
     [{ att: [{ dims: [2, 1, 2, 2], data: new Float32Array(8) }] }],
     [{ att: { shape: [1, 1, 2, 3], data: new Float32Array(6) } }],
     [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: ['one'] }],
+    [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: ['one', 2] }],
+    [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: 'ab' }],
     [
       { att: { shape: [1, 1, 2, 2], data: new Float32Array(4) } },
       { att: { shape: [1, 2, 2, 2], data: new Float32Array(8) } },
@@ -283,6 +285,17 @@ test('what the writers write fits the schema, and what the schema refuses the co
         String(change),
       );
     }
+  });
+});
+
+test('opening a recording reports what is read, and then that it is open', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const bytes = await recordStudy(model, sequences.slice(0, 2), { strings });
+    const stages = [];
+    const onProgress = ({ stage, done, total }) => stages.push(`${stage} ${done}/${total}`);
+    await (await engine.openRecording(bytes, { onProgress })).close();
+    assert.deepEqual(stages, [`read ${bytes.length}/${bytes.length}`, 'open 1/1']);
   });
 });
 

@@ -226,10 +226,33 @@ test('a training tells of what its weights do now, as the model that it would ma
   assert.notDeepEqual(sample, other);
   assert.deepEqual(await training.sample(), sample);
   await assert.rejects(training.read([99], []), { code: 'bad_token' });
+  await assert.rejects(training.read(tokens, [{ metric: 'alpha', base: run }]), {
+    code: 'argument',
+    where: 'base',
+    text: /expected a read of one run alone/,
+  });
   const log = await training.step(3);
   const { log: undisturbed } = await trained('auto', config, RECIPE);
   assert.deepEqual(log, undisturbed.slice(3, 6));
   await training.close();
+});
+
+test('a trained model goes on within its context and from its own start token', () => {
+  const of = (config, recipe) => labOnward(config, {}, recipe).recipe;
+  const both = ({ length, first }) => [length, first];
+  assert.deepEqual(both(of({})), [64, -1]);
+  assert.deepEqual(both(of({ n_positions: 48, bos_token_id: 3 })), [48, 3]);
+  assert.deepEqual(both(of({ max_position_embeddings: 65, bos_token_id: null })), [64, -1]);
+  assert.deepEqual(both(of({ n_positions: 48, max_position_embeddings: 16 })), [16, -1]);
+  assert.deepEqual(both(of({ n_positions: 48, bos_token_id: 3 }, { length: 8, first: 5 })), [8, 5]);
+  for (const [config, where] of [
+    [{ bos_token_id: 'x' }, 'bos_token_id'],
+    [{ bos_token_id: 0.5 }, 'bos_token_id'],
+    [{ bos_token_id: [0, 1] }, 'bos_token_id'],
+    [{ n_positions: 1.5 }, 'n_positions'],
+    [{ max_position_embeddings: 'x' }, 'n_positions'],
+  ])
+    assert.throws(() => of(config), { where }, JSON.stringify(config));
 });
 
 test('bad settings are refused with their name; what explodes ends with its step', async () => {
