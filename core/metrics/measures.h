@@ -53,6 +53,11 @@ SS_MEASURE(contribution_at);
 SS_MEASURE(contribution_out_at);
 SS_MEASURE(keeps_first);
 
+/* load.c */
+SS_MEASURE(head_gate);
+SS_MEASURE(head_load);
+SS_MEASURE(head_gini);
+
 /* rounding.c */
 SS_MEASURE(quantise_error);
 SS_MEASURE(weight_error);
@@ -60,6 +65,10 @@ SS_MEASURE(weight_error);
 /* spread.c */
 SS_MEASURE(mixing);
 SS_MEASURE(kurtosis);
+
+/* spectrum.c */
+SS_MEASURE(matrix_entropy);
+SS_MEASURE(matrix_entropy_others);
 
 /* loss.c */
 SS_MEASURE(loss_mean);

@@ -640,18 +640,13 @@ static void take_reduced(ss_trace *trace, const ss_recording *r, int prompt, ss_
 
 /* Lays out and fills the trace; where the arena measures, it only counts. */
 static void take_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
-    int T = r->lengths[prompt];
-    size_t heads = (size_t)r->model.arch.L * (size_t)r->model.arch.H, numbers = SIZE_MAX;
-    *trace = sizes_of(r, T);
+    *trace = sizes_of(r, r->lengths[prompt]);
     trace->kept.recorded = true;
     take_fields(trace, r, prompt, arena);
     take_choices(trace, r, arena);
     take_seen(trace, arena);
     take_reduced(trace, r, prompt, arena);
-    if (!(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
-    if (!ss_mul_size(&numbers, heads, (size_t)T)) numbers = SIZE_MAX - 1;
-    trace->statistics =
-        ss_arena_take(arena, numbers + 1, SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
+    ss_trace_take_room(trace, arena);
     if (trace->statistics) trace->statistics->T = 0;
 }
 

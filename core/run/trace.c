@@ -203,6 +203,21 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
     return count;
 }
 
+void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
+    size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
+    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
+    if (trace->fields & SS_BIT(SS_FIELD_ATT)) {
+        if (!ss_mul_size(&numbers, heads, T)) numbers = SIZE_MAX - 1;
+        trace->statistics = ss_arena_take(arena, numbers + 1,
+                                          SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
+    }
+    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side. */
+    if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
+        if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX;
+        trace->spectrum = ss_arena_take(arena, numbers / 2, sizeof *trace->spectrum);
+    }
+}
+
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
     trace->choices = ss_arena_take(arena, heads, sizeof *trace->choices);
@@ -217,9 +232,7 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         if (there & SS_BIT(field))
             trace->buffers[field] = ss_arena_take(arena, count_from(&sized, shape), sizeof(float));
     }
-    if (trace->fields & SS_BIT(SS_FIELD_ATT))
-        trace->statistics = ss_arena_take(arena, heads * (size_t)trace->capacity + 1,
-                                          SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
+    ss_trace_take_room(trace, arena);
 }
 
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,

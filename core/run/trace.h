@@ -98,6 +98,7 @@ typedef struct ss_trace {
     ss_choice *choices;            /* [L][H] what each head computes */
     bool edited;                   /* it is a run of something else than the model */
     ss_row_statistics *statistics; /* of att, where that is recorded */
+    double *spectrum;              /* where hidden is: room for metrics/spectrum.c to work in */
     void *buffers[SS_FIELD_N];     /* as their rows' shapes, capacity for T; NULL: not recorded */
     size_t rooms[SS_FIELD_N];      /* tokens, or slots, that a field has room for */
     size_t widths[SS_FIELD_N];     /* numbers of one token; of a field without tokens, all */
@@ -126,6 +127,9 @@ static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index,
 /* rows[n], `stride` numbers apart, become those of tokens t0.. where the field is recorded. */
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,
                const float *rows, size_t stride);
+
+/* Takes what metrics work in, for what the trace records. */
+void ss_trace_take_room(ss_trace *trace, ss_arena *arena);
 
 /* Takes the choices and every buffer of trace->fields; their contents are undefined. */
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena);

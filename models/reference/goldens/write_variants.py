@@ -177,7 +177,12 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
     found |= {"first_share": share[..., -T:][..., 0].mean(-1),
               "contribution": found["contribution_at"][..., 0],
               "keeps_first": torch.ones(arch.L, arch.H),
-              "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden)}
+              "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden),
+              "matrix_entropy": metrics.matrix_entropy(trace.hidden),
+              "matrix_entropy_others": metrics.matrix_entropy(trace.hidden[:, 1:])}
+    gate = metrics.head_gate(share[..., -T])
+    load = metrics.head_load(gate)
+    found |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
     if arch.E == 0:
         found["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):

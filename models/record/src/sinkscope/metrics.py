@@ -9,6 +9,8 @@ queries (`alpha`, `contributions`) then adds up over the chunks, what is a numbe
 (`row_mass`, `entropy`) is concatenated.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -138,6 +140,28 @@ def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "ca
     return alpha(share.masked_fill(~visible, 0), mask)
 
 
+def head_gate(to_first: Tensor, first: int = 0) -> Tensor:
+    """1 - P_t1, what a query leaves for other tokens than the first (arXiv 2602.01203, the sink as a
+    gate), from the share P_t1 of each query; NaN up to the first token.  [..., T] -> [..., T]"""
+    queries = torch.arange(to_first.shape[-1], device=to_first.device)
+    return torch.where(queries > first, 1 - to_first, torch.nan)
+
+
+def head_load(gate: Tensor) -> Tensor:
+    """Mean gate over the queries that have one.  [..., T] -> [...]"""
+    return gate.nanmean(-1)
+
+
+def head_gini(load: Tensor) -> Tensor:
+    """Gini coefficient of the loads x of the heads of a layer, sum_i (2i - H - 1) x_i / (H sum x) with
+    x ascending; NaN where no head has any.  [..., H] -> [...]"""
+    H = load.shape[-1]
+    x = load.sort(-1).values
+    ranks = 2 * torch.arange(1, H + 1, dtype=x.dtype, device=x.device) - H - 1
+    total = x.sum(-1)
+    return (ranks * x).sum(-1) / torch.where(total > 0, H * total, torch.nan)
+
+
 def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
     """Row of the largest output of a projection, column of its largest input, the weight there, that
     input, that output, of each token.  [..., T, F], [..., T, D], [..., D, F] -> [..., T, 5]"""
@@ -167,6 +191,26 @@ def kurtosis(hidden: Tensor) -> Tensor:
     x = hidden.flatten(-2)
     apart = x - x.mean(-1, keepdim=True)
     return apart.pow(4).mean(-1) / apart.pow(2).mean(-1).square()
+
+
+def matrix_entropy(hidden: Tensor) -> Tensor:
+    """-sum p ln p of p_j = sigma_j^2 / |H|_F^2, sigma the singular values of H, over ln min(n, D); NaN
+    for a single row (arXiv 2510.06477, compression valleys).  [..., n, D] -> [...]
+
+    The eigenvalues of H H^T, or H^T H, are the squares of the singular values. They are found in F64:
+    under a massive row the others are as small as the rounding of F32. NaN, too, where H is zero or
+    not finite.
+    """
+    size = min(hidden.shape[-2:])
+    if size < 2:
+        return hidden.new_full(hidden.shape[:-2], torch.nan)
+    x = (hidden.cpu() if hidden.device.type == "mps" else hidden).double()  # MPS has no F64
+    gram = x @ x.mT if size == x.shape[-2] else x.mT @ x
+    whole = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
+    valid = gram.isfinite().all(-1).all(-1) & (whole > 0)
+    p = torch.linalg.eigvalsh(torch.where(valid[..., None, None], gram, 0)).clamp_min(0)
+    p = p / torch.where(valid, whole, torch.nan)[..., None]
+    return (-torch.xlogy(p, p).sum(-1) / math.log(size)).to(hidden)
 
 
 def divergence(base: Tensor, logits: Tensor) -> Tensor:
