@@ -33,7 +33,7 @@ void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, flo
     ss_each_head(trace, args, load_of, out);
 }
 
-/* Of the H heads of a layer, by the distances of all pairs, which is what the sorted sum adds up. */
+/* Of the H heads of a layer: half the distances of all pairs add up to the sorted sum. */
 static float gini_of(const ss_trace *trace, int layer, int T) {
     int H = trace->model->arch.H, first = layer * H;
     double sum = 0.0, apart = 0.0;

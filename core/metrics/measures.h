@@ -73,6 +73,7 @@ SS_MEASURE(matrix_entropy_others);
 /* loss.c */
 SS_MEASURE(loss_mean);
 SS_MEASURE(loss_at);
+SS_MEASURE(accuracy);
 
 /* compare.c */
 SS_MEASURE(kl_at);

@@ -156,6 +156,15 @@ static const ss_field table[SS_FIELD_N] = {
                        SS_F32,
                        AVERAGED,
                        NULL},
+    [SS_FIELD_RANK] =
+        {"rank",
+         "tokens that the model preferred to token t, given the tokens before: 0 where "
+         "it predicted it; of equal logits the lower id is preferred",
+         "tokens",
+         {"T"},
+         SS_F32,
+         AVERAGED,
+         NULL},
 };
 
 const ss_field *ss_fields(void) {

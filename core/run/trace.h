@@ -36,6 +36,7 @@ typedef enum ss_field_id {
     SS_FIELD_LOGITS,
     SS_FIELD_NEXT,
     SS_FIELD_LOSS,
+    SS_FIELD_RANK,
     SS_FIELD_N
 } ss_field_id;
 
@@ -43,13 +44,15 @@ typedef enum ss_field_id {
 /* Recorded whether asked for or not. */
 #define SS_FIELDS_ALWAYS (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
 #define SS_FIELDS_ALL ((1u << SS_FIELD_N) - 1)
+/* What needs the logits before every token. */
+#define SS_FIELDS_PREDICTED (SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK))
 /*
  * Beside the bits of fields, a run streams: of keys and values it holds what an eviction keeps, in
  * slots that are used again, so its memory grows with the budget and not with the text. It records
  * none of SS_FIELDS_STREAMED's others.
  */
 #define SS_STREAMS (1u << 31)
-#define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_BIT(SS_FIELD_LOSS))
+#define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
 /* What it has slots for. */
 #define SS_FIELDS_SLOTS (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V) | SS_BIT(SS_FIELD_EVICTED))
 

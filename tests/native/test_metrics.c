@@ -504,7 +504,22 @@ static void gates(void) {
     fake_close(&f);
 }
 
+static void accuracy(void) {
+    CASE("accuracy: two of the four tokens that are predicted are first choices; none: NaN");
+    fake f;
+    fake_open(&f, 1, 1, 5, 1, "softmax");
+    memcpy(ss_floats(&f.trace, SS_FIELD_RANK), (float[]){NAN, 0, 3, 0, 1}, 5 * sizeof(float));
+    float *all = measure(&f.trace, "accuracy", 0.3f, 0, 0, 0, NULL);
+    float *first = measure(&f.trace, "accuracy", 0.3f, 1, 0, 0, NULL);
+    CHECK_NEAR(*all, 0.5, 0);
+    CHECK(isnan(*first));
+    free(all);
+    free(first);
+    fake_close(&f);
+}
+
 int main(void) {
+    accuracy();
     gates();
     matrix_entropy();
     all_on_first();

@@ -42,7 +42,7 @@ def test_the_file_keeps_to_the_schema_and_to_its_shapes(name: str, tmp_path: Pat
                    "key_norm": (L, G, n), "value_norm": (L, G, n), "key_ratio": (L, G),
                    "value_ratio": (L, G)}
     if family.kind == "causal":
-        shapes |= {"loss_at": (n,), "loss_mean": (1,)}
+        shapes |= {"loss_at": (n,), "loss_mean": (1,), "accuracy": (1,)}
     for metric, shape in shapes.items():
         for of in ("mean", "deviation"):
             assert recording[f"{of}.{metric}"].shape == shape, metric

@@ -158,6 +158,7 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
         "row_mass_summary": torch.stack([mass.mean(-1), mass.amin(-1), mass.amax(-1)], -1),
         "entropy": entropy, "entropy_mean": entropy.mean(-1),
         "loss_mean": _loss(arch, trace, tokens).mean()[None],
+        "accuracy": metrics.accuracy(_predicted(arch, metrics.rank(trace.logits, tokens)))[None],
     }
     if bias is not None:
         alpha_bias = metrics.alpha_bias(share[..., 0])[..., 0]
@@ -203,10 +204,14 @@ def _steady(alphas: Tensor, hidden: Tensor) -> None:
         raise AssertionError("rounding decides which activation is larger")
 
 
+def _predicted(arch: Architecture, numbers: Tensor) -> Tensor:
+    """Those of the tokens that no query before them has seen.  [T-1] -> [..]"""
+    first = {"prefix": arch.mask.size, "bidirectional": len(numbers) + 1}.get(arch.mask.kind, 1)
+    return numbers[first - 1:]
+
+
 def _loss(arch: Architecture, trace: Trace, tokens: Tensor) -> Tensor:
-    """Of the tokens that no query before them has seen."""
-    first = {"prefix": arch.mask.size, "bidirectional": len(tokens)}.get(arch.mask.kind, 1)
-    return metrics.loss(trace.logits, tokens)[first - 1:]
+    return _predicted(arch, metrics.loss(trace.logits, tokens))
 
 
 def write(name: str, case: Case) -> None:
@@ -229,6 +234,7 @@ def write(name: str, case: Case) -> None:
         found["spikes"] = spikes(arch, weights, trace)
     if arch.mask.kind in ("causal", "window"):  # else earlier tokens have seen later ones
         found["loss"] = _loss(arch, trace, tokens)
+        found["rank"] = metrics.rank(trace.logits, tokens).double()
     store(folder, found)
     (folder / "golden.safetensors").chmod(0o644)
     describe(folder, case.family, arch.operation, "Random weights, computed in F64.",

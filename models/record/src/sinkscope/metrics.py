@@ -117,6 +117,20 @@ def loss(logits: Tensor, tokens: Tensor) -> Tensor:
     return surprise.gather(-1, tokens[..., 1:, None])[..., 0]
 
 
+def rank(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Number of tokens that the logits up to t prefer to token t+1; of equals, the lower id.
+    [..., T, V] -> [..., T-1]"""
+    logits = logits[..., :-1, :]
+    own = logits.gather(-1, tokens[..., 1:, None])
+    lower = torch.arange(logits.shape[-1], device=logits.device) < tokens[..., 1:, None]
+    return ((logits > own) | (logits == own) & lower).sum(-1)
+
+
+def accuracy(ranks: Tensor) -> Tensor:
+    """Share of tokens that were the first choice.  [..., n] -> [...]"""
+    return (ranks == 0).double().mean(-1)
+
+
 def first_to_others(vectors: Tensor, first: int = 0) -> Tensor:
     """Norm of the first token's vector over the mean norm of the others.  [..., T, width] -> [...]
 
