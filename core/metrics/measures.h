@@ -33,6 +33,9 @@ SS_MEASURE(qk_cos);
 SS_MEASURE(qk_norm);
 SS_MEASURE(cos_gap);
 
+/* parts.c */
+SS_MEASURE(logit_parts);
+
 /* norm.c */
 SS_MEASURE(hidden_norm);
 SS_MEASURE(key_norm);

@@ -234,6 +234,20 @@ static const ss_metric table[] = {
      .topic = "geometry",
      .measure = ss_measure_cos_gap,
      .source = "mean cos(q_t, k_1) - mean cos(q_t, k_j), j > 1"},
+    {.name = "logit_parts",
+     .label = "parts of q.k_1",
+     .question = "Which components of the residual stream make the first key's logit? The "
+                 "embedding, attention and feed-forward of each layer below, biases",
+     .unit = "logit",
+     .shape = {"L", "H", "L+L+2"},
+     .low = -INFINITY,
+     .high = INFINITY,
+     .args = SS_ARG_TOKENS,
+     .fields = HIDDEN | SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_ATT_OUT) | SS_BIT(SS_FIELD_MLP_OUT),
+     .weights = true,
+     .topic = "geometry",
+     .measure = ss_measure_logit_parts,
+     .source = "mean over queries of s q.k_1, linear in the stream for the scale of its norm"},
     {.name = "hidden_norm",
      .label = "|h|",
      .question = "What is the norm of the residual stream?",
@@ -675,6 +689,9 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
     for (int field = 0; field < SS_FIELD_N; field++)
         if ((missing & ~(row->reduced & trace->kept.fields)) & SS_BIT(field))
             return fail_missing(trace, row, field, err);
+    if (row->weights && trace->kept.recorded)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "needs the model's weights, and a recording has none");
     if (args->T < 1 || args->T > trace->T)
         return ss_fail(err, SS_BAD_REQUEST, row->name, "expected 1 to %d tokens, found %d",
                        trace->T, args->T);

@@ -183,10 +183,10 @@ uint32_t ss_fields_of(const ss_arch *arch) {
     return fields;
 }
 
-size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
+static size_t size_of(const ss_trace *trace, const char *letter) {
     const ss_arch *arch = &trace->model->arch;
-    switch (letter[0]) {
-    case 'L': return (size_t)arch->L + (letter[1] == '+');
+    switch (*letter) {
+    case 'L': return (size_t)arch->L;
     case 'H': return (size_t)arch->H;
     case 'G': return (size_t)arch->G;
     case 'T': return (size_t)trace->T;
@@ -197,6 +197,11 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     case 'V': return (size_t)arch->V;
     default: return (size_t)strtoul(letter, NULL, 10);
     }
+}
+
+size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
+    const char *more = strchr(letter, '+');
+    return size_of(trace, letter) + (more ? ss_trace_size_of(trace, more + 1) : 0);
 }
 
 /* The buffer's extent along a dimension, which for T is the capacity. */
@@ -220,10 +225,10 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
         trace->statistics = ss_arena_take(arena, numbers + 1,
                                           SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
     }
-    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side. */
+    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side; or D floats. */
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
-        if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX;
-        trace->spectrum = ss_arena_take(arena, numbers / 2, sizeof *trace->spectrum);
+        if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX - D;
+        trace->spectrum = ss_arena_take(arena, (numbers + D) / 2 + 1, sizeof *trace->spectrum);
     }
 }
 

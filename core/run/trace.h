@@ -101,7 +101,7 @@ typedef struct ss_trace {
     ss_choice *choices;            /* [L][H] what each head computes */
     bool edited;                   /* it is a run of something else than the model */
     ss_row_statistics *statistics; /* of att, where that is recorded */
-    double *spectrum;              /* where hidden is: room for metrics/spectrum.c to work in */
+    double *spectrum;              /* where hidden is: room that metrics of it work in */
     void *buffers[SS_FIELD_N];     /* as their rows' shapes, capacity for T; NULL: not recorded */
     size_t rooms[SS_FIELD_N];      /* tokens, or slots, that a field has room for */
     size_t widths[SS_FIELD_N];     /* numbers of one token; of a field without tokens, all */
@@ -146,7 +146,9 @@ void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n
 /* Mask of the fields that a run of such a model has; the others are asked for in vain. */
 uint32_t ss_fields_of(const ss_arch *arch);
 
-/* What a letter of a shape is in this trace, "L+1" and plain numbers included; T is trace->T. */
+/* What a letter of a shape is in this trace, plain numbers and sums ("L+1") included; T is
+ * trace->T.
+ */
 size_t ss_trace_size_of(const ss_trace *trace, const char *letter);
 
 /*

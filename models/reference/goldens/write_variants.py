@@ -136,6 +136,38 @@ def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     return metrics.spikes(torch.stack(inputs), trace.mlp_out, down)
 
 
+def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
+    """What each component of the residual stream adds to the mean over queries of the first key's logit:
+    the derivative of that logit along it, the norm's scale held.  [L, H, 2L+2]"""
+    model = _Llama(arch, {name: w.double() for name, w in weights.items()})
+    found = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
+    for layer in range(arch.L if arch.norm_place == "pre" else 0):
+        components = [trace.hidden[0, 0]] + [out[below, 0] for below in range(layer)
+                                             for out in (trace.att_out, trace.mlp_out)]
+        x = torch.stack(components).sum(0)
+        assert torch.allclose(x, trace.hidden[layer, 0], atol=1e-12)
+        layered = arch.norm_kind == "layer"
+        scale = (x.var(correction=0) if layered else x.square().mean()).add(arch.norm_eps).sqrt()
+        query = trace.q[layer].mean(1) * arch.K**-0.5  # [H, K]
+
+        def logit(y: Tensor, layer: int = layer, query: Tensor = query) -> Tensor:
+            name = f"model.layers.{layer}.self_attn.k_proj"
+            keys = model._linear(y, name).view(arch.G, arch.K)
+            return (query * keys.repeat_interleave(arch.H // arch.G, 0)).sum(-1)
+
+        name = f"model.layers.{layer}.input_layernorm"
+        gain, bias = (model.weights.get(f"{name}.{part}") for part in ("weight", "bias"))
+        zero = logit(torch.zeros_like(x))
+        for c, r in enumerate(components):
+            y = (r - r.mean() if layered else r) / scale
+            found[layer, :, c] = logit(y * gain) - zero
+        found[layer, :, -1] = logit(bias if bias is not None else torch.zeros_like(x))
+        whole = query @ trace.k[layer, :, 0].T
+        own = torch.arange(arch.H) // (arch.H // arch.G)
+        assert torch.allclose(found[layer].nansum(-1), whole[torch.arange(arch.H), own], atol=1e-9)
+    return found
+
+
 def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
                  ) -> dict[str, Tensor]:
     """Every metric of the core's table. Shares are taken of the whole row, the bias key included, and
@@ -184,6 +216,7 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
     gate = metrics.head_gate(share[..., -T])
     load = metrics.head_load(gate)
     found |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
+    found["logit_parts"] = logit_parts(arch, weights, trace)
     if arch.E == 0:
         found["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):
