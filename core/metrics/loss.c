@@ -1,5 +1,5 @@
-/* How well are the tokens predicted? Mean of -ln p over tokens that no query before them saw; NaN
- * where there are none. */
+/* How well are the tokens predicted? Mean of -ln p, and the share of first choices, over tokens
+ * that no query before them saw; NaN where there are none. */
 #include "measures.h"
 
 #include <math.h>
@@ -16,4 +16,11 @@ void ss_measure_loss_mean(const ss_trace *trace, const ss_metric_args *args, flo
 /* The same, position by position: NaN where nothing is predicted. */
 void ss_measure_loss_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
     memcpy(out, ss_floats(trace, SS_FIELD_LOSS), (size_t)args->T * sizeof *out);
+}
+
+void ss_measure_accuracy(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    int first = ss_first_predicted(trace), right = 0;
+    const float *ranks = ss_floats(trace, SS_FIELD_RANK);
+    for (int t = first; t < args->T; t++) right += ranks[t] == 0.0f;
+    *out = first < args->T ? (float)((double)right / (double)(args->T - first)) : NAN;
 }

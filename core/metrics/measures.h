@@ -33,6 +33,9 @@ SS_MEASURE(qk_cos);
 SS_MEASURE(qk_norm);
 SS_MEASURE(cos_gap);
 
+/* parts.c */
+SS_MEASURE(logit_parts);
+
 /* norm.c */
 SS_MEASURE(hidden_norm);
 SS_MEASURE(key_norm);
@@ -53,6 +56,11 @@ SS_MEASURE(contribution_at);
 SS_MEASURE(contribution_out_at);
 SS_MEASURE(keeps_first);
 
+/* load.c */
+SS_MEASURE(head_gate);
+SS_MEASURE(head_load);
+SS_MEASURE(head_gini);
+
 /* rounding.c */
 SS_MEASURE(quantise_error);
 SS_MEASURE(weight_error);
@@ -61,9 +69,14 @@ SS_MEASURE(weight_error);
 SS_MEASURE(mixing);
 SS_MEASURE(kurtosis);
 
+/* spectrum.c */
+SS_MEASURE(matrix_entropy);
+SS_MEASURE(matrix_entropy_others);
+
 /* loss.c */
 SS_MEASURE(loss_mean);
 SS_MEASURE(loss_at);
+SS_MEASURE(accuracy);
 
 /* compare.c */
 SS_MEASURE(kl_at);

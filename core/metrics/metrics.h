@@ -35,6 +35,7 @@ typedef struct ss_metric {
     int args;          /* SS_ARG_... */
     uint32_t fields;   /* SS_BIT(field) that the run must have recorded, where its model has them */
     uint32_t reduced;  /* of these, fields whose row statistics or norms are enough */
+    bool weights;      /* it reads the model's weights, too */
     bool averaged;     /* a mean over sequences says something; else it belongs to one sequence */
     bool summary;      /* part of a model's summary */
     const char *topic; /* what it is about; a view or a table shows one topic or more */
@@ -48,7 +49,8 @@ const ss_metric *ss_metrics(int *n);
 
 /*
  * Shape (into dims, rank returned) of a metric of this trace. SS_BAD_REQUEST, as -1, if the index,
- * layer, head or T is out of range, a field was not recorded, or eps is not a number.
+ * layer, head or T is out of range, a field was not recorded, a recording has no weights that are
+ * read, or eps is not a number.
  */
 int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,
                     const ss_metric_args *args, ss_error *err);

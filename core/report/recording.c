@@ -358,9 +358,9 @@ static const struct {
 #define KEPT_N (int)(sizeof kept_table / sizeof *kept_table)
 enum { KEPT_ALPHA, KEPT_ALPHA_RAW, KEPT_ROW_MASS, KEPT_NORMS };
 
-/* Losses may leave out the first token, which nothing predicts. */
-static bool is_short_loss(const ss_entry *entry, int field, int T) {
-    return field == SS_FIELD_LOSS && entry && entry->tensor.rank == 1 &&
+/* Losses and ranks may leave out the first token, which nothing predicts. */
+static bool is_short(const ss_entry *entry, int field, int T) {
+    return SS_FIELDS_PREDICTED & SS_BIT(field) && entry && entry->tensor.rank == 1 &&
            entry->tensor.dims[0] == (size_t)T - 1;
 }
 
@@ -402,7 +402,7 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
     for (int field = 0; field < SS_FIELD_N; field++) {
         const ss_field *row = &ss_fields()[field];
         const ss_entry *entry = of_prompt(r, prompt, row->name);
-        if (!entry || !shape_of(&s, &sizes, row->shape) || is_short_loss(entry, field, T)) continue;
+        if (!entry || !shape_of(&s, &sizes, row->shape) || is_short(entry, field, T)) continue;
         int types = row->type == SS_I32 ? 1 << SS_I32 : FLOATS;
         ss_status status = check_entry(entry, &s, types, false, err);
         if (status == SS_OK && field == SS_FIELD_TOKENS) status = check_tokens(r, entry, err);
@@ -563,9 +563,8 @@ static void take_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_a
         if (!entry || !shape_of(&s, trace, row->shape)) continue;
         if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->own.operation)) continue;
         trace->fields |= SS_BIT(field);
-        trace->buffers[field] = is_short_loss(entry, field, trace->T)
-                                    ? losses_of(entry, trace->T, arena)
-                                    : numbers_of(entry, arena);
+        trace->buffers[field] = is_short(entry, field, trace->T) ? losses_of(entry, trace->T, arena)
+                                                                 : numbers_of(entry, arena);
     }
     for (int field = 0; field < SS_FIELD_N; field++) {
         const char *const *own = ss_fields()[field].shape;
@@ -651,18 +650,13 @@ static void take_reduced(ss_trace *trace, const ss_recording *r, int prompt, ss_
 
 /* Lays out and fills the trace; where the arena measures, it only counts. */
 static void take_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
-    int T = r->lengths[prompt];
-    size_t heads = (size_t)r->model.arch.L * (size_t)r->model.arch.H, numbers = SIZE_MAX;
-    *trace = sizes_of(r, T);
+    *trace = sizes_of(r, r->lengths[prompt]);
     trace->kept.recorded = true;
     take_fields(trace, r, prompt, arena);
     take_choices(trace, r, arena);
     take_seen(trace, arena);
     take_reduced(trace, r, prompt, arena);
-    if (!(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
-    if (!ss_mul_size(&numbers, heads, (size_t)T)) numbers = SIZE_MAX - 1;
-    trace->statistics =
-        ss_arena_take(arena, numbers + 1, SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
+    ss_trace_take_room(trace, arena);
     if (trace->statistics) trace->statistics->T = 0;
 }
 

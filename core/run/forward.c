@@ -292,20 +292,36 @@ static bool is_predicted(const ss_trace *trace, int t) {
     return t > 0 && t >= trace->model->arch.prefix;
 }
 
-/* The loss of token t from the logits before it; work as above. */
-static void record_loss(const ss_trace *trace, int t, const float *logits, float *work) {
-    float loss = NAN;
-    if (!ss_floats(trace, SS_FIELD_LOSS)) return;
-    if (is_predicted(trace, t))
-        loss = loss_of(logits, ss_tokens(trace)[t], (size_t)trace->model->arch.V, work);
-    ss_record(trace, SS_FIELD_LOSS, 0, t, 1, &loss, 1);
+/* How many tokens the logits put before that one; of equals, those with a lower id. */
+static float rank_of(const float *logits, int token, size_t V) {
+    int before = 0;
+    for (size_t v = 0; v < V; v++)
+        before += logits[v] > logits[token] || (logits[v] == logits[token] && (int)v < token);
+    return (float)before;
+}
+
+/* The rank and the loss of token t from the logits before it; work as above. */
+static void record_predicted(const ss_trace *trace, int t, const float *logits, float *work) {
+    size_t V = (size_t)trace->model->arch.V;
+    int token = ss_tokens(trace)[t];
+    bool known = is_predicted(trace, t);
+    if (ss_floats(trace, SS_FIELD_RANK)) {
+        float rank = known ? rank_of(logits, token, V) : NAN;
+        ss_record(trace, SS_FIELD_RANK, 0, t, 1, &rank, 1);
+    }
+    if (ss_floats(trace, SS_FIELD_LOSS)) {
+        float loss = known ? loss_of(logits, token, V, work) : NAN;
+        ss_record(trace, SS_FIELD_LOSS, 0, t, 1, &loss, 1);
+    }
 }
 
 void ss_forward_begin(ss_pass *pass) {
-    record_loss(pass->trace, pass->trace->T, ss_floats(pass->trace, SS_FIELD_NEXT), pass->logits);
+    record_predicted(pass->trace, pass->trace->T, ss_floats(pass->trace, SS_FIELD_NEXT),
+                     pass->logits);
 }
 
-/* Logits of rows [first, first+rows) of the chunk at t0, normed in y: recorded, or for the loss. */
+/* Logits of rows [first, first+rows) of the chunk at t0, normed in y: recorded, or for losses and
+ * ranks. */
 static void head_rows(ss_pass *pass, int t0, int first, int rows, int total) {
     ss_trace *trace = pass->trace;
     const ss_model *model = trace->model;
@@ -317,14 +333,14 @@ static void head_rows(ss_pass *pass, int t0, int first, int rows, int total) {
         int t = t0 + first + i;
         float *row = out + (size_t)i * V;
         if (next && t == total - 1) memcpy(next, row, V * sizeof *row);
-        if (t + 1 < total) record_loss(trace, t + 1, row, recorded ? pass->logits : row);
+        if (t + 1 < total) record_predicted(trace, t + 1, row, recorded ? pass->logits : row);
     }
 }
 
 /* The final norm, if any, and the head, only for the rows that somebody asked for. */
 static void head(ss_pass *pass, int t0, int n, int total) {
     ss_trace *trace = pass->trace;
-    bool every = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_BIT(SS_FIELD_LOSS));
+    bool every = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_FIELDS_PREDICTED);
     bool last = trace->fields & SS_BIT(SS_FIELD_NEXT) && t0 + n == total;
     /* Each piece reads all weights of the head. */
     int most = trace->fields & SS_BIT(SS_FIELD_LOGITS) ? n : SS_LOGIT_ROWS;

@@ -30,7 +30,7 @@ static float *take(ss_arena *arena, size_t a, size_t b, size_t c) {
 /* Rows of logits that are computed outside the trace: for losses alone, else the last, or one that
  * a loss is worked out in. */
 static size_t logit_rows(const ss_trace *trace, size_t n) {
-    bool every = trace->fields & SS_BIT(SS_FIELD_LOSS);
+    bool every = trace->fields & SS_FIELDS_PREDICTED;
     if (!every || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
     return n < SS_LOGIT_ROWS ? n : SS_LOGIT_ROWS;
 }
@@ -183,9 +183,9 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     const ss_arch *arch = &desc->model->arch;
     bool streams = desc->fields & SS_STREAMS;
     uint32_t fields = desc->fields | (streams ? SS_BIT(SS_FIELD_TOKENS) : SS_FIELDS_ALWAYS);
-    /* The loss of the first token of an extension needs the last logits of the one before, and
-     * shares of attention need the bias key's. */
-    if (fields & SS_BIT(SS_FIELD_LOSS)) fields |= SS_BIT(SS_FIELD_NEXT);
+    /* The loss and rank of the first token of an extension need the last logits of the one before,
+     * and shares of attention need the bias key's. */
+    if (fields & SS_FIELDS_PREDICTED) fields |= SS_BIT(SS_FIELD_NEXT);
     if (fields & SS_BIT(SS_FIELD_ATT)) fields |= SS_BIT(SS_FIELD_ATT_BIAS);
     *trace = (ss_trace){.model = desc->model,
                         .capacity = desc->capacity,
@@ -299,7 +299,7 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     return shared;
 }
 
-/* Takes all of those tokens, and the loss of the next one. */
+/* Takes all of those tokens, and the loss and rank of the next one. */
 static void take_tokens(ss_pass *pass, const ss_trace *from) {
     int p = pass->taken = shared_tokens(pass, from);
     ss_trace *trace = pass->trace;
@@ -307,6 +307,7 @@ static void take_tokens(ss_pass *pass, const ss_trace *from) {
     ss_trace_take_below(trace, from, trace->model->arch.L, p);
     if (p == 0) return;
     ss_record(trace, SS_FIELD_LOSS, 0, 0, p + 1, ss_floats(from, SS_FIELD_LOSS), 1);
+    ss_record(trace, SS_FIELD_RANK, 0, 0, p + 1, ss_floats(from, SS_FIELD_RANK), 1);
     ss_record(trace, SS_FIELD_LOGITS, 0, 0, p, ss_floats(from, SS_FIELD_LOGITS), V);
     for (int i = 0; i < pass->edits_n; i++)
         if (ss_is_eviction(&pass->edit_kinds[pass->edits[i].kind]))

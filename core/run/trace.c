@@ -156,6 +156,15 @@ static const ss_field table[SS_FIELD_N] = {
                        SS_F32,
                        AVERAGED,
                        NULL},
+    [SS_FIELD_RANK] =
+        {"rank",
+         "tokens that the model preferred to token t, given the tokens before: 0 where "
+         "it predicted it; of equal logits the lower id is preferred",
+         "tokens",
+         {"T"},
+         SS_F32,
+         AVERAGED,
+         NULL},
 };
 
 const ss_field *ss_fields(void) {
@@ -174,10 +183,10 @@ uint32_t ss_fields_of(const ss_arch *arch) {
     return fields;
 }
 
-size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
+static size_t size_of(const ss_trace *trace, const char *letter) {
     const ss_arch *arch = &trace->model->arch;
-    switch (letter[0]) {
-    case 'L': return (size_t)arch->L + (letter[1] == '+');
+    switch (*letter) {
+    case 'L': return (size_t)arch->L;
     case 'H': return (size_t)arch->H;
     case 'G': return (size_t)arch->G;
     case 'T': return (size_t)trace->T;
@@ -188,6 +197,11 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     case 'V': return (size_t)arch->V;
     default: return (size_t)strtoul(letter, NULL, 10);
     }
+}
+
+size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
+    const char *more = strchr(letter, '+');
+    return size_of(trace, letter) + (more ? ss_trace_size_of(trace, more + 1) : 0);
 }
 
 /* The buffer's extent along a dimension, which for T is the capacity. */
@@ -201,6 +215,21 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
     for (; *shape; shape++)
         if (!ss_mul_size(&count, count, extent(trace, *shape))) return SIZE_MAX;
     return count;
+}
+
+void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
+    size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
+    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
+    if (trace->fields & SS_BIT(SS_FIELD_ATT)) {
+        if (!ss_mul_size(&numbers, heads, T)) numbers = SIZE_MAX - 1;
+        trace->statistics = ss_arena_take(arena, numbers + 1,
+                                          SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
+    }
+    /* Half a square matrix and three vectors, side (side + 1) / 2 + 3 side; or D floats. */
+    if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
+        if (!ss_mul_size(&numbers, side, side + 7)) numbers = SIZE_MAX - D;
+        trace->spectrum = ss_arena_take(arena, (numbers + D) / 2 + 1, sizeof *trace->spectrum);
+    }
 }
 
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
@@ -217,9 +246,7 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         if (there & SS_BIT(field))
             trace->buffers[field] = ss_arena_take(arena, count_from(&sized, shape), sizeof(float));
     }
-    if (trace->fields & SS_BIT(SS_FIELD_ATT))
-        trace->statistics = ss_arena_take(arena, heads * (size_t)trace->capacity + 1,
-                                          SS_ROW_STATISTICS * sizeof *trace->statistics->numbers);
+    ss_trace_take_room(trace, arena);
 }
 
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,

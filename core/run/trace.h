@@ -36,6 +36,7 @@ typedef enum ss_field_id {
     SS_FIELD_LOGITS,
     SS_FIELD_NEXT,
     SS_FIELD_LOSS,
+    SS_FIELD_RANK,
     SS_FIELD_N
 } ss_field_id;
 
@@ -43,13 +44,15 @@ typedef enum ss_field_id {
 /* Recorded whether asked for or not. */
 #define SS_FIELDS_ALWAYS (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
 #define SS_FIELDS_ALL ((1u << SS_FIELD_N) - 1)
+/* What needs the logits before every token. */
+#define SS_FIELDS_PREDICTED (SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK))
 /*
  * Beside the bits of fields, a run streams: of keys and values it holds what an eviction keeps, in
  * slots that are used again, so its memory grows with the budget and not with the text. It records
  * none of SS_FIELDS_STREAMED's others.
  */
 #define SS_STREAMS (1u << 31)
-#define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_BIT(SS_FIELD_LOSS))
+#define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
 /* What it has slots for. */
 #define SS_FIELDS_SLOTS (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V) | SS_BIT(SS_FIELD_EVICTED))
 
@@ -98,6 +101,7 @@ typedef struct ss_trace {
     ss_choice *choices;            /* [L][H] what each head computes */
     bool edited;                   /* it is a run of something else than the model */
     ss_row_statistics *statistics; /* of att, where that is recorded */
+    double *spectrum;              /* where hidden is: room that metrics of it work in */
     void *buffers[SS_FIELD_N];     /* as their rows' shapes, capacity for T; NULL: not recorded */
     size_t rooms[SS_FIELD_N];      /* tokens, or slots, that a field has room for */
     size_t widths[SS_FIELD_N];     /* numbers of one token; of a field without tokens, all */
@@ -127,6 +131,9 @@ static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index,
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,
                const float *rows, size_t stride);
 
+/* Takes what metrics work in, for what the trace records. */
+void ss_trace_take_room(ss_trace *trace, ss_arena *arena);
+
 /* Takes the choices and every buffer of trace->fields; their contents are undefined. */
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena);
 
@@ -139,7 +146,9 @@ void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n
 /* Mask of the fields that a run of such a model has; the others are asked for in vain. */
 uint32_t ss_fields_of(const ss_arch *arch);
 
-/* What a letter of a shape is in this trace, "L+1" and plain numbers included; T is trace->T. */
+/* What a letter of a shape is in this trace, plain numbers and sums ("L+1") included; T is
+ * trace->T.
+ */
 size_t ss_trace_size_of(const ss_trace *trace, const char *letter);
 
 /*

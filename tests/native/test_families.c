@@ -642,6 +642,39 @@ static void flipped_bits(void) {
     CHECK(refused > 500 * (int)FOLDERS);
 }
 
+/* Of every family, with norms of keys, biases and rotary positions of another size: what the parts
+ * of the first key's logit add up to is the mean of the products that were recorded. */
+static void parts_add_up(void) {
+    CASE("the parts of q.k_1 add up to its mean over queries, in every family");
+    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
+        opened_model model = open_model(path_of(folders[f]));
+        opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        const ss_arch *arch = &model.model.arch;
+        size_t count = (size_t)(2 * arch->L + 2);
+        float *parts = measure(&run.run.trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
+        for (int head = 0; head < arch->L * arch->H; head++) {
+            int l = head / arch->H, h = head % arch->H;
+            float *dot = measure(&run.run.trace, "qk_dot", 0.3f, 0, l, h, NULL);
+            double sum = 0, size = 0, logit = 0;
+            for (int t = 0; t < T_MAX; t++)
+                logit += (double)(dot[t * T_MAX] * arch->score_scale) / T_MAX;
+            for (size_t c = 0; c < count; c++) {
+                double part = (double)parts[(size_t)head * count + c];
+                bool there = c <= 2 * (size_t)l || c + 1 == count;
+                CHECK_INT(isnan(part), !there);
+                sum += there ? part : 0;
+                size += there ? fabs(part) : 0;
+            }
+            if (check_failed(fabs(sum - logit) <= 1e-5 * size, __FILE__, __LINE__, "adds up"))
+                printf("    %s layer %d head %d: %g of %g\n", folders[f], l, h, sum, logit);
+            free(dot);
+        }
+        free(parts);
+        close_run(&run);
+        close_model(&model);
+    }
+}
+
 int main(void) {
     refused_by_all();
     quantised();
@@ -656,5 +689,6 @@ int main(void) {
     missing_tensors();
     not_finite();
     flipped_bits();
+    parts_add_up();
     return check_done();
 }

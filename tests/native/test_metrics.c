@@ -428,7 +428,100 @@ static void random_maps(void) {
     close_file(&file);
 }
 
+/* Matrix entropy of T rows of D numbers, of all of them or without the first. */
+static float spectrum(const float *rows, int T, int D, bool others) {
+    fake f;
+    fake_open(&f, 1, 1, T, D, "softmax");
+    memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), rows, (size_t)(T * D) * sizeof *rows);
+    float *found =
+        measure(&f.trace, others ? "matrix_entropy_others" : "matrix_entropy", 0.3f, 0, 0, 0, NULL);
+    float entropy = found[0];
+    free(found);
+    fake_close(&f);
+    return entropy;
+}
+
+/* Rows along `directions` axes in turn, the first so many times as long as the others, turned by a
+ * reflection so that no product is zero. */
+static float turned(int T, int D, int directions, float first, bool others) {
+    float *rows = calloc((size_t)(T * D), sizeof *rows);
+    if (!rows) exit(2);
+    for (int t = 0; t < T; t++) {
+        float length = t ? 1.0f : first;
+        for (int d = 0; d < D; d++)
+            rows[t * D + d] = length * ((d == t % directions) - 2.0f / (float)D);
+    }
+    float entropy = spectrum(rows, T, D, others);
+    free(rows);
+    return entropy;
+}
+
+static void matrix_entropy(void) {
+    CASE("rows at right angles: 1; all equal: 0; lengths 2, 1, 1, 1: 1.153741943 nats");
+    CHECK_NEAR(turned(4, 6, 4, 1, false), 1, 1e-6);
+    CHECK_NEAR(turned(64, 6, 6, 1, false), 1, 1e-3); /* 64 is no multiple of 6 */
+    CHECK_NEAR(turned(60, 6, 6, 1, false), 1, 1e-6);
+    CHECK_NEAR(turned(40, 300, 40, 1, false), 1, 1e-6);
+    CHECK_NEAR(turned(9, 5, 1, 1, false), 0, 1e-6);
+    CHECK_NEAR(turned(4, 6, 4, 2, false) * (float)log(4), 1.153741943, 1e-6);
+    CHECK_NEAR(turned(60, 6, 3, 1, false) * (float)log(6), log(3), 1e-6);
+    CASE("one massive row makes a valley that the other rows do not have");
+    CHECK(turned(64, 128, 64, 1000, false) < 1e-3f);
+    CHECK_NEAR(turned(64, 128, 64, 1000, true), 1, 1e-6);
+    CASE("it is NaN for one row, where all is zero, and where a number or a square is not finite");
+    float rows[8] = {0};
+    CHECK(isnan(spectrum(rows, 2, 4, false)));
+    rows[0] = 1;
+    CHECK_NEAR(spectrum(rows, 2, 4, false), 0, 0);
+    CHECK(isnan(spectrum(rows, 1, 8, false)) && isnan(spectrum(rows, 2, 4, true)));
+    rows[5] = 1e30f;
+    CHECK(isnan(spectrum(rows, 2, 4, false)));
+    rows[5] = NAN;
+    CHECK(isnan(spectrum(rows, 2, 4, false)) && isnan(spectrum(rows, 4, 2, false)));
+}
+
+static void gates(void) {
+    CASE("two heads at work and two asleep: loads 1, 1, 0, 0 and a Gini coefficient of a half");
+    fake f;
+    fake_open(&f, 3, 4, 8, 1, "softmax");
+    for (int head = 0; head < 12; head++)
+        for (int t = 0; t < 8; t++) *weight(&f, head, t, head < 2 || head == 7 ? t : 0) = 1;
+    float *gate = measure(&f.trace, "head_gate", 0.3f, 0, 0, 0, NULL);
+    float *load = measure(&f.trace, "head_load", 0.3f, 0, 0, 0, NULL);
+    float *gini = measure(&f.trace, "head_gini", 0.3f, 0, 0, 0, NULL);
+    CHECK(isnan(gate[0]) && isnan(gate[8]));
+    for (int head = 0; head < 4; head++) {
+        CHECK_NEAR(load[head], head < 2, 0);
+        for (int t = 1; t < 8; t++) CHECK_NEAR(gate[8 * head + t], head < 2, 0);
+    }
+    CHECK_NEAR(gini[0], 0.5, 1e-7);
+    CASE("one head at work: (H-1)/H; none: NaN");
+    CHECK_NEAR(gini[1], 0.75, 1e-7);
+    CHECK(isnan(gini[2]));
+    free(gate);
+    free(load);
+    free(gini);
+    fake_close(&f);
+}
+
+static void accuracy(void) {
+    CASE("accuracy: two of the four tokens that are predicted are first choices; none: NaN");
+    fake f;
+    fake_open(&f, 1, 1, 5, 1, "softmax");
+    memcpy(ss_floats(&f.trace, SS_FIELD_RANK), (float[]){NAN, 0, 3, 0, 1}, 5 * sizeof(float));
+    float *all = measure(&f.trace, "accuracy", 0.3f, 0, 0, 0, NULL);
+    float *first = measure(&f.trace, "accuracy", 0.3f, 1, 0, 0, NULL);
+    CHECK_NEAR(*all, 0.5, 0);
+    CHECK(isnan(*first));
+    free(all);
+    free(first);
+    fake_close(&f);
+}
+
 int main(void) {
+    accuracy();
+    gates();
+    matrix_entropy();
     all_on_first();
     all_on_self();
     strictly_greater();

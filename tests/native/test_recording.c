@@ -114,6 +114,7 @@ static int compare_metrics(const ss_trace *trace, const opened_file *file, const
         ss_metric_args args = {SS_EPS_STANDARD, trace->T, 0, 0, NULL};
         size_t dims[SS_RANK_MAX];
         if (!expected || ss_metric_shape(dims, trace, i, &args, NULL) < 0) continue;
+        CHECK(!rows[i].weights); /* a recording has none */
         double gap = gap_of(trace, &rows[i], expected);
         if (!(gap <= 1e-5)) printf("  %s: %s is off by %g\n", folder, rows[i].name, gap);
         CHECK(gap <= 1e-5);

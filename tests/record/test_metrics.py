@@ -38,6 +38,13 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     several = np.where(seen > 1, 1 / np.log(np.maximum(seen, 2)), 0)
     close("entropy", rows * several[:, None], 1e-4)
     close("entropy_mean", r["mean.entropy"].mean(-1), 1e-6)
+    gate = 1 - share[..., 0]
+    gate[..., 0] = np.nan
+    load = gate[..., 1:].mean(-1)
+    close("head_gate", gate, 1e-5)
+    close("head_load", load, 1e-5)
+    apart = np.abs(load[:, None] - load[..., None]).sum((-2, -1))
+    close("head_gini", apart / (2 * load.shape[-1] * load.sum(-1)), 1e-5)
     keys, values = (np.repeat(x, group, 1) for x in (k, v))
     cos = np.einsum("lhtd,lhsd->lhts", q, keys) / (
         np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(keys, axis=-1)[..., None, :])
@@ -59,6 +66,11 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     x = hidden.reshape(len(hidden), -1)
     x = x - x.mean(-1, keepdims=True)
     close("kurtosis", (x**4).mean(-1) / (x**2).mean(-1) ** 2, 1e-3)
+    for name, rows in (("matrix_entropy", hidden), ("matrix_entropy_others", hidden[:, 1:])):
+        squares = np.linalg.svd(rows.astype(np.float64), compute_uv=False) ** 2
+        p = squares / squares.sum(-1, keepdims=True)
+        entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1) / np.log(min(rows.shape[1:]))
+        close(name, entropy, 1e-5)
     alpha = r["mean.alpha"]  # of one prompt: its own
     close("sink_ratio", np.stack([(alpha > e).mean((0, 1)) for e in (0.05, 0.2)]), 1e-6)
     close("near_eps", np.stack([(np.abs(alpha - e) < 0.002).sum((0, 1)) for e in (0.05, 0.2)]), 0)

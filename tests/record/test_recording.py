@@ -33,14 +33,16 @@ def test_the_file_keeps_to_the_schema_and_to_its_shapes(name: str, tmp_path: Pat
     L, H, G = m["L"], m["H"], m["G"]
     shapes = {"alpha": (L, H, n), "sink_ratio": (E, n), "near_eps": (E, n), "row_mass": (L, H, n),
               "row_mass_summary": (L, H, 3), "entropy": (L, H, n), "entropy_mean": (L, H),
-              "first_share": (L, H), "hidden_norm": (L + 1, n), "hidden_ratio": (L + 1,),
-              "massive": (L + 1, 4), "mixing": (L + 1,), "kurtosis": (L + 1,)}
+              "first_share": (L, H), "head_gate": (L, H, n), "head_load": (L, H), "head_gini": (L,),
+              "hidden_norm": (L + 1, n), "hidden_ratio": (L + 1,),
+              "massive": (L + 1, 4), "mixing": (L + 1,), "kurtosis": (L + 1,),
+              "matrix_entropy": (L + 1,), "matrix_entropy_others": (L + 1,)}
     if not family.by_weights or name == "falcon":
         shapes |= {"cos_gap": (L, H), "contribution": (L, H), "contribution_at": (L, H, n),
                    "key_norm": (L, G, n), "value_norm": (L, G, n), "key_ratio": (L, G),
                    "value_ratio": (L, G)}
     if family.kind == "causal":
-        shapes |= {"loss_at": (n,), "loss_mean": (1,)}
+        shapes |= {"loss_at": (n,), "loss_mean": (1,), "accuracy": (1,)}
     for metric, shape in shapes.items():
         for of in ("mean", "deviation"):
             assert recording[f"{of}.{metric}"].shape == shape, metric

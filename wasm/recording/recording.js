@@ -145,14 +145,16 @@ export class Recording {
     return Math.max(at, 0);
   }
 
-  /** @param {string} letter */
-  #sizeOf(letter) {
+  /** @param {string} sum letters and numbers, as in "L+1" */
+  #sizeOf(sum) {
+    const { model, prompts } = this.conditions;
     const sizes = /** @type {Record<string, number>} */ ({
-      .../** @type {object} */ (this.conditions.model),
-      T: this.conditions.prompts.T,
-      'L+1': this.conditions.model.L + 1,
+      .../** @type {object} */ (model),
+      T: prompts.T,
     });
-    return Object.hasOwn(sizes, letter) ? sizes[letter] : Number(letter);
+    const sizeOf = (/** @type {string} */ term) =>
+      Object.hasOwn(sizes, term) ? sizes[term] : Number(term);
+    return sum.split('+').reduce((size, term) => size + sizeOf(term), 0);
   }
 
   /**

@@ -136,6 +136,38 @@ def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     return metrics.spikes(torch.stack(inputs), trace.mlp_out, down)
 
 
+def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
+    """What each component of the residual stream adds to the mean over queries of the first key's logit:
+    the derivative of that logit along it, the norm's scale held.  [L, H, 2L+2]"""
+    model = _Llama(arch, {name: w.double() for name, w in weights.items()})
+    found = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
+    for layer in range(arch.L if arch.norm_place == "pre" else 0):
+        components = [trace.hidden[0, 0]] + [out[below, 0] for below in range(layer)
+                                             for out in (trace.att_out, trace.mlp_out)]
+        x = torch.stack(components).sum(0)
+        assert torch.allclose(x, trace.hidden[layer, 0], atol=1e-12)
+        layered = arch.norm_kind == "layer"
+        scale = (x.var(correction=0) if layered else x.square().mean()).add(arch.norm_eps).sqrt()
+        query = trace.q[layer].mean(1) * arch.K**-0.5  # [H, K]
+
+        def logit(y: Tensor, layer: int = layer, query: Tensor = query) -> Tensor:
+            name = f"model.layers.{layer}.self_attn.k_proj"
+            keys = model._linear(y, name).view(arch.G, arch.K)
+            return (query * keys.repeat_interleave(arch.H // arch.G, 0)).sum(-1)
+
+        name = f"model.layers.{layer}.input_layernorm"
+        gain, bias = (model.weights.get(f"{name}.{part}") for part in ("weight", "bias"))
+        zero = logit(torch.zeros_like(x))
+        for c, r in enumerate(components):
+            y = (r - r.mean() if layered else r) / scale
+            found[layer, :, c] = logit(y * gain) - zero
+        found[layer, :, -1] = logit(bias if bias is not None else torch.zeros_like(x))
+        whole = query @ trace.k[layer, :, 0].T
+        own = torch.arange(arch.H) // (arch.H // arch.G)
+        assert torch.allclose(found[layer].nansum(-1), whole[torch.arange(arch.H), own], atol=1e-9)
+    return found
+
+
 def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
                  ) -> dict[str, Tensor]:
     """Every metric of the core's table. Shares are taken of the whole row, the bias key included, and
@@ -158,6 +190,7 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
         "row_mass_summary": torch.stack([mass.mean(-1), mass.amin(-1), mass.amax(-1)], -1),
         "entropy": entropy, "entropy_mean": entropy.mean(-1),
         "loss_mean": _loss(arch, trace, tokens).mean()[None],
+        "accuracy": metrics.accuracy(_predicted(arch, metrics.rank(trace.logits, tokens)))[None],
     }
     if bias is not None:
         alpha_bias = metrics.alpha_bias(share[..., 0])[..., 0]
@@ -177,7 +210,13 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
     found |= {"first_share": share[..., -T:][..., 0].mean(-1),
               "contribution": found["contribution_at"][..., 0],
               "keeps_first": torch.ones(arch.L, arch.H),
-              "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden)}
+              "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden),
+              "matrix_entropy": metrics.matrix_entropy(trace.hidden),
+              "matrix_entropy_others": metrics.matrix_entropy(trace.hidden[:, 1:])}
+    gate = metrics.head_gate(share[..., -T])
+    load = metrics.head_load(gate)
+    found |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
+    found["logit_parts"] = logit_parts(arch, weights, trace)
     if arch.E == 0:
         found["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):
@@ -198,10 +237,14 @@ def _steady(alphas: Tensor, hidden: Tensor) -> None:
         raise AssertionError("rounding decides which activation is larger")
 
 
+def _predicted(arch: Architecture, numbers: Tensor) -> Tensor:
+    """Those of the tokens that no query before them has seen.  [T-1] -> [..]"""
+    first = {"prefix": arch.mask.size, "bidirectional": len(numbers) + 1}.get(arch.mask.kind, 1)
+    return numbers[first - 1:]
+
+
 def _loss(arch: Architecture, trace: Trace, tokens: Tensor) -> Tensor:
-    """Of the tokens that no query before them has seen."""
-    first = {"prefix": arch.mask.size, "bidirectional": len(tokens)}.get(arch.mask.kind, 1)
-    return metrics.loss(trace.logits, tokens)[first - 1:]
+    return _predicted(arch, metrics.loss(trace.logits, tokens))
 
 
 def write(name: str, case: Case) -> None:
@@ -224,6 +267,7 @@ def write(name: str, case: Case) -> None:
         found["spikes"] = spikes(arch, weights, trace)
     if arch.mask.kind in ("causal", "window"):  # else earlier tokens have seen later ones
         found["loss"] = _loss(arch, trace, tokens)
+        found["rank"] = metrics.rank(trace.logits, tokens).double()
     store(folder, found)
     (folder / "golden.safetensors").chmod(0o644)
     describe(folder, case.family, arch.operation, "Random weights, computed in F64.",

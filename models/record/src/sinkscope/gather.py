@@ -42,7 +42,7 @@ class Heads:
         exact = torch.float32 if device.type == "mps" else torch.float64
         sums = {name: torch.zeros(B, H, T, dtype=exact, device=device)
                 for name in ("alpha", "alpha_raw", "contribution_at")}
-        rows = {name: torch.zeros(B, H, T, device=device) for name in (ROW_SUM, "entropy", "att_bias")}
+        rows = {name: torch.zeros(B, H, T, device=device) for name in (ROW_SUM, "entropy", "att_bias", "head_gate")}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         keep_map = self._map(B, H, device)
@@ -53,12 +53,14 @@ class Heads:
             if facts.sinks and chunk.sink is not None:
                 sums["alpha_raw"] += metrics.alpha(att, facts.kind)
                 rows["att_bias"][..., chunk.rows] = chunk.sink
+            rows["head_gate"][..., chunk.rows] = share[..., self.settings.first]
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
             rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
             if lengths is not None:
                 sums["contribution_at"] += metrics.contributions(att, lengths, visible, facts.kind)
             if keep_map is not None:
                 self._keep_rows(keep_map, chunk)
+        rows["head_gate"] = metrics.head_gate(rows["head_gate"], self.settings.first)
         absent = {"alpha_raw", "att_bias"} if not facts.sinks else set()
         absent |= {"contribution_at"} if lengths is None else set()
         found = {name: x.float() for name, x in (sums | rows).items() if name not in absent}
@@ -123,8 +125,8 @@ class Heads:
     def metrics(self, b: int) -> dict[str, Array]:
         """The averaged metrics of prompt b."""
         facts, at = self.facts, self.settings.first
-        found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "contribution_at",
-                                      "cos_gap", "key_norm", "value_norm")
+        found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
+                                      "contribution_at", "cos_gap", "key_norm", "value_norm")
                  if (x := self._all(name, b)) is not None}
         for raw in ("", "_raw"):
             if f"alpha{raw}" in found:
@@ -139,6 +141,8 @@ class Heads:
         found["entropy_mean"] = found["entropy"].mean(-1)
         # The share that the first token receives from all queries, those before it included.
         found["first_share"] = found["alpha"][..., at] * np.float32(self._queries(at) / facts.T)
+        load = metrics.head_load(torch.from_numpy(found["head_gate"]))
+        found |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
         if "contribution_at" in found:
             found["contribution"] = found["contribution_at"][..., at]
         for name in ("key", "value"):
@@ -203,9 +207,12 @@ class Stream:
             return
         h = hidden.detach().float()
         norms = h.norm(dim=-1)
-        found = {"hidden_norm": norms, "hidden_ratio": metrics.norm_ratio(norms, self.settings.first),
+        first = self.settings.first
+        others = torch.cat([h[:, :first], h[:, first + 1:]], 1)
+        found = {"hidden_norm": norms, "hidden_ratio": metrics.norm_ratio(norms, first),
                  "massive": metrics.largest(h), "mixing": metrics.mixing(h),
-                 "kurtosis": metrics.kurtosis(h)}
+                 "kurtosis": metrics.kurtosis(h), "matrix_entropy": metrics.matrix_entropy(h),
+                 "matrix_entropy_others": metrics.matrix_entropy(others)}
         self.states.append({name: x.cpu() for name, x in found.items()})
         if self.keep and "hidden" in self.settings.fields:
             self.store.append(h[: self.keep].cpu())

@@ -9,6 +9,8 @@ queries (`alpha`, `contributions`) then adds up over the chunks, what is a numbe
 (`row_mass`, `entropy`) is concatenated.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -115,6 +117,20 @@ def loss(logits: Tensor, tokens: Tensor) -> Tensor:
     return surprise.gather(-1, tokens[..., 1:, None])[..., 0]
 
 
+def rank(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Number of tokens that the logits up to t prefer to token t+1; of equals, the lower id.
+    [..., T, V] -> [..., T-1]"""
+    logits = logits[..., :-1, :]
+    own = logits.gather(-1, tokens[..., 1:, None])
+    lower = torch.arange(logits.shape[-1], device=logits.device) < tokens[..., 1:, None]
+    return ((logits > own) | (logits == own) & lower).sum(-1)
+
+
+def accuracy(ranks: Tensor) -> Tensor:
+    """Share of tokens that were the first choice.  [..., n] -> [...]"""
+    return (ranks == 0).double().mean(-1)
+
+
 def first_to_others(vectors: Tensor, first: int = 0) -> Tensor:
     """Norm of the first token's vector over the mean norm of the others.  [..., T, width] -> [...]
 
@@ -136,6 +152,28 @@ def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "ca
     parts = att.abs() * lengths[..., None, :]
     share = parts / parts.sum(-1, keepdim=True)
     return alpha(share.masked_fill(~visible, 0), mask)
+
+
+def head_gate(to_first: Tensor, first: int = 0) -> Tensor:
+    """1 - P_t1, what a query leaves for other tokens than the first (arXiv 2602.01203, the sink as a
+    gate), from the share P_t1 of each query; NaN up to the first token.  [..., T] -> [..., T]"""
+    queries = torch.arange(to_first.shape[-1], device=to_first.device)
+    return torch.where(queries > first, 1 - to_first, torch.nan)
+
+
+def head_load(gate: Tensor) -> Tensor:
+    """Mean gate over the queries that have one.  [..., T] -> [...]"""
+    return gate.nanmean(-1)
+
+
+def head_gini(load: Tensor) -> Tensor:
+    """Gini coefficient of the loads x of the heads of a layer, sum_i (2i - H - 1) x_i / (H sum x) with
+    x ascending; NaN where no head has any.  [..., H] -> [...]"""
+    H = load.shape[-1]
+    x = load.sort(-1).values
+    ranks = 2 * torch.arange(1, H + 1, dtype=x.dtype, device=x.device) - H - 1
+    total = x.sum(-1)
+    return (ranks * x).sum(-1) / torch.where(total > 0, H * total, torch.nan)
 
 
 def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
@@ -167,6 +205,26 @@ def kurtosis(hidden: Tensor) -> Tensor:
     x = hidden.flatten(-2)
     apart = x - x.mean(-1, keepdim=True)
     return apart.pow(4).mean(-1) / apart.pow(2).mean(-1).square()
+
+
+def matrix_entropy(hidden: Tensor) -> Tensor:
+    """-sum p ln p of p_j = sigma_j^2 / |H|_F^2, sigma the singular values of H, over ln min(n, D); NaN
+    for a single row (arXiv 2510.06477, compression valleys).  [..., n, D] -> [...]
+
+    The eigenvalues of H H^T, or H^T H, are the squares of the singular values. They are found in F64:
+    under a massive row the others are as small as the rounding of F32. NaN, too, where H is zero or
+    not finite.
+    """
+    size = min(hidden.shape[-2:])
+    if size < 2:
+        return hidden.new_full(hidden.shape[:-2], torch.nan)
+    x = (hidden.cpu() if hidden.device.type == "mps" else hidden).double()  # MPS has no F64
+    gram = x @ x.mT if size == x.shape[-2] else x.mT @ x
+    whole = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
+    valid = gram.isfinite().all(-1).all(-1) & (whole > 0)
+    p = torch.linalg.eigvalsh(torch.where(valid[..., None, None], gram, 0)).clamp_min(0)
+    p = p / torch.where(valid, whole, torch.nan)[..., None]
+    return (-torch.xlogy(p, p).sum(-1) / math.log(size)).to(hidden)
 
 
 def divergence(base: Tensor, logits: Tensor) -> Tensor:

@@ -256,16 +256,17 @@ class Recorder:
         stream = Stream(facts, settings, keep)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
-        loss = None
+        loss = rank = None
         if facts.kind == "causal" and "input_ids" in inputs and getattr(out, "logits", None) is not None:
-            loss = _loss(out.logits, inputs["input_ids"].to(out.logits.device))
+            loss, rank = _predicted(out.logits, inputs["input_ids"].to(out.logits.device))
         measured = []
         for b, prompt in enumerate(prompts):
             found = heads.metrics(b) | stream.metrics(b)
-            if loss is not None:
+            if loss is not None and rank is not None:
                 at = loss[b].cpu().numpy()
                 found |= {"loss_at": np.concatenate([[np.float32(np.nan)], at]),
-                          "loss_mean": at.mean()[None]}
+                          "loss_mean": at.mean()[None],
+                          "accuracy": metrics.accuracy(rank[b].cpu()).numpy()[None]}
             kept: dict[str, Array] = {}
             if b < keep:
                 kept = heads.kept(b, prompt.ids) | stream.kept(b, found)
@@ -355,11 +356,14 @@ def _some_logits(out: Any) -> Tensor:
     return found[:, torch.linspace(0, T - 1, min(T, CHECKED)).long().to(found.device)].float()
 
 
-def _loss(logits: Tensor, ids: Tensor) -> Tensor:
-    """[B, T-1], a part of the positions at a time: logits are the widest thing that a model makes."""
+def _predicted(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss and rank of each token, [B, T-1], a part of the positions at a time: logits are the widest
+    thing that a model makes."""
     T = ids.shape[1]
-    parts = (slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS))
-    return torch.cat([metrics.loss(logits[:, part].float(), ids[:, part]) for part in parts], 1)
+    parts = [slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS)]
+    found = [[of(logits[:, part].float(), ids[:, part]) for part in parts]
+             for of in (metrics.loss, metrics.rank)]
+    return torch.cat(found[0], 1), torch.cat(found[1], 1)
 
 
 def _is_out_of_memory(error: Exception) -> bool:

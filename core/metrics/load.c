@@ -1,0 +1,52 @@
+/*
+ * Which heads does the sink switch off?
+ *
+ * What a head gives to the first token it withholds from all others: 1 - P_t1 is a gate on the rest
+ * of its output (arXiv 2602.01203), as far as the first value is small (value_ratio). A head's load
+ * is the mean of its gate over the queries after the first, whose only key is the first token. The
+ * Gini coefficient of a layer's loads is 0 where its heads work alike, and (H-1)/H where one does
+ * all: sum_i (2i - H - 1) x_i / (H sum x), x in ascending order; NaN where no head works.
+ */
+#include "measures.h"
+
+#include <math.h>
+
+/* 1 - P_t1, P the share of attention; NaN for query 1. */
+static float gate_of(const ss_trace *trace, int head, int t, float factor) {
+    return t ? 1.0f - fabsf(ss_att_row(trace, head, t)[0]) * factor : NAN;
+}
+
+void ss_measure_head_gate(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    const float *factors = ss_find_statistic(trace, args->T, SS_FACTOR);
+    for (int head = 0; head < ss_heads(trace); head++)
+        for (int t = 0; t < args->T; t++) *out++ = gate_of(trace, head, t, *factors++);
+}
+
+static float load_of(const ss_trace *trace, int head, int T) {
+    const float *factors = ss_find_statistic(trace, T, SS_FACTOR) + (size_t)head * (size_t)T;
+    double sum = 0.0;
+    for (int t = 1; t < T; t++) sum += (double)gate_of(trace, head, t, factors[t]);
+    return T > 1 ? (float)(sum / (double)(T - 1)) : NAN;
+}
+
+void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    ss_each_head(trace, args, load_of, out);
+}
+
+/* Of the H heads of a layer: half the distances of all pairs add up to the sorted sum. */
+static float gini_of(const ss_trace *trace, int layer, int T) {
+    int H = trace->model->arch.H, first = layer * H;
+    double sum = 0.0, apart = 0.0;
+    for (int h = 0; h < H; h++) {
+        double load = (double)load_of(trace, first + h, T);
+        sum += load;
+        for (int other = 0; other < h; other++)
+            apart += fabs(load - (double)load_of(trace, first + other, T));
+    }
+    return sum > 0.0 ? (float)(apart / ((double)H * sum)) : NAN;
+}
+
+void ss_measure_head_gini(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    for (int layer = 0; layer < trace->model->arch.L; layer++)
+        out[layer] = gini_of(trace, layer, args->T);
+}

@@ -1,0 +1,139 @@
+/*
+ * Do the tokens' hidden states point in many directions, or in one?
+ *
+ * Matrix entropy of H [n][D]: with p_j = sigma_j^2 / |H|_F^2, -sum_j p_j ln p_j over ln min(n, D);
+ * 1 where all directions carry the same, 0 where one carries everything. A fall of it in the middle
+ * layers is a compression valley (arXiv 2510.06477), which one massive row makes alone: the same
+ * without the first token says what the others do. H is not centred. NaN for a single row, where
+ * all is zero, and where a square is not finite.
+ *
+ * The sigma_j^2 are the eigenvalues of the smaller of H H^T and H^T H, in double: Householder
+ * reflections make it tridiagonal, rotations of QR steps with Wilkinson's shift make it diagonal
+ * (Golub and Van Loan 2013, sections 8.3.1 and 8.3.3). No vectors are needed, so the work is
+ * O(min(n, D)^3) once.
+ */
+#include "../math/kernels.h"
+#include "../math/scalar.h"
+#include "measures.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The matrix has trace 1: what lies below this beside its diagonal moves no eigenvalue that counts.
+ */
+#define NEGLIGIBLE 1e-15
+/* QR steps for one eigenvalue: two or three do, and the bound ends those of any input. */
+#define STEPS 64
+
+/* Row i of a symmetric matrix: of its n (n + 1) / 2 numbers those left of the diagonal, and it. */
+static double *row_of(double *matrix, size_t i) {
+    return matrix + i * (i + 1) / 2;
+}
+
+/* Products of the n rows of H: [n][n], or of its D columns, whichever is smaller. Its size. */
+static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
+    if (n <= D) {
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j <= i; j++)
+                row_of(gram, i)[j] = (double)ss_dot(h + i * D, h + j * D, D);
+        return n;
+    }
+    memset(gram, 0, D * (D + 1) / 2 * sizeof *gram);
+    for (size_t t = 0; t < n; t++, h += D)
+        for (size_t i = 0; i < D; i++)
+            ss_add_shares(row_of(gram, i), h, (double)h[i], false, i + 1);
+    return D;
+}
+
+/* out = A u of the first n rows and columns. */
+static void apply(double *out, double *matrix, const double *u, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const double *row = row_of(matrix, i);
+        double sum = row[i] * u[i];
+        for (size_t j = 0; j < i; j++) {
+            sum += row[j] * u[j];
+            out[j] += row[j] * u[i];
+        }
+        out[i] = sum;
+    }
+}
+
+/* One reflection from both sides: row n keeps its diagonal and one number beside it, returned. It
+ * becomes the reflection's vector u, H = I - 2 u u^T / |u|^2. */
+static double reflect(double *matrix, double *work, size_t n) {
+    double *u = row_of(matrix, n), square = 0.0, along = 0.0;
+    for (size_t j = 0; j + 1 < n; j++) square += u[j] * u[j];
+    if (square == 0.0) return u[n - 1];
+    square += u[n - 1] * u[n - 1];
+    double length = u[n - 1] > 0.0 ? -sqrt(square) : sqrt(square);
+    double half = square - u[n - 1] * length; /* |u|^2 / 2, once u is the vector */
+    u[n - 1] -= length;
+    apply(work, matrix, u, n);
+    for (size_t j = 0; j < n; j++) along += u[j] * work[j];
+    for (size_t j = 0; j < n; j++) work[j] = (work[j] - along / (2.0 * half) * u[j]) / half;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) row_of(matrix, i)[j] -= u[i] * work[j] + work[i] * u[j];
+    return length;
+}
+
+/* A QR step of rows first..last of a tridiagonal matrix: `diagonal`, and what lies `beside` it. */
+static void step(double *diagonal, double *beside, size_t first, size_t last) {
+    double gap = (diagonal[last - 1] - diagonal[last]) / 2.0, off = beside[last - 1];
+    double root = sqrt(gap * gap + off * off);
+    double shift = diagonal[last] - off * off / (gap + (gap < 0.0 ? -root : root));
+    double x = diagonal[first] - shift, bulge = beside[first];
+    for (size_t k = first; k < last; k++) {
+        double r = sqrt(x * x + bulge * bulge), c = r > 0.0 ? x / r : 1.0;
+        double s = r > 0.0 ? bulge / r : 0.0;
+        double a = diagonal[k], b = diagonal[k + 1], o = beside[k];
+        if (k > first) beside[k - 1] = r;
+        diagonal[k] = c * c * a + 2.0 * c * s * o + s * s * b;
+        diagonal[k + 1] = s * s * a - 2.0 * c * s * o + c * c * b;
+        beside[k] = x = c * s * (b - a) + (c * c - s * s) * o;
+        if (k + 1 == last) return;
+        bulge = s * beside[k + 1];
+        beside[k + 1] *= c;
+    }
+}
+
+static void find_eigenvalues(double *diagonal, double *beside, size_t n) {
+    for (size_t last = n - 1; last > 0; last--)
+        for (int i = 0; i < STEPS && fabs(beside[last - 1]) > NEGLIGIBLE; i++) {
+            size_t first = last - 1;
+            while (first > 0 && fabs(beside[first - 1]) > NEGLIGIBLE) first--;
+            step(diagonal, beside, first, last);
+        }
+}
+
+/* Of n rows of D numbers; `work` has room for the matrix, and three times its size. */
+static float entropy_of(double *work, const float *h, size_t n, size_t D) {
+    if (n < 2 || D < 2) return NAN;
+    double trace = 0.0, entropy = 0.0;
+    size_t size = multiply(work, h, n, D), numbers = size * (size + 1) / 2;
+    double *diagonal = work + numbers, *beside = diagonal + size, *products = beside + size;
+    for (size_t i = 0; i < size; i++) trace += row_of(work, i)[i];
+    if (!(trace > 0.0) || !isfinite(trace)) return NAN;
+    for (size_t i = 0; i < numbers; i++) work[i] /= trace;
+    for (size_t i = size - 1; i > 0; i--) beside[i - 1] = reflect(work, products, i);
+    for (size_t i = 0; i < size; i++) diagonal[i] = row_of(work, i)[i];
+    find_eigenvalues(diagonal, beside, size);
+    for (size_t i = 0; i < size; i++)
+        if (diagonal[i] > 0.0) entropy -= diagonal[i] * ss_log(diagonal[i]);
+    return (float)(entropy / ss_log((double)size));
+}
+
+static void by_layer(const ss_trace *trace, int first, int T, float *out) {
+    size_t D = (size_t)trace->model->arch.D, n = (size_t)(T > first ? T - first : 0);
+    for (int row = 0; row <= trace->model->arch.L; row++)
+        out[row] = entropy_of(trace->spectrum,
+                              ss_row(trace, SS_FIELD_HIDDEN, row, 0) + (size_t)first * D, n, D);
+}
+
+void ss_measure_matrix_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    by_layer(trace, 0, args->T, out);
+}
+
+void ss_measure_matrix_entropy_others(const ss_trace *trace, const ss_metric_args *args,
+                                      float *out) {
+    by_layer(trace, 1, args->T, out);
+}
