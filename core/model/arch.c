@@ -34,6 +34,10 @@ const char *ss_gate_name(ss_gate gate) {
     return ss_gate_words[gate];
 }
 
+const char *ss_qk_norm_name(ss_qk_norm norm) {
+    return (const char *[]){NULL, "head", "head_rotated", "all_heads"}[norm];
+}
+
 const char *ss_mask_name(const ss_arch *arch) {
     if (arch->prefix) return arch->prefix == SS_EVERY_KEY ? "bidirectional" : "prefix";
     for (int l = 0; l < arch->L; l++)
@@ -56,7 +60,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         ss_read_variant(&read, &json, family->variants);
         if (json.status == SS_OK) ss_check_heads(&read, &json);
     } else {
-        char names[160];
+        char names[256];
         ss_family_names(names, sizeof names);
         ss_json_refuse(&json, "model_type", names, *type ? type : "nothing");
     }

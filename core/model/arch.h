@@ -47,6 +47,15 @@ typedef enum ss_gate {
     SS_GATE_N
 } ss_gate;
 
+/* Whether queries and keys are normed, and how. */
+typedef enum ss_qk_norm {
+    SS_QK_NORM_NONE,
+    SS_QK_NORM_HEAD,         /* head by head, before they are rotated */
+    SS_QK_NORM_HEAD_ROTATED, /* head by head, after they are rotated */
+    SS_QK_NORM_ALL_HEADS,    /* the heads of a token as one vector, before they are rotated */
+    SS_QK_NORM_N
+} ss_qk_norm;
+
 /* ss_arch.prefix of a model whose queries see the keys after them, too. */
 #define SS_EVERY_KEY INT_MAX
 
@@ -92,7 +101,7 @@ typedef struct ss_attention {
 } ss_attention;
 
 typedef struct ss_arch {
-    char family[16];
+    char family[24];
     int L;       /* layers */
     int H;       /* query heads */
     int G;       /* key/value heads; divides H */
@@ -116,8 +125,9 @@ typedef struct ss_arch {
     float norm_eps;
     bool post_norm;    /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
     bool branch_norms; /* attention and feed-forward are normed again before they are added */
-    bool qk_norm;      /* queries and keys are normed, head by head, before they are rotated */
-    bool parallel;     /* attention and feed-forward read the same residual stream */
+    bool branch_only;  /* branch norms, and none before attention and feed-forward */
+    ss_qk_norm qk_norm;
+    bool parallel; /* attention and feed-forward read the same residual stream */
     ss_ffn_kind ffn;
     ss_activation activation;
     float gate_limit, gate_slope; /* of the clamped SwiGLU */
@@ -142,8 +152,9 @@ const char *ss_positions_name(ss_positions positions);
 const char *ss_norm_name(ss_norm_kind norm);
 const char *ss_ffn_name(ss_ffn_kind ffn);
 const char *ss_activation_name(ss_activation activation);
-const char *ss_owner_name(ss_owner owner); /* NULL for none */
-const char *ss_gate_name(ss_gate gate);    /* NULL for none */
+const char *ss_owner_name(ss_owner owner);    /* NULL for none */
+const char *ss_gate_name(ss_gate gate);       /* NULL for none */
+const char *ss_qk_norm_name(ss_qk_norm norm); /* NULL for none */
 const char *ss_mask_name(const ss_arch *arch);
 const char *ss_rope_scaling_name(ss_rope_scaling scaling);
 

@@ -20,7 +20,7 @@ typedef struct ss_linear {
 } ss_linear;
 
 typedef struct ss_norm {
-    const float *gain; /* [D] or [K]; NULL: there is no such norm */
+    const float *gain; /* [D], [K], [H*K] or [G*K]; NULL: there is no such norm */
     const float *bias; /* the same, or NULL */
 } ss_norm;
 
@@ -31,9 +31,9 @@ typedef struct ss_ffn {
 } ss_ffn;
 
 typedef struct ss_layer {
-    ss_norm attention_norm, ffn_norm;
+    ss_norm attention_norm, ffn_norm;         /* none with branch norms only */
     ss_norm attention_out_norm, ffn_out_norm; /* branch norms only */
-    ss_norm q_norm, k_norm;                   /* of one head's vector, qk norm only */
+    ss_norm q_norm, k_norm;                   /* [K], or [H*K] and [G*K] of all heads as one */
     ss_linear q;                              /* D -> H*K */
     ss_linear k, v;                           /* D -> G*K */
     ss_linear o;                              /* H*K -> D; K -> D where heads are added */
@@ -46,7 +46,7 @@ typedef struct ss_layer {
     ss_ffn ffn;            /* with experts: the one that every token goes through, if any */
     ss_ffn *experts;       /* [E], or NULL */
     ss_linear router;      /* D -> E */
-    ss_linear shared_gate; /* D -> 1: how much of ffn there is beside experts */
+    ss_linear shared_gate; /* D -> 1: how much of ffn there is beside experts; none: all of it */
 } ss_layer;
 
 typedef struct ss_model {

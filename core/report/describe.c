@@ -366,9 +366,9 @@ static void add_features(cJSON *root, const ss_arch *arch) {
     add_windows(root, arch);
     add_additions(root, arch);
     add_text(root, "norm", ss_norm_name(arch->norm));
-    add_text(root, "norm_place", arch->post_norm ? "post" : "pre");
+    add_text(root, "norm_place", arch->post_norm ? "post" : arch->branch_only ? "branch" : "pre");
     cJSON_AddBoolToObject(root, "branch_norms", arch->branch_norms);
-    cJSON_AddBoolToObject(root, "qk_norm", arch->qk_norm);
+    add_text_or_null(root, "qk_norm", ss_qk_norm_name(arch->qk_norm));
     cJSON_AddBoolToObject(root, "parallel", arch->parallel);
     add_text(root, "feed_forward", ss_ffn_name(arch->ffn));
     cJSON_AddBoolToObject(root, "dense", arch->E == 0);

@@ -127,10 +127,11 @@ static void add_expert(ss_pass *pass, const ss_ffn *expert, size_t e, size_t n) 
     }
 }
 
-/* ffn_out = sigmoid(share y) FFN(y): the expert that every token goes through. */
+/* ffn_out = sigmoid(share y) FFN(y), or FFN(y): the expert that every token goes through. */
 static void shared_expert(ss_pass *pass, const ss_layer *layer, size_t n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     one_ffn(pass, pass->ffn_out, pass->y, &layer->ffn, n);
+    if (!layer->shared_gate.w.data) return;
     ss_linear_rows(pass, pass->share, pass->y, &layer->shared_gate, n);
     for (size_t i = 0; i < n; i++) ss_scale(pass->ffn_out + i * D, ss_sigmoidf(pass->share[i]), D);
 }

@@ -50,18 +50,21 @@ static void embed(ss_pass *pass, int t0, int n) {
     }
 }
 
-/* Queries or keys of layer l: normed head by head, where the model does so, then rotated. */
+/* Queries or keys of layer l: rotated, and normed before or after that, where the model does so. */
 static void place_heads(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
                         int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t K = (size_t)arch->K, H = (size_t)heads, pairs = (size_t)arch->rotary_width / 2;
-    if (head_norm->gain) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
+    if (arch->qk_norm == SS_QK_NORM_HEAD) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
+    if (arch->qk_norm == SS_QK_NORM_ALL_HEADS) norm(rows, rows, head_norm, arch, (size_t)n, H * K);
     if (arch->positions != SS_POSITIONS_ROTARY) return;
     const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[l]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
         size_t at = i / H * pairs;
         ss_rotate(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
     }
+    if (arch->qk_norm == SS_QK_NORM_HEAD_ROTATED)
+        norm(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
 /* Rows [n][heads*K] -> rows t0.. of a field [l][heads][T][K]. */
@@ -124,11 +127,11 @@ static void edit_heads(ss_pass *pass, unsigned point, int l, float *rows, int he
                                  .width = K});
 }
 
-/* y = norm(x) where norms precede a block, else x. */
+/* y = norm(x) where a norm precedes the block, else x. */
 static void before_block(ss_pass *pass, const ss_norm *block_norm, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D;
-    if (arch->post_norm)
+    if (arch->post_norm || !block_norm->gain)
         memcpy(pass->y, pass->x, (size_t)n * D * sizeof *pass->y);
     else
         norm(pass->y, pass->x, block_norm, arch, (size_t)n, D);

@@ -36,6 +36,11 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define QWEN2 "\"model_type\":\"qwen2\"," SIZES
 #define QWEN2_MOE "\"model_type\":\"qwen2_moe\"," SIZES
 #define QWEN3 "\"model_type\":\"qwen3\"," SIZES
+#define QWEN3_MOE "\"model_type\":\"qwen3_moe\"," SIZES
+#define OLMO2 "\"model_type\":\"olmo2\"," SIZES
+#define OLMO3 "\"model_type\":\"olmo3\"," SIZES
+#define HUNYUAN "\"model_type\":\"hunyuan_v1_dense\"," SIZES
+#define HUNYUAN_MOE "\"model_type\":\"hunyuan_v1_moe\"," SIZES
 #define GEMMA "\"model_type\":\"gemma3_text\"," SIZES
 #define PLAIN_ROPE ",\"rope_parameters\":{\"rope_type\":\"default\"}"
 #define OSS "\"model_type\":\"gpt_oss\"," SIZES PLAIN_ROPE
@@ -56,8 +61,9 @@ static void check_config(const char *text, ss_status status, const char *where) 
 /* The same keys for all families. */
 static void refused_by_all(void) {
     CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
-    static const char *const families[] = {NEOX,  NEO,       OPT,   LLAMA, MISTRAL, MIXTRAL,
-                                           QWEN2, QWEN2_MOE, QWEN3, GEMMA, OSS};
+    static const char *const families[] = {
+        NEOX,  NEO,   OPT, LLAMA,     MISTRAL, MIXTRAL, QWEN2,   QWEN2_MOE,
+        QWEN3, GEMMA, OSS, QWEN3_MOE, OLMO2,   OLMO3,   HUNYUAN, HUNYUAN_MOE};
     static const struct {
         const char *key, *on, *off;
     } keys[] = {
@@ -169,6 +175,22 @@ static void refused_by_some(void) {
         {QWEN2_MOE ",\"decoder_sparse_step\":2", SS_UNSUPPORTED, "decoder_sparse_step"},
         {QWEN2_MOE ",\"mlp_only_layers\":[0]", SS_UNSUPPORTED, "mlp_only_layers"},
         {QWEN3 ",\"head_dim\":7", SS_UNSUPPORTED, "head_dim"},
+        {QWEN3_MOE ",\"decoder_sparse_step\":2", SS_UNSUPPORTED, "decoder_sparse_step"},
+        {QWEN3_MOE ",\"num_experts\":4,\"num_experts_per_tok\":5", SS_BAD_CONFIG,
+         "num_experts_per_tok"},
+        {OLMO2 ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
+        {OLMO3 ",\"layer_types\":[\"full_attention\"]", SS_UNSUPPORTED, "layer_types"},
+        {OLMO3 ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"dynamic\"}}",
+         SS_UNSUPPORTED, "rope_type"},
+        {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}", SS_UNSUPPORTED,
+         "rope_type"},
+        {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":1e-9}", SS_UNSUPPORTED,
+         "alpha"},
+        {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":\"2\"}", SS_BAD_CONFIG,
+         "alpha"},
+        {HUNYUAN_MOE ",\"num_experts\":[4,4,4,4],\"moe_topk\":[2,2,2,2]", SS_OK, ""},
+        {HUNYUAN_MOE ",\"num_experts\":[4,4,4,2]", SS_UNSUPPORTED, "num_experts"},
+        {HUNYUAN_MOE ",\"num_experts\":4,\"moe_topk\":[5]", SS_UNSUPPORTED, "moe_topk"},
         {GEMMA ",\"hidden_activation\":\"gelu_10\"", SS_UNSUPPORTED, "hidden_activation"},
         {GEMMA ",\"query_pre_attn_scalar\":0", SS_BAD_CONFIG, "query_pre_attn_scalar"},
         {GEMMA ",\"sliding_window_pattern\":0", SS_BAD_CONFIG, "sliding_window_pattern"},
@@ -252,6 +274,11 @@ static void windows_of_layers(void) {
                         "\"full_attention\",\"full_attention\",\"sliding_attention\"]",
                   "...7");
     check_windows(OSS, "128.128.");
+    check_windows(QWEN3_MOE ",\"sliding_window\":7", "....");
+    check_windows(QWEN3_MOE ",\"sliding_window\":7,\"use_sliding_window\":true", "7777");
+    check_windows(OLMO2, "....");
+    check_windows(OLMO3 ",\"sliding_window\":7", "777.");
+    check_windows(OLMO3 ",\"sliding_window\":null", "....");
 }
 
 /* ---- models ------------------------------------------------------------------------------- */
@@ -264,7 +291,8 @@ static const char *const folders[] = {
     "hf-gpt_neox",     "hf-gpt_neox-serial", "hf-gpt_neo",      "hf-opt",       "hf-opt-bare",
     "hf-mistral",      "hf-qwen2",           "hf-qwen2-window", "hf-qwen3",     "hf-gemma3",
     "hf-gemma3-types", "hf-gpt_oss",         "hf-mixtral",      "hf-qwen2_moe", "hf-qwen2_moe-norm",
-    "hf-llama-linear", "hf-llama-llama3",
+    "hf-llama-linear", "hf-llama-llama3",    "hf-qwen3_moe",    "hf-olmo2",     "hf-olmo3",
+    "hf-olmo3-types",  "hf-hunyuan",         "hf-hunyuan_moe",
 };
 #define FOLDERS (sizeof folders / sizeof *folders)
 
@@ -352,10 +380,9 @@ static void routers(void) {
         const char *folder;
         int chosen;
         bool sums_to_1;
-    } table[] = {{"hf-mixtral", 2, true},
-                 {"hf-gpt_oss", 2, true},
-                 {"hf-qwen2_moe", 3, false},
-                 {"hf-qwen2_moe-norm", 3, true}};
+    } table[] = {{"hf-mixtral", 2, true},    {"hf-gpt_oss", 2, true},
+                 {"hf-qwen2_moe", 3, false}, {"hf-qwen2_moe-norm", 3, true},
+                 {"hf-qwen3_moe", 3, true},  {"hf-hunyuan_moe", 2, true}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         opened_model model = open_model(path_of(table[i].folder));
         opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -493,6 +520,18 @@ static void every_key_counts(void) {
         {"hf-mixtral", "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 1"},
         {"hf-qwen2_moe", "\"norm_topk_prob\": false", "\"norm_topk_prob\": true"},
         {"hf-qwen2_moe", "\"qkv_bias\": true", "\"qkv_bias\": false"},
+        {"hf-qwen3_moe", "\"norm_topk_prob\": true", "\"norm_topk_prob\": false"},
+        {"hf-qwen3_moe", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-olmo2", "\"rope_theta\": 500.0", "\"rope_theta\": 50.0"},
+        {"hf-olmo2", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-02"},
+        {"hf-olmo3", "\"sliding_window\": 5", "\"sliding_window\": 6"},
+        {"hf-olmo3", "\"rope_theta\": 500000.0", "\"rope_theta\": 100.0"},
+        {"hf-olmo3", "\"factor\": 4.0", "\"factor\": 2.0"},
+        {"hf-olmo3-types", "\"rope_theta\": 50.0", "\"rope_theta\": 500.0"},
+        {"hf-olmo3-types", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-hunyuan", "\"alpha\": 50.0", "\"alpha\": 5.0"},
+        {"hf-hunyuan", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-hunyuan_moe", "\"moe_topk\": 2", "\"moe_topk\": 3"},
         {"hf-llama-linear", "\"factor\": 2.5", "\"factor\": 2.0"},
         {"hf-llama-llama3", "\"low_freq_factor\": 1.0", "\"low_freq_factor\": 2.0"},
         {"hf-llama-llama3", "\"high_freq_factor\": 4.0", "\"high_freq_factor\": 3.0"},
@@ -556,6 +595,14 @@ static void missing_tensors(void) {
         {"hf-gpt_oss", "model.layers.1.self_attn.sinks", "model.layers.1.self_attn.knisS"},
         {"hf-mixtral", "model.layers.1.block_sparse_moe.experts.4.w3.weight",
          "model.layers.1.block_sparse_moe.experts.9.w3.weight"},
+        {"hf-olmo2", "model.layers.1.post_feedforward_layernorm.weight",
+         "model.layers.1.post_feedforward_mronreyal.weight"},
+        {"hf-olmo2", "model.layers.0.self_attn.k_norm.weight",
+         "model.layers.0.self_attn.k_mron.weight"},
+        {"hf-hunyuan", "model.layers.1.self_attn.query_layernorm.weight",
+         "model.layers.1.self_attn.query_mronreyal.weight"},
+        {"hf-hunyuan_moe", "model.layers.1.mlp.shared_mlp.down_proj.weight",
+         "model.layers.1.mlp.shared_mlp.down_jorp.weight"},
         {"hf-qwen2_moe", "model.layers.0.mlp.shared_expert_gate.weight",
          "model.layers.0.mlp.shared_expert_etag.weight"},
     };

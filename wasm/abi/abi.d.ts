@@ -224,12 +224,13 @@ export interface Architecture {
   /** The output matrix reads the heads side by side, or their sum. */
   readonly heads: 'joined' | 'added';
   readonly norm: 'layer' | 'rms';
-  /** Before each half of a block, or after its sum. */
-  readonly norm_place: 'pre' | 'post';
+  /** Before each half of a block; after its sum; or only of what the half adds. */
+  readonly norm_place: 'pre' | 'post' | 'branch';
   /** What attention and feed-forward add is normed, too. */
   readonly branch_norms: boolean;
-  /** Queries and keys are normed, head by head. */
-  readonly qk_norm: boolean;
+  /** Queries and keys are normed: head by head, before or after they are rotated, or all heads of a
+   * token as one vector. */
+  readonly qk_norm: 'head' | 'head_rotated' | 'all_heads' | null;
   /** Attention and feed-forward read the same residual stream. */
   readonly parallel: boolean;
   readonly feed_forward: 'plain' | 'gated';

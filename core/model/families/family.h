@@ -38,17 +38,23 @@ void ss_gpt_neox_load(ss_model *model, ss_loader *loader);
 void ss_gpt_neox_read(ss_arch *arch, ss_json *json);
 void ss_gpt_oss_load(ss_model *model, ss_loader *loader);
 void ss_gpt_oss_read(ss_arch *arch, ss_json *json);
+void ss_hunyuan_read(ss_arch *arch, ss_json *json);
+void ss_hunyuan_moe_load(ss_model *model, ss_loader *loader);
+void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json);
 void ss_llama_load(ss_model *model, ss_loader *loader);
 void ss_llama_read(ss_arch *arch, ss_json *json);
 void ss_mistral_read(ss_arch *arch, ss_json *json);
 void ss_mixtral_load(ss_model *model, ss_loader *loader);
 void ss_mixtral_read(ss_arch *arch, ss_json *json);
+void ss_olmo2_read(ss_arch *arch, ss_json *json);
+void ss_olmo3_read(ss_arch *arch, ss_json *json);
 void ss_opt_load(ss_model *model, ss_loader *loader);
 void ss_opt_read(ss_arch *arch, ss_json *json);
 void ss_qwen2_read(ss_arch *arch, ss_json *json);
-void ss_qwen2_moe_load(ss_model *model, ss_loader *loader);
+void ss_qwen_moe_load(ss_model *model, ss_loader *loader);
 void ss_qwen2_moe_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_read(ss_arch *arch, ss_json *json);
+void ss_qwen3_moe_read(ss_arch *arch, ss_json *json);
 
 /* ---- what several families read ----------------------------------------------------------- */
 
@@ -66,6 +72,13 @@ void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int con
 
 /* ss_read_rotary of llama and its like, which rotate whole heads. */
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
+
+/*
+ * rope_parameters with an object for the layers that see all keys and one for those with a window,
+ * whose defaults arch->rotary and arch->window_rotary hold. False where it has neither: the keys
+ * are flat, and the caller reads them.
+ */
+bool ss_read_two_rotaries(ss_arch *arch, ss_json *json);
 
 /* sliding_window in tokens; null means none, which is 0, and absent means standard. */
 int ss_read_window(ss_json *json, int standard);

@@ -9,23 +9,10 @@
 
 /* rope_parameters of both kinds of layers, or the flat keys of files before transformers 5. */
 static void read_rotaries(ss_arch *arch, ss_json *json) {
-    const cJSON *object = ss_json_object(json, "rope_parameters");
-    arch->own_rotary = true;
-    arch->window_rotary = (ss_rotary){.base = 10000.0, .part = 1.0, .size = 1.0f};
-    if (!object) {
-        ss_read_llama_rotary(arch, json);
-        arch->window_rotary.base = ss_json_number(json, "rope_local_base_freq", 10000.0, 1.0, 1e12);
-        return;
-    }
-    ss_json inner = {object, json->file, json->status, json->err};
-    const cJSON *full = ss_json_object(&inner, "full_attention");
-    const cJSON *sliding = ss_json_object(&inner, "sliding_attention");
-    arch->rotary.size = 1.0f;
-    if (full) ss_read_rope(&arch->rotary, full, &inner, arch->context);
-    if (sliding) ss_read_rope(&arch->window_rotary, sliding, &inner, arch->context);
-    if (arch->rotary.part < 1.0 || arch->window_rotary.part < 1.0)
-        ss_json_refuse(&inner, "partial_rotary_factor", "1", "less than 1");
-    json->status = inner.status;
+    arch->window_rotary.base = 10000.0;
+    if (ss_read_two_rotaries(arch, json)) return;
+    ss_read_llama_rotary(arch, json);
+    arch->window_rotary.base = ss_json_number(json, "rope_local_base_freq", 10000.0, 1.0, 1e12);
 }
 
 void ss_gemma3_read(ss_arch *arch, ss_json *json) {
@@ -40,7 +27,7 @@ void ss_gemma3_read(ss_arch *arch, ss_json *json) {
     read_rotaries(arch, json);
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->output_bias = arch->attention_bias;
-    arch->qk_norm = true;
+    arch->qk_norm = SS_QK_NORM_HEAD;
     arch->branch_norms = true;
     arch->embedding_scale = sqrtf((float)arch->D);
     double scalar = ss_json_number(json, "query_pre_attn_scalar", 256.0, 1e-6, 1e9);

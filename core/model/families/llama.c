@@ -52,6 +52,22 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json) {
     if (arch->rotary.part < 1.0) ss_json_refuse(json, "partial_rotary_factor", "1", "less than 1");
 }
 
+bool ss_read_two_rotaries(ss_arch *arch, ss_json *json) {
+    const cJSON *object = ss_json_object(json, "rope_parameters");
+    ss_json inner = {object, json->file, json->status, json->err};
+    const cJSON *full = object ? ss_json_object(&inner, "full_attention") : NULL;
+    const cJSON *sliding = object ? ss_json_object(&inner, "sliding_attention") : NULL;
+    arch->own_rotary = true;
+    arch->rotary.size = arch->window_rotary.size = 1.0f;
+    arch->window_rotary.part = 1.0;
+    if (full) ss_read_rope(&arch->rotary, full, &inner, arch->context);
+    if (sliding) ss_read_rope(&arch->window_rotary, sliding, &inner, arch->context);
+    if (arch->rotary.part < 1.0 || arch->window_rotary.part < 1.0)
+        ss_json_refuse(&inner, "partial_rotary_factor", "1", "less than 1");
+    json->status = inner.status;
+    return full || sliding;
+}
+
 void ss_llama_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
     ss_read_llama_rotary(arch, json);
@@ -85,22 +101,34 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
     }
 }
 
+/* Hunyuan names its norms after queries and keys; all others after q and k. */
+static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
+    bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
+    bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
+    if (!arch->qk_norm) return;
+    ss_load_norm(loader, &layer->q_norm,
+                 rotated ? "layers.%d.self_attn.query_layernorm" : "layers.%d.self_attn.q_norm",
+                 false, all ? H * K : K);
+    ss_load_norm(loader, &layer->k_norm,
+                 rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm",
+                 false, all ? G * K : K);
+}
+
 void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
     bool bias = arch->attention_bias, norm_bias = arch->norm == SS_NORM_LAYER;
     size_t pair = has_pairs_side_by_side(loader, arch) ? K : 0;
     ss_place q = {.in = D, .out = HK, .pair = pair}, k = {.in = D, .out = GK, .pair = pair};
-    ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", norm_bias, D);
+    if (!arch->branch_only)
+        ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", norm_bias, D);
     ss_load_place(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
     ss_load_place(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
     ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, GK);
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
                    arch->added_heads ? K : HK, D);
-    if (arch->qk_norm) {
-        ss_load_norm(loader, &layer->q_norm, "layers.%d.self_attn.q_norm", false, K);
-        ss_load_norm(loader, &layer->k_norm, "layers.%d.self_attn.k_norm", false, K);
-    }
+    load_qk_norms(layer, loader, arch);
     if (ss_load_has(loader, "layers.%d.self_attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "layers.%d.self_attn.sinks", 0, (size_t)arch->H);
     load_additions(layer, loader, arch);
@@ -111,7 +139,7 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
         ss_load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm", false,
                      D);
     }
-    ss_load_norm(loader, &layer->ffn_norm, before_ffn, norm_bias, D);
+    if (!arch->branch_only) ss_load_norm(loader, &layer->ffn_norm, before_ffn, norm_bias, D);
 }
 
 void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,

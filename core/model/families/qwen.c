@@ -1,6 +1,6 @@
 /*
  * qwen2: llama with biases on q, k and v; qwen3: queries and keys normed instead; qwen2_moe: qwen2
- * with many small experts, and one that every token goes through.
+ * with many small experts, and one that every token goes through; qwen3_moe: qwen3 with experts.
  */
 #include "family.h"
 
@@ -32,7 +32,7 @@ void ss_qwen3_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_rotary(arch, json);
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->output_bias = arch->attention_bias;
-    arch->qk_norm = true;
+    arch->qk_norm = SS_QK_NORM_HEAD;
     apply_window(arch, json);
 }
 
@@ -61,6 +61,23 @@ void ss_qwen2_moe_read(ss_arch *arch, ss_json *json) {
     refuse_dense_layers(json);
 }
 
+/* The window, where there is one, is that of all layers. */
+void ss_qwen3_moe_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 4, .context = 32768});
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->qk_norm = SS_QK_NORM_HEAD;
+    read_window(arch, json);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window > 0;
+    arch->F = ss_json_int(json, "moe_intermediate_size", 768, 1, SS_FFN_MAX);
+    int local = ss_json_int(json, "num_local_experts", 128, 1, SS_EXPERTS_MAX);
+    arch->E = ss_json_int(json, "num_experts", local, 1, SS_EXPERTS_MAX);
+    arch->top_k = ss_json_int(json, "num_experts_per_tok", arch->E < 8 ? arch->E : 8, 1, arch->E);
+    arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
+    refuse_dense_layers(json);
+}
+
 static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
     char name[48];
     snprintf(name, sizeof name, "layers.%%d.mlp.experts.%d", e);
@@ -72,12 +89,13 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_llama_attention(layer, loader, arch);
     ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate", false, D, E);
     layer->experts = ss_load_experts(loader, arch, load_expert);
+    if (!arch->shared_F) return;
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_expert", arch,
                       (size_t)arch->shared_F);
     ss_load_linear(loader, &layer->shared_gate, "layers.%d.mlp.shared_expert_gate", false, D, 1);
 }
 
-void ss_qwen2_moe_load(ss_model *model, ss_loader *loader) {
+void ss_qwen_moe_load(ss_model *model, ss_loader *loader) {
     ss_load_llama_ends(model, loader);
     ss_load_layers(loader, model, load_layer);
 }

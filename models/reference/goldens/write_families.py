@@ -57,7 +57,7 @@ def fill(model: transformers.PreTrainedModel, generator: torch.Generator, centre
 
 def routers_of(model: transformers.PreTrainedModel) -> list[torch.nn.Module]:
     return [module for name, module in model.named_modules()
-            if type(module).__name__.endswith("TopKRouter")]
+            if type(module).__name__.endswith(("TopKRouter", "MoEV1Gate"))]
 
 
 def trace_of(model: transformers.PreTrainedModel, final_norm: str,
@@ -239,6 +239,83 @@ def qwen3() -> None:
         dtype=torch.bfloat16, edit=old_rope)
 
 
+def qwen3_moe() -> None:
+    case("hf-qwen3_moe", transformers.Qwen3MoeForCausalLM(eager(transformers.Qwen3MoeConfig(
+        **SIZES | {"head_dim": 12}, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
+        norm_topk_prob=True, use_sliding_window=True, sliding_window=6))),
+        "3 of 5 experts whose weights sum to 1; every layer has a window of 6 keys.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def olmo2() -> None:
+    case("hf-olmo2", transformers.Olmo2ForCausalLM(eager(transformers.Olmo2Config(
+        **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
+        "No norm before a block, one after it; queries of all heads are normed as one vector.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def olmo3(**more: Any) -> transformers.PreTrainedModel:
+    sizes = SIZES | {"num_hidden_layers": 5, "max_position_embeddings": 256, "sliding_window": 5}
+    return transformers.Olmo3ForCausalLM(eager(transformers.Olmo3Config(**sizes | more)))
+
+
+# From flat keys transformers 5 gives layers with a window this base, whatever rope_theta says.
+OLMO_ROPE = {
+    "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
+                       "original_max_position_embeddings": 64},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 500000.0},
+}
+
+
+def old_olmo(config: dict[str, Any]) -> dict[str, Any]:
+    """The layers with a window keep the base of the others, and are not scaled."""
+    del config["layer_types"]
+    full = config.pop("rope_parameters")["full_attention"]
+    return config | {"rope_theta": full.pop("rope_theta"), "rope_scaling": full}
+
+
+def olmo3_pattern() -> None:
+    case("hf-olmo3", olmo3(rope_parameters=OLMO_ROPE, rms_norm_eps=1e-3),
+         "Three of four layers have a window of 5 keys; YaRN in the others; the keys of published "
+         "files.", dtype=torch.bfloat16, edit=old_olmo)
+
+
+def olmo3_types() -> None:
+    case("hf-olmo3-types", olmo3(
+        num_hidden_layers=2, layer_types=["full_attention", "sliding_attention"],
+        attention_bias=True, rope_parameters={
+            "full_attention": OLMO_ROPE["full_attention"] | {"rope_theta": 100.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}),
+        "The keys of transformers 5; attention biases.", dtype=torch.bfloat16)
+
+
+HUNYUAN_ROPE = {"rope_type": "dynamic", "rope_theta": 100.0, "alpha": 50.0, "factor": 1.0}
+
+
+def old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
+    """With the keys that published files have and nobody reads."""
+    config = old_linear(config)
+    config["rope_scaling"] |= {"beta_fast": 32, "beta_slow": 1, "mscale": 1.0}
+    return config
+
+
+def hunyuan() -> None:
+    case("hf-hunyuan", transformers.HunYuanDenseV1ForCausalLM(eager(
+        transformers.HunYuanDenseV1Config(**SIZES | {"head_dim": 12}, tie_word_embeddings=True,
+                                          rope_parameters=HUNYUAN_ROPE))),
+        "Queries and keys are normed after they are rotated; alpha stretches the base.",
+        dtype=torch.bfloat16, edit=old_hunyuan)
+
+
+def hunyuan_moe() -> None:
+    case("hf-hunyuan_moe", transformers.HunYuanMoEV1ForCausalLM(eager(
+        transformers.HunYuanMoEV1Config(**SIZES | {"head_dim": 8, "intermediate_size": 24},
+                                        num_experts=5, moe_topk=2,
+                                        rope_parameters=HUNYUAN_ROPE))),
+        "2 of 5 experts whose weights sum to 1, and an expert for all tokens as it is.",
+        dtype=torch.bfloat16)
+
+
 def gemma3(**more: Any) -> transformers.PreTrainedModel:
     sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
                      "sliding_window": 5}
@@ -332,6 +409,12 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-qwen2": qwen2_plain,
     "hf-qwen2-window": qwen2_window,
     "hf-qwen3": qwen3,
+    "hf-qwen3_moe": qwen3_moe,
+    "hf-olmo2": olmo2,
+    "hf-olmo3": olmo3_pattern,
+    "hf-olmo3-types": olmo3_types,
+    "hf-hunyuan": hunyuan,
+    "hf-hunyuan_moe": hunyuan_moe,
     "hf-gemma3": gemma3_pattern,
     "hf-gemma3-types": gemma3_types,
     "hf-gpt_oss": gpt_oss,

@@ -1,0 +1,83 @@
+/*
+ * hunyuan_v1_dense: llama whose queries and keys are normed after they are rotated;
+ * hunyuan_v1_moe: with experts besides one that every token goes through.
+ */
+#include "family.h"
+
+#include "../../math/scalar.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The object that says how positions are scaled, by its name of today or of older files. */
+static const cJSON *rope_of(ss_json *json) {
+    const cJSON *object = ss_json_object(json, "rope_parameters");
+    return object ? object : ss_json_object(json, "rope_scaling");
+}
+
+/* "dynamic" with an alpha does not look at the length of the text: it stretches the base alone, and
+ * the keys beside it are not read. */
+static bool read_alpha(ss_arch *arch, ss_json *json) {
+    ss_json rope = {rope_of(json), json->file, json->status, json->err};
+    if (!rope.object) return false;
+    const char *type = ss_json_text(&rope, "rope_type", ss_json_text(&rope, "type", "default"));
+    double alpha = ss_json_number(&rope, "alpha", 0.0, 0.0, 1e9), K = (double)arch->K;
+    bool stretched = !strcmp(type, "dynamic") && alpha > 0.0;
+    if (stretched) {
+        double theta = ss_json_number(json, "rope_theta", 10000.0, 1.0, 1e12);
+        theta = ss_json_number(&rope, "rope_theta", theta, 1.0, 1e12);
+        arch->rotary.base = theta * ss_pow(alpha, K / (K - 2.0));
+        arch->rotary.size = 1.0f;
+        if (arch->K <= 2 || arch->rotary.base < 1.0 || arch->rotary.base > 1e15)
+            ss_json_refuse(&rope, "alpha", "a base between 1 and 1e15", "another one");
+    }
+    json->status = rope.status;
+    return stretched;
+}
+
+void ss_hunyuan_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.norm_eps = 1e-5});
+    if (!read_alpha(arch, json)) ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->qk_norm = SS_QK_NORM_HEAD_ROTATED;
+}
+
+/* A number, or a list with the same number for each layer. */
+static int read_for_all(ss_json *json, const char *key, int standard, int high) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key), *item;
+    if (!cJSON_IsArray(list)) return ss_json_int(json, key, standard, 1, high);
+    const cJSON *first = cJSON_GetArrayItem(list, 0);
+    bool same = cJSON_IsNumber(first) && first->valueint >= 1 && first->valueint <= high;
+    cJSON_ArrayForEach(item, list) same =
+        same && cJSON_IsNumber(item) && item->valueint == first->valueint;
+    if (!same) ss_json_refuse(json, key, "one number for all layers", "a list of several");
+    return same ? first->valueint : standard;
+}
+
+void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json) {
+    ss_hunyuan_read(arch, json);
+    arch->E = read_for_all(json, "num_experts", 1, SS_EXPERTS_MAX);
+    arch->top_k = read_for_all(json, "moe_topk", 1, arch->E);
+    arch->shared_F = arch->F;
+}
+
+static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
+    char name[48];
+    snprintf(name, sizeof name, "layers.%%d.mlp.experts.%d", e);
+    ss_load_llama_ffn(expert, loader, name, arch, (size_t)arch->F);
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate.wg", false, (size_t)arch->D,
+                   (size_t)arch->E);
+    layer->experts = ss_load_experts(loader, arch, load_expert);
+    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_mlp", arch,
+                      (size_t)arch->shared_F);
+}
+
+void ss_hunyuan_moe_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_layer);
+}
