@@ -246,6 +246,38 @@ export const embed = {
     }
   },
 
+  async 'ten figures share one engine and one copy of each model'(stage) {
+    const figures = ['attention', 'sinks', 'scores', 'norms', 'mass']
+      .flatMap((view) => ['softmax', 'sigmoid'].map((shown) => ({ view, shown })))
+      .map(
+        (given) =>
+          `<p>A paragraph.</p><sink-scope${Object.entries(given).map(attribute).join('')} ` +
+          'style="--sinkscope-height: 900px"></sink-scope>',
+      );
+    const ten = `${FRAMED}<script type="module" src="${stage.origin}/sink-scope.js"></script>${figures.join('')}`;
+    const site = await elsewhere(stage.origin, { '/': ten });
+    const page = await visit(stage, 'about:blank');
+    const weights = [];
+    page.on('request', (request) => {
+      if (/\/(softmax|sigmoid)\/.*\.safetensors/.test(request.url())) weights.push(request.url());
+    });
+    await page.addInitScript(() => {
+      globalThis.moved = 0;
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) globalThis.moved += entry.value;
+      }).observe({ type: 'layout-shift', buffered: true });
+    });
+    await page.goto(site.address);
+    for (const one of await page.locator('sink-scope').all()) await one.scrollIntoViewIfNeeded();
+    await runs(page, 10);
+    assert.equal(page.workers().length, 1, 'one engine');
+    assert.equal(weights.length, 2, `one copy of each model: ${weights.join(' ')}`);
+    const moved = await page.evaluate(() => globalThis.moved);
+    assert.deepEqual(page.troubles, []);
+    site.close();
+    return `layout shift ${moved.toFixed(4)}`;
+  },
+
   async 'an element far from the viewport loads nothing'(stage) {
     const page = await visit(stage, `${stage.origin}/examples/plain.html`, {
       viewport: { width: 400, height: 300 },
@@ -319,9 +351,11 @@ export const embed = {
       const pages = { '/book.html': await readFile(join(folder, 'out/index.html'), 'utf8') };
       const site = await elsewhere(stage.origin, pages);
       const page = await visit(stage, `${site.address}/book.html`);
-      const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
-      await isDrawn(frame);
-      await page.waitForFunction(() => document.querySelector('iframe').style.height !== '520px');
+      await runs(page, 1);
+      // A book changes its theme by an attribute of the document.
+      await page.addStyleTag({ content: '[data-theme=dark] body { color: #eee }' });
+      await page.evaluate(() => (document.documentElement.dataset.theme = 'dark'));
+      await page.waitForSelector('sink-scope[data-theme=dark]');
       site.close();
     } finally {
       await rm(folder, { recursive: true });
@@ -494,3 +528,8 @@ export const embed = {
     return kinds.join(', ');
   },
 };
+
+// Every view in four sizes: a hundred layouts.
+embed[
+  'every view fits the frame that it gets: no control and no picture is outside of it'
+].seconds = 120;

@@ -1,7 +1,7 @@
 /** The rooms, as a reader goes through them: what is seen, pointed at, typed, chosen and followed. */
 import assert from 'node:assert/strict';
 import { exec } from 'node:child_process';
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.js';
@@ -1390,6 +1390,15 @@ const links = {
       /Link copied/.test(document.querySelector('.message').textContent),
     );
     const link = await page.evaluate(() => navigator.clipboard.readText());
+    // The picture has the sentence, its number and the link; here it is a file, for nothing takes shared ones.
+    const [picture] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Share picture' }).click(),
+    ]);
+    assert.equal(picture.suggestedFilename(), 'sinkscope.png');
+    const png = await readFile(await picture.path());
+    assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [1200, 630]);
+    await writeFile(`${pictures}/shared.png`, png);
     const other = await stage.open(new URL(link).hash.slice(1));
     const read = (one) =>
       Promise.all([chips(one), finding(one), text(one, 'h1'), text(one, '.inspector')]);

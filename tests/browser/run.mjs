@@ -8,6 +8,7 @@ import { monkey } from './monkey.mjs';
 import { rooms } from './rooms.mjs';
 import { experiments } from './experiments.mjs';
 import { saving } from './saving.mjs';
+import { printing } from './printing.mjs';
 import { trouble } from './trouble.mjs';
 import { hub } from './hub.mjs';
 import { open } from './open.mjs';
@@ -40,6 +41,7 @@ for (const [name, test] of Object.entries({
   ...rooms,
   ...experiments,
   ...saving,
+  ...printing,
   ...trouble,
   ...monkey,
   ...hub,

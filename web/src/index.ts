@@ -17,10 +17,11 @@ import { enter } from './page/enter';
 import { drawMessages, fail, failure, offer, notify } from './page/messages';
 import { keepForOffline } from './page/offline';
 import { drawFooter, drawHeader } from './page/page';
-import { drawLeftOut } from './page/share';
+import { drawLeftOut, drawPictureOffer } from './page/share';
 import { trustOwnScripts } from './page/trust';
 import type { Pointed } from './page/view';
 import type { Theme } from './plot/color';
+import { isPrinting } from './plot/paper';
 import { figure, rooms } from './rooms/index';
 import { Models } from './run/models';
 import { Queue } from './run/queue';
@@ -29,6 +30,7 @@ import './page/page.css';
 import './page/controls.css';
 import './page/figure.css';
 import './plot/heatmap.css';
+import './page/print.css';
 
 /** The engine starts no more threads: they share one memory bus. */
 const MOST_THREADS = 4;
@@ -47,6 +49,7 @@ dark.addEventListener('change', () => (isDark.value = dark.matches));
 const hostTheme = signal<Theme | undefined>(undefined);
 const theme = computed<Theme>(() => {
   const { theme: own } = state.value;
+  if (isPrinting.value) return 'light';
   return own === 'auto' ? (hostTheme.value ?? (isDark.value ? 'dark' : 'light')) : own;
 });
 
@@ -159,6 +162,7 @@ addEventListener('hashchange', () => {
 if (!isEmbed) drawHeader(place('header'), rooms, () => opener.show());
 drawLeftOut(place('messages'), context);
 drawMessages(place('messages'), engine, opener, changes);
+drawPictureOffer(place('messages'), context);
 drawFooter(place('version'), engine);
 // The hash of a plain anchor would be read as a state.
 document.querySelector('.skip')?.addEventListener('click', (event) => {

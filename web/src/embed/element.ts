@@ -106,8 +106,8 @@ const own = new URL(import.meta.url).origin;
 /** Frames of this very site that have reported their height. */
 const frames = new Set<HTMLIFrameElement>();
 
-/** What a frame cannot know. One with `data-size="fixed"`, as on a slide, keeps its height. */
-function tell(frame: HTMLIFrameElement): void {
+/** Says to a frame what it cannot know. One with `data-size="fixed"`, as on a slide, keeps its height. */
+function greet(frame: HTMLIFrameElement): void {
   const said = {
     sinkscope: 'host',
     theme: themeOf(frame.parentElement ?? document.body),
@@ -124,9 +124,9 @@ addEventListener('message', ({ origin, source, data }) => {
   for (const frame of document.querySelectorAll('iframe')) {
     if (frame.contentWindow !== source) continue;
     if (frame.dataset.size !== 'fixed') frame.style.height = `${Math.ceil(height)}px`;
-    if (!frames.size) watchTheme(() => frames.forEach(tell));
+    if (!frames.size) watchTheme(() => frames.forEach(greet));
     frames.add(frame);
-    tell(frame);
+    greet(frame);
   }
 });
 

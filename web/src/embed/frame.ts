@@ -48,7 +48,7 @@ function lay({ zoom, isSide, share }: Layout): void {
   body.classList.toggle('side', isSide);
 }
 
-/** Lays the room out anew. @param from the first layout that is tried @returns the layout's place */
+/** Lays out the room again. @param from the first layout that is tried @returns the layout's place */
 function fit(room: Element, from: number): number {
   body.classList.remove('scrolls');
   for (let i = from; i < LAYOUTS.length; i++) {

@@ -10,6 +10,7 @@ import { selectedHead } from '../frame';
 import { Models } from '../run/models';
 import { sentence } from '../ask/errors';
 import type { Theme } from '../plot/color';
+import { isPrinting } from '../plot/paper';
 import { Queue } from '../run/queue';
 import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
@@ -19,6 +20,7 @@ import defaults from '../page/base.css?inline';
 import page from '../page/page.css?inline';
 import controls from '../page/controls.css?inline';
 import figure from '../page/figure.css?inline';
+import print from '../page/print.css?inline';
 import heatmap from '../plot/heatmap.css?inline';
 import views from '../views/views.css?inline';
 import tables from '../rooms/tables.css?inline';
@@ -33,17 +35,24 @@ import { themeOf, watchTheme } from './theme';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
+/** The foot has its place at the end of the reserved height from the first, so that nothing moves. */
+const HOSTED = `
+  :host { background: none; text-align: start; }
+  .room-figure { display: flex; flex-direction: column; min-height: var(--sinkscope-height, 480px); }
+  .room-figure > .figure { flex: 1; }
+`;
+
 /** The page's own style, with the element in the place of the document. */
 let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const own = [defaults, page, controls, figure, heatmap, views, tables, room, lab]
+  const own = [defaults, page, controls, figure, heatmap, views, tables, room, lab, print]
     .join('\n')
     .replace(/:root(\[[^\]]+\])?/g, (_, at) => (at ? `:host(${at})` : ':host'))
     .replace(/(^|[\s}])body(?=\s*\{)/g, '$1:host');
   // What a text aligns, or has behind it, is the host's.
-  style.replaceSync(`${own}\n:host { background: none; text-align: start; }`);
+  style.replaceSync(`${own}\n${HOSTED}`);
   return style;
 }
 
@@ -254,7 +263,8 @@ export class Live {
     this.#host.style.removeProperty('color');
     const look = () => {
       const { theme } = this.#state.peek();
-      this.#theme.value = theme === 'auto' ? themeOf(parent()) : theme;
+      const own = theme === 'auto' ? themeOf(parent()) : theme;
+      this.#theme.value = isPrinting.value ? 'light' : own;
     };
     look();
     this.#scope.onEnd(watchTheme(look));

@@ -136,7 +136,7 @@ export class Controls {
       ownText.value = { name: chosen.name, text: await chosen.text() };
       await keepText(ownText.value);
       input.value = '';
-      if (settings.text === 'own') this.#pair.again();
+      if (settings.text === 'own') void this.#pair.again();
       else this.#pair.change('both', { text: 'own' });
     };
     return html`<label class="file"

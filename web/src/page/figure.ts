@@ -3,12 +3,14 @@
  * read it, what the numbers depend on, and a menu to save what is seen. Rooms and embeds are made of
  * figures, and nothing is drawn that cannot be seen.
  */
+import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';
 import { framesOf, reachOf, Scope, type Context, type Shown } from './context';
 import { selectedHead, type Frame } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
 import { differsIn, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
+import { isPrinting } from '../plot/paper';
 import { INPUTS } from '../ask/question';
 import {
   addKinds,
@@ -102,6 +104,10 @@ export class Figure {
     watcher.observe(this.root);
     this.#scope.onEnd(() => watcher.disconnect());
     this.#scope.onEnd(() => this.root.remove());
+    // On paper, everything is seen.
+    this.#scope.effect(() => {
+      if (isPrinting.value && this.#isDue) untracked(() => this.#draw());
+    });
   }
 
   end(): void {
@@ -122,7 +128,7 @@ export class Figure {
     const isTyped = this.#drawn && differsIn(state.peek(), this.#drawn) === 'prompt';
     if (isSame && isTyped && !this.#isDue) return;
     this.#isDue = true;
-    if (this.#isSeen || this.#isNear()) this.#draw();
+    if (this.#isSeen || isPrinting.peek() || this.#isNear()) this.#draw();
   }
 
   /** Before the observer first reports. */

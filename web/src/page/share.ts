@@ -1,4 +1,4 @@
-/** A link to the page in its state, and what such a link cannot carry. */
+/** A link to the page in its state, what such a link cannot carry, and a picture to send with it. */
 import { effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { fingerprintOf, isOfDisk, nameOfId } from '../ask/ids';
@@ -8,6 +8,8 @@ import { absolute, address, state } from './address';
 import type { Context } from './context';
 import { nameOf } from './controls';
 import { notify } from './messages';
+import { hand } from '../save/menu';
+import { selectedHead, type Frame } from '../frame';
 import { part } from './view';
 
 async function copied(text: string): Promise<string> {
@@ -22,12 +24,39 @@ async function copied(text: string): Promise<string> {
 /** Models of the disk that the link which was just copied leaves out. */
 const leftOut = signal<readonly string[]>([]);
 
+/** Whether a picture of the sentence is offered beside the link. */
+const isOffered = signal(false);
+
 export async function copyLink(): Promise<void> {
   const { shown, input } = state.peek();
   const said = [await copied(address())];
   if (input === 'file') said.push('It does not contain your file of prompts.');
   leftOut.value = shown.filter((one) => isOfDisk(one));
+  isOffered.value = true;
   notify(said.join(' '));
+}
+
+/** The frame that a picture would be of: the selected subject's, once it has a map. */
+function picturedFrame({ engine }: Context): Frame | undefined {
+  const { shown, at, room } = state.value;
+  if (room === 'lab' || room === 'learn') return undefined;
+  const subject = shown[Math.min(at, shown.length - 1)]!;
+  const entry = engine.value?.queue.entries.value.get(subject);
+  return entry?.isStale || !entry?.frame?.tensors.alpha ? undefined : entry.frame;
+}
+
+/** Hands the picture to what shares pictures on this device, else as a file. */
+async function sharePicture(frame: Frame): Promise<void> {
+  isOffered.value = false;
+  const link = address();
+  const { pictureOf } = await import('../save/card');
+  const picture = await pictureOf(frame, selectedHead(frame, state.peek()), link);
+  const given = { files: [picture], text: link };
+  if (!navigator.canShare?.(given)) return hand(picture, picture.name);
+  await navigator.share(given).catch((error: unknown) => {
+    // The reader changed their mind.
+    if (!(error instanceof DOMException && error.name === 'AbortError')) throw error;
+  });
 }
 
 /** The link with the names of the disk's models, for whoever has the same files. */
@@ -58,6 +87,28 @@ export function drawLeftOut(place: HTMLElement, context: Context): void {
           </p>`
         : nothing,
       unshared,
+    );
+  });
+}
+
+/** Offers a picture of the sentence after its link was copied. */
+export function drawPictureOffer(place: HTMLElement, context: Context): void {
+  const offered = part(place, 'offered');
+  effect(() => {
+    const frame = isOffered.value ? picturedFrame(context) : undefined;
+    render(
+      frame
+        ? html`<p class="message" role="status">
+            Your sentence, its number and the link, as a picture:
+            <button type="button" @click=${() => void sharePicture(frame).catch(context.fail)}>
+              Share picture
+            </button>
+            <button type="button" aria-label="Close" @click=${() => (isOffered.value = false)}>
+              ✕
+            </button>
+          </p>`
+        : nothing,
+      offered,
     );
   });
 }

@@ -1,0 +1,55 @@
+/** Pages on paper: light whatever the reader's theme is, without controls, with the conditions. */
+import assert from 'node:assert/strict';
+
+const ROOMS = {
+  start: ['', '.facts .lines'],
+  explore: ['room=explore', '.stamp'],
+  compare: ['room=compare', '.stamp'],
+  training: ['room=training', '.stamp'],
+  purpose: ['room=purpose', '.stamp'],
+  lab: ['room=lab', '.room-lab select'],
+  embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
+};
+
+/** What may be clicked on a screen and says something on paper. */
+const KEPT = '.term, .chip, .thumb, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
+
+export const printing = Object.fromEntries(
+  Object.entries(ROOMS).map(([name, [hash, conditions, file = 'index.html']]) => [
+    `on paper, ${name}: light colors, no controls, the conditions`,
+    async (stage) => {
+      const page = await stage.open([hash, 'theme=dark'].filter(Boolean).join('&'), {
+        file,
+        waits: false,
+      });
+      await page.waitForSelector(conditions, { state: 'attached', timeout: 30_000 });
+      await page.evaluate(() =>
+        addEventListener('beforeprint', () => {
+          globalThis.printed = {
+            theme: document.documentElement.dataset.theme,
+            missing: [...document.querySelectorAll('.figure')].filter(
+              (one) => one.checkVisibility() && !one.querySelector('.cell, .hint, [data-lacks]'),
+            ).length,
+          };
+        }),
+      );
+      const pdf = await page.pdf({ format: 'A4' });
+      assert.equal(pdf.subarray(0, 5).toString(), '%PDF-');
+      const { theme, missing } = await page.evaluate(() => globalThis.printed);
+      assert.equal(theme, 'light');
+      assert.equal(missing, 0, 'figures out of sight are drawn too');
+      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+      await page.emulateMedia({ media: 'print' });
+      const controls = await page.evaluate(
+        (kept) =>
+          [...document.querySelectorAll('button, input, select, textarea, header.top')]
+            .filter((one) => one.checkVisibility() && !one.matches(kept))
+            .map((one) => `${one.tagName} ${one.textContent.trim()}`),
+        KEPT,
+      );
+      assert.deepEqual(controls, []);
+      await page.locator(`${conditions}:visible`).first().waitFor();
+      assert.deepEqual(page.troubles, []);
+    },
+  ]),
+);

@@ -1,0 +1,189 @@
+/**
+ * Builds a page with Sinkscope's embed code by each host's own tool, and opens it in Chromium from another origin.
+ * The code is what the page's dialog gives. README.md has the results.
+ *
+ *     tests/hosts/setup && npm --prefix web run build && node tests/hosts/run.mjs [a part of a host's name]
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createServer } from 'node:http';
+import { mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { dirname, extname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { TYPES, openStage, pictures, root } from '../browser/stage.mjs';
+
+const run = promisify(execFile);
+const tools = join(root, '.build/hosts');
+const work = join(tools, 'work');
+const bin = (path) => join(tools, path);
+
+/** @property files the project; `code` is the dialog's code for the host @property built where the page is made */
+const HOSTS = {
+  'MkDocs Material': {
+    label: 'HTML element',
+    files: (code) => ({
+      'mkdocs.yml': `site_name: Course
+theme:
+  name: material
+  font: false
+  palette:
+    - scheme: default
+      toggle: { icon: material/brightness-7, name: dark }
+    - scheme: slate
+      toggle: { icon: material/brightness-4, name: light }
+`,
+      'docs/index.md': `# Course\n\n${code}\n`,
+    }),
+    build: [bin('py/bin/mkdocs'), 'build', '-q'],
+    built: 'site',
+    toggle: 'label[for^="__palette"]:visible',
+  },
+  'Jupyter Book 1': {
+    label: 'Jupyter Book 1 (Sphinx)',
+    files: (code) => ({
+      '_config.yml': 'title: Course\n',
+      '_toc.yml': 'format: jb-book\nroot: index\n',
+      'index.md': `# Course\n\n${code}\n`,
+    }),
+    build: [bin('py/bin/jupyter-book'), 'build', '-q', '.'],
+    built: '_build/html',
+    toggle: '.theme-switch-button',
+  },
+  'Jupyter Book 2 (MyST)': {
+    label: 'Jupyter Book 2 (MyST)',
+    // The HTML theme is fetched from a server that is no package registry, so that MyST's own parser is looked at.
+    files: (code) => ({
+      'index.md': `# Course\n\n${code}\n`,
+      'myst.yml': 'version: 1\nproject: {}\nsite: {}\n',
+    }),
+    build: [bin('npm/node_modules/.bin/myst'), 'build', '--site'],
+    content: '_build/site/content/index.json',
+  },
+  'Observable Framework': {
+    label: 'HTML element',
+    files: (code) => ({
+      'src/index.md': `# Course\n\n${code}\n`,
+      'package.json': '{ "type": "module" }',
+      'observablehq.config.js': 'export default { title: "Course", globalStylesheets: [] };\n',
+    }),
+    modules: 'npm/node_modules',
+    build: [bin('npm/node_modules/.bin/observable'), 'build'],
+    built: 'dist',
+  },
+  Docusaurus: {
+    label: 'Docusaurus (MDX)',
+    files: (code) => ({
+      'package.json': '{ "name": "course" }',
+      'docusaurus.config.js': `module.exports = {
+  title: 'Course', url: 'http://localhost', baseUrl: '/',
+  presets: [['classic', { docs: false, blog: false }]],
+};
+`,
+      'src/pages/index.mdx': `# Course\n\n${code}\n`,
+    }),
+    modules: 'docu/node_modules',
+    build: [bin('docu/node_modules/.bin/docusaurus'), 'build'],
+    built: 'build',
+  },
+};
+
+async function codeFor(stage, label) {
+  const page = await stage.open('room=explore', { waits: false });
+  await page.locator('[data-view="attention"] .code').click();
+  const hosts = page.locator('.embed-dialog').getByLabel('for');
+  const labels = await hosts.locator('option').allTextContents();
+  const place = labels.findIndex((one) => one.startsWith(label));
+  assert.ok(place >= 0, label);
+  await hosts.selectOption(String(place));
+  const code = await page.locator('.embed-dialog textarea').inputValue();
+  await page.context().close();
+  return code;
+}
+
+async function serve(folder) {
+  const server = createServer(async (request, response) => {
+    const path = decodeURIComponent(new URL(request.url, 'http://x').pathname);
+    let file = join(folder, path);
+    try {
+      if ((await stat(file)).isDirectory()) file = join(file, 'index.html');
+      const bytes = await readFile(file);
+      response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'text/plain' }).end(bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+}
+
+/** The figure is drawn, has a height, and follows the theme where the host has a button for it. */
+async function look(stage, name, { toggle }, folder) {
+  const site = await serve(folder);
+  const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  await page.goto(site.address);
+  const figure = page.locator('sink-scope, iframe').first();
+  await figure.scrollIntoViewIfNeeded();
+  const isElement = (await figure.evaluate((one) => one.localName)) === 'sink-scope';
+  const inside = isElement ? page : await (await figure.elementHandle()).contentFrame();
+  const stamp = isElement ? figure.locator('.stamp') : inside.locator('.stamp');
+  await stamp.first().waitFor();
+  assert.match(await stamp.first().textContent(), /T = \d+/);
+  const { height } = await figure.boundingBox();
+  assert.ok(height > 250, `${height} px high`);
+  if (isElement && toggle) {
+    const themed = () => figure.getAttribute('data-theme');
+    const before = await themed();
+    // A toggle may go through the system's theme, which changes nothing.
+    for (let tries = 0; tries < 3 && (await themed()) === before; tries++) {
+      await page.locator(toggle).first().click();
+      await page.waitForTimeout(300);
+    }
+    assert.notEqual(await themed(), before, 'the theme is followed');
+  }
+  await page.screenshot({ path: `${pictures}/host-${name.replace(/\W+/g, '-')}.png` });
+  await context.close();
+  site.close();
+  return `${isElement ? 'element' : 'iframe'}, ${Math.round(height)} px high${toggle ? ', theme followed' : ''}`;
+}
+
+/** MyST's own reading of the page: a frame with its address, and the picture that print has. */
+async function readContent(file) {
+  const text = await readFile(file, 'utf8');
+  assert.match(text, /"type":"iframe","src":"[^"]+embed\.html#/);
+  assert.match(text, /picture\.png/);
+  return 'iframe and its placeholder are read';
+}
+
+const stage = await openStage();
+let failed = 0;
+for (const [name, host] of Object.entries(HOSTS)) {
+  if (!name.includes(process.argv[2] ?? '')) continue;
+  const folder = join(work, name.replace(/\W+/g, '-'));
+  try {
+    await rm(folder, { recursive: true, force: true });
+    const files = host.files(await codeFor(stage, host.label));
+    for (const [path, text] of Object.entries(files)) {
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), text);
+    }
+    if (host.modules) {
+      await symlink(join(tools, host.modules), join(folder, 'node_modules'));
+    }
+    const [command, ...argv] = host.build;
+    const env = { ...process.env, CI: '1', DOCUSAURUS_NO_PERSISTENT_CACHE: '1' };
+    await run(command, argv, { cwd: folder, env, timeout: 240_000 }).catch((error) => {
+      // MyST has written what it read before it asks for its theme.
+      if (!host.content) throw error;
+    });
+    const said = host.content
+      ? await readContent(join(folder, host.content))
+      : await look(stage, name, host, join(folder, host.built));
+    console.log(`ok   ${name}: ${said}`);
+  } catch (error) {
+    failed++;
+    console.log(`FAIL ${name}: ${String(error.stderr || error.stack).slice(-1500)}`);
+  }
+}
+await stage.close();
+process.exitCode = failed ? 1 : 0;

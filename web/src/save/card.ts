@@ -1,0 +1,104 @@
+/** A picture to share: the reader's sentence, the number that was measured on it, its map, and the link. */
+import { drawnMap, type Frame, type Head } from '../frame';
+import { sequential, stepOf } from '../plot/color';
+import { alphaOf, finding, headName, percent, stampWords } from '../words';
+
+/** The size that previews of links have. */
+const [WIDTH, HEIGHT] = [1200, 630];
+const MARGIN = 48;
+const MAP = 420;
+const FONT = 'system-ui, Helvetica, Arial, sans-serif';
+const [INK, INK_2, SINK] = ['#1d1b22', '#55525e', '#b0305a'];
+
+/** A text in lines of at most `width`; what is longer than `most` lines ends in an ellipsis. */
+export function linesOf(
+  text: string,
+  most: number,
+  isWithin: (line: string) => boolean,
+): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  // A word without spaces, as in Chinese, may be broken anywhere.
+  for (const part of text
+    .replace(/\s+/g, ' ')
+    .trim()
+    .match(/\S{1,12}\s?/g) ?? []) {
+    if (line && !isWithin((line + part).trimEnd())) {
+      lines.push(line.trimEnd());
+      line = '';
+    }
+    line += part;
+  }
+  if (line) lines.push(line.trimEnd());
+  if (lines.length <= most) return lines;
+  return [...lines.slice(0, most - 1), `${lines[most - 1]}…`];
+}
+
+function mapOf(frame: Frame): HTMLCanvasElement | undefined {
+  const cells = drawnMap(frame);
+  if (!cells) return undefined;
+  const { T } = frame;
+  const map = document.createElement('canvas');
+  Object.assign(map, { width: T, height: T });
+  const scale = sequential('light', 1, true);
+  const pixels = new Uint32Array(T * T);
+  for (let i = 0; i < T * T; i++) {
+    const step = stepOf(scale, cells[i]!);
+    pixels[i] = step < 0 ? scale.hidden : scale.colors[step]!;
+  }
+  const image = new ImageData(new Uint8ClampedArray(pixels.buffer), T, T);
+  map.getContext('2d')!.putImageData(image, 0, 0);
+  return map;
+}
+
+/** @param at a head of which the frame has the map, else the strongest is named */
+export function cardOf(frame: Frame, at: Head, link: string): HTMLCanvasElement {
+  const card = document.createElement('canvas');
+  Object.assign(card, { width: WIDTH, height: HEIGHT });
+  const context = card.getContext('2d')!;
+  context.fillStyle = '#fbfaf7';
+  context.fillRect(0, 0, WIDTH, HEIGHT);
+  context.textBaseline = 'top';
+  const room = WIDTH - MAP - 3 * MARGIN;
+  let y = MARGIN;
+  const write = (text: string, size: number, color: string, most: number, weight = 400) => {
+    context.font = `${weight} ${size}px ${FONT}`;
+    context.fillStyle = color;
+    const isWithin = (line: string) => context.measureText(line).width <= room;
+    for (const line of linesOf(text, most, isWithin)) {
+      context.fillText(line, MARGIN, y, room);
+      y += 1.3 * size;
+    }
+    y += 0.4 * size;
+  };
+  write(`“${frame.question.prompt}”`, 30, INK, 5, 600);
+  write(percent(alphaOf(frame, at), 0), 92, SINK, 1, 700);
+  write(finding(frame, at), 22, INK, 4);
+  write(stampWords(frame), 15, INK_2, 2);
+  context.imageSmoothingEnabled = false;
+  const map = mapOf(frame);
+  const left = WIDTH - MARGIN - MAP;
+  if (map) context.drawImage(map, left, MARGIN, MAP, MAP);
+  context.font = `400 17px ${FONT}`;
+  context.fillStyle = INK_2;
+  context.fillText(
+    `${frame.title}, head ${headName(at)}: rows attend to columns`,
+    left,
+    MARGIN + MAP + 10,
+    MAP,
+  );
+  // A long text is in the link, too; a picture has no room for it.
+  const [site, hash = ''] = link.split('#');
+  const shown = hash.length > 70 ? site! : link;
+  context.font = `600 20px ${FONT}`;
+  context.fillText(`Sinkscope · ${shown}`, MARGIN, HEIGHT - MARGIN - 4, WIDTH - 2 * MARGIN);
+  return card;
+}
+
+export async function pictureOf(frame: Frame, at: Head, link: string): Promise<File> {
+  const card = cardOf(frame, at, link);
+  const blob = await new Promise<Blob>((done, fail) =>
+    card.toBlob((made) => (made ? done(made) : fail(new Error('The picture was not made.')))),
+  );
+  return new File([blob], 'sinkscope.png', { type: 'image/png' });
+}

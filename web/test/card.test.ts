@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+import { linesOf } from '../src/save/card';
+
+const upTo = (most: number) => (line: string) => line.length <= most;
+
+describe('the picture to share', () => {
+  it('breaks a sentence between words, and none is lost', () => {
+    const text = 'The old man sat at the door and looked over the water.';
+    const lines = linesOf(text, 9, upTo(20));
+    expect(lines.every((line) => line.length <= 20)).toBe(true);
+    expect(lines.join(' ')).toBe(text);
+  });
+
+  it('breaks a text without spaces, and one that is too long ends in an ellipsis', () => {
+    expect(linesOf('字'.repeat(36), 9, upTo(12))).toEqual(Array(3).fill('字'.repeat(12)));
+    const lines = linesOf('word '.repeat(100), 2, upTo(15));
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toMatch(/…$/);
+  });
+});
