@@ -33,8 +33,9 @@ static double mean_of(const float *x, size_t n) {
     return sum / (double)n;
 }
 
-/* What the layer's norm divides x [D] by. */
-static double scale_of(const ss_arch *arch, const float *x, size_t D) {
+/* What the layer's norm divides x [D] by; 1 where attention reads the stream itself. */
+static double scale_of(const ss_arch *arch, const ss_norm *norm, const float *x, size_t D) {
+    if (!norm->gain) return 1.0;
     double mean = arch->norm == SS_NORM_LAYER ? mean_of(x, D) : 0.0, sum = 0.0;
     for (size_t d = 0; d < D; d++) sum += ((double)x[d] - mean) * ((double)x[d] - mean);
     return sqrt(sum / (double)D + (double)arch->norm_eps);
@@ -60,10 +61,10 @@ typedef struct keys {
     int l, g, T;
     double rho;    /* of the layer's norm */
     float *row;    /* [D] a row of W_K, times the norm's gain */
-    double square; /* of the first key before a norm of its own, so far */
+    double square; /* of the first key as a norm of its own reads it, so far */
 } keys;
 
-/* out[H / G][2L + 2] += the parts of number j. */
+/* out[H / G][2L + 2] += the parts of number j; NULL: only its square is wanted. */
 static void add_number(keys *of, size_t j, float *out) {
     const ss_trace *trace = of->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -74,10 +75,11 @@ static void add_number(keys *of, size_t j, float *out) {
     double key = layer->k.bias ? (double)layer->k.bias[n] : 0.0, whole = 0.0;
     ss_matrix_output(of->row, &layer->k.w, n);
     for (size_t d = 0; norm->bias && d < D; d++) key += (double)of->row[d] * (double)norm->bias[d];
-    ss_multiply(of->row, norm->gain, D);
-    if (arch->norm == SS_NORM_LAYER) whole = mean_of(of->row, D) * (double)D;
-    double factor = rotary_size(arch, of->l, j) * (double)arch->score_scale;
-    if (layer->k_norm.gain) factor *= (double)layer->k_norm.gain[j];
+    if (norm->gain) ss_multiply(of->row, norm->gain, D);
+    if (norm->gain && arch->norm == SS_NORM_LAYER) whole = mean_of(of->row, D) * (double)D;
+    bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
+    double size = rotary_size(arch, of->l, j), factor = size * (double)arch->score_scale;
+    if (layer->k_norm.gain) factor *= (double)layer->k_norm.gain[all ? n : j];
     double sum = key;
     for (int c = 0; c <= parts; c++) {
         double part = key;
@@ -87,12 +89,13 @@ static void add_number(keys *of, size_t j, float *out) {
                    of->rho;
             sum += part;
         }
-        for (int h = 0; h < heads; h++) {
+        for (int h = 0; h < heads && out; h++) {
             int head = of->l * arch->H + of->g * heads + h;
             float *at = out + h * count + (c < parts ? c : count - 1);
             *at += (float)(factor * part * mean_query(trace, head, of->T, j));
         }
     }
+    if (arch->qk_norm == SS_QK_NORM_HEAD_ROTATED) sum *= size;
     of->square += sum * sum;
 }
 
@@ -104,7 +107,8 @@ static void group_parts(const ss_trace *trace, int l, int g, int T, float *out) 
                l,
                g,
                T,
-               scale_of(arch, ss_row(trace, SS_FIELD_HIDDEN, l, 0), D),
+               scale_of(arch, &trace->model->layers[l].attention_norm,
+                        ss_row(trace, SS_FIELD_HIDDEN, l, 0), D),
                (float *)trace->spectrum,
                0.0};
     for (int i = 0; i < heads * count; i++) {
@@ -112,7 +116,13 @@ static void group_parts(const ss_trace *trace, int l, int g, int T, float *out) 
         out[i] = c <= 2 * l || c == count - 1 ? 0.0f : NAN;
     }
     for (size_t j = 0; j < K; j++) add_number(&of, j, out);
-    double own = sqrt(of.square / (double)K + (double)arch->norm_eps);
+    size_t read = K;
+    if (arch->qk_norm == SS_QK_NORM_ALL_HEADS) {
+        read *= (size_t)arch->G;
+        for (of.g = 0; of.g < arch->G; of.g++)
+            for (size_t j = 0; of.g != g && j < K; j++) add_number(&of, j, NULL);
+    }
+    double own = sqrt(of.square / (double)read + (double)arch->norm_eps);
     for (int i = 0; trace->model->layers[l].k_norm.gain && i < heads * count; i++)
         out[i] = (float)((double)out[i] / own);
 }
