@@ -69,6 +69,8 @@ const EXAMPLES: Partial<State> = {
   perturbation: 'weight',
   times: 50,
   measure: 'kl',
+  against: 'loss',
+  checkpoints: 'all',
   theme: 'dark',
   controls: ['text', 'step'],
   hide: ['text', 'save'],
