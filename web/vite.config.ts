@@ -135,7 +135,13 @@ export default defineConfig({
           groups: [
             {
               name: 'first',
-              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$|src\/(page\/(base|page|controls|figure)|plot\/heatmap)\.css$/,
+              test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$/,
+            },
+            // A host's page shares that code, and must not get the page's styles with it.
+            {
+              name: 'style',
+              priority: 1,
+              test: /src\/(page\/(base|page|controls|figure|print)|plot\/heatmap|rooms\/start)\.css$/,
             },
           ],
         },

@@ -43,9 +43,11 @@ function script(base: URL): string {
   return `<script type="module" src=${quoted(new URL('sink-scope.js', base).href)}></script>`;
 }
 
-function element(state: State, { width }: Size): string {
-  const attributes = [...attributesOf(own(state), pinned(state))];
-  if (width) attributes.push(['style', `max-width: ${width}px`]);
+/** Its place is reserved before the script is there, so that nothing moves when the figure comes. */
+function element(state: State, { width, height }: Size): string {
+  const narrow = width ? `; max-width: ${width}px` : '';
+  const style = `display: block; min-height: ${height}px; --sinkscope-height: ${height}px${narrow}`;
+  const attributes = [...attributesOf(own(state), pinned(state)), ['style', style]];
   return `<sink-scope${attributes.map(([name, value]) => ` ${name}=${quoted(value)}`).join('')}></sink-scope>`;
 }
 

@@ -91,6 +91,8 @@ class SinkRow extends HTMLElement {
   #draw(): void {
     const row = this.#row;
     const beside = this.#words('beside').filter((name) => name in forms);
+    const switches = this.#words('switches').join(', ');
+    const named = `One row of attention${switches && `, with a choice of ${switches}`}`;
     const all = [row, ...beside.map((name) => ({ ...row, ...forms[name]!.set }))].map(attend);
     const bar = (share: number, isToken = true) =>
       html`<td>
@@ -107,7 +109,7 @@ class SinkRow extends HTMLElement {
         <p class="row-formula" aria-live="off">
           ${formulaOf(row).map((one) => mathOf(['math', one]))}
         </p>
-        <div class="wide-table" tabindex="0" role="region" aria-label="One row of attention">
+        <div class="wide-table" tabindex="0" role="region" aria-label=${named}>
           <table>
             <thead>
               <tr>

@@ -50,7 +50,6 @@ import {
 import { seedsOf, type Card } from '../ask/zoo';
 import { sources } from '../page/sources';
 import { trained, Walk } from './walk';
-import './start.css';
 
 /** The recording that is Start's second example. */
 const REAL = 'smollm2-135m-instruct.safetensors';
