@@ -9,7 +9,7 @@
  *
  * with s the scale of scores, m 1 for LayerNorm and 0 for RMSNorm, gain_j that of a norm of keys
  * over its own scale. Biases of the norm and of the keys are the last part. The parts add up to the
- * logit before positions add to scores, and before masks; q is the mean over queries, so they are
+ * logit before soft caps, positions and masks; q is the mean over queries, so they are
  * the parts of the mean logit. It is bookkeeping, not causation: without a component rho would be
  * another.
  *

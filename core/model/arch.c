@@ -55,14 +55,19 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         snprintf(read.attention.operation, sizeof read.attention.operation, "softmax");
         read.embedding_scale = 1.0f;
         read.mask_token = -1;
-        ss_family_refuse(&json);
+        ss_family_refuse(&json, family->caps);
         family->read(&read, &json);
+        if (!read.embedding_width) read.embedding_width = read.D;
         ss_read_variant(&read, &json, family->variants);
         if (json.status == SS_OK) ss_check_heads(&read, &json);
     } else {
-        char names[256];
+        char names[384];
         ss_family_names(names, sizeof names);
-        ss_json_refuse(&json, "model_type", names, *type ? type : "nothing");
+        if (json.status == SS_OK)
+            json.status = ss_fail(err, SS_UNSUPPORTED, "model_type",
+                                  "%s: this build computes %s, the file says %.40s; record such a "
+                                  "model with the Python package and open the recording",
+                                  file, names, *type ? type : "nothing");
     }
     if (json.status == SS_OK) *arch = read;
     return json.status;

@@ -121,6 +121,8 @@ typedef struct ss_arch {
     int prefix;                   /* first keys that every query sees; SS_EVERY_KEY, usually 0 */
     int mask_token;               /* id of what masked diffusion hides tokens behind; or -1 */
     float embedding_scale;        /* token vectors are multiplied by it; usually 1 */
+    int embedding_width;          /* of token vectors; projected to D, and back, where not D */
+    bool embedding_norm;          /* they are normed */
     ss_norm_kind norm;            /* before attention, before feed-forward, and at the end */
     float norm_eps;
     bool post_norm;    /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
@@ -132,6 +134,7 @@ typedef struct ss_arch {
     ss_activation activation;
     float gate_limit, gate_slope; /* of the clamped SwiGLU */
     float score_scale;            /* x = q.k * score_scale, usually 1/sqrt(K) */
+    float score_cap, logit_cap;   /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
     bool attention_bias;          /* q, k, v have biases */
     bool output_bias;             /* o has one */
     bool added_heads;             /* o reads the sum of the heads' outputs, not all of them */

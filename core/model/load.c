@@ -299,13 +299,14 @@ static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix
 
 void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     const char *prefix = loader->prefix;
-    size_t parameters = loader->parameters, D = (size_t)model->arch.D, V = (size_t)model->arch.V;
+    size_t parameters = loader->parameters, V = (size_t)model->arch.V;
+    size_t width = (size_t)model->arch.embedding_width;
     ss_linear head = model->embedding;
     bool tied = model->arch.tied;
     loader->prefix = "";
     /* A tied model is listed, and trained, with one tensor for both. */
     bool doubled = tied && !loader->lister && ss_load_has(loader, part_of(name, "weight").text);
-    if (!tied || doubled) ss_load_linear(loader, &head, name, false, D, V);
+    if (!tied || doubled) ss_load_linear(loader, &head, name, false, width, V);
     if (doubled && loader->arena->block && loader->status == SS_OK)
         check_tied(loader, &head.w, &model->embedding.w, name);
     loader->prefix = prefix;

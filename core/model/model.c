@@ -67,6 +67,7 @@ static void visit_ffn(ss_ffn *ffn, visitor *visit, ss_arena *arena, float *work)
 /* The matrices that almost all of the time goes into. */
 static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float *work) {
     visit(&model->head, arena, work);
+    visit(&model->head_in, arena, work);
     for (int l = 0; l < model->arch.L; l++) {
         ss_layer *layer = &model->layers[l];
         ss_linear *linears[] = {&layer->q, &layer->k, &layer->v, &layer->o, &layer->gate};

@@ -51,10 +51,13 @@ typedef struct ss_layer {
 
 typedef struct ss_model {
     ss_arch arch;
-    ss_linear embedding;        /* outputs are token vectors: D -> V; the head too, where tied */
-    ss_linear head;             /* D -> V */
-    const float *positions;     /* [context][D], learned positions only */
-    const float *rotary;        /* [rotary_width/2] frequencies, rotary and sinusoid */
+    ss_linear embedding;    /* outputs are token vectors: width -> V; the head too, where tied */
+    ss_linear head;         /* D -> V, or embedding width -> V */
+    ss_linear embedding_in; /* embedding width -> D; data NULL: they are the same */
+    ss_linear head_in;      /* D -> embedding width, likewise */
+    ss_norm embedding_norm; /* none in most models */
+    const float *positions; /* [context][D], learned positions only */
+    const float *rotary;    /* [rotary_width/2] frequencies, rotary and sinusoid */
     const float *window_rotary; /* the same of windowed layers, where they have their own */
     ss_norm norm;               /* the last one; none with post norm */
     ss_layer *layers;           /* [L] */

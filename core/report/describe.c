@@ -355,6 +355,11 @@ static void add_additions(cJSON *root, const ss_arch *arch) {
     add_text(root, "heads", arch->added_heads ? "added" : "joined");
 }
 
+static void add_cap(cJSON *root, const char *key, float cap) {
+    cJSON_AddItemToObject(root, key,
+                          cap > 0.0f ? cJSON_CreateNumber((double)cap) : cJSON_CreateNull());
+}
+
 static void add_features(cJSON *root, const ss_arch *arch) {
     add_text(root, "positions", ss_positions_name(arch->positions));
     if (arch->positions == SS_POSITIONS_ROTARY) {
@@ -375,7 +380,11 @@ static void add_features(cJSON *root, const ss_arch *arch) {
     cJSON_AddBoolToObject(root, "gated", arch->E == 0 && arch->ffn == SS_FFN_GATED);
     add_text(root, "activation", ss_activation_name(arch->activation));
     cJSON_AddNumberToObject(root, "score_scale", (double)arch->score_scale);
+    add_cap(root, "score_cap", arch->score_cap);
+    add_cap(root, "logit_cap", arch->logit_cap);
     cJSON_AddNumberToObject(root, "embedding_scale", (double)arch->embedding_scale);
+    cJSON_AddNumberToObject(root, "embedding_width", arch->embedding_width);
+    cJSON_AddBoolToObject(root, "embedding_norm", arch->embedding_norm);
     cJSON_AddBoolToObject(root, "tied", arch->tied);
 }
 

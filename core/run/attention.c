@@ -143,6 +143,14 @@ static void score_rows(ss_pass *pass, const ss_scratch *scratch, int l, int h, c
               scratch->key_panels, NULL, rows, bias + keys, K);
 }
 
+/* tanh u = 2 sigmoid(2u) - 1. */
+void ss_soft_cap(float *x, float cap, size_t n) {
+    if (cap == 0.0f) return;
+    ss_scale(x, 2.0f / cap, n);
+    ss_sigmoid(x, x, 0.0f, n);
+    for (size_t i = 0; i < n; i++) x[i] = (2.0f * x[i] - 1.0f) * cap;
+}
+
 /* The scores x[B+keys] of query t become weights; q is its vector. So many slots lie before its own
  * that are no longer there. */
 static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
@@ -167,6 +175,7 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
     const unsigned char *visible = query.visible = apply_mask(&query, &choice->mask);
     ss_edits_at(SS_AT_SCORES, query);
     ss_scale(x, arch->score_scale, bias + keys);
+    ss_soft_cap(x, arch->score_cap, bias + keys);
     ss_add_distances(x + bias, keys, arch, h, query.own,
                      visible ? scratch->ranks : pass->positions);
     record_keys(pass->trace, SS_FIELD_SCORES, l * arch->H + h, t, x + bias, keys);

@@ -10,4 +10,7 @@
  */
 void ss_attend(ss_pass *pass, int l, int t0, int n);
 
+/* x_i = cap tanh(x_i / cap) for n numbers; cap 0: they stay. */
+void ss_soft_cap(float *x, float cap, size_t n);
+
 #endif

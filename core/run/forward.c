@@ -32,22 +32,39 @@ static void find_all_angles(ss_pass *pass, int t0, int n) {
                          positions, n);
 }
 
-/* x_t = the token's vector, scaled, plus its position's where positions are vectors. */
+/* x_t = the token's vector, scaled. */
+static void embed_tokens(ss_pass *pass, int t0, int n) {
+    const ss_model *model = pass->trace->model;
+    size_t width = (size_t)model->arch.embedding_width;
+    float *rows = model->embedding_in.w.data ? pass->y : pass->x;
+    for (int i = 0; i < n; i++) {
+        float *x = rows + (size_t)i * width;
+        ss_matrix_output(x, &model->embedding.w, (size_t)ss_tokens(pass->trace)[t0 + i]);
+        ss_scale(x, model->arch.embedding_scale, width);
+    }
+    /* Edits of weights are those of layers, so that this product is not shown to them. */
+    if (rows == pass->y)
+        ss_matrix_times(pass->x, rows, &model->embedding_in.w, NULL, (size_t)n, pass->work,
+                        pass->pool);
+}
+
+/* x_t = the token's vector plus its position's where positions are vectors, and its norm. */
 static void embed(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_angles *angles = pass->angles;
     size_t D = (size_t)model->arch.D, half = D / 2;
+    embed_tokens(pass, t0, n);
     for (size_t i = 0; i < (size_t)n; i++) {
         size_t t = (size_t)t0 + i;
         float *x = pass->x + i * D;
-        ss_matrix_output(x, &model->embedding.w, (size_t)ss_tokens(pass->trace)[t]);
-        ss_scale(x, model->arch.embedding_scale, D);
         if (model->positions) ss_add(x, model->positions + (size_t)pass->positions[t] * D, D);
         if (model->arch.positions != SS_POSITIONS_SINUSOID) continue;
         /* Sines, then cosines, as in Gu et al.'s code; their equation 5 interleaves them. */
         ss_add(x, angles->sine + i * half, half);
         ss_add(x + half, angles->cosine + i * half, half);
     }
+    if (model->arch.embedding_norm)
+        norm(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
 /* Queries or keys of layer l: rotated, and normed before or after that, where the model does so. */
@@ -323,15 +340,16 @@ void ss_forward_begin(ss_pass *pass) {
                      pass->logits);
 }
 
-/* Logits of rows [first, first+rows) of the chunk at t0, normed in y: recorded, or for losses and
- * ranks. */
-static void head_rows(ss_pass *pass, int t0, int first, int rows, int total) {
+/* Logits of rows [first, first+rows) of the chunk at t0, normed in y[n][embedding width]: recorded,
+ * or for losses and ranks. */
+static void head_rows(ss_pass *pass, const float *y, int t0, int first, int rows, int total) {
     ss_trace *trace = pass->trace;
     const ss_model *model = trace->model;
-    size_t V = (size_t)model->arch.V, D = (size_t)model->arch.D;
+    size_t V = (size_t)model->arch.V, width = (size_t)model->arch.embedding_width;
     float *recorded = ss_row(trace, SS_FIELD_LOGITS, 0, t0 + first);
     float *next = ss_floats(trace, SS_FIELD_NEXT), *out = recorded ? recorded : pass->logits;
-    ss_linear_rows(pass, out, pass->y + (size_t)first * D, &model->head, (size_t)rows);
+    ss_linear_rows(pass, out, y + (size_t)first * width, &model->head, (size_t)rows);
+    ss_soft_cap(out, model->arch.logit_cap, (size_t)rows * V);
     for (int i = 0; i < rows; i++) {
         int t = t0 + first + i;
         float *row = out + (size_t)i * V;
@@ -349,9 +367,15 @@ static void head(ss_pass *pass, int t0, int n, int total) {
     int most = trace->fields & SS_BIT(SS_FIELD_LOGITS) ? n : SS_LOGIT_ROWS;
     if (!every && !last) return;
     before_block(pass, &trace->model->norm, n);
+    const ss_linear *head_in = &trace->model->head_in;
+    const float *y = pass->y;
+    if (head_in->w.data) {
+        ss_linear_rows(pass, pass->attn_out, y, head_in, (size_t)n);
+        y = pass->attn_out;
+    }
     for (int first = every ? 0 : n - 1, rows; first < n; first += rows) {
         rows = n - first < most ? n - first : most;
-        head_rows(pass, t0, first, rows, total);
+        head_rows(pass, y, t0, first, rows, total);
     }
 }
 

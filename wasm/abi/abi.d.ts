@@ -242,6 +242,13 @@ export interface Architecture {
   readonly score_scale: number;
   /** Token vectors are multiplied by this. */
   readonly embedding_scale: number;
+  /** Numbers of a token's vector: D, or projected to D and, before the head, back. */
+  readonly embedding_width: number;
+  /** The vectors of tokens are normed before the first layer. */
+  readonly embedding_norm: boolean;
+  /** c of a score or a logit x that becomes c tanh(x / c); null: it stays. */
+  readonly score_cap: number | null;
+  readonly logit_cap: number | null;
   readonly tied: boolean;
   readonly attention: {
     readonly operation: string;

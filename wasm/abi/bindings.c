@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
-#define ABI_VERSION 6
+#define ABI_VERSION 7
 
 /* View types: those of ss_dtype that leave the core, and bytes of UTF-8. */
 enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
@@ -56,7 +56,7 @@ void ss_wasm_release(uint32_t address) {
     free((void *)(uintptr_t)address);
 }
 
-/* The last failure: {u32 code; char where[96]; char text[320]}. */
+/* The last failure: {u32 code; char where[96]; char text[512]}. */
 uint32_t ss_wasm_error(void) {
     return address_of(&wasm_error);
 }

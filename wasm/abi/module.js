@@ -9,7 +9,7 @@ import { importsOn, sharedMemory } from './memory.js';
 import { decodeValue } from './metadata.js';
 
 /** The version of the ABI that these files call. */
-const ABI_VERSION = 6;
+const ABI_VERSION = 7;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
@@ -270,7 +270,7 @@ export class Module {
     const address = this.call('error') >>> 0;
     const [code] = new Uint32Array(this.memory.buffer, address, 1);
     const where = this.#text(address + 4, 96);
-    const text = this.#text(address + 100, 320);
+    const text = this.#text(address + 100, 512);
     return new SinkscopeError(this.codes?.[code] ?? `status ${code}`, where, text);
   }
 

@@ -5,23 +5,27 @@
 #include <string.h>
 
 static const ss_family families[] = {
-    {"llama", true, ss_llama_read, ss_llama_load},
-    {"gpt2", false, ss_gpt2_read, ss_gpt2_load},
-    {"gpt_neox", false, ss_gpt_neox_read, ss_gpt_neox_load},
-    {"gpt_neo", false, ss_gpt_neo_read, ss_gpt_neo_load},
-    {"opt", false, ss_opt_read, ss_opt_load},
-    {"mistral", true, ss_mistral_read, ss_llama_load},
-    {"mixtral", true, ss_mixtral_read, ss_mixtral_load},
-    {"qwen2", false, ss_qwen2_read, ss_llama_load},
-    {"qwen2_moe", false, ss_qwen2_moe_read, ss_qwen_moe_load},
-    {"qwen3", false, ss_qwen3_read, ss_llama_load},
-    {"qwen3_moe", false, ss_qwen3_moe_read, ss_qwen_moe_load},
-    {"olmo2", false, ss_olmo2_read, ss_llama_load},
-    {"olmo3", false, ss_olmo3_read, ss_llama_load},
-    {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_llama_load},
-    {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_hunyuan_moe_load},
-    {"gemma3_text", false, ss_gemma3_read, ss_gemma3_load},
-    {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load},
+    {"llama", true, ss_llama_read, ss_llama_load, false},
+    {"gpt2", false, ss_gpt2_read, ss_gpt2_load, false},
+    {"gpt_neox", false, ss_gpt_neox_read, ss_gpt_neox_load, false},
+    {"gpt_neo", false, ss_gpt_neo_read, ss_gpt_neo_load, false},
+    {"opt", false, ss_opt_read, ss_opt_load, false},
+    {"mistral", true, ss_mistral_read, ss_llama_load, false},
+    {"mixtral", true, ss_mixtral_read, ss_mixtral_load, false},
+    {"qwen2", false, ss_qwen2_read, ss_llama_load, false},
+    {"qwen2_moe", false, ss_qwen2_moe_read, ss_qwen_moe_load, false},
+    {"qwen3", false, ss_qwen3_read, ss_llama_load, false},
+    {"qwen3_moe", false, ss_qwen3_moe_read, ss_qwen_moe_load, false},
+    {"olmo2", false, ss_olmo2_read, ss_llama_load, false},
+    {"olmo3", false, ss_olmo3_read, ss_llama_load, false},
+    {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_llama_load, false},
+    {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_hunyuan_moe_load, false},
+    {"gemma2", false, ss_gemma2_read, ss_gemma_load, true},
+    {"gemma3_text", false, ss_gemma3_read, ss_gemma_load, false},
+    {"gemma3", false, ss_gemma3_whole_read, ss_gemma3_whole_load, false},
+    {"falcon", false, ss_falcon_read, ss_falcon_load, false},
+    {"bloom", false, ss_bloom_read, ss_falcon_load, false},
+    {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load, false},
 };
 
 const ss_family *ss_family_find(const char *name) {
@@ -44,8 +48,6 @@ typedef struct off_feature {
 } off_feature;
 
 static const off_feature features[] = {
-    {"attn_logit_softcapping", (double)NAN},
-    {"final_logit_softcapping", (double)NAN},
     {"attention_chunk_size", (double)NAN},
     {"use_mrope", (double)NAN},
     {"use_bidirectional_attention", (double)NAN},
@@ -91,11 +93,21 @@ static bool is_int8_by_rows(const cJSON *quantization) {
     return right;
 }
 
-void ss_family_refuse(ss_json *json) {
-    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
-        if (!is_off(cJSON_GetObjectItemCaseSensitive(json->object, features[i].key),
-                    features[i].off))
-            ss_json_refuse(json, features[i].key, "a model without it", "otherwise");
+static const off_feature caps_of_gemma2[] = {
+    {"attn_logit_softcapping", (double)NAN},
+    {"final_logit_softcapping", (double)NAN},
+};
+
+static void refuse_features(ss_json *json, const off_feature *rows, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!is_off(cJSON_GetObjectItemCaseSensitive(json->object, rows[i].key), rows[i].off))
+            ss_json_refuse(json, rows[i].key, "a model without it", "otherwise");
+}
+
+void ss_family_refuse(ss_json *json, bool caps) {
+    refuse_features(json, features, sizeof features / sizeof *features);
+    if (!caps)
+        refuse_features(json, caps_of_gemma2, sizeof caps_of_gemma2 / sizeof *caps_of_gemma2);
     const cJSON *quantization = ss_json_object(json, "quantization_config");
     if (!quantization || is_int8_by_rows(quantization)) return;
     ss_json inner = {quantization, json->file, json->status, json->err};

@@ -17,6 +17,7 @@ typedef struct ss_family {
     void (*read)(ss_arch *arch, ss_json *json);
     /* Asks the loader for every tensor; errors stay in the loader. */
     void (*load)(ss_model *model, ss_loader *loader);
+    bool caps; /* it reads the keys of soft caps, which all others refuse */
 } ss_family;
 
 /* The row of that name, or NULL. */
@@ -25,11 +26,18 @@ const ss_family *ss_family_find(const char *name);
 /* "llama, gpt2, ...": all names, for an error. */
 void ss_family_names(char *text, size_t bytes);
 
-/* Refuses, by name, keys of any family that change the arithmetic to what no family computes. */
-void ss_family_refuse(ss_json *json);
+/* Refuses, by name, keys of any family that change the arithmetic to what no family computes, and
+ * those of soft caps unless caps says that the family reads them. */
+void ss_family_refuse(ss_json *json, bool caps);
 
-void ss_gemma3_load(ss_model *model, ss_loader *loader);
+void ss_bloom_read(ss_arch *arch, ss_json *json);
+void ss_falcon_load(ss_model *model, ss_loader *loader);
+void ss_falcon_read(ss_arch *arch, ss_json *json);
+void ss_gemma_load(ss_model *model, ss_loader *loader);
+void ss_gemma2_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_read(ss_arch *arch, ss_json *json);
+void ss_gemma3_whole_load(ss_model *model, ss_loader *loader);
+void ss_gemma3_whole_read(ss_arch *arch, ss_json *json);
 void ss_gpt2_load(ss_model *model, ss_loader *loader);
 void ss_gpt2_read(ss_arch *arch, ss_json *json);
 void ss_gpt_neo_load(ss_model *model, ss_loader *loader);
@@ -91,6 +99,7 @@ void ss_check_heads(const ss_arch *arch, ss_json *json);
 
 /* What llama's relatives have instead of llama's own where their config is silent; 0: llama's. */
 typedef struct ss_llama_defaults {
+    int L, H, D, F, V; /* 0: the config must say it */
     int G, K, context;
     double theta, norm_eps;
     bool tied;
@@ -102,7 +111,7 @@ void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *d
 
 /* ---- what several families load ----------------------------------------------------------- */
 
-/* Embedding, head, last norm; from here on names have the prefix that the file gives them. */
+/* Embedding, head, last norm; from here on names begin with "model.", unless a prefix is set. */
 void ss_load_llama_ends(ss_model *model, ss_loader *loader);
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
 

@@ -18,15 +18,20 @@ static double or_double(double given, double standard) {
 }
 
 static void read_sizes(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {
-    arch->L = ss_json_int(json, "num_hidden_layers", SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, "num_attention_heads", SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
+    arch->L = ss_json_int(json, "num_hidden_layers", or_int(defaults->L, SS_JSON_REQUIRED), 1,
+                          SS_LAYERS_MAX);
+    arch->H = ss_json_int(json, "num_attention_heads", or_int(defaults->H, SS_JSON_REQUIRED), 1,
+                          SS_HEADS_MAX);
     int G = or_int(defaults->G, arch->H);
     arch->G = ss_json_int(json, "num_key_value_heads", G < arch->H ? G : arch->H, 1, arch->H);
-    arch->D = ss_json_int(json, "hidden_size", SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
+    arch->D =
+        ss_json_int(json, "hidden_size", or_int(defaults->D, SS_JSON_REQUIRED), 1, SS_WIDTH_MAX);
     int K = arch->D >= arch->H ? arch->D / arch->H : 1;
     arch->K = ss_json_int(json, "head_dim", or_int(defaults->K, K), 1, SS_WIDTH_MAX);
-    arch->F = ss_json_int(json, "intermediate_size", SS_JSON_REQUIRED, 1, SS_FFN_MAX);
-    arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
+    arch->F = ss_json_int(json, "intermediate_size", or_int(defaults->F, SS_JSON_REQUIRED), 1,
+                          SS_FFN_MAX);
+    arch->V = ss_json_int(json, "vocab_size", or_int(defaults->V, SS_JSON_REQUIRED), 1,
+                          SS_VOCABULARY_MAX);
     arch->context = ss_json_int(json, "max_position_embeddings", or_int(defaults->context, 2048), 1,
                                 SS_CONTEXT_MAX);
 }
@@ -161,7 +166,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 
 void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
     size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
-    loader->prefix = "model.";
+    if (!*loader->prefix) loader->prefix = "model.";
     ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, V);
     ss_load_head(loader, model, "lm_head");
     if (model->arch.positions == SS_POSITIONS_LEARNED)

@@ -1,4 +1,7 @@
-/* opt: LayerNorm, learned positions that begin at row 2 of their table, ReLU. */
+/*
+ * opt: LayerNorm, learned positions that begin at row 2 of their table, ReLU. opt-350m norms the
+ * residual stream after each half of a block, and its token vectors are narrower than that.
+ */
 #include "family.h"
 
 #include <math.h>
@@ -7,14 +10,10 @@
 #define FIRST_POSITION 2
 
 static void refuse_others(ss_arch *arch, ss_json *json) {
-    if (!ss_json_bool(json, "do_layer_norm_before", true))
-        ss_json_refuse(json, "do_layer_norm_before", "norms before attention and feed-forward",
-                       "false (opt-350m norms after them)");
     if (!ss_json_bool(json, "layer_norm_elementwise_affine", true))
         ss_json_refuse(json, "layer_norm_elementwise_affine", "true", "false");
-    int width = ss_json_int(json, "word_embed_proj_dim", arch->D, 1, SS_WIDTH_MAX);
-    if (width != arch->D)
-        ss_json_refuse(json, "word_embed_proj_dim", "the same as hidden_size", "another number");
+    if (arch->embedding_width > arch->D)
+        ss_json_refuse(json, "word_embed_proj_dim", "at most hidden_size", "more");
     ss_check_plain(arch, json, "activation_function");
     if (arch->D % arch->H)
         ss_json_refuse(json, "num_attention_heads", "a divisor of hidden_size", "another number");
@@ -29,6 +28,8 @@ void ss_opt_read(ss_arch *arch, ss_json *json) {
     arch->F = ss_json_int(json, "ffn_dim", SS_JSON_REQUIRED, 1, SS_FFN_MAX);
     arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
     arch->context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
+    arch->embedding_width = ss_json_int(json, "word_embed_proj_dim", arch->D, 1, SS_WIDTH_MAX);
+    arch->post_norm = !ss_json_bool(json, "do_layer_norm_before", true);
     arch->positions = SS_POSITIONS_LEARNED;
     arch->norm = SS_NORM_LAYER;
     arch->norm_eps = 1e-5f;
@@ -58,14 +59,18 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 /* A whole model writes the longer prefix, its base model the shorter one. */
 void ss_opt_load(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
-    size_t D = (size_t)arch->D, V = (size_t)arch->V;
+    size_t D = (size_t)arch->D, V = (size_t)arch->V, width = (size_t)arch->embedding_width;
     loader->prefix = "model.decoder.";
     if (!ss_load_has(loader, "embed_tokens.weight")) loader->prefix = "decoder.";
-    ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, V);
+    ss_load_linear(loader, &model->embedding, "embed_tokens", false, width, V);
     ss_load_head(loader, model, "lm_head");
+    if (width != D) {
+        ss_load_linear(loader, &model->embedding_in, "project_in", false, width, D);
+        ss_load_linear(loader, &model->head_in, "project_out", false, D, width);
+    }
     const float *table = ss_load_numbers(loader, "embed_positions.weight",
                                          (size_t)arch->context + FIRST_POSITION, D);
     if (table) model->positions = table + FIRST_POSITION * D;
-    ss_load_norm(loader, &model->norm, "final_layer_norm", true, D);
+    if (!arch->post_norm) ss_load_norm(loader, &model->norm, "final_layer_norm", true, D);
     ss_load_layers(loader, model, load_layer);
 }

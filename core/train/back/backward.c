@@ -22,6 +22,10 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                        : arch->branch_norms              ? "branch norms"
                        : arch->parallel                  ? "parallel blocks"
                        : arch->qk_norm                   ? "norms of queries and keys"
+                       : arch->score_cap > 0.0f          ? "soft caps"
+                       : arch->logit_cap > 0.0f          ? "soft caps"
+                       : arch->embedding_norm            ? "normed embeddings"
+                       : arch->embedding_width < arch->D ? "projected embeddings"
                        : !ss_has_slope(arch->activation) ? ss_activation_name(arch->activation)
                                                          : NULL;
     int rows, index = ss_operation_find(arch->attention.operation);

@@ -75,7 +75,7 @@ def trace_of(model: transformers.PreTrainedModel, final_norm: str,
         hook.remove()
     if weights:
         trace["router"] = torch.stack(weights)
-    assert len(trace["hidden"]) == model.config.num_hidden_layers + 1
+    assert len(trace["hidden"]) == model.config.get_text_config().num_hidden_layers + 1
     return trace
 
 
@@ -86,7 +86,8 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
     generator = torch.Generator().manual_seed(23)
     model.eval()
     fill(model, generator, centre)
-    tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
+    sizes = model.config.get_text_config()
+    tokens = torch.randint(sizes.vocab_size, (T,), generator=generator)
     folder = GOLDEN / name
     model.to(dtype)
     (model.get_submodule(part) if part else model).save_pretrained(folder)
@@ -202,6 +203,54 @@ def opt_bare() -> None:
     case("hf-opt-bare", opt(enable_bias=False),
          "Names begin with decoder., as the base model writes them; no biases.",
          final_norm="model.decoder.final_layer_norm", part="model")
+
+
+def opt_350m() -> None:
+    case("hf-opt-350m", opt(do_layer_norm_before=False, word_embed_proj_dim=20),
+         "Norms after each half of a block; token vectors of 20 numbers, projected to D and back.",
+         final_norm="model.decoder.project_out", dtype=torch.float16)
+
+
+def falcon(**more: Any) -> transformers.PreTrainedModel:
+    sizes = {key: value for key, value in SIZES.items()
+             if key not in ("num_key_value_heads", "intermediate_size")}
+    sizes |= {"attn_implementation": "eager", "tie_word_embeddings": True}
+    return transformers.FalconForCausalLM(transformers.FalconConfig(**sizes | more))
+
+
+def falcon_7b() -> None:
+    case("hf-falcon", falcon(rope_parameters={"rope_type": "default", "rope_theta": 100.0}),
+         "One norm for attention and feed-forward side by side; all queries share a key.",
+         final_norm="transformer.ln_f", dtype=torch.bfloat16)
+
+
+def falcon_40b() -> None:
+    case("hf-falcon-groups", falcon(new_decoder_architecture=True, num_kv_heads=2, bias=True,
+                                    ffn_hidden_size=44),
+         "A norm for each of both, two groups of queries; biases.",
+         final_norm="transformer.ln_f", dtype=torch.bfloat16)
+
+
+def falcon_serial() -> None:
+    case("hf-falcon-serial", falcon(parallel_attn=False, multi_query=False, bias=True),
+         "The feed-forward behind attention; each query head has its key.",
+         final_norm="transformer.ln_f", dtype=torch.bfloat16)
+
+
+def bloom() -> None:
+    case("hf-bloom", transformers.BloomForCausalLM(transformers.BloomConfig(
+        hidden_size=36, n_layer=2, n_head=6, vocab_size=61, bos_token_id=0, eos_token_id=1,
+        attn_implementation="eager")),
+        "ALiBi with six heads; token vectors are normed.",
+        final_norm="transformer.ln_f", dtype=torch.float16)
+
+
+def bloom_bare() -> None:
+    case("hf-bloom-bare", transformers.BloomForCausalLM(transformers.BloomConfig(
+        hidden_size=32, n_layer=2, n_head=4, vocab_size=61, bos_token_id=0, eos_token_id=1,
+        attn_implementation="eager")),
+        "Names without a prefix, as published files have them.",
+        final_norm="transformer.ln_f", part="transformer")
 
 
 def mistral() -> None:
@@ -341,6 +390,39 @@ def gemma3_types() -> None:
         "The keys of transformers 5; attention biases.", dtype=torch.bfloat16, centre=0.0)
 
 
+def gemma2(**more: Any) -> transformers.PreTrainedModel:
+    sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
+                     "sliding_window": 5, "attn_logit_softcapping": 3.0,
+                     "final_logit_softcapping": 2.0}
+    return transformers.Gemma2ForCausalLM(eager(transformers.Gemma2Config(**sizes | more)))
+
+
+def gemma2_caps() -> None:
+    case("hf-gemma2", gemma2(), "Soft caps that scores and logits reach; even layers have a window "
+         "of 5 keys.", dtype=torch.bfloat16, centre=0.0, edit=old_rope)
+
+
+def gemma2_plain() -> None:
+    case("hf-gemma2-plain", gemma2(
+        attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True,
+        layer_types=["full_attention", "full_attention", "sliding_attention"]),
+        "Without caps; attention biases; layer_types of its own.",
+        dtype=torch.bfloat16, centre=0.0)
+
+
+def gemma3_whole() -> None:
+    sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
+                     "sliding_window": 5, "rope_parameters": GEMMA_ROPE}
+    vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
+                  image_size=8, patch_size=4, model_type="siglip_vision_model")
+    config = transformers.Gemma3Config(text_config=transformers.Gemma3TextConfig(**sizes),
+                                       vision_config=vision, mm_tokens_per_image=4,
+                                       image_token_index=60, boi_token_index=59, eoi_token_index=58)
+    case("hf-gemma3-whole", transformers.Gemma3ForConditionalGeneration(eager(config)),
+         "The text model inside one that sees pictures, whose tensors are passed over.",
+         final_norm="model.language_model.norm", dtype=torch.bfloat16, centre=0.0)
+
+
 def gpt_oss() -> None:
     sizes = SIZES | {"head_dim": 16, "intermediate_size": 24, "max_position_embeddings": 384}
     case("hf-gpt_oss", transformers.GptOssForCausalLM(eager(transformers.GptOssConfig(
@@ -405,6 +487,12 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-gpt_neo": gpt_neo,
     "hf-opt": opt_whole,
     "hf-opt-bare": opt_bare,
+    "hf-opt-350m": opt_350m,
+    "hf-falcon": falcon_7b,
+    "hf-falcon-groups": falcon_40b,
+    "hf-falcon-serial": falcon_serial,
+    "hf-bloom": bloom,
+    "hf-bloom-bare": bloom_bare,
     "hf-mistral": mistral,
     "hf-qwen2": qwen2_plain,
     "hf-qwen2-window": qwen2_window,
@@ -417,6 +505,9 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-hunyuan_moe": hunyuan_moe,
     "hf-gemma3": gemma3_pattern,
     "hf-gemma3-types": gemma3_types,
+    "hf-gemma2": gemma2_caps,
+    "hf-gemma2-plain": gemma2_plain,
+    "hf-gemma3-whole": gemma3_whole,
     "hf-gpt_oss": gpt_oss,
     "hf-mixtral": mixtral,
     "hf-qwen2_moe": qwen2_moe_shares,

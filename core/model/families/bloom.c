@@ -1,0 +1,120 @@
+/*
+ * bloom: LayerNorm, also of the token vectors, ALiBi positions, biases everywhere. falcon: rotary
+ * positions; attention and feed-forward side by side behind one norm, or two; few key/value heads.
+ * Both have one matrix for q, k and v: the queries of a group, its key, its value.
+ */
+#include "family.h"
+
+#include <math.h>
+
+static void read_sizes(ss_arch *arch, ss_json *json, const char *layers, const char *heads) {
+    arch->L = ss_json_int(json, layers, SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
+    arch->H = ss_json_int(json, heads, SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
+    const char *width = cJSON_HasObjectItem(json->object, "n_embed") ? "n_embed" : "hidden_size";
+    arch->D = ss_json_int(json, width, SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
+    arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
+    arch->G = arch->H;
+    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+    if (arch->D % arch->H)
+        ss_json_refuse(json, heads, "a divisor of hidden_size", "another number");
+    arch->norm = SS_NORM_LAYER;
+    arch->norm_eps = (float)ss_json_number(json, "layer_norm_epsilon", 1e-5, 0.0, 1.0);
+    arch->ffn = SS_FFN_PLAIN;
+    arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
+    arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
+}
+
+void ss_bloom_read(ss_arch *arch, ss_json *json) {
+    /* Older files say num_attention_heads. */
+    bool older = cJSON_HasObjectItem(json->object, "num_attention_heads");
+    read_sizes(arch, json, "n_layer", older ? "num_attention_heads" : "n_head");
+    arch->F = 4 * arch->D;
+    arch->context = ss_json_int(json, "seq_length", 2048, 1, SS_CONTEXT_MAX);
+    arch->positions = SS_POSITIONS_ALIBI;
+    arch->embedding_norm = true;
+    arch->activation = SS_ACTIVATION_GELU_TANH;
+    arch->attention_bias = arch->output_bias = arch->ffn_bias = true;
+    if (ss_json_bool(json, "apply_residual_connection_post_layernorm", false))
+        ss_json_refuse(json, "apply_residual_connection_post_layernorm", "false", "true");
+}
+
+/* num_kv_heads counts in the new architecture alone. */
+static void read_groups(ss_arch *arch, ss_json *json) {
+    bool grouped = ss_json_bool(json, "new_decoder_architecture", false);
+    if (grouped)
+        arch->G = ss_json_int(json, "num_kv_heads", arch->H, 1, arch->H);
+    else if (ss_json_bool(json, "multi_query", true))
+        arch->G = 1;
+    arch->parallel = ss_json_bool(json, "parallel_attn", true);
+    if (grouped && !arch->parallel)
+        ss_json_refuse(json, "parallel_attn", "true with new_decoder_architecture", "false");
+}
+
+void ss_falcon_read(ss_arch *arch, ss_json *json) {
+    read_sizes(arch, json, "num_hidden_layers", "num_attention_heads");
+    read_groups(arch, json);
+    arch->F = ss_json_int(json, "ffn_hidden_size", 4 * arch->D, 1, SS_FFN_MAX);
+    arch->context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
+    arch->positions = SS_POSITIONS_ROTARY;
+    arch->rotary_width = arch->K;
+    arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0};
+    ss_read_llama_rotary(arch, json);
+    arch->activation = ss_read_activation(json, "activation", "gelu");
+    ss_check_plain(arch, json, "activation");
+    arch->attention_bias = ss_json_bool(json, "bias", false);
+    arch->output_bias = arch->ffn_bias = arch->attention_bias;
+    if (ss_json_bool(json, "alibi", false))
+        ss_json_refuse(json, "alibi", "rotary positions",
+                       "true (falcon-rw rounds its biases to BF16)");
+}
+
+static void load_qkv(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, K = (size_t)arch->K, G = (size_t)arch->G;
+    size_t queries = (size_t)arch->H / G * K, step = queries + 2 * K;
+    ss_linear *linears[] = {&layer->q, &layer->k, &layer->v};
+    for (size_t i = 0; i < 3; i++) {
+        size_t group = i ? K : queries;
+        ss_place place = {.in = D,
+                          .out = G * group,
+                          .total = G * step,
+                          .first = i ? queries + (i - 1) * K : 0,
+                          .group = group,
+                          .step = step};
+        ss_load_place(loader, linears[i], "h.%d.self_attention.query_key_value",
+                      arch->attention_bias, &place);
+    }
+}
+
+static void load_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D;
+    bool two = ss_load_has(loader, "h.%d.ln_attn.weight");
+    ss_load_norm(loader, &layer->attention_norm, two ? "h.%d.ln_attn" : "h.%d.input_layernorm",
+                 true, D);
+    if (arch->parallel && !two)
+        layer->ffn_norm = layer->attention_norm;
+    else
+        ss_load_norm(loader, &layer->ffn_norm,
+                     two ? "h.%d.ln_mlp" : "h.%d.post_attention_layernorm", true, D);
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, F = (size_t)arch->F;
+    load_norms(layer, loader, arch);
+    load_qkv(layer, loader, arch);
+    ss_load_linear(loader, &layer->o, "h.%d.self_attention.dense", arch->output_bias, D, D);
+    ss_load_linear(loader, &layer->ffn.up, "h.%d.mlp.dense_h_to_4h", arch->ffn_bias, D, F);
+    ss_load_linear(loader, &layer->ffn.down, "h.%d.mlp.dense_4h_to_h", arch->ffn_bias, F, D);
+}
+
+/* Published files of bloom have no prefix. */
+void ss_falcon_load(ss_model *model, ss_loader *loader) {
+    size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
+    loader->prefix = "transformer.";
+    if (!ss_load_has(loader, "word_embeddings.weight")) loader->prefix = "";
+    ss_load_linear(loader, &model->embedding, "word_embeddings", false, D, V);
+    if (model->arch.embedding_norm)
+        ss_load_norm(loader, &model->embedding_norm, "word_embeddings_layernorm", true, D);
+    ss_load_head(loader, model, "lm_head");
+    ss_load_norm(loader, &model->norm, "ln_f", true, D);
+    ss_load_layers(loader, model, load_layer);
+}

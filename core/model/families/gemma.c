@@ -1,0 +1,102 @@
+/*
+ * gemma2: llama whose norms multiply by 1 + w and follow both blocks, too; token vectors are scaled
+ * by sqrt(D); every second layer has a window; scores and logits have soft caps. gemma3_text: the
+ * same without caps; queries and keys are normed; most layers have a window and rotate by a theta
+ * of their own. gemma3: that model inside one that sees pictures, too, which are not read.
+ */
+#include "family.h"
+
+#include <math.h>
+
+/* rope_parameters of both kinds of layers, or the flat keys of files before transformers 5. */
+static void read_rotaries(ss_arch *arch, ss_json *json) {
+    arch->window_rotary.base = 10000.0;
+    if (ss_read_two_rotaries(arch, json)) return;
+    ss_read_llama_rotary(arch, json);
+    arch->window_rotary.base = ss_json_number(json, "rope_local_base_freq", 10000.0, 1.0, 1e12);
+}
+
+/* What both have; the caller reads the rotary positions. pattern: one layer of so many sees all. */
+static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults sizes, int pattern) {
+    sizes.G = 4;
+    sizes.K = 256;
+    sizes.tied = true;
+    sizes.activation_key = "hidden_activation";
+    sizes.activation = "gelu_pytorch_tanh";
+    ss_read_llama_like(arch, json, &sizes);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->branch_norms = true;
+    arch->embedding_scale = sqrtf((float)arch->D);
+    double scalar = ss_json_number(json, "query_pre_attn_scalar", 256.0, 1e-6, 1e9);
+    arch->score_scale = (float)(1.0 / sqrt(scalar));
+    arch->window = ss_read_window(json, 4096);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && (l + 1) % pattern;
+    ss_read_layer_types(arch, json);
+}
+
+/* null: there is none. */
+static float read_cap(ss_json *json, const char *key, double standard) {
+    if (cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key))) return 0.0f;
+    return (float)ss_json_number(json, key, standard, 1e-3, 1e6);
+}
+
+void ss_gemma2_read(ss_arch *arch, ss_json *json) {
+    read_gemma(arch, json, (ss_llama_defaults){.context = 8192, .theta = 10000.0}, 2);
+    ss_read_llama_rotary(arch, json);
+    arch->score_cap = read_cap(json, "attn_logit_softcapping", 50.0);
+    arch->logit_cap = read_cap(json, "final_logit_softcapping", 30.0);
+}
+
+static void read_gemma3(ss_arch *arch, ss_json *json, ss_llama_defaults sizes) {
+    sizes.context = 131072;
+    sizes.theta = 1e6;
+    read_gemma(arch, json, sizes, ss_json_int(json, "sliding_window_pattern", 6, 1, SS_LAYERS_MAX));
+    read_rotaries(arch, json);
+    arch->qk_norm = SS_QK_NORM_HEAD;
+}
+
+void ss_gemma3_read(ss_arch *arch, ss_json *json) {
+    read_gemma3(arch, json, (ss_llama_defaults){0});
+}
+
+/* Published files leave out of text_config what has the value of the 4b model's class. */
+void ss_gemma3_whole_read(ss_arch *arch, ss_json *json) {
+    const cJSON *text = ss_json_object(json, "text_config");
+    if (!text) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
+    ss_json inner = {text, json->file, json->status, json->err};
+    ss_llama_defaults sizes = {.L = 26, .H = 8, .D = 2304, .F = 9216, .V = 262208};
+    ss_family_refuse(&inner, false);
+    read_gemma3(arch, &inner, sizes);
+    json->status = inner.status;
+}
+
+/* The file keeps w of 1 + w; GGUF keeps the sum. */
+static void add_one(const ss_loader *loader, const ss_norm *norm, int n) {
+    float *gain = (float *)(size_t)norm->gain;
+    for (int i = 0; gain && !ss_load_is(loader, SS_GGUF) && i < n; i++) gain[i] += 1.0f;
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    add_one(loader, &layer->attention_norm, arch->D);
+    add_one(loader, &layer->attention_out_norm, arch->D);
+    add_one(loader, &layer->ffn_norm, arch->D);
+    add_one(loader, &layer->ffn_out_norm, arch->D);
+    add_one(loader, &layer->q_norm, arch->K);
+    add_one(loader, &layer->k_norm, arch->K);
+    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+}
+
+void ss_gemma_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    add_one(loader, &model->norm, model->arch.D);
+    ss_load_layers(loader, model, load_layer);
+}
+
+/* The names of published files, or those of the model in memory. */
+void ss_gemma3_whole_load(ss_model *model, ss_loader *loader) {
+    loader->prefix = "model.language_model.";
+    if (!ss_load_has(loader, "embed_tokens.weight")) loader->prefix = "language_model.model.";
+    ss_gemma_load(model, loader);
+}
