@@ -886,6 +886,12 @@ static void refusals(void) {
         {"{\"model_type\":\"qwen3\",\"num_hidden_layers\":1,\"num_attention_heads\":1,"
          "\"hidden_size\":8,\"head_dim\":8,\"intermediate_size\":8,\"vocab_size\":20}",
          "{}", "train", "norms of queries and keys", SS_UNSUPPORTED},
+        {"{\"model_type\":\"bloom\",\"n_layer\":1,\"n_head\":1,\"hidden_size\":8,\"vocab_size\":"
+         "20}",
+         "{}", "train", "normed embeddings", SS_UNSUPPORTED},
+        {"{\"model_type\":\"opt\",\"num_hidden_layers\":1,\"num_attention_heads\":1,"
+         "\"hidden_size\":8,\"ffn_dim\":8,\"word_embed_proj_dim\":4,\"vocab_size\":20}",
+         "{}", "train", "projected embeddings", SS_UNSUPPORTED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         opened_train *opened = malloc(sizeof *opened);
