@@ -6,6 +6,7 @@ Without the page the package lacks the file, and `sinkscope.show` draws a still 
 """
 
 import json
+import posixpath
 import re
 from base64 import b64encode
 from pathlib import Path
@@ -39,7 +40,7 @@ def element(page: Path) -> dict[str, dict[str, str]]:
         folder = Path(name).parent
 
         def absolute(match: "re.Match[str]", folder: Path = folder) -> str:
-            other = (folder / match[3]).as_posix()
+            other = posixpath.normpath(posixpath.join(folder.as_posix(), match[3]))
             todo.append(other)
             return f"{match[1]}{match[2]}{SITE}{other}{match[2]}"
 

@@ -3,10 +3,11 @@
     python -m models.train.all --corpora FOLDER --runs models/.runs --jobs 2
     python -m models.train.all --protocol b --seeds 3     the runs of protocol B, in its order
     python -m models.train.all --protocol a --until 4000 --seeds 3     those of protocol A, so far
-    python -m models.train.all --protocol b --ray     on the Ray cluster of RAY_ADDRESS, or on this machine
+    python -m models.train.all --protocol b --ray     on the Ray of RAY_ADDRESS, or on this machine
 
-On a cluster the folders lie where every node has them, and so does this repository. An interrupted run continues when the command is given again; a long run whose log in the zoo is
-complete is not repeated. The output of each run goes to RUNS/RECIPE-SEED.out.
+On a cluster the folders lie where every node has them, and so does this repository. An interrupted run
+continues when the command is given again; a long run whose log in the zoo is complete is not repeated.
+The output of each run goes to RUNS/RECIPE-SEED.out.
 """
 
 import argparse

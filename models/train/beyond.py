@@ -1,4 +1,4 @@
-"""What newer papers than Gu et al. say of sinks, measured on the weights of the zoo: a row for each model
+"""What newer papers than Gu et al. say of sinks, on the weights of the zoo: a row for each model
 on held-out text, for the table "Beyond the paper" of models/README.md.
 
     python -m models.train.beyond                every model of the zoo
@@ -48,7 +48,8 @@ def row(id: str, texts: list[str]) -> str:
     share = OPERATIONS[arch.operation].share(trace.att)[..., -T:]
     alphas = metrics.alpha(share, arch.mask.kind)
     gini = metrics.head_gini(metrics.head_load(metrics.head_gate(share[..., 0])).mean(0))
-    uniform = metrics.alpha(torch.ones(T, T, dtype=torch.float64).tril() / torch.arange(1, T + 1)[:, None])
+    causal = torch.ones(T, T, dtype=torch.float64).tril()
+    uniform = metrics.alpha(causal / torch.arange(1, T + 1)[:, None])
     # Late keys are averaged over few queries: only those of the first half are counted.
     secondary = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2].flatten(1).any(1).double().mean()
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
@@ -74,7 +75,8 @@ def main() -> None:
     if unknown := set(chosen) - set(known):
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     texts = json.loads((ZOO / "heldout.json").read_text())[:SEQUENCES]
-    print("| model | Sink_1, % | ratio of norms | valley | without token 1 | feed-forward's part | Gini | "
+    print("| model | Sink_1, % | ratio of norms | valley | without token 1 | "
+          "feed-forward's part | Gini | "
           "accuracy | induction | secondary |\n|---|---|---|---|---|---|---|---|---|---|")
     for id in chosen:
         print(row(id, texts), flush=True)

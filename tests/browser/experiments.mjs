@@ -239,7 +239,8 @@ export const experiments = {
     // In another's page copies are copies, too.
     await page.locator('[data-view="firsts"] .code').click();
     const code = await page.locator('.embed-dialog textarea').inputValue();
-    assert.match(code, /view="firsts".* input="repeat" t="41"/);
+    for (const part of ['shown="softmax,sigmoid"', 'view="firsts"', 'input="repeat"', 't="41"'])
+      assert.ok(code.includes(` ${part}`), code);
     await page.locator('.embed-dialog').getByLabel('Close').click();
     for (const [name, view] of [
       [

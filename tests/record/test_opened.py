@@ -1,4 +1,4 @@
-"""Recordings of random models of several families, opened as a reader opens them: by the command line, and
+"""Recordings of random models of several families, opened as a reader does: by the command line, and
 by the page in Chromium."""
 
 import json

@@ -1,4 +1,4 @@
-"""The runs of the zoo on a local Ray: one worker is lost in the middle, and a finished run is not repeated."""
+"""The runs of the zoo on a local Ray: one worker is lost, and a finished run is not repeated."""
 
 import os
 import sys
@@ -40,9 +40,12 @@ def test_runs_go_to_ray_and_a_lost_one_goes_on(tmp_path: Path, monkeypatch: pyte
         return 3 if id == "third" else 0
 
     monkeypatch.setattr(everything, "Corpus", lambda *_: None)
+    monkeypatch.setattr(everything, "recipes", lambda: dict.fromkeys(("first", "second", "third")))
     monkeypatch.setattr(everything, "train", train)
-    monkeypatch.setattr(everything, "unfinished",
-                        lambda runs, only: [(id, 7) for id in only if not (tmp_path / f"{id}-7").exists()])
+    def unfinished(runs: Path, only: list[str]) -> list[tuple[str, int]]:
+        return [(id, 7) for id in only if not (tmp_path / f"{id}-7").exists()]
+
+    monkeypatch.setattr(everything, "unfinished", unfinished)
     for only, code in ((["first", "second"], 0), (["first", "second", "third"], 3)):
         monkeypatch.setattr(sys, "argv", ["all", "--ray", "--jobs", "2", "--corpora", folder,
                                           "--runs", folder, *only])

@@ -49,7 +49,9 @@ test('every field and metric of describe can be read', async () => {
     const ids = [1, 2, 3, 4, 5, 6];
     const run = await model.run(ids, { fields: fields.map(({ name }) => name) });
     const sizes = { ...model.architecture, T: ids.length };
-    const size = (letter) => (letter === 'L+1' ? sizes.L + 1 : (sizes[letter] ?? Number(letter)));
+    // A letter, a number, or a sum of them.
+    const size = (text) =>
+      text.split('+').reduce((sum, one) => sum + (sizes[one] ?? Number(one)), 0);
     for (const { name, shape, type } of fields) {
       const field = await run.field(name);
       assert.deepEqual(field.shape, shape.map(size), name);

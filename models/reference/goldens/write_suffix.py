@@ -2,8 +2,9 @@
 
     python -m models.reference.goldens.write_suffix
 
-The model is hf-llama-gqa, computed in F64. The random numbers are those of splitmix32, written here from
-its definition. A step tries suffixes that differ by one token; the first of the best stays if it is better.
+The model is hf-llama-gqa, computed in F64. The random numbers are those of splitmix32, written here
+from its definition. A step tries suffixes that differ by one token; the first of the best stays if it is
+better.
 """
 
 from collections.abc import Callable
@@ -39,8 +40,8 @@ def splitmix32(seed: int) -> Callable[[], int]:
 
 
 def goal_of(name: str, trace: Trace, ids: Tensor, prompt: int, after: int) -> float:
-    """`loss`: of the continuation. `away`: minus what key 0 receives from its queries, mean over heads. `steal`: what
-    the strongest key of the suffix does."""
+    """`loss`: of the continuation. `away`: minus what key 0 receives from its queries, mean over heads.
+    `steal`: what the strongest key of the suffix does."""
     if name == "loss":
         predicted = trace.logits[after - 1:-1].log_softmax(-1)
         return -predicted.gather(-1, ids[after:, None]).mean().item()
@@ -94,7 +95,8 @@ def search(name: str, seed: int) -> dict[str, object]:
         "goal": name, "seed": seed, "suffix": suffix, "score": best, "start": start, "path": path,
         "evaluated": evaluated, "none": None if name == "steal" else score([]),
         # Numbers 5 and 96 of a hundred.
-        "random": {"mean": sum(ranked) / RANDOM, "low": ranked[4], "high": ranked[95], "best": found[top]},
+        "random": {"mean": sum(ranked) / RANDOM, "low": ranked[4], "high": ranked[95],
+                   "best": found[top]},
         "shuffled": sum(orders) / ORDERS,
         "others": {"found": [score(suffix, *pair) for pair in OTHERS],
                    "random": [score(drawn[0], *pair) for pair in OTHERS],
@@ -107,7 +109,8 @@ def main() -> None:
     cases = [search(name, seed) for name, seed in (("loss", 1), ("away", 2), ("steal", 3))]
     about = {"model": MODEL, "prompt": PROMPT, "continuation": CONTINUATION, "others": OTHERS,
              "never": NEVER, "length": LENGTH, "steps": STEPS, "width": WIDTH, "cases": cases}
-    describe(folder, "llama", "softmax", "A search for a suffix, with its controls.", "write_suffix.py", **about)
+    describe(folder, "llama", "softmax", "A search for a suffix, with its controls.", "write_suffix.py",
+             **about)
 
 
 if __name__ == "__main__":

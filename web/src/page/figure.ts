@@ -218,7 +218,8 @@ export class Figure {
 
   /** What is on the screen: the subjects of this figure, and the head where they have it in common. */
   #pinned(): Partial<State> {
-    const shown = this.#shown.map(({ subject }) => subject);
+    // Settings of a model may differ in their question alone.
+    const shown = [...new Set(this.#shown.map(({ subject }) => subject))];
     const [first, ...rest] = framesOf(this.#shown).map((frame) => this.#at(frame));
     const isOne = first && rest.every((at) => at.layer === first.layer && at.head === first.head);
     return { shown, at: 0, ...(isOne ? first : {}) };

@@ -42,7 +42,8 @@ class Heads:
         exact = torch.float32 if device.type == "mps" else torch.float64
         sums = {name: torch.zeros(B, H, T, dtype=exact, device=device)
                 for name in ("alpha", "alpha_raw", "contribution_at")}
-        rows = {name: torch.zeros(B, H, T, device=device) for name in (ROW_SUM, "entropy", "att_bias", "head_gate")}
+        rows = {name: torch.zeros(B, H, T, device=device)
+                for name in (ROW_SUM, "entropy", "att_bias", "head_gate")}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         keep_map = self._map(B, H, device)
