@@ -83,7 +83,8 @@ async function inspect(page) {
     await tab.click();
     await tabs.locator('[aria-pressed=true]', { hasText: title }).waitFor();
     await settled(page);
-    await page.locator('.inspector-place').locator('svg, canvas, li, button.primary').first().waitFor();
+    const drawn = page.locator('.inspector-place').locator('svg, canvas, li, button.primary');
+    await drawn.first().waitFor();
   }
   return titles;
 }

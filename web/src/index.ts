@@ -31,6 +31,8 @@ import './page/controls.css';
 import './page/figure.css';
 import './plot/heatmap.css';
 import './page/print.css';
+// Elements share code with the first room, and their hosts must not get its styles with it.
+import './rooms/start.css';
 
 /** The engine starts no more threads: they share one memory bus. */
 const MOST_THREADS = 4;

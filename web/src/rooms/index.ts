@@ -4,14 +4,8 @@
  */
 import type { Room } from '../page/enter';
 
-/** Elements share code with this room, and their hosts must not get its styles with it. */
-async function startRoom() {
-  const [room] = await Promise.all([import('./start'), import('./start.css')]);
-  return room;
-}
-
 export const rooms: readonly Room[] = [
-  { name: 'start', title: 'Start', load: startRoom },
+  { name: 'start', title: 'Start', load: () => import('./start') },
   { name: 'explore', title: 'Explore', load: () => import('./explore') },
   { name: 'compare', title: 'Compare', load: () => import('./compare') },
   { name: 'training', title: 'Training', load: () => import('./training') },
