@@ -276,7 +276,9 @@ export const embed = {
     const moved = await page.evaluate(() => globalThis.moved);
     // A figure's conditions may take a second line when its numbers come; the host's text stays where it is.
     assert.ok(moved < 0.05, `layout shift ${moved}`);
-    const sheets = await page.evaluate(() => [...document.styleSheets].flatMap(({ href }) => href ?? []));
+    const sheets = await page.evaluate(() =>
+      [...document.styleSheets].flatMap(({ href }) => href ?? []),
+    );
     assert.deepEqual(sheets, [], 'the host keeps its own styles');
     assert.deepEqual(page.troubles, []);
     site.close();
