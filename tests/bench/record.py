@@ -2,6 +2,7 @@
 
     python tests/bench/record.py                     T = 4,096, 4 layers of 8 heads
     python tests/bench/record.py --tokens 1024       another length
+    python tests/bench/record.py --families          error and time of each family, small and random
 
 prints the growth of the peak resident memory over the loaded model, for a forward pass with sdpa, for
 `sinkscope.record`, and for eager attention with its maps. Exits with 1 where recording takes more than
@@ -50,11 +51,52 @@ def measure(way: str, tokens: int) -> dict[str, float]:
     return {"MB": peak() - base, "seconds": time.perf_counter() - start}
 
 
+def families() -> None:
+    """A row for each family of the tests: the largest error of alpha against eager maps of transformers, and of
+    logits after recording against those before; time as a multiple of a forward pass."""
+    sys.path[:0] = [str(ROOT / "models/record/src"), str(ROOT / "tests/record")]
+    import sinkscope
+    import torch
+    from families import CASES, FAMILIES, T, as_batch, eager_run, inputs
+    from sinkscope import metrics
+
+    torch.set_num_threads(1)
+    print("| family | attention | error of alpha | change of logits | time |\n|---|---|---|---|---|")
+    for name, implementation in CASES:
+        family, (prompt,) = FAMILIES[name], inputs(FAMILIES[name], 1)
+        model = family.make(implementation)
+
+        def run(model: torch.nn.Module = model, prompt: object = prompt) -> torch.Tensor:
+            with torch.no_grad():
+                return model(**as_batch(prompt)).logits
+
+        def recorded(model: torch.nn.Module = model, prompt: object = prompt) -> sinkscope.Recording:
+            return sinkscope.record(model, None, [prompt], tokens=T, keep=1, progress=False)
+
+        plain, recording, after = run(), recorded(), run()
+        # The eager path of Falcon adds ALiBi twice: test_families.py has its maps.
+        error = "" if name == "falcon-alibi" else "{:.1e}".format(abs(
+            recording["0.alpha_raw" if name == "gpt_oss" else "0.alpha"] - metrics.alpha(
+                torch.stack(eager_run(name, prompt).attentions)[:, 0].double(), family.kind).numpy()).max())
+        times = []
+        for work in (run, recorded):
+            start = time.perf_counter()
+            for _ in range(10):
+                work()
+            times.append(time.perf_counter() - start)
+        print(f"| {name} | {implementation} | {error} | {(after - plain).abs().max().item():.1e} | "
+              f"{times[1] / times[0]:.1f} |")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Memory and time of recording a long text.")
     parser.add_argument("--tokens", type=int, default=4096)
     parser.add_argument("--way", choices=WAYS, help="measure one way in this process, as JSON")
+    parser.add_argument("--families", action="store_true", help="error and time of each family")
     options = parser.parse_args()
+    if options.families:
+        families()
+        return 0
     if options.way:
         print(json.dumps(measure(options.way, options.tokens)))
         return 0
