@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "models" / "record"
 PAGE = ROOT / ".build" / "page" / "sink-scope.js"
 PNG = b"\x89PNG\r\n"
+IMPORTED = (r"(?:\bfrom\s*|\bimport\s*\(?\s*)"
+            r"[\"'`]((?:\w+:/|\.{0,2}/)[\w./:@-]+)[\"'`]")
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +179,7 @@ def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
     for text in modules.values():  # every import is a module of the file, by an absolute address
         assert "import.meta" not in text
         # A sentence that ends in "from" is no import: what follows is an address.
-        for name in re.findall(r"(?:\bfrom\s*|\bimport\s*\(?\s*)[\"'`]((?:\w+:/|\.{0,2}/)[\w./:@-]+)[\"'`]", text):
+        for name in re.findall(IMPORTED, text):
             assert name in modules
 
 
