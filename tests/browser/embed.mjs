@@ -105,11 +105,13 @@ const FITTING = {
   ...Object.fromEntries(
     (
       'attention sinks geometry scores threshold length gives norms ratios channels firsts mass heads ' +
-      'effects reach loss next training'
+      'effects reach loss next suffix training'
     )
       .split(' ')
       .map((view) => [view, 'softmax,sigmoid']),
   ),
+  // The tables of two models are cut at 480 × 360.
+  domains: 'softmax',
   change: 'softmax~hide_key(0)',
   bias: 'key-bias',
   gate: 'gated',
@@ -119,6 +121,15 @@ const FITTING = {
   perturbations: 'softmax,softmax~evict(window,24)',
   unmasking: 'diffusion',
 };
+/** Lines with labels, as the view of labels reads them. */
+const LABELS = encodeURIComponent(
+  [
+    'story\tOnce upon a time there was a girl who lived in a small house.',
+    'story\tThe old man sat at the door and looked over the water.',
+    'play\tWhat light through yonder window breaks? It is the east.',
+    'play\tTo be, or not to be, that is the question that men must answer.',
+  ].join('\n'),
+);
 const FRAMED =
   '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';
 const SIZES = [
@@ -419,7 +430,10 @@ export const embed = {
     const page = await visit(stage, site.address);
     const least = {};
     for (const [view, shown] of Object.entries(FITTING)) {
-      const more = view === 'attention' ? '&controls=text,step,save,generate' : '';
+      const more =
+        { attention: '&controls=text,step,save,generate', domains: `&n=4&prompt=${LABELS}` }[
+          view
+        ] ?? '';
       await page.evaluate(
         (source) => {
           const frame = document.createElement('iframe');
