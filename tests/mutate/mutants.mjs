@@ -221,7 +221,13 @@ export default [
     'golden',
   ],
   ['the upper median', 'metrics/massive.c', '(n - 1) / 2', 'n / 2', 'metrics'],
-  ['loss of what a prefix has seen', 'metrics/loss.c', 'ss_first_predicted(trace)', '1', 'golden'],
+  [
+    'loss of what a prefix has seen',
+    'metrics/loss.c',
+    'first = ss_first_predicted(trace);',
+    'first = 1;',
+    'golden',
+  ],
 
   // attention and its operations
   [
