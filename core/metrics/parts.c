@@ -64,7 +64,7 @@ typedef struct keys {
     double square; /* of the first key as a norm of its own reads it, so far */
 } keys;
 
-/* out[H / G][2L + 2] += the parts of number j; NULL: only its square is wanted. */
+/* out[H / G][2L + 2] += the parts of number j. */
 static void add_number(keys *of, size_t j, float *out) {
     const ss_trace *trace = of->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -89,7 +89,7 @@ static void add_number(keys *of, size_t j, float *out) {
                    of->rho;
             sum += part;
         }
-        for (int h = 0; h < heads && out; h++) {
+        for (int h = 0; h < heads; h++) {
             int head = of->l * arch->H + of->g * heads + h;
             float *at = out + h * count + (c < parts ? c : count - 1);
             *at += (float)(factor * part * mean_query(trace, head, of->T, j));
@@ -99,7 +99,8 @@ static void add_number(keys *of, size_t j, float *out) {
     of->square += sum * sum;
 }
 
-static void group_parts(const ss_trace *trace, int l, int g, int T, float *out) {
+/* out[H / G][2L + 2] before a norm of keys; the square of the first key as such a norm reads it. */
+static double group_parts(const ss_trace *trace, int l, int g, int T, float *out) {
     const ss_arch *arch = &trace->model->arch;
     size_t D = (size_t)arch->D, K = (size_t)arch->K;
     int heads = arch->H / arch->G, count = 2 * arch->L + 2;
@@ -116,24 +117,36 @@ static void group_parts(const ss_trace *trace, int l, int g, int T, float *out) 
         out[i] = c <= 2 * l || c == count - 1 ? 0.0f : NAN;
     }
     for (size_t j = 0; j < K; j++) add_number(&of, j, out);
-    size_t read = K;
-    if (arch->qk_norm == SS_QK_NORM_ALL_HEADS) {
-        read *= (size_t)arch->G;
-        for (of.g = 0; of.g < arch->G; of.g++)
-            for (size_t j = 0; of.g != g && j < K; j++) add_number(&of, j, NULL);
+    return of.square;
+}
+
+/* What a norm over n numbers of a key does to x. */
+static void divide(const ss_arch *arch, double square, size_t n, float *x, size_t size) {
+    double own = sqrt(square / (double)n + (double)arch->norm_eps);
+    for (size_t i = 0; i < size; i++) x[i] = (float)((double)x[i] / own);
+}
+
+/* out[H][2L + 2]: of a layer. */
+static void layer_parts(const ss_trace *trace, int l, int T, float *out) {
+    const ss_arch *arch = &trace->model->arch;
+    size_t G = (size_t)arch->G, K = (size_t)arch->K;
+    size_t group = (size_t)(arch->H / arch->G) * (size_t)(2 * arch->L + 2);
+    bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS, each = arch->qk_norm && !all;
+    double squares = 0.0;
+    for (size_t g = 0; g < G; g++) {
+        double square = group_parts(trace, l, (int)g, T, out + g * group);
+        if (each) divide(arch, square, K, out + g * group, group);
+        squares += square;
     }
-    double own = sqrt(of.square / (double)read + (double)arch->norm_eps);
-    for (int i = 0; trace->model->layers[l].k_norm.gain && i < heads * count; i++)
-        out[i] = (float)((double)out[i] / own);
+    if (all) divide(arch, squares, G * K, out, G * group);
 }
 
 void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
-    size_t group = (size_t)(arch->H / arch->G) * (size_t)(2 * arch->L + 2);
+    size_t layer = (size_t)arch->H * (size_t)(2 * arch->L + 2);
     bool sums = !trace->edited && !arch->post_norm;
-    for (int l = 0; l < arch->L; l++)
-        for (int g = 0; g < arch->G; g++, out += group) {
-            if (sums) group_parts(trace, l, g, args->T, out);
-            for (size_t i = 0; !sums && i < group; i++) out[i] = NAN;
-        }
+    for (int l = 0; l < arch->L; l++, out += layer) {
+        if (sums) layer_parts(trace, l, args->T, out);
+        for (size_t i = 0; !sums && i < layer; i++) out[i] = NAN;
+    }
 }

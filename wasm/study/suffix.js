@@ -90,18 +90,18 @@ export async function searchSuffix(model, pair, options) {
       return one;
     });
     const found = await here(candidates);
-    const at = found.indexOf(Math.max(...found));
+    const at = placeOfMost(found);
     if (found[at] > best) [suffix, best] = [candidates[at], found[at]];
     path.push({ suffix, score: best });
     onStep?.({ suffix, score: best }, step);
   }
 
   const drawn = Array.from({ length: Math.max(RANDOM, steps * width + 1) }, draw);
-  const random_ = await here(drawn);
-  const ranked = random_.slice(0, RANDOM).sort((a, b) => a - b);
-  const best_of = random_.slice(0, steps * width + 1);
-  const luckiest = drawn[best_of.indexOf(Math.max(...best_of))];
-  const [none] = await here([[]].slice(0, goal === 'steal' ? 0 : 1));
+  const drawnScores = await here(drawn);
+  const ranked = drawnScores.slice(0, RANDOM).sort((a, b) => a - b);
+  const luckiest = placeOfMost(drawnScores.slice(0, steps * width + 1));
+  // Without a suffix nothing can attract attention to it.
+  const none = goal === 'steal' ? null : (await here([[]]))[0];
   const orders = Array.from({ length: ORDERS }, () => shuffled(suffix, pick));
   const moved = await here(orders);
   const elsewhere = async (/** @type {readonly number[]} */ one) =>
@@ -112,19 +112,19 @@ export async function searchSuffix(model, pair, options) {
     start,
     path,
     evaluated: steps * width + 1,
-    none: none ?? null,
+    none,
     random: {
       mean: mean(ranked),
       low: ranked[Math.floor(0.05 * (RANDOM - 1))],
       high: ranked[Math.ceil(0.95 * (RANDOM - 1))],
-      best: Math.max(...best_of),
+      best: drawnScores[luckiest],
     },
     shuffled: mean(moved),
     others: others.length
       ? {
           found: await elsewhere(suffix),
           random: await elsewhere(drawn[0]),
-          best: await elsewhere(luckiest),
+          best: await elsewhere(drawn[luckiest]),
         }
       : null,
   };
@@ -187,6 +187,14 @@ function received(att, { then, T, L, H }, key) {
   for (let map = 0; map < L * H; map++)
     for (let query = then; query < T; query++) sum += att[(map * T + query) * T + key];
   return sum / (L * H * (T - then));
+}
+
+/**
+ * Of the first of equals.
+ * @param {readonly number[]} values
+ */
+function placeOfMost(values) {
+  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 }
 
 /** @param {ArrayLike<number>} values */

@@ -6,9 +6,8 @@ import { html, render } from 'lit';
 import { allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { part, say } from '../page/view';
-import { addKinds, KINDS } from '../save/menu';
 import { createCharts } from './charts';
-import { save } from './export';
+import { addSaveMenu } from './export';
 import { createMap } from './map';
 import { Pair } from './pair';
 import { fromScratch, fineTune } from './presets';
@@ -56,19 +55,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     named.forEach((one, i) => maps[i]!(one, theme));
     drawCharts(named);
   };
-  const menu = addKinds(
-    head,
-    'the lab',
-    KINDS,
-    (kind) =>
-      void save(kind, {
-        pair: pair.named(),
-        columns: pair.columns,
-        grid,
-        context,
-        draw: drawMaps,
-      }).catch(context.fail),
-  );
+  const menu = addSaveMenu(head, context, () => {
+    return { pair: pair.named(), columns: pair.columns, grid, draw: drawMaps };
+  });
   let isOver = false;
   let isOpening = false;
   scope.onEnd(() => (isOver = true));

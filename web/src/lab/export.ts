@@ -2,7 +2,7 @@
 import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
-import { aboutOf, hand, onPaper, type Kind } from '../save/menu';
+import { addKinds, aboutOf, hand, KINDS, onPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
 import { commandOf } from './settings';
 import { verdict, type NamedLab } from './words';
@@ -65,6 +65,20 @@ async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown)
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 
-export async function save(kind: Kind, shown: Shown): Promise<void> {
-  hand(await fileOf(kind, shown), `sinkscope-lab.${kind.toLowerCase()}`);
+/** The menu of the lab's picture and numbers; `shown` gives what is there when the reader chooses. */
+export function addSaveMenu(
+  place: HTMLElement,
+  context: Context,
+  shown: () => Omit<Shown, 'context'>,
+): HTMLElement {
+  return addKinds(
+    place,
+    'the lab',
+    KINDS,
+    (kind) =>
+      void fileOf(kind, { ...shown(), context }).then(
+        (file) => hand(file, `sinkscope-lab.${kind.toLowerCase()}`),
+        context.fail,
+      ),
+  );
 }

@@ -9,13 +9,12 @@ import type { Context, Scope } from '../page/context';
 import { createCharts } from '../lab/charts';
 import { Controls } from '../lab/controls';
 import { letters } from '../lab/from_scratch';
-import { openInside, save, saveModel } from '../lab/export';
+import { addSaveMenu, openInside, saveModel } from '../lab/export';
 import { createMap, type Acts } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { fromScratch, fineTune } from '../lab/presets';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
-import { addKinds, KINDS } from '../save/menu';
 import { part } from '../page/view';
 import '../plot/chart.css';
 import './lab.css';
@@ -47,19 +46,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, acts));
   const drawCharts = createCharts(part(grid, 'lab-charts'));
   const buttons = part(bar, 'lab-buttons');
-  const menu = addKinds(
-    bar,
-    'the lab',
-    KINDS,
-    (kind) =>
-      void save(kind, {
-        pair: pair.named(),
-        columns: pair.columns,
-        grid,
-        context,
-        draw: drawMaps,
-      }).catch(context.fail),
-  );
+  const menu = addSaveMenu(bar, context, () => {
+    return { pair: pair.named(), columns: pair.columns, grid, draw: drawMaps };
+  });
 
   place.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');

@@ -6,6 +6,7 @@ import { html, nothing, render } from 'lit';
 import type { SuffixFound, SuffixGoal } from 'sinkscope';
 import { numberField, segmented } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
+import { createJob } from './job';
 import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { State } from '../ask/state';
@@ -31,18 +32,15 @@ export interface Search {
 /** What was found last between the halves of a frame's text. */
 const made = new WeakMap<Frame['tokens'], Search>();
 
-/** How a score of the goal is shown. */
-const shown: Readonly<Record<SuffixGoal, (score: number) => string>> = {
-  loss: (score) => score.toFixed(2),
-  away: (score) => percent(-score),
-  steal: (score) => percent(score),
-};
+/** What a score of the goal measures: a loss, or a weight. */
+const valueOf = (goal: SuffixGoal) => (score: number) => (goal === 'away' ? -score : score);
 
 /** Whether the found suffix does more than the best of as many random ones, and those more than none. */
 export function sentence({ goal, text, found }: Search): string {
   if (!found) return '';
   const { score, none, random, evaluated, shuffled } = found;
-  const is = shown[goal];
+  const value = valueOf(goal);
+  const is = (score: number) => (goal === 'loss' ? value(score).toFixed(2) : percent(value(score)));
   const count = evaluated.toLocaleString('en');
   const does = {
     loss: `raises the loss of the second half from ${is(none ?? NaN)} to ${is(score)} nats`,
@@ -95,7 +93,7 @@ export const suffix: View = {
     if (!one?.found) return [];
     const { found, scores, goal } = one;
     const { none, random, shuffled } = found;
-    const value = (score: number) => (goal === 'away' ? -score : score);
+    const value = valueOf(goal);
     const controls = {
       none: none ?? NaN,
       random: random.mean,
@@ -120,37 +118,20 @@ export const suffix: View = {
     const words = part(root, 'caption', 'p');
     words.setAttribute('role', 'status');
     const picture = part(root, 'plot');
-    let job: AbortController | undefined;
     let given: { frame: Frame; options: DrawOptions } | undefined;
     let setting = '';
-    const stop = () => {
-      job?.abort();
-      job = undefined;
-      delete root.dataset.busy;
-    };
-    const toggle = async () => {
-      if (job) {
-        stop();
-        return draw();
-      }
-      const { frame, options } = given!;
-      const own = (job = new AbortController());
-      made.delete(frame.tokens);
-      root.dataset.busy = '';
-      draw();
-      try {
-        await search(frame, options.state, reach, own.signal, (one) => {
-          if (own.signal.aborted) return;
+    const job = createJob(root, reach, () => draw());
+    const toggle = () =>
+      job.toggle((signal) => {
+        const { frame, options } = given!;
+        made.delete(frame.tokens);
+        draw();
+        return search(frame, options.state, reach, signal, (one) => {
+          if (signal.aborted) return;
           made.set(frame.tokens, one);
           draw();
         });
-      } catch (error) {
-        if (!own.signal.aborted) reach.fail(error);
-      }
-      if (job !== own) return;
-      stop();
-      draw();
-    };
+      });
     const draw = () => {
       const { frame, options } = given!;
       const { state } = options;
@@ -159,19 +140,19 @@ export const suffix: View = {
       const most = Math.max(1, frame.architecture.context - frame.T);
       render(
         html`<button type="button" class="primary" @click=${() => void toggle()}>
-            ${job ? 'Stop' : 'Search'}
+            ${job.isRunning() ? 'Stop' : 'Search'}
           </button>
           ${segmented('goal', GOALS, state.goal, (goal) => reach.set({ goal }))}
           ${numberField('tokens', 'suffix', [1, Math.min(32, most), 1], context)}
-          ${job ? html`<span>step ${one?.scores.length ?? 0} of ${STEPS}</span>` : nothing}`,
+          ${job.isRunning() ? html`<span>step ${one?.scores.length ?? 0} of ${STEPS}</span>` : nothing}`,
         controls,
       );
       // While it runs the sentence would change, and be read out, with every step.
-      say(words, job ? '' : suffix.says(frame, options.at));
+      say(words, job.isRunning() ? '' : suffix.says(frame, options.at));
       picture.hidden = !one;
       if (!one) return;
       const { goal, scores, found } = one;
-      const value = (score: number) => (goal === 'away' ? -score : score);
+      const value = valueOf(goal);
       const level = (name: string, score: number, dash: string) => ({
         name,
         color: '--ink-2',
@@ -201,7 +182,7 @@ export const suffix: View = {
     return (frame, options) => {
       const wanted = `${options.state.goal} ${options.state.suffix}`;
       if (frame.tokens !== given?.frame.tokens || wanted !== setting) {
-        stop();
+        job.stop();
         if (wanted !== setting && setting) made.delete(frame.tokens);
       }
       setting = wanted;

@@ -21,6 +21,7 @@ import {
   sentence,
   type Course,
 } from './unmasking_course';
+import { createJob } from './job';
 import { part, say, type DrawOptions, type Reach, type View } from '../page/view';
 
 /** A course, the numbers of its map, and who knows how its tokens read. */
@@ -85,7 +86,6 @@ export const unmasking: View = {
     const picture = part(root, 'plot unmask-map');
     const map = createHeatmap(picture, { onChoose: ({ row }) => go(row) });
     const text = part(root, 'unmask-text', 'p');
-    let job: AbortController | undefined;
     let step = 0;
     let given: { frame: Frame; options: DrawOptions } | undefined;
     let setting = '';
@@ -93,34 +93,18 @@ export const unmasking: View = {
       step = wanted;
       draw();
     };
-    const stop = () => {
-      job?.abort();
-      job = undefined;
-      delete root.dataset.busy;
-    };
-    const toggle = async () => {
-      if (job) {
-        stop();
-        return draw();
-      }
-      const { frame, options } = given!;
-      const own = (job = new AbortController());
-      made.delete(frame.tokens);
-      root.dataset.busy = '';
-      draw();
-      try {
-        await run(frame, options.state, reach, own.signal, (one) => {
+    const job = createJob(root, reach, () => draw());
+    const toggle = () =>
+      job.toggle((signal) => {
+        const { frame, options } = given!;
+        made.delete(frame.tokens);
+        draw();
+        return run(frame, options.state, reach, signal, (one) => {
           made.set(frame.tokens, one);
           step = one.course.steps.length - 1;
           draw();
         });
-      } catch (error) {
-        if (!own.signal.aborted) reach.fail(error);
-      }
-      if (job !== own) return;
-      stop();
-      draw();
-    };
+      });
     const slider = (count: number) => {
       const said = `step ${step + 1} of ${count}`;
       return html`<label class="range"
@@ -144,7 +128,7 @@ export const unmasking: View = {
       step = Math.max(0, Math.min(step, count - 1));
       render(
         html`<button type="button" class="primary" @click=${() => void toggle()}>
-            ${job ? 'Stop' : 'Unmask'}
+            ${job.isRunning() ? 'Stop' : 'Unmask'}
           </button>
           ${numberField('masked positions', 'masked', [1, frame.architecture.context - 1, 1], context)}
           ${numberField('steps', 'denoise', [1, 1024, 1], context)}
@@ -152,7 +136,7 @@ export const unmasking: View = {
         controls,
       );
       // While it runs the sentence would change, and be read out, with every step.
-      say(words, job ? '' : unmasking.says(frame, options.at));
+      say(words, job.isRunning() ? '' : unmasking.says(frame, options.at));
       for (const place of [legend, text, picture]) place.hidden = !one;
       if (!one) return;
       const { course, data, tokenizer } = one;
@@ -191,7 +175,7 @@ export const unmasking: View = {
     return (frame, options) => {
       const wanted = `${options.state.masked} ${options.state.denoise}`;
       if (frame.tokens !== given?.frame.tokens || wanted !== setting) {
-        stop();
+        job.stop();
         if (wanted !== setting && setting) made.delete(frame.tokens);
       }
       setting = wanted;
