@@ -312,6 +312,22 @@ static void feature_maps(void) {
     ss_choice own;
     CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, "self_attn.kernel_in"));
+
+    CASE("a parameter that an operation lacks is refused, also where its row of the table is full");
+    ss_attention *attention = &model.model.arch.attention;
+    attention->parameters_n = 1;
+    strcpy(attention->parameters[0].name, "zeta");
+    attention->parameters[0].value = 1.5f;
+    strcpy(attention->operation, "softmax_clipped");
+    CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_OK);
+    CHECK_NEAR(own.parameters[0], 1.5f, 0.0);
+    CHECK_NEAR(own.parameters[1], -0.03f, 0.0);
+    strcpy(attention->parameters[0].name, "bias");
+    for (int i = 0; i < 2; i++) {
+        strcpy(attention->operation, i ? "softmax" : "softmax_clipped");
+        CHECK_INT((int)ss_operation_own(&own, &model.model, &err), SS_BAD_CONFIG);
+        CHECK(!strcmp(err.where, "sinkscope.attention.parameters"));
+    }
     close_model(&model);
 }
 
