@@ -334,26 +334,15 @@ static void feature_maps(void) {
 /* ---- I8 ----------------------------------------------------------------------------------- */
 
 static ss_status open_tampered(const char *was, const char *is, ss_error *err) {
-    opened_file file = {.bytes = read_file("tests/golden/var-int8", "model.safetensors")};
+    ss_bytes weights = read_file("tests/golden/var-int8", "model.safetensors");
     ss_bytes config = read_file("tests/golden/var-int8", "config.json");
     size_t n = strlen(was);
-    for (size_t i = 8; i + n < file.bytes.n; i++)
-        if (!memcmp(file.bytes.data + i, was, n))
-            memcpy((unsigned char *)(size_t)file.bytes.data + i, is, n);
-    ss_arch arch;
-    ss_arena arena = {0};
-    ss_model model;
-    size_t bytes = 0;
-    ss_status status = ss_arch_read(&arch, config, err);
-    if (status == SS_OK) status = open_bytes(&file, err);
-    if (status == SS_OK) status = ss_model_size(&bytes, &arch, &file.container, err);
-    if (status == SS_OK) {
-        arena = arena_of(bytes);
-        status = ss_model_open(&model, &arch, &file.container, &arena, err);
-    }
-    free(arena.block);
+    for (size_t i = 8; i + n < weights.n; i++)
+        if (!memcmp(weights.data + i, was, n))
+            memcpy((unsigned char *)(size_t)weights.data + i, is, n);
+    ss_status status = try_open(config, weights, err);
     free((void *)(size_t)config.data);
-    close_file(&file);
+    free((void *)(size_t)weights.data);
     return status;
 }
 
