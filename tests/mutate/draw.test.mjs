@@ -46,6 +46,26 @@ test('the border of the larger of two is left alone, that of another choice is n
   assert.deepEqual(signs('int m = a > b ? a : b[0];'), ['>', '0']);
 });
 
+test('of a script, expressions inside of texts are edited; types, pixels and waits are not', () => {
+  /** @param {string} line */
+  const found = (line) => slips('a.ts', line).map(({ from }) => from);
+  assert.deepEqual(found('say(`a - 1 ${b ? `c + 2 ${d - 3}` : "e"}`);').slice(1), ['-', '3']);
+  assert.deepEqual(found('const a: { b: true; c: 2 } | false = d as 4;'), []);
+  assert.deepEqual(found('interface A { b: true }\ntype B = 1 | false;'), []);
+  assert.deepEqual(found('const a = /1 + 2/, b = { 3: c, d: 4 };'), ['4']);
+  assert.deepEqual(found('const a = svg`<rect x=${b + 2} width="${c * 3}" data-n=${d + 4}>`;'), [
+    '*',
+    '+',
+    '4',
+  ]);
+  assert.deepEqual(found('if (!a) pen.fillRect(b - 1, c * d, 2, 3);').slice(1), [
+    'pen.fillRect(b - 1, c * d, 2, 3);',
+    '*',
+  ]);
+  assert.deepEqual(found('const LATE_MS = 9;\nconst a = setTimeout(b, 1000);'), []);
+  assert.deepEqual(found('const a = b > c ? b : c;'), []);
+});
+
 test('comments of C and of Python are those of their languages', () => {
   assert.deepEqual(
     slips('a.py', '"""x + 1"""\ny = 2 + z  # 3\n')
