@@ -22,7 +22,8 @@ const escaped = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
 /** What is replaced by what in C and in Python; each stands for one kind of slip. @type {[RegExp, string | ((found: string) => string)][]} */
 const SLIPS = [
   ...Object.entries(SIGNS).map(
-    ([from, to]) => /** @type {[RegExp, string]} */ ([RegExp(` ${escaped(from)} `, 'g'), ` ${to} `]),
+    ([from, to]) =>
+      /** @type {[RegExp, string]} */ ([RegExp(` ${escaped(from)} `, 'g'), ` ${to} `]),
   ),
   [/ and /g, ' or '],
   [/ or /g, ' and '],
@@ -91,8 +92,7 @@ function slipsOfScript(file, text) {
   /** @param {Node} node */
   const textOf = (node) => node.getText(source);
   /** @param {Node} node @param {string} to */
-  const add = (node, to) =>
-    found.push({ at: node.getStart(source), from: textOf(node), to });
+  const add = (node, to) => found.push({ at: node.getStart(source), from: textOf(node), to });
 
   /** @param {import('typescript').BinaryExpression} node */
   const isEither = ({ left, right, parent }) =>
