@@ -1,7 +1,7 @@
 /**
  * Draws small edits of a source text: one operator, constant or statement of one line is changed, as a slip
- * of a programmer would. Edits that change nothing for anybody are not drawn: those of comments, texts,
- * imports and types, of the border of a comparison that takes the larger or the smaller of two (they are equal
+ * of a programmer would. Edits that change nothing for anybody are not drawn: those of comments, texts
+ * (also where one is written over several lines), imports and types, of the border of a comparison that takes the larger or the smaller of two (they are equal
  * there), of a pixel more or less in a picture, and of how long a timer waits.
  */
 import { createRequire } from 'node:module';
@@ -100,6 +100,12 @@ function slipsOfScript(file, text) {
     [textOf(left), textOf(right)].sort().join() ===
       [textOf(parent.whenTrue), textOf(parent.whenFalse)].sort().join();
 
+  /** A text that is written over several lines. @param {Node} node @returns {boolean} */
+  const isText = (node) =>
+    ts.isStringLiteralLike(node) ||
+    ts.isTemplateExpression(node) ||
+    (ts.isBinaryExpression(node) && isText(node.left) && isText(node.right));
+
   /** @param {Node} node @param {boolean} isPlace */
   const visit = (node, isPlace) => {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isInterfaceDeclaration(node))
@@ -108,7 +114,12 @@ function slipsOfScript(file, text) {
       const to = SIGNS[textOf(node.operatorToken)];
       const isBorder = /^[<>]/.test(textOf(node.operatorToken)) && isEither(node);
       const isPixel = isPlace && /^[-+]$/.test(textOf(node.operatorToken));
-      if (to && !isBorder && !(isPixel && [node.left, node.right].some(ts.isNumericLiteral)))
+      if (
+        to &&
+        !isBorder &&
+        !isText(node) &&
+        !(isPixel && [node.left, node.right].some(ts.isNumericLiteral))
+      )
         add(node.operatorToken, to);
     } else if (node.kind === Kind.TrueKeyword) add(node, 'false');
     else if (node.kind === Kind.FalseKeyword) add(node, 'true');

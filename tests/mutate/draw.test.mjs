@@ -64,6 +64,8 @@ test('of a script, expressions inside of texts are edited; types, pixels and wai
   ]);
   assert.deepEqual(found('const LATE_MS = 9;\nconst a = setTimeout(b, 1000);'), []);
   assert.deepEqual(found('const a = b > c ? b : c;'), []);
+  assert.deepEqual(found('const a = "b" + `c ${d}` + "e";'), []);
+  assert.deepEqual(found('const a = "b" + c + "e";'), ['+', '+']);
 });
 
 test('comments of C and of Python are those of their languages', () => {
