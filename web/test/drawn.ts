@@ -104,8 +104,11 @@ export function drawn(view: View, frame: Frame, options: Options = {}) {
     /** Of a chart: the name and the values of each of its lines. */
     lines: (i = 0) =>
       [...charts][i]![1].series.map(({ name, values }) => [name, ...Array.from(values)]),
-    /** What a map says of some cells. */
-    says: (places: readonly (readonly [number, number])[], i = 0) =>
-      places.map(([row, col]) => own[i]!.data.describe({ row, col })),
+    /** What a map says of some cells, each as 'row,column'. */
+    says: (places: string, i = 0) =>
+      places.split(' ').map((place) => {
+        const [row, col] = place.split(',').map(Number) as [number, number];
+        return own[i]!.data.describe({ row, col });
+      }),
   };
 }

@@ -2,6 +2,7 @@
 /** What each view draws and says of a frame whose numbers are known, and what it does when a reader points. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Frame } from '../src/frame';
+import type { Quantity } from '../src/save/numbers';
 import { attention } from '../src/views/attention';
 import { bias } from '../src/views/bias';
 import { change } from '../src/views/change';
@@ -55,18 +56,13 @@ const sigmoid = {
   operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
 } as never;
 const ends = ({ text }: ReturnType<typeof drawn>) => text('.legend-place');
-const named = (quantities: readonly { name: string; shape: readonly number[] }[]) =>
-  quantities.map(({ name, shape }) => [name, ...shape]);
+/** Of each quantity the name, the shape, and where its axes begin if not at 0. */
+const named = (quantities: readonly Quantity[]) =>
+  quantities.map(({ name, shape, from }) => [name, ...shape, ...(from ? [`from ${from}`] : [])]);
 const at = { layer: 1, head: 0 };
 
 describe('the attention map', () => {
-  const cells = [
-    [-1, -1],
-    [1, -1],
-    [-1, 2],
-    [1, 0],
-    [0, 2],
-  ] as const;
+  const cells = '-1,-1 1,-1 -1,2 1,0 0,2 0,-1 -1,0';
 
   it('has weights, a scale from 0 to 1, and names for its cells', () => {
     const view = drawn(attention, base());
@@ -86,6 +82,8 @@ describe('the attention map', () => {
       'key 2 “=1,"x"↵”',
       'query 1 “a” → key 0 “<s>”: 0.7500',
       'query 0 “<s>” → key 2 “=1,"x"↵”: not visible (later token)',
+      'query 0 “<s>”',
+      'key 0 “<s>”',
     ]);
     const linear = drawn(attention, base(), { scale: 'linear', query: 2, key: -1 });
     expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
@@ -100,14 +98,17 @@ describe('the attention map', () => {
       'attention on “=1,"x"↵”',
       '“a” attends to “<s>”: 75.0%',
       '“<s>” cannot attend to “=1,"x"↵”, a later token',
+      '“<s>” attends to',
+      'attention on “<s>”',
     ]);
+    expect(view.says('2,1')).toEqual(['“=1,"x"↵” attends to “a”: 25.0%']);
   });
 
   it('says shares and row sums where rows need not sum to 1, and signs where weights have some', () => {
     const head = headOf([0.5, 0, 0, 0.375, 0.125, 0, 0.25, 0, 0]);
     const view = drawn(attention, base({ head, ...(sigmoid as object) }));
-    expect(view.says([[1, 0]])).toEqual([
-      'query 1 “a” → key 0 “<s>”: 75.0% of the row, weight 0.3750 of row sum 0.500',
+    expect(view.says('1,1')).toEqual([
+      'query 1 “a” → key 1 “a”: 25.0% of the row, weight 0.1250 of row sum 0.500',
     ]);
     expect(view.map.data.label).toContain('receives 88% of what its rows carry, on average');
     const operation = { ...frameOf().operation, proxy: 'share_abs' } as never;
@@ -124,8 +125,8 @@ describe('the attention map', () => {
       attention,
       base({ head: headOf(MAP) }, { evicted: tensor([2, 2, 3], gone) }),
     );
-    expect(view.says([[2, 0]])[0]).toMatch(/key 0 “<s>”: forgotten \(not in the cache\)$/);
-    expect(view.says([[1, 0]])[0]).toMatch(/: 0\.7500$/);
+    expect(view.says('2,0')[0]).toMatch(/key 0 “<s>”: forgotten \(not in the cache\)$/);
+    expect(view.says('1,0')[0]).toMatch(/: 0\.7500$/);
   });
 
   it('of a long text is drawn by blocks', () => {
@@ -147,12 +148,14 @@ describe('the attention map', () => {
     expect(view.map.data.label).toContain(', as 3 by 3 means over blocks of 2 by 2 tokens');
     expect(view.text('.subtitle')).toContain('each cell is the mean over 2 × 2 tokens');
     expect(ends(view)).toBe('mean weight 00.500');
-    expect(view.says([...cells, [2, 2]])).toEqual([
+    expect(view.says(`${cells} 2,2`)).toEqual([
       '',
       'queries 2-3',
       'keys 4',
       'queries 2-3 → keys 0-1: mean weight 0.2500',
       'queries 0-1 → keys 4: not visible (later tokens)',
+      'queries 0-1',
+      'keys 0-1',
       'queries 4 → keys 4: mean weight 0.0000',
     ]);
     view.map.events.onChoose!({ row: 1, col: 2 });
@@ -195,12 +198,7 @@ describe('the sink map', () => {
     expect([...view.map.data.data]).toEqual([0.125, 0.375, 0.875, 0.25]);
     expect(view.map.data).toMatchObject({ cellShape: 1.2, rowWords: ['0', '1'] });
     expect(ends(view)).toBe('α₁ 01');
-    const cells = [
-      [1, 0],
-      [0, 1],
-      [-1, 0],
-      [0, -1],
-    ] as const;
+    const cells = '1,0 0,1 -1,0 0,-1';
     expect(view.says(cells)).toEqual(['L1H0: α₁ = 0.875', 'L0H1: α₁ = 0.375', '', '']);
     view.map.events.onPoint!({ row: 0, col: 1 });
     view.map.events.onPoint!(undefined);
@@ -271,14 +269,12 @@ describe('what an intervention changes', () => {
     expect(map!.data.scale).toMatchObject({ low: -0.5, high: 0.5 });
     expect(own.texts('.subtitle')).toEqual(['Attention of head L1H0', 'α₁ of all heads']);
     expect(ends(own)).toBe('-0.50+0.50');
-    expect(
-      own.says([
-        [1, 1],
-        [1, 0],
-        [-1, 0],
-        [0, -1],
-      ]),
-    ).toEqual(['query 1 “a” → key 1 “a”: +0.500', 'query 1 “a” → key 0 “<s>”: -0.500', '', '']);
+    expect(own.says('1,1 1,0 -1,0 0,-1')).toEqual([
+      'query 1 “a” → key 1 “a”: +0.500',
+      'query 1 “a” → key 0 “<s>”: -0.500',
+      '',
+      '',
+    ]);
     expect([...alphas!.data.data]).toEqual([0, 0, -0.625, 0]);
     map!.events.onPoint!({ row: 2, col: 1 });
     map!.events.onPoint!(undefined);
@@ -344,13 +340,7 @@ describe('query-key geometry', () => {
     const view = drawn(geometry, frame, { map });
     expect(view.map.data.scale).toMatchObject({ low, high });
     expect(ends(view)).toBe(legend);
-    expect(
-      view.says([
-        [1, 0],
-        [-1, 0],
-        [0, -1],
-      ]),
-    ).toEqual([cell, '', '']);
+    expect(view.says('1,0 -1,0 0,-1')).toEqual([cell, '', '']);
     expect(view.all('.plot, .rose').map((one) => one.hidden)).toEqual([false, true]);
     expect(view.text('[aria-pressed=true]')).toBe(
       { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖' }[map],
@@ -417,14 +407,7 @@ describe('the router', () => {
       cellShape: 1,
     });
     expect([...tokens!.data.data]).toEqual([0, 0, 0.5, 0.25, 0.25, 0, 0.75, 0.75, 0.5]);
-    expect(
-      view.says([
-        [2, 1],
-        [0, 0],
-        [-1, 2],
-        [0, -1],
-      ]),
-    ).toEqual([
+    expect(view.says('2,1 0,0 -1,2 0,-1')).toEqual([
       'token 1 “a”, expert 2: weight 0.750',
       'token 0 “<s>”, expert 0: not selected',
       'token 2 “=1,"x"↵”: expert 0 and 2',
@@ -553,6 +536,26 @@ describe('lines and bars', () => {
     expect(length.says(frame, at)).toBe(
       'T = 8: Sink₁ 50%, mean α₁ 0.34 (uniform 0.34); T = 9: Sink₁ 50%, mean α₁ 0.33 (uniform 0.31).',
     );
+    const far = 600;
+    const book = base({ T: far, architecture: architecture({ L: 1, H: 1 }) } as never, {
+      att: tensor([1, 1, far, far], new Float32Array(far * far).fill(0.25)),
+    });
+    const lengths = (T: number) =>
+      length.says(
+        { ...book, T, tensors: { att: tensor([1, 1, T, T], new Float32Array(T * T)) } },
+        at,
+      );
+    expect(
+      length
+        .says(book, at)
+        .match(/T = \d+/g)!
+        .join(),
+    ).toBe('T = 128,T = 256,T = 512,T = 600');
+    expect(
+      lengths(64)
+        .match(/T = \d+/g)!
+        .join(),
+    ).toBe('T = 8,T = 16,T = 32,T = 64');
     expect(drawn(length, frame).charts()[0]).toMatchObject({ from: 1, reach: [0, 1] });
     expect(
       drawn(length, frame)
@@ -621,6 +624,11 @@ describe('lines and bars', () => {
       [-1, 2, 16],
       [0, 1, 4],
       [0, 0.5, 3],
+    ]);
+    expect(named(norms.numbers(frame, at))).toEqual([
+      ['hidden_norm', 3, 3, 'from -1,0'],
+      ['key_norm', 2, 2, 3],
+      ['value_norm', 2, 2, 3],
     ]);
     const zero = {
       ...frame,
@@ -692,7 +700,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     );
     expect(gate.says({ ...frame, T: 1 }, at)).toMatch(/1\.00 at the first token\.$/);
     expect(view.lines()).toEqual([['gate', 1, 0.25, 0.5]]);
-    expect(view.says([[0, 1]])).toEqual(['L0H1: gate = 0.250']);
+    expect(view.says('0,1')).toEqual(['L0H1: gate = 0.250']);
     expect(view.charts()[0]!.reach).toEqual([0, 1]);
     const fits = (kind: unknown) =>
       gate.fits!(base({ architecture: architecture({ gate: kind }) } as never));
@@ -754,12 +762,10 @@ describe('one number of every head, and the chosen head along the text', () => {
       outlined: [{ row: 0, col: 1 }],
       scale: { low: -0.5, high: 0.5 },
     });
-    expect(
-      view.says([
-        [0, 1],
-        [1, 0],
-      ]),
-    ).toEqual(['L0H1: Δloss = 0.008, dormant, broadcast', 'L1H0: Δloss = 0.500, no-op']);
+    expect(view.says('0,1 1,0')).toEqual([
+      'L0H1: Δloss = 0.008, dormant, broadcast',
+      'L1H0: Δloss = 0.500, no-op',
+    ]);
     expect(ends(view)).toBe('Δloss -0.50.5');
     expect(view.texts('tbody tr')).toEqual([
       'active 1 – 25% +0.000',
@@ -805,13 +811,7 @@ describe('hidden states', () => {
     });
     expect(Array.from(data.data)[6]).toBe(8);
     expect(ends(view)).toBe('|h| 08.0');
-    expect(
-      view.says([
-        [1, 2],
-        [-1, 2],
-        [1, -1],
-      ]),
-    ).toEqual(['token 1 “a”, channel 2: |h| = 8.00', '', '']);
+    expect(view.says('1,2 -1,2 1,-1')).toEqual(['token 1 “a”, channel 2: |h| = 8.00', '', '']);
     view.map.events.onChoose!({ row: 2, col: 3 });
     expect(view.set).toHaveBeenCalledWith({ channel: 3, query: 2, key: -1, layer: 0, head: 0 });
     const last = drawn(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
@@ -834,7 +834,7 @@ describe('hidden states', () => {
     expect(embedding.set).toHaveBeenCalledWith({ channel: 0, query: 0, key: -1 });
     expect(named(channels.numbers(frame, { layer: 1, head: 0 }))).toEqual([
       ['hidden', 3, 4],
-      ['kurtosis', 3],
+      ['kurtosis', 3, 'from -1'],
       ['super_weight', 2, 6],
     ]);
     expect(Array.from(channels.numbers(frame, { layer: 0, head: 0 })[0]!.data)[6]).toBe(-8);
@@ -868,6 +868,7 @@ describe('hidden states', () => {
       ['ordinary text', 1, 0.5, 0.375],
       ['“<s>”, 2 times', 1, 1, 4],
     ]);
+    expect(named(firsts.numbers(plain, at))).toEqual([['hidden_norm', 3, 3, 'from -1,0']]);
     // What is far above the first token's norm does not flatten the rest.
     expect(view.charts()[0]!.reach).toEqual([0, 3]);
     expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--ink-3', '--query']);
@@ -907,18 +908,12 @@ describe('caches and settings', () => {
       ...['1.000', '1.000', '1.000', '0.667', '1.000', '1.000'],
       ...['1.000', '0.500', '1.000', '1.000', '1.000', '1.000'],
     ]);
-    expect(
-      view.says([
-        [1, 0],
-        [2, 2],
-        [-1, 0],
-        [0, -1],
-      ]),
-    ).toEqual([
+    expect(view.says('1,0 2,2 -1,0 0,-1 2,1')).toEqual([
       'L0H1: token 0 “<s>” is evicted at query 2',
       'L1H0: token 2 “=1,"x"↵” stays',
       '',
       '',
+      'L1H0: token 1 “a” is evicted at query 2',
     ]);
     view.map.events.onPoint!({ row: 3, col: 1 });
     view.map.events.onPoint!(undefined);
@@ -1140,7 +1135,13 @@ describe('what else there is of a frame', () => {
       ['sink_1 of prose', 2],
       ['sink_1 of code', 1],
     ]);
-    expect(view.text('.caption')).toMatch(/^Sink₁ is largest for “prose”/);
+    const three = base({
+      groups: ['a', 'b', 'c', 'b'],
+      perPrompt: { sink_ratio: [0.5, 0.75, 0.25, 1] },
+    } as never);
+    expect(drawn(domains, three).text('.caption')).toMatch(
+      /^Sink₁ is largest for “b” \(87\.5% ± 17\.7%, 2 prompts\) and smallest for “c” \(25\.0%, 1 prompts\)/,
+    );
     expect(domains.says(base({ groups: [] } as never), at)).toBe('');
   });
 
@@ -1233,14 +1234,12 @@ describe('what else there is of a frame', () => {
     expect([...bare!.data.data].slice(10)).toEqual([NaN, 0, 0, 1, 0.5]);
     expect(view.texts('.subtitle')).toEqual(['With “<s>” first', 'Without “<s>”']);
     expect(ends(view)).toBe('0100%');
-    expect(
-      view.says([
-        [0, 3],
-        [2, 4],
-        [-1, 1],
-        [1, -1],
-      ]),
-    ).toEqual(['embedding, token 3 “c”: 0.0%', 'after layer 1, token 4 “d”: 25.0%', '', '']);
+    expect(view.says('0,3 2,4 -1,1 1,-1')).toEqual([
+      'embedding, token 3 “c”: 0.0%',
+      'after layer 1, token 4 “d”: 25.0%',
+      '',
+      '',
+    ]);
     own!.events.onChoose!({ row: 0, col: 2 });
     expect(view.set).toHaveBeenCalledWith({ query: 2, key: -1 });
     const far = base({ T, tokens } as never, {
@@ -1262,8 +1261,21 @@ describe('what else there is of a frame', () => {
     expect(single.all('.plot').map((one) => one.hidden)).toEqual([false, true]);
     expect(single.text('.caption')).not.toContain('The mean distance');
     expect(named(reach.numbers(without, at))).toEqual([
-      ['reach', 3, 5],
-      ['mixing', 3],
+      ['reach', 3, 5, 'from -1,0'],
+      ['mixing', 3, 'from -1'],
     ]);
+    expect(named(reach.numbers(frame, at))).toEqual([
+      ['reach', 3, 5, 'from -1,0'],
+      ['reach_bare', 3, 4, 'from -1,0'],
+      ['mixing', 3, 'from -1'],
+      ['mixing_bare', 3, 'from -1'],
+    ]);
+    // Nothing can be exchanged in a text of one token.
+    const small = { reach: grid(3, 2, [0, 0]), reach_bare: grid(3, 1, [0]) };
+    const tensors = { ...frame.tensors, ...small };
+    const short = { ...frame, T: 2, tokens: tokens.slice(0, 2), tensors } as Frame;
+    const bare_ = { reach: tensor([0], []), reach_bare: tensor([0], []) };
+    for (const one of [short, { ...frame, tensors: { ...frame.tensors, ...bare_ } } as Frame])
+      expect(reach.says(one, at)).not.toContain('Replacing');
   });
 });
