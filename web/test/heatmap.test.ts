@@ -232,9 +232,16 @@ describe('a reader', () => {
     expect(onChoose.mock.calls).toEqual([[{ row: 0, col: 2 }], [{ row: 0, col: 2 }]]);
     plot.dispatchEvent(new Event('blur'));
     expect(onPoint).toHaveBeenLastCalledWith(undefined);
+    for (const [name, cell] of [
+      ['ArrowLeft', { row: 0, col: 0 }],
+      ['ArrowRight', { row: 0, col: 1 }],
+      ['ArrowDown', { row: 1, col: 0 }],
+    ] as const) {
+      const { key: press, onPoint: points } = mapOf();
+      press(name);
+      expect(points).toHaveBeenLastCalledWith(cell);
+    }
     const free = mapOf();
-    free.key('ArrowLeft');
-    expect(free.onPoint).toHaveBeenLastCalledWith({ row: 0, col: 0 });
     expect([
       plot.tabIndex,
       plot.getAttribute('role'),
