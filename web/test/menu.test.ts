@@ -41,6 +41,10 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
   vi.restoreAllMocks();
+  for (const menu of document.querySelectorAll('details')) {
+    menu.open = false;
+    menu.dispatchEvent(new Event('toggle'));
+  }
   document.body.replaceChildren();
 });
 
