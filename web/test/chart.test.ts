@@ -221,6 +221,13 @@ describe('axes', () => {
     expect(drawn([line([1, 2])]).xTicks).toEqual(['0', '1']);
     const { xTicks } = drawn([line(Array.from({ length: 100 }, (_, i) => i))]);
     expect(xTicks).toEqual(['0', '10', '20', '30', '40', '50', '60', '70', '80', '90']);
+    // A tick for each 48 pixels: seven in 340, which are 2 apart up to 22 and 5 apart from there on.
+    const last = (n: number) =>
+      drawn([line(Array.from({ length: n + 1 }, (_, i) => i))]).xTicks.slice(0, 2);
+    expect([last(22), last(24)]).toEqual([
+      ['0', '2'],
+      ['0', '5'],
+    ]);
   });
 
   it('say their numbers as short as they can be', () => {
