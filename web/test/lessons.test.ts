@@ -217,7 +217,11 @@ describe('numbers of a run in a text', () => {
       { layer: 1, head: 0, alpha: 0.75 },
       { layer: 1, head: 1, alpha: 0.25 },
     ]);
-    expect([of('heads', scores), of('count', scores), of('share', scores)]).toEqual(['4', '2', '50%']);
+    expect([of('heads', scores), of('count', scores), of('share', scores)]).toEqual([
+      '4',
+      '2',
+      '50%',
+    ]);
     expect(of('share', [...scores, data('sink_1', [], 0.125)])).toBe('13%');
     expect(of('count', [data('alpha_1', [1, 2], 0.3, 0.31)])).toBe('1');
     expect(of('tokens', [])).toBe('3');
@@ -239,10 +243,10 @@ describe('numbers of a run in a text', () => {
     ]);
     const sums = data('row_mass', [3], 0.25, 0.5, 0.75);
     expect([of('row_sum', [sums]), of('second_row_sum', [], [sums])]).toEqual(['50%', '50%']);
-    expect([of('bias', [data('sink_bias', [], 0.25)]), of('gate', [data('gate_mean', [2], 0.5, 0.25)])]).toEqual([
-      '25%',
-      '0.38',
-    ]);
+    expect([
+      of('bias', [data('sink_bias', [], 0.25)]),
+      of('gate', [data('gate_mean', [2], 0.5, 0.25)]),
+    ]).toEqual(['25%', '0.38']);
     const loss = (...losses: number[]) => [data('loss_at', [3], NaN, ...losses)];
     expect(of('rise', loss(1, 2), loss(2, 2.25))).toBe('0.63');
     expect(of('rise', loss(2, 3), loss(1, 3))).toBe('−0.50');
@@ -306,7 +310,9 @@ describe('a row of three scores', () => {
     expect(says({ normalizer: 'none' }, 'softmax', 'sigmoid')).toBe(
       'The three weights sum to 0%, and the head writes −0.70 (Softmax: 100% and 0.38; Sigmoid: 150% and 0.79).',
     );
-    expect(says({ normalizer: 'none', scores: [-1, -1, 0] })).toMatch(/sum to −200%, and the head writes −1\.10/);
+    expect(says({ normalizer: 'none', scores: [-1, -1, 0] })).toMatch(
+      /sum to −200%, and the head writes −1\.10/,
+    );
     expect(says({ bias: 'logit', s: 1 })).toMatch(/sum to 60%, 40% goes to no token, and/);
     // A hair beside another form is another form.
     const near = { bias: 'key', k: 0, v: 1e-6 } as const;

@@ -107,7 +107,9 @@ describe('runs over seeds', () => {
     );
     const four = [run(1, 0, 0, 40), run(2, 0, 0, 45), run(3, 0, 0, 55), run(4, 0, 0, 60)];
     // Mean 50, deviation √(250 / 3), t of three degrees of freedom.
-    expect(seedWords(four)).toMatch(/Sink₁ 40\.0 to 60\.0% \(mean 50\.0 ± 14\.5, 95% interval\)\.$/);
+    expect(seedWords(four)).toMatch(
+      /Sink₁ 40\.0 to 60\.0% \(mean 50\.0 ± 14\.5, 95% interval\)\.$/,
+    );
   });
 
   it('have no interval that leaves the values that the outcome can have', () => {

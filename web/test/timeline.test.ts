@@ -102,7 +102,9 @@ describe('a run in the charts', () => {
   });
 
   it('knows the values that each quantity can have, and shows a part of them at least', () => {
-    expect(QUANTITIES.map(({ name, within, reach = [], digits }) => [name, ...within, ...reach, digits])).toEqual([
+    expect(
+      QUANTITIES.map(({ name, within, reach = [], digits }) => [name, ...within, ...reach, digits]),
+    ).toEqual([
       ['loss', 0, Infinity, 2],
       ['sink_1', 0, 100, 0, 60, 1],
       ['alpha_max', 0, 1, 0, 1, 2],
@@ -120,7 +122,10 @@ describe('a run in the charts', () => {
 
   it('is drawn though another cannot be read', async () => {
     const timelines = {
-      cards: [{ id: 'a', title: 'A' }, { id: 'b', title: 'B' }],
+      cards: [
+        { id: 'a', title: 'A' },
+        { id: 'b', title: 'B' },
+      ],
       get: async (id: string) => {
         if (id === 'a') throw new Error('no such file');
         return course().timeline;
