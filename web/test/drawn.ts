@@ -104,6 +104,19 @@ export function drawn(view: View, frame: Frame, options: Options = {}) {
     /** Of a chart: the name and the values of each of its lines. */
     lines: (i = 0) =>
       [...charts][i]![1].series.map(({ name, values }) => [name, ...Array.from(values)]),
+    /** Cells whose words do not end in their number. */
+    wrong: () =>
+      own.flatMap(({ data: { rows, cols, data, describe } }, map) =>
+        Array.from(data).flatMap((value, i) => {
+          const [row, col] = [Math.floor(i / cols), i % cols];
+          const said = describe({ row, col });
+          const [, number = 'NaN', sign] = /([-+]?[\d.]+(?:e-\d+)?)(%?)\D*$/.exec(said) ?? [];
+          const none = value === 0 && said.endsWith('not selected');
+          const off = Math.abs(Number(number) / (sign ? 100 : 1) - value);
+          const isRight = row < rows && (Number.isNaN(value) ? said !== '' : none || off <= 0.006);
+          return isRight ? [] : [`map ${map}, ${row},${col}: ${value}, “${said}”`];
+        }),
+      ),
     /** What a map says of some cells, each as 'row,column'. */
     says: (places: string, i = 0) =>
       places.split(' ').map((place) => {

@@ -27,6 +27,8 @@ import { router } from '../src/views/router';
 import { scores } from '../src/views/scores';
 import { sinks } from '../src/views/sinks';
 import { sweep } from '../src/views/sweep';
+import { views } from '../src/views';
+import type { View } from '../src/page/view';
 import { drawn, painted, roses } from './drawn';
 import { frameOf, tensor } from './fixture';
 
@@ -85,6 +87,7 @@ describe('the attention map', () => {
       'query 0 “<s>”',
       'key 0 “<s>”',
     ]);
+    expect(view.wrong()).toEqual([]);
     const linear = drawn(attention, base(), { scale: 'linear', query: 2, key: -1 });
     expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
   });
@@ -101,7 +104,7 @@ describe('the attention map', () => {
       '“<s>” attends to',
       'attention on “<s>”',
     ]);
-    expect(view.says('2,1')).toEqual(['“=1,"x"↵” attends to “a”: 25.0%']);
+    expect(view.wrong()).toEqual([]);
   });
 
   it('says shares and row sums where rows need not sum to 1, and signs where weights have some', () => {
@@ -178,8 +181,10 @@ describe('the attention map', () => {
     onChoose!({ row: 2, col: 1 });
     expect(view.point.mock.calls).toEqual([[{ query: 1, key: 0 }], [{}]]);
     expect(view.set).toHaveBeenCalledWith({ query: 2, key: 1 });
-    view.pointed.value = { query: 2 };
-    expect(view.map.lit).toEqual({ row: 2, col: -1 });
+    view.pointed.value = { query: 0 };
+    expect(view.map.lit).toEqual({ row: 0, col: -1 });
+    view.pointed.value = { key: 0 };
+    expect(view.map.lit).toEqual({ row: -1, col: 0 });
     view.pointed.value = {};
     expect(view.map.lit).toBeUndefined();
     const [map, sums] = attention.numbers(base(), at);
@@ -199,6 +204,7 @@ describe('the sink map', () => {
     expect(view.map.data).toMatchObject({ cellShape: 1.2, rowWords: ['0', '1'] });
     expect(ends(view)).toBe('α₁ 01');
     const cells = '1,0 0,1 -1,0 0,-1';
+    expect(view.wrong()).toEqual([]);
     expect(view.says(cells)).toEqual(['L1H0: α₁ = 0.875', 'L0H1: α₁ = 0.375', '', '']);
     view.map.events.onPoint!({ row: 0, col: 1 });
     view.map.events.onPoint!(undefined);
@@ -276,6 +282,7 @@ describe('what an intervention changes', () => {
       '',
     ]);
     expect([...alphas!.data.data]).toEqual([0, 0, -0.625, 0]);
+    expect(own.wrong()).toEqual([]);
     map!.events.onPoint!({ row: 2, col: 1 });
     map!.events.onPoint!(undefined);
     map!.events.onChoose!({ row: 2, col: 1 });
@@ -323,6 +330,7 @@ describe('query-key geometry', () => {
     expect(geometry.says(frame, at)).toBe(
       'Cosine of query and key: +0.50 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
     );
+    expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(base(), at)).toBe('');
     expect(named(geometry.numbers(frame, at))).toEqual([
       ['cos', 3, 3],
@@ -340,6 +348,7 @@ describe('query-key geometry', () => {
     const view = drawn(geometry, frame, { map });
     expect(view.map.data.scale).toMatchObject({ low, high });
     expect(ends(view)).toBe(legend);
+    expect(view.wrong()).toEqual([]);
     expect(view.says('1,0 -1,0 0,-1')).toEqual([cell, '', '']);
     expect(view.all('.plot, .rose').map((one) => one.hidden)).toEqual([false, true]);
     expect(view.text('[aria-pressed=true]')).toBe(
@@ -365,8 +374,10 @@ describe('query-key geometry', () => {
     expect(roses).toHaveLength(1);
     view.map.events.onPoint!({ row: 1, col: 0 });
     expect(view.point).toHaveBeenCalledWith({ query: 1, key: 0 });
-    view.pointed.value = { key: 1 };
-    expect(view.map.lit).toEqual({ row: -1, col: 1 });
+    view.pointed.value = { key: 0 };
+    expect(view.map.lit).toEqual({ row: -1, col: 0 });
+    view.pointed.value = { query: 0 };
+    expect(view.map.lit).toEqual({ row: 0, col: -1 });
     view.pointed.value = {};
     expect(view.map.lit).toBeUndefined();
   });
@@ -389,6 +400,9 @@ describe('the router', () => {
     );
     expect(router.says(frame, at)).toMatch(
       /^Layer 1: .* to expert 2 \(0\.75\) and 1 \(0\.25\); 50% of/,
+    );
+    expect(drawn(router, frame, { layer: 0, head: 0 }).text('.caption')).toBe(
+      router.says(frame, { layer: 0, head: 0 }),
     );
     const single = base({ T: 1, architecture: architecture({ E: 3 }) } as never, {
       router: tensor([2, 1, 3], [1, 0, 0, 1, 0, 0]),
@@ -432,6 +446,7 @@ describe('the router', () => {
     ]).toEqual(['', '']);
     expect(view.texts('.subtitle')).toEqual(['first token, by layer', 'mean of the others']);
     expect(ends(view)).toBe('weight 01');
+    expect(view.wrong()).toEqual([]);
     tokens!.events.onPoint!({ row: 0, col: 2 });
     tokens!.events.onPoint!(undefined);
     expect(view.point.mock.calls).toEqual([[{ query: 2, key: 2 }], [{}]]);
@@ -480,6 +495,12 @@ describe('lines and bars', () => {
       ),
       sink_ratio: tensor([T], [0.5, 0, 0.75, 1, 0, 0, 0, 0, 0, 0]),
     });
+    const mask = { kind: 'bidirectional' };
+    const all = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
+    const both = { ...frame, architecture: architecture({ mask }) } as Frame;
+    expect(scores.says({ ...both, tensors: { ...both.tensors, sink_ratio: all } }, at)).toBe(
+      'Sinks: key 4 “w4” in 50%, key 3 “w3” in 40%, key 2 “w2” in 30%, key 1 “w1” in 20% of the heads.',
+    );
     const view = drawn(scores, frame, at);
     expect(view.text('.caption')).toBe('Sinks: key 2 “w2” in 75%, key 0 “w0” in 50% of the heads.');
     expect(view.lines()).toEqual([
@@ -511,6 +532,20 @@ describe('lines and bars', () => {
     expect(view.text('.caption')).toBe(
       'Of 4 heads, 100% have α₁ > 0.1, 75% have α₁ > 0.2, 50% have α₁ > 0.3, 25% have α₁ > 0.5; uniform attention has α₁ = 0.13.',
     );
+    expect(
+      threshold.says(
+        base(
+          {},
+          {
+            alpha: tensor(
+              [2, 2, 3],
+              ALPHA.data.map((_, i) => [0.5, 0.5, 0.5, 0.75][i / 3] ?? 0),
+            ),
+          },
+        ),
+        at,
+      ),
+    ).toContain('25% have α₁ > 0.5');
     const [chart] = view.charts();
     const { values, places } = chart!.series[0]!;
     expect([values.length, places!.length]).toEqual([101, 101]);
@@ -762,6 +797,7 @@ describe('one number of every head, and the chosen head along the text', () => {
       outlined: [{ row: 0, col: 1 }],
       scale: { low: -0.5, high: 0.5 },
     });
+    expect(view.wrong()).toEqual([]);
     expect(view.says('0,1 1,0')).toEqual([
       'L0H1: Δloss = 0.008, dormant, broadcast',
       'L1H0: Δloss = 0.500, no-op',
@@ -772,7 +808,16 @@ describe('one number of every head, and the chosen head along the text', () => {
       'no-op 1 0 50% +0.500',
       'broadcast 2 1 63% −0.121',
     ]);
-    expect(Array.from(effects.numbers(frame, at)[3]!.data)).toEqual([1, 3, 2, 3]);
+    const kinds = effects.numbers(frame, at)[3]!;
+    expect([kinds.name, ...Array.from(kinds.data)]).toEqual([
+      ...['label (1 active, 2 no-op, 3 broadcast)', 1, 3, 2, 3],
+    ]);
+    const [table] = view.all('.table-place');
+    expect([
+      table!.tabIndex,
+      table!.getAttribute('role'),
+      table!.getAttribute('aria-label'),
+    ]).toEqual([...[0, 'region', 'Heads by kind']]);
     const weak = {
       ...frame,
       tensors: { ...frame.tensors, effect: tensor([2, 2], [0, 0, 0.001, 0]) },
@@ -809,8 +854,9 @@ describe('hidden states', () => {
       chosen: { row: 1, col: 2 },
       scale: { high: 8, root: true },
     });
-    expect(Array.from(data.data)[6]).toBe(8);
+    expect([Array.from(data.data)[6], data.cellShape]).toEqual([8, (1.3 * 3) / 4]);
     expect(ends(view)).toBe('|h| 08.0');
+    expect(view.wrong()).toEqual([]);
     expect(view.says('1,2 -1,2 1,-1')).toEqual(['token 1 “a”, channel 2: |h| = 8.00', '', '']);
     view.map.events.onChoose!({ row: 2, col: 3 });
     expect(view.set).toHaveBeenCalledWith({ channel: 3, query: 2, key: -1, layer: 0, head: 0 });
@@ -1043,6 +1089,7 @@ describe('caches and settings', () => {
       ['kl_mean', 1],
       ['sink_ratio', 3],
     ]);
+    expect(sweep.numbers(group[1]!, at)[0]!.axes).toEqual(['axis 1']);
     expect(sweep.says(group[1]!, at)).toBe('Loss of Softmax model: 4.500 nats.');
   });
 
@@ -1086,6 +1133,19 @@ describe('caches and settings', () => {
     expect(perturbations.says(group[1]!, at)).toBe('Channel 7 to zero: 7.000 nats.');
     expect(named(perturbations.numbers(group[1]!, at))).toEqual([['loss_mean']]);
   });
+});
+
+it('views say to figures what they need', () => {
+  const named = (is: (view: View) => unknown) =>
+    views.filter((view) => is(view)).map(({ name }) => name);
+  expect(named(({ isGroup }) => isGroup)).toEqual(['firsts', 'loss', 'sweep', 'perturbations']);
+  expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
+  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training']);
+  expect(named(({ compares }) => compares)).toEqual(['change']);
+  expect(named(({ needsWholeMaps }) => needsWholeMaps)).toEqual(['length']);
+  // A caption of several lines is text, none of it a number by mistake.
+  for (const { how, question, title } of views)
+    for (const text of [how, question, title]) expect(text).not.toMatch(/NaN|undefined/);
 });
 
 describe('what else there is of a frame', () => {
@@ -1230,10 +1290,13 @@ describe('what else there is of a frame', () => {
       cols: 5,
       chosen: { row: -1, col: 3 },
       scale: { high: 1 },
+      cellShape: 9 / 5,
     });
+    expect(view.maps).toHaveLength(2);
     expect([...bare!.data.data].slice(10)).toEqual([NaN, 0, 0, 1, 0.5]);
     expect(view.texts('.subtitle')).toEqual(['With “<s>” first', 'Without “<s>”']);
     expect(ends(view)).toBe('0100%');
+    expect(view.wrong()).toEqual([]);
     expect(view.says('0,3 2,4 -1,1 1,-1')).toEqual([
       'embedding, token 3 “c”: 0.0%',
       'after layer 1, token 4 “d”: 25.0%',
