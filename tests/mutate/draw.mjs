@@ -2,7 +2,7 @@
  * Draws small edits of a source text: one operator, constant or statement of one line is changed, as a slip
  * of a programmer would. Edits that change nothing for anybody are not drawn: those of comments, texts
  * (also where one is written over several lines), imports and types, of the border of a comparison that takes the larger or the smaller of two (they are equal
- * there), of a pixel more or less in a picture, and of how long a timer waits.
+ * there), of a pixel more or less in a picture, of how long a timer waits, and of a -1 that means none.
  */
 import { createRequire } from 'node:module';
 
@@ -72,6 +72,8 @@ const OTHERS = { max: 'min', min: 'max', floor: 'ceil' };
 const PAINTS =
   /^(fillRect|clearRect|strokeRect|rect|fillText|strokeText|moveTo|lineTo|arc|arcTo|quadraticCurveTo|bezierCurveTo|roundRect|drawImage|translate|setLineDash)$/;
 const WAITS = /^(setTimeout|setInterval)$/;
+/** A property of a picture that is a size. */
+const SIZES = /^(cellShape|width|height)$/;
 /** An attribute of a template that says where something is drawn, as far as its value. */
 const PLACED =
   /\b(d|x|y|[xy][12]|[dc][xy]|r[xy]?|width|height|points|transform|viewBox|style|stroke-width|font-size)=("[^"]*|'[^']*)?$/;
@@ -137,6 +139,12 @@ function slipsOfScript(file, text) {
         add(node, ';');
     }
     if (ts.isVariableDeclaration(node) && /_MS$/.test(textOf(node.name))) return undefined;
+    // { layer: -1 } and key = -1 mean none, and so would -2.
+    if ('initializer' in node && node.initializer && 'name' in node) {
+      if (textOf(/** @type {Node} */ (node.initializer)) === '-1') return undefined;
+      if (ts.isPropertyAssignment(node) && SIZES.test(textOf(node.name)))
+        return visit(node.initializer, true);
+    }
     if (ts.isTemplateSpan(node)) {
       const { templateSpans, head } = node.parent;
       const before = templateSpans[templateSpans.indexOf(node) - 1]?.literal ?? head;

@@ -62,6 +62,10 @@ test('of a script, expressions inside of texts are edited; types, pixels and wai
     'pen.fillRect(b - 1, c * d, 2, 3);',
     '*',
   ]);
+  assert.deepEqual(found('const a = { b: -1, height: 3 + c, d: 4 }, { e = -1 } = f(-1);'), [
+    '4',
+    '1',
+  ]);
   assert.deepEqual(found('const LATE_MS = 9;\nconst a = setTimeout(b, 1000);'), []);
   assert.deepEqual(found('const a = b > c ? b : c;'), []);
   assert.deepEqual(found('const a = "b" + `c ${d}` + "e";'), []);
