@@ -1,5 +1,5 @@
 import { effect } from '@preact/signals-core';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { SinkscopeError, type Describe, type Read, type Tokenizer } from 'sinkscope';
 import type { Models } from '../src/run/models';
 import type { OpenModel } from '../src/run/opened';
@@ -42,6 +42,9 @@ const tokenizer = {
   piece: () => 'x',
 } as unknown as Tokenizer;
 
+/** What a model says while it is opened. */
+type Report = [what: string, done: number, total: number, more?: object];
+
 /** Models that can be made to wait, and remember what was done to them. */
 function stageOf(bytes: Record<string, number> = {}) {
   const log: string[] = [];
@@ -52,6 +55,7 @@ function stageOf(bytes: Record<string, number> = {}) {
     'metric' in read && read.metric === 'alpha'
       ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
+  const report: Report[] = [];
   const open = new Set<string>();
   const opened = (id: string, isPreview = false): OpenModel =>
     ({
@@ -103,8 +107,9 @@ function stageOf(bytes: Record<string, number> = {}) {
     describe: describe_,
     knows: () => true,
     bytesOf: (id: string) => bytes[id],
-    get: async (id: string) => {
+    get: async (id: string, { onProgress }: { onProgress: (...all: Report) => void }) => {
       log.push(`open ${id}`);
+      for (const one of report.splice(0)) onProgress(...one);
       if (id === 'broken') throw new Error('no such thing');
       await gates.get(`open ${id}`);
       open.add(id);
@@ -138,7 +143,7 @@ function stageOf(bytes: Record<string, number> = {}) {
       ...change,
     });
   const of = (subject: string) => queue.entries.peek().get(subject);
-  return { queue, ask, of, log, runs, hold, idle };
+  return { queue, ask, of, log, runs, hold, idle, report };
 }
 
 describe('the queue', () => {
@@ -249,6 +254,54 @@ describe('the queue', () => {
     late();
     await idle();
     expect(reported.at(-1)).toBe('three three');
+  });
+
+  it('says what it works on: a download by its bytes, and the share that is done', async () => {
+    const { queue, ask, idle, report } = stageOf();
+    const said: unknown[] = [];
+    effect(() => {
+      const work = queue.work.value;
+      if (work) said.push([work.text, work.share]);
+    });
+    report.push(
+      ['Loading a', 5e6, 2e7, { stage: 'read', rate: 1e6 }],
+      ['Reading', 1, 4],
+      ['Compiling', 1, 0],
+    );
+    ask(['a']);
+    await idle();
+    expect(said).toEqual([
+      ['Running', NaN],
+      ['Loading a: 5.0 MB of 20 MB · 1.0 MB/s', 0.25],
+      ['Reading', 0.25],
+      ['Compiling', NaN],
+    ]);
+    expect(queue.work.peek()).toBeUndefined();
+  });
+
+  it('stops a long run for another question, and no run for another view', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const { ask, of, runs, idle, hold } = stageOf();
+    const open = hold('a');
+    ask(['a'], {}, 'one');
+    await new Promise((done) => setTimeout(done, 10));
+    vi.advanceTimersByTime(60_000);
+    ask(['a'], { reads: ['value_ratio'] }, 'one');
+    open();
+    await idle();
+    expect(runs()).toHaveLength(1);
+    expect(of('a')!.frame!.question.prompt).toBe('one');
+    const again = hold('a');
+    ask(['a'], {}, 'two');
+    await new Promise((done) => setTimeout(done, 10));
+    vi.advanceTimersByTime(60_000);
+    ask(['a'], {}, 'three');
+    again();
+    await idle();
+    vi.useRealTimers();
+    // The second run was stopped: its answer is never seen.
+    expect(of('a')!.frame!.question.prompt).toBe('three');
+    expect(of('a')!.error).toBeUndefined();
   });
 
   it('reads of each subject its own strongest head, or the head that is named for it', async () => {

@@ -51,6 +51,7 @@ const card = (id: string, sink_1: number, ...others: number[]) => ({
   title: id,
   seed: 1,
   measured: { sink_1 },
+  quick: { file: 'q', measured: { sink_1: sink_1 - 1 } },
   further_seeds: others.map((one, i) => ({ seed: i + 2, sink_1: one })),
 });
 
@@ -91,6 +92,7 @@ function room(change: Partial<State>, frames: readonly Frame[], losses?: readonl
     root.querySelector(selector)?.textContent!.replace(/\s+/g, ' ').trim() ?? '';
   return {
     root,
+    context,
     state,
     entries,
     text,
@@ -130,6 +132,160 @@ describe('the first sentence', () => {
     expect(none.ask.mock.lastCall![0].subjects).toEqual(['softmax']);
     expect(none.root.classList).toContain('coming');
     expect(none.text('.lead')).toMatch(/^A small language model reads the text below/);
+  });
+});
+
+describe('the rest of the room', () => {
+  it('has two models at most, tabs between them, and tokens without their ids', () => {
+    const third = { ...sigmoid(), subject: 'third' } as Frame;
+    const all = ['softmax', 'sigmoid', 'third'];
+    const { root, state } = room({ shown: all, at: 2 }, [...both(), third]);
+    expect(root.querySelectorAll('.twin')).toHaveLength(2);
+    const tabs = [...root.querySelectorAll('.start-tabs button')];
+    expect(tabs.map((one) => [one.textContent!.trim(), one.getAttribute('aria-pressed')])).toEqual([
+      ['softmax', 'false'],
+      ['sigmoid', 'true'],
+    ]);
+    const stage = root.querySelector<HTMLElement>('.start-stage')!;
+    expect(stage.dataset.at).toBe('1');
+    state.value = { ...state.value, at: 0 };
+    expect(stage.dataset.at).toBe('0');
+    const chips = [...root.querySelectorAll('.chip')];
+    expect(chips.map((one) => [one.textContent, one.hasAttribute('title')])).toEqual([
+      ['<s>', false],
+      ['a', false],
+      ['=1,"x"↵', false],
+    ]);
+    expect(
+      room({ shown: ['softmax'] }, [softmax()]).root.querySelector('.start-tabs button'),
+    ).toBeNull();
+  });
+
+  it('says the conditions, and which weights are a preview', () => {
+    const { text, root } = room({ shown }, both());
+    expect(text('.facts .lines')).toMatch(
+      /^MEASURED · ε = 0\.3 .* Softmax model MEASURED · .* Sigmoid model$/,
+    );
+    expect(root.querySelector('.facts a')!.getAttribute('href')).toBe(
+      '#{"room":"explore","why":0}',
+    );
+    const quick = softmax();
+    const model = { ...quick.model, bits: 8 };
+    expect(room({ shown }, [{ ...quick, model }]).text('.facts .lines')).toMatch(
+      /8\.0 bits per weight · Softmax model|stored at 8\.0 bits per weight/,
+    );
+    expect(room({ shown }, [{ ...quick, model }]).text('.facts .lines')).toMatch(
+      /over 100 passages its Sink₁ is 39%, of the exact weights 40%\)$/,
+    );
+    expect(text('.facts .lines')).not.toContain('preview');
+  });
+
+  it('says what a failed model lacks, and waits for nothing then', () => {
+    const { root, entries, text } = room({ shown }, []);
+    entries.value = new Map([['softmax', { error: 'no such file' }]]) as never;
+    expect(root.classList).not.toContain('coming');
+    expect(text('.trouble')).toMatch(/softmax: no such file\. Try again/);
+    expect(root.querySelector('.twin .hint')).toBeNull();
+  });
+
+  it('of a recording says who read the text, and leads back', () => {
+    const recording = { model: { id: 'owner/name' }, prompts: {}, versions: {} };
+    const model = { id: 'recording:x', title: 'X', source: 'recording' };
+    const recorded = (more: object = {}) =>
+      room({ shown: ['recording:x'] }, [
+        { ...softmax(), subject: 'recording:x', recording, model, ...more } as never,
+      ]);
+    const { text, root } = recorded();
+    expect(text('.lead')).toMatch(
+      /^owner\/name read the text below, and this page shows what was recorded\. Each row is a token/,
+    );
+    expect(root.querySelector('textarea')).toBeNull();
+    expect(text('.start-text .links')).toBe('Back to the two small models');
+    expect(text('.start-ask > a')).toMatch(/^Lesson 1/);
+    expect(recorded({ sequences: 9 }).text('.lead')).toContain(
+      'The shares below are means over 9 such texts. Each row',
+    );
+    const pooled = recorded({ pooled: 2 });
+    expect(pooled.text('.lead')).toContain(
+      'Each row is a block of 2 tokens, and each cell the mean',
+    );
+    expect(text('.lead')).not.toContain('means over');
+  });
+
+  it('brings the map that is tapped in the corner to the front', () => {
+    const { root, context } = room({ shown }, both());
+    const stage = root.querySelector('.start-stage')!;
+    document.body.append(root);
+    const grid = document.createElement('div');
+    grid.innerHTML =
+      '<div class="cell"></div><div class="cell" style="position: absolute"><p></p></div>';
+    stage.append(grid);
+    const tap = (on: Element) => on.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+    tap(grid.children[0]!);
+    tap(stage);
+    expect(context.set).not.toHaveBeenCalled();
+    tap(grid.querySelector('p')!);
+    expect(context.set).toHaveBeenCalledExactlyOnceWith({ at: 1 });
+    root.remove();
+  });
+
+  it('has words for a text of one token, and for a second model that is no twin', () => {
+    const one = { ...softmax(), T: 1 } as Frame;
+    expect(room({ shown: ['softmax'] }, [one]).text('.lead')).toMatch(
+      /This text has a single token, which can only attend to itself: type more\.$/,
+    );
+    const other = {
+      ...sigmoid(),
+      subject: 'b',
+      title: 'B at step 1,400',
+      model: { id: 'b', title: 'B' },
+    };
+    const { text } = room({ shown: ['softmax', 'b'] }, [softmax(), other as never]);
+    expect(text('.lead')).toMatch(
+      /Mean over all 4 heads: 42%; in B: 42%\. Uniform attention would give 10%\.$/,
+    );
+    const short = frameOf({ head } as never, { ...more, alpha_uniform: tensor([3], [0.2, 0, 0]) });
+    expect(room({ shown: ['softmax'] }, [short]).text('.lead')).toMatch(
+      /: 42%\. Short text \(3 tokens\): uniform attention is already 20%\.$/,
+    );
+    const free = room({ shown: ['sigmoid'] }, [sigmoid()]).text('.lead');
+    expect(free).toMatch(
+      /gives 90% of its row sums, which are 100% on average, to the start token/,
+    );
+    const named = room({ shown: ['softmax'] }, [
+      { ...softmax(), tokens: softmax().tokens.map((token) => ({ ...token, special: false })) },
+    ]);
+    expect(named.text('.lead')).toMatch(/to the first token “<s>”\. Mean/);
+    const both_ = {
+      ...softmax(),
+      architecture: { ...softmax().architecture, mask: { kind: 'bidirectional' } },
+    };
+    const { root } = room({ shown: ['softmax'] }, [both_ as never]);
+    expect(root.querySelector('.start-stage')!.classList).not.toContain('nesting');
+  });
+
+  it('has the values of the heads that share them', () => {
+    const architecture = { ...softmax().architecture, H: 2, G: 1 };
+    const shared = {
+      value_ratio: tensor([2, 1], [9, 0.5]),
+      value_norm: tensor([2, 1, 3], [9, 9, 9, 1, 4, 2]),
+      row_mass: more.row_mass,
+    };
+    const frame = frameOf({ head: { ...head, head: 1 }, architecture } as never, shared);
+    const { text, extra } = room(
+      { shown: ['softmax'], why: 3, layer: 1, head: 1 },
+      [frame],
+      [2, 2],
+    );
+    expect(text('.why p')).toMatch(/has 0\.50× the mean value norm\./);
+    expect([...extra(frame).colBars!]).toEqual([0.25, 1, 0.5]);
+    expect(extra(frame).rowBars).toBeUndefined();
+    const none = frameOf({ head } as never, { value_ratio: tensor([2, 2], [1, 1, NaN, 1]) });
+    const silent = room({ shown: ['softmax'], why: 3 }, [none], [2, 2]);
+    expect(silent.text('.why p')).toMatch(/the bars under the picture are value norms\. Ablating/);
+    expect(silent.extra(none)).not.toHaveProperty('colBars');
+    const lost = room({ shown: ['softmax'], why: 3 }, [softmax()], [2, NaN]);
+    expect(lost.text('.late')).toBe('');
   });
 });
 
@@ -206,6 +362,11 @@ describe('the four steps', () => {
     expect(
       ask.mock.lastCall![0].studies.map(({ subject }: { subject: string }) => subject),
     ).toEqual(['softmax', 'softmax~silence(1,0)']);
+    const alone = room({ shown, why: 4 }, [
+      softmax(),
+      { ...sigmoid(), model: { ...sigmoid().model, id: 'b' } },
+    ]);
+    expect(alone.text('.why p')).not.toContain('in its sigmoid twin');
     const late = (losses?: number[]) => room({ shown, why: 3 }, both(), losses).text('.late');
     expect(late()).toBe('Ablating the head …');
     expect(late([2.5, 2])).toMatch(/by −0\.500 nats/);
