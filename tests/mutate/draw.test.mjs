@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { draw, slips } from './draw.mjs';
+import { distance, nearestFirst } from './imports.mjs';
 
 const text = [
   '// a < b && true',
@@ -70,6 +71,23 @@ test('of a script, expressions inside of texts are edited; types, pixels and wai
   assert.deepEqual(found('const a = b > c ? b : c;'), []);
   assert.deepEqual(found('const a = "b" + `c ${d}` + "e";'), []);
   assert.deepEqual(found('const a = "b" + c + "e";'), ['+', '+']);
+});
+
+test('tests that import a file are nearer to it than those that reach it through others', () => {
+  assert.equal(distance('tests/mutate/draw.test.mjs', 'tests/mutate/draw.mjs'), 1);
+  assert.equal(distance('web/test/frame.test.ts', 'web/src/frame.ts'), 1);
+  assert.equal(distance('web/test/frame.test.ts', 'web/src/ask/arithmetic.ts'), 2);
+  assert.equal(distance('web/test/tables.test.ts', 'web/src/views/gate.ts'), 1);
+  assert.equal(distance('tests/mutate/draw.test.mjs', 'web/src/frame.ts'), Infinity);
+  // A name that the package's index only passes on leads to the file that defines it.
+  const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.js');
+  const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.js');
+  assert.ok(own < other && own <= 2, `${own}, ${other}`);
+  const order = nearestFirst(
+    ['web/test/context.test.ts', 'web/test/frame.test.ts'],
+    'web/src/frame.ts',
+  );
+  assert.equal(order[0], 'web/test/frame.test.ts');
 });
 
 test('comments of C and of Python are those of their languages', () => {
