@@ -68,6 +68,13 @@ describe('a frame', () => {
       '0.9',
       '0.3',
     ]);
+    const { alpha: _, ...study } = frameOf().tensors;
+    expect(selectedHead({ ...frameOf(), tensors: study }, { layer: -1, head: -1 })).toEqual({
+      layer: 0,
+      head: 0,
+    });
+    expect(selectedHead(frameOf(), { layer: 0, head: 0 })).toEqual({ layer: 0, head: 0 });
+    expect(selectedHead(frameOf(), { layer: 0, head: -1 })).toEqual({ layer: 1, head: 0 });
     expect(mean([1, 2, 6])).toBe(3);
     expect(mean([9, 2, 4], 1)).toBe(3);
   });

@@ -115,6 +115,7 @@ describe('the picture', () => {
     expect(words('.row-words')[1]).toEqual(['e', 'e']);
     map.draw(base);
     expect([words('.row-words'), one('.map-place').classList.contains('bare')]).toEqual([[], true]);
+    expect(property('--longest')).toBe('0');
     for (const [side, isThere] of [
       [44, true],
       [45, false],

@@ -279,6 +279,17 @@ describe('the queue', () => {
     expect(queue.work.peek()).toBeUndefined();
   });
 
+  it('runs nothing of a model that was stopped while it was opened', async () => {
+    const { queue, ask, of, runs, hold, idle } = stageOf();
+    const open = hold('open a');
+    ask(['a']);
+    await new Promise((done) => setTimeout(done, 5));
+    queue.stop();
+    open();
+    await idle();
+    expect([runs(), of('a')!.error]).toEqual([[], 'Stopped.']);
+  });
+
   it('stops a long run for another question, and no run for another view', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const { ask, of, runs, idle, hold } = stageOf();

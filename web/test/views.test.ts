@@ -311,6 +311,7 @@ describe('what an intervention changes', () => {
     expect(change.says(base(), at)).toBe('No intervention yet.');
     expect(drawn(change, after).all('.chart')[0]!.hidden).toBe(false);
     expect(drawn(change, after).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawn(change, after, { query: 0 }).charts()[0]).toMatchObject({ cursor: 0 });
   });
 });
 
@@ -403,6 +404,14 @@ describe('the router', () => {
     );
     expect(drawn(router, frame, { layer: 0, head: 0 }).text('.caption')).toBe(
       router.says(frame, { layer: 0, head: 0 }),
+    );
+    // Of three others one has the first token's experts; the second token's are those of two.
+    const four = base({ T: 4, architecture: architecture({ L: 1, E: 2 }) } as never, {
+      router: tensor([1, 4, 2], [1, 0, 0, 1, 0, 1, 1, 0]),
+      alpha: tensor([1, 2, 4], new Float32Array(8)),
+    });
+    expect(router.says(four, { layer: 0, head: 0 })).toMatch(
+      /expert 0 \(1\.00\); 33% of the other/,
     );
     const single = base({ T: 1, architecture: architecture({ E: 3 }) } as never, {
       router: tensor([2, 1, 3], [1, 0, 0, 1, 0, 0]),
@@ -1143,6 +1152,24 @@ it('views say to figures what they need', () => {
   expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training']);
   expect(named(({ compares }) => compares)).toEqual(['change']);
   expect(named(({ needsWholeMaps }) => needsWholeMaps)).toEqual(['length']);
+  const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
+  const fitting = (change: object) =>
+    views
+      .filter(
+        ({ fits }) => fits && fits(base({ groups: undefined, model: hub, ...change } as never)),
+      )
+      .map(({ name }) => name);
+  const of = (more: object) =>
+    fitting({ architecture: architecture({ E: 0, gate: null, ...more }) });
+  const causal = ['length', 'effects', 'loss', 'next'];
+  expect(of({})).toEqual(causal);
+  expect(of({ mask: { kind: 'bidirectional' }, mask_token: null })).toEqual([]);
+  expect(of({ mask: { kind: 'bidirectional' }, mask_token: 7 })).toEqual(['unmasking']);
+  expect(of({ E: 4 })).toEqual(['length', 'effects', 'router', 'loss', 'next']);
+  expect(of({ gate: 'head' })).toEqual(['length', 'effects', 'gate', 'loss', 'next']);
+  expect(of({ bias_key: 'head' })).toEqual(['length', 'effects', 'bias', 'loss', 'next']);
+  expect(fitting({ groups: ['a'] })).toContain('domains');
+  expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('kept');
   // A caption of several lines is text, none of it a number by mistake.
   for (const { how, question, title } of views)
     for (const text of [how, question, title]) expect(text).not.toMatch(/NaN|undefined/);
