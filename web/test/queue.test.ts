@@ -290,6 +290,18 @@ describe('the queue', () => {
     expect([runs(), of('a')!.error]).toEqual([[], 'Stopped.']);
   });
 
+  it('opens the other models while the first one runs', async () => {
+    const { ask, log, hold, idle } = stageOf();
+    const open = hold('a');
+    ask(['a', 'b']);
+    await new Promise((done) => setTimeout(done, 10));
+    expect(log).toContain('open b');
+    expect(log).not.toContain('run b');
+    open();
+    await idle();
+    expect(log.filter((line) => line.startsWith('run'))).toEqual(['run a', 'run b']);
+  });
+
   it('stops a long run for another question, and no run for another view', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const { ask, of, runs, idle, hold } = stageOf();

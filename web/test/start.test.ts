@@ -55,14 +55,19 @@ const card = (id: string, sink_1: number, ...others: number[]) => ({
   further_seeds: others.map((one, i) => ({ seed: i + 2, sink_1: one })),
 });
 
-function room(change: Partial<State>, frames: readonly Frame[], losses?: readonly number[]) {
+function room(
+  change: Partial<State>,
+  frames: readonly Frame[],
+  losses?: readonly number[],
+  cards = [card('softmax', 40, 50, 60), card('sigmoid', 0, 1.25)],
+) {
   const state = signal<State>({ ...defaults, ...change });
   const entries = signal(
     new Map(frames.map((frame) => [frame.subject, { frame, isStale: false }])),
   );
   const ask = vi.fn();
   const models = {
-    zoo: { cards: [card('softmax', 40, 50, 60), card('sigmoid', 0, 1.25)] },
+    zoo: { cards },
     describe: { version: '1', operations: [], metrics: [], fields: [], edits: [], letters: {} },
     choices: [],
     knows: () => true,
@@ -314,6 +319,14 @@ describe('the four steps', () => {
     expect(last.text('.why p')).toMatch(
       /with 3 random seeds, 40%, 50% and 60% of the heads .*; in its sigmoid twin at most 1\.3%\. The first seed/,
     );
+    const seeds = (...own: number[]) =>
+      room({ shown, why: 4 }, both(), [], [card('softmax', 40, ...own), card('sigmoid', 0)]).text(
+        '.why p',
+      );
+    expect(seeds(50)).toMatch(
+      /with 2 random seeds, 40% and 50% of the heads .* more than 30%\. The first/,
+    );
+    expect(seeds()).not.toContain('random seeds');
     expect(last.text('.walk-line')).toMatch(
       /^Softmax model, after training: head L1H0 gives the first token 90% of its attention; uniform attention would give 10%\.$/,
     );

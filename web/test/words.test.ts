@@ -189,4 +189,21 @@ describe('a column of a drawn map', () => {
     ['many', [0.75, 0.75, 0.25, 0.25]],
     ['none', [0.125, 0.125, 0.125, 0.125]],
   ] as const)('is called %s', (kind, weights) => expect(kindOf(of(...weights))).toBe(kind));
+
+  it('is called by its borders, and not at all without rows', () => {
+    const kind = (rows: number, strong: number, mean = 0, uniform = 0) =>
+      kindOf({ rows, strong, mean, uniform, rowSum: 1 });
+    expect([kind(0, 0), kind(4, 3), kind(100, 74), kind(5, 2), kind(100, 39)]).toEqual([
+      ...['none', 'all', 'many', 'many', 'none'],
+    ]);
+    expect([
+      kind(9, 0, 0.05),
+      kind(9, 0, 0.051),
+      kind(9, 0, 0.2, 0.1),
+      kind(9, 0, 0.21, 0.1),
+    ]).toEqual([...['none', 'weak', 'none', 'weak']]);
+    // At half of the full scale a cell is not strong; rows without numbers are none.
+    const signed = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
+    expect(signed).toMatchObject({ rows: 2, strong: 0, mean: 0.25, uniform: 0.25, rowSum: 2 / 3 });
+  });
 });
