@@ -1,11 +1,15 @@
 // @vitest-environment happy-dom
 /** The table and the scatter of compared models: what a reader reads, sorts, and points at. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { signal } from '@preact/signals-core';
 import { render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
+import { defaults } from '../src/ask/state';
+import { Scope } from '../src/page/context';
 import type { Frame } from '../src/frame';
 import { tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
 import { metricsTable } from '../src/rooms/metrics_table';
-import { drawScatter, scatterWords, type Point } from '../src/rooms/scatter';
+import { addScatter, drawScatter, scatterWords, type Point } from '../src/rooms/scatter';
 import { frameOf, tensor } from './fixture';
 
 const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
@@ -242,6 +246,64 @@ describe('the scatter', () => {
     const loss = drawn([point(0, 1, { loss: 3 }), point(0, 1, { loss: 4 })], [], 'loss');
     expect(loss.texts('middle')).toEqual(['3.00', '3.20', '3.40', '3.60', '3.80', '4.00']);
     expect(drawn([point(NaN, 1)], [], 'loss').root.querySelector('svg')).toBeNull();
+  });
+
+  it('is of the models that are shown, and of all long runs where a reader asks for them', async () => {
+    const zoo = new URL('../../models/zoo/', import.meta.url);
+    vi.stubGlobal('fetch', async (url: URL) => {
+      const path = url.pathname
+        .split('zoo')
+        .pop()!
+        .replace(/^[^/]*\//, '');
+      return new Response(readFileSync(new URL(path, zoo)));
+    });
+    const cards = [
+      { id: 'softmax', title: 'Softmax', parameters: 7 },
+      { id: 'none', title: 'None', parameters: 7 },
+    ];
+    const state = signal({ ...defaults });
+    const engine = signal<unknown>(undefined);
+    const set = vi.fn();
+    const fail = vi.fn();
+    const root = document.createElement('div');
+    const shown = signal([{ subject: 'softmax', frame: full(), isStale: false }]);
+    addScatter(root, { state, engine, set, fail } as never, new Scope(), () => shown.value);
+    const text = (selector: string) => root.querySelector(selector)!.textContent!.trim();
+    const dots = (kind: string) => root.querySelectorAll(`circle.${kind}`).length;
+    expect([dots('shown'), dots('checkpoint'), text('.hint')]).toEqual([1, 0, '']);
+    // Over the four heads 0.425, less 0.1 of uniform attention; 8 is the largest ratio after a layer.
+    expect(text('.caption')).toMatch(
+      /^Of 1 with a sink .* 0 have a hidden ratio below 2; of 1 with .* 0 have no sink\. Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
+    );
+    state.value = { ...defaults, checkpoints: 'all', against: 'loss' };
+    engine.value = { models: { zoo: { cards } } };
+    await vi.waitFor(() => expect(dots('checkpoint')).toBeGreaterThan(100));
+    const logs = readdirSync(new URL('softmax/seeds/', zoo)).map((file) =>
+      JSON.parse(readFileSync(new URL(`softmax/seeds/${file}`, zoo), 'utf8')),
+    );
+    const count = logs.flatMap(({ points }) => points).length;
+    expect(text('.hint')).toMatch(
+      new RegExp(`^Small dots: ${count} checkpoints of ${logs.length} runs`),
+    );
+    expect(
+      [...root.querySelectorAll('[aria-pressed=true]')].map((one) => one.textContent!.trim()),
+    ).toEqual([...['loss', 'and all long runs']]);
+    for (const button of root.querySelectorAll('button')) button.click();
+    expect(set.mock.calls.map(([change]) => change)).toEqual([
+      ...[{ against: 'ratio' }, { against: 'loss' }, { against: 'size' }],
+      ...[{ checkpoints: 'none' }, { checkpoints: 'all' }],
+    ]);
+    state.value = { ...state.value, checkpoints: 'none' };
+    expect([dots('checkpoint'), text('.hint')]).toEqual([0, '']);
+    const place = root.querySelector<HTMLElement>('.scatter')!;
+    expect(place.hidden).toBe(false);
+    shown.value = [{ ...shown.value[0]!, isStale: true }];
+    expect(place.hidden).toBe(true);
+    const { alpha: _, ...tensors } = full().tensors;
+    shown.value = [{ ...shown.value[0]!, frame: { ...full(), tensors }, isStale: false }];
+    expect(place.hidden).toBe(true);
+    expect(fail).not.toHaveBeenCalled();
+    vi.unstubAllGlobals();
   });
 
   it('says how the numbers go together, from four points on', () => {

@@ -397,6 +397,9 @@ describe('the four steps', () => {
     const before = text('.lead');
     entries.value = new Map(entries.value);
     expect(text('.lead')).toBe(before);
+    const stale = { frame: entries.value.get('softmax')!.frame, isStale: true };
+    entries.value = new Map([...entries.value, ['softmax@0', stale], ['sigmoid@0', stale]]);
+    expect(text('.lead')).toBe(before);
     // At step 0 another head is the strongest.
     const alpha = tensor([2, 2, 3], [0.5, 0, 0, 0.1, 0, 0, 0.2, 0, 0, 0.1, 0, 0]);
     const early = both().map((frame) => {

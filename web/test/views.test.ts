@@ -65,6 +65,15 @@ const at = { layer: 1, head: 0 };
 
 describe('the attention map', () => {
   const cells = '-1,-1 1,-1 -1,2 1,0 0,2 0,-1 -1,0';
+  it('says of the next token that it cannot be seen', () => {
+    expect(drawn(attention, base()).says('0,1 1,1')).toEqual([
+      'query 0 “<s>” → key 1 “a”: not visible (later token)',
+      'query 1 “a” → key 1 “a”: 0.2500',
+    ]);
+    expect(drawn(attention, base(), { isPlain: true }).says('0,1')[0]).toMatch(
+      /cannot attend to “a”/,
+    );
+  });
 
   it('has weights, a scale from 0 to 1, and names for its cells', () => {
     const view = drawn(attention, base());
@@ -1038,6 +1047,9 @@ describe('caches and settings', () => {
       599, 597,
     ]);
     expect(drawn(loss, book).charts()[0]!.yLabel).toBe('loss, mean of 38 tokens, nats');
+    expect(drawn(loss, whole, { frames: [whole, book] }).charts()[0]!.yLabel).toBe(
+      'loss, mean of 38 tokens, nats',
+    );
     expect(loss.fits!(whole)).toBe(true);
   });
 
