@@ -1,5 +1,5 @@
 import { effect } from '@preact/signals-core';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   SinkscopeError,
   type Describe,
@@ -68,6 +68,9 @@ interface Options {
   readonly from?: { readonly run: Run };
 }
 
+/** What a model says while it is opened. */
+type Report = [what: string, done: number, total: number, more?: object];
+
 /** Models that can be made to wait, and remember what was done to them. */
 function stageOf(bytes: Record<string, number> = {}, layers = 1) {
   const log: string[] = [];
@@ -78,6 +81,7 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1) {
     'metric' in read && read.metric === 'alpha'
       ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
+  const report: Report[] = [];
   const open = new Set<string>();
   const made = new Map<string, OpenModel>();
   const opened = (id: string, isPreview = false): OpenModel => {
@@ -141,8 +145,9 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1) {
     describe: describe_,
     knows: () => true,
     bytesOf: (id: string) => bytes[id],
-    get: async (id: string) => {
+    get: async (id: string, { onProgress }: { onProgress: (...all: Report) => void }) => {
       log.push(`open ${id}`);
+      for (const one of report.splice(0)) onProgress(...one);
       if (id === 'broken') throw new Error('no such thing');
       await gates.get(`open ${id}`);
       open.add(id);
@@ -176,7 +181,7 @@ function stageOf(bytes: Record<string, number> = {}, layers = 1) {
       ...change,
     });
   const of = (subject: string) => queue.entries.peek().get(subject);
-  return { queue, ask, of, log, runs, hold, idle };
+  return { queue, ask, of, log, runs, hold, idle, report };
 }
 
 describe('the queue', () => {
@@ -287,6 +292,77 @@ describe('the queue', () => {
     late();
     await idle();
     expect(reported.at(-1)).toBe('three three');
+  });
+
+  it('says what it works on: a download by its bytes, and the share that is done', async () => {
+    const { queue, ask, idle, report } = stageOf();
+    const said: unknown[] = [];
+    effect(() => {
+      const work = queue.work.value;
+      if (work) said.push([work.text, work.share]);
+    });
+    report.push(
+      ['Loading a', 5e6, 2e7, { stage: 'read', rate: 1e6 }],
+      ['Reading', 1, 4],
+      ['Compiling', 1, 0],
+    );
+    ask(['a']);
+    await idle();
+    expect(said).toEqual([
+      ['Running', NaN],
+      ['Loading a: 5.0 MB of 20 MB · 1.0 MB/s', 0.25],
+      ['Reading', 0.25],
+      ['Compiling', NaN],
+    ]);
+    expect(queue.work.peek()).toBeUndefined();
+  });
+
+  it('runs nothing of a model that was stopped while it was opened', async () => {
+    const { queue, ask, of, runs, hold, idle } = stageOf();
+    const open = hold('open a');
+    ask(['a']);
+    await new Promise((done) => setTimeout(done, 5));
+    queue.stop();
+    open();
+    await idle();
+    expect([runs(), of('a')!.error]).toEqual([[], 'Stopped.']);
+  });
+
+  it('opens the other models while the first one runs', async () => {
+    const { ask, log, hold, idle } = stageOf();
+    const open = hold('a');
+    ask(['a', 'b']);
+    await new Promise((done) => setTimeout(done, 10));
+    expect(log).toContain('open b');
+    expect(log).not.toContain('run b');
+    open();
+    await idle();
+    expect(log.filter((line) => line.startsWith('run'))).toEqual(['run a', 'run b']);
+  });
+
+  it('stops a long run for another question, and no run for another view', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const { ask, of, runs, idle, hold } = stageOf();
+    const open = hold('a');
+    ask(['a'], {}, 'one');
+    await new Promise((done) => setTimeout(done, 10));
+    vi.advanceTimersByTime(60_000);
+    ask(['a'], { reads: ['value_ratio'] }, 'one');
+    open();
+    await idle();
+    expect(runs()).toHaveLength(1);
+    expect(of('a')!.frame!.question.prompt).toBe('one');
+    const again = hold('a');
+    ask(['a'], {}, 'two');
+    await new Promise((done) => setTimeout(done, 10));
+    vi.advanceTimersByTime(60_000);
+    ask(['a'], {}, 'three');
+    again();
+    await idle();
+    vi.useRealTimers();
+    // The second run was stopped: its answer is never seen.
+    expect(of('a')!.frame!.question.prompt).toBe('three');
+    expect(of('a')!.error).toBeUndefined();
   });
 
   it('reads of each subject its own strongest head, or the head that is named for it', async () => {
