@@ -487,6 +487,47 @@ export const embed = {
       assert.equal(await frame.evaluate(() => document.body.classList.contains('fit')), false);
     }),
 
+  'a host’s theme is followed, whatever it is written in and however slowly it changes': (stage) =>
+    fromElsewhere(stage, 'elsewhere.html', async (page) => {
+      await page.locator('sink-scope').first().scrollIntoViewIfNeeded();
+      await page.waitForSelector('sink-scope[data-live]');
+      const themed = (theme) => page.waitForSelector(`sink-scope[data-live][data-theme=${theme}]`);
+      await themed('light');
+      // A wrapper within the body has the class, its color takes its time, and is written as Tailwind's are.
+      await page.evaluate(() => {
+        const element = document.querySelector('sink-scope[data-live]');
+        const wrapper = document.createElement('div');
+        element.before(wrapper);
+        wrapper.append(element);
+        const style = document.createElement('style');
+        style.textContent =
+          '.wrapper { transition: color 0.2s, background-color 0.2s; color: oklch(0.21 0.03 260); background: oklch(0.98 0 0) }' +
+          '.wrapper.night { color: oklch(0.93 0.01 260); background: oklch(0.2 0.03 260) }' +
+          '.wrapper.gray { color: #808080; background: black }';
+        document.head.append(style);
+        wrapper.className = 'wrapper';
+      });
+      await themed('light');
+      const become = (name) =>
+        page.evaluate((one) => (document.querySelector('.wrapper').className = one), name);
+      await become('wrapper night');
+      await themed('dark');
+      await become('wrapper');
+      await themed('light');
+      // Gray letters are read against what is behind them.
+      await become('wrapper gray');
+      await themed('dark');
+      // Another stylesheet, as where a host exchanges the address of one.
+      await become('wrapper');
+      await themed('light');
+      await page.evaluate(() => {
+        const sheet = document.createElement('style');
+        sheet.textContent = '.wrapper { color: white !important; background: black !important }';
+        document.head.append(sheet);
+      });
+      await themed('dark');
+    }),
+
   async 'the preview stays while its options change, and code has what is on the screen'(stage) {
     // Of two models and no chosen head, Explore shows one model's strongest head.
     const page = await stage.open('room=explore', { waits: false });
