@@ -117,10 +117,13 @@ export default defineConfig({
         index: resolve(root, 'index.html'),
         embed: resolve(root, 'embed.html'),
         'sink-scope': resolve(root, 'src/embed/element.ts'),
+        'sink-widget': resolve(root, 'src/embed/widget.ts'),
       },
+      // What a host imports of the widget is its export.
+      preserveEntrySignatures: 'exports-only',
       output: {
         entryFileNames: ({ name }: { name: string }) =>
-          name === 'sink-scope' ? 'sink-scope.js' : 'assets/[name]-[hash].js',
+          name.startsWith('sink-') ? '[name].js' : 'assets/[name]-[hash].js',
         // What the first screen is made of comes as one file, not as a dozen. What it shares with a
         // later one, as the cache is, would be a file of its own and make the bundler's runtime another.
         codeSplitting: {
