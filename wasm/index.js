@@ -30,3 +30,27 @@ export async function searchSuffix(model, pair, options) {
   const suffix = await import('./study/suffix.js');
   return suffix.searchSuffix(model, pair, options);
 }
+
+/** @type {typeof import('./sinkscope.js').textTask} */
+export async function textTask(sequences) {
+  const tasks = await import('./study/tasks.js');
+  return tasks.textTask(sequences);
+}
+
+/** @type {typeof import('./sinkscope.js').copyTask} */
+export async function copyTask(V, options) {
+  const tasks = await import('./study/tasks.js');
+  return tasks.copyTask(V, options);
+}
+
+/** @type {typeof import('./sinkscope.js').recallTask} */
+export async function recallTask(tokenizer, options) {
+  const tasks = await import('./study/tasks.js');
+  return tasks.recallTask(tokenizer, options);
+}
+
+/** @type {typeof import('./sinkscope.js').measureTask} */
+export async function measureTask(model, task, options) {
+  const tasks = await import('./study/tasks.js');
+  return tasks.measureTask(model, task, options);
+}

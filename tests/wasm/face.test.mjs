@@ -39,7 +39,11 @@ const {
   spread,
   sweep,
   tokenizerOfGguf,
+  copyTask,
+  measureTask,
+  recallTask,
   searchSuffix,
+  textTask,
   tokenizerOfVocabulary,
   unmask,
 } = sinkscope;
@@ -244,6 +248,19 @@ const FACE = {
     { signal: new AbortController().signal },
   ],
   unmask: [unmask, model, [1, 2], { steps: 1, never: [], edits: [], onStep: () => {} }],
+  textTask: [textTask, [[1, 2, 3]]],
+  copyTask: [copyTask, 9, { first: [0], never: [1], length: 2, prompts: 1, seed: 1 }],
+  recallTask: [
+    recallTask,
+    tokenizer,
+    { between: 1, prompts: 1, names: ['Tom', 'Mary'], special: 'auto' },
+  ],
+  measureTask: [
+    measureTask,
+    model,
+    { name: 'x', prompts: [{ ids: [1, 2, 3, 4], from: 3 }], chance: 0 },
+    { edits: [], seed: 1, signal: new AbortController().signal, onProgress: () => {} },
+  ],
   searchSuffix: [
     searchSuffix,
     model,
