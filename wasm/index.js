@@ -21,6 +21,7 @@ export { checkLabRecipe, labFolder, labTokenizer } from './lab/folder.js';
 export { compareRecordings, recordStudy } from './recording/study.js';
 export { recordMaps } from './recording/write.js';
 export { sha256 } from './loading/hash.js';
+export { heldLoss } from './lab/held.js';
 export { labOnward } from './lab/onward.js';
 export { spread } from './study/spread.js';
 export { unmask } from './study/unmask.js';
