@@ -1377,6 +1377,32 @@ const training = {
     assert.deepEqual(page.troubles, []);
   },
 
+  async 'tasks are measured with every key, and with the first or another evicted'(stage) {
+    const page = await stage.open('room=explore&view=tasks');
+    await type(page, 'The cat sat on the mat and looked at me.');
+    await settled(page);
+    const view = page.locator('[data-view="tasks"]');
+    await view.getByRole('button', { name: 'Measure', exact: true }).click();
+    await page.waitForFunction(
+      () =>
+        (document.querySelector('[data-view="tasks"] .caption')?.textContent ?? '').split(
+          'Recalling a name',
+        ).length === 3,
+      undefined,
+      { timeout: 120_000 },
+    );
+    const said = await view.locator('.caption').textContent();
+    assert.match(said, /^Next token \(1 prompt\): /);
+    // A model of this size copies nothing, and says so.
+    assert.match(
+      said,
+      /Copying random tokens \(24 prompts\): the model cannot do this, its accuracy is 0\.\d% /,
+    );
+    for (const name of ['every key', 'first evicted', 'another evicted', 'first never seen'])
+      assert.equal(await view.locator('svg').getByText(name, { exact: true }).count(), 1, name);
+    assert.deepEqual(page.troubles, []);
+  },
+
   async 'a search puts tokens between the halves of the text, and says what random ones do'(stage) {
     const page = await stage.open('room=explore&view=suffix&goal=away&suffix=3');
     await type(page, 'The cat sat on the mat and looked at me.');

@@ -170,13 +170,14 @@ export class Backend {
    * What the weights as they are do with these tokens: they are opened for this once.
    * @param {number} id
    * @param {Int32Array} tokens
+   * @param {readonly string[]} fields that these read
    * @param {readonly Posted[]} reads
    */
-  async readTraining(id, tokens, reads) {
+  async readTraining(id, tokens, fields, reads) {
     const config = this.#lab.config(id);
     const { model } = await this.open(QUIET, { config, weights: [this.#lab.weights(id)] });
     try {
-      const run = await this.run(QUIET, model, tokens, { capacity: tokens.length });
+      const run = await this.run(QUIET, model, tokens, { fields, capacity: tokens.length });
       return await this.read(run, reads);
     } finally {
       await this.closeModel(model);

@@ -226,7 +226,7 @@ class Engine {
     );
     // Who only runs models does not download this.
     const { beginTraining } = await import('../lab/training.js');
-    return beginTraining(links, training, options);
+    return beginTraining(links, { ...this.describe, training }, options);
   }
 
   /** To the backends of other arithmetics that there are. */

@@ -411,6 +411,12 @@ describe('what a trained model says that goes on', () => {
         '0.30 → 0.60, loss 3.00 → 2.50. B: attention on the first token (uniform: 6%) 50% → 30%, its value ' +
         'norm relative to the others 0.30 → 0.60, loss 3.00 → 2.50.',
     );
+    for (const [i, loss] of [3.4, 3.9].entries())
+      pair[1].lab.log[i] = { ...pair[1].lab.log[i]!, loss_held: loss };
+    expect(verdict(pair)).toContain(
+      'B: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others 0.30 → 0.60, ' +
+        'loss on the new text 3.00 → 2.50, loss on the old kind of text 3.40 → 3.90.',
+    );
     expect(caption(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
     const raw = { ...pair[1], operation: operations[1] };
     expect(caption(raw)).toBe('head L0H1 gives the first token a weight of 0.30 (30% of its row)');

@@ -176,6 +176,10 @@ export class Queue {
     }
   }
 
+  doTasks(...given: Parameters<Generation['doTasks']>): Promise<void> {
+    return this.#generation.doTasks(...given);
+  }
+
   search(...given: Parameters<Generation['search']>): ReturnType<Generation['search']> {
     return this.#generation.search(...given);
   }
