@@ -1,7 +1,6 @@
 /**
- * What a first visit to Start fetches, counted at the server: to the first sink, and in the 20 seconds from
- * navigation on, by the page, its workers and its service worker together. Nobody touches the page, or, with ASK, a
- * reader asks for an exact number.
+ * What a first visit to Start fetches, counted at the server: to the first sink; in the 20 seconds from navigation on, by
+ * the page, its workers and its service worker together; and with the exact weights, which a click then asks for.
  *
  *     npm --prefix web run build && node tests/bench/first-visit.mjs
  *     SINKSCOPE_REQUESTS=1   what is fetched, file by file
@@ -100,26 +99,32 @@ async function visit(browser, host) {
     () => performance.timeOrigin + performance.getEntriesByName('first-sink')[0].startTime,
   );
   await page.waitForTimeout(Math.max(0, start + WATCHED_MS - Date.now()));
+  const before = [...served];
+  await page.getByRole('button', { name: /^Use exact weights/ }).click();
+  await page.waitForFunction(() => !document.querySelector('.preview'));
   const all = [...served];
   await context.close();
   server.close();
   server.closeAllConnections();
-  return { all, first: all.filter(({ at }) => at <= sink) };
+  return { all, before, first: all.filter(({ at }) => at <= sink) };
 }
 
 const megabytes = (requests) =>
   (requests.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(2);
 
 const browser = await chromium.launch(CHROMIUM);
-console.log('host: to the first sink, MB in requests; in 20 s, MB in requests; files sent twice');
+console.log(
+  'host: to the first sink, MB in requests; in 20 s; with exact weights; files sent twice',
+);
 for (const [name, open] of Object.entries(HOSTS)) {
   const host = await open();
-  const { all, first } = await visit(browser, host);
+  const { all, before, first } = await visit(browser, host);
   host.close();
   const seen = new Set();
   const again = all.filter(({ path, bytes }) => bytes && (seen.has(path) || !seen.add(path)));
   const row = [
     `${megabytes(first)} in ${first.length}`,
+    `${megabytes(before)} in ${before.length}`,
     `${megabytes(all)} in ${all.length}`,
     `${again.length}, ${megabytes(again)} MB`,
   ];
