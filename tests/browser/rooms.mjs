@@ -119,6 +119,39 @@ const start = {
     return finding(page);
   },
 
+  async 'Start shows a preview, says so, and loads exact weights when a reader asks for them'(
+    stage,
+  ) {
+    for (const ask of [
+      (page) => page.getByRole('button', { name: /^Use exact weights \(\d\.\d MB\)$/ }).click(),
+      (page) => page.locator('.facts summary').click(),
+      (page) => page.getByRole('link', { name: 'Why?' }).click(),
+    ]) {
+      const page = await stage.open('');
+      await page.waitForFunction(() => document.querySelectorAll('.twin strong').length === 2);
+      await settled(page);
+      const asked = [];
+      page.on('request', (one) => asked.push(one.url().split('/').at(-1)));
+      assert.match(
+        await text(page, '.start-foot'),
+        /Preview: weights rounded to 3\.\d bits each\./,
+      );
+      await page.fill('textarea', 'The old man sat at the door.');
+      await settled(page);
+      assert.deepEqual(asked, []);
+      await ask(page);
+      await page.waitForFunction(() => !document.querySelector('.preview'));
+      await settled(page);
+      assert.deepEqual(
+        asked.filter((name) => name.endsWith('.gz')),
+        ['refinement.gz', 'refinement.gz'],
+      );
+      assert.doesNotMatch(await text(page, '.start-foot'), /[Pp]review/);
+      assert.deepEqual(page.troubles, []);
+      await page.close();
+    }
+  },
+
   async 'what a reader has begun to read does not jump when the pictures come'(stage) {
     for (const room of ['explore', 'compare', 'training', 'purpose'])
       for (const width of [1280, 390]) {

@@ -27,8 +27,8 @@ const WANTED = { fields: 'list', edits: 'list', streaming: 'flag' };
 const SPARE_TOKENS = 64;
 /** More than this no run can hold. */
 const MOST_TOKENS = 2 ** 20;
-/** More workers than this gain little: they share one memory bus. */
-const MOST_WORKERS = 4;
+/** Among how many workers a study is spread: all cores but the caller's own; of two cores both, for the caller waits. */
+const mostWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
 /** The core's pool has no more workers. */
 const MOST_THREADS = 16;
 /** Bytes that the copies of one model in further workers may take. */
@@ -38,7 +38,7 @@ const COPIES = 2 ** 30;
 export async function createEngine(options = {}) {
   checkOptions(options, { worker: 'flag', kernels: 'text', lab: 'flag', onLost: 'call' });
   const { kernels = 'auto', lab, worker, onLost } = options;
-  const { workers = Math.min(cores(), MOST_WORKERS) } = options;
+  const { workers = mostWorkers() } = options;
   const { threads = 1 } = options;
   expectInteger(workers, 1, 64, 'workers');
   expectInteger(threads, 1, MOST_THREADS, 'threads');

@@ -55,13 +55,13 @@ export function readEdit(text: string, describe: Describe): Edit;
 export function editLabel(edit: Edit, describe: Describe): string;
 
 export interface Progress {
-  /** What is being done: 'read', 'open', 'run', 'generate'. */
+  /** What is being done: 'read', 'open', 'run', 'generate', 'measure'. */
   readonly stage: string;
-  /** In bytes for 'read', in tokens for 'run' and 'generate', else 0..1. */
+  /** In bytes for 'read', in tokens for 'run' and 'generate', in runs for 'measure', else 0..1. */
   readonly done: number;
   /** NaN when unknown. */
   readonly total: number;
-  /** Bytes a second, smoothed; NaN until known. */
+  /** Bytes a second, smoothed; for 'measure' runs a second of all workers together. NaN until known. */
   readonly rate?: number;
   /** Seconds until the file is read; NaN until known. */
   readonly remaining?: number;
@@ -267,8 +267,8 @@ export interface EngineOptions {
   /** The folder where the .wasm files lie; default: beside the module. */
   readonly base?: URL | string;
   /**
-   * Among how many workers a study is spread; default: the cores, at most 4. The first does all else,
-   * the others are started when they are needed.
+   * Among how many workers a study is spread; default: one less than the cores, or both of two. The first
+   * does all else, the others are started when they are needed.
    */
   readonly workers?: number;
   /**

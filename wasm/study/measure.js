@@ -127,6 +127,7 @@ export async function sweep(model, sequences, cases, options = {}) {
   const shared = waiting.length ? ['att', 'hidden', ...fields] : [];
   const ofPlain = [...new Set([...fieldsFor(describe, compared), ...shared])];
   const total = sequences.length * cases.length;
+  const began = performance.now();
   let done = 0;
   /** @type {Sums[][]} by the case, then by the threshold */
   const sums = cases.map(() => thresholds.map(() => new Map()));
@@ -144,7 +145,8 @@ export async function sweep(model, sequences, cases, options = {}) {
           compared.includes(read) ? { ...read, base: plain } : read,
         );
         found.push(await run.read(beside).finally(() => run.close()));
-        onProgress?.({ stage: 'measure', done: ++done, total });
+        const rate = (1000 * ++done) / (performance.now() - began);
+        onProgress?.({ stage: 'measure', done, total, rate });
       }
     } finally {
       await plain?.close();

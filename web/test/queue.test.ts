@@ -565,22 +565,32 @@ describe('the queue', () => {
     expect(log).toContain('end big');
   });
 
-  it('answers with rounded weights where they do, and again as soon as the exact ones are there', async () => {
+  it('answers with a preview where it does, and again when somebody asks for exact numbers', async () => {
     const { ask, of, runs, hold, idle, log } = stageOf();
     const come = hold('open a');
     ask(['a'], { isPreview: true });
-    await expect.poll(() => of('a')?.frame).toBeTruthy();
-    const quick = of('a')!.frame;
-    expect(runs()).toEqual(['run a']);
-    // Another question does not wait for them.
+    await idle();
+    const preview = of('a')!.frame;
     ask(['a'], { isPreview: true }, 'abc');
-    await expect.poll(() => of('a')!.frame).not.toBe(quick);
+    await idle();
+    expect(of('a')!.frame).not.toBe(preview);
     expect(runs()).toHaveLength(2);
-    expect(log.at(-1)).toBe('open a');
+    expect(log).not.toContain('open a');
+    // The preview is shown until the exact weights are there.
+    ask(['a'], {}, 'abc');
+    await expect.poll(() => log.at(-1)).toBe('open a');
+    expect(of('a')!.frame).toBeTruthy();
+    expect(of('a')!.isStale).toBeFalsy();
     come();
     await idle();
     expect(runs()).toHaveLength(3);
     expect(of('a')!.frame!.T).toBe(3);
+    // Exact weights that are loaded answer in place of a preview.
+    log.length = 0;
+    ask(['a'], { isPreview: true }, 'ab');
+    await idle();
+    expect(runs()).toHaveLength(1);
+    expect(log).not.toContain('open a rounded');
     // What is no first screen waits for them, and many prompts are not measured twice.
     ask(['b']);
     ask(['c'], {

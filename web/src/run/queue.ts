@@ -278,19 +278,6 @@ export class Queue {
     );
   }
 
-  /** Loads the exact weights of the previews that are shown. */
-  async #refine(): Promise<void> {
-    const ids = this.#runs.previews;
-    if (!ids.length) return;
-    const work = { text: '', share: NaN, since: performance.now() };
-    this.#work.value = work;
-    const { signal } = new AbortController();
-    const silent = { signal, onProgress: () => {} };
-    const all = await Promise.allSettled(ids.map((id) => this.#models.get(id, silent)));
-    if (this.#work.peek() === work) this.#work.value = undefined;
-    if (all.some(({ status }) => status === 'fulfilled')) await this.#loop();
-  }
-
   /** The first measurement that the frame lacks; none while tokens are generated. */
   #measurementFor(frame: Frame): Measurement | undefined {
     const isMissing = (name: string) =>
@@ -333,9 +320,7 @@ export class Queue {
       this.#forget();
     }
     this.#isLooping = false;
-    if (this.#generation.isRunningNow) return;
-    this.#work.value = undefined;
-    await this.#refine();
+    if (!this.#generation.isRunningNow) this.#work.value = undefined;
   }
 
   #fail(what: string | Study, key: string, error: unknown): void {
