@@ -10,7 +10,7 @@ import type { Frame } from '../src/frame';
 import { tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
 import { metricsTable } from '../src/rooms/metrics_table';
 import { addScatter, drawScatter, scatterWords, type Point } from '../src/rooms/scatter';
-import { frameOf, tensor } from './fixture';
+import { frameOf, PATIENCE, tensor } from './fixture';
 
 const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
   frameOf(
@@ -277,7 +277,7 @@ describe('the scatter', () => {
     );
     state.value = { ...defaults, checkpoints: 'all', against: 'loss' };
     engine.value = { models: { zoo: { cards } } };
-    await vi.waitFor(() => expect(dots('checkpoint')).toBeGreaterThan(100));
+    await vi.waitFor(() => expect(dots('checkpoint')).toBeGreaterThan(100), PATIENCE);
     const logs = readdirSync(new URL('softmax/seeds/', zoo)).map((file) =>
       JSON.parse(readFileSync(new URL(`softmax/seeds/${file}`, zoo), 'utf8')),
     );

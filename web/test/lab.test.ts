@@ -112,15 +112,15 @@ describe('a link to a lab', () => {
 
 describe('the settings of a lab', () => {
   /** Of each number: its default and its bounds; of each choice: its values, the default first or marked. */
-  const said = (table: typeof FROM_SCRATCH) =>
+  const said = (table: typeof rows.fromScratch) =>
     table.map(({ name, default: usual, words, low, high, step, whole = false }) =>
       words
         ? `${name} ${words.map(([value]) => (value === usual ? `*${value}` : value)).join(' ')}`
         : `${name} ${usual} ${low}..${high}${step === 1 ? ' by 1' : ''}${whole ? ' whole' : ''}`,
     );
 
-  it('from random weights are those that links name, with the same defaults', () => {
-    expect(said(FROM_SCRATCH)).toEqual([
+  it('from random weights are those that links name, with the trainer’s defaults', () => {
+    expect(said(rows.fromScratch)).toEqual([
       'operation ',
       'layers *1 2 3',
       'heads *1 2 4 8',
@@ -132,7 +132,7 @@ describe('the settings of a lab', () => {
       'activation *gelu_new relu silu',
       'bias_key *none head shared',
       'gate *none output_element output_head value_element value_head',
-      'optimiser *adamw sgd',
+      'optimiser adamw *sgd',
       'learning_rate 0.003 0..1e+30',
       'weight_decay 0.01 0..1000',
       'embedding_deviation 1 0..100',
@@ -142,29 +142,29 @@ describe('the settings of a lab', () => {
       'first *fixed any',
       'length 32 4..128 by 1 whole',
       'batch 32 1..256 by 1 whole',
-      'steps 500 1..20000 by 1 whole',
-      'seed 1 0..1000000000 by 1 whole',
+      'steps 700 1..20000 by 1 whole',
+      'seed 5 0..1000000000 by 1 whole',
       'head -1 -1..255 by 1 whole',
       'speed *0 10 2',
     ]);
   });
 
   it('of a trained model have defaults of their own', () => {
-    expect(said(FINE_TUNE)).toEqual([
+    expect(said(rows.fineTune)).toEqual([
       'from ',
       'operation *own',
       'bias_key *own head shared',
       'gate *own output_element output_head',
       'at 4000 0..4000 whole',
       'first *own fixed any',
-      'optimiser *adamw sgd',
+      'optimiser adamw *sgd',
       'learning_rate 0.001 0..1e+30',
       'weight_decay 1 0..1000',
       'length 64 4..128 by 1 whole',
       'batch 8 1..256 by 1 whole',
-      'text *passages own',
+      'text *passages license own',
       'steps 100 1..20000 by 1 whole',
-      'seed 1 0..1000000000 by 1 whole',
+      'seed 5 0..1000000000 by 1 whole',
       'head -1 -1..255 by 1 whole',
       'speed *0 10 2',
     ]);
@@ -208,7 +208,7 @@ describe('the settings of a lab', () => {
       n_positions: 64,
       vocab_size: 64,
     });
-    expect(options.recipe).toMatchObject({ first: 0, length: 64, steps: 500 });
+    expect(options.recipe).toMatchObject({ first: 0, length: 64, steps: 700 });
     expect(options.recipe).not.toHaveProperty('head');
     expect([piece(0), piece(1), piece(99), first]).toEqual(['<s>', '①', '', '<s>']);
     expect(setUp(readSettings('first:any', rows).settings)).not.toHaveProperty('first');
@@ -216,13 +216,13 @@ describe('the settings of a lab', () => {
     expect(command('length:64')).toBe('sinkscope train --length 64 --context 64 --json');
     expect(command('steps:7,seed:2')).toBe('sinkscope train --steps 7 --seed 2 --json');
     expect(command('from:relu,text:own,first:fixed,at:3999')).toBe(
-      'sinkscope train --from models/zoo/relu@3999 --first=0 --text-file FILE --json',
+      'sinkscope train --from models/zoo/relu@3999 --first=0 --text-file FILE --held-file models/zoo/heldout.json --held 8 --json',
     );
     const labs = ['from:softmax,batch:4', 'from:softmax,seed:2'].map(
       (text) => readSettings(text, rows).settings,
     );
     expect(namesOf([labs[0]!, labs[1]!], rows)).toEqual([
-      'Softmax model, batch 4, seed 1',
+      'Softmax model, batch 4, seed 5',
       'Softmax model, batch 8, seed 2',
     ]);
   });

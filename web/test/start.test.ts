@@ -51,7 +51,7 @@ const card = (id: string, sink_1: number, ...others: number[]) => ({
   title: id,
   seed: 1,
   measured: { sink_1 },
-  quick: { file: 'q', measured: { sink_1: sink_1 - 1 } },
+  preview: { file: 'q', refinement: { file: 'r', bytes: 2e6 }, measured: { sink_1: sink_1 - 1 } },
   further_seeds: others.map((one, i) => ({ seed: i + 2, sink_1: one })),
 });
 
