@@ -60,7 +60,7 @@ ${edits.map(usageOf).join('\n')}
   --arithmetic A     exact; relaxed: fused multiply-add where the host has it, a quarter faster, last digits
                      may differ; int8: products in 8 bits, approximate and several times faster (exact)
   --kernels K        auto, simd or base (auto)
-  --workers N        number of workers that share the sequences (the cores, at most 4)
+  --workers N        number of workers that share the sequences (the cores less one, or both of two)
   --endpoint URL     address of the hub
   --cache            keep downloaded files
   --tokenizer-limit S   seconds that a step of the tokenizer may take on an idle machine; a busy one grants
@@ -425,7 +425,12 @@ async function measureModel(engine, name, values) {
   const { model, tokenizer, sequences, groups, thresholds, edits, cut, arithmetic } = opened;
   const eps = thresholds.length > 1 ? thresholds : thresholds[0];
   const { streaming } = values;
-  const result = await measure(model, sequences, { eps, edits, streaming });
+  const result = await measure(model, sequences, {
+    ...{ eps, edits, streaming },
+    onProgress: ({ done, total, rate = NaN }) => {
+      if (done === total) process.stderr.write(speedWords(rate, model));
+    },
+  });
   const byLabel = [];
   for (const { label, sequences: own } of groups ?? []) {
     const {
@@ -457,6 +462,16 @@ async function measureModel(engine, name, values) {
     ...result,
     ...(groups ? { byLabel } : {}),
   };
+}
+
+/**
+ * How fast this machine measured. It is no result, so it goes where errors go.
+ * @param {number} rate sequences a second
+ * @param {import('../sinkscope.js').Model} model
+ */
+function speedWords(rate, { replicas: { length } }) {
+  const shown = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
+  return `sinkscope: ${shown} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
 }
 
 /**

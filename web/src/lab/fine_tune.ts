@@ -4,7 +4,7 @@ import { cutText, labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
 import { base } from '../base';
 import { type Models } from '../run/models';
 import { InputError } from '../ask/errors';
-import { PASSAGES, textOf, zooAddress, type Card } from '../ask/zoo';
+import { PASSAGES, textOf, type Card } from '../ask/zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
 import { keptText, type OwnText } from './store';
@@ -42,10 +42,7 @@ async function textFor(settings: Settings) {
 
 async function weightsFor(card: Card, at: number, models: Models) {
   if (at >= TRAINED) {
-    const file = fetch(zooAddress(`${card.id}/model.safetensors`));
-    const [config, response] = await Promise.all([textOf(`${card.id}/config.json`), file]);
-    if (!response.ok) throw new InputError(`${card.id}: the server said ${response.status}.`);
-    const begin = new Uint8Array(await response.arrayBuffer());
+    const { config, weights: begin } = await models.zoo.exact(card.id);
     return { config, begin, step: TRAINED };
   }
   if (!card.timeline) throw new InputError(`“${card.id}” has no stored checkpoints.`);
@@ -79,12 +76,12 @@ function changesOf(settings: Settings): Record<string, string> {
 
 export async function setUp(settings: Settings, models: Models): Promise<Setup> {
   const card = models.zoo.cards.find(({ id }) => id === settings.from)!;
-  const [trained, found, tokenizerFile, tokenizerConfig] = await Promise.all([
+  const [trained, found, tokenizerFile] = await Promise.all([
     weightsFor(card, Number(settings.at), models),
     textFor(settings),
     textOf(`${card.tokenizer}/tokenizer.json`),
-    textOf(`${card.tokenizer}/tokenizer_config.json`),
   ]);
+  const tokenizerConfig = `${JSON.stringify(card.tokenizer_config, null, 2)}\n`;
   const tokenizer = openTokenizer(tokenizerFile, tokenizerConfig);
   const text = Int32Array.from(tokenizer.encode(found.text, { special: 'none' }), ({ id }) => id);
   const { optimiser, learning_rate, weight_decay, length, batch, seed, steps } = settings;

@@ -83,6 +83,8 @@ export interface NamedLab {
   readonly name: string;
   readonly lab: Lab;
   readonly operation: Operation | undefined;
+  /** The same run on the command line. */
+  readonly command: string;
 }
 
 /** Where rows need not sum to 1, the share of the row must exceed ε as well as the weight. */

@@ -129,9 +129,11 @@ export class Generation {
     signal: AbortSignal,
   ): Promise<OpenRun | undefined> {
     // A token that was drawn when generation stopped is in the run but not shown.
-    const isCurrent = isOpen(cached) && cached.run.tokens.length === T;
-    if (isCurrent && T + more <= cached.capacity) return cached;
-    this.#runs.makeRoom(subject);
+    if (isOpen(cached) && T + more <= cached.capacity) {
+      if (cached.run.tokens.length > T) await cached.run.update(idsOf(tokens), { signal });
+      return cached;
+    }
+    this.#runs.take(subject, () => false);
     const { model } = cached.opened;
     const capacity = Math.min(model.architecture.context, T + Math.max(more, ROOM));
     const run = await model.run(idsOf(tokens), {
