@@ -82,6 +82,13 @@ describe('a link to a lab', () => {
       'sinkscope train --from models/zoo/softmax --operation relu --first=-1 --text-file models/zoo/heldout.json --text-file models/zoo/heldout-long.json --json',
     );
     expect(commandOf(settings, rows)).toMatch(/--from models\/zoo\/softmax@1000 /);
+    // Of a new text it measures what the page does, where the passages are long enough.
+    const ofText = (more: string) =>
+      commandOf(readSettings(`from:softmax,text:license${more}`, rows).settings, rows);
+    expect(ofText('')).toMatch(
+      /--text-file LICENSE --held-file models\/zoo\/heldout\.json --held 8 --json$/,
+    );
+    expect(ofText(',length:65')).toMatch(/--length 65 --text-file LICENSE --json$/);
     const absurd = readSettings('from:nothing,width:32,length:1e9', rows);
     expect(absurd.settings.from).toBe('softmax');
     expect(absurd.problems).toEqual([
