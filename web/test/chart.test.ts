@@ -133,6 +133,12 @@ describe('lines', () => {
     const names = (one: typeof plain) =>
       [...one.root.querySelectorAll('.chart-key span')].map((name) => name.textContent!.trim());
     expect(names(plain)).toEqual(['a', 'weak']);
+    const order = drawn([
+      line([1], { name: 'x' }),
+      line([1], { faint: true }),
+      line([1], { name: 'y' }),
+    ]);
+    expect(names(order)).toEqual(['x', 'y', 'a']);
     expect(plain.root.querySelector('.sample')).toBeNull();
     const dashed = drawn([line([1, 2]), line([2, 1], { dash: '3,3', faint: true })]);
     expect(dashed.root.querySelectorAll('.sample')).toHaveLength(2);

@@ -166,6 +166,22 @@ describe('the rest of the room', () => {
     ).toBeNull();
   });
 
+  it('offers the recording of a real model before the first step, where it ships', () => {
+    const real = (change: Partial<State>) => {
+      const links = room({ shown, ...change }, both()).root.querySelectorAll(
+        '.start-text .links a',
+      );
+      return [...links].map((one) => one.getAttribute('href'));
+    };
+    const isShipped = SHIPPED.includes('smollm2-135m-instruct.safetensors');
+    expect(real({})).toEqual(
+      isShipped
+        ? ['#{"shown":["recording:smollm2-135m-instruct.safetensors"],"at":0,"layer":-1,"head":-1}']
+        : [],
+    );
+    expect(real({ why: 1 })).toEqual([]);
+  });
+
   it('says the conditions, and which weights are a preview', () => {
     const { text, root } = room({ shown }, both());
     expect(text('.facts .lines')).toMatch(
