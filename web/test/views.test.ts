@@ -589,6 +589,21 @@ describe('lines and bars', () => {
     expect(length.says(frame, at)).toBe(
       'T = 8: Sink₁ 50%, mean α₁ 0.34 (uniform 0.34); T = 9: Sink₁ 50%, mean α₁ 0.33 (uniform 0.31).',
     );
+    // One head: the first row alone is the first key's, so that Sink₁ ends after the third token.
+    const first = tensor(
+      [1, 1, T, T],
+      map((t) => (t ? 0 : 1)),
+    );
+    const single = base({ T, architecture: architecture({ L: 1, H: 1 }) } as never, { att: first });
+    expect(
+      length.says(
+        { ...single, T: 4, tensors: { att: tensor([1, 1, 4, 4], [1, ...new Float32Array(15)]) } },
+        at,
+      ),
+    ).toBe('T = 4: Sink₁ 0%, mean α₁ 0.25 (uniform 0.52).');
+    expect(length.says(single, at)).toBe(
+      'T = 8: Sink₁ 0%, mean α₁ 0.13 (uniform 0.34); T = 9: Sink₁ 0%, mean α₁ 0.11 (uniform 0.31).',
+    );
     const far = 600;
     const book = base({ T: far, architecture: architecture({ L: 1, H: 1 }) } as never, {
       att: tensor([1, 1, far, far], new Float32Array(far * far).fill(0.25)),
