@@ -1,12 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { signal } from '@preact/signals-core';
+import type { Describe } from 'sinkscope';
 import { describe, expect, it, test, vi } from 'vitest';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { asks, Scope, shownOf, type Context } from '../src/page/context';
-import type { View } from '../src/page/view';
-import { frameOf } from './fixture';
+import { isRead, type View } from '../src/page/view';
+import { frameOf, tensor } from './fixture';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -108,4 +109,30 @@ describe('what is shown', () => {
     asks(late as unknown as Context, new Scope(), () => ({ views: [] }));
     expect(ask).toHaveBeenCalledTimes(3);
   });
+});
+
+test('a view can be drawn of a frame that has what it reads and the model has', () => {
+  const fields = [
+    { name: 'router', needs: 'E' },
+    { name: 'q', needs: null },
+  ] as unknown as Describe['fields'];
+  const of = (view: object, change: object = {}) =>
+    isRead({ reads: [], ...view } as unknown as View, { ...frameOf(), ...change } as Frame, {
+      fields,
+    });
+  expect([of({ reads: ['alpha'] }), of({ reads: ['alpha', 'entropy'] })]).toEqual([true, false]);
+  // A dense model has no router to be read.
+  const experts = { architecture: { ...frameOf().architecture, E: 4 } };
+  expect([of({ reads: ['router'] }), of({ reads: ['router'] }, experts)]).toEqual([true, false]);
+  const head = { layer: 0, head: 0, tensors: { q: tensor([1], [1]) } };
+  expect([
+    of({ headReads: ['q'] }),
+    of({ headReads: ['q'] }, { head }),
+    of({ headReads: ['k'] }, { head }),
+  ]).toEqual([...[false, true, false]]);
+  expect([
+    of({ needsWholeMaps: true }),
+    of({ needsWholeMaps: true }, { pooled: 2 }),
+    of({}, { pooled: 2 }),
+  ]).toEqual([...[true, false, true]]);
 });

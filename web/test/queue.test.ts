@@ -83,6 +83,7 @@ function stageOf(bytes: Record<string, number> = {}) {
           const tokens = [...ids];
           await gates.get(id);
           signal?.throwIfAborted();
+          if (id === 'refused') throw new SinkscopeError('memory', 'engine', 'there is no room');
           if (id === 'lost' || (id === 'once' && runs().length < 2))
             throw new SinkscopeError('lost', 'engine', 'it is gone');
           const read = async (reads: Read[]) => {
@@ -435,6 +436,12 @@ describe('the queue', () => {
     expect(of('once')!.frame).toBeDefined();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(2);
     expect(of('lost')!.error).toMatch(/it is gone/);
+    // Another error would only come again.
+    ask(['refused']);
+    await idle();
+    expect([runs().filter((line) => line === 'run refused').length, of('refused')!.error]).toEqual([
+      ...[1, 'engine: there is no room (memory)'],
+    ]);
   });
 
   it('asks the reader before a model of a hub, and opens nothing before', async () => {
@@ -473,6 +480,9 @@ describe('the queue', () => {
     await idle();
     expect(runs()).toHaveLength(3);
     expect(of('a')!.frame!.T).toBe(3);
+    // A preview is kept while it may still be needed, and no longer.
+    const kept = log.filter((line) => line.startsWith('keep')).map((line) => line.slice(5));
+    expect([kept[0], kept.at(-1)]).toEqual(['a,a preview', 'a']);
     // What is no first screen waits for them, and many prompts are not measured twice.
     ask(['b']);
     ask(['c'], {

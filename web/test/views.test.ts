@@ -572,7 +572,13 @@ describe('lines and bars', () => {
       1, 1, 0.75, 0.75, 0.5, 0.5, 0.25, 0.25, 0, 0,
     ]);
     expect(places![25]).toBe(0.25);
-    expect(chart).toMatchObject({ cursor: 0.3, cursorWords: 'ε = 0.3', reach: [0, 1] });
+    expect(chart).toMatchObject({
+      cursor: 0.3,
+      cursorWords: 'ε = 0.3',
+      reach: [0, 1],
+      dots: false,
+      percent: true,
+    });
   });
 
   it('Sink₁ by length: running means of the first column', () => {
@@ -624,7 +630,12 @@ describe('lines and bars', () => {
         .match(/T = \d+/g)!
         .join(),
     ).toBe('T = 8,T = 16,T = 32,T = 64');
-    expect(drawn(length, frame).charts()[0]).toMatchObject({ from: 1, reach: [0, 1] });
+    expect(drawn(length, frame).charts()[0]).toMatchObject({
+      from: 1,
+      reach: [0, 1],
+      dots: false,
+      percent: true,
+    });
     expect(
       drawn(length, frame)
         .lines()
@@ -1087,6 +1098,7 @@ describe('caches and settings', () => {
     // Differences by prompt: 2 and 4, 1 and 2.
     expect(Array.from(chart!.series[0]!.spread!)).toEqual([Math.SQRT2, Math.SQRT1_2]);
     expect(chart).toMatchObject({
+      doubling: true,
       xLabel: 'keys kept',
       yLabel: 'loss above baseline, nats',
       reach: [0, 3],
