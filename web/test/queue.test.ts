@@ -22,6 +22,7 @@ const describe_ = {
       'row_mass_summary',
       'loss_mean',
       'value_ratio',
+      'bad',
     ].map((name) => metric(name)),
     metric('alpha_uniform', false),
   ],
@@ -90,6 +91,8 @@ function stageOf(bytes: Record<string, number> = {}) {
             log.push(
               `read ${reads.map((one) => ('metric' in one ? one.metric : one.field)).join()}`,
             );
+            if (reads.some((one) => 'metric' in one && one.metric === 'bad'))
+              throw new Error('it cannot');
             return reads.map((read) => answer(read, id));
           };
           const metric = async () => tensor([1], [0.25]);
@@ -206,6 +209,23 @@ describe('the queue', () => {
       'read value_ratio,att',
     ]);
     expect(of('a')!.frame!.head).toMatchObject({ layer: 0, head: 0 });
+  });
+
+  it('reads other names after one could not be read, and not the same again', async () => {
+    const { ask, of, idle, log } = stageOf();
+    ask(['a']);
+    await idle();
+    const tries = () => log.filter((line) => line.includes('bad')).length;
+    ask(['a'], { reads: ['bad'] });
+    await idle();
+    expect([of('a')!.error, tries()]).toEqual(['it cannot', 1]);
+    ask(['a'], { reads: ['bad'], head: { layer: 0, head: 1 } });
+    await idle();
+    expect([of('a')!.error, tries()]).toEqual(['it cannot', 1]);
+    ask(['a'], { reads: ['value_ratio'] });
+    await idle();
+    expect(of('a')!.error).toBeUndefined();
+    expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
   it('silences heads behind the run that is shown, until nobody asks for it', async () => {

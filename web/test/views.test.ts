@@ -998,12 +998,13 @@ describe('caches and settings', () => {
       ...['1.000', '1.000', '1.000', '0.667', '1.000', '1.000'],
       ...['1.000', '0.500', '1.000', '1.000', '1.000', '1.000'],
     ]);
-    expect(view.says('1,0 2,2 -1,0 0,-1 2,1')).toEqual([
+    expect(view.says('1,0 2,2 -1,0 0,-1 2,1 0,0')).toEqual([
       'L0H1: token 0 “<s>” is evicted at query 2',
       'L1H0: token 2 “=1,"x"↵” stays',
       '',
       '',
       'L1H0: token 1 “a” is evicted at query 2',
+      'L0H0: token 0 “<s>” stays',
     ]);
     view.map.events.onPoint!({ row: 3, col: 1 });
     view.map.events.onPoint!(undefined);
