@@ -290,5 +290,9 @@ describe('unmasking', () => {
     expect([text('.primary'), map.data, unmasking.says(of, at)]).toEqual(['Stop', undefined, '']);
     // A narrow map is not higher than wide, a wide one four times as wide as high.
     expect(two.map.data.cellShape).toBe(1);
+    const wide = unmask({ masked: 7, denoise: 1 });
+    wide.click('Unmask');
+    wide.given[0]!.tell(0);
+    expect(wide.map.data.cellShape).toBe(3 / 8);
   });
 });

@@ -22,9 +22,9 @@ const describe_ = {
       'row_mass_summary',
       'loss_mean',
       'value_ratio',
-      'bad',
     ].map((name) => metric(name)),
     metric('alpha_uniform', false),
+    metric('bad', false),
   ],
   fields: [
     { name: 'att', needs: null, standard: true },
