@@ -257,6 +257,12 @@ describe('axes', () => {
     expect(drawn([line([0, 0.4])], { percent: true }).yTicks).toContain('20%');
     expect(drawn([line([0, 4000])]).yTicks).toEqual(['0', '1k', '2k', '3k', '4k']);
     expect(drawn([line([0, 40_000])]).yTicks.at(-1)).toBe('4e+4');
+    expect(
+      drawn([line([0, 1]), line([0, 1], { places: [1000, 1500] })], { doubling: true }).xTicks.at(
+        -1,
+      ),
+    ).toBe('1.5k');
+    expect(drawn([line([0.1234, 0.1236])], { tight: true }).yTicks[0]).toBe('0.123');
     expect(drawn([line([0, 10_000])]).yTicks.at(-1)).toBe('1e+4');
   });
 

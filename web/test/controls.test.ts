@@ -161,6 +161,8 @@ describe('what a room says first', () => {
       'A head has a sink.',
       false,
     ]);
+    // Its terms are one tab stop.
+    expect(all('.lead .term').map((one) => one.tabIndex)).toEqual([0, -1]);
     const hidden = shown(opening('Explore', 'x', as(context({ hide: ['finding'] }))));
     expect(hidden.all('.lead')[0]!.hidden).toBe(true);
   });

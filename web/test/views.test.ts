@@ -1126,6 +1126,9 @@ describe('caches and settings', () => {
     expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.reach).toEqual([
       -1, 0,
     ]);
+    expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.xLabel).toBe(
+      'keys kept',
+    );
     const seven = Array.from({ length: 7 }, (_, i) => setting(evict(`p${i}`, 4)));
     const lines = drawn(sweep, whole, { group: [whole, ...seven] }).charts()[0]!.series;
     expect([lines[5]!.dash, lines[6]!.dash, lines[6]!.color]).toEqual([
