@@ -101,9 +101,8 @@ async function web() {
           seconds: 120,
           isQuiet: true,
         });
-      const near = nearestFirst(tests, file)
-        .slice(0, 3)
-        .map((test) => basename(test, '.test.ts'));
+      const reaching = tests.filter((test) => distance(test, file) < Infinity);
+      const near = nearestFirst(reaching, file).slice(0, 3);
       const first = killers.length ? killers : near.map((test) => basename(test, '.test.ts'));
       if (!(await vitest(first.map((word) => `test/${word}.test.ts`)))) return first.join(' ');
       const good = await vitest(['related', resolve(file)]);

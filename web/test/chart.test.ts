@@ -3,12 +3,12 @@
 import { describe, expect, it, vi } from 'vitest';
 
 const watched = vi.hoisted(() => {
-  const own = { places: [] as Element[], tell: (_: object[]) => {} };
+  const own = { places: [] as Element[], resize: (_: object[]) => {} };
   vi.stubGlobal(
     'ResizeObserver',
     class {
-      constructor(tell: (entries: object[]) => void) {
-        own.tell = tell;
+      constructor(resize: (entries: object[]) => void) {
+        own.resize = resize;
       }
       observe(place: Element) {
         own.places.push(place);
@@ -287,7 +287,7 @@ describe('a chart whose place changes its width', () => {
     });
     expect(watched.places.filter((place) => place === root)).toHaveLength(1);
     const resize = (width: number) => {
-      watched.tell([{ target: root, contentRect: { width } }]);
+      watched.resize([{ target: root, contentRect: { width } }]);
       return root.querySelector('svg')!.getAttribute('viewBox');
     };
     expect([resize(500.4), resize(100), resize(0)]).toEqual([
@@ -297,7 +297,7 @@ describe('a chart whose place changes its width', () => {
     ]);
     root.querySelector('svg')!.setAttribute('viewBox', 'kept');
     expect([resize(100), resize(99.6), resize(700)]).toEqual(['kept', 'kept', '0 0 700 176']);
-    watched.tell([{ target: document.createElement('p'), contentRect: { width: 300 } }]);
+    watched.resize([{ target: document.createElement('p'), contentRect: { width: 300 } }]);
   });
 });
 
@@ -352,7 +352,11 @@ describe('a rose', () => {
       [-110, 12],
     ]);
     expect(of('.rose-ray')[4]).toBe('M0,0L-100.00,-0.00');
-    expect(root.querySelector('svg')!.getAttribute('aria-label')).toBe('Angles.');
+    const picture = root.querySelector('svg')!;
+    expect(['aria-label', 'role', 'viewBox'].map((name) => picture.getAttribute(name))).toEqual([
+      ...['Angles.', 'img', '-122 -116 244 134'],
+    ]);
+    expect(root.querySelectorAll('.rose-ground')).toHaveLength(1);
   });
 });
 

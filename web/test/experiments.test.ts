@@ -261,6 +261,8 @@ describe('the cache', () => {
     expect(edits.slice(0, 5)).toEqual([
       ...['', '~evict(window,24)', '~evict(first,24,1)', '~evict(h2o,24)', '~evict(tova,24)'],
     ]);
+    const budgets = edits.slice(1).map((edit) => Number(/,(\d+)/.exec(edit)![1]));
+    expect([...new Set(budgets)]).toEqual([24, 8, 64]);
     expect([edits.length, measures, look]).toEqual([
       13,
       ['loss_mean,keeps_first,kl_mean'],
@@ -278,6 +280,9 @@ describe('the cache', () => {
       '~evict(snapkv,99,prompt=4,queries=4)',
     );
     const all = plan(cache, { sweep: 'all', policy: 'unknown' });
+    expect(all.edits.filter((edit) => edit.startsWith('~evict(h2o'))).toEqual(
+      [24, 4, 8, 12, 16, 32, 48, 64].map((budget) => `~evict(h2o,${budget})`),
+    );
     expect([all.edits.length, all.measures]).toEqual([1 + 4 * 8, ['loss_mean,keeps_first']]);
     expect(all.edits.some((one) => /snapkv|random|unknown/.test(one))).toBe(false);
     expect(plan(cache, { sweep: 'all', measure: 'kl' }).measures).toEqual([
@@ -359,6 +364,9 @@ describe('quantization', () => {
     expect([edits.length, measures]).toEqual([
       11,
       ['loss_mean,sink_ratio,quantise_error,hidden_change,kl_mean'],
+    ]);
+    expect([...new Set(edits.slice(1).map((edit) => Number(/,(\d),/.exec(edit)![1])))]).toEqual([
+      6, 8, 4, 3, 2,
     ]);
     expect(plan(quantisation, { sweep: 'all' }).edits).toHaveLength(1 + 3 * 5 * 2);
     // Weights belong to no token.

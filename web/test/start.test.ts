@@ -301,6 +301,13 @@ describe('the rest of the room', () => {
     expect(text('.why p')).toMatch(/has 0\.50× the mean value norm\./);
     expect([...extra(frame).colBars!]).toEqual([0.25, 1, 0.5]);
     expect(extra(frame).rowBars).toBeUndefined();
+    const own = frameOf({ head: { ...head, head: 1 } } as never, {
+      value_norm: tensor([2, 2, 3], [9, 9, 9, 9, 9, 9, 9, 9, 9, 2, 8, 4]),
+      value_ratio: tensor([2, 2], [9, 9, 9, 0.75]),
+    });
+    const each = room({ shown: ['softmax'], why: 3, layer: 1, head: 1 }, [own], [2, 2]);
+    expect([...each.extra(own).colBars!]).toEqual([0.25, 1, 0.5]);
+    expect(each.text('.why p')).toMatch(/has 0\.75× the mean value norm\./);
     const none = frameOf({ head } as never, { value_ratio: tensor([2, 2], [1, 1, NaN, 1]) });
     const silent = room({ shown: ['softmax'], why: 3 }, [none], [2, 2]);
     expect(silent.text('.why p')).toMatch(/the bars under the picture are value norms\. Ablating/);
