@@ -51,7 +51,12 @@ const card = (id: string, sink_1: number, ...others: number[]) => ({
   title: id,
   seed: 1,
   measured: { sink_1 },
-  quick: { file: 'q', measured: { sink_1: sink_1 - 1 } },
+  preview: {
+    file: 'q',
+    bytes: 1,
+    refinement: { file: 'r', bytes: 1 },
+    measured: { sink_1: sink_1 - 1 },
+  },
   further_seeds: others.map((one, i) => ({ seed: i + 2, sink_1: one })),
 });
 
