@@ -364,7 +364,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const why = part(aside, 'why');
   const walk = part(aside, 'why-walk');
   const foot = part(aside, 'start-foot');
-  const based = part(root, 'start-based');
+  const based = part(root, 'start-based sources');
   const pictures = part(stage, 'start-pictures');
   const tabs = part(pictures, 'start-tabs');
   const captions = part(pictures, 'start-captions');
