@@ -16,7 +16,7 @@ import {
   refusal,
   tablesOf,
 } from '../src/lab/settings';
-import { caption, headSeen, sinceStep, verdict, type NamedLab } from '../src/lab/words';
+import { caption, headSeen, recent, sinceStep, verdict, type NamedLab } from '../src/lab/words';
 import { isBuilt, UNBUILT } from './fixture';
 
 const operations = [
@@ -110,6 +110,124 @@ describe('a link to a lab', () => {
   });
 });
 
+describe('the settings of a lab', () => {
+  /** Of each number: its default and its bounds; of each choice: its values, the default first or marked. */
+  const said = (table: typeof rows.fromScratch) =>
+    table.map(({ name, default: usual, values, low, high, step, whole = false }) =>
+      values
+        ? `${name} ${values.map(([value]) => (value === usual ? `*${value}` : value)).join(' ')}`
+        : `${name} ${usual} ${low}..${high}${step === 1 ? ' by 1' : ''}${whole ? ' whole' : ''}`,
+    );
+
+  it('from random weights are those that links name, with the trainer’s defaults', () => {
+    expect(said(rows.fromScratch)).toEqual([
+      'operation *softmax relu',
+      'layers *1 2 3',
+      'heads *1 2 4 8',
+      'width 16 32 *64 128',
+      'positions *learned none sinusoid rotary alibi relative',
+      'norm *layer rms',
+      'norm_place *pre post',
+      'feed_forward *plain gated',
+      'activation *gelu_new relu silu',
+      'bias_key *none head shared',
+      'gate *none output_element output_head value_element value_head',
+      'optimiser adamw *sgd',
+      'learning_rate 0.003 0..1e+30',
+      'weight_decay 0.01 0..1000',
+      'embedding_deviation 1 0..100',
+      'deviation 0.02 0..100',
+      'task *backcopy conditional',
+      'triggers 8 1..20 by 1 whole',
+      'first *fixed any',
+      'length 32 4..128 by 1 whole',
+      'batch 32 1..256 by 1 whole',
+      'steps 700 1..20000 by 1 whole',
+      'seed 5 0..1000000000 by 1 whole',
+      'head -1 -1..255 by 1 whole',
+      'speed *0 10 2',
+    ]);
+  });
+
+  it('of a trained model have defaults of their own', () => {
+    expect(said(rows.fineTune)).toEqual([
+      'from softmax relu',
+      'operation *own softmax relu',
+      'bias_key *own head shared',
+      'gate *own output_element output_head',
+      'at 4000 0..4000 whole',
+      'first *own fixed any',
+      'optimiser adamw *sgd',
+      'learning_rate 0.001 0..1e+30',
+      'weight_decay 1 0..1000',
+      'length 64 4..128 by 1 whole',
+      'batch 8 1..256 by 1 whole',
+      'text *passages license own',
+      'steps 100 1..20000 by 1 whole',
+      'seed 5 0..1000000000 by 1 whole',
+      'head -1 -1..255 by 1 whole',
+      'speed *0 10 2',
+    ]);
+  });
+
+  it('are of the model or of its training, of one lab or of both, or of what is drawn', () => {
+    const flagged = (flag: 'isModel' | 'isShared' | 'isView' | 'isDrawn') =>
+      [FROM_SCRATCH, FINE_TUNE].map((table) =>
+        table
+          .filter((row) => row[flag])
+          .map(({ name }) => name)
+          .join(' '),
+      );
+    expect(flagged('isShared')).toEqual(['steps seed', 'text steps seed']);
+    expect(flagged('isView')).toEqual(['steps head speed', 'steps head speed']);
+    expect(flagged('isDrawn')).toEqual(['head speed', 'text head speed']);
+    expect(flagged('isModel')).toEqual([
+      'operation layers heads width positions norm norm_place feed_forward activation bias_key gate',
+      '',
+    ]);
+  });
+
+  it('at their bounds are taken, and not beyond', () => {
+    const problems = (text: string) => readSettings(text, rows).problems.length;
+    expect(['batch:1', 'batch:256', 'learning_rate:0', 'seed:1000000000'].map(problems)).toEqual([
+      0, 0, 0, 0,
+    ]);
+    expect(
+      ['batch:0', 'batch:257', 'learning_rate:-1', 'batch:', 'batch:x', 'x:1'].map(problems),
+    ).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(readSettings('learning_rate:x', rows).problems).toEqual([
+      'learning rate: expected a number from 0 to 1e+30, found “x”',
+    ]);
+  });
+
+  it('make a model and a recipe', () => {
+    const { options, piece, first } = setUp(readSettings('width:32,length:64', rows).settings);
+    expect(options.config).toMatchObject({
+      n_embd: 32,
+      n_inner: 128,
+      n_positions: 64,
+      vocab_size: 64,
+    });
+    expect(options.recipe).toMatchObject({ first: 0, length: 64, steps: 700 });
+    expect(options.recipe).not.toHaveProperty('head');
+    expect([piece(0), piece(1), piece(99), first]).toEqual(['<s>', '①', '', '<s>']);
+    expect(setUp(readSettings('first:any', rows).settings)).not.toHaveProperty('first');
+    const command = (text: string) => commandOf(readSettings(text, rows).settings, rows);
+    expect(command('length:64')).toBe('sinkscope train --length 64 --context 64 --json');
+    expect(command('steps:7,seed:2')).toBe('sinkscope train --steps 7 --seed 2 --json');
+    expect(command('from:relu,text:own,first:fixed,at:3999')).toBe(
+      'sinkscope train --from models/zoo/relu@3999 --first=0 --text-file FILE --held-file models/zoo/heldout.json --held 8 --json',
+    );
+    const labs = ['from:softmax,batch:4', 'from:softmax,seed:2'].map(
+      (text) => readSettings(text, rows).settings,
+    );
+    expect(namesOf([labs[0]!, labs[1]!], rows)).toEqual([
+      'Softmax model, batch 4, seed 5',
+      'Softmax model, batch 8, seed 2',
+    ]);
+  });
+});
+
 /** A lab whose numbers are the same at every step but the first fifty. */
 function trained(text: string, first: number, share: number): Lab {
   const { settings } = readSettings(text, rows);
@@ -161,6 +279,48 @@ describe('what a lab says', () => {
     );
     expect(sinceStep(left.lab.log)).toBe(58);
     expect(headSeen(left.lab)!.share).toBeCloseTo(0.6, 6);
+  });
+
+  it('takes the mean of the last twenty steps, and since when it has stayed above ε', () => {
+    const log = (...firsts: (number | undefined)[]) =>
+      firsts.map((first, i) => ({
+        step: 10 * i,
+        ...(first === undefined ? {} : { first_most: first }),
+      })) as unknown as LogEntry[];
+    const of = (count: number, value: number) => Array.from({ length: count }, () => value);
+    expect(sinceStep(log(0.31))).toBe(0);
+    expect(sinceStep(log(0.3))).toBeUndefined();
+    expect(sinceStep(log(0.25, 0.375, 0.5))).toBe(10);
+    // Above, below, and above again: the last time counts.
+    expect(sinceStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
+    expect(sinceStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
+    expect(sinceStep(log())).toBeUndefined();
+    const entries = log(9, ...of(20, 0.5));
+    expect(recent({ log: entries }, 'first_most')).toBe(0.5);
+    expect(recent({ log: log(undefined, 0.25) }, 'first_most')).toBe(0.25);
+    expect(recent({ log: [] }, 'first_most')).toBeNaN();
+  });
+
+  it('says what a pair costs, as far as it is known', () => {
+    const left = named(trained('', 0.6, 0.6), 'softmax');
+    const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
+    const unknown = { ...left, lab: { ...left.lab, log } as unknown as Lab };
+    expect(verdict([left, unknown])).toMatch(
+      /0\.01 and 0\.01 nats outside triggers, 0\.50 and – at triggers\.$/,
+    );
+    expect(verdict([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe('');
+    // A share of the row counts as well as the weight, where rows need not sum to 1.
+    const faint = named(trained('operation:relu', 0.6, 0.25), 'ReLU / n');
+    expect(verdict([faint, left])).toMatch(
+      /^ReLU \/ n gives the first token a weight of 0\.60 \(25% of its row\) at positions without a trigger\. Softmax/,
+    );
+    const [short, long] = ['length:9', 'length:21'].map((text) =>
+      named(trained(text, 0.5, 0.5), 'softmax'),
+    );
+    expect(verdict([long!, long!])).toMatch(/^Softmax gives/);
+    expect(verdict([long!, short!])).toMatch(
+      /^Short sequences \(9 tokens\): uniform attention alone gives the first token 23%\./,
+    );
   });
 
   it('says no more than the numbers do of a short sequence', () => {
@@ -250,6 +410,12 @@ describe('what a trained model says that goes on', () => {
       'A: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others ' +
         '0.30 → 0.60, loss 3.00 → 2.50. B: attention on the first token (uniform: 6%) 50% → 30%, its value ' +
         'norm relative to the others 0.30 → 0.60, loss 3.00 → 2.50.',
+    );
+    for (const [i, loss] of [3.4, 3.9].entries())
+      pair[1].lab.log[i] = { ...pair[1].lab.log[i]!, loss_held: loss };
+    expect(verdict(pair)).toContain(
+      'B: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others 0.30 → 0.60, ' +
+        'loss on the new text 3.00 → 2.50, loss on the old kind of text 3.40 → 3.90.',
     );
     expect(caption(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
     const raw = { ...pair[1], operation: operations[1] };

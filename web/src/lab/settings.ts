@@ -125,9 +125,9 @@ export function commandOf(settings: Settings, tables: Tables): string {
   if (settings.first === 'fixed' && isFineTune(settings)) words.push('--first=0');
   if (isFineTune(settings))
     words.push(
-      settings.text === 'own'
-        ? '--text-file FILE'
-        : PASSAGES.map((file) => `--text-file models/zoo/${file}`).join(' '),
+      settings.text === 'passages'
+        ? PASSAGES.map((file) => `--text-file models/zoo/${file}`).join(' ')
+        : `--text-file ${settings.text === 'own' ? 'FILE' : 'LICENSE'} --held-file models/zoo/${PASSAGES[0]} --held 8`,
     );
   else {
     if (settings.width !== LAB_MODEL.width) words.push(`--inner ${4 * Number(settings.width)}`);

@@ -195,6 +195,7 @@ export const FINE_TUNE: readonly Row[] = [
     'text',
     [
       ['passages', 'passages of this page'],
+      ['license', 'the Apache license'],
       ['own', 'your file'],
     ],
     { isShared: true, isDrawn: true },
