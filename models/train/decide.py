@@ -92,7 +92,7 @@ def missing(id: str, logs: Logs) -> int:
         return len(protocol.B_BASELINE_SEEDS) - len(logs)
     if len(logs) == 2 and has_vanished(logs):
         return 0
-    return max(0, len(protocol.B_FIRST) - len(logs))
+    return max(0, protocol.B_FIRST - len(logs))
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Decision:
         """"agrees" or "differs" with what the paper saw of Sink_1, "undecided", or what is missing."""
         found, there = self.difference("alpha"), reported(self.recipe.paper)
         if not self.is_decidable or found is None:
-            return f"{len(self.logs)} of {len(protocol.B_FIRST)} seeds"
+            return f"{len(self.logs)} of {protocol.B_FIRST} seeds"
         if there is None:
             here = found.direction
             return f"{here} sink; the paper has no figure" if here else "undecided; no figure"

@@ -37,7 +37,7 @@ B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 B_BASES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
 # A run of protocol A that is a recipe's run of protocol B, up to step B_STEPS.
 B_SAME = {"softmax": B_BASELINE, "sigmoid": LONG + "sigmoid-lr-1e-3"}
-B_FIRST, B_SECOND = (1, 2, 3), (1, 2, 3, 4, 5)  # seeds of the first look, and of the second
+B_FIRST, B_SECOND = 3, (1, 2, 3, 4, 5)  # how many seeds a first look has; the seeds of a second
 # In the order of training, by section of models/README.md, "Protocol B".
 B_ORDER = (
     "softmax", "sigmoid",

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import Tensor  # noqa: E402
 
 from models.reference.model import Architecture, Mask, Trace, architecture  # noqa: E402
-from models.train import loss, measure, outcomes  # noqa: E402
+from models.train import loss, measure, outcomes, train  # noqa: E402
 from models.train.recipe import Recipe, Training, recipes  # noqa: E402
 
 T = 6
@@ -283,3 +283,23 @@ def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pyte
     found = loss.next_token_loss(arch_of(), {}, text, noise, Training(replaced=0.5))
     assert read[0].tolist() == [[0] + [512] * (T - 1)] * 2
     assert found.item() == loss.next_token_loss(arch_of(), {}, text, noise, Training()).item()
+
+
+def test_what_a_run_watches_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares of the two heads: 0.75 and 0.25 for token 1, 0.25 and 0.75 for the query itself; token 6,
+    which one query sees, has a sink in the second head. Rows sum to 0.8 and to 0.4."""
+    monkeypatch.setattr(train, "forward", lambda arch, weights, ids: TRACE)
+    assert train.probe(arch_of(), {}, IDS) == {
+        "held_out_loss": round(math.log(720) / 5, 4), "sink_1": 100.0,
+        "alpha_max": round((1 + 5 * 0.75) / 6, 4), "hidden_ratio": 4.0, "value_ratio": 1.25,
+        "row_mass": 0.6, "sink_k": 50.0}
+    biased = dataclasses.replace(TRACE, att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2))
+    monkeypatch.setattr(train, "forward", lambda arch, weights, ids: biased)
+    assert train.probe(arch_of(), {}, IDS)["sink_bias"] == 50.0
+    noises = []
+    monkeypatch.setattr(train, "unmask_loss",
+                        lambda arch, weights, ids, noise, _: noises.append(noise) or noise.mean())
+    masked = arch_of(mask=Mask("bidirectional"))
+    losses = [train.probe(masked, {}, IDS)["held_out_loss"] for _ in range(2)]
+    assert torch.equal(*noises) and noises[0].shape == (2, T + 1)
+    assert losses == [round(noises[0].mean().item(), 4)] * 2

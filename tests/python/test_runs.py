@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from models.train import all as everything  # noqa: E402
-from models.train import protocol, train  # noqa: E402
+from models.train import corpus, protocol, train  # noqa: E402
 from models.train.recipe import Recipe, Training, recipes  # noqa: E402
 
 KNOWN = recipes()
@@ -141,7 +141,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
         start: int, until: int | None, last: int, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG + "relu")
     done: list[tuple[Any, ...]] = []
-    corpus = SimpleNamespace(
+    fake_corpus = SimpleNamespace(
         ids=lambda front: ["front", *front],
         held_out_ids=lambda count, T, front, fixed_at: torch.zeros(count, T),
         batch=lambda seed, step, sequences, context, front, training: (
@@ -150,7 +150,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     log = SimpleNamespace(
         keep_before=lambda step: done.append(("keep", step)), lacks=lambda step: step != 400,
         add=lambda *given: done.append(("log", *given)))
-    monkeypatch.setattr(train, "Corpus", lambda corpora, cache: corpus)
+    monkeypatch.setattr(train, "Corpus", lambda corpora, cache: fake_corpus)
     monkeypatch.setattr(train, "Run", lambda *given: FakeRun(start, done))
     monkeypatch.setattr(train, "Log", lambda recipe, seed: log)
     monkeypatch.setattr(train, "fixed_loss", lambda run, corpus, front: 7.5)
@@ -226,3 +226,43 @@ def test_a_run_is_broken_off_where_a_checkpoint_is(
     else:
         train.main()
         assert begun == [1, (2, Path("texts"), Path("models/.runs"), "cpu", until and int(until))]
+
+
+def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"Story {i}: the {word} fox of the wood ran home." for i in range(30)
+             for word in ("quick", "old")]
+    public = [f"Passage {i}. " + f"A king had {i} daughters. " * 40 for i in range(120)]
+    asked = []
+
+    def documents(corpora: Path) -> tuple[list[str], list[str]]:
+        asked.append(corpora)
+        return texts, public
+
+    monkeypatch.setattr(corpus, "documents", documents)
+    cache = tmp_path / "runs/corpus"
+    made, again = (corpus.Corpus(tmp_path / "texts", cache) for _ in range(2))
+    assert asked == [tmp_path / "texts"]
+    assert made.tokenizer_file == cache / "tokenizer.json" and torch.equal(made.stream, again.stream)
+    # Every document of the training text, and a mark after each.
+    assert made.stream.tolist().count(1) == len(texts) and made.stream[-1] == 1
+    first = made.stream[:made.stream.tolist().index(1)].tolist()
+    assert made.tokenizer.decode(first) == texts[0] and 0 not in made.stream
+    assert [made.tokenizer.token_to_id(token) for token in ("<s>", "<|endoftext|>")] == [0, 1]
+    assert made.tokenizer.get_vocab_size() <= 1024
+    odd = "ž \n\u2003☃ 9"
+    assert made.tokenizer.decode(made.tokenizer.encode(odd).ids) == odd
+    assert made.tokenizer.encode("A king").ids[0] == made.tokenizer.encode("A", "b").ids[0] == 0
+    assert made.ids(("<s>", "<sink>")) == [0, 1024]
+    assert len(made.held_out) == 100 and public[0].startswith(made.held_out[0])
+    assert all(250 < len(text) <= 320 for text in made.held_out)
+    long = json.loads((cache / "heldout-long.json").read_text())
+    assert len(long) == 40 and all(320 < len(text) <= 640 for text in long)
+    # A place of the text, and noise, by seed and step alone.
+    text, noise = made.batch(3, 5, 4, 16, [0], Training())
+    assert text.shape == (4, 17) and noise.shape == (4, 18) and (text[:, 0] == 0).all()
+    whole = made.stream.tolist()
+    assert all(row in [whole[i:i + 16] for i in range(len(whole))] for row in text[:, 1:].tolist())
+    same = again.batch(3, 5, 4, 16, [0], Training())
+    assert torch.equal(same[0], text) and torch.equal(same[1], noise)
+    assert not torch.equal(text, made.batch(3, 6, 4, 16, [0], Training())[0])

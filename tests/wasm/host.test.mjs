@@ -194,7 +194,7 @@ describe('a browser', () => {
     textHost.listen((question) => heard.push(['question', question]));
     globalThis.onmessage({ data: 2 });
     tellReady();
-    textHost.tell('answer');
+    textHost.reply('answer');
     assert.deepEqual(heard, [['task', 1], ['question', 2], 0, 'answer']);
     textHost.startWorker();
     assert.match(String(last().url), /\/text\/worker\.js$/);

@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-/* 2^53 * 5^1074, of which the least double is a part, has 2547 bits. */
+/* 2^53 * 5^1074, which bounds what the smallest double needs, has 2547 bits. */
 enum { WORDS = 80 };
 
-/* The least 32 bits first; those from n on are zero. */
+/* The lowest 32 bits first; those from n on are zero. */
 typedef struct whole {
     uint32_t words[WORDS];
     int n;

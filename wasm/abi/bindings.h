@@ -14,7 +14,7 @@ typedef struct wasm_file {
     uint32_t address, bytes;
 } wasm_file;
 
-/* A run, or the trace of a recording's prompt, of which only the run's trace is there. */
+/* A run; of a recording's prompt it has the trace alone. */
 typedef struct wasm_run {
     void *block;
     float *numbers; /* the last metric */

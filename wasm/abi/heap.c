@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of headers and of what malloc returns: what an arena wants. */
+/* Of headers and of what malloc returns, because an arena needs it. */
 #define ALIGN 64
 #define PAGE 65536
 
@@ -46,7 +46,7 @@ static bool extend(uint64_t bytes) {
     return true;
 }
 
-/* The first free block of so many bytes, from the last search on and around; or NULL. */
+/* The first free block of so many bytes; the search begins where the last one ended. Or NULL. */
 static block *find(uint64_t span) {
     if (!next) return NULL;
     block *b = next;
@@ -118,7 +118,7 @@ void *calloc(size_t n, size_t bytes) {
     return pointer ? memset(pointer, 0, (size_t)all) : NULL;
 }
 
-/* No caller wants more than ALIGN. */
+/* No caller needs more than ALIGN. */
 void *aligned_alloc(size_t alignment, size_t bytes) {
     return alignment <= ALIGN ? malloc(bytes) : NULL;
 }

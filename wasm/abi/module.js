@@ -20,7 +20,7 @@ const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * @param {URL} address of a .wasm file
- * @param {boolean} [isShared] whether it wants memory that threads can share
+ * @param {boolean} [isShared] whether its memory must be one that threads can share
  */
 export async function loadModule(address, isShared = false) {
   const memory = isShared ? sharedMemory() : undefined;

@@ -1,7 +1,7 @@
 /*
  * The pool of threads: who is idle takes the next piece of the job that is posted.
  *
- * Nobody waits for a thread that has taken nothing, so one that is late, or gone, only leaves more
+ * No thread waits for one that has taken nothing, so one that is late, or gone, only leaves more
  * for the others. It is plain C11 but for sleep.h, which each program that links it
  * defines: in wasm sleep.c does, in tests pthreads.
  */
@@ -17,7 +17,7 @@ typedef struct pool {
     ss_pool face;
     ss_piece *piece;
     const void *job;
-    _Atomic uint64_t ticket; /* of the posted job: pieces that nobody has taken; in the upper 32
+    _Atomic uint64_t ticket; /* of the posted job: pieces that no worker has taken; in the upper 32
                                 bits, its number */
     _Atomic uint32_t posted; /* jobs so far: what helpers sleep on */
     _Atomic uint32_t asleep; /* of them, at most */
@@ -28,7 +28,7 @@ typedef struct pool {
     _Atomic bool closed;
 } pool;
 
-/* A pool of so many workers, of which all but the first want a thread that helps. */
+/* A pool of so many workers; all but the first need a thread that helps. */
 void pool_init(pool *p, size_t workers, uint64_t least);
 
 /* A thread's life as worker 1, 2, ..: it does pieces until the pool is closed. */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The caller sleeps while the word has that value, and may wake for no reason. False: for a second
- * nobody has woken it. */
+/* The caller sleeps while the word has that value, and may wake for no reason. False: no
+ * thread has woken it for a second. */
 bool pool_sleep(_Atomic uint32_t *word, uint32_t value);
 
 /* Wakes all who sleep on the word. */

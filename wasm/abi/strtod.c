@@ -41,7 +41,7 @@ static double round_to_double(const whole *x, int shift, bool rest) {
     /* Subnormals have fewer than 53 bits. */
     int kept = exponent >= -1022 ? 53 : 53 - (-1022 - exponent);
     uint64_t fraction = 0;
-    int low = bits - kept; /* the least bit that is kept */
+    int low = bits - kept; /* the lowest bit that is kept */
     for (int i = 0; i < kept; i++) fraction = fraction << 1 | bit_at(x, bits - 1 - i);
     bool half = kept >= 0 && bit_at(x, low - 1), more = rest;
     for (int i = 0; i < low - 1 && !more; i++) more = bit_at(x, i);

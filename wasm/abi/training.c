@@ -60,17 +60,17 @@ wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const ui
     return NULL;
 }
 
-/* One part of a step's batch, with back 0 only forwards: the bytes that it comes to, which are
- * good, and may be changed to another's, until the next one. A status. */
+/* One part of a step's batch, with back 0 only forwards: the bytes of its sums, which are good, and
+ * may be changed to another's, until the next one. A status. */
 int ss_wasm_train_part(wasm_train *train, int part, int back, wasm_view *view) {
     ss_status status = ss_train_part(&train->train, part, back != 0, &wasm_error);
     if (status != SS_OK) return (int)status;
     return wasm_view_bytes(view, train->train.part, train->train.part_bytes);
 }
 
-/* Adds those bytes to the parts before, or with anew 1 begins with them: the bytes of the sum. */
-int ss_wasm_train_add(wasm_train *train, int anew, wasm_view *view) {
-    ss_train_add(&train->train, anew != 0);
+/* Adds those bytes to the parts before, or with first 1 begins with them: the bytes of the sum. */
+int ss_wasm_train_add(wasm_train *train, int first, wasm_view *view) {
+    ss_train_add(&train->train, first != 0);
     return wasm_view_bytes(view, train->train.whole, train->train.part_bytes);
 }
 
@@ -94,7 +94,7 @@ int ss_wasm_train_weights(const wasm_train *train, wasm_view *view) {
     return wasm_view_bytes(view, file.data, file.n);
 }
 
-/* What goes on to the same bits: bytes that are good until the next call. A status. */
+/* The state that a training continues from to the same bits, good until the next call. A status. */
 int ss_wasm_train_state(wasm_train *train, wasm_view *view) {
     size_t bytes = ss_train_state_bytes(&train->train);
     free(train->state);
@@ -106,7 +106,7 @@ int ss_wasm_train_state(wasm_train *train, wasm_view *view) {
     return wasm_view_bytes(view, train->state, bytes);
 }
 
-/* Goes on from such bytes. A status. */
+/* Continues from such bytes. A status. */
 int ss_wasm_train_resume(wasm_train *train, const uint8_t *state, uint32_t bytes) {
     return (int)ss_train_resume(&train->train, (ss_bytes){state, bytes}, &wasm_error);
 }

@@ -70,7 +70,7 @@ sinkscope record MODEL --text-file FILE --out FILE.safetensors   measure, and ke
   --keep N           of so many of the first sequences keep maps (1)
   --fields F,F,...   fields to keep of these, beside norms, losses and exact alpha (att)
   --precision P      of these fields: half, or single for their own bits (half)
-  --edit EDIT        measured and kept under it; its label stands in the recording
+  --edit EDIT        measured and kept under it; the recording has its label
   --licence TEXT     under which the recording may be passed on
 sinkscope compare A B       differences of two recordings, or of a recording and a model that is
                             measured over its text (--text-file and the options above); exit status 1
@@ -572,7 +572,7 @@ function idsOf(list) {
 }
 
 /**
- * A path that is there is taken from the disk; all else is a name on the hub.
+ * A path that exists is read from the disk; all else is a name on the hub.
  * @param {string} name
  * @param {{ token?: string, endpoint?: string, cache: boolean }} hub
  */
@@ -608,7 +608,7 @@ async function checkpointOf(name) {
   return sourceOf(name, 'MODEL');
 }
 
-/** What is said of numbers that are not exact. */
+/** The note beside numbers that are not exact. */
 const OTHERWISE = {
   exact: '',
   relaxed: 'relaxed: fused multiply-add, last digits may differ\n',

@@ -44,7 +44,7 @@ export async function openOut(folder, patience = PATIENCE_MS) {
   };
   const makeFolder = (/** @type {string} */ path) => attempt(path, () => madeFolder(path));
   /**
-   * Beside the file and then in its place: what is there stays whole, and no pipe is opened.
+   * Beside the file and then in its place: the old file stays whole until then, and no pipe is opened.
    * @param {File} file
    */
   const write = ({ path, data }) => {

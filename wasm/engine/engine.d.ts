@@ -65,7 +65,7 @@ export interface Progress {
   readonly rate?: number;
   /** Seconds until the file is read; NaN until known. */
   readonly remaining?: number;
-  /** A sentence: that a connection was cut and is made anew, that nothing can be kept. */
+  /** A sentence: that a connection was cut and is opened again, or that nothing can be kept. */
   readonly note?: string;
 }
 
@@ -105,7 +105,7 @@ export interface RunOptions extends Options {
   readonly capacity?: number;
   /**
    * A run of this model and these tokens, in the same worker, that this one begins from: its residual
-   * stream behind so many layers (0: the embedding) is taken as it is, what lies below is copied, and
+   * stream after so many layers (0: the embedding) and what lies below are copied, and
    * only what lies above is computed, under these edits. It must have recorded `hidden`, and of the
    * layers below what this one records. Without a layer: whatever no edit touches is taken, the layers
    * below and the tokens before, as far as both have recorded what this takes (`hidden` for layers, `att`
@@ -179,7 +179,7 @@ export interface Run {
   /** Many reads in one round trip, in order. */
   read(reads: readonly Read[]): Promise<Tensor[]>;
   /**
-   * Adds tokens one by one; the trace grows with them.
+   * Adds one token after another; the trace grows with them.
    * @example for await (const step of run.generate({ count: 8 })) show(step.token);
    */
   generate(options: GenerateOptions): AsyncIterable<Step>;
@@ -273,15 +273,15 @@ export interface EngineOptions {
   readonly workers?: number;
   /**
    * How many threads share the work of one run, at most; default 1. They share memory, which a browser
-   * allows only in a page that is cross-origin isolated; they want a worker and SIMD, are the first
+   * allows only in a page that is cross-origin isolated; they need a worker and SIMD, are the first
    * worker's, do neither train nor compute in eight bits, and are started when a model comes that is worth
    * it (of 8 million numbers and more). Where they cannot be had, one thread does the work. The bits are the same for any number.
    */
   readonly threads?: number;
   /**
    * Called when a worker has ended by itself, or its core has stopped. What was under way rejects with
-   * the same error, code 'lost'. What is asked next starts the engine anew, opens the model from its
-   * files and makes the run again: models and runs stay good.
+   * the same error, code 'lost'. The next call restarts the engine, opens the model from its
+   * files and repeats the run: models and runs stay good.
    */
   readonly onLost?: (error: SinkscopeError) => void;
 }

@@ -7,7 +7,7 @@ const FOLDER = 'sinkscope';
 
 /**
  * The origin's private files; nothing where a private window or a page that is not secure has none. The
- * Cache API is there where they are, and fails where they do.
+ * Cache API exists and fails in the same browsers.
  * @returns {Promise<Store | undefined>}
  */
 export async function openStore() {

@@ -14,6 +14,6 @@ export function listen(hear) {
 }
 
 /** @param {unknown} answer */
-export function tell(answer) {
+export function reply(answer) {
   globalThis.postMessage(answer);
 }

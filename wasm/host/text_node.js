@@ -28,6 +28,6 @@ export function listen(hear) {
 }
 
 /** @param {unknown} answer */
-export function tell(answer) {
+export function reply(answer) {
   parentPort?.postMessage(answer);
 }

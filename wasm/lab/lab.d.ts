@@ -56,7 +56,7 @@ export interface Training {
    * weights are then the last whose loss was a number
    */
   step(count?: number): Promise<LogEntry[]>;
-  /** The same one by one, while the worker goes on; it answers ten times a second. */
+  /** The same, an entry at a time, while the worker trains on; it answers ten times a second. */
   run(steps: number, options?: Options): AsyncGenerator<LogEntry, void, void>;
   /** What the next step would begin with. */
   look(): Promise<LogEntry>;

@@ -2,7 +2,7 @@
 import { check } from '../abi/arguments.js';
 import { expect } from '../abi/errors.js';
 
-/** What a lab model is where nothing else is said; the names of its choices, and what they are. */
+/** The choices of a lab's model by name, with their defaults. */
 export const LAB_MODEL = {
   operation: 'softmax',
   layers: 1,

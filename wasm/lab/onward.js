@@ -1,4 +1,4 @@
-/** A trained model that goes on: with another attention operation, a key bias or a gate, on a text. */
+/** Fine-tuning a trained model: with another attention operation, a key bias or a gate, on a text. */
 import { check } from '../abi/arguments.js';
 import { expect, unlike } from '../abi/errors.js';
 
@@ -11,7 +11,7 @@ import { expect, unlike } from '../abi/errors.js';
 /** What may be changed of a trained model, by the names that a lab's model has for it. */
 const CHANGES = ['operation', 'bias_key', 'gate'];
 
-/** How it is trained where nothing else is said: gently, and on little at a time. */
+/** The defaults of its training: gentle, and on little at a time. */
 const RECIPE = {
   task: 'text',
   steps: 100,

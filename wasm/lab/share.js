@@ -47,17 +47,17 @@ export class Parts {
   }
 
   /**
-   * Adds a part, what was computed where none is given; with `anew` the sum begins with it.
-   * @param {boolean} anew
+   * Adds a part, by default the one computed here; with `isFirst` the sum begins with it.
+   * @param {boolean} isFirst
    * @param {Uint8Array} [part]
    */
-  add(anew, part) {
+  add(isFirst, part) {
     if (part) this.#module.bytes(this.#part, this.#bytes).set(part);
-    this.#whole = this.#module.bytesOf('train_add', this.#training, Number(anew)).byteOffset;
+    this.#whole = this.#module.bytesOf('train_add', this.#training, Number(isFirst)).byteOffset;
   }
 
   /**
-   * The log's columns of the step whose sum is there; with `update` it is made.
+   * The log's columns of the step whose parts are all added; with `update` the weights follow.
    * @param {boolean} update
    */
   finish(update) {

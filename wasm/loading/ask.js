@@ -15,7 +15,7 @@ import { SinkscopeError } from '../abi/errors.js';
 
 /** Answers after which the same question may get another answer. */
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
-/** Nobody looks at a page that waits longer than this, in milliseconds. */
+/** Readers leave a page that waits longer than this, in milliseconds. */
 const LONGEST_WAIT = 30_000;
 const TRIES = 5;
 const FIRST_WAIT = 500;

@@ -91,7 +91,7 @@ export async function rememberPlan(address, plan) {
   if (!kept) return;
   const bytes = new TextEncoder().encode(JSON.stringify(plan));
   const name = `${await keyOf(address, 'plan')}.plan`;
-  // A full disk is no reason to fail: the plan is there.
+  // A full disk is no reason to fail: the plan itself was read.
   await kept.put(name, bytes).catch(() => {});
 }
 

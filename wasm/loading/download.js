@@ -98,7 +98,7 @@ class Download {
     }
   }
 
-  /** Some stores refuse pages of other sites that want a range: then all is sent again. */
+  /** Some stores refuse a range to pages of other sites: then the whole file is asked for. */
   async #ask() {
     const headers = this.#headers();
     try {
@@ -142,7 +142,7 @@ class Download {
     // Of two sizes the one that was known before counts, if the other may be of a compressed answer.
     const total = this.#isBlind ? (this.total ?? announced) : announced;
     const tag = this.#options.version ?? tagOf(answer);
-    // Without any tag one may still begin anew, but not go on.
+    // Without any tag a download may start over, but not continue.
     const mayBeAnother = tag !== this.tag || (tag === undefined && this.#position > 0);
     if (this.#answered && mayBeAnother) {
       const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG;
@@ -180,7 +180,7 @@ class Download {
           this.#stop.abort(reason);
         },
       },
-      // Nothing is fetched before somebody wants it.
+      // Nothing is fetched before the first read.
       { highWaterMark: 0 },
     );
   }

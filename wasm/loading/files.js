@@ -166,7 +166,7 @@ async function openSource(source, signal, note) {
   const options = { signal, token, version, id, bytes, onRetry, onNote, reuses: true };
   const address = new URL(url);
   if (!cache) return openDownload(address, options);
-  // Of a model that is not kept nobody downloads this.
+  // Who keeps no model never downloads this module.
   const { openCached } = await import('./cache.js');
   return openCached(address, options);
 }

@@ -198,7 +198,7 @@ async function listing(endpoint, name, options) {
 }
 
 /**
- * Asks for the usual files one by one.
+ * Asks for each of the usual files.
  * @param {URL} endpoint
  * @param {Name} name
  * @param {HubOptions} options

@@ -198,7 +198,7 @@ export interface DownloadOptions extends Pick<
 }
 
 /**
- * A file as a stream. A connection that is cut is made anew with a range request, as long as the ETag
+ * A file as a stream. A connection that is cut is replaced with a range request, as long as the ETag
  * stays the same; five tries in a row that bring nothing end it with SinkscopeError 'read'.
  * @example const { bytes, stream } = await openDownload(url, { signal });
  */
@@ -225,7 +225,7 @@ export interface CachedFile {
 }
 
 /**
- * The files that are kept, unfinished ones too: the next download goes on from there.
+ * The files that are kept, unfinished ones too: the next download continues from there.
  * @example for (const { id, bytes, total } of await cacheList()) show(id, bytes / total);
  */
 export function cacheList(): Promise<CachedFile[]>;

@@ -3,8 +3,8 @@
 const BYTES = 2 ** 22;
 
 /**
- * A piece is good until the next is asked for. Of buffers that are made anew for each, a browser lets some
- * hundred megabytes pile up before it collects them.
+ * A piece is good until the next is asked for. A browser lets some hundred
+ * megabytes of buffers pile up before it collects them, so that pieces share one.
  * @param {ReadableStream<Uint8Array>} stream
  * @returns {{ next(): Promise<Uint8Array | undefined>, cancel(reason?: unknown): Promise<void> }} next: undefined
  *   at the end

@@ -144,7 +144,7 @@ class Timeline {
 
   /**
    * A file, unpacked. Many may wait for one download. It stops when the last has given it up and
-   * nobody came in the meantime: the next checkpoint needs most of what this one did.
+   * no other came in the meantime: the next checkpoint needs most of what this one did.
    * @param {number} at
    * @param {AbortSignal} [signal]
    * @returns {Promise<Uint8Array>}

@@ -50,7 +50,7 @@ export async function* spread(model, items, work, options = {}) {
 }
 
 /**
- * A promise that is kept by nobody and broken by the signal.
+ * A promise that only the signal ends, by rejecting it.
  * @param {AbortSignal | undefined} signal
  */
 function untilAborted(signal) {

@@ -206,7 +206,7 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
   readonly never?: readonly number[];
   /** What-ifs under which every step is run. */
   readonly edits?: readonly Edit[];
-  /** Called with each step as it is made. */
+  /** Called with each step. */
   readonly onStep?: (step: UnmaskStep, index: number) => void;
 }
 

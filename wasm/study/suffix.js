@@ -16,7 +16,7 @@ import { spread } from './spread.js';
  */
 
 const MOST = 2 ** 20;
-/** Of so many random suffixes the spread is said, and of so many orders of the found one. */
+/** How many random suffixes, and how many orders of the found one, give the spread. */
 const RANDOM = 100;
 const ORDERS = 10;
 

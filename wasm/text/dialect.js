@@ -1,6 +1,6 @@
 /**
  * Where @huggingface/tokenizers reads a tokenizer.json otherwise than the Rust library that wrote
- * it, the file is said again in words that both read alike.
+ * it, the file is rewritten in words that both read alike.
  *
  * - ByteLevel splits by JavaScript's \s, which counts U+FEFF as a space and U+0085 not; a Split by
  *   the same pattern uses Unicode's White_Space.
@@ -70,7 +70,7 @@ function translateStage(stage) {
   return [stage];
 }
 
-/** @param {unknown} length of the pieces; the library would cut pieces of none for ever */
+/** @param {unknown} length of the pieces; the library would cut empty pieces without end */
 function checkLength(length) {
   if (Number.isInteger(length) && Number(length) > 0) return;
   refuse('pre_tokenizer.length', `expected a length above 0, got ${JSON.stringify(length)}`);
@@ -157,7 +157,7 @@ const byteReader = {
 /** @typedef {{ config?: { type?: string }, text_decoder?: unknown, decoders?: Reader[] }} Reader */
 
 /**
- * Gives the stages that read bytes one by one a reader of their own: no words of tokenizer.json do.
+ * Gives the stages that read single bytes a reader of their own: no words of tokenizer.json do.
  * @param {Reader | null | undefined} decoder of the library
  */
 export function mendDecoder(decoder) {

@@ -3,7 +3,7 @@
  * names how text is split; the table below defines those names.
  *
  *     "gpt2"     byte-level BPE: tokens and merges
- *     "llama"    SentencePiece BPE: tokens and scores, of which the merges are made
+ *     "llama"    SentencePiece BPE: tokens and scores, which give the merges
  */
 import { WORDS, isolate } from './dialect.js';
 import { check } from '../abi/arguments.js';
@@ -312,7 +312,7 @@ function addedTokens(tokens, types) {
 }
 
 /**
- * Which tokens begin and end a text, and what is put around it.
+ * Which tokens begin and end a text.
  * @param {GgufReader} read
  * @param {readonly string[]} tokens
  * @param {boolean} addsBos where the file does not say

@@ -1,5 +1,5 @@
 /**
- * A tokenizer that nobody vouches for: its patterns may take for ever, and its tables the memory. It
+ * An untrusted tokenizer: its patterns may never end, and its tables may take all memory. It
  * works in a worker (worker.js), which is ended when it does not answer; the next question starts
  * another. How long an answer may take grows with what is read and with how slow this machine is, so
  * that a busy machine refuses no honest tokenizer.

@@ -1,5 +1,5 @@
 /**
- * The merges of a BPE model: pairs of tokens, each with its rank, of which the lowest is joined first.
+ * The merges of a BPE model: pairs of tokens, each with its rank; the lowest rank is joined first.
  * Large vocabularies have half a million of them, so that a pair is stored as two ids in a table, not
  * as a string.
  */

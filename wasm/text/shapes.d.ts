@@ -39,5 +39,5 @@ export interface TokenizerFile {
   readonly decoder?: Stage | null;
 }
 
-/** tokenizer_config.json, of which names of tokens are read. */
+/** tokenizer_config.json; only names of tokens are read. */
 export type Settings = Readonly<Record<string, unknown>>;

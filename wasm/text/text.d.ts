@@ -18,13 +18,13 @@ export interface Token {
 export interface SpecialToken {
   readonly id: number;
   readonly text: string;
-  /** What it is for, by tokenizer_config.json: the first that holds, for GPT-2 has one for all. */
+  /** Its role by tokenizer_config.json: the first that fits, because GPT-2 has one token for all. */
   readonly kind: 'bos' | 'eos' | 'unk' | 'pad' | 'sep' | 'cls' | 'mask' | 'other';
 }
 
 export interface EncodeOptions {
   /**
-   * Which special tokens are put around the text: 'auto' follows the tokenizer's own
+   * Which special tokens begin and end the text: 'auto' follows the tokenizer's own
    * post-processor, 'none' puts none, a list puts these tokens in front and none behind.
    */
   readonly special?: 'auto' | 'none' | readonly string[];
@@ -71,7 +71,7 @@ export type TokenizerSource =
 
 /** Like a Tokenizer, but what may take long comes later, out of a worker that can be ended. */
 export interface GuardedTokenizer extends Omit<Tokenizer, 'encode' | 'decode'> {
-  /** @throws SinkscopeError 'too_slow'; the next call starts the worker anew */
+  /** @throws SinkscopeError 'too_slow'; the next call restarts the worker */
   encode(text: string, options?: EncodeOptions): Promise<Token[]>;
   decode(ids: ArrayLike<number>): Promise<string>;
   /** Ends the worker, and what is under way with 'closed'. */
@@ -82,7 +82,7 @@ export interface GuardedTokenizer extends Omit<Tokenizer, 'encode' | 'decode'> {
 export type AnyTokenizer = Tokenizer | GuardedTokenizer;
 
 /**
- * Opens a tokenizer that nobody vouches for: its patterns may take for ever. Every step of the work
+ * Opens an untrusted tokenizer: its patterns may never end. Every step of the work
  * (reading the files, building the tables, each text) has `limit` milliseconds, 5000 by default, and as
  * many again for each 2^22 units of the files or 2^20 of a text; all this times the slowness of this
  * machine, which the worker measures on a known piece of work when it starts. After 'too_slow' the next

@@ -47,7 +47,7 @@ export function openTokenizer(json, config = {}) {
 }
 
 /**
- * Whatever the library trips over in a file that nobody vouches for is an error with a place.
+ * Whatever the library trips over in an untrusted file is an error with a place.
  * @template T
  * @param {() => T} use
  * @returns {T}
@@ -172,7 +172,7 @@ class Tokenizer {
     this.special = this.specials.map(({ id }) => id);
   }
 
-  /** What the post-processor puts around a text, seen on a text of one letter. */
+  /** What the post-processor adds to a text, seen on a text of one letter. */
   #readTemplate() {
     const plain = this.#tokenize('a', false);
     const whole = this.#tokenize('a', true);
@@ -247,7 +247,7 @@ class Tokenizer {
   }
 
   /**
-   * The tokens to put around a text.
+   * The tokens before and after a text.
    * @param {'auto' | boolean} bos
    * @param {'auto' | 'none' | readonly string[]} special
    * @returns {{ before: readonly string[], after: readonly string[] }}

@@ -145,7 +145,7 @@ export function byteLevelFile(parts) {
 }
 
 /**
- * A post-processor that puts tokens around a text; null where there is none to put.
+ * A post-processor that adds tokens to a text's ends; null where it would add none.
  * @param {string | null} bos
  * @param {string | null} eos
  */

@@ -1,8 +1,8 @@
 /**
- * A tokenizer that nobody vouches for, where it can be ended; guard.js is the side of the page. One
+ * An untrusted tokenizer, where it can be ended; guard.js is the side of the page. One
  * question is asked at a time. Between the steps of opening the worker reports that it is alive.
  */
-import { listen, tell } from '#text';
+import { listen, reply } from '#text';
 import { packError } from '../abi/errors.js';
 import { tokenizerOfGguf } from './gguf_tokenizer.js';
 import { openTokenizer } from './tokenizer.js';
@@ -33,9 +33,9 @@ function filesOf(source) {
 /** @param {Source} source */
 function open(source) {
   const { json, config } = filesOf(source);
-  tell({ isAlive: true });
+  reply({ isAlive: true });
   tokenizer = openTokenizer(json, config);
-  tell({ isAlive: true });
+  reply({ isAlive: true });
   const { size, bos, specials } = tokenizer;
   return { size, bos, specials, ...pieces() };
 }
@@ -65,9 +65,9 @@ function answer(question) {
 
 listen((/** @type {Question} */ question) => {
   try {
-    tell({ value: answer(question) });
+    reply({ value: answer(question) });
   } catch (error) {
-    tell({ error: packError(error) });
+    reply({ error: packError(error) });
   }
 });
 
@@ -82,4 +82,4 @@ function timeKnownPiece() {
   return table.size > 0 ? performance.now() - began : 0;
 }
 
-tell({ isAlive: true, took: timeKnownPiece() });
+reply({ isAlive: true, took: timeKnownPiece() });

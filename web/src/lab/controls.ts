@@ -1,9 +1,8 @@
 /** The lab's buttons, and the fields of its settings. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { copyCommand } from '../page/command';
-import { choices, segmented } from '../page/controls';
+import { choices, numberInput, segmented } from '../page/controls';
 import type { Context } from '../page/context';
-import { field } from '../page/terms';
 import { ownText } from './fine_tune';
 import { keepText } from './store';
 import type { Pair, Side } from './pair';
@@ -201,27 +200,12 @@ export class Controls {
         values.map(([value, text]) => [String(value), text] as const),
         (text) => set(values.find(([value]) => String(value) === text)![0]),
       );
-    const changed = (event: Event) => {
-      const input = event.target as HTMLInputElement;
-      const value = input.value.trim() === '' ? NaN : Number(input.value);
+    const most = high! < 1e9 ? high : undefined;
+    return numberInput(label, settings[name], [low, most, step ?? 'any'], (value) => {
       const why = refusal(row, value);
-      if (why) {
-        input.value = String(settings[name]);
-        this.#context.notify(why);
-      } else set(value);
-    };
-    return field(
-      label,
-      html`<input
-        type="number"
-        aria-label=${label}
-        title=${label}
-        .value=${String(settings[name])}
-        min=${low ?? nothing}
-        max=${high! < 1e9 ? high : nothing}
-        step=${step ?? 'any'}
-        @change=${changed}
-      />`,
-    );
+      if (why) this.#context.notify(why);
+      else set(value);
+      return why ? settings[name] : value;
+    });
   }
 }

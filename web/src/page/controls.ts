@@ -53,23 +53,35 @@ export function numberField(
   [min, max, step]: readonly [number, number, number],
   { state, set }: { readonly state: { readonly value: State }; readonly set: Context['set'] },
 ): TemplateResult {
-  const change = (event: Event) => {
-    const input = event.target as HTMLInputElement;
-    const value = input.value.trim() === '' ? NaN : Number(input.value);
+  return numberInput(label, state.value[name], [min, max, step], (value) => {
     const bounded = Math.min(max, Math.max(min, Number.isFinite(value) ? value : defaults[name]));
     const kept = step === 1 ? Math.round(bounded) : bounded;
-    // The template does not write this value: a half-typed number stays when a result is drawn.
-    input.value = String(kept);
     set({ [name]: kept });
+    return kept;
+  });
+}
+
+/** @param take what to do with a number, NaN where none is typed; returns what the field then shows */
+export function numberInput(
+  label: string,
+  shown: unknown,
+  [min, max, step]: readonly [number | undefined, number | undefined, number | 'any'],
+  take: (value: number) => unknown,
+): TemplateResult {
+  const change = (event: Event) => {
+    const input = event.target as HTMLInputElement;
+    // The template does not write this value: a half-typed number stays when a result is drawn.
+    input.value = String(take(input.value.trim() === '' ? NaN : Number(input.value)));
   };
   return field(
     label,
     html`<input
       type="number"
       aria-label=${label}
-      .value=${String(state.value[name])}
-      min=${min}
-      max=${max}
+      title=${label}
+      .value=${String(shown)}
+      min=${min ?? nothing}
+      max=${max ?? nothing}
       step=${step}
       @change=${change}
     />`,

@@ -401,7 +401,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const walk = part(aside, 'why-walk');
   const foot = part(aside, 'start-foot');
   const without = part(root, 'start-without');
-  const based = part(root, 'start-based');
+  const based = part(root, 'start-based sources');
   const pictures = part(stage, 'start-pictures');
   const tabs = part(pictures, 'start-tabs');
   const captions = part(pictures, 'start-captions');

@@ -1,0 +1,112 @@
+/** What a server's answer means, and when it is asked again: by answers that no server has to give. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { ask, placeOf } from '../../wasm/loading/ask.js';
+
+const address = new URL('https://hub.example/a/b?signed=secret');
+
+/**
+ * Asks a server that gives these answers in turn, the last one for good; waits are not waited for.
+ * @param {import('node:test').TestContext} t
+ * @param {(Response | Error)[]} answers
+ * @param {import('../../wasm/loading/ask.js').Patience & { method?: string }} [options]
+ */
+async function asked(t, answers, options = {}) {
+  /** @type {{ method?: string, headers: Record<string, string>, cache?: string }[]} */
+  const seen = [];
+  /** @type {number[]} */
+  const waits = [];
+  t.mock.method(globalThis, 'fetch', async (_, init) => {
+    const answer = answers[Math.min(seen.length, answers.length - 1)];
+    seen.push(init);
+    if (answer instanceof Error) throw answer;
+    return answer;
+  });
+  const onRetry = ({ wait }) => waits.push(wait);
+  try {
+    const answer = await ask(address, { wait: 0, ...options, onRetry });
+    return { seen, waits, answer };
+  } catch (error) {
+    return { seen, waits, error };
+  }
+}
+
+const said = (status, headers = {}) => new Response(null, { status, headers });
+const late = new Date(Date.now() + 3_600_000).toUTCString();
+
+test('each refusal has its code, its words and as many tries as may help', async (t) => {
+  for (const [answer, options, code, words, tries] of [
+    [said(401), {}, 'access', /^needs an access token: .*; the server answered 401$/, 1],
+    [said(403), {}, 'access', /^needs an access token: .*; the server answered 403$/, 1],
+    [said(401), { token: 'hf_x' }, 'access', /this one was not accepted; .* 401$/, 1],
+    [said(403), { token: 'hf_x' }, 'access', /whose account has access; .* 403$/, 1],
+    [said(404), {}, 'read', /^the server answered 404$/, 1],
+    [said(404, { 'x-error-code': 'EntryNotFound' }), {}, 'not_found', /this file .* 404$/, 1],
+    [said(404, { 'x-error-code': 'Unheard' }), {}, 'read', /^the server answered 404$/, 1],
+    [said(500), {}, 'read', /^the server answered 500$/, 5],
+    [said(503), { tries: 2 }, 'read', /^the server answered 503$/, 2],
+    [said(501), {}, 'read', /^the server answered 501$/, 1],
+    [said(429), {}, 'busy', /^too many requests from here; the server answered 429$/, 5],
+    [said(429, { 'retry-after': '31' }), {}, 'busy', / 429; try again in 31 s$/, 1],
+    [said(429, { 'retry-after': late }), {}, 'busy', new RegExp(`; try again after ${late}$`), 1],
+    [said(429, { ratelimit: '"api";r=0;t=99' }), {}, 'busy', /; try again in 99 s$/, 1],
+    [said(429, { 'retry-after': 'soon' }), { tries: 1 }, 'busy', / answered 429$/, 1],
+    [new TypeError('fetch failed'), {}, 'read', /hub.example can be reached.*refused or cut$/, 5],
+  ]) {
+    const { seen, error } = await asked(t, [answer], options);
+    assert.deepEqual([error.code, error.where], [code, 'https://hub.example/a/b']);
+    const own = error.message.slice(error.message.indexOf(': ', error.where.length) + 2);
+    assert.match(own, words);
+    assert.equal(seen.length, tries, own);
+    assert.equal(error.cause, answer instanceof Error ? answer : undefined);
+  }
+});
+
+test('a passing refusal is asked again, after the wait that it names or twice the last', async (t) => {
+  const first = await asked(t, [said(500), new TypeError('cut'), said(429), said(200)], {
+    wait: 2,
+  });
+  assert.deepEqual([first.answer.status, first.waits], [200, [2, 4, 8]]);
+  const named = await asked(t, [said(429, { 'retry-after': '0' }), said(416)]);
+  assert.deepEqual([named.answer.status, named.waits], [416, [0]]);
+  const past = new Date(Date.now() - 5000).toUTCString();
+  const over = await asked(t, [said(503, { 'retry-after': past }), said(206)], { wait: 7 });
+  assert.deepEqual([over.answer.status, over.waits], [206, [0]]);
+});
+
+test('a request has its method, its token and the cache that is asked for', async (t) => {
+  const plain = await asked(t, [said(200)]);
+  assert.deepEqual(
+    [plain.seen[0].method, plain.seen[0].headers, plain.seen[0].cache],
+    ['GET', {}, 'default'],
+  );
+  const own = await asked(t, [said(200)], { method: 'HEAD', token: 'hf_x', unstored: true });
+  assert.deepEqual(
+    [own.seen[0].method, own.seen[0].headers, own.seen[0].cache],
+    ['HEAD', { authorization: 'Bearer hf_x' }, 'no-store'],
+  );
+  for (const token of ['a b', 'é', 'a\n']) {
+    const { seen, error } = await asked(t, [said(200)], { token });
+    assert.deepEqual([error.code, error.where, seen.length], ['argument', 'token', 0]);
+  }
+  const signal = AbortSignal.abort(new Error('stopped'));
+  const stopped = await asked(t, [said(200)], { signal });
+  assert.deepEqual([stopped.error.message, stopped.seen.length], ['stopped', 0]);
+});
+
+test('offline is said as such, and asked once', async (t) => {
+  const before = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
+  t.after(() => {
+    if (before) Object.defineProperty(globalThis, 'navigator', before);
+    else Reflect.deleteProperty(globalThis, 'navigator');
+  });
+  Object.defineProperty(globalThis, 'navigator', { value: { onLine: false }, configurable: true });
+  const { seen, error } = await asked(t, [new TypeError('fetch failed')]);
+  assert.deepEqual([error.code, seen.length], ['offline', 1]);
+  assert.match(error.message, /expected a network, this machine is offline/);
+});
+
+test('a place is shown without what may be secret', () => {
+  assert.equal(placeOf(address), 'https://hub.example/a/b');
+  assert.equal(placeOf(new URL('file:///models/a.gguf?x#y')), 'file:///models/a.gguf');
+});
