@@ -41,23 +41,19 @@ const home = source ? `https://${owner}.github.io/${name}/` : '';
 interface Listed {
   readonly id: string;
   readonly tokenizer: string;
-  readonly quick?: { readonly file: string };
+  readonly preview?: { readonly file: string };
 }
 const first = (JSON.parse(readFileSync(zoo.file('index.json'), 'utf8')) as Listed[]).filter(
-  ({ quick }) => quick,
+  ({ preview }) => preview,
 );
-const tokenizers = [...new Set(first.map(({ tokenizer }) => tokenizer))].flatMap((id) =>
-  ['tokenizer.json', 'tokenizer_config.json'].map((name) => `${id}/${name}`),
-);
+const tokenizers = new Set(first.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
 const PRELOADED = ['index.json', ...tokenizers];
-/** What the service worker keeps of the zoo: the first screen, and what a comparison reads. */
+/** What the service worker keeps of the zoo ahead: the first screen, and the texts and figures of a comparison. */
 const KEPT = [
   ...PRELOADED,
   'heldout.json',
   'reported.json',
-  ...first.flatMap(({ id, quick }) =>
-    ['config.json', 'model.safetensors', quick!.file].map((name) => `${id}/${name}`),
-  ),
+  ...first.map(({ id, preview }) => `${id}/${preview!.file}`),
 ];
 
 function ship(): Plugin {

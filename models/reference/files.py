@@ -35,7 +35,11 @@ def read_model(folder: Path) -> tuple[Architecture, Weights]:
 
 
 def read_weights(file: Path) -> Weights:
-    stored = load_file(file)
+    return widened(load_file(file))
+
+
+def widened(stored: Weights) -> Weights:
+    """In F32, matrices in I8 times their scales."""
     weights = {name: w.float() for name, w in stored.items()
                if w.is_floating_point() and not name.endswith(SCALE)}
     for name, w in stored.items():

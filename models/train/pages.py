@@ -104,7 +104,7 @@ stored ones, and those of the run before they were rounded.
 {numbers}
 
 Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
-{others}{quick_words(facts)}{paper}{report}
+{others}{preview_words(facts)}{paper}{report}
 ## Made with
 
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
@@ -131,23 +131,30 @@ public domain only.
 """
 
 
-def quick_words(facts: dict[str, Any]) -> str:
-    if "quick" not in facts:
+def preview_words(facts: dict[str, Any]) -> str:
+    if "preview" not in facts:
         return ""
-    quick, exact = facts["quick"], facts["measured"]
-    return (f"\n`{quick['file']}` holds the same in I8 as the other models are stored, "
-            f"{quick['bytes']:,} bytes: a page may show it until the exact weights are there. "
-            f"Sink_1 {quick['measured']['sink_1']} % (exact: {exact['sink_1']}), "
-            f"loss {quick['measured']['loss']} ({exact['loss']}).\n")
+    preview, exact = facts["preview"], facts["measured"]
+    rest = preview["refinement"]
+    return (f"\n`{preview['file']}` has the same weights rounded to {bits(facts)} bits each, "
+            f"{preview['bytes']:,} bytes: Sink_1 {preview['measured']['sink_1']} % (exact: "
+            f"{exact['sink_1']}), loss {preview['measured']['loss']} ({exact['loss']}). With "
+            f"`{rest['file']}`, {rest['bytes']:,} bytes, it gives the bytes of model.safetensors.\n")
 
 
-def quick_table(rows: list[dict[str, Any]]) -> str:
-    lines = ["| id | exact: bytes | Sink_1 % | loss | in I8: bytes | Sink_1 % | loss |",
-             "|" + "---|" * 7]
-    lines += [f"| `{row['id']}` | {row['bytes']:,} | {row['measured']['sink_1']} "
-              f"| {row['measured']['loss']} | {row['quick']['bytes']:,} "
-              f"| {row['quick']['measured']['sink_1']} | {row['quick']['measured']['loss']} |"
-              for row in rows if "quick" in row]
+def bits(facts: dict[str, Any]) -> str:
+    return f"{8 * facts['preview']['bytes'] / facts['parameters']:.1f}"
+
+
+def preview_table(rows: list[dict[str, Any]]) -> str:
+    lines = ["| id | exact: bytes | Sink_1 % | loss | preview: bytes | bits a weight | Sink_1 % "
+             "| loss | refinement: bytes |", "|" + "---|" * 9]
+    for row in rows:
+        if "preview" in row:
+            exact, preview = row["measured"], row["preview"]
+            lines.append(f"| `{row['id']}` | {row['bytes']:,} | {exact['sink_1']} | {exact['loss']} "
+                         f"| {preview['bytes']:,} | {bits(row)} | {preview['measured']['sink_1']} "
+                         f"| {preview['measured']['loss']} | {preview['refinement']['bytes']:,} |")
     return "\n".join(lines)
 
 
@@ -226,6 +233,7 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
         recipe = known[row["id"]]
         row |= described(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
+        row["tokenizer_config"] = json.loads((zoo / recipe.id / "tokenizer_config.json").read_text())
         row["further_seeds"] = further(recipe, more)
         row["differs"] = factors.published(paired.get(protocol.LONG + recipe.id))
         found[zoo / recipe.id / "card.md"] = card(recipe, row)
@@ -233,7 +241,7 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
     base = runs[protocol.LONG + protocol.HEADLINE[0]]
     text = readme.read_text()
     for name, lines in {
-            "zoo": table(rows), "seeds": seeds_table(more), "quick": quick_table(rows),
+            "zoo": table(rows), "seeds": seeds_table(more), "preview": preview_table(rows),
             "untrained": untrained({row["id"] for row in rows}),
             "pilot": factors.pilot_table(logs[base.id], base.seeds),
             "factors": factors.table(list(paired.values())),

@@ -22,16 +22,15 @@ from tokenizers import AddedToken, Tokenizer, processors
 
 from ..reference.files import (
     read_model,
-    read_weights,
-    save,
     to_int8,
+    widened,
     write_json,
     write_model,
     write_stored,
 )
 from ..reference.model import Architecture, Weights, architecture
 from ..reference.operations import OPERATIONS
-from . import pack
+from . import pack, preview
 from .corpus import encode
 from .measure import SEQUENCES, T, measure
 from .pages import IN_F16, pages
@@ -140,12 +139,17 @@ def seeds(runs: Path, texts: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def quick(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor) -> dict[str, Any]:
-    """Writes half the bytes, for whom the exact weights come too late, and says what that changes."""
-    file = folder / "quick.safetensors"
-    save(to_int8(weights), file)
-    measured = measure(arch, read_weights(file), ids)
-    return {"file": file.name, "bytes": file.stat().st_size, "sha256": digest(file),
+def progressive(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor
+                ) -> dict[str, Any]:
+    """Writes the weights in two parts, and says what a reader sees who has the first alone."""
+    parts = preview.to_files(weights, (folder / "config.json").read_text(),
+                             (folder / "model.safetensors").read_bytes())
+    first, rest = (folder / name for name in ("preview.gz", "refinement.gz"))
+    for file, data in zip((first, rest), parts, strict=True):
+        file.write_bytes(data)
+    measured = measure(arch, widened(preview.to_steps(weights)), ids)
+    return {"file": first.name, "bytes": first.stat().st_size, "sha256": digest(first),
+            "refinement": {"file": rest.name, "bytes": rest.stat().st_size},
             "measured": {name: measured[name] for name in ("sink_1", "sink_1_raw", "loss")}}
 
 
@@ -164,7 +168,7 @@ def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
         "parameters": sum(w.numel() for w in weights.values()),
         "bytes": file.stat().st_size,
         "sha256": digest(file),
-        **({"quick": quick(folder, arch, weights, ids)} if recipe.id in IN_F16 else {}),
+        **({"preview": progressive(folder, arch, weights, ids)} if recipe.id in IN_F16 else {}),
         "operation": arch.operation, "formula": OPERATIONS[arch.operation].formula,
         "context": recipe.context, "timeline": recipe.timeline,
         "measured": measure(arch, weights, ids)

@@ -69,16 +69,51 @@ export const delivery = {
     ]),
   ),
 
-  async 'the first sink is drawn after at most twelve requests'({ browser, origin }) {
+  async 'the first sink is drawn after at most ten requests'({ browser, origin }) {
     const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
     const asked = new Set();
     page.context().on('request', (one) => asked.add(new URL(one.url()).pathname));
     await page.goto(origin);
     await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
-    // What follows that picture, the twin's and the exact weights, may be under way by now.
-    const needed = [...asked].filter((path) => !/\/sigmoid\/|\/model\.safetensors$/.test(path));
-    assert.ok(needed.length <= 12, needed.join('\n'));
+    // What follows that picture, the twin's weights, may be under way by now.
+    const needed = [...asked].filter((path) => !/\/sigmoid\//.test(path));
+    assert.ok(needed.length <= 10, needed.join('\n'));
     return `${needed.length}`;
+  },
+
+  async 'a first visit asks a host without cache headers for each file once, and for at most 3 MB'({
+    browser,
+  }) {
+    const sent = new Map();
+    const host = createHost({
+      sent: {},
+      instead: (path) => void sent.set(path, (sent.get(path) ?? 0) + 1),
+    });
+    await new Promise((done) => host.listen(0, '127.0.0.1', done));
+    const context = await browser.newContext({ serviceWorkers: 'allow' });
+    try {
+      const page = await context.newPage();
+      await page.goto(`http://127.0.0.1:${host.address().port}/`);
+      await page.waitForFunction(() => navigator.serviceWorker.controller);
+      await page.waitForFunction(() => !document.body.dataset.busy);
+      const again = [...sent].filter(([, times]) => times > 1);
+      assert.deepEqual(again, []);
+      const exact = [...sent.keys()].filter((path) => /refinement|model\.safetensors/.test(path));
+      assert.deepEqual(exact, [], 'nobody asked for an exact number');
+      const sizes = await Promise.all(
+        [...sent.keys()].map(
+          async (path) =>
+            (await readFile(join(pageRoot, path === '/' ? 'index.html' : path))).length,
+        ),
+      );
+      const bytes = sizes.reduce((a, b) => a + b, 0);
+      assert.ok(sent.size > 50 && bytes < 3e6, `${bytes} bytes in ${sent.size} files`);
+      return `${(bytes / 1e6).toFixed(2)} MB in ${sent.size} files, nothing compressed`;
+    } finally {
+      await context.close();
+      host.close();
+      host.closeAllConnections();
+    }
   },
 
   async 'where the headers of _headers are sent, the page is set apart and takes the engine with threads'({

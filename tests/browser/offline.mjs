@@ -89,6 +89,13 @@ async function isKept(page, ...paths) {
     }, path);
 }
 
+/** Exact weights are cached when somebody asks for an exact number, as Compare does. */
+async function seeExact(page, address) {
+  await page.goto(`${address}#room=compare`);
+  await isKept(page, 'softmax/refinement.gz', 'sigmoid/refinement.gz');
+  await page.goto(`${address}#room=start`);
+}
+
 /** The cached addresses that fit. */
 const kept = (page, pattern) =>
   page.evaluate(async (source) => {
@@ -129,9 +136,13 @@ export const offline = {
       const page = await visit(context, host.address);
       await drawn(page);
       assert.ok(!(await isApart(page)), 'this host sends no headers');
-      await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
-      const early = await kept(page, /recordings\/|\.(lab|int8)\.|assets\/\d-/);
+      await isKept(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      const early = await kept(
+        page,
+        /refinement|recordings\/|\.(lab|int8|relaxed)\.|assets\/\d-|picture/,
+      );
       assert.deepEqual(early, [], 'what few readers ask for is fetched on demand');
+      await seeExact(page, host.address);
       // One that was looked at later than the first screen.
       await page.goto(`${host.address}#room=explore&shown=gated`);
       // Seen, not only asked for: what is cut off while it loads is not kept.
@@ -166,7 +177,8 @@ export const offline = {
       await buildNext();
       const page = await visit(context, host.address);
       await drawn(page);
-      await isKept(page, 'softmax/model.safetensors');
+      await isKept(page, 'softmax/preview.gz');
+      await seeExact(page, host.address);
       host.serve(NEXT.page);
       const [other, second] = [
         await visit(context, host.address),
@@ -196,7 +208,8 @@ export const offline = {
       const files = (await readdir(NEXT.page, { recursive: true })).length;
       const page = await visit(context, host.address);
       await drawn(page);
-      await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
+      await isKept(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      await seeExact(page, host.address);
       const first = await allOf(page, host.address, pageRoot);
       host.serve(NEXT.page);
       // The old build is still shown: a second tab is of it too, and so is what it loads late.
@@ -270,7 +283,7 @@ export const offline = {
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await drawn(page);
-      await isKept(page, 'softmax/model.safetensors');
+      await isKept(page, 'softmax/preview.gz');
       host.interpose(/gated\/(model.safetensors|config.json)$/);
       await page.goto(`${host.address}#room=explore&shown=gated`);
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
@@ -300,20 +313,20 @@ export const offline = {
         assert.deepEqual(await kept(page, /reported\.json$/), []);
         host.relent();
         const next = await visit(context, host.address);
-        await isKept(next, 'reported.json', 'softmax/model.safetensors');
+        await isKept(next, 'reported.json', 'softmax/preview.gz');
       }),
 
   'damaged files of the cache are replaced: engine, page and models': (stage) =>
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await drawn(page);
-      await isKept(page, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
+      await isKept(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
       const damaged = await page.evaluate(async () => {
         let count = 0;
         for (const name of await caches.keys()) {
           const cache = await caches.open(name);
           for (const request of await cache.keys()) {
-            if (!/\.(wasm|js|css|safetensors|json)(\?|$)/.test(request.url)) continue;
+            if (!/\.(wasm|js|css|safetensors|gz|json)(\?|$)/.test(request.url)) continue;
             const was = await cache.match(request);
             const bytes = new Uint8Array(await was.arrayBuffer());
             bytes[bytes.length >> 1] ^= 0x20;
@@ -327,7 +340,7 @@ export const offline = {
       const second = await visit(context, host.address);
       await drawn(second);
       await allOf(second, host.address, pageRoot);
-      await isKept(second, 'softmax/model.safetensors', 'sigmoid/model.safetensors');
+      await isKept(second, 'softmax/preview.gz', 'sigmoid/preview.gz');
       // What was fetched anew is cached: a third visit needs no network for it.
       await page.close();
       await second.close();
@@ -344,7 +357,9 @@ export const offline = {
       for (const [what, paths, hash] of [
         ['list of models', /zoo\/\w+\/index.json$/, ''],
         ['engine', /\.wasm$/, ''],
-        ['weights', /softmax\/(model|quick).safetensors$/, ''],
+        ['preview', /softmax\/preview.gz$/, ''],
+        ['exact weights', /softmax\/refinement.gz$/, '#room=explore&shown=softmax'],
+        ['weights', /gated\/model.safetensors$/, '#room=explore&shown=gated'],
         ['configuration', /gated\/config.json$/, '#room=explore&shown=gated'],
         ['tokenizer', /no-bos\/tokenizer.json$/, '#room=explore&shown=no-bos'],
         ['checkpoint', /timeline\/index.json$/, '#room=explore&shown=softmax@1400'],

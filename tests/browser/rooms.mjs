@@ -119,6 +119,39 @@ const start = {
     return finding(page);
   },
 
+  async 'Start shows a preview, says so, and loads exact weights when a reader asks for them'(
+    stage,
+  ) {
+    for (const ask of [
+      (page) => page.getByRole('button', { name: /^Use exact weights \(\d\.\d MB\)$/ }).click(),
+      (page) => page.locator('.facts summary').click(),
+      (page) => page.getByRole('link', { name: 'Why?' }).click(),
+    ]) {
+      const page = await stage.open('');
+      await page.waitForFunction(() => document.querySelectorAll('.twin strong').length === 2);
+      await settled(page);
+      const asked = [];
+      page.on('request', (one) => asked.push(one.url().split('/').at(-1)));
+      assert.match(
+        await text(page, '.start-foot'),
+        /Preview: weights rounded to 3\.\d bits each\./,
+      );
+      await page.fill('textarea', 'The old man sat at the door.');
+      await settled(page);
+      assert.deepEqual(asked, []);
+      await ask(page);
+      await page.waitForFunction(() => !document.querySelector('.preview'));
+      await settled(page);
+      assert.deepEqual(
+        asked.filter((name) => name.endsWith('.gz')),
+        ['refinement.gz', 'refinement.gz'],
+      );
+      assert.doesNotMatch(await text(page, '.start-foot'), /[Pp]review/);
+      assert.deepEqual(page.troubles, []);
+      await page.close();
+    }
+  },
+
   async 'what a reader has begun to read does not jump when the pictures come'(stage) {
     for (const room of ['explore', 'compare', 'training', 'purpose'])
       for (const width of [1280, 390]) {
@@ -1374,6 +1407,32 @@ const training = {
     await page.locator('.unmask-controls input[type="range"]').focus();
     await page.keyboard.press('Home');
     assert.equal(await page.locator('.unmask-text .hidden').count(), 6);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'tasks are measured with every key, and with the first or another evicted'(stage) {
+    const page = await stage.open('room=explore&view=tasks');
+    await type(page, 'The cat sat on the mat and looked at me.');
+    await settled(page);
+    const view = page.locator('[data-view="tasks"]');
+    await view.getByRole('button', { name: 'Measure', exact: true }).click();
+    await page.waitForFunction(
+      () =>
+        (document.querySelector('[data-view="tasks"] .caption')?.textContent ?? '').split(
+          'Recalling a name',
+        ).length === 3,
+      undefined,
+      { timeout: 120_000 },
+    );
+    const said = await view.locator('.caption').textContent();
+    assert.match(said, /^Next token \(1 prompt\): /);
+    // A model of this size copies nothing, and says so.
+    assert.match(
+      said,
+      /Copying random tokens \(24 prompts\): the model cannot do this, its accuracy is 0\.\d% /,
+    );
+    for (const name of ['every key', 'first evicted', 'another evicted', 'first never seen'])
+      assert.equal(await view.locator('svg').getByText(name, { exact: true }).count(), 1, name);
     assert.deepEqual(page.troubles, []);
   },
 

@@ -190,7 +190,7 @@ export const trouble = {
     stage,
   ) {
     const again = await stage.open('room=explore&shown=softmax');
-    await again.route('**/sigmoid/model.safetensors', (route) => route.fulfill({ status: 404 }));
+    await again.route('**/sigmoid/refinement.gz', (route) => route.fulfill({ status: 404 }));
     await again.evaluate(() => (location.hash = '#room=compare&shown=softmax,sigmoid'));
     await again.waitForSelector('.trouble');
     assert.match(await text(again, '.trouble'), /Sigmoid model: .*404/);
@@ -199,7 +199,7 @@ export const trouble = {
     await again.fill('textarea', 'The old man sat at the door.');
     await settled(again);
     assert.equal(await again.locator('.metrics tr[data-subject]').count(), 1);
-    await again.unroute('**/sigmoid/model.safetensors');
+    await again.unroute('**/sigmoid/refinement.gz');
     await again.getByRole('button', { name: 'Try again' }).click();
     await again.waitForFunction(
       () => document.querySelectorAll('[data-view="attention"] .cell').length === 2,

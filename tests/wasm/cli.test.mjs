@@ -47,6 +47,26 @@ for (const id of ['softmax', 'sigmoid']) {
   });
 }
 
+test('the speed of a study is told beside its numbers, which do not depend on the workers', async () => {
+  const args = [
+    'measure',
+    zoo('softmax'),
+    '--text-file',
+    whole,
+    '--tokens',
+    '16',
+    '--sequences',
+    '8',
+  ];
+  const [two, one] = await Promise.all([
+    run(...args, '--workers', '2'),
+    run(...args, '--workers', '1'),
+  ]);
+  assert.match(two.stderr, /^sinkscope: [1-9][\d.]* sequences a second, 2 workers\n$/);
+  assert.match(one.stderr, /^sinkscope: [1-9][\d.]* sequences a second, 1 worker\n$/);
+  assert.equal(two.stdout, one.stdout);
+});
+
 test("a text is cut into pieces; special tokens and sizes are the caller's", async () => {
   const args = [zoo('softmax'), '--text-file', whole, '--tokens', '16', '--sequences', '7'];
   const own = await measure(...args, '--eps', '0.2');

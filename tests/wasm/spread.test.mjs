@@ -1,4 +1,5 @@
 // A study over a pool of workers: the same numbers for any pool, in order, stopped when asked.
+import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { measure, spread } from '../../wasm/index.js';
@@ -40,6 +41,26 @@ test('a study gives the same bits for any number of workers', { timeout: 120_000
     });
   }
   for (const other of found) assert.deepEqual(other, found[0]);
+});
+
+test('a study is spread over all cores but one, over both of two, unless the caller says how many', async () => {
+  const cores = availableParallelism();
+  const own = cores > 2 ? cores - 1 : cores;
+  for (const [options, wanted] of [
+    [{}, Math.min(own, 64)],
+    [{ workers: 3 }, 3],
+  ])
+    await withEngine({ worker: true, ...options }, async (engine) => {
+      const model = await engine.open(files(softmax));
+      assert.equal(model.replicas.length, wanted);
+      const rates = [];
+      await measure(model, sequences, { onProgress: ({ rate }) => rates.push(rate) });
+      assert.equal(rates.length, sequences.length);
+      assert.ok(
+        rates.every((rate) => rate > 0 && Number.isFinite(rate)),
+        String(rates),
+      );
+    });
 });
 
 test('a study over a pool stops when asked, and the pool goes on', async () => {

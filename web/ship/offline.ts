@@ -9,8 +9,12 @@ import { filesOf } from './parts.ts';
 /** Read by hosts, by people, or by pages of others. */
 const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards)\/.*)$/;
 
-/** Cached when first used: engines that train or multiply in eight bits, recordings, the course's pictures. */
-const ON_DEMAND = /^(engine\/.*\.(lab|int8)\..*|recordings\/.*|assets\/\d-[^/]*\.svg)$/;
+/**
+ * Cached when first used: engines that train, multiply in eight bits or in relaxed floats, or do without SIMD; recordings;
+ * the course's pictures, and that of the page without JavaScript.
+ */
+const ON_DEMAND =
+  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/\d-[^/]*\.svg|picture\.png)$/;
 
 /**
  * @param out the built page

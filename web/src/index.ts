@@ -112,11 +112,11 @@ const context: Context = {
 let picker: Picker | undefined;
 let dialog: Promise<{ draw(): void }> | undefined;
 
-function hurry({ cards, quick }: Zoo): void {
+function hurry({ cards, preview }: Zoo): void {
   const { room, shown } = state.peek();
   const [first] = shown;
-  if (room === defaults.room && cards.some((card) => card.id === first && card.quick))
-    quick(first!).catch(() => {});
+  if (room === defaults.room && cards.some((card) => card.id === first && card.preview))
+    preview(first!).catch(() => {});
 }
 
 async function start(): Promise<void> {

@@ -57,12 +57,13 @@ async function isListed(address: string, response: Response): Promise<boolean> {
 }
 
 const checked: WorkboxPlugin = {
-  // The browser's own check would refuse the response before it can be asked for again.
+  // What the page has loaded comes from the browser's own cache, whatever the host says of its age: its hash tells
+  // whether it is of this build. The browser's check would refuse the response before it can be asked for again.
   async requestWillFetch({ request }) {
-    return request.integrity ? new Request(request, { integrity: '' }) : request;
+    return new Request(request, { integrity: '', cache: 'force-cache' });
   },
   async fetchDidSucceed({ request, response }) {
-    if (request.cache === 'reload' || (await isListed(request.url, response))) return response;
+    if (await isListed(request.url, response)) return response;
     // The browser's own cache may be what is wrong.
     return fetch(request.url, { cache: 'reload' }).catch(() => response);
   },

@@ -1,5 +1,7 @@
 /** The models that lie beside the page. */
+import { sha256, SinkscopeError } from 'sinkscope';
 import { base } from '../base';
+import { headerOf, refined, unpacked } from './preview';
 
 export interface Card {
   readonly id: string;
@@ -17,17 +19,20 @@ export interface Card {
   readonly further_seeds?: readonly SeedResult[];
   /** Of the weights that ship. */
   readonly seed?: number;
-  /** The same weights rounded to 8 bits: half the bytes, and what that changes. */
-  readonly quick?: {
+  /** The same weights rounded to about three bits, with what that changes, and what makes them exact. */
+  readonly preview?: {
     readonly file: string;
     readonly bytes: number;
     readonly sha256: string;
+    readonly refinement: { readonly file: string; readonly bytes: number };
     readonly measured: Readonly<Record<string, number>>;
   };
   /** Whether its checkpoints lie in timeline/. */
   readonly timeline?: boolean;
   /** The model whose tokenizer is the same, byte for byte. */
   readonly tokenizer: string;
+  /** Its tokenizer_config.json: small enough that a page need not ask for it. */
+  readonly tokenizer_config: object;
   readonly licence: string;
   /** What a paper reports of its own model of this kind; null or absent where none does. */
   readonly paper?: Reported | null;
@@ -92,9 +97,11 @@ export interface Files {
 
 export interface Zoo {
   readonly cards: readonly Card[];
-  /** The rounded weights of a model that has them. Who asks before they are needed waits less. */
-  readonly quick: (id: string) => Promise<Files>;
-  /** Lets go of rounded weights that could not be read. */
+  /** The quantized preview of a model that has one. Who asks before it is needed waits less. */
+  readonly preview: (id: string) => Promise<Files>;
+  /** Exact weights. */
+  readonly exact: (id: string) => Promise<Files>;
+  /** Lets go of a preview that could not be read. */
   readonly forget: (id: string) => void;
   readonly openModels: () => Promise<OpenModels>;
   /** Texts that no model of the zoo was trained on, each long enough for so many tokens. */
@@ -144,12 +151,35 @@ function getJson<T>(path: string): Promise<T> {
   return readRenewing([path], read, (error) => (error as Error).cause instanceof SyntaxError);
 }
 
-async function getFiles({ id, quick }: Card): Promise<Files> {
-  const [config, weights] = await Promise.all([
-    textOf(`${id}/config.json`),
-    get(`${id}/${quick!.file}`),
-  ]);
-  return { config, weights: new Uint8Array(await weights.arrayBuffer()) };
+async function getBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await (await get(path)).arrayBuffer());
+}
+
+async function getUnpacked(path: string): Promise<Uint8Array> {
+  return unpacked(await getBytes(path), path);
+}
+
+async function getWhole({ id }: Card): Promise<Files> {
+  const paths = [textOf(`${id}/config.json`), getBytes(`${id}/model.safetensors`)] as const;
+  const [config, weights] = await Promise.all(paths);
+  return { config, weights };
+}
+
+async function getPreview({ id, preview }: Card): Promise<Files> {
+  const path = `${id}/${preview!.file}`;
+  const weights = await getUnpacked(path);
+  return { config: headerOf(weights, path).config, weights };
+}
+
+/** What the preview lacks is fetched; both together are the bytes that the card has the hash of. */
+async function getRefined(card: Card, coming: Promise<Files>): Promise<Files> {
+  const path = `${card.id}/${card.preview!.refinement.file}`;
+  const [{ config, weights: preview }, rest] = await Promise.all([coming, getUnpacked(path)]);
+  const weights = refined(preview, rest, path);
+  const found = (await sha256(weights)) ?? card.sha256;
+  if (found !== card.sha256)
+    throw new SinkscopeError('bad_file', path, `expected sha256 ${card.sha256}, found ${found}`);
+  return { config, weights };
 }
 
 export function zooAddress(path: string): URL {
@@ -186,12 +216,21 @@ export async function openZoo(): Promise<Zoo> {
   };
   const cards = await getJson<Card[]>('index.json');
   const coming = new Map<string, Promise<Files>>();
+  const cardOf = (id: string) => cards.find((card) => card.id === id)!;
+  const preview = (id: string): Promise<Files> => {
+    const files = coming.get(id) ?? getPreview(cardOf(id));
+    coming.set(id, files);
+    files.catch(() => coming.delete(id));
+    return files;
+  };
   return {
     cards,
-    quick: (id) => {
-      const files = coming.get(id) ?? getFiles(cards.find((card) => card.id === id)!);
-      coming.set(id, files);
-      files.catch(() => coming.delete(id));
+    preview,
+    exact: async (id) => {
+      const card = cardOf(id);
+      if (!card.preview) return getWhole(card);
+      const files = await getRefined(card, preview(id));
+      coming.delete(id);
       return files;
     },
     forget: (id) => void coming.delete(id),

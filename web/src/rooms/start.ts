@@ -29,6 +29,7 @@ import { keyOf, questionOf } from '../ask/question';
 import { lessonLink } from '../page/lessons';
 import type { Study } from '../run/request';
 import { defaults, type State } from '../ask/state';
+import { size } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
 import { arithmeticOf, parseSubject, printSubject } from '../ask/subject';
 import { explained } from '../page/terms';
@@ -326,11 +327,31 @@ function barsOf(why: number, frame: Frame, at: Head): Partial<DrawOptions> {
 /** What the quantized preview changes, until the exact weights are loaded. */
 function previewWords({ subject, model: { bits } }: Frame, context: Context): string {
   const card = context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
-  if (!bits || !card?.quick) return '';
+  if (!bits || !card?.preview) return '';
   return (
     ` (a quantized preview until the exact weights are loaded; over 100 passages its Sink₁ is ` +
-    `${card.quick.measured.sink_1}%, of the exact weights ${card.measured.sink_1}%)`
+    `${card.preview.measured.sink_1}%, of the exact weights ${card.measured.sink_1}%)`
   );
+}
+
+/** Marks the numbers of a quantized preview, and offers those of the exact weights. */
+function previewMark(
+  frames: readonly Frame[],
+  context: Context,
+  askExact: () => void,
+): TemplateResult | typeof nothing {
+  const cards = frames
+    .filter(({ model }) => model.bits)
+    .flatMap((frame) =>
+      context.engine.peek()!.models.zoo.cards.filter(({ id }) => id === frame.subject),
+    );
+  const bytes = cards.reduce((sum, { preview }) => sum + (preview?.refinement.bytes ?? 0), 0);
+  if (!bytes) return nothing;
+  const bits = Math.max(...frames.map(({ model }) => model.bits ?? 0)).toFixed(1);
+  return html`<p class="hint preview">
+    Preview: weights rounded to ${bits} bits each.
+    <button type="button" @click=${askExact}>Use exact weights (${size(bytes)})</button>
+  </p>`;
 }
 
 /** The caption of a map, computed from the map. */
@@ -406,6 +427,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headOf = (frame: Frame): Head =>
     pinnedHeads(context.state.value)?.[frame.subject] ?? selectedHead(frame, context.state.value);
 
+  /** Whether the reader asked for numbers of the exact weights. */
+  const isExact = signal(false);
+  const askExact = () => void (isExact.value = true);
+
   const figure = new Figure(pictures, attention, context, scope, {
     isBare: true,
     extra: (frame) => {
@@ -428,11 +453,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const heads = pinnedHeads(state);
     const [first, ...rest] = heads ? sides(state) : trained(sides(state));
     const frame = entries.get(first!)?.frame;
-    // The first picture does not wait for the second, nor for the exact weights.
+    // The first picture does not wait for the second. An explanation has exact numbers.
     const subjects = frame || state.why === 4 ? [first!, ...rest] : [first!];
     const isWritten = state.why === 3 && frame && !frame.recording && !entries.get(first!)?.isStale;
     return {
-      isPreview: true,
+      isPreview: !state.why && !isExact.value,
       subjects,
       ...(heads ? { heads } : {}),
       views: [attention],
@@ -567,9 +592,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           ${step ? nothing : deleteButton(all[0], deletes)}
           ${step && !isRecorded ? nothing : realModel(context, isRecorded)}
         </div>
+        ${previewMark(frames, context, askExact)}
         ${
           frames[0] && at
-            ? html`<details class="more facts">
+            ? html`<details class="more facts" @toggle=${askExact}>
                 <summary>Conditions</summary>
                 <p>
                   <span class="lines"

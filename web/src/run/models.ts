@@ -12,6 +12,7 @@ import {
   type Arithmetic,
   type Describe,
   type Engine,
+  type Options,
   type Plan,
   type Progress,
   type Tokenizer,
@@ -43,6 +44,8 @@ interface Recipe {
 interface How {
   readonly watch: Watch;
   readonly arithmetic: Arithmetic;
+  /** By the quantized preview. */
+  readonly isPreview?: boolean;
 }
 
 interface Opening {
@@ -128,10 +131,10 @@ export class Models {
 
   /** Like `get`, but opens the quantized preview of a model that has one and is not open yet. */
   getPreview(id: string, watch: Watch): Promise<OpenModel> {
-    const { quick } = this.zoo.cards.find((card) => card.id === id) ?? {};
-    if (!quick || this.isOpen(id)) return this.get(id, watch);
-    const options = { watch, arithmetic: 'exact' as const };
-    return this.#share(previewId(id), new AbortController(), () => this.#ofZoo(id, options, quick));
+    const { preview } = this.zoo.cards.find((card) => card.id === id) ?? {};
+    if (!preview || this.isOpen(id)) return this.get(id, watch);
+    const options = { watch, arithmetic: 'exact' as const, isPreview: true };
+    return this.#share(previewId(id), new AbortController(), () => this.#ofZoo(id, options));
   }
 
   /** Opens a model, or hands out the open one. Two callers share one opening. */
@@ -237,40 +240,41 @@ export class Models {
     }
   }
 
-  async #ofZoo(id: string, how: How, quick?: Card['quick']): Promise<OpenModel> {
-    const { tokenizer } = this.#card(id);
-    const own = ['config.json', quick?.file ?? 'model.safetensors'].map((name) => `${id}/${name}`);
-    const texts = ['tokenizer.json', 'tokenizer_config.json'].map((name) => `${tokenizer}/${name}`);
+  async #ofZoo(id: string, how: How): Promise<OpenModel> {
+    const { tokenizer, preview } = this.#card(id);
+    const own = preview
+      ? [preview.file, ...(how.isPreview ? [] : [preview.refinement.file])]
+      : ['config.json', 'model.safetensors'];
     const isDamaged = (error: unknown) => {
       const isUnread = error instanceof SinkscopeError && error.code === 'read';
       if (!isBroken(error) && !isUnread) return false;
       this.zoo.forget(id);
       return true;
     };
-    return readRenewing([...own, ...texts], () => this.#openZoo(id, how, quick), isDamaged);
+    const paths = [...own.map((name) => `${id}/${name}`), `${tokenizer}/tokenizer.json`];
+    return readRenewing(paths, () => this.#openZoo(id, how), isDamaged);
   }
 
-  async #openZoo(
-    id: string,
-    { watch, arithmetic }: How,
-    quick?: Card['quick'],
-  ): Promise<OpenModel> {
+  async #openZoo(id: string, { watch, arithmetic, isPreview }: How): Promise<OpenModel> {
     const card = this.#card(id);
     const tokenizer = this.#tokenizerOf(id);
-    const files = quick
-      ? await this.zoo.quick(id)
-      : {
+    const onProgress: Options['onProgress'] = (p) =>
+      watch.onProgress(`Loading ${card.title}`, p.done, p.total, p);
+    if (card.preview && !isPreview) watch.onProgress(`Loading ${card.title}`, 0, 0);
+    const files = !card.preview
+      ? {
           config: zooAddress(`${id}/config.json`),
           weights: zooAddress(`${id}/model.safetensors`),
-        };
+        }
+      : await (isPreview ? this.zoo.preview(id) : this.zoo.exact(id));
     // Not cancelled with the run: the next run needs the model just the same.
-    const model = this.#engine.open(files, {
-      arithmetic,
-      onProgress: (p) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
-    });
-    const { title, sha256 } = { ...card, ...quick };
-    const preview = quick && { isPreview: true, bits: (8 * quick.bytes) / card.parameters };
-    const parts = { id, title, source: 'zoo', sha256, ...preview } as const;
+    const model = this.#engine.open(files, { arithmetic, onProgress });
+    const { title, sha256, parameters, preview } = card;
+    const rounded =
+      isPreview && preview
+        ? { isPreview, sha256: preview.sha256, bits: (8 * preview.bytes) / parameters }
+        : { sha256 };
+    const parts = { id, title, source: 'zoo', ...rounded } as const;
     const [own, opened] = await Promise.all([tokenizer, model]);
     return checkSizes({ ...parts, tokenizer: own, model: opened });
   }
@@ -308,14 +312,12 @@ export class Models {
 
   /** Of a model of the zoo; its checkpoints share it, and so do the models that have the same. */
   #tokenizerOf(model: string): Promise<Tokenizer> {
-    const id = this.#card(model).tokenizer;
+    const { tokenizer: id, tokenizer_config: config } = this.#card(model);
     const known = this.#tokenizers.get(id);
     if (known) return known;
-    const texts = Promise.all([
-      textOf(`${id}/tokenizer.json`),
-      textOf(`${id}/tokenizer_config.json`),
-    ]);
-    const tokenizer = texts.then(([json, config]) => openTokenizer(json, config));
+    const tokenizer = textOf(`${id}/tokenizer.json`).then((json) =>
+      openTokenizer(json, JSON.stringify(config)),
+    );
     this.#tokenizers.set(id, tokenizer);
     tokenizer.catch(() => this.#tokenizers.delete(id));
     return tokenizer;

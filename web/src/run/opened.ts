@@ -20,7 +20,7 @@ export interface OpenModel extends Choice {
   readonly step?: StepFacts;
   /** How many a weight is kept in, where that is not as it was trained. */
   readonly bits?: number;
-  /** Whether these are the quantized weights that are shown until the exact ones are loaded. */
+  /** Whether these are quantized weights in place of exact ones that are not loaded. */
   readonly isPreview?: boolean;
 }
 

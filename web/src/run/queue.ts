@@ -24,7 +24,9 @@ import { completed, contextOf, namesFor, recordedFor } from './reading';
 import { studyKey, type Entry, type Request, type Study, type Work } from './request';
 import {
   CachedRuns,
+  canFollow,
   idsOf,
+  isOf,
   isOpen,
   measureBeside,
   QUICK_MS,
@@ -174,6 +176,10 @@ export class Queue {
     }
   }
 
+  doTasks(...given: Parameters<Generation['doTasks']>): Promise<void> {
+    return this.#generation.doTasks(...given);
+  }
+
   search(...given: Parameters<Generation['search']>): ReturnType<Generation['search']> {
     return this.#generation.search(...given);
   }
@@ -272,19 +278,6 @@ export class Queue {
     );
   }
 
-  /** Loads the exact weights of the previews that are shown. */
-  async #refine(): Promise<void> {
-    const ids = this.#runs.previews;
-    if (!ids.length) return;
-    const work = { text: '', share: NaN, since: performance.now() };
-    this.#work.value = work;
-    const { signal } = new AbortController();
-    const silent = { signal, onProgress: () => {} };
-    const all = await Promise.allSettled(ids.map((id) => this.#models.get(id, silent)));
-    if (this.#work.peek() === work) this.#work.value = undefined;
-    if (all.some(({ status }) => status === 'fulfilled')) await this.#loop();
-  }
-
   /** The first measurement that the frame lacks; none while tokens are generated. */
   #measurementFor(frame: Frame): Measurement | undefined {
     const isMissing = (name: string) =>
@@ -327,9 +320,7 @@ export class Queue {
       this.#forget();
     }
     this.#isLooping = false;
-    if (this.#generation.isRunningNow) return;
-    this.#work.value = undefined;
-    await this.#refine();
+    if (!this.#generation.isRunningNow) this.#work.value = undefined;
   }
 
   #fail(what: string | Study, key: string, error: unknown): void {
@@ -388,10 +379,28 @@ export class Queue {
     const context = contextOf(architecture, editsOf(parsed, describe));
     const prompts = await this.#loading.prompts(opened, request.question, context);
     if (isOpen(this.#runs.get(subject))) this.stopGenerating();
-    this.#runs.makeRoom(subject);
     const before = this.#entries.get(subject)?.frame;
-    const given = { subject: parsed, text: subject, key, opened, prompts, request, before };
-    const made = await runSubject(given, watch);
+    const T = prompts.tokens.length;
+    const names = recordedFor(describe, request);
+    const last = this.#runs.take(subject, (run) => canFollow(run, opened, T, names));
+    const base = this.#runs.baseOf(opened, prompts.ids[0]!);
+    const given = {
+      subject: parsed,
+      text: subject,
+      key,
+      opened,
+      prompts,
+      request,
+      before,
+      last,
+      base,
+    };
+    const made = await runSubject(given, watch).catch((error: unknown) => {
+      // A run that was stopped is of the text before, or answers no question; both go on to the next one.
+      const isAsBefore = before && last && isOf(last.run, idsOf(before.tokens));
+      if (signal.aborted && last) this.#runs.set(subject, isAsBefore ? last : { ...last, key: '' });
+      throw error;
+    });
     try {
       const whole = await this.#complete(made.frame, made.cached, request);
       signal.throwIfAborted();
@@ -401,7 +410,8 @@ export class Queue {
         this.#mark();
       });
     } catch (error) {
-      await made.cached.run.close().catch(() => {});
+      if (signal.aborted) this.#runs.set(subject, { ...made.cached, key: '' });
+      else await made.cached.run.close().catch(() => {});
       throw error;
     }
   }

@@ -26,7 +26,7 @@ export interface Request {
   readonly head: Head;
   /** Heads of single subjects, in place of `head`. */
   readonly heads?: Readonly<Record<string, Head>>;
-  /** Whether a quantized preview may answer until the exact weights are loaded. */
+  /** Whether a quantized preview may answer where the exact weights are not loaded. */
   readonly isPreview?: boolean;
   /** Studies that are measured after the subjects, one after the other. */
   readonly studies?: readonly Study[];

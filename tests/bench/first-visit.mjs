@@ -1,0 +1,137 @@
+/**
+ * What a first visit to Start fetches, counted at the server: to the first sink; in the 20 seconds from navigation on, by
+ * the page, its workers and its service worker together; and with the exact weights, which a click then asks for.
+ *
+ *     npm --prefix web run build && node tests/bench/first-visit.mjs
+ *     SINKSCOPE_REQUESTS=1   what is fetched, file by file
+ *
+ * Four hosts: Python's, which compresses nothing and names a date only; Vite's, as web/serve starts it; one that
+ * compresses by type and lets a browser keep files for ten minutes, as GitHub Pages does; and one that sends a
+ * type and nothing else. Bytes are those of bodies, as sent.
+ */
+import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { createServer, request as ask } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { freePort, listens } from '../browser/drivers.mjs';
+import { CHROMIUM, TYPES, chromium, pageRoot, root } from '../browser/stage.mjs';
+
+const WATCHED_MS = 20_000;
+
+const until = (server) =>
+  new Promise((done) => server.listen(0, '127.0.0.1', () => done(server.address().port)));
+
+/** A program that serves the page, behind a proxy that counts. */
+async function spawned(command, argv, options = {}) {
+  const port = await freePort();
+  const program = spawn(command, argv(String(port)), { stdio: 'ignore', ...options });
+  await listens(
+    `http://127.0.0.1:${port}/`,
+    new Promise((_, reject) => program.once('error', reject)),
+  );
+  return {
+    answer: ({ method, url, headers }, response, sent) => {
+      const onward = ask({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
+        response.writeHead(answer.statusCode, answer.headers);
+        answer.on('data', (chunk) => sent(chunk.length));
+        answer.pipe(response);
+      });
+      onward.on('error', () => response.destroy());
+      onward.end();
+    },
+    close: () => program.kill(),
+  };
+}
+
+/** A static host; GitHub Pages compresses text, JSON and WebAssembly, and no weights. */
+function own(headers, zips) {
+  const answer = async ({ url }, response, sent) => {
+    const path = normalize(decodeURIComponent(new URL(url, 'http://x').pathname));
+    const file = join(pageRoot, /\/$/.test(path) ? `${path}index.html` : path);
+    const type = TYPES[extname(file)];
+    try {
+      const plain = await readFile(file);
+      const isZipped = zips && type;
+      const bytes = isZipped ? gzipSync(plain) : plain;
+      sent(bytes.length);
+      response.writeHead(200, {
+        ...headers,
+        'content-type': type ?? 'application/octet-stream',
+        ...(isZipped ? { 'content-encoding': 'gzip' } : {}),
+      });
+      response.end(bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
+  };
+  return { answer, close() {} };
+}
+
+const HOSTS = {
+  'python3 -m http.server': () =>
+    spawned('python3', (port) => ['-m', 'http.server', port, '--directory', pageRoot]),
+  'web/serve': () =>
+    spawned(
+      join(root, 'web/node_modules/.bin/vite'),
+      (port) => ['preview', '--strictPort', '--host', '127.0.0.1', '--port', port],
+      { cwd: join(root, 'web') },
+    ),
+  'compressing, ten minutes': () => own({ 'cache-control': 'max-age=600' }, true),
+  'a type alone': () => own({}, false),
+};
+
+/** @returns what was served, each with its bytes and the time when it was asked for */
+async function visit(browser, host) {
+  const served = [];
+  const server = createServer((request, response) => {
+    const one = { path: decodeURIComponent(request.url.split('?')[0]), bytes: 0, at: Date.now() };
+    served.push(one);
+    host.answer(request, response, (bytes) => (one.bytes += bytes));
+  });
+  const port = await until(server);
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  const start = Date.now();
+  await page.goto(`http://127.0.0.1:${port}/`, { waitUntil: 'commit' });
+  await page.waitForFunction(() => performance.getEntriesByName('first-sink').length);
+  const sink = await page.evaluate(
+    () => performance.timeOrigin + performance.getEntriesByName('first-sink')[0].startTime,
+  );
+  await page.waitForTimeout(Math.max(0, start + WATCHED_MS - Date.now()));
+  const before = [...served];
+  await page.getByRole('button', { name: /^Use exact weights/ }).click();
+  await page.waitForFunction(() => !document.querySelector('.preview'));
+  const all = [...served];
+  await context.close();
+  server.close();
+  server.closeAllConnections();
+  return { all, before, first: all.filter(({ at }) => at <= sink) };
+}
+
+const megabytes = (requests) =>
+  (requests.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(2);
+
+const browser = await chromium.launch(CHROMIUM);
+console.log(
+  'host: to the first sink, MB in requests; in 20 s; with exact weights; files sent twice',
+);
+for (const [name, open] of Object.entries(HOSTS)) {
+  const host = await open();
+  const { all, before, first } = await visit(browser, host);
+  host.close();
+  const seen = new Set();
+  const again = all.filter(({ path, bytes }) => bytes && (seen.has(path) || !seen.add(path)));
+  const row = [
+    `${megabytes(first)} in ${first.length}`,
+    `${megabytes(before)} in ${before.length}`,
+    `${megabytes(all)} in ${all.length}`,
+    `${again.length}, ${megabytes(again)} MB`,
+  ];
+  console.log(`${name}: ${row.join('; ')}`);
+  if (process.env.SINKSCOPE_REQUESTS)
+    for (const one of all)
+      console.log(`  ${first.includes(one) ? '*' : ' '} ${one.bytes} ${one.path}`);
+}
+await browser.close();
+process.exit(0);

@@ -1,0 +1,123 @@
+/**
+ * Weights in two parts: a preview, rounded to about three bits each, and a refinement that turns it into the exact
+ * bytes of model.safetensors. models/train/preview.py writes both, and describes them.
+ */
+import { SinkscopeError } from 'sinkscope';
+
+/** Bounds of a matrix: one for each size of a step, 0 to 128. */
+const SIZES = 129;
+
+interface Entry {
+  readonly dtype: string;
+  readonly data_offsets: readonly [number, number];
+}
+
+interface Header {
+  /** Where the numbers begin. */
+  readonly begin: number;
+  readonly config: string;
+  /** In the order of their bytes. */
+  readonly tensors: ReadonlyMap<string, Entry>;
+}
+
+const damaged = (where: string, text: string) => new SinkscopeError('bad_file', where, text);
+
+/** A file that ends in .gz; some servers unpack those by themselves. */
+export async function unpacked(bytes: Uint8Array<ArrayBuffer>, where: string): Promise<Uint8Array> {
+  const [first, second] = bytes;
+  if (first !== 0x1f || second !== 0x8b) return bytes;
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  const whole = await new Response(stream).arrayBuffer().catch((error: unknown) => {
+    throw damaged(where, `expected a gzip file: ${String(error)}`);
+  });
+  return new Uint8Array(whole);
+}
+
+/** The header of a safetensors file. */
+export function headerOf(bytes: Uint8Array, where: string): Header {
+  try {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    const begin = 8 + Number(view.getBigUint64(0, true));
+    const text = new TextDecoder().decode(bytes.subarray(8, begin));
+    const { __metadata__: metadata, ...entries } = JSON.parse(text) as Record<string, Entry> & {
+      readonly __metadata__?: { readonly config?: string };
+    };
+    const tensors = Object.entries(entries).sort(
+      ([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0],
+    );
+    return { begin, config: metadata?.config ?? '', tensors: new Map(tensors) };
+  } catch (error) {
+    throw damaged(where, `expected a safetensors header: ${String(error)}`);
+  }
+}
+
+const lengthOf = ({ data_offsets: [from, to] }: Entry) => to - from;
+
+/**
+ * The bytes of model.safetensors.
+ * @param preview a safetensors file, matrices in I8
+ * @param rest the refinement, unpacked
+ */
+export function refined(
+  preview: Uint8Array,
+  rest: Uint8Array,
+  where: string,
+): Uint8Array<ArrayBuffer> {
+  try {
+    return together(preview, rest, where);
+  } catch (error) {
+    // Places that its header names and that are not there.
+    if (!(error instanceof RangeError)) throw error;
+    throw damaged(where, `expected a refinement of the preview: ${error.message}`);
+  }
+}
+
+function together(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Array<ArrayBuffer> {
+  const known = headerOf(preview, where);
+  const { begin, tensors } = headerOf(rest, where);
+  const matrices = [...tensors].flatMap(([name, entry]) => {
+    const coded = known.tensors.get(name);
+    if (coded?.dtype !== 'I8') return [];
+    const start = known.begin + coded.data_offsets[0];
+    const part = preview.subarray(start, start + lengthOf(coded));
+    const steps = new Int8Array(part.buffer, part.byteOffset, part.length);
+    return { begin: begin + entry.data_offsets[0], steps };
+  });
+  const count = matrices.reduce((sum, { steps }) => sum + steps.length, 0);
+  const others = [...tensors].filter(([name]) => known.tensors.get(name)?.dtype !== 'I8');
+  const high = begin + 2 * SIZES * matrices.length;
+  const low = high + count;
+  const whole = others.reduce((sum, [, entry]) => sum + lengthOf(entry), low + count);
+  if (rest.length !== whole) throw damaged(where, `expected ${whole} bytes, found ${rest.length}`);
+
+  /** Where the file has the next number of each size. */
+  const next = new Uint32Array(SIZES + 1);
+  for (const { steps } of matrices) for (const step of steps) next[Math.abs(step) + 1]!++;
+  for (let size = 1; size < SIZES; size++) next[size]! += next[size - 1]!;
+
+  const made = new Uint8Array(begin + 2 * count + whole - low - count);
+  made.set(rest.subarray(0, begin));
+  const numbers = new DataView(made.buffer);
+  const bounds = new DataView(rest.buffer, rest.byteOffset + begin);
+  matrices.forEach(({ begin: at, steps }, matrix) => {
+    const bound = Uint16Array.from({ length: SIZES }, (_, size) =>
+      bounds.getUint16(2 * (SIZES * matrix + size), true),
+    );
+    for (let i = 0; i < steps.length; i++) {
+      const step = steps[i]!;
+      const size = Math.abs(step);
+      const place = next[size]!++;
+      const apart = (rest[high + place]! << 8) | rest[low + place]!;
+      const half = size
+        ? (bound[size]! + apart) | (step < 0 ? 0x8000 : 0)
+        : (bound[0]! - (apart >> 1)) | ((apart & 1) << 15);
+      numbers.setUint16(at + 2 * i, half, true);
+    }
+  });
+  let from = low + count;
+  for (const [, entry] of others) {
+    made.set(rest.subarray(from, from + lengthOf(entry)), begin + entry.data_offsets[0]);
+    from += lengthOf(entry);
+  }
+  return made;
+}
