@@ -1,6 +1,6 @@
 /**
  * What the page costs, in Chromium: main-thread work a key, a hovered cell and a step of the slider, the
- * longest task of each, bytes and requests to the first sink, when the sink is drawn, and five embeds on a page.
+ * longest task of each, bytes and requests to the first sink, and when the sink is drawn.
  * Work is processor time; what is given in seconds needs an otherwise idle machine.
  *
  *     npm --prefix web run build && node tests/bench/page.mjs
@@ -9,34 +9,10 @@
  *
  * Bytes are counted as gzip would send them.
  */
-import { createServer } from 'node:http';
-import { readFile } from 'node:fs/promises';
-import { extname, join, normalize } from 'node:path';
-import { gzipSync } from 'node:zlib';
-import { CHROMIUM, TYPES, chromium, pageRoot } from '../browser/stage.mjs';
+import { CHROMIUM, chromium } from '../browser/stage.mjs';
+import { median, serveZipped, table } from './zipped.mjs';
 
-const zipped = new Map();
-let served = [];
-const server = createServer(async (request, response) => {
-  const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
-  const file = join(pageRoot, path === '/' ? 'index.html' : path);
-  try {
-    if (!zipped.has(file)) zipped.set(file, gzipSync(await readFile(file)));
-    const bytes = zipped.get(file);
-    served.push({ path, bytes: bytes.length, at: Date.now() });
-    const type = TYPES[extname(file)] ?? 'application/octet-stream';
-    response.writeHead(200, {
-      'content-type': type,
-      'content-encoding': 'gzip',
-      'content-length': bytes.length,
-    });
-    response.end(bytes);
-  } catch {
-    response.writeHead(404).end();
-  }
-});
-await new Promise((done) => server.listen(0, '127.0.0.1', done));
-const address = `http://127.0.0.1:${server.address().port}/`;
+const { served, address, close } = await serveZipped();
 const browser = await chromium.launch(CHROMIUM);
 
 const open = async (hash = '', before = async () => {}) => {
@@ -56,7 +32,6 @@ const settle = async (page) => {
   await page.waitForFunction(() => document.body.dataset.busy === undefined);
   await page.waitForTimeout(120);
 };
-const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
 /**
  * Tasks of the page's main thread, in milliseconds of processor time: what else the machine does is not
@@ -87,15 +62,13 @@ async function costOf({ page }, count, act) {
   return { each: each(tasks), longest: Math.max(...tasks), workers };
 }
 
-const rows = [];
-const row = (what, value, unit, most) =>
-  rows.push([what, `${value} ${unit}`, most === undefined ? '' : `${most} ${unit}`]);
+const { row, print } = table();
 
 // To the first sink, five times; the first fills the server's memory.
 const times = [];
 let first;
 for (let i = 0; i < 6; i++) {
-  served = [];
+  served.length = 0;
   const { page, context } = await open();
   const time = await firstSink(page);
   const then = time + (await page.evaluate(() => performance.timeOrigin));
@@ -174,34 +147,9 @@ for (const room of ['start', 'explore']) {
   });
   row('explore: longest task while generating', made.longest.toFixed(0), 'ms', 50);
 }
-{
-  const context = await browser.newContext({
-    viewport: { width: 1280, height: 900 },
-    serviceWorkers: 'block',
-  });
-  const page = await context.newPage();
-  await page.addInitScript(() => {
-    globalThis.drawn = [];
-    addEventListener('run', () => globalThis.drawn.push(performance.now()));
-  });
-  await page.goto(`${address}examples/five.html`, { waitUntil: 'commit' });
-  await page.waitForFunction(() => globalThis.drawn.length >= 5, undefined, { timeout: 60_000 });
-  const drawn = await page.evaluate(() => globalThis.drawn);
-  row('five embeds: first figure', (drawn[0] / 1000).toFixed(2), 's', 1);
-  row('five embeds: all of them', (drawn[4] / 1000).toFixed(2), 's', 2);
-  await context.close();
-}
 await browser.close();
-server.close();
+close();
 if (process.env.SINKSCOPE_REQUESTS)
   for (const { path, bytes: size } of first) console.log(`${size} ${path}`);
-const widths = [0, 1, 2].map((i) => Math.max(...rows.map((cells) => cells[i].length)));
-console.log(
-  rows
-    .map((cells) =>
-      cells.map((cell, i) => (i ? cell.padStart(widths[i] + 2) : cell.padEnd(widths[i]))),
-    )
-    .map((cells) => cells.join(''))
-    .join('\n'),
-);
+print();
 process.exit(0);

@@ -153,7 +153,17 @@ export const lessons = {
     const page = await open(stage, slugs[2]);
     const lab = page.locator('#lab');
     await lab.scrollIntoViewIfNeeded();
-    await lab.getByRole('button', { name: 'Train' }).click();
+    const train = lab.getByRole('button', { name: 'Train' });
+    await train.waitFor();
+    // Before the reader presses Train, the picture shows what to expect; then the maps take its place.
+    const heightOf = () => lab.evaluate((one) => one.offsetHeight);
+    const [before, picture] = [await heightOf(), lab.locator('img')];
+    assert.ok(await picture.isVisible());
+    assert.equal(await lab.locator('.lab-grid').isVisible(), false);
+    await train.click();
+    await picture.waitFor({ state: 'hidden' });
+    assert.ok(await lab.locator('.lab-grid').isVisible());
+    assert.equal(await heightOf(), before, 'nothing below the lab moves');
     await page.waitForFunction(() =>
       /step 400 of 400/.test(document.querySelector('#lab').shadowRoot.textContent),
     );

@@ -26,6 +26,10 @@ const RESERVED = `
   :host([hidden]) { display: none; }
   /* The content of the element is seen until the figure is, and on paper. */
   :host([data-live]) slot { display: none; }
+  /* Of what the reader has to start, as the lab is, the picture stays below its button, in the figure's place. */
+  :host([data-pictured][data-waits]) slot { display: block; position: absolute; bottom: 12px; }
+  :host([data-waits]) ::slotted(img) { width: auto; max-height: calc(var(--sinkscope-height, 480px) - 170px); }
+  :host([data-pictured][data-waits]) .lab-embedded > .hint { display: none; }
   :host([data-pictured]) { position: relative; }
   :host([data-pictured]:not([data-live])) .room {
     position: absolute; inset: 0; overflow: hidden; visibility: hidden;

@@ -7,11 +7,15 @@
  */
 import type { Theme } from '../plot/color';
 
-/** Ways to lay out, the most legible first: the zoom, what stands at the figure's side, and the figure's width. */
+/**
+ * Ways to lay out, the most legible first: the zoom, whether the caption stands at the figure's side and the parts of a
+ * figure beside each other, and the figure's width.
+ */
 interface Layout {
   readonly zoom: number;
   readonly isSide: boolean;
   readonly share: number;
+  readonly hasColumns: boolean;
 }
 const LAYOUTS: readonly Layout[] = [1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4].flatMap((zoom) =>
   (
@@ -20,14 +24,18 @@ const LAYOUTS: readonly Layout[] = [1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4].flatMap((zo
       [false, 0.85],
       [true, 1],
       [true, 0.85],
+      [false, 1, true],
+      [true, 1, true],
       [false, 0.7],
       [true, 0.7],
+      [false, 0.75, true],
+      [true, 0.75, true],
       [false, 0.55],
       [true, 0.55],
       [false, 0.45],
       [true, 0.4],
     ] as const
-  ).map(([isSide, share]) => ({ zoom, isSide, share })),
+  ).map(([isSide, share, hasColumns = false]) => ({ zoom, isSide, share, hasColumns })),
 );
 
 /** After which a chart has been drawn in the width that it got. */
@@ -39,13 +47,15 @@ const { body } = document;
 function isCut(room: Element): boolean {
   const beyond = (one: Element) =>
     one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1;
-  return beyond(document.documentElement) || [room, ...room.children].some(beyond);
+  const parts = [room, ...room.children, ...room.querySelectorAll('.table-place')];
+  return beyond(document.documentElement) || parts.some(beyond);
 }
 
-function lay({ zoom, isSide, share }: Layout): void {
+function lay({ zoom, isSide, share, hasColumns }: Layout): void {
   body.style.setProperty('--zoom', String(zoom));
   body.style.setProperty('--fit', `${Math.round(100 * share)}%`);
   body.classList.toggle('side', isSide);
+  body.classList.toggle('columns', hasColumns);
 }
 
 /** Lays out the room again. @param from the first layout that is tried @returns the layout's place */
@@ -57,7 +67,7 @@ function fit(room: Element, from: number): number {
   }
   // A long table in a small frame: its controls and its caption stay where they are.
   body.classList.add('scrolls');
-  lay({ zoom: 0.7, isSide: false, share: 1 });
+  lay({ zoom: 0.7, isSide: false, share: 1, hasColumns: false });
   return LAYOUTS.length;
 }
 
@@ -107,7 +117,7 @@ export function startFrame(onTheme: (theme: Theme) => void): void {
     if (source !== parent || data?.sinkscope !== 'host') return;
     if (data.theme === 'light' || data.theme === 'dark') onTheme(data.theme);
     if (!data.follows) return;
-    body.classList.remove('fit', 'side', 'scrolls');
+    body.classList.remove('fit', 'side', 'columns', 'scrolls');
     look();
   });
 }

@@ -119,7 +119,7 @@ export class Live {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
-    inside.append(this.#root);
+    inside.prepend(this.#root);
     inside.adoptedStyleSheets = [styleOf(), ...inside.adoptedStyleSheets];
     this.#followTheme();
     const context = this.#context();
@@ -140,6 +140,9 @@ export class Live {
     });
     this.#scope.onEnd(entered);
     // The lab reports what it has trained, and is seen before that.
+    this.#root.addEventListener('waits', (event) =>
+      host.toggleAttribute('data-waits', (event as CustomEvent<boolean>).detail),
+    );
     this.#root.addEventListener('built', () => host.toggleAttribute('data-live', true));
     this.#root.addEventListener('trained', (event) => {
       const { detail } = event as CustomEvent<{ readonly says: string }>;
@@ -159,6 +162,7 @@ export class Live {
     this.#scope.end();
     this.#root.remove();
     this.#host.removeAttribute('data-live');
+    this.#host.removeAttribute('data-waits');
     this.#engine.peek()?.queue.stop();
     wanted.delete(this);
   }

@@ -44,6 +44,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   finding.setAttribute('role', 'status');
   const head = part(place, 'lab-bar');
   const bar = part(head, 'lab-buttons');
+  const coming = part(place, 'hint', 'p');
+  coming.textContent = 'Attention maps and curves of both models appear here while they train.';
   const grid = part(place, 'lab-grid');
   const foot = part(root, 'figure-foot', 'p');
   const pair = new Pair(context, scope, true);
@@ -100,6 +102,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     });
   }
 
+  /** Before the first training there is nothing to draw: a host's picture, or a sentence, stands in its place. */
+  function waits(): void {
+    const isWaiting = !pair.isReady;
+    if (grid.hidden === isWaiting) return;
+    grid.hidden = isWaiting;
+    coming.hidden = !isWaiting;
+    root.dispatchEvent(new CustomEvent('waits', { detail: isWaiting, bubbles: true }));
+  }
+
   let said = '';
   function report(): void {
     const named = pair.named();
@@ -118,6 +129,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   }
 
   function draw(): void {
+    waits();
     const { left, right } = context.state.peek();
     const preset = [...fromScratch, ...fineTune].find(
       (one) => one.left === left && one.right === right,

@@ -384,9 +384,10 @@ function deleteButton(
   deletes: (frame: Frame) => void,
 ): TemplateResult | typeof nothing {
   const { frame, isStale } = first ?? {};
-  if (!frame || frame.recording || isBidirectional(frame)) return nothing;
+  if (frame && (frame.recording || isBidirectional(frame))) return nothing;
+  // Its place is kept until there is a frame.
   return html`<p>
-    <button type="button" ?disabled=${isStale} @click=${() => deletes(frame)}>
+    <button type="button" ?disabled=${!frame || isStale} @click=${() => frame && deletes(frame)}>
       Delete the first token
     </button>
   </p>`;

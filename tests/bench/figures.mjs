@@ -1,0 +1,76 @@
+/**
+ * When figures are drawn on other people's pages and in lessons, in Chromium on localhost: from navigation to the first
+ * and the last figure of a page with five embeds, to the first figure of each lesson, and the bytes that each lesson
+ * fetches before and with that figure. Seconds are medians of three visits and need an otherwise idle machine.
+ *
+ *     npm --prefix web run build && node tests/bench/figures.mjs
+ */
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CHROMIUM, chromium, pageRoot } from '../browser/stage.mjs';
+import { median, serveZipped, table } from './zipped.mjs';
+
+const { served, address, close } = await serveZipped();
+const browser = await chromium.launch(CHROMIUM);
+
+/** Milliseconds from navigation to each of the first `count` figures, and the bytes until the first. */
+async function visit(path, count) {
+  served.length = 0;
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    serviceWorkers: 'block',
+  });
+  const page = await context.newPage();
+  await page.addInitScript(() => {
+    globalThis.drawn = [];
+    addEventListener('run', () => globalThis.drawn.push(performance.now()));
+    // A lesson's first figure may be below the fold: the reader scrolls to it at once.
+    addEventListener('DOMContentLoaded', () =>
+      document.querySelector('sink-scope').scrollIntoView(),
+    );
+  });
+  await page.goto(address + path, { waitUntil: 'commit' });
+  await page.waitForFunction((all) => globalThis.drawn.length >= all, count, { timeout: 60_000 });
+  const { drawn, since } = await page.evaluate(() => ({
+    drawn: globalThis.drawn,
+    since: performance.timeOrigin,
+  }));
+  await context.close();
+  const isModel = ({ path: one }) => /^\/(zoo|engine|recordings)\//.test(one);
+  const until = served.filter(({ at }) => at <= since + drawn[0]);
+  const bytesOf = (all) => all.reduce((sum, { bytes }) => sum + bytes, 0);
+  return { drawn, all: bytesOf(until), text: bytesOf(until.filter((one) => !isModel(one))) };
+}
+
+const results = table();
+async function measure(name, path, count) {
+  const visits = [];
+  for (let i = 0; i < 4; i++) {
+    const one = await visit(path, count);
+    // The first visit fills the server's memory.
+    if (i) visits.push(one);
+  }
+  const at = (place) => (median(visits.map(({ drawn }) => drawn[place])) / 1000).toFixed(2);
+  results.row(`${name}: first figure`, at(0), 's', 1);
+  if (count > 1) results.row(`${name}: all ${count}`, at(count - 1), 's', 2);
+  const size = (of) => (median(visits.map(of)) / 1000).toFixed(0);
+  results.row(
+    `${name}: page, scripts, styles and pictures until then`,
+    size(({ text }) => text),
+    'KB',
+  );
+  results.row(
+    `${name}: the same with engine and weights`,
+    size(({ all }) => all),
+    'KB',
+  );
+}
+
+await measure('five embeds', 'examples/five.html', 5);
+const lessons = (await readdir(join(pageRoot, 'learn'))).filter((name) => /^\d/.test(name)).sort();
+for (const slug of lessons)
+  await measure(`lesson ${parseInt(slug)}`, `learn/${slug}/index.html`, 1);
+await browser.close();
+close();
+results.print();
+process.exit(0);
